@@ -1,0 +1,150 @@
+"""Arms: the ways to run a scenario. Parses and prints the grammar; knows nothing of what is installed.
+
+    bare[@FS][+OPTION…]    host[@FS]    runtime[@FS]
+    PLACEMENT:[ENGINE/]DRIVER[@FS][+OPTION…]
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from kit.errors import UsageError
+
+#: Placements that need no container, in the order of the ladder.
+UNCONTAINED = ("bare", "host")
+#: Placements in a container, in the order of the ladder.
+CONTAINED = ("runtime", "bind", "volume", "layer", "tmpfs")
+PLACEMENTS = UNCONTAINED + CONTAINED
+
+DEFAULT_FILESYSTEM = "ext4"
+DEFAULT_ENGINE = "docker"
+DEFAULT_DRIVER = "overlay2"
+#: Each driver and the backing filesystem it needs, or the default where any will do.
+DRIVER_FILESYSTEM = {
+    "overlay2": DEFAULT_FILESYSTEM,
+    "btrfs": "btrfs",
+    "vfs": DEFAULT_FILESYSTEM,
+    "fuse-overlayfs": DEFAULT_FILESYSTEM,
+    "aufs": DEFAULT_FILESYSTEM,
+    "devicemapper": DEFAULT_FILESYSTEM,
+    "zfs": "zfs",
+}
+ENGINES = ("docker", "system")
+FILESYSTEMS = ("ext4", "ext3", "ext2", "xfs", "btrfs", "tmpfs", "zfs", "dir")
+#: Options of a containerised arm and what their values look like.
+OPTIONS = {
+    "seccomp": re.compile(r"default|unconfined"),
+    "cpus": re.compile(r"\d+(\.\d+)?"),
+    "memory": re.compile(r"\d+[kmg]?"),
+}
+
+_GRAMMAR = re.compile(
+    r"(?P<placement>[a-z]+)"
+    r"(?::(?:(?P<engine>[\w.@-]+)/)?(?P<driver>[\w-]+))?"
+    r"(?:@(?P<filesystem>[\w-]+))?"
+    r"(?P<options>(?:\+[\w-]+(?:=[^+,]*)?)*)"
+)
+
+
+@dataclass(frozen=True, order=True)
+class Arm:
+    """One way to run a scenario. ``str(arm)`` prints it in the grammar, defaults left out."""
+
+    placement: str
+    engine: str = ""
+    driver: str = ""
+    filesystem: str = DEFAULT_FILESYSTEM
+    options: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def contained(self) -> bool:
+        return self.placement in CONTAINED
+
+    @property
+    def plain_root(self) -> bool:
+        """True where the root filesystem is a plain directory: no driver is touched."""
+        return self.placement in ("bare", "runtime")
+
+    def option(self, name: str, default: str = "") -> str:
+        return dict(self.options).get(name, default)
+
+    def on(self, filesystem: str) -> Arm:
+        return replace(self, filesystem=filesystem)
+
+    def __str__(self) -> str:
+        text = self.placement
+        if self.contained:
+            engine = "" if self.engine == DEFAULT_ENGINE else f"{self.engine}/"
+            text += f":{engine}{self.driver}"
+        if self.filesystem != default_filesystem(self.engine, self.driver):
+            text += f"@{self.filesystem}"
+        return text + "".join(f"+{key}={value}" for key, value in self.options)
+
+
+def default_filesystem(engine: str, driver: str) -> str:
+    if engine == "system":
+        return "dir"
+    return DRIVER_FILESYSTEM.get(driver, DEFAULT_FILESYSTEM)
+
+
+def _choose(kind: str, value: str, known: tuple[str, ...], text: str) -> str:
+    if value not in known:
+        raise UsageError(f"arm '{text}': unknown {kind} '{value}'", f"use one of: {', '.join(known)}")
+    return value
+
+
+def _parse_options(text: str, whole: str) -> tuple[tuple[str, str], ...]:
+    options: dict[str, str] = {}
+    for item in text.split("+")[1:]:
+        key, _, value = item.partition("=")
+        _choose("option", key, tuple(OPTIONS), whole)
+        if not OPTIONS[key].fullmatch(value):
+            raise UsageError(
+                f"arm '{whole}': option {key}={value!r} is not valid", f"it must match {OPTIONS[key].pattern}"
+            )
+        if key in options:
+            raise UsageError(f"arm '{whole}': option {key} given twice", "give it once")
+        options[key] = value
+    return tuple(sorted(options.items()))
+
+
+def parse_arm(text: str, engine: str = DEFAULT_ENGINE) -> Arm:
+    """Parse one arm; ``engine`` is the one meant where the text names none. Raises UsageError."""
+    match = _GRAMMAR.fullmatch(text.strip())
+    if not match:
+        raise UsageError(
+            f"arm '{text}' is not understood",
+            "write bare[@FS] or PLACEMENT:[ENGINE/]DRIVER[@FS][+OPTION=VALUE], for example layer:overlay2@xfs",
+        )
+    placement = _choose("placement", match["placement"], PLACEMENTS, text)
+    options = _parse_options(match["options"], text)
+    if placement in UNCONTAINED:
+        if match["driver"]:
+            raise UsageError(f"arm '{text}': {placement} runs in no container and takes no driver", f"write {placement}")
+        if options:
+            raise UsageError(f"arm '{text}': {placement} runs in no container and takes no options", "drop the options")
+        filesystem = match["filesystem"] or ("dir" if engine == "system" else DEFAULT_FILESYSTEM)
+        return Arm(placement, "", "", _choose("filesystem", filesystem, FILESYSTEMS, text))
+    if not match["driver"] and placement != "runtime":
+        raise UsageError(f"arm '{text}' names no driver", f"write for example {placement}:{DEFAULT_DRIVER}")
+    driver = _choose("driver", match["driver"] or _runtime_driver(match["filesystem"]), tuple(DRIVER_FILESYSTEM), text)
+    engine = _choose("engine", match["engine"] or engine, ENGINES, text)
+    filesystem = match["filesystem"] or default_filesystem(engine, driver)
+    return Arm(placement, engine, driver, _choose("filesystem", filesystem, FILESYSTEMS, text), options)
+
+
+def _runtime_driver(filesystem: str | None) -> str:
+    """The driver of the daemon behind ``runtime``: its own on filesystems made for one, else the default."""
+    return filesystem if filesystem in DRIVER_FILESYSTEM else DEFAULT_DRIVER
+
+
+def parse_arms(text: str, engine: str = DEFAULT_ENGINE) -> tuple[Arm, ...]:
+    """Parse a comma-separated list; an arm named twice is an error, not two arms."""
+    arms = [parse_arm(item, engine) for item in text.split(",") if item.strip()]
+    if not arms:
+        raise UsageError("no arm is named", "for example --arms bare,layer:overlay2")
+    for arm in arms:
+        if arms.count(arm) > 1:
+            raise UsageError(f"arm '{arm}' is named twice", "name it once; --rounds repeats every arm")
+    return tuple(arms)

@@ -1,0 +1,87 @@
+"""The command ``kit``. Each subcommand is one file, imported on use, so that ``kit --help`` stays fast."""
+
+from __future__ import annotations
+
+import importlib
+import signal
+import sys
+from types import FrameType
+from typing import NoReturn
+
+import click
+
+from kit import __version__
+from kit.errors import KitError
+
+#: Each subcommand, where it is, and its line in --help.
+COMMANDS = {
+    "compare": ("kit.cli.compare:compare", "Run a scenario or a command on several arms and print what each costs."),
+    "doctor": ("kit.cli.doctor:doctor", "Try what works on this machine, and say what would mend the rest."),
+    "scenarios": ("kit.cli.scenarios:scenarios", "List the scenarios, their variants and parameters."),
+    "image": ("kit.cli.image:image", "Build, list and remove images."),
+    "sessions": ("kit.cli.sessions:sessions", "List past sessions, newest first."),
+    "show": ("kit.cli.sessions:show", "Print the table of a past session again, in any format."),
+    "import": ("kit.cli.importer:import_", "Read outputs of `time` and compare them in the same table."),
+    "clean": ("kit.cli.clean:clean", "Undo whatever a killed session left on this machine."),
+}
+
+_EPILOG = """\b
+Examples:
+  kit doctor
+  kit compare smoke
+  kit compare kernel --arms bare,bind:overlay2,layer:overlay2 --rounds 5
+  kit compare --source . --arms bare,layer:overlay2,layer:btrfs -- make -j8
+  kit show last --format markdown
+
+Exit codes: 0 done, 1 an arm failed, 2 usage or bad input, 130 interrupted."""
+
+
+class _LazyGroup(click.Group):
+    def list_commands(self, context: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[name][0].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
+
+
+@click.group(cls=_LazyGroup, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="kit")
+def cli() -> None:
+    """Measure what Docker storage drivers cost: the same build on bare metal and in containers, with intervals."""
+
+
+def main() -> NoReturn:
+    """Entry point: turns errors into one line and an exit code."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        code = cli.main(standalone_mode=False, prog_name="kit")
+    except KitError as error:
+        print(f"kit: {error}", file=sys.stderr)
+        code = error.exit_code
+    except click.exceptions.Abort:
+        code = _interrupted()
+    except KeyboardInterrupt:
+        code = _interrupted()
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except BrokenPipeError:
+        code = 0  # whoever read us has seen enough
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _interrupted() -> int:
+    print("kit: interrupted; what was measured is kept: kit show last", file=sys.stderr)
+    return 130

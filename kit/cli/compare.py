@@ -1,0 +1,162 @@
+"""``kit compare``: plan, run, table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kit.cli.options import pairs, size, store_option, the_store, write
+from kit.errors import UsageError
+
+if TYPE_CHECKING:
+    from kit.record import Request, Session
+
+_EPILOG = """\b
+Arms:
+  bare[@FS]                     chroot into the image, unpacked in a plain directory: the baseline
+  runtime[@FS]                  that same directory, entered as a container: no driver is touched
+  bind:DRIVER[@FS]              root filesystem from the driver, build tree on a bind mount
+  volume:DRIVER[@FS]            … build tree on a volume
+  layer:DRIVER[@FS]             … build tree in the container's writable layer
+  tmpfs:DRIVER[@FS]             … build tree on a tmpfs
+  host[@FS]                     the host's own toolchain, no chroot
+  options: +seccomp=unconfined +cpus=N +memory=SIZE
+  drivers: overlay2 btrfs vfs fuse-overlayfs aufs devicemapper zfs
+
+\b
+Examples:
+  kit compare smoke
+  kit compare kernel:short --rounds 5 --json result.json
+  kit compare kernel --arms bare,bind:overlay2@xfs,layer:overlay2@xfs --cache cold
+  kit compare kernel --param config=defconfig --param targets='vmlinux modules'
+  kit compare --source ~/project --arms bare,layer:overlay2,layer:btrfs -- make -j8
+  kit compare --image debian:12 --arms bare,layer:overlay2 -- sh -c 'find / -xdev | wc -l'
+  kit compare --resume last
+
+The first word after -- is run without a shell, in the build tree; the sources are put there fresh for every run.
+Exit codes: 0 done, 1 an arm failed, 2 usage or bad input, 130 interrupted."""
+
+
+class _CompareCommand(click.Command):
+    """Keeps what stands behind ``--`` apart: it is the command to measure."""
+
+    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        if "--" in args:
+            cut = args.index("--")
+            context.meta["kit.command"] = tuple(args[cut + 1 :])
+            args = args[:cut]
+            if not context.meta["kit.command"]:
+                raise click.UsageError("nothing stands behind --: name the command to measure", context)
+        return super().parse_args(context, args)
+
+
+@click.command(cls=_CompareCommand, epilog=_EPILOG)
+@click.argument("scenario", required=False)
+@click.option("--arms", metavar="A,B,…", help="Arms to compare.  [default: the ladder on overlay2, layer on the rest]")
+@click.option("--baseline", metavar="ARM", default="", help="Compare with this arm.  [default: bare, same filesystem]")
+@click.option("--rounds", type=click.IntRange(1), default=3, show_default=True, help="Runs of every arm.")
+@click.option("--cache", type=click.Choice(["warm", "cold"]), default="warm", show_default=True,
+              help="warm: an unmeasured run of each arm first; cold: caches dropped before each run.")  # fmt: skip
+@click.option("--seed", type=click.IntRange(1), help="Order of the runs.  [default: random, recorded]")
+@click.option("--param", "params", metavar="K=V", multiple=True, help="A parameter of the scenario (repeatable).")
+@click.option("--engine", type=click.Choice(["docker", "system"]), default="docker", show_default=True,
+              help="docker: private daemons; system: the Docker that is running, no root needed.")  # fmt: skip
+@click.option("--image", default="", metavar="REF", help="Root filesystem: recipe, tarball or registry reference.")
+@click.option("--rootfs", default="", metavar="DIR", help="Root filesystem from a directory.")
+@click.option("--source", default="", metavar="DIR", help="With -- COMMAND: what the build tree holds at each start.")
+@click.option("--prepare", default="", metavar="CMD", help="With -- COMMAND: shell command, untimed, before each run.")
+@click.option("--size", "size_text", default="20G", show_default=True, help="Size of each (sparse) loop filesystem.")
+@click.option("--dir", "directory", default="", metavar="DIR", help="Where arms on @dir keep their files.")
+@click.option("--device", default="", metavar="/dev/X", help="Make the backing filesystem on this empty device.")
+@click.option("--wipe", default="", metavar="/dev/X", help="Destroy what is on that device first.")
+@click.option("--mkfs", multiple=True, metavar="FS=OPTIONS", help="More options for mkfs (repeatable).")
+@click.option("--mount", multiple=True, metavar="FS=OPTIONS", help="Mount options (repeatable).")
+@click.option("--fresh", is_flag=True, help="A new filesystem for every run, not one per session.")
+@click.option("--resume", metavar="SESSION", help="Finish a stopped session: an id, its beginning, or last.")
+@click.option("--wait", is_flag=True, help="Wait for a session that is running instead of refusing.")
+@click.option("--json", "json_file", metavar="FILE", help="Also write everything as JSON (- for stdout).")
+@click.option("--csv", "csv_file", metavar="FILE", help="Also write the samples as CSV.")
+@click.option("--markdown", "markdown_file", metavar="FILE", help="Also write the table as Markdown.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress, only the table.")
+@store_option
+@click.pass_context
+def compare(context: click.Context, quiet: bool, wait: bool, store_url: str, **given: Any) -> int:
+    """Run SCENARIO, or the command behind --, on several arms in random order, and print what each one costs."""
+    from kit.launch import launch, resume
+    from kit.paths import find_paths
+    from kit.progress import make_observer
+
+    command: tuple[str, ...] = context.meta.get("kit.command", ())
+    request = None if given["resume"] else _request(command, given)
+    if given["resume"] and (given["scenario"] or command):
+        raise UsageError("--resume takes no scenario: the session knows its own", "kit compare --resume SESSION")
+    store = the_store(store_url)
+    observer = make_observer(quiet)
+    paths = find_paths()
+    try:
+        if request:
+            session = launch(request, paths, store, observer, wait)
+        else:
+            session = resume(given["resume"], paths, store, observer, wait)
+    finally:
+        observer.close()
+    outputs = {"json": given["json_file"], "csv": given["csv_file"], "markdown": given["markdown_file"]}
+    report(session, outputs)
+    return exit_code(session)
+
+
+def report(session: Session, outputs: dict[str, str | None]) -> None:
+    """Print the table, unless a file's place on stdout takes its own, and write the files."""
+    from kit.compare import compare as compare_samples
+    from kit.report import render
+
+    comparisons = compare_samples(session.samples, session.baselines)
+    if "-" not in outputs.values():
+        click.echo(render("table", session, comparisons), nl=False)
+    for name, path in outputs.items():
+        if path:
+            write(path, render(name, session, comparisons))
+
+
+def exit_code(session: Session) -> int:
+    """1 if a run failed, or nothing could run at all."""
+    failed = any(sample.status != "ok" for sample in session.samples)
+    return 1 if failed or session.status == "failed" else 0
+
+
+def _request(command: tuple[str, ...], given: dict[str, Any]) -> Request:
+    from kit.arm import parse_arms
+    from kit.record import Request
+
+    if bool(given["scenario"]) == bool(command):
+        raise UsageError("name a scenario, or a command behind --", "kit compare smoke, or kit compare -- make; see kit scenarios")
+    if not command:
+        for option in ("source", "prepare"):
+            if given[option]:
+                raise UsageError(f"--{option} goes with -- COMMAND", f"scenarios have parameters: --param {option}=…")
+    if given["image"] and given["rootfs"]:
+        raise UsageError("--image and --rootfs exclude each other", "give one of them")
+    arms = parse_arms(given["arms"], given["engine"]) if given["arms"] else ()
+    return Request(
+        scenario=given["scenario"] or "",
+        params=pairs(given["params"], "--param"),
+        command=command,
+        source=given["source"],
+        prepare=given["prepare"],
+        image=given["image"],
+        rootfs=given["rootfs"],
+        arms=tuple(map(str, arms)),
+        engine=given["engine"],
+        baseline=given["baseline"],
+        rounds=given["rounds"],
+        seed=given["seed"] or 0,
+        cache=given["cache"],
+        fresh=given["fresh"],
+        size=size(given["size_text"]),
+        directory=given["directory"],
+        device=given["device"],
+        wipe=given["wipe"],
+        mkfs=pairs(given["mkfs"], "--mkfs"),
+        mount=pairs(given["mount"], "--mount"),
+    )

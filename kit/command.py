@@ -1,0 +1,132 @@
+"""The only door to subprocesses: clean environment, logged, a failure explained once with its stderr."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO
+
+from kit.errors import MachineError, RunError
+
+log = logging.getLogger(__name__)
+
+#: The Debian package of each tool the kit calls, for the hint when one is missing.
+PACKAGES = {
+    "apt-get": "apt",
+    "blkid": "util-linux",
+    "cc": "gcc libc6-dev",
+    "containerd": "containerd",
+    "dockerd": "docker.io",
+    "dpkg-deb": "dpkg",
+    "fuse-overlayfs": "fuse-overlayfs",
+    "losetup": "mount",
+    "mkfs.btrfs": "btrfs-progs",
+    "mkfs.ext2": "e2fsprogs",
+    "mkfs.ext3": "e2fsprogs",
+    "mkfs.ext4": "e2fsprogs",
+    "mkfs.xfs": "xfsprogs",
+    "mmdebstrap": "mmdebstrap",
+    "setpriv": "util-linux",
+    "tar": "tar",
+    "unshare": "util-linux",
+    "xz": "xz-utils",
+    "zpool": "zfsutils-linux",
+    "zstd": "zstd",
+}
+_KEPT = ("PATH", "HOME", "TMPDIR", "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
+
+
+def environment() -> dict[str, str]:
+    """What subprocesses see: no locale, no DOCKER_HOST, nothing of the user's shell but paths and proxies."""
+    kept = {key: os.environ[key] for key in _KEPT if key in os.environ}
+    path = kept.get("PATH", "/usr/bin:/bin")
+    missing = [part for part in ("/usr/local/sbin", "/usr/sbin", "/sbin") if part not in path.split(":")]
+    return {**kept, "PATH": ":".join([path, *missing]), "LC_ALL": "C.UTF-8"}
+
+
+def which(tool: str) -> str | None:
+    return shutil.which(tool, path=environment()["PATH"])
+
+
+def require(tool: str) -> str:
+    """The path of a tool, or MachineError naming the package it comes in."""
+    found = which(tool)
+    if not found:
+        raise MachineError(f"{tool} is not installed", f"apt-get install {PACKAGES.get(tool, tool)}")
+    return found
+
+
+def run(
+    argv: Sequence[str | Path],
+    *,
+    stdin: IO[bytes] | None = None,
+    stdout: IO[bytes] | None = None,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    timeout: float | None = None,
+    what: str = "",
+) -> str:
+    """Run a command to its end and return its stdout. Raises RunError with the last lines of its stderr."""
+    words = [require(str(argv[0])), *map(str, argv[1:])]
+    log.debug("run: %s", shlex.join(words))
+    try:
+        done = subprocess.run(
+            words,
+            stdin=stdin or subprocess.DEVNULL,
+            stdout=stdout or subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**environment(), **(env or {})},
+            cwd=cwd,
+            timeout=timeout,
+            check=False,
+            start_new_session=True,  # Ctrl-C is ours to handle: the tool must not be killed half-way
+        )
+    except subprocess.TimeoutExpired:
+        raise RunError(f"{what or argv[0]}: no end after {timeout:g} s", "see the session's log") from None
+    stderr = done.stderr.decode(errors="replace")
+    if stderr.strip():
+        log.debug("stderr of %s: %s", argv[0], stderr.strip())
+    if done.returncode != 0:
+        lines = [line for line in stderr.strip().splitlines() if line.strip()][-3:]
+        reason = "; ".join(lines) or f"exit status {done.returncode}"
+        raise RunError(f"{what or argv[0]} failed: {reason}", f"the command was: {shlex.join(words)[:500]}")
+    return done.stdout.decode(errors="replace") if done.stdout is not None else ""
+
+
+def spawn(
+    argv: Sequence[str | Path],
+    *,
+    output: IO[bytes],
+    cgroup_procs: Sequence[Path] = (),
+    env: Mapping[str, str] | None = None,
+) -> subprocess.Popen[bytes]:
+    """Start a process that dies with the kit (parent-death signal), in the given cgroups, in a session of its own."""
+    words = [require(str(argv[0])), *map(str, argv[1:])]
+    log.debug("spawn: %s", shlex.join(words))
+    join = 'n=$1; shift; while [ "$n" -gt 0 ]; do echo $$ > "$1"; shift; n=$((n-1)); done; exec "$@"'
+    start = ["sh", "-ec", join, "sh", str(len(cgroup_procs)), *map(str, cgroup_procs)]
+    return subprocess.Popen(
+        [*start, require("setpriv"), "--pdeathsig", "KILL", "--", *words],
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=output,
+        env={**environment(), **(env or {})},
+        start_new_session=True,
+    )
+
+
+def stop(process: subprocess.Popen[bytes], patience: float = 10.0) -> None:
+    """End a spawned process: SIGTERM, then SIGKILL after ``patience`` seconds. Waits for it."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(patience)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

@@ -1,0 +1,73 @@
+"""Engines: what runs an arm. One file each behind the protocol below, ``bare`` included."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from kit.arm import Arm
+from kit.engines.ground import Ground
+from kit.engines.place import Place
+from kit.host import Host
+from kit.journal import Journal
+
+#: Each engine and its class, imported on use. Arms without a container belong to ``bare``.
+ENGINES = {
+    "bare": "kit.engines.bare:BareEngine",
+    "docker": "kit.engines.docker:DockerEngine",
+    "system": "kit.engines.system:SystemEngine",
+}
+
+
+@dataclass(frozen=True)
+class Blocker:
+    """Why an arm can't run here, and what would mend it: a value, not an exception."""
+
+    reason: str
+    fix: str
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What every engine of a session shares: where it may put things, and how to undo them."""
+
+    session: str
+    run: Path  # of the session: short, for sockets
+    probe: Path  # the compiled probe
+    journal: Journal
+    cgroup: str  # name of the session's control group; engines make theirs below it
+
+
+class Engine(Protocol):
+    """Runs arms. ``start`` does what is needed once per session, backing and driver; ``close`` undoes it all."""
+
+    def check(self, arm: Arm, host: Host) -> Blocker | None:
+        """What can be told without starting anything: a tool, a right."""
+
+    def start(self, arm: Arm, ground: Ground) -> None:
+        """Make ready for ``place``; raises KitError with the reason and the fix. Calling it again costs nothing."""
+
+    def place(self, arm: Arm, ground: Ground) -> AbstractContextManager[Place]:
+        """One run's place, in its first state."""
+
+    def facts(self) -> dict[str, str]:
+        """Versions and settings that numbers depend on."""
+
+    def close(self) -> None: ...
+
+
+def make_engine(name: str, setting: Setting) -> Engine:
+    module, _, attribute = ENGINES[name].partition(":")
+    maker: Callable[[Setting], Engine] = getattr(importlib.import_module(module), attribute)
+    return maker(setting)
+
+
+def engine_name(arm: Arm) -> str:
+    return arm.engine if arm.contained else "bare"
+
+
+__all__ = ["ENGINES", "Blocker", "Engine", "Ground", "Place", "Setting", "engine_name", "make_engine"]

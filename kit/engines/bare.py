@@ -1,0 +1,119 @@
+"""No engine: the image's root filesystem in a plain directory, entered by chroot; or the host's own, as it is."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+
+from kit import engines
+from kit.arm import Arm
+from kit.cgroup import Cgroup
+from kit.command import run, spawn, stop
+from kit.engines.control import Control, control_directory
+from kit.engines.ground import Ground
+from kit.engines.place import CONTROL, DEFAULT_ENV, INPUTS, TREE, Place
+from kit.errors import MachineError
+from kit.host import Host
+
+#: Runs in a mount namespace of its own, so that these mounts end with it. $1 root, $2 tree, $3 control, $4 inputs.
+_ENTER = f"""
+mount --bind "$2" "$1{TREE}"
+mount --bind "$3" "$1{CONTROL}"
+[ -z "$4" ] || mount --bind -o ro "$4" "$1{INPUTS}"
+mount --rbind /dev "$1/dev"
+mount -t proc proc "$1/proc"
+mount -t sysfs -o ro sysfs "$1/sys"
+exec "$3/kit-probe" serve "$3/s" "$1"
+"""
+
+
+class BareEngine:
+    def __init__(self, setting: engines.Setting) -> None:
+        self._setting = setting
+        self._count = 0
+
+    def check(self, arm: Arm, host: Host) -> engines.Blocker | None:
+        if arm.placement == "bare" and not host.root:
+            return engines.Blocker("chroot needs root", "run as root: sudo kit …, or use the arm host")
+        return None
+
+    def start(self, arm: Arm, ground: Ground) -> None:
+        if arm.plain_root:
+            _ = ground.plain_root  # unpack it now, not inside the first run
+
+    @contextmanager
+    def place(self, arm: Arm, ground: Ground) -> Iterator[Place]:
+        self._count += 1
+        name = f"bare-{self._count}"
+        with ExitStack() as stack:
+            tree = ground.new_tree()
+            tree.mkdir()
+            stack.callback(shutil.rmtree, tree)
+            if arm.plain_root:
+                stack.callback(ground.plain_root.restore)
+            cgroup = self._cgroup(name)
+            if cgroup:
+                stack.callback(cgroup.remove)
+            control = stack.enter_context(control_directory(self._setting.run / name, self._setting.probe))
+            output = stack.enter_context(tempfile.TemporaryFile())
+            argv = _host_argv(control) if arm.placement == "host" else _chroot_argv(ground, tree, control)
+            process = spawn(argv, output=output, cgroup_procs=cgroup.procs if cgroup else ())
+            stack.callback(stop, process)
+            if cgroup:
+                stack.callback(cgroup.kill)
+            alive = partial(_alive, process, output)
+            probe = control.server.accept(alive)
+            stack.callback(probe.close)
+            inside = arm.placement == "host"
+            yield Place(
+                tree=str(tree) if inside else TREE,
+                inputs=str(ground.inputs or "") if inside else INPUTS,
+                cgroup=cgroup,
+                backing=ground.backing,
+                probe=probe,
+                unpack=partial(_unpack, tree),
+                alive=alive,
+                env={**DEFAULT_ENV, "PATH": os.environ.get("PATH", DEFAULT_ENV["PATH"])} if inside else DEFAULT_ENV,
+            )
+
+    def _cgroup(self, name: str) -> Cgroup | None:
+        """Without root there is no group of our own: CPU figures are then those of the waited-for tree alone."""
+        try:
+            return Cgroup.named(f"{self._setting.cgroup}/{name}").create()
+        except MachineError:
+            if os.geteuid() == 0:
+                raise
+            return None
+
+    def facts(self) -> dict[str, str]:
+        return {}
+
+    def close(self) -> None:
+        return None
+
+
+def _host_argv(control: Control) -> list[str]:
+    return [str(control.path / "kit-probe"), "serve", str(control.server.path)]
+
+
+def _chroot_argv(ground: Ground, tree: Path, control: Control) -> list[str]:
+    arguments = [str(ground.plain_root.path), str(tree), str(control.path), str(ground.inputs or "")]
+    return ["unshare", "--mount", "--propagation", "private", "--", "sh", "-euc", _ENTER, "sh", *arguments]
+
+
+def _unpack(tree: Path, tarball: Path) -> None:
+    run(["tar", "-xpf", tarball, "-C", tree], what="putting the sources in place")
+
+
+def _alive(process: subprocess.Popen[bytes], output: tempfile._TemporaryFileWrapper[bytes]) -> str:
+    if process.poll() is None:
+        return ""
+    output.seek(0)
+    said = output.read().decode(errors="replace").strip()
+    return said or f"its process ended with status {process.returncode}"

@@ -1,0 +1,32 @@
+"""The directory an arm sees at CONTROL: the probe, and the socket it connects to."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from kit.probe import ProbeServer
+
+
+@dataclass(frozen=True)
+class Control:
+    path: Path
+    server: ProbeServer
+
+
+@contextmanager
+def control_directory(path: Path, probe: Path) -> Iterator[Control]:
+    path.mkdir()
+    path.chmod(0o755)  # a container with remapped users must read it
+    try:
+        shutil.copy2(probe, path / "kit-probe")
+        server = ProbeServer(path)
+        try:
+            yield Control(path, server)
+        finally:
+            server.close()
+    finally:
+        shutil.rmtree(path)

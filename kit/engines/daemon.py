@@ -1,0 +1,143 @@
+"""A private dockerd with a containerd of its own: nothing of it is shared with the user's Docker."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from kit.cgroup import Cgroup
+from kit.command import run, spawn, stop
+from kit.engines import plain_runtime
+from kit.errors import RunError
+from kit.filesystem.block import unmount
+
+#: The name under which dockerd knows the runtime of the ``runtime`` arm.
+PLAIN_RUNTIME = "kit-plain"
+
+
+class Daemon:
+    """``data`` is its data-root on the backing filesystem, ``directory`` a short one for sockets, pidfile and log."""
+
+    def __init__(self, driver: str, data: Path, directory: Path, cgroup: str, options: Sequence[str] = ()) -> None:
+        self.driver = driver
+        self.host = f"unix://{directory / 's'}"
+        self.container_cgroup = f"/{cgroup}-containers"
+        self.client: Any = None
+        self._data = data
+        self._directory = directory
+        self._options = options
+        self._log = directory / "dockerd.log"
+        self._group_name = cgroup
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self) -> None:
+        """Start both daemons and wait until they serve. Raises RunError with what the log says; ``stop`` it then too."""
+        self._directory.mkdir(mode=0o700)
+        self._data.mkdir(parents=True)
+        self._spawn("containerd", ["containerd", "--config", str(self._containerd_config())])
+        self._wait("containerd", self._directory / "c")
+        self._spawn("dockerd", self._dockerd_argv())
+        self._wait("dockerd", self._directory / "s")
+        self._connect()
+
+    def _spawn(self, name: str, argv: Sequence[str]) -> None:
+        with self._log.open("ab") as output:
+            self._processes[name] = spawn(argv, output=output, cgroup_procs=Cgroup.named(self._group_name).create().procs)
+
+    def _connect(self) -> None:
+        import docker
+
+        self.client = docker.DockerClient(base_url=self.host, timeout=600)
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                self.client.ping()
+                return
+            except Exception as error:  # docker-py lets errors of requests and urllib3 through while it starts
+                if self.alive() or time.monotonic() > deadline:
+                    raise RunError(f"dockerd does not serve: {self.alive() or error}", "see the session's log") from None
+                time.sleep(0.02)
+
+    def alive(self) -> str:
+        """Why it is dead, or ''."""
+        for name, process in self._processes.items():
+            if process.poll() is not None:
+                return f"{name} died: {self.last_words()}"
+        return ""
+
+    def last_words(self) -> str:
+        """The last error in its log, else its last line."""
+        lines = self._log.read_text(errors="replace").strip().splitlines()
+        loud = [line for line in lines if "level=fatal" in line or "level=error" in line or line.startswith("failed")]
+        line = (loud or lines or ["it said nothing"])[-1]
+        return line.partition("msg=")[2].strip('"') or line
+
+    def stop(self) -> None:
+        """Stop both daemons and unmount what dockerd leaves mounted below its roots."""
+        if self.client is not None:
+            self.client.close()
+        for name in reversed(self._processes):
+            stop(self._processes[name], patience=20)
+        for name in (self._group_name, self.container_cgroup.lstrip("/")):
+            Cgroup.named(name).remove()  # shims and containers outlive a daemon that was killed
+        below = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+        for point in reversed(below):
+            if point.startswith((f"{self._data}/", f"{self._directory}/")) or point == str(self._data):
+                unmount(Path(point))
+
+    def _containerd_config(self) -> Path:
+        """containerd alone serves on a socket of its own: dockerd would otherwise join the system's if one runs."""
+        path = self._directory / "containerd.toml"
+        lines = [
+            "version = 2",
+            f"root = {json.dumps(str(self._data / 'containerd'))}",
+            f"state = {json.dumps(str(self._directory / 'containerd'))}",
+            'disabled_plugins = ["io.containerd.grpc.v1.cri"]',
+            "[grpc]",
+            f"address = {json.dumps(str(self._directory / 'c'))}",
+        ]
+        path.write_text("\n".join(lines) + "\n")
+        return path
+
+    def _dockerd_argv(self) -> list[str]:
+        runtime = self._directory / "plain-runtime"
+        runtime.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -I {shlex.quote(plain_runtime.__file__)} "$@"\n')
+        runtime.chmod(0o755)
+        config = self._directory / "dockerd.json"
+        config.write_text("{}")  # not the user's /etc/docker/daemon.json
+        return [
+            "dockerd",
+            f"--config-file={config}",
+            f"--data-root={self._data}",
+            f"--exec-root={self._directory / 'exec'}",
+            f"--host={self.host}",
+            f"--pidfile={self._directory / 'pid'}",
+            f"--containerd={self._directory / 'c'}",
+            f"--storage-driver={self.driver}",
+            f"--add-runtime={PLAIN_RUNTIME}={runtime}",
+            "--exec-opt=native.cgroupdriver=cgroupfs",
+            "--bridge=none",
+            "--iptables=false",
+            "--ip6tables=false",
+            "--ip-masq=false",
+            *(f"--storage-opt={option}" for option in self._options),
+        ]
+
+    def _wait(self, name: str, path: Path) -> None:
+        deadline = time.monotonic() + 60
+        while not path.exists():
+            if self._processes[name].poll() is not None:
+                raise RunError(f"{name} does not start: {self.last_words()}", "see the session's log")
+            if time.monotonic() > deadline:
+                raise RunError(f"{name} does not start within 60 s", "see the session's log")
+            time.sleep(0.01)
+
+
+def version(tool: str) -> str:
+    return run([tool, "--version"]).splitlines()[0].strip()

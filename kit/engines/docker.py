@@ -1,0 +1,170 @@
+"""Docker: a private dockerd for each driver and backing filesystem."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from kit import engines
+from kit.arm import Arm
+from kit.cgroup import Cgroup
+from kit.command import PACKAGES, run, which
+from kit.engines.container import ContainerSpec, remove_volume, start_container
+from kit.engines.control import control_directory
+from kit.engines.daemon import PLAIN_RUNTIME, Daemon, version
+from kit.engines.ground import Ground
+from kit.engines.place import DEFAULT_ENV, INPUTS, TREE, Place
+from kit.engines.plain_runtime import VARIABLE
+from kit.errors import RunError
+from kit.host import Host
+from kit.namespace import covered
+
+#: What would make a driver work whose daemon does not start.
+_FIXES = {
+    "aufs": "boot a kernel with aufs and use a Docker below 24, the last that has the driver",
+    "devicemapper": "boot a kernel with device-mapper (CONFIG_BLK_DEV_DM, DM_THIN_PROVISIONING), Docker below 25",
+    "zfs": "install zfs-dkms for this kernel",
+    "btrfs": "put it on btrfs: layer:btrfs@btrfs",
+    "fuse-overlayfs": "apt-get install fuse-overlayfs, and a kernel with FUSE",
+    "overlay2": "boot a kernel with overlay",
+}
+_STORAGE_OPTIONS = {"devicemapper": ("dm.override_udev_sync_check=true",)}
+
+
+class DockerEngine:
+    def __init__(self, setting: engines.Setting) -> None:
+        self._setting = setting
+        self._stack = ExitStack()
+        self._daemons: dict[tuple[str, Path], Daemon] = {}
+        self._facts: dict[str, str] = {}
+        self._started = 0
+        self._count = 0
+
+    def check(self, arm: Arm, host: Host) -> engines.Blocker | None:
+        if not host.root:
+            return engines.Blocker("a private dockerd needs root", "run as root: sudo kit …, or --engine system")
+        tools = ["dockerd", "containerd", "runc"] + (["fuse-overlayfs"] if arm.driver == "fuse-overlayfs" else [])
+        for tool in tools:
+            if which(tool) is None:
+                return engines.Blocker(f"{tool} is not installed", f"apt-get install {PACKAGES.get(tool, tool)}")
+        return None
+
+    def start(self, arm: Arm, ground: Ground) -> None:
+        key = (arm.driver, ground.backing.path)
+        if key not in self._daemons:
+            try:
+                self._daemons[key] = self._start_daemon(arm, ground)
+            except RunError as error:
+                raise RunError(f"{arm.driver} on {ground.backing.name}: {error.message}", _FIXES[arm.driver]) from None
+        if arm.plain_root:
+            _ = ground.plain_root
+
+    def _start_daemon(self, arm: Arm, ground: Ground) -> Daemon:
+        if not self._started:
+            # Shims put their sockets here whatever containerd's configuration says.
+            self._stack.enter_context(covered(Path("/run/containerd"), self._setting.journal))
+        self._started += 1
+        name = f"d{self._started}"
+        with ExitStack() as stack:
+            daemon = Daemon(
+                arm.driver,
+                ground.backing.path / f"{name}-{arm.driver}",
+                self._setting.run / name,
+                f"{self._setting.cgroup}/{name}",
+                _STORAGE_OPTIONS.get(arm.driver, ()),
+            )
+            stack.callback(daemon.stop)
+            daemon.start()
+            info = daemon.client.info()
+            if info["Driver"] != arm.driver:
+                raise RunError(f"dockerd came up with {info['Driver']}", "see its log")
+            _load(daemon.client, ground)
+            self._remember(arm, ground, info)
+            self._stack.enter_context(stack.pop_all())
+        return daemon
+
+    @contextmanager
+    def place(self, arm: Arm, ground: Ground) -> Iterator[Place]:
+        daemon = self._daemons[arm.driver, ground.backing.path]
+        self._count += 1
+        with ExitStack() as stack:
+            if arm.plain_root:
+                stack.callback(ground.plain_root.restore)
+            mounts = _tree_mount(stack, arm, ground, daemon)
+            control = stack.enter_context(control_directory(self._setting.run / f"c{self._count}", self._setting.probe))
+            options: dict[str, Any] = {"cgroup_parent": daemon.container_cgroup}
+            environment = {}
+            if arm.placement == "runtime":
+                options["runtime"] = PLAIN_RUNTIME
+                environment[VARIABLE] = str(ground.plain_root.path)
+            spec = ContainerSpec(
+                ground.needed_image.tag, daemon.host, arm, control, ground.inputs, mounts,
+                arm.placement == "tmpfs", environment, options,
+            )  # fmt: skip
+            running = start_container(stack, spec, daemon.alive)
+            yield Place(
+                tree=TREE,
+                inputs=INPUTS,
+                cgroup=Cgroup.of(running.pid),
+                backing=ground.backing,
+                probe=running.probe,
+                unpack=partial(_unpack, Path(f"/proc/{running.pid}/root{TREE}")),
+                alive=daemon.alive,
+                env=DEFAULT_ENV,
+            )
+
+    def facts(self) -> dict[str, str]:
+        return self._facts
+
+    def _remember(self, arm: Arm, ground: Ground, info: dict[str, Any]) -> None:
+        self._facts["dockerd"] = version("dockerd")
+        self._facts["containerd"] = version("containerd")
+        self._facts["runc"] = version("runc")
+        if arm.driver == "fuse-overlayfs":
+            self._facts["fuse-overlayfs"] = version("fuse-overlayfs")
+        status = "; ".join(f"{key}: {value}" for key, value in info["DriverStatus"] or ())
+        self._facts[f"{arm.driver} on {ground.backing.name}"] = status or "no driver status"
+
+    def close(self) -> None:
+        self._daemons.clear()
+        self._stack.close()
+
+
+def _load(client: Any, ground: Ground) -> None:
+    """Bring the image in once per data-root: with its layers where it has them, else as one layer."""
+    import docker.errors
+
+    image = ground.needed_image
+    try:
+        if image.archive:
+            with image.archive.open("rb") as file:
+                loaded = client.images.load(file)
+            loaded[0].tag(*image.tag.split(":"))
+        else:
+            name, tag = image.tag.split(":")
+            client.api.import_image_from_file(str(image.rootfs), repository=name, tag=tag)
+        client.images.get(image.tag)
+    except docker.errors.DockerException as error:
+        raise RunError(f"image {image.name} can't be imported: {ground.backing.full() or error}", "--size 40G?") from None
+
+
+def _tree_mount(stack: ExitStack, arm: Arm, ground: Ground, daemon: Daemon) -> dict[str, tuple[str, str]]:
+    """Where the build tree lies: a plain directory, a volume, or nothing of its own (layer, tmpfs)."""
+    if arm.placement in ("bind", "runtime"):
+        tree = ground.new_tree()
+        tree.mkdir()
+        stack.callback(shutil.rmtree, tree)
+        return {str(tree): (TREE, "rw")}
+    if arm.placement == "volume":
+        volume = daemon.client.volumes.create(ground.new_tree().name)
+        stack.callback(remove_volume, volume, daemon.alive)
+        return {volume.name: (TREE, "rw")}
+    return {}
+
+
+def _unpack(tree: Path, tarball: Path) -> None:
+    run(["tar", "-xpf", tarball, "-C", tree], what="putting the sources in place")

@@ -1,0 +1,36 @@
+"""What arms of one session and filesystem stand on: the backing, the image, the inputs, the unpacked plain root."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import count
+from pathlib import Path
+
+from kit.engines.plain_root import PlainRoot
+from kit.errors import MachineError
+from kit.filesystem import Backing
+from kit.image import Image
+
+
+@dataclass
+class Ground:
+    backing: Backing
+    image: Image | None
+    inputs: Path | None
+    _numbers: count[int] = field(default_factory=lambda: count(1))
+
+    @cached_property
+    def plain_root(self) -> PlainRoot:
+        """The image unpacked on this backing: shared by bare and runtime, so that both read the same files."""
+        return PlainRoot(self.needed_image, self.backing.path / "root")
+
+    @property
+    def needed_image(self) -> Image:
+        if self.image is None:
+            raise MachineError("this arm runs an image's root filesystem, and none is given", "--image, or the arm host")
+        return self.image
+
+    def new_tree(self) -> Path:
+        """The path of a build tree that does not exist yet, in a plain directory of the backing filesystem."""
+        return self.backing.path / f"tree-{next(self._numbers)}"

@@ -1,0 +1,47 @@
+"""A place: an arm made ready for one run. All that is particular to an engine ends here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from kit.cgroup import Cgroup
+from kit.filesystem import Backing
+from kit.probe import Probe, Timing
+
+#: Where an arm with a root filesystem of its own sees the build tree, the inputs, and the probe with its socket.
+TREE = "/build"
+INPUTS = "/kit-inputs"
+CONTROL = "/kit-control"
+
+DEFAULT_ENV = {
+    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "HOME": "/root",
+    "LC_ALL": "C.UTF-8",
+}
+
+
+@dataclass(frozen=True)
+class Place:
+    """``tree`` and ``inputs`` are paths as the arm sees them. ``unpack(tarball)`` fills the tree, untimed. ``alive``
+    returns why the arm is dead, or ''. ``env``, ``uid`` and ``gid`` are those of the commands run in it."""
+
+    tree: str
+    inputs: str
+    cgroup: Cgroup | None
+    backing: Backing
+    probe: Probe
+    unpack: Callable[[Path], None]
+    alive: Callable[[], str]
+    env: Mapping[str, str]
+    uid: int = 0
+    gid: int = 0
+
+    def run(self, argv: Sequence[str], cwd: str, output: IO[bytes]) -> Timing:
+        """Run a command inside the arm; ``cwd`` is relative to the tree. Raises RunError, see Probe.run."""
+        where = self.tree if cwd == "." else f"{self.tree}/{cwd}"
+        return self.probe.run(
+            argv, cwd=where, env=self.env, output=output, uid=self.uid, gid=self.gid, alive=self.alive
+        )

@@ -1,0 +1,199 @@
+"""The Docker that is running anyway, with its own driver: no root needed, nothing of it changed for good."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from kit import engines
+from kit.arm import Arm
+from kit.cgroup import Cgroup
+from kit.engines.container import ContainerSpec, remove_volume, start_container
+from kit.engines.control import control_directory
+from kit.engines.ground import Ground
+from kit.engines.place import DEFAULT_ENV, INPUTS, TREE, Place
+from kit.errors import KitError, MachineError, RunError
+from kit.filesystem import Backing
+from kit.filesystem.backing import block_number, mount_of
+from kit.host import Host
+
+
+def address() -> str:
+    return os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
+
+
+def connect() -> Any:
+    """A docker.DockerClient of the running daemon. Raises MachineError if there is none or it is not ours to use."""
+    import docker
+    import docker.errors
+
+    try:
+        client = docker.DockerClient(base_url=address(), timeout=300)
+        client.ping()
+    except (docker.errors.DockerException, OSError) as error:
+        raise MachineError(
+            f"no running Docker at {address()}: {error}", "start it, set DOCKER_HOST, or join its group"
+        ) from None
+    return client
+
+
+def running_driver() -> str:
+    return str(connect().info()["Driver"])
+
+
+class SystemEngine:
+    def __init__(self, setting: engines.Setting) -> None:
+        self._setting = setting
+        self._stack = ExitStack()
+        self._client: Any = None
+        self._facts: dict[str, str] = {}
+        self._root = Path("/")
+        self._count = 0
+
+    def check(self, arm: Arm, host: Host) -> engines.Blocker | None:
+        if arm.placement == "runtime":
+            return engines.Blocker("the running Docker has no runtime of the kit's", "use docker/ with root for this arm")
+        try:
+            driver = running_driver()
+        except KitError as error:
+            return engines.Blocker(error.message, error.hint)
+        if driver != arm.driver:
+            return engines.Blocker(f"the running Docker uses {driver}", f"write {arm.placement}:system/{driver}")
+        return None
+
+    def start(self, arm: Arm, ground: Ground) -> None:
+        if self._client is not None:
+            return
+        self._client = connect()
+        self._stack.callback(self._client.close)
+        info = self._client.info()
+        self._root = Path(info["DockerRootDir"])
+        status = "; ".join(f"{key}: {value}" for key, value in info.get("DriverStatus") or ())
+        self._facts = {"running docker": info["ServerVersion"], f"{info['Driver']} of it": status}
+        self._load(ground)
+
+    def _load(self, ground: Ground) -> None:
+        import docker.errors
+
+        image = ground.needed_image
+        try:
+            self._client.images.get(image.tag)
+            return
+        except docker.errors.ImageNotFound:
+            pass
+        self._stack.enter_context(self._setting.journal.holding("image", image.tag))
+        name, tag = image.tag.split(":")
+        if image.archive:
+            with image.archive.open("rb") as file:
+                self._client.images.load(file)[0].tag(name, tag)
+        else:
+            self._client.api.import_image_from_file(str(image.rootfs), repository=name, tag=tag)
+
+    @contextmanager
+    def place(self, arm: Arm, ground: Ground) -> Iterator[Place]:
+        self._count += 1
+        with ExitStack() as stack:
+            mounts: dict[str, tuple[str, str]] = {}
+            if arm.placement == "bind":
+                tree = ground.new_tree()
+                tree.mkdir()
+                stack.callback(shutil.rmtree, tree)
+                mounts[str(tree)] = (TREE, "rw")
+            elif arm.placement == "volume":
+                name = f"kit-{self._setting.session}-{self._count}"
+                self._setting.journal.acquire("volume", name)
+                stack.callback(self._setting.journal.release, "volume", name)
+                stack.callback(remove_volume, self._client.volumes.create(name), self._alive)
+                mounts[name] = (TREE, "rw")
+            directory = self._setting.run / f"s{self._count}"
+            control = stack.enter_context(control_directory(directory, self._setting.probe))
+            name = f"kit-{self._setting.session}-{self._count}"
+            self._setting.journal.acquire("container", name)
+            stack.callback(self._setting.journal.release, "container", name)
+            spec = ContainerSpec(
+                ground.needed_image.tag, address(), arm, control, ground.inputs, mounts,
+                arm.placement == "tmpfs", name=name,
+            )  # fmt: skip
+            running = start_container(stack, spec, self._alive)
+            place = Place(
+                tree=TREE,
+                inputs=INPUTS,
+                cgroup=_cgroup(running.pid),
+                backing=ground.backing if arm.placement in ("bind", "tmpfs") else self._backing(ground),
+                probe=running.probe,
+                unpack=partial(_unpack, running.container),
+                alive=self._alive,
+                env=DEFAULT_ENV,
+            )
+            stack.callback(_empty, place)
+            yield place
+
+    def _backing(self, ground: Ground) -> Backing:
+        """What the daemon's own directory lies on: that, not the user's directory, holds layers and volumes."""
+        mount = mount_of(self._root)
+        if not os.access(mount.path, os.R_OK):
+            return ground.backing
+        return replace(ground.backing, path=mount.path, type=mount.type, options=mount.options, device=block_number(mount))
+
+    def _alive(self) -> str:
+        try:
+            self._client.ping()
+            return ""
+        except Exception as error:  # docker-py lets errors of requests and urllib3 through
+            return f"the running Docker does not answer: {error}"
+
+    def facts(self) -> dict[str, str]:
+        return self._facts
+
+    def close(self) -> None:
+        self._stack.close()
+
+
+def _cgroup(pid: int) -> Cgroup | None:
+    """None where the daemon runs on another machine, or in another PID namespace."""
+    try:
+        group = Cgroup.of(pid)
+    except OSError:
+        return None
+    return group if group.paths and group.cpu() else None
+
+
+def _unpack(container: Any, tarball: Path) -> None:
+    with tarball.open("rb") as file:
+        if not container.put_archive(TREE, file):
+            raise RunError("the running Docker refused the sources", "see its log")
+
+
+def _empty(place: Place) -> None:
+    """Remove from inside what the container's root made: outside it may not be ours to remove."""
+    with open(os.devnull, "wb") as output:
+        try:
+            place.probe.run(
+                ["find", place.tree, "-mindepth", "1", "-delete"], cwd="/", env=place.env, output=output
+            )
+        except RunError:
+            return  # the arm is dead; what is left of the tree is reported by its removal
+
+
+def _undo(kind: str, name: str) -> None:
+    import docker.errors
+
+    try:
+        things = getattr(connect(), kind)
+        if kind == "images":
+            things.remove(name)
+        else:
+            things.get(name).remove(force=True)
+    except (docker.errors.NotFound, MachineError):
+        return  # gone, or gone with its daemon
+
+
+remove_container = partial(_undo, "containers")
+remove_named_volume = partial(_undo, "volumes")
+remove_image = partial(_undo, "images")

@@ -1,0 +1,37 @@
+"""Errors a user can cause or mend: one line that says what and where, and one that says how to mend it."""
+
+from __future__ import annotations
+
+
+class KitError(Exception):
+    """What went wrong and where (``message``), and what to do about it (``hint``). Exit code 2: bad input."""
+
+    exit_code = 2
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}\n  fix: {self.hint}" if self.hint else self.message
+
+
+class UsageError(KitError):
+    """The command line, an arm or a file names something that does not exist or does not fit."""
+
+
+class MachineError(KitError):
+    """This machine lacks a tool, a right or a feature that was asked for."""
+
+
+class RunError(KitError):
+    """Something that was running failed: a build, a daemon, a container. Exit code 1."""
+
+    exit_code = 1
+
+
+class BusyError(KitError):
+    """Another session holds the machine; two at once would measure each other. Exit code 1."""
+
+    exit_code = 1

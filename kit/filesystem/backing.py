@@ -1,0 +1,93 @@
+"""A mounted backing filesystem, and what the user may say about how it is made."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from kit.errors import RunError
+
+GIB = 1 << 30
+DEFAULT_SIZE = 20 * GIB
+
+
+@dataclass(frozen=True)
+class BackingOptions:
+    """``mkfs`` and ``mount`` hold pairs (filesystem, options), added to the kit's own."""
+
+    size: int = DEFAULT_SIZE
+    images: Path = Path("/var/tmp")  # where loop images lie
+    directory: Path | None = None
+    device: Path | None = None
+    wipe: Path | None = None
+    mkfs: tuple[tuple[str, str], ...] = ()
+    mount: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Mount:
+    """One line of /proc/self/mountinfo: what is really mounted, whatever was asked for."""
+
+    device: str  # MAJOR:MINOR
+    path: Path
+    type: str
+    source: str
+    options: str
+
+
+@dataclass(frozen=True)
+class Backing:
+    """A backing filesystem, ready for use. ``device`` is MAJOR:MINOR of its block device, None where it has none."""
+
+    name: str
+    path: Path
+    kind: str  # loop, loop (direct I/O), device, tmpfs, directory
+    type: str
+    options: str
+    device: str | None
+
+    def sync(self) -> None:
+        """Write back everything dirty (syncfs(2)). A sync through a union such as fuse-overlayfs does not."""
+        descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            libc = ctypes.CDLL(None, use_errno=True)
+            if libc.syncfs(descriptor):
+                code = ctypes.get_errno()
+                raise RunError(f"sync of {self.path} failed: {os.strerror(code)}", "see dmesg: the disk may be full")
+        finally:
+            os.close(descriptor)
+
+    def full(self) -> str:
+        """A sentence if it has run out of space or inodes, else ''."""
+        stat = os.statvfs(self.path)
+        if stat.f_blocks and stat.f_bavail / stat.f_blocks < 0.005:
+            return f"the backing filesystem {self.name} is full ({stat.f_blocks * stat.f_frsize / GIB:.1f} GiB)"
+        if stat.f_files and stat.f_favail == 0:
+            return f"the backing filesystem {self.name} has no inodes left"
+        return ""
+
+
+def mount_of(path: Path) -> Mount:
+    """The mount that a path lies on. Raises RunError if the mount table has none."""
+    resolved = path.resolve()
+    best: Mount | None = None
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        left, _, right = line.partition(" - ")
+        device, _, where, options = left.split()[2:6]
+        kind, source, super_options = right.split(" ", 2)
+        point = Path(where.encode().decode("unicode_escape"))
+        if resolved.is_relative_to(point) and (best is None or len(point.parts) >= len(best.path.parts)):
+            best = Mount(device, point, kind, source, f"{options},{super_options}")
+    if best is None:
+        raise RunError(f"{path} lies on no known mount", "check /proc/self/mountinfo")
+    return best
+
+
+def block_number(mount: Mount) -> str | None:
+    """MAJOR:MINOR of the block device behind a mount; btrfs reports an anonymous device of its own."""
+    if not mount.source.startswith("/dev/") or not Path(mount.source).is_block_device():
+        return mount.device if Path(f"/sys/dev/block/{mount.device}").exists() else None
+    number = os.stat(mount.source).st_rdev
+    return f"{os.major(number)}:{os.minor(number)}"

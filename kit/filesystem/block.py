@@ -1,0 +1,112 @@
+"""Filesystems on a block device: a sparse loop image, or a device that the user gave."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from kit.command import require, run
+from kit.errors import MachineError, RunError
+from kit.filesystem.backing import GIB, Backing, BackingOptions, block_number, mount_of
+from kit.filesystem.device import guard_device
+from kit.host import kernel_filesystems
+from kit.journal import Journal
+
+#: mkfs words of each filesystem: force, and no discard of a file that is all holes.
+_MKFS = {
+    "ext4": ("-q", "-F", "-E", "nodiscard"),
+    "ext3": ("-q", "-F", "-E", "nodiscard"),
+    "ext2": ("-q", "-F", "-E", "nodiscard"),
+    "xfs": ("-q", "-f", "-K"),
+    "btrfs": ("-q", "-f", "-K"),
+}
+#: The kernel would zero inode tables in the background, beside the measurement.
+_MOUNT = {"ext4": "noinit_itable", "ext3": "noinit_itable"}
+
+
+@contextmanager
+def block_backing(name: str, options: BackingOptions, where: Path, journal: Journal) -> Iterator[Backing]:
+    """Make and mount a filesystem on a loop image, or on ``options.device``. Raises MachineError, RunError."""
+    if name not in kernel_filesystems():
+        raise MachineError(f"this kernel has no {name}", f"modprobe {name}, or boot a kernel that has it")
+    require(f"mkfs.{name}")
+    with contextlib.ExitStack() as stack:
+        if options.device is not None:
+            guard_device(options.device, options.wipe)
+            device, kind = options.device, "device"
+        else:
+            device, kind = stack.enter_context(_loop(options, journal, f"{where.parent.parent.name}-{name}"))
+        extra = shlex.split(dict(options.mkfs).get(name, ""))
+        run([f"mkfs.{name}", *_MKFS[name], *extra, device], what=f"mkfs.{name}")
+        where.mkdir(parents=True, exist_ok=True)
+        wanted = ",".join(filter(None, (_MOUNT.get(name, ""), dict(options.mount).get(name, ""))))
+        run(["mount", "-t", name, *(["-o", wanted] if wanted else []), device, where], what=f"mount {name}")
+        stack.callback(unmount, where)
+        if options.device is None:
+            run(["losetup", "--detach", device])  # while mounted this means: free it with the last unmount
+        mount = mount_of(where)
+        yield Backing(name, where, kind, mount.type, mount.options, block_number(mount))
+
+
+@contextmanager
+def _loop(options: BackingOptions, journal: Journal, label: str) -> Iterator[tuple[Path, str]]:
+    """A loop device over a sparse file that has no name any more: the kernel frees both when the last user is gone."""
+    options.images.mkdir(parents=True, exist_ok=True)
+    free = os.statvfs(options.images)
+    available = free.f_bavail * free.f_frsize
+    if available < options.size:
+        raise MachineError(
+            f"{options.images} has {available / GIB:.1f} GiB free, a backing filesystem wants {options.size / GIB:.1f}",
+            "give a smaller --size, or --images on a larger disk",
+        )
+    image = options.images / f"{label}.img"
+    journal.acquire("file", image)
+    try:
+        with image.open("wb") as file:
+            file.truncate(options.size)
+        loop = Path(run(["losetup", "--find", "--show", image], what="losetup").strip())
+    finally:
+        image.unlink(missing_ok=True)
+        journal.release("file", image)
+    backing_file = Path(f"/sys/block/{loop.name}/loop/backing_file")
+    try:
+        try:
+            run(["losetup", "--direct-io=on", loop])
+            kind = "loop, direct I/O"
+        except RunError:
+            kind = "loop, buffered (its disk allows no direct I/O)"
+        yield loop, kind
+    finally:
+        if _attached(backing_file, image):
+            with contextlib.suppress(RunError):
+                run(["losetup", "--detach", loop])
+        deadline = time.monotonic() + 5
+        while _attached(backing_file, image):
+            if time.monotonic() > deadline:
+                raise RunError(f"{loop} stays attached", f"losetup --detach {loop}")
+            time.sleep(0.02)
+
+
+def _attached(backing_file: Path, image: Path) -> bool:
+    try:
+        return backing_file.read_text().startswith(str(image))
+    except OSError:
+        return False
+
+
+def unmount(where: Path) -> None:
+    """Unmount, waiting a little for processes that are just ending. Never lazily: that would hide a busy mount."""
+    deadline = time.monotonic() + 10
+    while True:
+        try:
+            run(["umount", where], what=f"umount {where}")
+            return
+        except RunError as error:
+            if "busy" not in error.message or time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)

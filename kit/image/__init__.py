@@ -1,0 +1,6 @@
+"""Root filesystems: built from Debian packages, taken from a tarball, a directory or a registry; cached by content."""
+
+from kit.image.image import Image, ImageCache, unpack
+from kit.image.recipe import Recipe, read_recipe, recipes
+
+__all__ = ["Image", "ImageCache", "Recipe", "read_recipe", "recipes", "unpack"]

@@ -1,0 +1,151 @@
+"""Images in the cache: a root filesystem as one tarball, and the archive of its layers where it came with layers."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from kit.command import run
+from kit.errors import UsageError
+from kit.image.recipe import Recipe, read_recipe
+
+
+@dataclass(frozen=True)
+class Image:
+    """``digest`` is the SHA-256 of the root filesystem's tarball. ``archive`` (docker save format) keeps the layers of
+    an image that has them; without one the root filesystem is imported as a single layer."""
+
+    name: str
+    digest: str
+    origin: str
+    size: int  # bytes of the tarball
+    created: float
+    rootfs: Path
+    archive: Path | None = None
+
+    @property
+    def tag(self) -> str:
+        return f"kit:{self.digest[:12]}"
+
+
+class ImageCache:
+    """``images/KEY/`` with ``image.json``, ``rootfs.tar`` and perhaps ``archive.tar``. A key names how it was made."""
+
+    def __init__(self, cache: Path) -> None:
+        self.directory = cache / "images"
+
+    def list(self) -> tuple[Image, ...]:
+        found = [self._read(path.parent) for path in self.directory.glob("*/image.json")]
+        return tuple(sorted(found, key=lambda image: -image.created))
+
+    def remove(self, name: str) -> tuple[Image, ...]:
+        """Remove images by name or digest prefix. Raises UsageError if none fits."""
+        gone = []
+        for path in self.directory.glob("*/image.json"):
+            image = self._read(path.parent)
+            if name == image.name or (len(name) >= 6 and image.digest.startswith(name)):
+                shutil.rmtree(path.parent)
+                gone.append(image)
+        if not gone:
+            raise UsageError(f"no cached image '{name}'", "kit image list shows what there is")
+        return tuple(gone)
+
+    def from_recipe(self, name: str, force: bool = False, tell: Callable[[str], None] = lambda text: None) -> Image:
+        recipe = read_recipe(name)
+
+        def build(rootfs: Path, archive: Path) -> None:
+            tell(f"building image {name} from {len(recipe.packages)} packages of {recipe.suite} (once, about a minute)")
+            recipe.build(rootfs)
+
+        return self.make(_recipe_key(recipe), name, f"recipe {name}, {recipe.suite}", build, force)
+
+    def from_tarball(self, path: Path) -> Image:
+        """A root filesystem in a tarball of any compression that tar knows."""
+        stat = path.stat()
+        key = hashlib.sha256(f"{path.resolve()} {stat.st_size} {stat.st_mtime_ns}".encode()).hexdigest()[:12]
+
+        def copy(rootfs: Path, archive: Path) -> None:
+            with tempfile.TemporaryDirectory(dir=rootfs.parent) as scratch:
+                run(["tar", "--numeric-owner", "-xpf", path, "-C", scratch], what=f"unpacking {path}")
+                _pack(Path(scratch), rootfs)
+
+        return self.make(f"tarball-{key}", path.name, str(path), copy)
+
+    def from_directory(self, path: Path) -> Image:
+        """A root filesystem in a directory; read anew each time, since nothing says whether it has changed."""
+        if not (path / "bin").exists() and not (path / "usr").exists():
+            raise UsageError(f"{path} is not a root filesystem: it has neither bin nor usr", "name its top directory")
+        return self.make(
+            f"directory-{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]}",
+            path.name,
+            str(path),
+            lambda rootfs, archive: _pack(path, rootfs),
+            force=True,
+        )
+
+    def make(
+        self, key: str, name: str, origin: str, build: Callable[[Path, Path], None], force: bool = False
+    ) -> Image:
+        """Get the image of that key, or have ``build(rootfs, archive)`` write its files. Complete or not there."""
+        target = self.directory / key
+        if (target / "image.json").exists() and not force:
+            return self._read(target)
+        self.directory.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".new-", dir=self.directory) as scratch:
+            new = Path(scratch) / "image"
+            new.mkdir()
+            build(new / "rootfs.tar", new / "archive.tar")
+            image = Image(
+                name,
+                _sha256(new / "rootfs.tar"),
+                origin,
+                (new / "rootfs.tar").stat().st_size,
+                time.time(),
+                target / "rootfs.tar",
+                target / "archive.tar" if (new / "archive.tar").exists() else None,
+            )
+            facts = {key: value for key, value in asdict(image).items() if key not in ("rootfs", "archive")}
+            (new / "image.json").write_text(json.dumps(facts, indent=1))
+            if target.exists():
+                shutil.rmtree(target)
+            os.replace(new, target)
+        return image
+
+    def _read(self, directory: Path) -> Image:
+        facts = json.loads((directory / "image.json").read_text())
+        archive = directory / "archive.tar"
+        return Image(rootfs=directory / "rootfs.tar", archive=archive if archive.exists() else None, **facts)
+
+
+def _recipe_key(recipe: Recipe) -> str:
+    return f"{recipe.name}-{recipe.digest[:12]}"
+
+
+def _pack(directory: Path, destination: Path) -> None:
+    run(
+        ["tar", "--numeric-owner", "--xattrs", "--xattrs-include=*", "--sort=name", "--one-file-system"]
+        + ["--exclude=./dev/*", "--exclude=./proc/*", "--exclude=./sys/*", "-C", str(directory), "-cf", str(destination), "."],
+        what=f"packing {directory}",
+    )
+
+
+def unpack(image: Image, directory: Path) -> None:
+    """Unpack the root filesystem into a plain directory, owners and attributes kept; device nodes left out."""
+    directory.mkdir(parents=True)
+    run(
+        ["tar", "--numeric-owner", "--xattrs", "--xattrs-include=*", "--exclude=./dev/*"]
+        + ["-xpf", str(image.rootfs), "-C", str(directory)],
+        what=f"unpacking image {image.name}",
+    )
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,172 @@
+"""Inputs of a scenario: found, fetched, filtered once, and cached as one tarball each."""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+import json
+import os
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from kit.command import environment, require, run
+from kit.errors import MachineError, RunError, UsageError
+from kit.scenario import Input
+
+_PACKED = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.zst", ".tar.bz2")
+
+
+@dataclass(frozen=True)
+class PreparedInput:
+    """``path`` is a .tar where it goes into the tree, a .tar.zst where the scenario unpacks it itself."""
+
+    name: str
+    into: str
+    path: Path
+    digest: str
+
+
+def prepare_input(item: Input, cache: Path, tell: Callable[[str], None] = lambda text: None) -> PreparedInput:
+    """Bring one input into the cache. Raises UsageError, MachineError or RunError."""
+    suffix = ".tar" if item.into == "tree" else ".tar.zst"
+    origin = _identify(item.source)
+    key = hashlib.sha256(repr((origin, item.strip, item.exclude, suffix)).encode()).hexdigest()[:16]
+    target = cache / "inputs" / f"{item.name}-{key}{suffix}"
+    facts = target.with_name(target.name + ".json")
+    if not facts.exists():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        tell(f"preparing {item.source} (once)")
+        with tempfile.TemporaryDirectory(prefix=".new-", dir=target.parent) as scratch:
+            archive = _fetch(item.source, Path(scratch))
+            new = Path(scratch) / "repacked"
+            digest = _repack(archive, new, item)
+            os.replace(new, target)
+        facts.write_text(json.dumps({"source": item.source, "digest": digest}))
+    return PreparedInput(item.name, item.into, target, json.loads(facts.read_text())["digest"])
+
+
+def _identify(source: str) -> str:
+    """What must change when the input's content may have: a package's version, a file's size and time."""
+    if source.startswith("deb:"):
+        return f"{source} {_package_version(source.removeprefix('deb:'))}"
+    path = Path(source)
+    if path.is_dir():
+        digest = hashlib.sha256()
+        for directory, names, files in os.walk(path):
+            names.sort()
+            for name in sorted(files):
+                stat = os.lstat(os.path.join(directory, name))
+                digest.update(f"{directory}/{name} {stat.st_size} {stat.st_mtime_ns} {stat.st_mode}\n".encode())
+        return f"{path.resolve()} {digest.hexdigest()}"
+    if path.is_file() and source.endswith(_PACKED):
+        stat = path.stat()
+        return f"{path.resolve()} {stat.st_size} {stat.st_mtime_ns}"
+    if path.exists():
+        raise UsageError(f"{source} is neither a directory nor a tarball", f"known endings: {', '.join(_PACKED)}")
+    raise UsageError(f"there is no {source}", "give a directory, a tarball or deb:PACKAGE")
+
+
+def _package_version(package: str) -> str:
+    try:
+        shown = run(["apt-cache", "show", "--no-all-versions", package])
+    except RunError:
+        raise MachineError(
+            f"apt knows no package {package}", "apt-get update, or give a tarball or directory as source"
+        ) from None
+    return next((line.split()[1] for line in shown.splitlines() if line.startswith("Version:")), "unknown")
+
+
+def _fetch(source: str, scratch: Path) -> Path:
+    """A directory or tarball with the content of the source."""
+    if not source.startswith("deb:"):
+        return Path(source)
+    package = source.removeprefix("deb:")
+    run(["apt-get", "download", "-q", "-o", "APT::Sandbox::User=root", package], cwd=scratch, what=f"download of {package}")
+    deb = next(scratch.glob("*.deb"))
+    unpacked = scratch / "deb"
+    run(["dpkg-deb", "--extract", deb, unpacked], what=f"unpacking {deb.name}")
+    tarballs = [path for path in unpacked.rglob("*") if path.name.endswith(_PACKED) and path.is_file()]
+    if len(tarballs) != 1:
+        raise UsageError(f"package {package} holds {len(tarballs)} source tarballs, not one", "name another source")
+    return tarballs[0]
+
+
+def _repack(source: Path, target: Path, item: Input) -> str:
+    """Write the filtered content as a tarball with numeric owners 0:0; returns the digest of the uncompressed tar."""
+    reader = ["tar", "--sort=name", "-C", str(source), "-cf", "-", "."] if source.is_dir() else _decompress(source)
+    packer = ["cat"] if item.into == "tree" else ["zstd", "-q", "-T0", "-3", "-c"]
+    with (
+        target.open("wb") as output,
+        subprocess.Popen(
+            [require(reader[0]), *reader[1:]], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, env=environment()
+        ) as read,
+        subprocess.Popen([require(packer[0]), *packer[1:]], stdin=subprocess.PIPE, stdout=output, env=environment()) as pack,
+    ):
+        assert read.stdout and pack.stdin
+        digest = hashlib.sha256()
+        try:
+            _filter(read.stdout, _Tee(pack.stdin, digest.update), item)
+        except tarfile.TarError as error:
+            read.kill()
+            raise UsageError(f"{source} is not a usable tarball: {error}", "check the file") from None
+        finally:
+            pack.stdin.close()
+        while read.stdout.read(1 << 20):
+            pass  # the padding after the archive's end
+    if read.returncode or pack.returncode:
+        raise RunError(f"repacking {source} failed", "is the disk of the cache full, or the tarball cut short?")
+    return digest.hexdigest()
+
+
+def _decompress(path: Path) -> list[str]:
+    tools = {"gz": "gzip", "tgz": "gzip", "xz": "xz", "zst": "zstd", "bz2": "bzip2"}
+    tool = tools.get(path.name.rsplit(".", 1)[-1])
+    return [tool, "-dc", str(path)] if tool else ["cat", str(path)]
+
+
+class _Tee:
+    """A writer that also feeds a digest."""
+
+    def __init__(self, file: IO[bytes], update: Callable[[bytes], None]) -> None:
+        self._file = file
+        self._update = update
+
+    def write(self, data: bytes) -> int:
+        self._update(data)
+        return self._file.write(data)
+
+
+def _filter(source: IO[bytes], target: _Tee, item: Input) -> None:
+    with (
+        tarfile.open(fileobj=source, mode="r|") as reader,
+        tarfile.open(fileobj=target, mode="w|", format=tarfile.GNU_FORMAT) as writer,  # type: ignore[call-overload]
+    ):
+        for member in reader:
+            path = _strip(member.name, item.strip)
+            if not path or (not member.isdir() and excluded(path, item.exclude)):
+                continue
+            member.name = path
+            if member.islnk():
+                member.linkname = _strip(member.linkname, item.strip)
+            member.uid = member.gid = 0
+            member.uname = member.gname = ""
+            member.pax_headers = {}
+            writer.addfile(member, reader.extractfile(member) if member.isreg() else None)
+
+
+def _strip(name: str, parts: int) -> str:
+    return "/".join([part for part in name.split("/") if part not in ("", ".")][parts:])
+
+
+def excluded(path: str, patterns: tuple[str, ...]) -> bool:
+    """The last pattern that matches decides; ``!`` takes back in. ``*`` matches across slashes."""
+    out = False
+    for pattern in patterns:
+        if fnmatch.fnmatchcase(path, pattern.removeprefix("!")):
+            out = not pattern.startswith("!")
+    return out

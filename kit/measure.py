@@ -1,0 +1,78 @@
+"""One phase measured: counters, the probe's run, counters, a sync of the backing filesystem, counters."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import IO
+
+from kit.cgroup import machine_cpu
+from kit.counters import Counters, read_counters
+from kit.engines.place import Place
+from kit.probe.client import Timing
+from kit.sample import Phase
+
+
+@dataclass(frozen=True)
+class IdleRate:
+    """CPU seconds that the idle machine, daemons up and no workload, spends in a second."""
+
+    rate: float
+
+
+def idle_rate(seconds: float = 2.0) -> IdleRate:
+    """Watch the machine do nothing for a while."""
+    busy, own, clock = machine_cpu()[0], time.process_time(), time.monotonic()
+    time.sleep(seconds)
+    spent = machine_cpu()[0] - busy - (time.process_time() - own)
+    return IdleRate(max(0.0, spent) / (time.monotonic() - clock))
+
+
+def measure_phase(
+    name: str, place: Place, argv: Sequence[str], cwd: str, output: IO[bytes], idle: IdleRate
+) -> Phase:
+    """Run one phase in a place. Raises RunError if the command can't be started or the arm dies."""
+    before = read_counters(place.cgroup, place.backing.device)
+    timing = place.run(argv, cwd, output)
+    after = read_counters(place.cgroup, place.backing.device)
+    place.backing.sync()
+    flushed = read_counters(place.cgroup, place.backing.device)
+    return _phase(name, timing, after.since(before), flushed.since(after), idle)
+
+
+def _phase(name: str, timing: Timing, work: Counters, flush: Counters, idle: IdleRate) -> Phase:
+    return Phase(
+        name=name,
+        status="ok" if timing.ok else "failed",
+        real=timing.real,
+        user=timing.user,
+        sys=timing.sys,
+        cgroup_user=work.group_user,
+        cgroup_sys=work.group_sys,
+        elsewhere=_less_idle(work, idle),
+        flush=flush.clock,
+        flush_bytes=flush.write_bytes,
+        flush_cpu=_less_idle(flush, idle),
+        read_bytes=work.read_bytes,
+        write_bytes=work.write_bytes,
+        read_ops=work.read_ops,
+        write_ops=work.write_ops,
+        minor_faults=timing.minor_faults,
+        major_faults=timing.major_faults,
+        voluntary_switches=timing.voluntary_switches,
+        involuntary_switches=timing.involuntary_switches,
+        max_rss=timing.max_rss,
+        psi_cpu=work.psi_cpu,
+        psi_io=work.psi_io,
+        psi_memory=work.psi_memory,
+        steal=work.steal,
+        exit_code=timing.exit_code,
+        signal=timing.signal,
+    )
+
+
+def _less_idle(interval: Counters, idle: IdleRate) -> float | None:
+    """Not below zero: over a short interval the idle share is known less well than it is large."""
+    elsewhere = interval.elsewhere
+    return None if elsewhere is None else max(0.0, elsewhere - idle.rate * interval.clock)

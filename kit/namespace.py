@@ -1,0 +1,50 @@
+"""A private mount namespace: what a session mounts is seen by itself alone and freed by the kernel when it dies."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from kit.command import run
+from kit.errors import MachineError
+from kit.journal import Journal
+
+_CLONE_NEWNS = 0x00020000
+_MS_REC = 0x4000
+_MS_SLAVE = 1 << 19
+
+_entered = False
+
+
+def enter_private_mounts() -> None:
+    """Move this process into a mount namespace of its own (mount_namespaces(7)); once, later calls do nothing.
+
+    Mounts of the host still arrive (slave propagation), ours do not leave. Raises MachineError where not permitted.
+    """
+    global _entered
+    if _entered:
+        return
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(_CLONE_NEWNS) or libc.mount(b"none", b"/", None, _MS_REC | _MS_SLAVE, None):
+        reason = os.strerror(ctypes.get_errno())
+        raise MachineError(f"no private mount namespace: {reason}", "run as root: sudo kit …")
+    _entered = True
+
+
+@contextmanager
+def covered(path: Path, journal: Journal) -> Iterator[None]:
+    """Lay an empty tmpfs over a directory of the host, in the private namespace alone; make it if it is not there."""
+    journal.acquire("empty directory", path)
+    existed = path.is_dir()
+    path.mkdir(parents=True, exist_ok=True)
+    run(["mount", "-t", "tmpfs", "-o", "mode=711", "kit", path])
+    try:
+        yield
+    finally:
+        run(["umount", path])
+        if not existed:
+            path.rmdir()
+        journal.release("empty directory", path)

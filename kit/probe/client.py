@@ -1,0 +1,136 @@
+"""Talks to the probe inside an arm over a Unix socket; the protocol is described in probe.c."""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import struct
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from kit.errors import RunError
+
+SOCKET_NAME = "s"
+
+
+@dataclass(frozen=True)
+class Timing:
+    """What the probe measured of one command: seconds from a monotonic clock, rusage of the waited-for tree.
+
+    Exactly one of ``exit_code`` and ``signal`` is set.
+    """
+
+    exit_code: int | None
+    signal: int | None
+    real: float
+    user: float
+    sys: float
+    max_rss: int  # bytes
+    minor_faults: int
+    major_faults: int
+    voluntary_switches: int
+    involuntary_switches: int
+
+    @property
+    def ok(self) -> bool:
+        return self.exit_code == 0
+
+
+class ProbeServer:
+    """The socket a probe connects to, in a directory that the arm sees."""
+
+    def __init__(self, directory: Path) -> None:
+        self.path = directory / SOCKET_NAME
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._listener.bind(str(self.path))
+        self.path.chmod(0o666)  # a container with remapped users must reach it; its directory guards it
+        self._listener.listen(1)
+
+    def accept(self, alive: Callable[[], str], patience: float = 60.0) -> Probe:
+        """Wait for the probe; ``alive`` says why it will never come, or ''. Raises RunError."""
+        deadline = time.monotonic() + patience
+        while not select.select([self._listener], [], [], 0.05)[0]:
+            reason = alive() or (f"no answer within {patience:g} s" if time.monotonic() > deadline else "")
+            if reason:
+                raise RunError(f"the probe did not start: {reason}", "kit doctor shows whether this arm works here")
+        connection, _ = self._listener.accept()
+        return Probe(connection)
+
+    def close(self) -> None:
+        self._listener.close()
+        self.path.unlink(missing_ok=True)
+
+
+class Probe:
+    """A connected probe."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._socket = connection
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: str,
+        env: Mapping[str, str],
+        output: IO[bytes],
+        uid: int = 0,
+        gid: int = 0,
+        alive: Callable[[], str] = lambda: "",
+    ) -> Timing:
+        """Run a command in the arm to its end. Raises RunError if it can't be started or the arm dies under it.
+
+        ``alive`` is asked every second while waiting and returns why the arm is dead, or ''.
+        """
+        entries = [f"{key}={value}" for key, value in env.items()]
+        fields = ["run", cwd, str(uid), str(gid), str(len(entries)), *entries, *argv]
+        body = b"".join(os.fsencode(item) + b"\0" for item in fields)
+        try:
+            socket.send_fds(self._socket, [struct.pack("<I", len(body))], [output.fileno()])
+            self._socket.sendall(body)
+            answer = self._receive(alive)
+        except OSError as error:
+            raise RunError(f"the arm died: {error.strerror}", "see the engine's log") from None
+        return _parse(answer, argv[0], cwd)
+
+    def _receive(self, alive: Callable[[], str]) -> str:
+        received = b""
+        while not received.endswith(b"\n"):
+            while not select.select([self._socket], [], [], 1.0)[0]:
+                reason = alive()
+                if reason:
+                    raise RunError(f"the arm died: {reason}", "see the engine's log")
+            part = self._socket.recv(4096)
+            if not part:
+                raise RunError(f"the arm died: {alive() or 'its probe is gone'}", "out of memory, or killed from outside?")
+            received += part
+        return received.decode()
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+def _parse(answer: str, command: str, cwd: str) -> Timing:
+    values = dict(word.split("=", 1) for word in answer.split())
+    if values["status"] == "error":
+        reason = os.strerror(int(values["errno"]))
+        what = {"exec": f"'{command}'", "chdir": f"directory '{cwd}'"}.get(values["what"], values["what"])
+        raise RunError(f"can't start the command: {what}: {reason}", "is it in the image, and on its PATH?")
+    code = int(values["code"])
+    exited = values["status"] == "exit"
+    return Timing(
+        exit_code=code if exited else None,
+        signal=None if exited else code,
+        real=int(values["real_ns"]) / 1e9,
+        user=int(values["user_us"]) / 1e6,
+        sys=int(values["sys_us"]) / 1e6,
+        max_rss=int(values["maxrss_kib"]) * 1024,
+        minor_faults=int(values["minflt"]),
+        major_faults=int(values["majflt"]),
+        voluntary_switches=int(values["nvcsw"]),
+        involuntary_switches=int(values["nivcsw"]),
+    )

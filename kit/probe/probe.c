@@ -1,0 +1,258 @@
+/*
+ * The timer that runs inside an arm.
+ *
+ *   kit-probe serve SOCKET [ROOT]   connect to SOCKET, then chroot to ROOT if given, and serve requests
+ *   kit-probe spin                  print the nanoseconds that a fixed amount of arithmetic took
+ *
+ * It is static and talks to nothing but its socket, so that it runs in any root filesystem, as PID 1 of a
+ * container as well as below a chroot. The session takes its counters while the probe waits for a request
+ * and again when the answer has come, so neither engine nor exec latency is ever inside a measurement.
+ *
+ * A request is a 4-byte little-endian length and that many bytes of NUL-terminated fields:
+ *   run, cwd, uid, gid, number of environment entries, the entries, the words of the command
+ * with one file descriptor attached (SCM_RIGHTS): the command's stdout and stderr.
+ * The answer is one line of key=value pairs.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MAX_REQUEST (4u << 20)
+#define SPIN_STEPS 40000000u
+
+extern char **environ;
+
+struct failure {
+	int error;
+	char what[16];
+};
+
+static int64_t now_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static int64_t usec(struct timeval t)
+{
+	return (int64_t)t.tv_sec * 1000000 + t.tv_usec;
+}
+
+static void fail_child(int report, const char *what)
+{
+	struct failure f = { .error = errno };
+	strncpy(f.what, what, sizeof f.what - 1);
+	if (write(report, &f, sizeof f) < 0)
+		_exit(126);
+	_exit(127);
+}
+
+/* The session that asked is gone: end the command's process group, and with PID 1 everything in the container. */
+static pid_t running;
+
+static void hung_up(int number)
+{
+	(void)number;
+	if (running > 0)
+		kill(-running, SIGKILL);
+	_exit(3);
+}
+
+static void watch(int sock, int on)
+{
+	fcntl(sock, F_SETOWN, getpid());
+	fcntl(sock, F_SETFL, on ? O_ASYNC : 0);
+}
+
+static void exec_child(int report, int output, const char *cwd, uid_t uid, gid_t gid, char **env, char **argv)
+{
+	int null = open("/dev/null", O_RDONLY);
+	setsid();
+	if (null >= 0)
+		dup2(null, 0);
+	dup2(output, 1);
+	dup2(output, 2);
+	signal(SIGPIPE, SIG_DFL);
+	if (uid != 0 || gid != 0) {
+		if (setgroups(1, &gid) || setgid(gid) || setuid(uid))
+			fail_child(report, "setuid");
+	}
+	if (chdir(cwd))
+		fail_child(report, "chdir");
+	environ = env;
+	execvp(argv[0], argv);
+	fail_child(report, "exec");
+}
+
+/* Reap everything that ends, as PID 1 must, until the command itself has ended. */
+static int wait_for(pid_t child, int *status, struct rusage *usage)
+{
+	for (;;) {
+		pid_t pid = wait4(-1, status, 0, usage);
+		if (pid == child)
+			return 0;
+		if (pid < 0 && errno != EINTR)
+			return -1;
+	}
+}
+
+static int answer_run(int sock, int output, char **field, int count)
+{
+	struct failure failure = { 0 };
+	struct rusage usage;
+	int status, report[2];
+	char line[512];
+
+	int nenv = count > 4 ? atoi(field[4]) : -1;
+	if (nenv < 0 || count < 5 + nenv + 1 || output < 0)
+		return dprintf(sock, "status=error errno=%d what=request\n", EINVAL);
+	char **env = calloc(nenv + 1, sizeof *env);
+	char **argv = calloc(count - 5 - nenv + 1, sizeof *argv);
+	memcpy(env, field + 5, nenv * sizeof *env);
+	memcpy(argv, field + 5 + nenv, (count - 5 - nenv) * sizeof *argv);
+	if (pipe2(report, O_CLOEXEC))
+		return dprintf(sock, "status=error errno=%d what=pipe\n", errno);
+
+	watch(sock, 1);
+	int64_t start = now_ns();
+	pid_t child = fork();
+	if (child == 0)
+		exec_child(report[1], output, field[1], atoi(field[2]), atoi(field[3]), env, argv);
+	running = child;
+	int waited = child < 0 ? -1 : wait_for(child, &status, &usage);
+	int64_t end = now_ns();
+	int error = errno;
+	running = 0;
+	watch(sock, 0);
+
+	close(report[1]);
+	ssize_t got = read(report[0], &failure, sizeof failure);
+	close(report[0]);
+	free(env);
+	free(argv);
+	if (waited < 0)
+		return dprintf(sock, "status=error errno=%d what=fork\n", error);
+	if (got == sizeof failure)
+		return dprintf(sock, "status=error errno=%d what=%s\n", failure.error, failure.what);
+	int signalled = WIFSIGNALED(status);
+	snprintf(line, sizeof line,
+		 "status=%s code=%d real_ns=%lld user_us=%lld sys_us=%lld maxrss_kib=%ld minflt=%ld majflt=%ld "
+		 "nvcsw=%ld nivcsw=%ld\n",
+		 signalled ? "signal" : "exit", signalled ? WTERMSIG(status) : WEXITSTATUS(status),
+		 (long long)(end - start), (long long)usec(usage.ru_utime), (long long)usec(usage.ru_stime),
+		 usage.ru_maxrss, usage.ru_minflt, usage.ru_majflt, usage.ru_nvcsw, usage.ru_nivcsw);
+	return dprintf(sock, "%s", line);
+}
+
+/* Read exactly size bytes; take along a file descriptor if one is attached to the first of them. */
+static int receive(int sock, void *buffer, size_t size, int *fd)
+{
+	char control[CMSG_SPACE(sizeof(int))];
+	size_t done = 0;
+	while (done < size) {
+		struct iovec iov = { (char *)buffer + done, size - done };
+		struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control,
+					  .msg_controllen = sizeof control };
+		ssize_t got = recvmsg(sock, &message, MSG_CMSG_CLOEXEC);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return -1;
+		struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+		if (header && header->cmsg_type == SCM_RIGHTS && fd)
+			memcpy(fd, CMSG_DATA(header), sizeof *fd);
+		done += got;
+	}
+	return 0;
+}
+
+static int serve_one(int sock)
+{
+	int output = -1, count = 0, result;
+	uint32_t size;
+	if (receive(sock, &size, sizeof size, &output) || size == 0 || size > MAX_REQUEST)
+		return -1;
+	char *body = malloc(size + 1);
+	char **field = calloc(size + 1, sizeof *field);
+	if (!body || !field || receive(sock, body, size, &output))
+		return -1;
+	body[size] = 0;
+	for (char *p = body; p < body + size; p += strlen(p) + 1)
+		field[count++] = p;
+	if (count && strcmp(field[0], "run") == 0)
+		result = answer_run(sock, output, field, count);
+	else
+		result = dprintf(sock, "status=error errno=%d what=request\n", EINVAL);
+	if (output >= 0)
+		close(output);
+	free(field);
+	free(body);
+	return result < 0 ? -1 : 0;
+}
+
+static int serve(const char *path, const char *root)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int sock = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (strlen(path) >= sizeof address.sun_path) {
+		fprintf(stderr, "kit-probe: socket path too long: %s\n", path);
+		return 2;
+	}
+	strcpy(address.sun_path, path);
+	if (sock < 0 || connect(sock, (struct sockaddr *)&address, sizeof address)) {
+		fprintf(stderr, "kit-probe: %s: %s\n", path, strerror(errno));
+		return 2;
+	}
+	if (root && (chroot(root) || chdir("/"))) {
+		fprintf(stderr, "kit-probe: %s: %s\n", root, strerror(errno));
+		return 2;
+	}
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGIO, hung_up);
+	umask(022);
+	/* Daemons that leave the tree come back to the probe on every arm, not only where it is PID 1. */
+	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+	while (serve_one(sock) == 0)
+		while (waitpid(-1, NULL, WNOHANG) > 0)
+			;
+	return 0;
+}
+
+static int spin(void)
+{
+	/* A chain of dependent multiplications: its time follows the clock speed and nothing else. */
+	volatile uint64_t sink;
+	uint64_t x = 88172645463325252u;
+	int64_t start = now_ns();
+	for (uint32_t i = 0; i < SPIN_STEPS; i++)
+		x = x * 6364136223846793005u + 1442695040888963407u;
+	sink = x;
+	(void)sink;
+	printf("%lld\n", (long long)(now_ns() - start));
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc >= 3 && strcmp(argv[1], "serve") == 0)
+		return serve(argv[2], argc > 3 ? argv[3] : NULL);
+	if (argc == 2 && strcmp(argv[1], "spin") == 0)
+		return spin();
+	fprintf(stderr, "usage: kit-probe serve SOCKET [ROOT] | kit-probe spin\n");
+	return 2;
+}

@@ -1,0 +1,118 @@
+"""Live progress: a line that moves on a terminal, plain lines elsewhere, nothing with --quiet."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+from kit.plan import Step
+from kit.record import Session
+from kit.report import units
+from kit.sample import Sample
+
+
+class Quiet:
+    """Says nothing but what went wrong."""
+
+    def tell(self, text: str) -> None:
+        return None
+
+    def planned(self, session: Session, steps: int, done: int) -> None:
+        return None
+
+    def running(self, step: Step, phase: str) -> None:
+        return None
+
+    def finished(self, step: Step, sample: Sample) -> None:
+        if sample.status != "ok":
+            print(f"{sample.arm}, round {sample.block} failed: {sample.error}", file=sys.stderr)
+
+    def close(self) -> None:
+        return None
+
+
+class Lines(Quiet):
+    """One plain line per event on stderr, without control codes."""
+
+    def __init__(self) -> None:
+        self._steps = 0
+        self._finished = 0
+        self._began = time.monotonic()
+
+    def tell(self, text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+    def planned(self, session: Session, steps: int, done: int) -> None:
+        self._steps = steps
+        self._began = time.monotonic()
+        already = f", {done} done before" if done else ""
+        self.tell(f"session {session.id}: {session.title}, {steps} runs{already}")
+
+    def finished(self, step: Step, sample: Sample) -> None:
+        self._finished += 1
+        real = sum(phase.real or 0 for phase in sample.phases)
+        what = f"real {units.seconds(real)}" if sample.status == "ok" else f"FAILED: {sample.error}"
+        self.tell(f"[{self._finished}/{self._steps}] {_where(step)}  {what}{self._left()}")
+
+    def _left(self) -> str:
+        rest = self._steps - self._finished
+        if not rest:
+            return ""
+        return f"  ({clock((time.monotonic() - self._began) / self._finished * rest)} left)"
+
+
+class Live(Lines):
+    """On a terminal: finished runs as lines, and below them what runs now, since when, and how long it may take."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+        self._console = Console(stderr=True)
+        # Twice a second: the kit's own CPU is subtracted from what it measures, but should be small all the same.
+        self._bar: Any = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            TextColumn("{task.completed}/{task.total}"),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[left]}"),
+            console=self._console,
+            refresh_per_second=2,
+            transient=True,
+        )
+        self._task = self._bar.add_task("starting", total=None, left="")
+        self._bar.start()
+
+    def tell(self, text: str) -> None:
+        self._bar.console.print(text, highlight=False, markup=False)
+
+    def planned(self, session: Session, steps: int, done: int) -> None:
+        super().planned(session, steps, done)
+        self._bar.reset(self._task, total=steps)
+
+    def running(self, step: Step, phase: str) -> None:
+        self._bar.update(self._task, description=f"{_where(step)}: {phase}")
+
+    def finished(self, step: Step, sample: Sample) -> None:
+        super().finished(step, sample)
+        self._bar.update(self._task, completed=self._finished, left=self._left())
+
+    def close(self) -> None:
+        self._bar.stop()
+
+
+def make_observer(quiet: bool) -> Quiet:
+    if quiet:
+        return Quiet()
+    return Live() if sys.stderr.isatty() else Lines()
+
+
+def _where(step: Step) -> str:
+    return f"{f'round {step.block}' if step.block else 'warm-up'} {step.arm}"
+
+
+def clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"

@@ -1,0 +1,111 @@
+"""Makes arms ready: backing filesystems, engines, and for each run a place. Everything is undone in reverse order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from kit.arm import Arm
+from kit.engines import Engine, Ground, Place, Setting, engine_name, make_engine
+from kit.errors import KitError
+from kit.filesystem import BackingOptions, make_backing
+from kit.host import Host
+from kit.image import Image
+from kit.record import NotRun
+
+
+@dataclass(frozen=True)
+class Supplies:
+    """What every arm of a session is given."""
+
+    setting: Setting
+    host: Host
+    options: BackingOptions
+    image: Image | None
+    inputs: Path | None
+
+
+class Provision:
+    """Use as a context manager. ``ready`` says which arms can't run; ``place`` makes one of the others."""
+
+    def __init__(self, supplies: Supplies) -> None:
+        self._supplies = supplies
+        self._backings = ExitStack()
+        self._running = ExitStack()
+        self._grounds: dict[str, Ground] = {}
+        self._engines: dict[str, Engine] = {}
+        self._fresh = 0
+
+    def __enter__(self) -> Provision:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        with self._backings:  # engines go before the filesystems that they stand on
+            self._running.close()
+
+    def ready(self, arm: Arm) -> NotRun | None:
+        """Start what the arm needs for the session; None if it can run, else why not and what would mend it."""
+        try:
+            engine = self._engine(arm)
+            blocker = engine.check(arm, self._supplies.host)
+            if blocker:
+                return NotRun(str(arm), blocker.reason, blocker.fix)
+            engine.start(arm, self._ground(arm))
+        except KitError as error:
+            return NotRun(str(arm), error.message, error.hint)
+        return None
+
+    @contextmanager
+    def place(self, arm: Arm) -> Iterator[Place]:
+        with self._engine(arm).place(arm, self._ground(arm)) as place:
+            yield place
+
+    @contextmanager
+    def fresh_place(self, arm: Arm) -> Iterator[Place]:
+        """A place on a filesystem of its own, made for this one run."""
+        self._fresh += 1
+        setting = self._supplies.setting
+        own = replace(
+            setting, run=setting.run / f"f{self._fresh}", cgroup=f"{setting.cgroup}/f{self._fresh}"
+        )
+        own.run.mkdir()
+        with Provision(replace(self._supplies, setting=own)) as provision:
+            blocked = provision.ready(arm)
+            if blocked:
+                raise KitError(f"{arm}: {blocked.reason}", blocked.fix)
+            with provision.place(arm) as place:
+                yield place
+
+    def facts(self) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for name, ground in sorted(self._grounds.items()):
+            backing = ground.backing
+            found[f"filesystem {name}"] = f"{backing.type} on {backing.kind}; mounted {backing.options}"
+        for engine in self._engines.values():
+            found.update(engine.facts())
+        return found
+
+    def _engine(self, arm: Arm) -> Engine:
+        name = engine_name(arm)
+        if name not in self._engines:
+            engine = make_engine(name, self._supplies.setting)
+            self._engines[name] = engine
+            self._running.callback(engine.close)
+        return self._engines[name]
+
+    def _ground(self, arm: Arm) -> Ground:
+        if arm.filesystem not in self._grounds:
+            where = self._supplies.setting.run / "fs" / arm.filesystem
+            options = self._supplies.options
+            if options.device is not None and self._grounds and arm.filesystem != "dir":
+                raise KitError(
+                    f"{options.device} holds one filesystem, {arm.filesystem} would be a second",
+                    "compare arms of one filesystem on a device, or use loop images",
+                )
+            backing = make_backing(arm.filesystem, options, where, self._supplies.setting.journal)
+            self._grounds[arm.filesystem] = Ground(
+                self._backings.enter_context(backing), self._supplies.image, self._supplies.inputs
+            )
+        return self._grounds[arm.filesystem]

@@ -1,0 +1,75 @@
+"""Sessions as they are kept: what was asked for, what came of it. Pure."""
+
+from __future__ import annotations
+
+import random
+import string
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kit.sample import Sample
+
+RUNNING, DONE, INTERRUPTED, FAILED = "running", "done", "interrupted", "failed"
+
+
+@dataclass(frozen=True)
+class Request:
+    """Everything a user asked for. It is stored whole, so that a killed session can be resumed from it.
+
+    ``arms`` empty means the default arms. Either ``scenario`` names one, or ``command`` is run as one.
+    """
+
+    scenario: str = ""
+    params: tuple[tuple[str, str], ...] = ()
+    command: tuple[str, ...] = ()
+    source: str = ""
+    prepare: str = ""
+    image: str = ""
+    rootfs: str = ""
+    arms: tuple[str, ...] = ()
+    engine: str = "docker"
+    baseline: str = ""
+    rounds: int = 3
+    seed: int = 0
+    cache: str = "warm"
+    fresh: bool = False
+    size: int = 0
+    directory: str = ""
+    device: str = ""
+    wipe: str = ""
+    mkfs: tuple[tuple[str, str], ...] = ()
+    mount: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class NotRun:
+    """An arm that could not run here: never dropped, always shown."""
+
+    arm: str
+    reason: str
+    fix: str
+
+
+@dataclass(frozen=True)
+class Session:
+    """All samples of one plan on one machine, with the facts of that machine."""
+
+    id: str
+    created: float  # Unix time
+    kit_version: str
+    title: str  # the scenario's name, or the command
+    status: str
+    request: Request
+    arms: tuple[str, ...]
+    baselines: tuple[tuple[str, str], ...]
+    seed: int
+    facts: Mapping[str, str] = field(default_factory=dict)
+    not_run: tuple[NotRun, ...] = ()
+    samples: tuple[Sample, ...] = ()
+
+
+def new_session_id(now: float) -> str:
+    """Sorts by time, and two made in one second differ."""
+    tail = "".join(random.SystemRandom().choices(string.ascii_lowercase + string.digits, k=4))
+    return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime(now))}-{tail}"

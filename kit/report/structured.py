@@ -1,0 +1,70 @@
+"""JSON and CSV: everything, for programs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from kit.compare import Comparison
+from kit.record import Session
+from kit.sample import PHASE_FIELDS, Phase, Sample
+
+#: Raised when a consumer of the JSON would have to change.
+JSON_SCHEMA = 1
+_SAMPLE_FIELDS = ("calibration_before", "calibration_after", "engine_seconds", "started", "error", "log")
+
+
+def render_json(session: Session, comparisons: Sequence[Comparison]) -> str:
+    document = {
+        "schema": JSON_SCHEMA,
+        "session": session_facts(session),
+        "samples": [row for sample in session.samples if sample.kind != "warmup" for row in sample_rows(sample)],
+        "warmups": [row for sample in session.samples if sample.kind == "warmup" for row in sample_rows(sample)],
+        "comparisons": [asdict(item) for item in comparisons],
+    }
+    return json.dumps(document, indent=1)
+
+
+def session_facts(session: Session) -> dict[str, Any]:
+    """A session without its samples, as JSON holds it."""
+    facts = asdict(session)
+    del facts["samples"]
+    facts["baselines"] = dict(session.baselines)
+    facts["facts"] = dict(session.facts)
+    return facts
+
+
+def sample_rows(sample: Sample) -> Iterator[dict[str, Any]]:
+    """One row per phase, seconds and bytes; a run that failed before its first phase is one row without figures."""
+    whole = {name: getattr(sample, name) for name in _SAMPLE_FIELDS}
+    for phase in sample.phases or (None,):
+        yield {
+            "arm": sample.arm,
+            "block": sample.block,
+            "kind": sample.kind,
+            "phase": phase.name if phase else None,
+            "status": phase.status if phase else sample.status,
+            **_figures(phase),
+            **whole,
+            "digests": dict(sample.digests),
+        }
+
+
+def _figures(phase: Phase | None) -> dict[str, Any]:
+    names = [name for name in PHASE_FIELDS if name not in ("name", "status")]
+    return {name: getattr(phase, name) if phase else None for name in names}
+
+
+def render_csv(session: Session, comparisons: Sequence[Comparison]) -> str:
+    text = io.StringIO()
+    rows = [row for sample in session.samples if sample.kind != "warmup" for row in sample_rows(sample)]
+    names = ["session", *(name for name in (rows[0] if rows else {}) if name != "digests")]
+    writer = csv.DictWriter(text, names, extrasaction="ignore")
+    writer.writeheader()
+    for row in rows:
+        writer.writerow({"session": session.id, **row})
+    return text.getvalue()

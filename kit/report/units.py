@@ -1,0 +1,40 @@
+"""Numbers as people read them, always with a unit; a number that has no interval says so."""
+
+from __future__ import annotations
+
+from kit.compare import Comparison
+
+NOTHING = "–"
+
+
+def seconds(value: float | None) -> str:
+    if value is None:
+        return NOTHING
+    if value >= 600:
+        minutes, rest = divmod(value, 60)
+        return f"{int(minutes)}m{rest:06.3f}s"
+    return f"{value:.3f} s" if value < 10 else f"{value:.2f} s" if value < 100 else f"{value:.1f} s"
+
+
+def ratio(item: Comparison) -> str:
+    """``1.056 (1.031–1.082)``; a difference in seconds where a zero leaves no ratio."""
+    if item.ratio is None:
+        return _difference(item)
+    if item.low is None or item.high is None:
+        return f"{_number(item.ratio)} (no interval)"
+    return f"{_number(item.ratio)} ({_number(item.low)}–{_number(item.high)})"
+
+
+def _difference(item: Comparison) -> str:
+    if item.difference_low is None or item.difference_high is None:
+        return f"{item.difference:+.3f} s (no interval)"
+    return f"{item.difference:+.2f} s ({item.difference_low:+.2f}…{item.difference_high:+.2f})"
+
+
+def _number(value: float) -> str:
+    return f"{value:.3f}" if value < 10 else f"{value:.1f}" if value < 1000 else ">999"
+
+
+def percent(value: float) -> str:
+    """A ratio as a change: 1.056 → ``+5.6 %``."""
+    return f"{(value - 1) * 100:+.1f} %" if value < 100 else f"{value:.0f}-fold"

@@ -1,0 +1,110 @@
+"""What one run of one arm measured. Times are seconds, sizes bytes, counts plain numbers; None is 'not measured'."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+#: Metrics of a phase that add up over phases.
+ADDITIVE = (
+    "real",
+    "user",
+    "sys",
+    "cgroup_user",
+    "cgroup_sys",
+    "elsewhere",
+    "flush",
+    "flush_bytes",
+    "flush_cpu",
+    "read_bytes",
+    "write_bytes",
+    "read_ops",
+    "write_ops",
+    "minor_faults",
+    "major_faults",
+    "voluntary_switches",
+    "involuntary_switches",
+    "psi_cpu",
+    "psi_io",
+    "psi_memory",
+    "steal",
+)
+TOTAL = "total"
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One timed phase of one run. docs/method.md defines each figure.
+
+    ``status`` is ``ok`` or ``failed``; ``exit_code`` and ``signal`` are exact and exclude each other.
+    """
+
+    name: str
+    status: str
+    real: float | None = None
+    user: float | None = None
+    sys: float | None = None
+    cgroup_user: float | None = None
+    cgroup_sys: float | None = None
+    elsewhere: float | None = None
+    flush: float | None = None
+    flush_bytes: float | None = None
+    flush_cpu: float | None = None
+    read_bytes: float | None = None
+    write_bytes: float | None = None
+    read_ops: float | None = None
+    write_ops: float | None = None
+    minor_faults: float | None = None
+    major_faults: float | None = None
+    voluntary_switches: float | None = None
+    involuntary_switches: float | None = None
+    max_rss: float | None = None
+    psi_cpu: float | None = None
+    psi_io: float | None = None
+    psi_memory: float | None = None
+    steal: float | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+
+    def metric(self, name: str) -> float | None:
+        value = getattr(self, name)
+        return None if value is None else float(value)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One run of one arm: its phases, and what is needed to judge whether it can be compared."""
+
+    arm: str
+    block: int
+    kind: str  # measured | warmup | imported
+    status: str  # ok | failed
+    started: float  # Unix time
+    phases: tuple[Phase, ...]
+    calibration_before: float | None = None
+    calibration_after: float | None = None
+    engine_seconds: float | None = None  # placing and releasing: the engine's own work, never inside `real`
+    error: str = ""
+    log: str = ""
+    digests: tuple[tuple[str, str], ...] = field(default=())  # image, sources, scenario, probe
+
+    def with_total(self) -> tuple[Phase, ...]:
+        """The phases, and their total where there is more than one and every one of them is ok."""
+        if len(self.phases) < 2 or self.status != "ok":
+            return self.phases
+        return (*self.phases, total(self.phases))
+
+
+def total(phases: Iterable[Phase]) -> Phase:
+    """Sum the additive metrics; a metric that one phase lacks is lacking in the total. Max RSS is the maximum."""
+    listed = tuple(phases)
+    sums: dict[str, Any] = {}
+    for name in ADDITIVE:
+        values = [phase.metric(name) for phase in listed]
+        sums[name] = None if None in values else sum(value for value in values if value is not None)
+    peaks = [phase.max_rss for phase in listed if phase.max_rss is not None]
+    return Phase(name=TOTAL, status="ok", max_rss=max(peaks, default=None), **sums)
+
+
+PHASE_FIELDS = tuple(item.name for item in fields(Phase))

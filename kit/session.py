@@ -1,0 +1,168 @@
+"""The session: place → run → store for every step of a plan. The only place where the order of steps is written down."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+from kit import journal as journals
+from kit.arm import Arm
+from kit.cgroup import Cgroup
+from kit.engines import Place, Setting
+from kit.errors import RunError
+from kit.journal import Journal
+from kit.lock import machine_lock
+from kit.measure import IdleRate, idle_rate, measure_phase
+from kit.namespace import enter_private_mounts
+from kit.paths import Paths
+from kit.plan import Plan, Step
+from kit.probe import probe_binary, spin
+from kit.record import DONE, FAILED, INTERRUPTED, Session
+from kit.sample import Phase, Sample
+from kit.store import Store
+from kit.workload import Workload
+
+log = logging.getLogger(__name__)
+
+DROP_CACHES = Path("/proc/sys/vm/drop_caches")
+
+
+class Observer(Protocol):
+    """Is told what goes on; fronts show it."""
+
+    def tell(self, text: str) -> None:
+        """A sentence for the user."""
+
+    def planned(self, session: Session, steps: int, done: int) -> None:
+        """The plan is fixed: so many runs, so many of them done by an earlier start."""
+
+    def running(self, step: Step, phase: str) -> None:
+        """A run has come to this phase."""
+
+    def finished(self, step: Step, sample: Sample) -> None:
+        """A run is over and stored."""
+
+
+class Places(Protocol):
+    """What the session needs of a provision."""
+
+    def place(self, arm: Arm) -> AbstractContextManager[Place]: ...
+
+    def fresh_place(self, arm: Arm) -> AbstractContextManager[Place]: ...
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A machine held for one session: what ``held_machine`` gives."""
+
+    setting: Setting
+    paths: Paths
+
+
+@contextmanager
+def held_machine(name: str, paths: Paths, wait: bool, observer: Observer) -> Iterator[Bench]:
+    """Hold the machine: lock, leftovers of dead sessions cleaned, private mounts, run directory, control group."""
+    with ExitStack() as stack:
+        stack.enter_context(machine_lock(paths.lock, name, wait, observer.tell))
+        for line in journals.clean(paths.state / "journal"):
+            observer.tell(f"cleaned up after {line}")
+        if os.geteuid() == 0:
+            enter_private_mounts()
+        journal = Journal(paths.state / "journal" / f"{name}.jsonl")
+        stack.callback(journal.close)
+        run = paths.run / name
+        paths.run.mkdir(parents=True, exist_ok=True, mode=0o700)
+        stack.enter_context(journal.holding("directory", run))
+        run.mkdir(mode=0o711)
+        cgroup = f"kit-{name}"
+        if os.geteuid() == 0:
+            stack.enter_context(journal.holding("cgroup", cgroup))
+            Cgroup.named(cgroup).create()
+        yield Bench(Setting(name, run, probe_binary(paths.cache), journal, cgroup), paths)
+
+
+def run_session(
+    session: Session, plan: Plan, workload: Workload, places: Places, store: Store, bench: Bench, observer: Observer
+) -> Session:
+    """Run what is left of the plan. Each sample is stored when it exists; returns the session in its final state.
+
+    Raises KeyboardInterrupt when interrupted and KitError when the machine can't go on, after storing that.
+    """
+    done = {(sample.block, sample.arm) for sample in session.samples if sample.kind == "measured"}
+    not_run = {item.arm for item in session.not_run}
+    steps = [step for step in plan.steps() if str(step.arm) not in not_run and (step.block, str(step.arm)) not in done]
+    observer.planned(session, len(steps), len(done))
+    idle = idle_rate()
+    session = replace(session, facts={**session.facts, "idle CPU": f"{idle.rate:.4f} s per s"})
+    status = FAILED
+    try:
+        samples = list(session.samples)
+        for step in steps:
+            sample = _run_step(step, plan, workload, places, bench, idle, observer)
+            store.add_sample(session.id, sample)
+            samples.append(sample)
+            observer.finished(step, sample)
+        status = DONE
+    except KeyboardInterrupt:
+        status = INTERRUPTED
+        raise
+    finally:
+        session = replace(session, status=status)
+        store.update(session)
+    return replace(session, samples=tuple(samples))
+
+
+def _run_step(
+    step: Step, plan: Plan, workload: Workload, places: Places, bench: Bench, idle: IdleRate, observer: Observer
+) -> Sample:
+    """One run of one arm. A failure of the workload or the arm is a sample too."""
+    started = time.time()
+    label = f"{step.block:03d}-{str(step.arm).replace('/', '_').replace(':', '-')}"
+    logfile = bench.paths.data / "logs" / bench.setting.session / f"{label}.log"
+    logfile.parent.mkdir(parents=True, exist_ok=True)
+    sample = Sample(str(step.arm), step.block, step.kind, "failed", started, (), log=str(logfile))
+    observer.running(step, "place")
+    place_started = time.monotonic()
+    make = places.fresh_place if plan.fresh else places.place
+    phases: list[Phase] = []
+    calibration: list[float] = []
+    error = ""
+    inside = 0.0
+    with ExitStack() as stack:
+        try:
+            place = stack.enter_context(make(step.arm))
+            place = workload.fill(place)
+            inside_started = time.monotonic()
+            error = workload.prepare(place, logfile)
+            settle(place, plan.cache)
+            calibration.append(spin(bench.setting.probe))
+            error = error or workload.run(place, logfile, phases, idle, lambda name: observer.running(step, name))
+            calibration.append(spin(bench.setting.probe))
+            inside = time.monotonic() - inside_started
+        except RunError as failure:
+            error = failure.message
+        observer.running(step, "release")
+    engine_seconds = time.monotonic() - place_started - inside
+    return replace(
+        sample,
+        status="failed" if error else "ok",
+        phases=tuple(phases),
+        calibration_before=calibration[0] if calibration else None,
+        calibration_after=calibration[1] if len(calibration) > 1 else None,
+        engine_seconds=engine_seconds,
+        error=error,
+        digests=tuple(workload.digests(step.arm)),
+    )
+
+
+def settle(place: Place, cache: str) -> None:
+    """Nothing dirty is left of placing; a cold run finds no cache, where this machine allows dropping it."""
+    place.backing.sync()
+    if cache == "cold" and os.access(DROP_CACHES, os.W_OK):
+        DROP_CACHES.write_text("3")

@@ -1,0 +1,69 @@
+"""Tables of the store. A change raises SCHEMA_VERSION and adds a function to MIGRATIONS."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlalchemy import Column, Connection, Float, ForeignKey, Integer, MetaData, String, Table, Text
+
+from kit.sample import PHASE_FIELDS
+
+SCHEMA_VERSION = 1
+#: Version N → what brings a store of version N - 1 to it.
+MIGRATIONS: dict[int, Callable[[Connection], None]] = {}
+
+metadata = MetaData()
+
+schema = Table("kit_schema", metadata, Column("version", Integer, primary_key=True))
+
+sessions = Table(
+    "kit_sessions",
+    metadata,
+    Column("id", String(40), primary_key=True),
+    Column("created", Float, nullable=False, index=True),
+    Column("kit_version", String(40), nullable=False),
+    Column("title", Text, nullable=False),
+    Column("status", String(20), nullable=False),
+    Column("request", Text, nullable=False),  # JSON
+    Column("arms", Text, nullable=False),  # JSON
+    Column("baselines", Text, nullable=False),  # JSON
+    Column("seed", Integer, nullable=False),
+    Column("facts", Text, nullable=False),  # JSON
+    Column("not_run", Text, nullable=False),  # JSON
+)
+
+samples = Table(
+    "kit_samples",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("session", String(40), ForeignKey("kit_sessions.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("arm", Text, nullable=False),
+    Column("block", Integer, nullable=False),
+    Column("kind", String(20), nullable=False),
+    Column("status", String(20), nullable=False),
+    Column("started", Float, nullable=False),
+    Column("calibration_before", Float),
+    Column("calibration_after", Float),
+    Column("engine_seconds", Float),
+    Column("error", Text, nullable=False),
+    Column("log", Text, nullable=False),
+    Column("digests", Text, nullable=False),  # JSON
+)
+
+_TEXT_FIELDS = ("name", "status")
+_INTEGER_FIELDS = ("exit_code", "signal")
+
+phases = Table(
+    "kit_phases",
+    metadata,
+    Column("sample", Integer, ForeignKey("kit_samples.id", ondelete="CASCADE"), primary_key=True),
+    Column("position", Integer, primary_key=True),
+    *(
+        Column(
+            name,
+            String(60) if name in _TEXT_FIELDS else Integer() if name in _INTEGER_FIELDS else Float(),
+            nullable=name not in _TEXT_FIELDS,
+        )
+        for name in PHASE_FIELDS
+    ),
+)

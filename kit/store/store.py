@@ -1,0 +1,147 @@
+"""Reads and writes sessions. Every sample is durable when ``add_sample`` returns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields, replace
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Engine, create_engine, delete, event, insert, inspect, make_url, select, update
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError, OperationalError, SQLAlchemyError
+
+from kit.errors import KitError, UsageError
+from kit.record import NotRun, Request, Session
+from kit.sample import PHASE_FIELDS, Phase, Sample
+from kit.store.schema import MIGRATIONS, SCHEMA_VERSION, metadata, phases, samples, schema, sessions
+
+
+def open_store(url: str, default: Path) -> Store:
+    """Open the store at ``url``, or the SQLite file ``default``. Raises UsageError if it can't be opened."""
+    if not url:
+        default.parent.mkdir(parents=True, exist_ok=True)
+        url = f"sqlite:///{default}"
+    try:
+        engine = create_engine(url)
+        if make_url(url).get_backend_name() == "sqlite":
+            event.listen(engine, "connect", _durable)
+        _prepare(engine)
+    except (ArgumentError, NoSuchModuleError, ImportError) as error:
+        raise UsageError(f"--store {url}: {error}", "for example sqlite:////path/kit.db or postgresql+psycopg://host/db") from None
+    except OperationalError as error:
+        raise UsageError(f"--store {url}: {error.orig}", "check path, rights and server") from None
+    return Store(engine)
+
+
+def _durable(connection: Any, record: Any) -> None:
+    """SQLite: fsync on every commit, and foreign keys, which it leaves off by default."""
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA foreign_keys = ON")
+
+
+def _prepare(engine: Engine) -> None:
+    with engine.begin() as connection:
+        if not inspect(connection).has_table(schema.name):
+            metadata.create_all(connection)
+            connection.execute(insert(schema).values(version=SCHEMA_VERSION))
+            return
+        version = connection.execute(select(schema.c.version)).scalar_one()
+        if version > SCHEMA_VERSION:
+            raise KitError(f"the store has schema {version}, this kit knows {SCHEMA_VERSION}", "update the kit")
+        for number in range(version + 1, SCHEMA_VERSION + 1):
+            MIGRATIONS[number](connection)
+            connection.execute(update(schema).values(version=number))
+
+
+class Store:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def create(self, session: Session) -> None:
+        with self._engine.begin() as connection:
+            connection.execute(insert(sessions).values(**_session_row(session)))
+
+    def update(self, session: Session) -> None:
+        """Write status, facts and not-run arms anew."""
+        row = _session_row(session)
+        changed = {key: row[key] for key in ("status", "facts", "not_run")}
+        with self._engine.begin() as connection:
+            connection.execute(update(sessions).where(sessions.c.id == session.id).values(**changed))
+
+    def add_sample(self, session_id: str, sample: Sample) -> None:
+        row = {item.name: getattr(sample, item.name) for item in fields(Sample) if item.name != "phases"}
+        row["digests"] = json.dumps(dict(sample.digests))
+        with self._engine.begin() as connection:
+            result = connection.execute(insert(samples).values(session=session_id, **row))
+            key = result.inserted_primary_key[0] if result.inserted_primary_key else None
+            if sample.phases:
+                values = [{"sample": key, "position": i, **asdict(phase)} for i, phase in enumerate(sample.phases)]
+                connection.execute(insert(phases), values)
+
+    def list(self) -> tuple[Session, ...]:
+        """All sessions, newest first, without their samples."""
+        with self._engine.connect() as connection:
+            query = select(sessions).order_by(sessions.c.created.desc(), sessions.c.id.desc())
+            return tuple(_session(row) for row in connection.execute(query).mappings())
+
+    def get(self, name: str) -> Session:
+        """A session with its samples, by id, by unique beginning of it, or ``last``. Raises UsageError."""
+        known = self.list()
+        found = known[:1] if name == "last" else [item for item in known if item.id == name]
+        found = found or [item for item in known if name and item.id.startswith(name)]
+        if len(found) != 1:
+            what = "no session" if not found else f"{len(found)} sessions begin with"
+            raise UsageError(f"{what} '{name}'", "kit sessions lists them; 'last' is the newest")
+        return replace(found[0], samples=self._samples(found[0].id))
+
+    def remove(self, session_id: str) -> None:
+        with self._engine.begin() as connection:
+            connection.execute(delete(sessions).where(sessions.c.id == session_id))
+
+    def _samples(self, session_id: str) -> tuple[Sample, ...]:
+        with self._engine.connect() as connection:
+            mine = select(samples.c.id).where(samples.c.session == session_id)
+            query = select(phases).where(phases.c.sample.in_(mine)).order_by(phases.c.sample, phases.c.position)
+            by_sample: dict[int, list[Phase]] = {}
+            for row in connection.execute(query).mappings():
+                by_sample.setdefault(row["sample"], []).append(Phase(**{name: row[name] for name in PHASE_FIELDS}))
+            rows = connection.execute(select(samples).where(samples.c.session == session_id).order_by(samples.c.id))
+            return tuple(_sample(row, by_sample.get(row["id"], ())) for row in rows.mappings())
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+
+def _session_row(session: Session) -> dict[str, Any]:
+    row = {item.name: getattr(session, item.name) for item in fields(Session) if item.name != "samples"}
+    row["request"] = json.dumps(asdict(session.request))
+    row["not_run"] = json.dumps([asdict(item) for item in session.not_run])
+    for name in ("arms", "baselines"):
+        row[name] = json.dumps(row[name])
+    row["facts"] = json.dumps(dict(session.facts))
+    return row
+
+
+def _session(row: Mapping[Any, Any]) -> Session:
+    values = dict(row)
+    request = {key: _tuples(value) for key, value in json.loads(values["request"]).items()}
+    values["request"] = Request(**request)
+    values["arms"] = tuple(json.loads(values["arms"]))
+    values["baselines"] = tuple((arm, base) for arm, base in json.loads(values["baselines"]))
+    values["facts"] = json.loads(values["facts"])
+    values["not_run"] = tuple(NotRun(**item) for item in json.loads(values["not_run"]))
+    return Session(**values)
+
+
+def _sample(row: Mapping[Any, Any], found: Sequence[Phase]) -> Sample:
+    values = {key: value for key, value in row.items() if key not in ("id", "session")}
+    values["digests"] = tuple(json.loads(values["digests"]).items())
+    return Sample(phases=tuple(found), **values)
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(_tuples(item) for item in value) if isinstance(value, list) else value
+
+
+__all__ = ["SQLAlchemyError", "Store", "open_store"]

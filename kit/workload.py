@@ -1,0 +1,80 @@
+"""A scenario with its inputs at hand: fills a place and runs the phases in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from kit.arm import Arm
+from kit.engines import Place
+from kit.errors import RunError
+from kit.image import Image
+from kit.inputs import PreparedInput
+from kit.measure import IdleRate, measure_phase
+from kit.probe import Timing, probe_digest
+from kit.sample import Phase
+from kit.scenario import Scenario, Step
+
+_LAST_LINES = 6
+
+
+@dataclass(frozen=True)
+class Workload:
+    scenario: Scenario
+    image: Image | None
+    inputs: tuple[PreparedInput, ...]
+
+    def digests(self, arm: Arm) -> tuple[tuple[str, str], ...]:
+        """What must be the same in two samples for a comparison. ``host`` has no image: the report flags that."""
+        found = [("probe", probe_digest()), ("scenario", self.scenario.digest)]
+        found += [(f"input {item.name}", item.digest) for item in self.inputs]
+        if self.image and arm.placement != "host":
+            found.append(("image", self.image.digest))
+        return tuple(found)
+
+    def fill(self, place: Place) -> Place:
+        """Put the inputs into the tree, give it to the scenario's user. Untimed. Raises RunError."""
+        for item in self.inputs:
+            if item.into == "tree":
+                try:
+                    place.unpack(item.path)
+                except RunError as error:
+                    raise RunError(place.backing.full() or error.message, "--size 40G") from None
+        uid, gid = (int(part) for part in self.scenario.user.split(":"))
+        if uid or gid:
+            with open("/dev/null", "wb") as output:
+                place.run(["chown", "-R", f"{uid}:{gid}", place.tree], ".", output)
+        return replace(place, env={**place.env, **dict(self.scenario.env)}, uid=uid, gid=gid)
+
+    def prepare(self, place: Place, logfile: Path) -> str:
+        """Run the untimed steps. Returns what failed, or ''."""
+        for step in self.scenario.prepare:
+            with logfile.open("ab") as output:
+                timing = place.run(step.render(place.tree, place.inputs), step.cwd, output)
+            if not timing.ok:
+                return _explain(step, timing, logfile, place)
+        return ""
+
+    def run(
+        self, place: Place, logfile: Path, phases: list[Phase], idle: IdleRate, on_phase: Callable[[str], None]
+    ) -> str:
+        """Run the timed phases in order, adding each to ``phases``. Stops at a failure and returns it, or ''."""
+        for step in self.scenario.phases:
+            on_phase(step.name)
+            with logfile.open("ab") as output:
+                phase = measure_phase(step.name, place, step.render(place.tree, place.inputs), step.cwd, output, idle)
+            phases.append(phase)
+            if phase.status != "ok":
+                return _explain(step, phase, logfile, place)
+        return ""
+
+
+def _explain(step: Step, outcome: Timing | Phase, logfile: Path, place: Place) -> str:
+    if outcome.signal is not None:
+        how = f"was killed by signal {outcome.signal}"
+    else:
+        how = f"failed with exit status {outcome.exit_code}"
+    lines = logfile.read_text(errors="replace").rstrip().splitlines()[-_LAST_LINES:]
+    full = place.backing.full()
+    return "\n".join([f"{step.name} {how}" + (f": {full}" if full else ""), *(f"  | {line}" for line in lines)])
