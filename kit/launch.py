@@ -119,6 +119,7 @@ def _carry_out(
                     store.create(session)
                 if len(not_run) == len(plan.arms):
                     return _nothing_runs(session, store)
+                provision.sync()
                 workload = Workload(scenario, image, inputs)
                 return run_session(session, plan, workload, provision, store, bench, observer)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import IO
 
@@ -21,12 +21,30 @@ class IdleRate:
     rate: float
 
 
-def idle_rate(seconds: float = 2.0) -> IdleRate:
-    """Watch the machine do nothing for a while."""
+_WINDOW = 1.0
+_STEADY = 0.01
+_PATIENCE = 15
+
+
+def idle_rate(observe: Callable[[str], None] = lambda text: None) -> IdleRate:
+    """Watch the machine do nothing until two windows of a second agree within 0.01 s per s, at most 15 windows.
+
+    Daemons that have just started and data still being written back would otherwise pass for the idle state.
+    """
+    previous = _busy_share()
+    for _ in range(_PATIENCE):
+        current = _busy_share()
+        if abs(current - previous) < _STEADY:
+            return IdleRate((current + previous) / 2)
+        previous = current
+    observe(f"this machine does not come to rest ({previous:.2f} CPU s per s): `elsewhere` will be less exact")
+    return IdleRate(previous)
+
+
+def _busy_share() -> float:
     busy, own, clock = machine_cpu()[0], time.process_time(), time.monotonic()
-    time.sleep(seconds)
-    spent = machine_cpu()[0] - busy - (time.process_time() - own)
-    return IdleRate(max(0.0, spent) / (time.monotonic() - clock))
+    time.sleep(_WINDOW)
+    return (machine_cpu()[0] - busy - (time.process_time() - own)) / (time.monotonic() - clock)
 
 
 def measure_phase(
@@ -73,6 +91,6 @@ def _phase(name: str, timing: Timing, work: Counters, flush: Counters, idle: Idl
 
 
 def _less_idle(interval: Counters, idle: IdleRate) -> float | None:
-    """Not below zero: over a short interval the idle share is known less well than it is large."""
+    """Can come out a little below zero: cutting that off would make every mean too large."""
     elsewhere = interval.elsewhere
-    return None if elsewhere is None else max(0.0, elsewhere - idle.rate * interval.clock)
+    return None if elsewhere is None else elsewhere - idle.rate * interval.clock

@@ -57,6 +57,11 @@ class Provision:
             return NotRun(str(arm), error.message, error.hint)
         return None
 
+    def sync(self) -> None:
+        """Write back what making ready has left dirty, so that it is not charged to the first run."""
+        for ground in self._grounds.values():
+            ground.backing.sync()
+
     @contextmanager
     def place(self, arm: Arm) -> Iterator[Place]:
         with self._engine(arm).place(arm, self._ground(arm)) as place:

@@ -98,7 +98,7 @@ def run_session(
     not_run = {item.arm for item in session.not_run}
     steps = [step for step in plan.steps() if str(step.arm) not in not_run and (step.block, str(step.arm)) not in done]
     observer.planned(session, len(steps), len(done))
-    idle = idle_rate()
+    idle = idle_rate(observer.tell)
     session = replace(session, facts={**session.facts, "idle CPU": f"{idle.rate:.4f} s per s"})
     status = FAILED
     try:
@@ -108,7 +108,11 @@ def run_session(
             store.add_sample(session.id, sample)
             samples.append(sample)
             observer.finished(step, sample)
-        status = DONE
+            if _hopeless(step, steps, samples):
+                observer.tell("every arm failed: the rest of the plan is left undone")
+                break
+        else:
+            status = DONE
     except KeyboardInterrupt:
         status = INTERRUPTED
         raise
@@ -116,6 +120,12 @@ def run_session(
         session = replace(session, status=status)
         store.update(session)
     return replace(session, samples=tuple(samples))
+
+
+def _hopeless(step: Step, steps: list[Step], samples: list[Sample]) -> bool:
+    """True at the end of the first pass over all arms if not one run of it, nor any before it, has succeeded."""
+    last = [other for other in steps if other.block == steps[0].block][-1]
+    return step == last and all(sample.status != "ok" for sample in samples)
 
 
 def _run_step(

@@ -46,7 +46,7 @@ def _render(session: Session, comparisons: Sequence[Comparison], style: _Style) 
     index = {(item.arm, item.phase, item.metric): item for item in comparisons}
     for phase in phases:
         parts.append(_phase_table(session, kept, index, phase, len(phases), style))
-    parts += [_verdicts(session, comparisons, phases), _failures(kept), _not_run(session), _notes(session, kept)]
+    parts += [_verdicts(session, comparisons, phases), _failures(session.samples), _not_run(session), _notes(session, kept)]
     parts.append(_facts(session))
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -150,7 +150,8 @@ def _failures(kept: Sequence[Sample]) -> str:
     lines = []
     for sample in kept:
         if sample.status != "ok":
-            lines.append(f"failed: {sample.arm}, round {sample.block}: {sample.error}\n  full log: {sample.log}")
+            where = f"round {sample.block}" if sample.block else "warm-up"
+            lines.append(f"failed: {sample.arm}, {where}: {sample.error}\n  full log: {sample.log}")
     return "\n".join(lines)
 
 

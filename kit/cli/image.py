@@ -1,0 +1,74 @@
+"""``kit image``: build, list, rm."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict
+
+import click
+
+from kit.cli.options import json_flag
+
+
+@click.group(epilog="\b\nExamples:\n  kit image build kernel\n  kit image list\n  kit image rm kernel")
+def image() -> None:
+    """Build, list and remove root filesystems. Scenarios build theirs when first needed."""
+
+
+@image.command(epilog="\b\nExamples:\n  kit image build kernel\n  kit image build ./rootfs.tar.xz\n  kit image build debian:12")
+@click.argument("name")
+@click.option("--force", is_flag=True, help="Build a recipe anew although it is in the cache.")
+def build(name: str, force: bool) -> None:
+    """Bring NAME into the cache: a recipe, a tarball on disk, or a registry reference."""
+    from kit.image import ImageCache, recipes
+    from kit.launch import named_image
+    from kit.paths import find_paths
+    from kit.progress import make_observer
+
+    cache = ImageCache(find_paths().cache)
+    observer = make_observer(False)
+    try:
+        if force and name in recipes():
+            made = cache.from_recipe(name, force=True, tell=observer.tell)
+        else:
+            made = named_image(name, cache, observer)
+    finally:
+        observer.close()
+    click.echo(f"{made.name} {made.digest} {made.size / 2**20:.0f} MiB")
+
+
+@image.command("list", epilog="\b\nExamples:\n  kit image list --json")
+@json_flag
+def list_(as_json: bool) -> None:
+    """List cached images, newest first, and recipes that are not built yet."""
+    from tabulate import tabulate
+
+    from kit.image import ImageCache, recipes
+    from kit.paths import find_paths
+
+    found = ImageCache(find_paths().cache).list()
+    if as_json:
+        click.echo(json.dumps([asdict(item) for item in found], default=str, indent=1))
+        return
+    rows = [
+        [item.name, item.digest[:12], f"{item.size / 2**20:.0f} MiB",
+         time.strftime("%Y-%m-%d %H:%M", time.localtime(item.created)), item.origin]
+        for item in found
+    ]  # fmt: skip
+    built = {item.name for item in found}
+    rows += [[name, "not built", "", "", f"recipe {name}"] for name in recipes() if name not in built]
+    click.echo(tabulate(rows, ["image", "digest", "size", "created", "origin"]))
+
+
+@image.command(epilog="\b\nExamples:\n  kit image rm kernel\n  kit image rm 7067e11debe3")
+@click.argument("names", nargs=-1, required=True)
+def rm(names: tuple[str, ...]) -> None:
+    """Remove images from the cache by name or digest."""
+    from kit.image import ImageCache
+    from kit.paths import find_paths
+
+    cache = ImageCache(find_paths().cache)
+    for name in names:
+        for gone in cache.remove(name):
+            click.echo(f"removed {gone.name} {gone.digest[:12]}")

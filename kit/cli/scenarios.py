@@ -1,0 +1,38 @@
+"""``kit scenarios``: what can be run."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+import click
+
+from kit.cli.options import json_flag
+
+_EPILOG = """\b
+Examples:
+  kit scenarios
+  kit scenarios kernel          one scenario with its parameters and phases
+  kit scenarios --json"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("name", required=False)
+@json_flag
+def scenarios(name: str | None, as_json: bool) -> None:
+    """List the scenarios, or show one with its parameters, phases and variants."""
+    from kit.launch import find_scenario, scenario_names
+
+    found = [find_scenario(item) for item in ([name] if name else scenario_names())]
+    if as_json:
+        click.echo(json.dumps([asdict(item) for item in found], indent=1))
+        return
+    for item in found:
+        click.echo(f"{item.label}: {item.summary}")
+        for variant, summary in item.variants:
+            click.echo(f"  {item.name}:{variant}: {summary}")
+        if name:
+            click.echo(f"  image: {item.image}")
+            click.echo(f"  phases: {', '.join(step.name for step in item.phases)}")
+        for param in item.params:
+            click.echo(f"  --param {param.name}={param.default}  {param.help}")

@@ -1,0 +1,70 @@
+"""Reads what ``time`` prints: bash's keyword, POSIX ``time -p``, GNU time's default and verbose forms. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from kit.errors import UsageError
+from kit.sample import Phase
+
+_CLOCK = r"(?:(?P<h>\d+)[h:])?(?:(?P<m>\d+)[m:])?(?P<s>\d+(?:[.,]\d+)?)s?"
+_LINES = re.compile(rf"^\s*(?P<key>real|user|sys)\s+{_CLOCK}\s*$", re.MULTILINE)
+_VERBOSE = {
+    "user": re.compile(rf"User time \(seconds\):\s*{_CLOCK}"),
+    "sys": re.compile(rf"System time \(seconds\):\s*{_CLOCK}"),
+    "real": re.compile(rf"Elapsed \(wall clock\) time[^\n]*?\):\s*{_CLOCK}"),
+}
+_SHORT = re.compile(
+    r"(?P<user>\d+(?:\.\d+)?)user\s+(?P<sys>\d+(?:\.\d+)?)system\s+(?P<real>[\d:.]+)elapsed"
+)
+_MAX_RSS = re.compile(r"Maximum resident set size \(kbytes\):\s*(\d+)|(\d+)maxresident\)k")
+#: Figures on one line, as posts have them: ``29m59.190s / 278m0.988s / 59m47.379s``.
+_SLASHED = re.compile(r"^\s*([\dhm:.,]+s?)\s*/\s*([\dhm:.,]+s?)\s*/\s*([\dhm:.,]+s?)\s*$", re.MULTILINE)
+
+
+def parse_time_output(text: str, where: str) -> tuple[Phase, ...]:
+    """Every measurement in the text, in order. Raises UsageError if there is none or one is incomplete."""
+    runs = _keyword(text, where) or _verbose(text) or _short(text) or _slashed(text)
+    if not runs:
+        raise UsageError(f"{where}: no output of `time` in it", "it needs real, user and sys as bash or GNU time print them")
+    peak = _MAX_RSS.search(text)
+    rss = float(peak[1] or peak[2]) * 1024 if peak and len(runs) == 1 else None
+    return tuple(Phase("run", "ok", real=real, user=user, sys=sys, max_rss=rss) for real, user, sys in runs)
+
+
+def _keyword(text: str, where: str) -> list[tuple[float, float, float]]:
+    found: dict[str, list[float]] = {"real": [], "user": [], "sys": []}
+    for match in _LINES.finditer(text):
+        found[match["key"]].append(_seconds(match))
+    counts = {len(values) for values in found.values()}
+    if len(counts) > 1:
+        raise UsageError(f"{where}: real, user and sys do not come equally often", "each run needs all three")
+    return list(zip(found["real"], found["user"], found["sys"], strict=True))
+
+
+def _verbose(text: str) -> list[tuple[float, float, float]]:
+    columns = [[_seconds(match) for match in _VERBOSE[key].finditer(text)] for key in ("real", "user", "sys")]
+    return list(zip(*columns, strict=False))  # type: ignore[arg-type]
+
+
+def _short(text: str) -> list[tuple[float, float, float]]:
+    return [(clock_seconds(m["real"]), float(m["user"]), float(m["sys"])) for m in _SHORT.finditer(text)]
+
+
+def _slashed(text: str) -> list[tuple[float, float, float]]:
+    return [(clock_seconds(m[1]), clock_seconds(m[2]), clock_seconds(m[3])) for m in _SLASHED.finditer(text)]
+
+
+def clock_seconds(text: str) -> float:
+    """``29m59.190s``, ``1h02m03s``, ``29:59.19`` or ``1799.19`` in seconds. Raises UsageError."""
+    match = re.fullmatch(_CLOCK, text.strip())
+    if not match:
+        raise UsageError(f"'{text}' is not a time", "for example 29m59.190s or 29:59.19")
+    return _seconds(match)
+
+
+def _seconds(match: re.Match[str]) -> float:
+    hours, minutes = match["h"], match["m"]
+    if hours and not minutes and ":" in match[0]:
+        hours, minutes = None, hours  # 29:59.19 is minutes and seconds
+    return int(hours or 0) * 3600 + int(minutes or 0) * 60 + float(match["s"].replace(",", "."))
