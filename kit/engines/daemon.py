@@ -53,10 +53,10 @@ class Daemon:
     def _connect(self) -> None:
         import docker
 
-        self.client = docker.DockerClient(base_url=self.host, timeout=600)
         deadline = time.monotonic() + 60
         while True:
             try:
+                self.client = docker.DockerClient(base_url=self.host, timeout=600)
                 self.client.ping()
                 return
             except Exception as error:  # docker-py lets errors of requests and urllib3 through while it starts

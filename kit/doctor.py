@@ -1,0 +1,146 @@
+"""Tries what works on this machine: mounts it, starts it, runs in it; and says what would mend the rest."""
+
+from __future__ import annotations
+
+import os
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from kit.arm import DRIVER_FILESYSTEM, Arm, parse_arm
+from kit.cgroup import machine_cpu
+from kit.command import PACKAGES, which
+from kit.counters import pressure, read_counters
+from kit.engines import Place
+from kit.engines.place import CONTROL
+from kit.errors import KitError
+from kit.filesystem import FILESYSTEMS, BackingOptions
+from kit.filesystem.backing import GIB
+from kit.host import Host, read_host
+from kit.image import Image, ImageCache
+from kit.paths import Paths
+from kit.provision import Provision, Supplies
+from kit.session import DROP_CACHES, Bench, Observer, held_machine
+
+_TOOLS = ("dockerd", "containerd", "runc", "mmdebstrap", "cc", "tar", "zstd", "xz", "setpriv", "unshare", "losetup")
+_PLACEMENTS = ("bare", "host", "runtime", "bind:overlay2", "volume:overlay2", "layer:overlay2", "tmpfs:overlay2")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing tried. ``fix`` is the one command or change that would mend it, empty where it works."""
+
+    kind: str
+    name: str
+    works: bool
+    reason: str
+    fix: str = ""
+
+
+def examine(paths: Paths, observer: Observer, wait: bool = False) -> Iterator[Finding]:
+    """Try everything, one finding at a time. Raises BusyError while a session holds the machine."""
+    host = read_host()
+    yield from _tools()
+    with held_machine("doctor", paths, wait, observer) as bench:
+        image = _tiny_image(bench)
+        options = BackingOptions(size=GIB, images=paths.state / "loops")
+        with Provision(Supplies(bench.setting, host, options, image, None)) as provision:
+            for name in FILESYSTEMS:
+                arm = parse_arm(f"host@{name}")
+                yield _try(provision, arm, "filesystem", name, lambda place: _describe_backing(place))
+            for driver in DRIVER_FILESYSTEM:
+                arm = parse_arm(f"layer:{driver}")
+                yield _try(provision, arm, "driver", f"docker/{driver}", lambda place: f"a container ran on {place.backing.type}")
+            for text in _PLACEMENTS:
+                yield _try(provision, parse_arm(text), "placement", text.partition(":")[0], lambda place: "a command ran in it")
+            yield _system(provision)
+            yield from _measuring(provision, host)
+
+
+def _tools() -> Iterator[Finding]:
+    for tool in _TOOLS:
+        path = which(tool)
+        if path:
+            yield Finding("tool", tool, True, path)
+        else:
+            yield Finding("tool", tool, False, "not installed", f"apt-get install {PACKAGES.get(tool, tool)}")
+
+
+def _try(provision: Provision, arm: Arm, kind: str, name: str, describe: Callable[[Place], str]) -> Finding:
+    blocked = provision.ready(arm)
+    if blocked:
+        return Finding(kind, name, False, blocked.reason, blocked.fix)
+    try:
+        with provision.place(arm) as place:
+            _run(place)
+            return Finding(kind, name, True, describe(place))
+    except KitError as error:
+        return Finding(kind, name, False, error.message, error.hint)
+
+
+def _run(place: Place) -> None:
+    """Have the probe run itself in the place: the one program that every root filesystem has."""
+    inside = place.tree.startswith("/build")
+    probe = f"{CONTROL}/kit-probe" if inside else "true"
+    with tempfile.TemporaryFile() as output:
+        timing = place.run([probe, "spin"], ".", output)
+        place.backing.sync()
+    if not timing.ok:
+        raise KitError(f"a command in it ended with {timing.exit_code}, signal {timing.signal}", "see its log")
+
+
+def _describe_backing(place: Place) -> str:
+    return f"made, mounted and synced: {place.backing.kind}"
+
+
+def _system(provision: Provision) -> Finding:
+    from kit.engines.system import running_driver
+
+    try:
+        driver = running_driver()
+    except KitError as error:
+        return Finding("engine", "system", False, error.message, error.hint)
+    return _try(provision, parse_arm(f"bind:system/{driver}"), "engine", "system", lambda place: f"it uses {driver}")
+
+
+def _measuring(provision: Provision, host: Host) -> Iterator[Finding]:
+    """Each figure of a sample: whether this kernel gives it."""
+    arm = parse_arm("layer:overlay2" if provision.ready(parse_arm("layer:overlay2")) is None else "host")
+    if provision.ready(arm) is None:
+        with provision.place(arm) as place:
+            _run(place)
+            counters = read_counters(place.cgroup, place.backing.device)
+            group = "counted for the arm's cgroup"
+            yield _figure("cgroup CPU", counters.group_user is not None, group, "not counted", "run as root; mount cgroup2")
+            yield _figure(
+                "device I/O", counters.read_bytes is not None, f"block device {place.backing.device}",
+                "the backing filesystem has no block device", "use a loop image or --device",
+            )  # fmt: skip
+    yield Finding("measuring", "cgroup mode", host.cgroup_mode != "none", host.cgroup_mode, "mount cgroup2 on /sys/fs/cgroup")
+    source = machine_cpu()[1]
+    exact = "exact" if source != "/proc/stat" else "counted in ticks of 10 ms"
+    yield Finding("measuring", "elsewhere", True, f"machine CPU from {source}, {exact}")
+    missing = "no /proc/pressure"
+    yield _figure("pressure", pressure("cpu") is not None, "/proc/pressure", missing, "boot with psi=1")
+    yield _figure(
+        "cold caches", os.access(DROP_CACHES, os.W_OK), "caches can be dropped", "not permitted", "run as root"
+    )
+
+
+def _figure(name: str, works: bool, good: str, bad: str, fix: str) -> Finding:
+    return Finding("measuring", name, works, good if works else bad, "" if works else fix)
+
+
+def _tiny_image(bench: Bench) -> Image:
+    """A root filesystem with nothing in it but the directories that engines mount over."""
+
+    def build(rootfs: Path, archive: Path) -> None:
+        with tarfile.open(rootfs, "w") as tar:
+            for name in ("dev", "etc", "proc", "sys", "tmp", "build"):
+                entry = tarfile.TarInfo(f"./{name}")
+                entry.type, entry.mode = tarfile.DIRTYPE, 0o755
+                tar.addfile(entry)
+
+    return ImageCache(bench.setting.run).make("tiny", "tiny", "made by kit doctor", build)
