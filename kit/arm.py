@@ -1,7 +1,7 @@
 """Arms: the ways to run a scenario. Parses and prints the grammar; knows nothing of what is installed.
 
-    bare[@FS][+OPTION…]    host[@FS]    runtime[@FS]
-    PLACEMENT:[ENGINE/]DRIVER[@FS][+OPTION…]
+bare[@FS][+OPTION…]    host[@FS]    runtime[@FS]
+PLACEMENT:[ENGINE/]DRIVER[@FS][+OPTION…]
 """
 
 from __future__ import annotations
@@ -121,15 +121,17 @@ def parse_arm(text: str, engine: str = DEFAULT_ENGINE) -> Arm:
     options = _parse_options(match["options"], text)
     if placement in UNCONTAINED:
         if match["driver"]:
-            raise UsageError(f"arm '{text}': {placement} runs in no container and takes no driver", f"write {placement}")
+            raise UsageError(
+                f"arm '{text}': {placement} runs in no container and takes no driver", f"write {placement}"
+            )
         if options:
             raise UsageError(f"arm '{text}': {placement} runs in no container and takes no options", "drop the options")
         filesystem = match["filesystem"] or ("dir" if engine == "system" else DEFAULT_FILESYSTEM)
         return Arm(placement, "", "", _choose("filesystem", filesystem, FILESYSTEMS, text))
     if not match["driver"] and placement != "runtime":
         raise UsageError(f"arm '{text}' names no driver", f"write for example {placement}:{DEFAULT_DRIVER}")
-    driver = _choose("driver", match["driver"] or _runtime_driver(match["filesystem"]), tuple(DRIVER_FILESYSTEM), text)
     engine = _choose("engine", match["engine"] or engine, ENGINES, text)
+    driver = _choose("driver", match["driver"] or _runtime_driver(match["filesystem"]), tuple(DRIVER_FILESYSTEM), text)
     filesystem = match["filesystem"] or default_filesystem(engine, driver)
     return Arm(placement, engine, driver, _choose("filesystem", filesystem, FILESYSTEMS, text), options)
 

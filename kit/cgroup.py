@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import time
@@ -107,10 +108,8 @@ class Cgroup:
             if unified and (unified / "cgroup.kill").exists():
                 (unified / "cgroup.kill").write_text("1")
             for pid in pids:
-                try:
+                with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
             if time.monotonic() > deadline:
                 raise RunError(f"processes {sorted(pids)} of a session do not die", "look for them in state D with ps")
             time.sleep(0.01)

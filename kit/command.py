@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-from kit.errors import MachineError, RunError
+from kit.errors import MORE_ROOM, MachineError, RunError
 
 log = logging.getLogger(__name__)
 
@@ -95,7 +95,8 @@ def run(
     if done.returncode != 0:
         lines = [line for line in stderr.strip().splitlines() if line.strip()][-3:]
         reason = "; ".join(lines) or f"exit status {done.returncode}"
-        raise RunError(f"{what or argv[0]} failed: {reason}", f"the command was: {shlex.join(words)[:500]}")
+        hint = MORE_ROOM if "No space left" in reason else f"the command was: {shlex.join(words)[:500]}"
+        raise RunError(f"{what or argv[0]} failed: {reason}", hint)
     return done.stdout.decode(errors="replace") if done.stdout is not None else ""
 
 

@@ -102,9 +102,7 @@ def _value(sample: Sample, phase: str, metric: str) -> float | None:
     return None
 
 
-def _compare_one(
-    arm: str, baseline: str, phase: str, metric: str, pairs: Sequence[tuple[float, float]]
-) -> Comparison:
+def _compare_one(arm: str, baseline: str, phase: str, metric: str, pairs: Sequence[tuple[float, float]]) -> Comparison:
     difference = stats.paired_difference(pairs)
     ratio = None
     detectable = None

@@ -6,6 +6,7 @@ import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from kit.cgroup import Cgroup, machine_cpu
 
@@ -33,7 +34,7 @@ class Counters:
 
     def since(self, earlier: Counters) -> Counters:
         """The increase since an earlier reading, field by field."""
-        values = {}
+        values: dict[str, Any] = {}
         for name in self.__dataclass_fields__:
             now, then = getattr(self, name), getattr(earlier, name)
             values[name] = None if now is None or then is None else now - then

@@ -52,9 +52,17 @@ def examine(paths: Paths, observer: Observer, wait: bool = False) -> Iterator[Fi
                 yield _try(provision, arm, "filesystem", name, lambda place: _describe_backing(place))
             for driver in DRIVER_FILESYSTEM:
                 arm = parse_arm(f"layer:{driver}")
-                yield _try(provision, arm, "driver", f"docker/{driver}", lambda place: f"a container ran on {place.backing.type}")
+                yield _try(
+                    provision,
+                    arm,
+                    "driver",
+                    f"docker/{driver}",
+                    lambda place: f"a container ran on {place.backing.type}",
+                )
             for text in _PLACEMENTS:
-                yield _try(provision, parse_arm(text), "placement", text.partition(":")[0], lambda place: "a command ran in it")
+                yield _try(
+                    provision, parse_arm(text), "placement", text.partition(":")[0], lambda place: "a command ran in it"
+                )
             yield _system(provision)
             yield from _measuring(provision, host)
 
@@ -113,12 +121,16 @@ def _measuring(provision: Provision, host: Host) -> Iterator[Finding]:
             _run(place)
             counters = read_counters(place.cgroup, place.backing.device)
             group = "counted for the arm's cgroup"
-            yield _figure("cgroup CPU", counters.group_user is not None, group, "not counted", "run as root; mount cgroup2")
+            yield _figure(
+                "cgroup CPU", counters.group_user is not None, group, "not counted", "run as root; mount cgroup2"
+            )
             yield _figure(
                 "device I/O", counters.read_bytes is not None, f"block device {place.backing.device}",
                 "the backing filesystem has no block device", "use a loop image or --device",
             )  # fmt: skip
-    yield Finding("measuring", "cgroup mode", host.cgroup_mode != "none", host.cgroup_mode, "mount cgroup2 on /sys/fs/cgroup")
+    yield Finding(
+        "measuring", "cgroup mode", host.cgroup_mode != "none", host.cgroup_mode, "mount cgroup2 on /sys/fs/cgroup"
+    )
     source = machine_cpu()[1]
     exact = "exact" if source != "/proc/stat" else "counted in ticks of 10 ms"
     yield Finding("measuring", "elsewhere", True, f"machine CPU from {source}, {exact}")

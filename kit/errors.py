@@ -17,6 +17,10 @@ class KitError(Exception):
         return f"{self.message}\n  fix: {self.hint}" if self.hint else self.message
 
 
+#: What mends a backing filesystem that is full.
+MORE_ROOM = "give the backing filesystem more room, for example --size 40G"
+
+
 class UsageError(KitError):
     """The command line, an arm or a file names something that does not exist or does not fit."""
 

@@ -45,7 +45,7 @@ def prepare_input(item: Input, cache: Path, tell: Callable[[str], None] = lambda
             archive = _fetch(item.source, Path(scratch))
             new = Path(scratch) / "repacked"
             digest = _repack(archive, new, item)
-            os.replace(new, target)
+            new.replace(target)
         facts.write_text(json.dumps({"source": item.source, "digest": digest}))
     return PreparedInput(item.name, item.into, target, json.loads(facts.read_text())["digest"])
 
@@ -86,7 +86,11 @@ def _fetch(source: str, scratch: Path) -> Path:
     if not source.startswith("deb:"):
         return Path(source)
     package = source.removeprefix("deb:")
-    run(["apt-get", "download", "-q", "-o", "APT::Sandbox::User=root", package], cwd=scratch, what=f"download of {package}")
+    run(
+        ["apt-get", "download", "-q", "-o", "APT::Sandbox::User=root", package],
+        cwd=scratch,
+        what=f"download of {package}",
+    )
     deb = next(scratch.glob("*.deb"))
     unpacked = scratch / "deb"
     run(["dpkg-deb", "--extract", deb, unpacked], what=f"unpacking {deb.name}")
@@ -105,7 +109,9 @@ def _repack(source: Path, target: Path, item: Input) -> str:
         subprocess.Popen(
             [require(reader[0]), *reader[1:]], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, env=environment()
         ) as read,
-        subprocess.Popen([require(packer[0]), *packer[1:]], stdin=subprocess.PIPE, stdout=output, env=environment()) as pack,
+        subprocess.Popen(
+            [require(packer[0]), *packer[1:]], stdin=subprocess.PIPE, stdout=output, env=environment()
+        ) as pack,
     ):
         assert read.stdout and pack.stdin
         digest = hashlib.sha256()

@@ -12,17 +12,18 @@ from pathlib import Path
 
 from kit import __version__
 from kit.arm import Arm, parse_arm
-from kit.engines import make_engine
-from kit.errors import KitError, RunError, UsageError
+from kit.engines import Setting
+from kit.errors import UsageError
 from kit.filesystem import BackingOptions
 from kit.filesystem.backing import DEFAULT_SIZE
+from kit.filesystem.device import check_device
 from kit.host import Host, read_host
-from kit.image import Image, ImageCache
+from kit.image import Image, ImageCache, recipes
 from kit.inputs import PreparedInput, prepare_input
 from kit.paths import Paths, resource
 from kit.plan import Plan, default_arms, make_plan
 from kit.provision import Provision, Supplies
-from kit.record import RUNNING, NotRun, Request, Session, new_session_id
+from kit.record import FAILED, INTERRUPTED, RUNNING, NotRun, Request, Session, new_session_id
 from kit.scenario import Scenario, command_scenario, parse_scenario
 from kit.session import DROP_CACHES, Bench, Observer, held_machine, run_session
 from kit.store import Store
@@ -58,6 +59,8 @@ def launch(request: Request, paths: Paths, store: Store, observer: Observer, wai
     host = read_host()
     scenario = bind_scenario(request, host)
     plan = plan_of(request)
+    if request.device:
+        check_device(Path(request.device), Path(request.wipe) if request.wipe else None)
     session = Session(
         id=new_session_id(now),
         created=now,
@@ -69,13 +72,13 @@ def launch(request: Request, paths: Paths, store: Store, observer: Observer, wai
         baselines=plan.baselines,
         seed=plan.seed,
     )
-    return _carry_out(session, plan, scenario, host, paths, store, observer, wait)
+    return _carry_out(session, _Job(plan, scenario, host, paths, store, observer), wait)
 
 
 def resume(name: str, paths: Paths, store: Store, observer: Observer, wait: bool = False) -> Session:
     """Finish the plan of a stopped session: same seed, same order, what is missing. Raises UsageError."""
     session = store.get(name)
-    if session.request == Request():
+    if not (session.request.scenario or session.request.command):
         raise UsageError(f"session {session.id} was imported", "only sessions that the kit ran can be resumed")
     host = read_host()
     then = session.facts.get("kernel")
@@ -84,7 +87,7 @@ def resume(name: str, paths: Paths, store: Store, observer: Observer, wait: bool
             f"session {session.id} ran on kernel {then}, this is {host.kernel}", "start a new one: kit compare"
         )
     scenario = bind_scenario(session.request, host)
-    return _carry_out(session, plan_of(session.request), scenario, host, paths, store, observer, wait)
+    return _carry_out(session, _Job(plan_of(session.request), scenario, host, paths, store, observer), wait)
 
 
 def plan_of(request: Request) -> Plan:
@@ -100,34 +103,53 @@ def plan_of(request: Request) -> Plan:
     return make_plan(arms, request.rounds, request.seed, request.cache, baseline, request.fresh)
 
 
-def _carry_out(
-    session: Session, plan: Plan, scenario: Scenario, host: Host, paths: Paths, store: Store, observer: Observer, wait: bool
-) -> Session:
-    # A placement that a second start of the same session must not share with a killed first one.
-    with held_machine(session.id, paths, wait, observer) as bench:
-        image = find_image(session.request, scenario, plan.arms, paths, observer)
-        inputs = tuple(prepare_input(item, paths.cache, observer.tell) for item in scenario.inputs)
-        with _input_directory(inputs, bench) as directory:
-            supplies = Supplies(bench.setting, host, backing_options(session.request, paths), image, directory)
-            with Provision(supplies) as provision:
-                not_run = _make_ready(provision, plan, observer)
-                facts = session_facts(host, plan, scenario, image) | provision.facts()
-                session = replace(session, facts=facts, not_run=not_run, status=RUNNING)
-                if session.samples:
-                    store.update(session)
-                else:
-                    store.create(session)
-                if len(not_run) == len(plan.arms):
-                    return _nothing_runs(session, store)
-                provision.sync()
-                workload = Workload(scenario, image, inputs)
-                return run_session(session, plan, workload, provision, store, bench, observer)
+@dataclass(frozen=True)
+class _Job:
+    """What a new and a resumed session have in common."""
+
+    plan: Plan
+    scenario: Scenario
+    host: Host
+    paths: Paths
+    store: Store
+    observer: Observer
 
 
-def _nothing_runs(session: Session, store: Store) -> Session:
-    session = replace(session, status="failed")
-    store.update(session)
-    return session
+def _carry_out(session: Session, job: _Job, wait: bool) -> Session:
+    """Hold the machine and run what is left of the session; whatever ends it, its state is in the store."""
+    with held_machine(session.id, job.paths, wait, job.observer) as bench:
+        if session.samples:
+            job.store.set_status(session.id, RUNNING)
+        else:
+            job.store.create(session)
+        job.observer.tell(f"session {session.id}: {session.title}")
+        try:
+            session = _perform(session, job, bench)
+        except KeyboardInterrupt:
+            job.store.set_status(session.id, INTERRUPTED)
+            raise
+        except BaseException:
+            job.store.set_status(session.id, FAILED)
+            raise
+        job.store.set_status(session.id, session.status)
+        return session
+
+
+def _perform(session: Session, job: _Job, bench: Bench) -> Session:
+    image = find_image(session.request, job.scenario, job.plan.arms, bench, job.observer)
+    inputs = tuple(prepare_input(item, job.paths.cache, job.observer.tell) for item in job.scenario.inputs)
+    with _input_directory(inputs, bench) as directory:
+        options = backing_options(session.request, job.paths)
+        with Provision(Supplies(bench.setting, job.host, options, image, directory)) as provision:
+            not_run = _make_ready(provision, job.plan, job.observer)
+            facts = session_facts(job.host, job.plan, job.scenario, image) | provision.facts()
+            session = replace(session, facts=facts, not_run=not_run)
+            job.store.update(session)
+            if len(not_run) == len(job.plan.arms):
+                return replace(session, status=FAILED)
+            provision.sync()
+            workload = Workload(job.scenario, image, inputs)
+            return run_session(session, job.plan, workload, provision, job.store, bench, job.observer)
 
 
 def _make_ready(provision: Provision, plan: Plan, observer: Observer) -> tuple[NotRun, ...]:
@@ -152,35 +174,36 @@ def backing_options(request: Request, paths: Paths) -> BackingOptions:
     )
 
 
+#: What ``kit compare -- COMMAND`` runs in where neither --image nor --rootfs is given.
+DEFAULT_IMAGE = "kernel"
+
+
 def find_image(
-    request: Request, scenario: Scenario, arms: tuple[Arm, ...], paths: Paths, observer: Observer
+    request: Request, scenario: Scenario, arms: tuple[Arm, ...], bench: Bench, observer: Observer
 ) -> Image | None:
     """The image that was asked for, else the scenario's own; None where every arm is the host itself."""
-    cache = ImageCache(paths.cache)
+    cache = ImageCache(bench.paths.cache)
     if request.rootfs:
         return cache.from_directory(Path(request.rootfs))
     if request.image:
-        return named_image(request.image, cache, observer)
+        return named_image(request.image, cache, bench.setting, observer)
     if all(arm.placement == "host" for arm in arms):
         return None
     return cache.from_recipe(scenario.image or DEFAULT_IMAGE, tell=observer.tell)
 
 
-#: What ``kit compare -- COMMAND`` runs in where neither --image nor --rootfs is given.
-DEFAULT_IMAGE = "kernel"
-
-
-def named_image(name: str, cache: ImageCache, observer: Observer) -> Image:
-    """A bundled recipe, a tarball on disk, or a reference to a registry."""
-    from kit.image import recipes
+def named_image(name: str, cache: ImageCache, setting: Setting, observer: Observer, force: bool = False) -> Image:
+    """A bundled recipe, a tarball on disk (of a root filesystem, or of ``docker save``), or a registry reference."""
+    from kit.image.registry import from_archive, from_registry, is_archive
 
     if name in recipes():
-        return cache.from_recipe(name, tell=observer.tell)
-    if Path(name).is_file():
-        return cache.from_tarball(Path(name))
-    from kit.image.registry import from_registry
-
-    return from_registry(name, cache, observer.tell)
+        return cache.from_recipe(name, force, observer.tell)
+    path = Path(name)
+    if path.is_file():
+        return from_archive(path, cache, setting) if is_archive(path) else cache.from_tarball(path)
+    if name.startswith((".", "/")) or name.endswith((".tar", ".xz", ".gz", ".zst")):
+        raise UsageError(f"there is no image file {name}", f"or name a recipe: {', '.join(recipes())}")
+    return from_registry(name, cache, setting, observer.tell)
 
 
 @contextmanager
@@ -230,6 +253,3 @@ def lacking(host: Host) -> dict[str, str]:
     elif not host.root:
         found["no cgroup CPU on host arms"] = "making a cgroup needs root"
     return found
-
-
-__all__ = ["KitError", "RunError", "find_scenario", "launch", "make_engine", "resume", "scenario_names"]

@@ -47,9 +47,7 @@ def _busy_share() -> float:
     return (machine_cpu()[0] - busy - (time.process_time() - own)) / (time.monotonic() - clock)
 
 
-def measure_phase(
-    name: str, place: Place, argv: Sequence[str], cwd: str, output: IO[bytes], idle: IdleRate
-) -> Phase:
+def measure_phase(name: str, place: Place, argv: Sequence[str], cwd: str, output: IO[bytes], idle: IdleRate) -> Phase:
     """Run one phase in a place. Raises RunError if the command can't be started or the arm dies."""
     before = read_counters(place.cgroup, place.backing.device)
     timing = place.run(argv, cwd, output)

@@ -53,13 +53,18 @@ class Plan:
 def default_arms(engine: str = "docker", system_driver: str = "") -> tuple[Arm, ...]:
     """The ladder on overlay2, then layer on every other driver; on a running daemon, the ladder on its driver."""
     if engine == "system":
-        return (parse_arm("host", engine), *(parse_arm(f"{p}:{system_driver}", engine) for p in ("bind", "volume", "layer")))
+        return (
+            parse_arm("host", engine),
+            *(parse_arm(f"{p}:{system_driver}", engine) for p in ("bind", "volume", "layer")),
+        )
     ladder = ["bare", "runtime", "bind:overlay2", "volume:overlay2", "layer:overlay2"]
     others = [f"layer:{driver}" for driver in DRIVER_FILESYSTEM if driver != "overlay2"]
     return tuple(parse_arm(text) for text in ladder + others)
 
 
-def with_baselines(arms: tuple[Arm, ...], named: Arm | None = None) -> tuple[tuple[Arm, ...], tuple[tuple[str, str], ...]]:
+def with_baselines(
+    arms: tuple[Arm, ...], named: Arm | None = None
+) -> tuple[tuple[Arm, ...], tuple[tuple[str, str], ...]]:
     """Give every arm a baseline on its own backing filesystem; add bare arms where none is there.
 
     The baseline of an arm is the one ``named``, else bare (or host) on the same filesystem, else the first other arm
@@ -70,7 +75,7 @@ def with_baselines(arms: tuple[Arm, ...], named: Arm | None = None) -> tuple[tup
         every.insert(0, named)
     pairs: list[tuple[str, str]] = []
     for arm in tuple(every):
-        if arm == named or (arm.placement in ("bare", "host") and named is None):
+        if arm == named or (named is None and _is_top(arm, every)):
             continue
         baseline = named or _baseline(arm, every)
         if baseline == arm:
@@ -79,6 +84,12 @@ def with_baselines(arms: tuple[Arm, ...], named: Arm | None = None) -> tuple[tup
             every.insert(every.index(arm), baseline)
         pairs.append((str(arm), str(baseline)))
     return tuple(every), tuple(pairs)
+
+
+def _is_top(arm: Arm, arms: list[Arm]) -> bool:
+    """bare is compared with nothing, and host is not where there is no bare on its filesystem."""
+    has_bare = any(other.placement == "bare" and other.filesystem == arm.filesystem for other in arms)
+    return arm.placement == "bare" or (arm.placement == "host" and not has_bare)
 
 
 def _baseline(arm: Arm, arms: list[Arm]) -> Arm:
@@ -96,7 +107,9 @@ def make_plan(
     arms: tuple[Arm, ...], rounds: int, seed: int, cache: str = "warm", baseline: Arm | None = None, fresh: bool = False
 ) -> Plan:
     if rounds < 1:
-        raise UsageError(f"--rounds {rounds}: at least one round is needed", "3 is the least that gives a usable interval")
+        raise UsageError(
+            f"--rounds {rounds}: at least one round is needed", "3 is the least that gives a usable interval"
+        )
     if cache not in CACHES:
         raise UsageError(f"--cache {cache}: unknown", f"use one of: {', '.join(CACHES)}")
     every, pairs = with_baselines(arms, baseline)

@@ -7,7 +7,6 @@ import time
 from typing import Any
 
 from kit.plan import Step
-from kit.record import Session
 from kit.report import units
 from kit.sample import Sample
 
@@ -18,7 +17,7 @@ class Quiet:
     def tell(self, text: str) -> None:
         return None
 
-    def planned(self, session: Session, steps: int, done: int) -> None:
+    def planned(self, steps: int, done: int) -> None:
         return None
 
     def running(self, step: Step, phase: str) -> None:
@@ -26,7 +25,7 @@ class Quiet:
 
     def finished(self, step: Step, sample: Sample) -> None:
         if sample.status != "ok":
-            print(f"{sample.arm}, round {sample.block} failed: {sample.error}", file=sys.stderr)
+            print(f"{_where(step)} failed: {sample.error}", file=sys.stderr)
 
     def close(self) -> None:
         return None
@@ -43,11 +42,11 @@ class Lines(Quiet):
     def tell(self, text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
-    def planned(self, session: Session, steps: int, done: int) -> None:
+    def planned(self, steps: int, done: int) -> None:
         self._steps = steps
         self._began = time.monotonic()
         already = f", {done} done before" if done else ""
-        self.tell(f"session {session.id}: {session.title}, {steps} runs{already}")
+        self.tell(f"{steps} runs{already}")
 
     def finished(self, step: Step, sample: Sample) -> None:
         self._finished += 1
@@ -88,8 +87,8 @@ class Live(Lines):
     def tell(self, text: str) -> None:
         self._bar.console.print(text, highlight=False, markup=False)
 
-    def planned(self, session: Session, steps: int, done: int) -> None:
-        super().planned(session, steps, done)
+    def planned(self, steps: int, done: int) -> None:
+        super().planned(steps, done)
         self._bar.reset(self._task, total=steps)
 
     def running(self, step: Step, phase: str) -> None:

@@ -55,6 +55,10 @@ class Provision:
             engine.start(arm, self._ground(arm))
         except KitError as error:
             return NotRun(str(arm), error.message, error.hint)
+        except OSError as error:
+            return NotRun(
+                str(arm), f"{error.filename}: {error.strerror}", "is there room, and the right to write there?"
+            )
         return None
 
     def sync(self) -> None:
@@ -72,9 +76,7 @@ class Provision:
         """A place on a filesystem of its own, made for this one run."""
         self._fresh += 1
         setting = self._supplies.setting
-        own = replace(
-            setting, run=setting.run / f"f{self._fresh}", cgroup=f"{setting.cgroup}/f{self._fresh}"
-        )
+        own = replace(setting, run=setting.run / f"f{self._fresh}", cgroup=f"{setting.cgroup}/f{self._fresh}")
         own.run.mkdir()
         with Provision(replace(self._supplies, setting=own)) as provision:
             blocked = provision.ready(arm)

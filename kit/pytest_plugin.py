@@ -27,13 +27,17 @@ _DEFAULT_ARMS = "bare,layer:overlay2"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("kit", "storage driver test kit")
-    group.addoption("--kit-arms", metavar="A,B,…", help="collect scenario files and run them on these arms; 'default': all")
+    group.addoption(
+        "--kit-arms", metavar="A,B,…", help="collect scenario files and run them on these arms; 'default': all"
+    )
     group.addoption("--kit-rounds", type=int, default=3, metavar="N", help="runs of every arm (default 3)")
     group.addoption("--kit-cache", choices=("warm", "cold"), default="warm", help="state of the caches (default warm)")
     group.addoption("--kit-seed", type=int, default=0, metavar="S", help="order of the runs (default random, recorded)")
     group.addoption("--kit-param", action="append", default=[], metavar="K=V", help="a parameter of the scenarios")
     group.addoption("--kit-variant", default="", metavar="NAME", help="variant of the scenarios, for example short")
-    group.addoption("--kit-engine", choices=("docker", "system"), default="docker", help="private daemons or the running")
+    group.addoption(
+        "--kit-engine", choices=("docker", "system"), default="docker", help="private daemons or the running"
+    )
     group.addoption("--kit-store", default="", metavar="URL", help="database of results")
     group.addoption("--kit-json", metavar="FILE", help="write sessions, samples and comparisons")
 
@@ -138,12 +142,14 @@ class ScenarioItem(pytest.Item):
                 pytest.skip(f"not run: {blocked.reason}; fix: {blocked.fix}")
         failed = [sample for sample in session.samples if sample.arm == self.name and sample.status != "ok"]
         if failed:
-            raise ArmFailed("\n".join(f"round {sample.block}: {sample.error}\n  {sample.log}" for sample in failed))
+            raise ArmFailedError(
+                "\n".join(f"round {sample.block}: {sample.error}\n  {sample.log}" for sample in failed)
+            )
         if not any(sample.arm == self.name for sample in session.samples):
-            raise ArmFailed("the session ended before this arm ran")
+            raise ArmFailedError("the session ended before this arm ran")
 
     def repr_failure(self, excinfo: ExceptionInfo[BaseException], style: Any = None) -> str | TerminalRepr:
-        if isinstance(excinfo.value, ArmFailed | KitError):
+        if isinstance(excinfo.value, ArmFailedError | KitError):
             return str(excinfo.value)
         return super().repr_failure(excinfo, style)
 
@@ -151,7 +157,7 @@ class ScenarioItem(pytest.Item):
         return self.path, None, f"{self.path.stem}[{self.name}]"
 
 
-class ArmFailed(Exception):
+class ArmFailedError(Exception):
     """A run of the arm failed; its last lines are the message."""
 
 
@@ -185,10 +191,14 @@ def kit_compare(request: pytest.FixtureRequest) -> Callable[..., Result]:
 
         engine = keywords.get("engine", "docker")
         names = tuple(str(arm) for arm in parse_arms(arms, engine))
-        texts = {key: str(value) if isinstance(value, Path) else value for key, value in keywords.items()}
+        texts: dict[str, Any] = {
+            key: str(value) if isinstance(value, Path) else value for key, value in keywords.items()
+        }
         session = request.config.stash[_BENCH].run(Request(command=tuple(command), arms=names, **texts))
         if session.not_run:
-            pytest.fail("\n".join(f"{item.arm} not run: {item.reason}; fix: {item.fix}" for item in session.not_run), False)
+            pytest.fail(
+                "\n".join(f"{item.arm} not run: {item.reason}; fix: {item.fix}" for item in session.not_run), False
+            )
         failed = [sample for sample in session.samples if sample.status != "ok"]
         if failed:
             pytest.fail("\n".join(f"{sample.arm}, round {sample.block}: {sample.error}" for sample in failed), False)

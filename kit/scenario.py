@@ -210,7 +210,9 @@ class _Reader:
             table = self.table(value, where, _STEP_KEYS)
             name = self.string(table, "name", where, key if key == "prepare" else None)
             if not _NAME.fullmatch(name) or name == "total":
-                raise self.fail(f"{where}.name", f"'{name}' is not usable", "lower-case letters, digits, -; not 'total'")
+                raise self.fail(
+                    f"{where}.name", f"'{name}' is not usable", "lower-case letters, digits, -; not 'total'"
+                )
             if key == "phases" and name in [step.name for step in found]:
                 raise self.fail(f"{where}.name", f"'{name}' is used twice", "name each phase once")
             run = self.strings(table.get("run"), f"{where}.run")

@@ -1,4 +1,4 @@
-"""The session: place → run → store for every step of a plan. The only place where the order of steps is written down."""
+"""The session: place → run → store for every step of a plan. The order of steps is written down here alone."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from kit.engines import Place, Setting
 from kit.errors import RunError
 from kit.journal import Journal
 from kit.lock import machine_lock
-from kit.measure import IdleRate, idle_rate, measure_phase
+from kit.measure import IdleRate, idle_rate
 from kit.namespace import enter_private_mounts
 from kit.paths import Paths
 from kit.plan import Plan, Step
 from kit.probe import probe_binary, spin
-from kit.record import DONE, FAILED, INTERRUPTED, Session
+from kit.record import DONE, FAILED, Session
 from kit.sample import Phase, Sample
 from kit.store import Store
 from kit.workload import Workload
@@ -39,7 +39,7 @@ class Observer(Protocol):
     def tell(self, text: str) -> None:
         """A sentence for the user."""
 
-    def planned(self, session: Session, steps: int, done: int) -> None:
+    def planned(self, steps: int, done: int) -> None:
         """The plan is fixed: so many runs, so many of them done by an earlier start."""
 
     def running(self, step: Step, phase: str) -> None:
@@ -92,34 +92,27 @@ def run_session(
 ) -> Session:
     """Run what is left of the plan. Each sample is stored when it exists; returns the session in its final state.
 
-    Raises KeyboardInterrupt when interrupted and KitError when the machine can't go on, after storing that.
+    Raises KeyboardInterrupt when interrupted and KitError when the machine can't go on.
     """
     done = {(sample.block, sample.arm) for sample in session.samples if sample.kind == "measured"}
     not_run = {item.arm for item in session.not_run}
     steps = [step for step in plan.steps() if str(step.arm) not in not_run and (step.block, str(step.arm)) not in done]
-    observer.planned(session, len(steps), len(done))
+    if all(step.kind == "warmup" for step in steps):
+        steps = []
+    observer.planned(len(steps), len(done))
     idle = idle_rate(observer.tell)
     session = replace(session, facts={**session.facts, "idle CPU": f"{idle.rate:.4f} s per s"})
-    status = FAILED
-    try:
-        samples = list(session.samples)
-        for step in steps:
-            sample = _run_step(step, plan, workload, places, bench, idle, observer)
-            store.add_sample(session.id, sample)
-            samples.append(sample)
-            observer.finished(step, sample)
-            if _hopeless(step, steps, samples):
-                observer.tell("every arm failed: the rest of the plan is left undone")
-                break
-        else:
-            status = DONE
-    except KeyboardInterrupt:
-        status = INTERRUPTED
-        raise
-    finally:
-        session = replace(session, status=status)
-        store.update(session)
-    return replace(session, samples=tuple(samples))
+    store.update(session)
+    samples = list(session.samples)
+    for step in steps:
+        sample = _run_step(step, plan, workload, places, bench, idle, observer)
+        store.add_sample(session.id, sample)
+        samples.append(sample)
+        observer.finished(step, sample)
+        if _hopeless(step, steps, samples):
+            observer.tell("every arm failed: the rest of the plan is left undone")
+            return replace(session, status=FAILED, samples=tuple(samples))
+    return replace(session, status=DONE, samples=tuple(samples))
 
 
 def _hopeless(step: Step, steps: list[Step], samples: list[Sample]) -> bool:
@@ -157,6 +150,8 @@ def _run_step(
             inside = time.monotonic() - inside_started
         except RunError as failure:
             error = failure.message
+        except OSError as failure:
+            error = f"{failure.filename}: {failure.strerror}"
         observer.running(step, "release")
     engine_seconds = time.monotonic() - place_started - inside
     return replace(

@@ -14,9 +14,7 @@ _VERBOSE = {
     "sys": re.compile(rf"System time \(seconds\):\s*{_CLOCK}"),
     "real": re.compile(rf"Elapsed \(wall clock\) time[^\n]*?\):\s*{_CLOCK}"),
 }
-_SHORT = re.compile(
-    r"(?P<user>\d+(?:\.\d+)?)user\s+(?P<sys>\d+(?:\.\d+)?)system\s+(?P<real>[\d:.]+)elapsed"
-)
+_SHORT = re.compile(r"(?P<user>\d+(?:\.\d+)?)user\s+(?P<sys>\d+(?:\.\d+)?)system\s+(?P<real>[\d:.]+)elapsed")
 _MAX_RSS = re.compile(r"Maximum resident set size \(kbytes\):\s*(\d+)|(\d+)maxresident\)k")
 #: Figures on one line, as posts have them: ``29m59.190s / 278m0.988s / 59m47.379s``.
 _SLASHED = re.compile(r"^\s*([\dhm:.,]+s?)\s*/\s*([\dhm:.,]+s?)\s*/\s*([\dhm:.,]+s?)\s*$", re.MULTILINE)
@@ -26,7 +24,9 @@ def parse_time_output(text: str, where: str) -> tuple[Phase, ...]:
     """Every measurement in the text, in order. Raises UsageError if there is none or one is incomplete."""
     runs = _keyword(text, where) or _verbose(text) or _short(text) or _slashed(text)
     if not runs:
-        raise UsageError(f"{where}: no output of `time` in it", "it needs real, user and sys as bash or GNU time print them")
+        raise UsageError(
+            f"{where}: no output of `time` in it", "it needs real, user and sys as bash or GNU time print them"
+        )
     peak = _MAX_RSS.search(text)
     rss = float(peak[1] or peak[2]) * 1024 if peak and len(runs) == 1 else None
     return tuple(Phase("run", "ok", real=real, user=user, sys=sys, max_rss=rss) for real, user, sys in runs)
@@ -44,7 +44,7 @@ def _keyword(text: str, where: str) -> list[tuple[float, float, float]]:
 
 def _verbose(text: str) -> list[tuple[float, float, float]]:
     columns = [[_seconds(match) for match in _VERBOSE[key].finditer(text)] for key in ("real", "user", "sys")]
-    return list(zip(*columns, strict=False))  # type: ignore[arg-type]
+    return list(zip(*columns, strict=False))
 
 
 def _short(text: str) -> list[tuple[float, float, float]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kit.arm import Arm
 from kit.engines import Place
-from kit.errors import RunError
+from kit.errors import MORE_ROOM, RunError
 from kit.image import Image
 from kit.inputs import PreparedInput
 from kit.measure import IdleRate, measure_phase
@@ -40,7 +40,7 @@ class Workload:
                 try:
                     place.unpack(item.path)
                 except RunError as error:
-                    raise RunError(place.backing.full() or error.message, "--size 40G") from None
+                    raise RunError(place.backing.full() or error.message, MORE_ROOM) from None
         uid, gid = (int(part) for part in self.scenario.user.split(":"))
         if uid or gid:
             with open("/dev/null", "wb") as output:

@@ -60,7 +60,8 @@ def cli() -> None:
 
 def main() -> NoReturn:
     """Entry point: turns errors into one line and an exit code."""
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupt)
     try:
         code = cli.main(standalone_mode=False, prog_name="kit")
     except KitError as error:
@@ -79,6 +80,9 @@ def main() -> NoReturn:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
+    """The first interrupt ends the session; further ones must not end its cleaning up."""
+    for known in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(known, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kit.cli.options import pairs, size, store_option, the_store, write
+from kit.cli.options import check_writable, pairs, size, store_option, the_store, write
 from kit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -81,12 +81,14 @@ class _CompareCommand(click.Command):
 @click.option("-q", "--quiet", is_flag=True, help="No progress, only the table.")
 @store_option
 @click.pass_context
-def compare(context: click.Context, quiet: bool, wait: bool, store_url: str, **given: Any) -> int:
+def compare(context: click.Context, /, quiet: bool, wait: bool, store_url: str, **given: Any) -> int:
     """Run SCENARIO, or the command behind --, on several arms in random order, and print what each one costs."""
     from kit.launch import launch, resume
     from kit.paths import find_paths
     from kit.progress import make_observer
 
+    for name in ("json_file", "csv_file", "markdown_file"):
+        check_writable(given[name])
     command: tuple[str, ...] = context.meta.get("kit.command", ())
     request = None if given["resume"] else _request(command, given)
     if given["resume"] and (given["scenario"] or command):
@@ -130,7 +132,9 @@ def _request(command: tuple[str, ...], given: dict[str, Any]) -> Request:
     from kit.record import Request
 
     if bool(given["scenario"]) == bool(command):
-        raise UsageError("name a scenario, or a command behind --", "kit compare smoke, or kit compare -- make; see kit scenarios")
+        raise UsageError(
+            "name a scenario, or a command behind --", "kit compare smoke, or kit compare -- make; see kit scenarios"
+        )
     if not command:
         for option in ("source", "prepare"):
             if given[option]:

@@ -16,23 +16,25 @@ def image() -> None:
     """Build, list and remove root filesystems. Scenarios build theirs when first needed."""
 
 
-@image.command(epilog="\b\nExamples:\n  kit image build kernel\n  kit image build ./rootfs.tar.xz\n  kit image build debian:12")
+@image.command(
+    epilog="\b\nExamples:\n  kit image build kernel\n  kit image build ./rootfs.tar.xz\n  kit image build debian:12"
+)
 @click.argument("name")
 @click.option("--force", is_flag=True, help="Build a recipe anew although it is in the cache.")
 def build(name: str, force: bool) -> None:
     """Bring NAME into the cache: a recipe, a tarball on disk, or a registry reference."""
-    from kit.image import ImageCache, recipes
+    from kit.image import ImageCache
     from kit.launch import named_image
     from kit.paths import find_paths
     from kit.progress import make_observer
+    from kit.session import held_machine
 
-    cache = ImageCache(find_paths().cache)
+    paths = find_paths()
+    cache = ImageCache(paths.cache)
     observer = make_observer(False)
     try:
-        if force and name in recipes():
-            made = cache.from_recipe(name, force=True, tell=observer.tell)
-        else:
-            made = named_image(name, cache, observer)
+        with held_machine("image-build", paths, False, observer) as bench:
+            made = named_image(name, cache, bench.setting, observer, force)
     finally:
         observer.close()
     click.echo(f"{made.name} {made.digest} {made.size / 2**20:.0f} MiB")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -54,6 +55,14 @@ def size(text: str) -> int:
     if not match or not int(match[1]):
         raise UsageError(f"--size {text}: not a size", "for example --size 20G")
     return int(match[1]) * _UNITS[match[2]]
+
+
+def check_writable(path: str | None) -> None:
+    """Before hours of measuring, not after. Raises UsageError."""
+    if path and path != "-":
+        directory = Path(path).absolute().parent
+        if not os.access(directory, os.W_OK) or Path(path).is_dir():
+            raise UsageError(f"{path} can't be written", "name a file in a directory that you may write to")
 
 
 def write(path: str, text: str) -> None:

@@ -9,6 +9,12 @@ import click
 
 from kit.cli.options import json_flag, store_option, the_store, write
 
+_SHOW_EPILOG = """\b
+Examples:
+  kit show last
+  kit show 20261121 --format markdown
+  kit show last --json | jq .comparisons"""
+
 
 @click.command(epilog="\b\nExamples:\n  kit sessions\n  kit sessions --json")
 @json_flag
@@ -34,7 +40,7 @@ def sessions(as_json: bool, store_url: str) -> None:
     click.echo(tabulate(rows, ["session", "started", "status", "scenario", "arms", "rounds"]))
 
 
-@click.command(epilog="\b\nExamples:\n  kit show last\n  kit show 20261121 --format markdown\n  kit show last --json | jq .comparisons")
+@click.command(epilog=_SHOW_EPILOG)
 @click.argument("session", default="last")
 @click.option("--format", "format_", type=click.Choice(["table", "markdown", "json", "csv"]), default="table",
               show_default=True, help="How to print it.")  # fmt: skip

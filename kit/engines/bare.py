@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
+from typing import IO
 
 from kit import engines
 from kit.arm import Arm
@@ -111,7 +112,7 @@ def _unpack(tree: Path, tarball: Path) -> None:
     run(["tar", "-xpf", tarball, "-C", tree], what="putting the sources in place")
 
 
-def _alive(process: subprocess.Popen[bytes], output: tempfile._TemporaryFileWrapper[bytes]) -> str:
+def _alive(process: subprocess.Popen[bytes], output: IO[bytes]) -> str:
     if process.poll() is None:
         return ""
     output.seek(0)

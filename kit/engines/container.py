@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,8 @@ from typing import Any
 from kit.arm import Arm
 from kit.engines.control import Control
 from kit.engines.place import CONTROL, INPUTS, TREE
-from kit.errors import RunError
+from kit.errors import MORE_ROOM, RunError
+from kit.image import Image
 from kit.probe import Probe
 
 
@@ -38,16 +39,42 @@ class Running:
     pid: int
 
 
-def start_container(stack: ExitStack, spec: ContainerSpec, alive: Callable[[], str]) -> Running:
-    """Start it and wait for its probe; the stack removes it by force, its anonymous volumes too. Raises RunError."""
+@contextmanager
+def docker_errors(what: str, alive: Callable[[], str]) -> Iterator[None]:
+    """Turn what the docker SDK raises into one RunError; a dead daemon is the reason that counts."""
     import docker.errors
     import requests.exceptions
+
+    try:
+        yield
+    except (docker.errors.DockerException, requests.exceptions.RequestException) as error:
+        reason = alive() or getattr(error, "explanation", None) or str(error)
+        full = "no space left" in reason or "is full" in reason
+        raise RunError(f"{what}: {reason}", MORE_ROOM if full else "kit doctor shows what works here") from None
+
+
+def start_container(stack: ExitStack, spec: ContainerSpec, alive: Callable[[], str]) -> Running:
+    """Start it and wait for its probe; the stack removes it by force, its anonymous volumes too. Raises RunError."""
+    with docker_errors(f"{spec.arm}: no container", alive):
+        container = _describe(spec)
+        stack.callback(_stop, container, alive)
+        container.start()
+        wrapped = container.get_wrapped_container()
+        probe = spec.control.server.accept(lambda: alive() or _why_dead(wrapped))
+        stack.callback(probe.close)
+        wrapped.reload()
+        return Running(wrapped, probe, int(wrapped.attrs["State"]["Pid"]))
+
+
+def _describe(spec: ContainerSpec) -> Any:
+    """The container as testcontainers knows it, not started yet."""
     from testcontainers.core.config import testcontainers_config
     from testcontainers.core.container import DockerContainer
 
     # The reaper is an image of its own that would have to be pulled; the journal does its work here.
     testcontainers_config.ryuk_disabled = True
-    container = DockerContainer(spec.image, docker_client_kw={"environment": {"DOCKER_HOST": spec.host}, "timeout": 300})
+    client = {"environment": {"DOCKER_HOST": spec.host}, "timeout": 300}
+    container = DockerContainer(spec.image, docker_client_kw=client)
     container.with_command(["serve", f"{CONTROL}/s"])
     if spec.name:
         container.with_name(spec.name)
@@ -60,7 +87,7 @@ def start_container(stack: ExitStack, spec: ContainerSpec, alive: Callable[[], s
         container.with_volume_mapping(source, target, mode)
     if spec.tmpfs:
         container.with_tmpfs_mount(TREE, "exec")
-    container.with_kwargs(
+    return container.with_kwargs(
         entrypoint=[f"{CONTROL}/kit-probe"],
         user="0:0",
         working_dir=TREE,
@@ -68,17 +95,17 @@ def start_container(stack: ExitStack, spec: ContainerSpec, alive: Callable[[], s
         **_limits(spec.arm),
         **spec.options,
     )
-    stack.callback(_stop, container, alive)
-    try:
-        container.start()
-        wrapped = container.get_wrapped_container()
-        probe = spec.control.server.accept(lambda: alive() or _why_dead(wrapped))
-        stack.callback(probe.close)
-        wrapped.reload()
-        return Running(wrapped, probe, int(wrapped.attrs["State"]["Pid"]))
-    except (docker.errors.DockerException, requests.exceptions.RequestException) as error:
-        reason = alive() or getattr(error, "explanation", None) or str(error)
-        raise RunError(f"{spec.arm}: no container: {reason}", "kit doctor shows whether this arm works here") from None
+
+
+def load_image(client: Any, image: Image) -> None:
+    """Load the archive of its layers, or import its root filesystem as one layer, under the image's tag."""
+    name, tag = image.tag.split(":")
+    if image.archive:
+        with image.archive.open("rb") as file:
+            client.images.load(file)[0].tag(name, tag)
+    else:
+        client.api.import_image_from_file(str(image.rootfs), repository=name, tag=tag)
+    client.images.get(image.tag)
 
 
 def _limits(arm: Arm) -> dict[str, Any]:
@@ -102,23 +129,18 @@ def _why_dead(container: Any) -> str:
 
 def _stop(container: Any, alive: Callable[[], str]) -> None:
     """Remove it; with its daemon dead the session's cgroup is what ends it."""
-    import docker.errors
-    import requests.exceptions
-
-    try:
-        container.stop()
-    except (docker.errors.DockerException, requests.exceptions.RequestException) as error:
-        if not alive():
-            raise RunError(f"a container can't be removed: {error}", "kit clean") from None
+    _unless_dead("a container can't be removed", container.stop, alive)
 
 
 def remove_volume(volume: Any, alive: Callable[[], str]) -> None:
     """Remove a docker.models.volumes.Volume; with its daemon dead it goes with the data-root."""
-    import docker.errors
-    import requests.exceptions
+    _unless_dead(f"volume {volume.name} can't be removed", lambda: volume.remove(force=True), alive)
 
+
+def _unless_dead(what: str, act: Callable[[], None], alive: Callable[[], str]) -> None:
     try:
-        volume.remove(force=True)
-    except (docker.errors.DockerException, requests.exceptions.RequestException) as error:
+        with docker_errors(what, alive):
+            act()
+    except RunError:
         if not alive():
-            raise RunError(f"volume {volume.name} can't be removed: {error}", "kit clean") from None
+            raise

@@ -37,7 +37,7 @@ class Daemon:
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self) -> None:
-        """Start both daemons and wait until they serve. Raises RunError with what the log says; ``stop`` it then too."""
+        """Start both daemons and wait until they serve. Raises RunError with what the log says; then stop it too."""
         self._directory.mkdir(mode=0o700)
         self._data.mkdir(parents=True)
         self._spawn("containerd", ["containerd", "--config", str(self._containerd_config())])
@@ -48,7 +48,9 @@ class Daemon:
 
     def _spawn(self, name: str, argv: Sequence[str]) -> None:
         with self._log.open("ab") as output:
-            self._processes[name] = spawn(argv, output=output, cgroup_procs=Cgroup.named(self._group_name).create().procs)
+            self._processes[name] = spawn(
+                argv, output=output, cgroup_procs=Cgroup.named(self._group_name).create().procs
+            )
 
     def _connect(self) -> None:
         import docker
@@ -61,14 +63,18 @@ class Daemon:
                 return
             except Exception as error:  # docker-py lets errors of requests and urllib3 through while it starts
                 if self.alive() or time.monotonic() > deadline:
-                    raise RunError(f"dockerd does not serve: {self.alive() or error}", "see the session's log") from None
+                    raise RunError(
+                        f"dockerd does not serve: {self.alive() or error}", "see the session's log"
+                    ) from None
                 time.sleep(0.02)
 
     def alive(self) -> str:
         """Why it is dead, or ''."""
         for name, process in self._processes.items():
-            if process.poll() is not None:
-                return f"{name} died: {self.last_words()}"
+            status = process.poll()
+            if status is not None:
+                how = f"killed by signal {-status}" if status < 0 else self.last_words()
+                return f"{name} died: {how}"
         return ""
 
     def last_words(self) -> str:
@@ -107,7 +113,9 @@ class Daemon:
 
     def _dockerd_argv(self) -> list[str]:
         runtime = self._directory / "plain-runtime"
-        runtime.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -I {shlex.quote(plain_runtime.__file__)} "$@"\n')
+        runtime.write_text(
+            f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -I {shlex.quote(plain_runtime.__file__)} "$@"\n'
+        )
         runtime.chmod(0o755)
         config = self._directory / "dockerd.json"
         config.write_text("{}")  # not the user's /etc/docker/daemon.json

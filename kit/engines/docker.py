@@ -13,7 +13,7 @@ from kit import engines
 from kit.arm import Arm
 from kit.cgroup import Cgroup
 from kit.command import PACKAGES, run, which
-from kit.engines.container import ContainerSpec, remove_volume, start_container
+from kit.engines.container import ContainerSpec, docker_errors, load_image, remove_volume, start_container
 from kit.engines.control import control_directory
 from kit.engines.daemon import PLAIN_RUNTIME, Daemon, version
 from kit.engines.ground import Ground
@@ -56,10 +56,7 @@ class DockerEngine:
     def start(self, arm: Arm, ground: Ground) -> None:
         key = (arm.driver, ground.backing.path)
         if key not in self._daemons:
-            try:
-                self._daemons[key] = self._start_daemon(arm, ground)
-            except RunError as error:
-                raise RunError(f"{arm.driver} on {ground.backing.name}: {error.message}", _FIXES[arm.driver]) from None
+            self._daemons[key] = self._start_daemon(arm, ground)
         if arm.plain_root:
             _ = ground.plain_root
 
@@ -78,11 +75,12 @@ class DockerEngine:
                 _STORAGE_OPTIONS.get(arm.driver, ()),
             )
             stack.callback(daemon.stop)
-            daemon.start()
+            try:
+                daemon.start()
+            except RunError as error:
+                raise RunError(f"{arm.driver} on {ground.backing.name}: {error.message}", _FIXES[arm.driver]) from None
             info = daemon.client.info()
-            if info["Driver"] != arm.driver:
-                raise RunError(f"dockerd came up with {info['Driver']}", "see its log")
-            _load(daemon.client, ground)
+            _load(daemon, ground)
             self._remember(arm, ground, info)
             self._stack.enter_context(stack.pop_all())
         return daemon
@@ -134,22 +132,11 @@ class DockerEngine:
         self._stack.close()
 
 
-def _load(client: Any, ground: Ground) -> None:
+def _load(daemon: Daemon, ground: Ground) -> None:
     """Bring the image in once per data-root: with its layers where it has them, else as one layer."""
-    import docker.errors
-
     image = ground.needed_image
-    try:
-        if image.archive:
-            with image.archive.open("rb") as file:
-                loaded = client.images.load(file)
-            loaded[0].tag(*image.tag.split(":"))
-        else:
-            name, tag = image.tag.split(":")
-            client.api.import_image_from_file(str(image.rootfs), repository=name, tag=tag)
-        client.images.get(image.tag)
-    except docker.errors.DockerException as error:
-        raise RunError(f"image {image.name} can't be imported: {ground.backing.full() or error}", "--size 40G?") from None
+    with docker_errors(f"image {image.name} can't be imported", lambda: daemon.alive() or ground.backing.full()):
+        load_image(daemon.client, image)
 
 
 def _tree_mount(stack: ExitStack, arm: Arm, ground: Ground, daemon: Daemon) -> dict[str, tuple[str, str]]:
@@ -160,7 +147,8 @@ def _tree_mount(stack: ExitStack, arm: Arm, ground: Ground, daemon: Daemon) -> d
         stack.callback(shutil.rmtree, tree)
         return {str(tree): (TREE, "rw")}
     if arm.placement == "volume":
-        volume = daemon.client.volumes.create(ground.new_tree().name)
+        with docker_errors("no volume", daemon.alive):
+            volume = daemon.client.volumes.create(ground.new_tree().name)
         stack.callback(remove_volume, volume, daemon.alive)
         return {volume.name: (TREE, "rw")}
     return {}

@@ -28,7 +28,9 @@ class Ground:
     @property
     def needed_image(self) -> Image:
         if self.image is None:
-            raise MachineError("this arm runs an image's root filesystem, and none is given", "--image, or the arm host")
+            raise MachineError(
+                "this arm runs an image's root filesystem, and none is given", "--image, or the arm host"
+            )
         return self.image
 
     def new_tree(self) -> Path:

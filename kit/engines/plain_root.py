@@ -63,7 +63,10 @@ class PlainRoot:
                         pending.append(entry.path)
                         yield entry.path[prefix:], (info.st_mode, info.st_uid, info.st_gid, 0, 0)
                     else:
-                        yield entry.path[prefix:], (info.st_mode, info.st_uid, info.st_gid, info.st_size, info.st_ctime_ns)
+                        yield (
+                            entry.path[prefix:],
+                            (info.st_mode, info.st_uid, info.st_gid, info.st_size, info.st_ctime_ns),
+                        )
 
 
 def _remove(path: Path) -> None:

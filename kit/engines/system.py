@@ -14,7 +14,7 @@ from typing import Any
 from kit import engines
 from kit.arm import Arm
 from kit.cgroup import Cgroup
-from kit.engines.container import ContainerSpec, remove_volume, start_container
+from kit.engines.container import ContainerSpec, docker_errors, load_image, remove_volume, start_container
 from kit.engines.control import control_directory
 from kit.engines.ground import Ground
 from kit.engines.place import DEFAULT_ENV, INPUTS, TREE, Place
@@ -37,8 +37,15 @@ def connect() -> Any:
         client = docker.DockerClient(base_url=address(), timeout=300)
         client.ping()
     except (docker.errors.DockerException, OSError) as error:
+        said = str(error)
+        known = {
+            "FileNotFoundError": "nothing is there",
+            "PermissionError": "permission denied",
+            "refused": "it is dead",
+        }
+        reason = next((text for key, text in known.items() if key in said), said)
         raise MachineError(
-            f"no running Docker at {address()}: {error}", "start it, set DOCKER_HOST, or join its group"
+            f"no running Docker at {address()}: {reason}", "start it, set DOCKER_HOST, or join its group"
         ) from None
     return client
 
@@ -58,7 +65,9 @@ class SystemEngine:
 
     def check(self, arm: Arm, host: Host) -> engines.Blocker | None:
         if arm.placement == "runtime":
-            return engines.Blocker("the running Docker has no runtime of the kit's", "use docker/ with root for this arm")
+            return engines.Blocker(
+                "the running Docker has no runtime of the kit's", "use docker/ with root for this arm"
+            )
         try:
             driver = running_driver()
         except KitError as error:
@@ -88,12 +97,8 @@ class SystemEngine:
         except docker.errors.ImageNotFound:
             pass
         self._stack.enter_context(self._setting.journal.holding("image", image.tag))
-        name, tag = image.tag.split(":")
-        if image.archive:
-            with image.archive.open("rb") as file:
-                self._client.images.load(file)[0].tag(name, tag)
-        else:
-            self._client.api.import_image_from_file(str(image.rootfs), repository=name, tag=tag)
+        with docker_errors(f"image {image.name} can't be imported", self._alive):
+            load_image(self._client, image)
 
     @contextmanager
     def place(self, arm: Arm, ground: Ground) -> Iterator[Place]:
@@ -109,7 +114,8 @@ class SystemEngine:
                 name = f"kit-{self._setting.session}-{self._count}"
                 self._setting.journal.acquire("volume", name)
                 stack.callback(self._setting.journal.release, "volume", name)
-                stack.callback(remove_volume, self._client.volumes.create(name), self._alive)
+                with docker_errors("no volume", self._alive):
+                    stack.callback(remove_volume, self._client.volumes.create(name), self._alive)
                 mounts[name] = (TREE, "rw")
             directory = self._setting.run / f"s{self._count}"
             control = stack.enter_context(control_directory(directory, self._setting.probe))
@@ -139,7 +145,9 @@ class SystemEngine:
         mount = mount_of(self._root)
         if not os.access(mount.path, os.R_OK):
             return ground.backing
-        return replace(ground.backing, path=mount.path, type=mount.type, options=mount.options, device=block_number(mount))
+        return replace(
+            ground.backing, path=mount.path, type=mount.type, options=mount.options, device=block_number(mount)
+        )
 
     def _alive(self) -> str:
         try:
@@ -174,9 +182,7 @@ def _empty(place: Place) -> None:
     """Remove from inside what the container's root made: outside it may not be ours to remove."""
     with open(os.devnull, "wb") as output:
         try:
-            place.probe.run(
-                ["find", place.tree, "-mindepth", "1", "-delete"], cwd="/", env=place.env, output=output
-            )
+            place.probe.run(["find", place.tree, "-mindepth", "1", "-delete"], cwd="/", env=place.env, output=output)
         except RunError:
             return  # the arm is dead; what is left of the tree is reported by its removal
 

@@ -26,9 +26,7 @@ FILESYSTEMS = {
 }
 
 
-def make_backing(
-    name: str, options: BackingOptions, where: Path, journal: Journal
-) -> AbstractContextManager[Backing]:
+def make_backing(name: str, options: BackingOptions, where: Path, journal: Journal) -> AbstractContextManager[Backing]:
     """A fresh backing filesystem mounted at ``where`` for the length of a ``with`` block."""
     if name not in FILESYSTEMS:
         raise UsageError(f"unknown filesystem '{name}'", f"use one of: {', '.join(FILESYSTEMS)}")

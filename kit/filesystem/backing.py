@@ -89,5 +89,5 @@ def block_number(mount: Mount) -> str | None:
     """MAJOR:MINOR of the block device behind a mount; btrfs reports an anonymous device of its own."""
     if not mount.source.startswith("/dev/") or not Path(mount.source).is_block_device():
         return mount.device if Path(f"/sys/dev/block/{mount.device}").exists() else None
-    number = os.stat(mount.source).st_rdev
+    number = Path(mount.source).stat().st_rdev
     return f"{os.major(number)}:{os.minor(number)}"

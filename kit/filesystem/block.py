@@ -13,7 +13,7 @@ from pathlib import Path
 from kit.command import require, run
 from kit.errors import MachineError, RunError
 from kit.filesystem.backing import GIB, Backing, BackingOptions, block_number, mount_of
-from kit.filesystem.device import guard_device
+from kit.filesystem.device import clear_device
 from kit.host import kernel_filesystems
 from kit.journal import Journal
 
@@ -37,7 +37,7 @@ def block_backing(name: str, options: BackingOptions, where: Path, journal: Jour
     require(f"mkfs.{name}")
     with contextlib.ExitStack() as stack:
         if options.device is not None:
-            guard_device(options.device, options.wipe)
+            clear_device(options.device, options.wipe)
             device, kind = options.device, "device"
         else:
             device, kind = stack.enter_context(_loop(options, journal, f"{where.parent.parent.name}-{name}"))

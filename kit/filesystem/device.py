@@ -6,27 +6,38 @@ import json
 from pathlib import Path
 
 from kit.command import run
-from kit.errors import UsageError
+from kit.errors import RunError, UsageError
 
 
-def guard_device(device: Path, wipe: Path | None) -> None:
-    """Refuse a device that holds anything, unless ``wipe`` names that very device. A mounted one is never wiped."""
+def check_device(device: Path, wipe: Path | None) -> bool:
+    """Refuse a device that holds anything, unless ``wipe`` names that very device; a mounted one always.
+
+    Returns whether there is something to wipe. Changes nothing. Raises UsageError.
+    """
     if not device.is_block_device():
         raise UsageError(f"{device} is not a block device", "see lsblk for what there is")
-    info = json.loads(run(["lsblk", "--json", "--paths", "--output", "NAME,MOUNTPOINTS,FSTYPE,TYPE", device]))
+    try:
+        info = json.loads(run(["lsblk", "--json", "--paths", "--output", "NAME,MOUNTPOINTS,FSTYPE,TYPE", device]))
+        signatures = run(["wipefs", "--noheadings", "--output", "TYPE", device]).split()
+    except RunError:
+        raise UsageError(f"{device} can't be read", "is there a medium in it? see lsblk") from None
     disk = info["blockdevices"][0]
-    nodes = [disk, *disk.get("children", [])]
-    mounted = [point for node in nodes for point in (node.get("mountpoints") or []) if point]
+    parts = disk.get("children", [])
+    mounted = [point for node in (disk, *parts) for point in (node.get("mountpoints") or []) if point]
     if mounted:
         raise UsageError(f"{device} is mounted at {', '.join(mounted)}", "unmount it, or name another device")
     holders = Path(f"/sys/class/block/{device.resolve().name}/holders")
     if holders.is_dir() and any(holders.iterdir()):
         raise UsageError(f"{device} is in use by {next(holders.iterdir()).name}", "stop what uses it")
-    found = [f"partition {child['name']}" for child in disk.get("children", [])]
-    found += [line.split()[-1] for line in run(["wipefs", "--noheadings", "--output", "TYPE", device]).splitlines() if line]
+    found = [f"partition {part['name']}" for part in parts] + signatures
     if found and wipe != device:
         raise UsageError(
-            f"{device} is not empty: it holds {', '.join(found)}", f"add --wipe {device} to destroy what is on it"
+            f"{device} is not empty: it holds {', '.join(found)}", f"--wipe {device} destroys what is on it"
         )
-    if found:
+    return bool(found)
+
+
+def clear_device(device: Path, wipe: Path | None) -> None:
+    """Check it, and remove the signatures that ``wipe`` permits to remove."""
+    if check_device(device, wipe):
         run(["wipefs", "--all", "--quiet", device])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 import tempfile
 import time
@@ -90,9 +89,7 @@ class ImageCache:
             force=True,
         )
 
-    def make(
-        self, key: str, name: str, origin: str, build: Callable[[Path, Path], None], force: bool = False
-    ) -> Image:
+    def make(self, key: str, name: str, origin: str, build: Callable[[Path, Path], None], force: bool = False) -> Image:
         """Get the image of that key, or have ``build(rootfs, archive)`` write its files. Complete or not there."""
         target = self.directory / key
         if (target / "image.json").exists() and not force:
@@ -115,7 +112,7 @@ class ImageCache:
             (new / "image.json").write_text(json.dumps(facts, indent=1))
             if target.exists():
                 shutil.rmtree(target)
-            os.replace(new, target)
+            new.replace(target)
         return image
 
     def _read(self, directory: Path) -> Image:
@@ -128,22 +125,31 @@ def _recipe_key(recipe: Recipe) -> str:
     return f"{recipe.name}-{recipe.digest[:12]}"
 
 
+_KEEP = ("--numeric-owner", "--xattrs", "--xattrs-include=*")  # owners and attributes as they are
+
+
 def _pack(directory: Path, destination: Path) -> None:
-    run(
-        ["tar", "--numeric-owner", "--xattrs", "--xattrs-include=*", "--sort=name", "--one-file-system"]
-        + ["--exclude=./dev/*", "--exclude=./proc/*", "--exclude=./sys/*", "-C", str(directory), "-cf", str(destination), "."],
-        what=f"packing {directory}",
-    )
+    left_out = [f"--exclude=./{name}/*" for name in ("dev", "proc", "sys")]
+    words: list[str | Path] = [
+        "tar",
+        *_KEEP,
+        "--sort=name",
+        "--one-file-system",
+        *left_out,
+        "-C",
+        directory,
+        "-cf",
+        destination,
+        ".",
+    ]
+    run(words, what=f"packing {directory}")
 
 
 def unpack(image: Image, directory: Path) -> None:
     """Unpack the root filesystem into a plain directory, owners and attributes kept; device nodes left out."""
     directory.mkdir(parents=True)
-    run(
-        ["tar", "--numeric-owner", "--xattrs", "--xattrs-include=*", "--exclude=./dev/*"]
-        + ["-xpf", str(image.rootfs), "-C", str(directory)],
-        what=f"unpacking image {image.name}",
-    )
+    words: list[str | Path] = ["tar", *_KEEP, "--exclude=./dev/*", "-xpf", image.rootfs, "-C", directory]
+    run(words, what=f"unpacking image {image.name}")
 
 
 def _sha256(path: Path) -> str:

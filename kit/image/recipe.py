@@ -1,4 +1,4 @@
-"""Image recipes: ``images/NAME/image.toml`` says suite and packages; mmdebstrap makes a reproducible tarball of them."""
+"""Image recipes: ``images/NAME/image.toml`` says suite and packages; mmdebstrap makes a reproducible tarball."""
 
 from __future__ import annotations
 

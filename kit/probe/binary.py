@@ -23,7 +23,7 @@ def probe_binary(cache: Path) -> Path:
         target.parent.mkdir(parents=True, exist_ok=True)
         new = target.with_name(f"{target.name}.{os.getpid()}")
         run(["cc", "-O2", "-static", "-o", new, _SOURCE], what="compiling the probe (cc, libc6-dev)")
-        os.replace(new, target)
+        new.replace(target)
     return target
 
 

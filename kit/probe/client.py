@@ -106,7 +106,9 @@ class Probe:
                     raise RunError(f"the arm died: {reason}", "see the engine's log")
             part = self._socket.recv(4096)
             if not part:
-                raise RunError(f"the arm died: {alive() or 'its probe is gone'}", "out of memory, or killed from outside?")
+                raise RunError(
+                    f"the arm died: {alive() or 'its probe is gone'}", "out of memory, or killed from outside?"
+                )
             received += part
         return received.decode()
 

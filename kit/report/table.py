@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from tabulate import tabulate
 
+from kit.arm import parse_arm
 from kit.compare import Comparison, not_comparable
 from kit.record import Session
 from kit.report import units
@@ -46,7 +47,12 @@ def _render(session: Session, comparisons: Sequence[Comparison], style: _Style) 
     index = {(item.arm, item.phase, item.metric): item for item in comparisons}
     for phase in phases:
         parts.append(_phase_table(session, kept, index, phase, len(phases), style))
-    parts += [_verdicts(session, comparisons, phases), _failures(session.samples), _not_run(session), _notes(session, kept)]
+    parts += [
+        _verdicts(session, comparisons, phases),
+        _failures(session.samples),
+        _not_run(session),
+        _notes(session, kept),
+    ]
     parts.append(_facts(session))
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -84,6 +90,8 @@ def _phase_table(
         name = arm if arm not in baselines else f"{arm}{style.newline}  / {baselines[arm]}"
         cells = [_cell(arm, found[arm], index, phase, metric, grouped, style) for metric in _COLUMNS]
         rows.append([name, *cells])
+    if not rows:
+        return ""
     star = "*" if grouped else ""
     headers = ["arm", "real", f"user{star}", f"sys{star}", "elsewhere", "flush"]
     title = f"total of {count - 1} phases" if phase == TOTAL else f"phase {phase}"
@@ -140,7 +148,9 @@ def verdict(item: Comparison) -> str:
         return f"{value}, {item.n} run: no interval" if item.n == 1 else f"{value}, no interval"
     interval = f"({units.percent(item.low)} to {units.percent(item.high)})"
     if item.verdict == "not detected":
-        floor = f"would have seen ≥ {units.percent(item.detectable).lstrip('+')}" if item.detectable else "no floor known"
+        floor = (
+            f"would have seen ≥ {units.percent(item.detectable).lstrip('+')}" if item.detectable else "no floor known"
+        )
         return f"no difference detected {interval}; {floor}"
     word = "slower" if item.verdict == "more" else "faster"
     return f"{units.percent(item.ratio)} {interval}: {word}"
@@ -164,7 +174,9 @@ def _notes(session: Session, kept: Sequence[Sample]) -> str:
     notes = list(not_comparable(kept, session.baselines))
     phases = [phase for sample in kept for phase in sample.phases]
     if leaves_tree(phases):
-        notes.append("* CPU of the arm's cgroup: processes left the tree that `time` sees, or used CPU it does not count")
+        notes.append(
+            "* CPU of the arm's cgroup: processes left the tree that `time` sees, or used CPU it does not count"
+        )
     if any(sample.kind == "imported" for sample in kept):
         notes.append("imported figures: nothing is known of the machine, the image or the order of the runs")
     if any(arm.startswith("host") for arm in session.arms):
@@ -173,15 +185,11 @@ def _notes(session: Session, kept: Sequence[Sample]) -> str:
         if len(set(compilers.values())) > 1:
             notes.append("compilers differ: " + "; ".join(f"{key} is {value}" for key, value in compilers.items()))
     for arm, baseline in session.baselines:
-        if _filesystem(arm) != _filesystem(baseline) and session.request.baseline:
-            notes.append(f"{arm} and its baseline {baseline} may lie on different filesystems: you named the baseline")
+        if session.request.baseline and parse_arm(arm).filesystem != parse_arm(baseline).filesystem:
+            notes.append(f"{arm} and its baseline {baseline} lie on different filesystems: you named the baseline")
     if len({sample.block for sample in kept}) == 1:
         notes.append("1 run: no interval")
     return "\n".join(f"note: {note}" for note in notes)
-
-
-def _filesystem(arm: str) -> str:
-    return arm.partition("@")[2].partition("+")[0]
 
 
 def _facts(session: Session) -> str:

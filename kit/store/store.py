@@ -28,7 +28,9 @@ def open_store(url: str, default: Path) -> Store:
             event.listen(engine, "connect", _durable)
         _prepare(engine)
     except (ArgumentError, NoSuchModuleError, ImportError) as error:
-        raise UsageError(f"--store {url}: {error}", "for example sqlite:////path/kit.db or postgresql+psycopg://host/db") from None
+        raise UsageError(
+            f"--store {url}: {error}", "for example sqlite:////path/kit.db or postgresql+psycopg://host/db"
+        ) from None
     except OperationalError as error:
         raise UsageError(f"--store {url}: {error.orig}", "check path, rights and server") from None
     return Store(engine)
@@ -63,11 +65,15 @@ class Store:
             connection.execute(insert(sessions).values(**_session_row(session)))
 
     def update(self, session: Session) -> None:
-        """Write status, facts and not-run arms anew."""
+        """Write facts and not-run arms anew."""
         row = _session_row(session)
-        changed = {key: row[key] for key in ("status", "facts", "not_run")}
+        changed = {key: row[key] for key in ("facts", "not_run")}
         with self._engine.begin() as connection:
             connection.execute(update(sessions).where(sessions.c.id == session.id).values(**changed))
+
+    def set_status(self, session_id: str, status: str) -> None:
+        with self._engine.begin() as connection:
+            connection.execute(update(sessions).where(sessions.c.id == session_id).values(status=status))
 
     def add_sample(self, session_id: str, sample: Sample) -> None:
         row = {item.name: getattr(sample, item.name) for item in fields(Sample) if item.name != "phases"}
