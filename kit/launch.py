@@ -194,7 +194,7 @@ def find_image(
 
 def named_image(name: str, cache: ImageCache, setting: Setting, observer: Observer, force: bool = False) -> Image:
     """A bundled recipe, a tarball on disk (of a root filesystem, or of ``docker save``), or a registry reference."""
-    from kit.image.registry import from_archive, from_registry, is_archive
+    from kit.engines.pull import from_archive, from_registry, is_archive
 
     if name in recipes():
         return cache.from_recipe(name, force, observer.tell)

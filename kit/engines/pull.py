@@ -14,7 +14,7 @@ from kit.engines import Setting
 from kit.engines.daemon import Daemon
 from kit.engines.system import connect
 from kit.errors import KitError, MachineError, RunError
-from kit.image.image import Image, ImageCache
+from kit.image import Image, ImageCache
 from kit.namespace import covered
 
 

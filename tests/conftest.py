@@ -1,0 +1,73 @@
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+Kit = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def kit_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Everything the kit keeps is in one new directory; nothing that a clean machine lacks is there before."""
+    home = tmp_path_factory.mktemp("home")
+    before = os.environ.get("KIT_HOME")
+    os.environ["KIT_HOME"] = str(home)
+    yield home
+    if before is None:
+        del os.environ["KIT_HOME"]
+    else:
+        os.environ["KIT_HOME"] = before
+    shutil.rmtree(home)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("machine") is None:
+        return
+    if os.geteuid() != 0:
+        pytest.skip("needs root: real mounts, daemons and cgroups")
+    for tool in ("dockerd", "mmdebstrap", "mkfs.xfs", "mkfs.btrfs", "fuse-overlayfs"):
+        if shutil.which(tool, path=f"{os.environ['PATH']}:/usr/sbin:/sbin") is None:
+            pytest.skip(f"needs {tool}: make system installs it")
+
+
+@pytest.fixture
+def kit() -> Kit:
+    """Run the real command line in a process of its own: ``kit("compare", …).returncode``, ``.stdout``, ``.stderr``."""
+
+    def run(*words: str | Path, timeout: float = 300, **env: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "kit", *map(str, words)],
+            env={**os.environ, **env}, capture_output=True, text=True, timeout=timeout, check=False,
+        )  # fmt: skip
+
+    return run
+
+
+def left_on_machine() -> list[str]:
+    """What of the kit's is on this machine now: nothing, unless a session runs."""
+    found = [str(path) for path in Path("/sys/fs/cgroup").glob("*/kit-*")] + [
+        str(path) for path in Path("/sys/fs/cgroup").glob("kit-*")
+    ]
+    run = Path("/run/kit")
+    found += [str(path) for path in run.iterdir()] if run.is_dir() else []
+    for path in Path("/sys/block").glob("loop*/loop/backing_file"):
+        text = path.read_text()
+        if "/state/loops/" in text:
+            found.append(f"{path.parts[3]}: {text.strip()}")
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        if " /run/kit/" in line:
+            found.append(line)
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            command = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if "/run/kit/" in command or "kit-probe serve" in command:
+            found.append(f"process {path.parts[2]}: {command}")
+    return found

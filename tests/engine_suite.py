@@ -1,0 +1,88 @@
+"""One suite that every engine passes, whatever it is. A subclass's ``arm`` fixture says which arm is tried."""
+
+import tarfile
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kit.arm import Arm
+from kit.engines import Place
+from kit.errors import RunError
+from kit.measure import IdleRate, measure_phase
+from kit.probe import Timing
+from kit.provision import Provision
+
+pytestmark = pytest.mark.machine
+
+
+def sh(place: Place, script: str) -> tuple[Timing, str]:
+    with tempfile.TemporaryFile() as output:
+        timing = place.run(["sh", "-c", script], ".", output)
+        output.seek(0)
+        return timing, output.read().decode()
+
+
+class EngineSuite:
+    def test_runs_commands_in_an_empty_tree(self, provision: Provision, arm: Arm) -> None:
+        with provision.place(arm) as place:
+            timing, said = sh(place, "pwd; ls -A; echo here > file; cat file; exit 3")
+            assert said == f"{place.tree}\nhere\n"
+            assert (timing.exit_code, timing.signal) == (3, None)
+            assert sh(place, "cat file")[1] == "here\n"
+
+    def test_every_run_starts_from_the_same_state(self, provision: Provision, arm: Arm) -> None:
+        if arm.placement == "host":
+            pytest.skip("host has no root filesystem of its own: only its tree is new")
+        look = "cat /etc/debian_version; ls -A / /build /tmp /usr/games; ls -l /etc/debian_version"
+        with provision.place(arm) as place:
+            first = sh(place, look)[1]
+            sh(
+                place,
+                "echo changed > /etc/debian_version; rm -r /usr/games; echo x > /tmp/x; mkdir /new; echo > tree-file",
+            )
+            assert sh(place, look)[1] != first
+        with provision.place(arm) as place:
+            assert sh(place, look)[1] == first
+
+    def test_sources_are_put_into_the_tree(self, provision: Provision, arm: Arm, tmp_path: Path) -> None:
+        (tmp_path / "a.sh").write_text("echo from the source")
+        (tmp_path / "a.sh").chmod(0o755)
+        with tarfile.open(tmp_path / "src.tar", "w") as tar:
+            tar.add(tmp_path / "a.sh", "dir/a.sh")
+        with provision.place(arm) as place:
+            place.unpack(tmp_path / "src.tar")
+            assert sh(place, "test -x dir/a.sh && sh dir/a.sh")[1] == "from the source\n"
+
+    def test_cgroup_counts_what_left_the_tree(self, provision: Provision, arm: Arm) -> None:
+        burn = r"i=0; while [ \$i -lt 400000 ]; do i=\$((i+1)); done; touch done"
+        script = f'setsid -f sh -c "{burn}"; while [ ! -e done ]; do sleep 0.02; done'
+        with provision.place(arm) as place, tempfile.TemporaryFile() as output:
+            phase = measure_phase("p", place, ["sh", "-c", script], ".", output, IdleRate(0.0))
+        assert phase.status == "ok"
+        assert phase.cgroup_user is not None and phase.user is not None
+        assert phase.cgroup_user > phase.user + 0.05
+
+    def test_what_is_written_reaches_the_backing_device(self, provision: Provision, arm: Arm) -> None:
+        with provision.place(arm) as place, tempfile.TemporaryFile() as output:
+            place.backing.sync()
+            words = ["dd", "if=/dev/zero", "of=big", "bs=1M", "count=16"]
+            phase = measure_phase("p", place, words, ".", output, IdleRate(0.0))
+        assert phase.flush is not None and phase.flush >= 0
+        assert phase.elsewhere is not None
+        if place.backing.device is None or arm.placement == "tmpfs":
+            return
+        assert phase.write_bytes is not None and phase.flush_bytes is not None
+        assert phase.write_bytes + phase.flush_bytes >= 16 << 20
+
+    def test_a_missing_command_is_explained(self, provision: Provision, arm: Arm) -> None:
+        with provision.place(arm) as place, tempfile.TemporaryFile() as output:
+            with pytest.raises(RunError, match="'no-such-command': No such file"):
+                place.run(["no-such-command"], ".", output)
+            assert place.run(["true"], ".", output).ok
+
+    def test_commands_run_as_another_user(self, provision: Provision, arm: Arm) -> None:
+        with provision.place(arm) as place:
+            sh(place, f"chown 1234:1234 {place.tree}")
+            assert sh(replace(place, uid=1234, gid=1234), "id -u; id -g; id -G; touch mine")[1] == "1234\n1234\n1234\n"

@@ -1,0 +1,68 @@
+import pytest
+
+from kit.arm import Arm, parse_arm, parse_arms
+from kit.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    ("text", "arm"),
+    [
+        ("bare", Arm("bare")),
+        ("bare@xfs", Arm("bare", filesystem="xfs")),
+        ("host@tmpfs", Arm("host", filesystem="tmpfs")),
+        ("runtime", Arm("runtime", "docker", "overlay2")),
+        ("runtime@btrfs", Arm("runtime", "docker", "btrfs", "btrfs")),
+        ("layer:overlay2", Arm("layer", "docker", "overlay2")),
+        ("layer:btrfs", Arm("layer", "docker", "btrfs", "btrfs")),
+        ("bind:overlay2@xfs", Arm("bind", "docker", "overlay2", "xfs")),
+        ("layer:docker/vfs", Arm("layer", "docker", "vfs")),
+        ("layer:system/overlay2", Arm("layer", "system", "overlay2", "dir")),
+        (
+            "layer:overlay2+seccomp=unconfined+cpus=1.5",
+            Arm("layer", "docker", "overlay2", options=(("cpus", "1.5"), ("seccomp", "unconfined"))),
+        ),
+        ("layer:aufs", Arm("layer", "docker", "aufs")),
+        ("layer:devicemapper", Arm("layer", "docker", "devicemapper")),
+        ("layer:zfs", Arm("layer", "docker", "zfs", "zfs")),
+    ],
+)
+def test_parses_and_prints_back(text: str, arm: Arm) -> None:
+    assert parse_arm(text) == arm
+    assert parse_arm(str(arm)) == arm
+
+
+def test_prints_without_defaults() -> None:
+    assert str(parse_arm("layer:docker/overlay2@ext4")) == "layer:overlay2"
+    assert str(parse_arm("runtime")) == "runtime:overlay2"
+    assert str(parse_arm("bind:overlay2", engine="system")) == "bind:system/overlay2"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "not understood"),
+        ("layer", "names no driver"),
+        ("layer:nope", "unknown driver 'nope'"),
+        ("nope:overlay2", "unknown placement 'nope'"),
+        ("layer:nope/overlay2", "unknown engine 'nope'"),
+        ("bare@nope", "unknown filesystem 'nope'"),
+        ("bare:overlay2", "takes no driver"),
+        ("bare+cpus=1", "takes no options"),
+        ("layer:overlay2+nope=1", "unknown option 'nope'"),
+        ("layer:overlay2+cpus=many", "not valid"),
+        ("layer:overlay2+cpus=1+cpus=2", "given twice"),
+        ("layer::x", "not understood"),
+    ],
+)
+def test_errors_name_what_is_wrong(text: str, says: str) -> None:
+    with pytest.raises(UsageError, match=says) as caught:
+        parse_arm(text)
+    assert caught.value.hint
+    assert caught.value.exit_code == 2
+
+
+def test_an_arm_named_twice_is_an_error() -> None:
+    with pytest.raises(UsageError, match="named twice"):
+        parse_arms("layer:overlay2, layer:docker/overlay2@ext4")
+    with pytest.raises(UsageError, match="no arm"):
+        parse_arms(" , ")

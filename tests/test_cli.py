@@ -1,0 +1,383 @@
+"""The real command line on the real machine: what a user types, sees and gets back."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kit.cli import COMMANDS
+from tests.conftest import Kit, left_on_machine
+
+FAST = ("--image", "smoke", "--cache", "cold", "--size", "3G")
+
+
+@pytest.fixture(autouse=True)
+def _clean_machine() -> Iterator[None]:
+    yield
+    assert left_on_machine() == []
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    directory = tmp_path / "project"
+    directory.mkdir()
+    (directory / "Makefile").write_text("hello: hello.c\n\t$(CC) -o $@ $<\nbad:\n\t@echo reason; exit 4\n")
+    (directory / "hello.c").write_text("int main(void) { return 0; }\n")
+    return directory
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS, "image build", "image list", "image rm"])
+def test_help_has_examples(kit: Kit, command: str) -> None:
+    done = kit(*command.split(), "--help")
+    assert done.returncode == 0
+    assert "Example" in done.stdout
+    assert "\x1b" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("compare nosuch", "there is no scenario 'nosuch'"),
+        ("compare", "name a scenario, or a command"),
+        ("compare smoke --arms layer:nosuch", "unknown driver 'nosuch'"),
+        ("compare smoke --arms bare@nosuch", "unknown filesystem 'nosuch'"),
+        ("compare smoke --arms nosuch", "unknown placement"),
+        ("compare smoke --arms layer:podman/overlay2", "unknown engine 'podman'"),
+        ("compare smoke --param nosuch=1", "no parameter 'nosuch'"),
+        ("compare smoke --param jobs", "not KEY=VALUE"),
+        ("compare smoke --size lots", "not a size"),
+        ("compare smoke --json /nonexistent/x.json", "can't be written"),
+        ("compare smoke --store nosuch://x", "--store nosuch://x"),
+        ("compare smoke --rounds 0", "not in the range"),
+        ("compare smoke --device /dev/null", "not a block device"),
+        ("compare --resume nosuch", "no session 'nosuch'"),
+        ("compare smoke --source /tmp", "goes with -- COMMAND"),
+        ("compare --nosuch", "No such option"),
+        ("compare --", "nothing stands behind --"),
+        ("show nosuch", "no session 'nosuch'"),
+        ("import nosuch.txt", "nosuch.txt: No such file"),
+        ("image rm nosuch", "no cached image 'nosuch'"),
+        ("scenarios nosuch", "there is no scenario"),
+        ("nosuch", "No such command"),
+    ],
+)
+def test_bad_input_is_one_clear_line_and_exit_2(kit: Kit, words: str, says: str) -> None:
+    done = kit(*words.split())
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_bad_scenario_file_names_file_line_and_key(kit: Kit, tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text('name = "mine"\nsummary = "x"\nimage = "smoke"\n[[phases]]\nname = "a"\nrum = ["true"]\n')
+    done = kit("compare", path)
+    assert done.returncode == 2
+    assert f"{path}:6: phases[0].rum: unknown key" in done.stderr
+
+
+def test_import_gives_the_published_ratios(kit: Kit, tmp_path: Path) -> None:
+    figures = {
+        "bare": "real\t29m59.190s\nuser\t278m0.988s\nsys\t59m47.379s\n",
+        "devicemapper": "real\t32m21.074s\nuser\t281m53.994s\nsys\t68m45.554s\n",
+        "aufs": "real\t37m14.612s\nuser\t259m19.226s\nsys\t85m50.269s\n",
+    }
+    for name, text in figures.items():
+        (tmp_path / name).write_text(text)
+    done = kit("import", *(f"{name}={tmp_path / name}" for name in figures), "--json", tmp_path / "out.json")
+    assert done.returncode == 0, done.stderr
+    assert "1.079" in done.stdout and "1.242" in done.stdout and "1 run: no interval" in done.stdout
+    document = json.loads((tmp_path / "out.json").read_text())
+    real = {item["arm"]: item for item in document["comparisons"] if item["metric"] == "real"}
+    assert round(real["devicemapper"]["ratio"], 3) == 1.079
+    assert round(real["aufs"]["ratio"], 3) == 1.242
+    assert real["aufs"]["low"] is None
+    assert kit("show", document["session"]["id"]).stdout == done.stdout
+    listed = json.loads(kit("sessions", "--json").stdout)
+    assert listed[0]["id"] == document["session"]["id"]
+
+
+@pytest.mark.machine
+def test_compare_a_command_end_to_end(kit: Kit, project: Path, tmp_path: Path) -> None:
+    arms = "bare,runtime,layer:overlay2,layer:aufs"
+    done = kit(
+        "compare", *FAST, "--arms", arms, "--rounds", "3", "--seed", "5", "--source", project,
+        "--json", tmp_path / "r.json", "--csv", tmp_path / "r.csv", "--markdown", tmp_path / "r.md",
+        "--", "make", "hello",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "phase run" in done.stdout and "real time, 95 % intervals" in done.stdout
+    assert "not run: layer:aufs" in done.stdout and "fix:" in done.stdout
+    assert "\x1b" not in done.stdout + done.stderr
+    assert "[9/9]" in done.stderr
+    document = json.loads((tmp_path / "r.json").read_text())
+    assert len(document["samples"]) == 9
+    for row in document["samples"]:
+        assert row["status"] == "ok" and row["exit_code"] == 0
+        for name in (
+            "real",
+            "user",
+            "sys",
+            "cgroup_user",
+            "cgroup_sys",
+            "elsewhere",
+            "flush",
+            "flush_bytes",
+            "max_rss",
+        ):
+            assert row[name] is not None, name
+        assert row["real"] > 0 and row["cgroup_user"] > 0
+    real = [item for item in document["comparisons"] if item["metric"] == "real"]
+    assert {item["arm"] for item in real} == {"runtime:overlay2", "layer:overlay2"}
+    assert all(item["low"] < item["ratio"] < item["high"] and item["n"] == 3 for item in real)
+    assert (tmp_path / "r.csv").read_text().count("\n") == 10
+    assert "| arm" in (tmp_path / "r.md").read_text()
+    shown = kit("show", "last")
+    assert shown.stdout == done.stdout
+    assert json.loads(kit("show", "last", "--json").stdout) == document
+
+
+@pytest.mark.machine
+def test_the_smoke_scenario_warm_on_bind_and_volume(kit: Kit) -> None:
+    done = kit(
+        "compare",
+        "smoke",
+        "--arms",
+        "bind:overlay2,volume:overlay2",
+        "--rounds",
+        "1",
+        "--size",
+        "3G",
+        "--json",
+        "-",
+        "-q",
+    )
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert [row["phase"] for row in document["samples"][:4]] == ["unpack", "configure", "build", "clean"]
+    assert len(document["warmups"]) == 8
+    assert document["session"]["baselines"] == {"volume:overlay2": "bind:overlay2"}
+    assert done.stderr == ""
+
+
+@pytest.mark.machine
+def test_a_kernel_subtree_is_really_built(kit: Kit) -> None:
+    done = kit(
+        "compare",
+        "kernel:short",
+        "--arms",
+        "bare,layer:btrfs",
+        "--rounds",
+        "1",
+        "--cache",
+        "cold",
+        "--size",
+        "4G",
+        "--json",
+        "-",
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    document = json.loads(done.stdout)
+    assert {row["arm"] for row in document["samples"]} == {"bare", "bare@btrfs", "layer:btrfs"}
+    log = Path(document["samples"][0]["log"]).read_text()
+    assert "CC      init/main.o" in log and "AR      init/built-in.a" in log
+    assert "CC      arch/x86/lib/delay.o" in log and "AR      arch/x86/lib/lib.a" in log
+
+
+@pytest.mark.machine
+def test_a_failing_build_shows_its_last_lines_and_exits_1(kit: Kit, project: Path) -> None:
+    done = kit("compare", *FAST, "--arms", "bare,layer:overlay2", "--source", project, "--", "make", "bad")
+    assert done.returncode == 1
+    assert "run failed with exit status 2" in done.stdout and "| reason" in done.stdout
+    log = re.search(r"full log: (\S+)", done.stdout)
+    assert log and "reason" in Path(log[1]).read_text()
+    assert "every arm failed" in done.stderr
+
+
+@pytest.mark.machine
+def test_a_full_filesystem_is_named(kit: Kit) -> None:
+    words = ("--image", "smoke", "--cache", "cold", "--size", "600M", "--rounds", "1", "--arms", "bare")
+    done = kit("compare", *words, "--", "dd", "if=/dev/zero", "of=big", "bs=1M")
+    assert done.returncode == 1
+    assert "the backing filesystem ext4 is full (0.6 GiB)" in done.stdout
+    small = kit("compare", *words[:-2], "--arms", "layer:overlay2", "--", "true")
+    assert small.returncode in (0, 1) and "Traceback" not in small.stderr
+
+
+@pytest.mark.machine
+def test_fresh_rootfs_mkfs_mount_and_tmpfs(kit: Kit, tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    (root / "usr" / "bin").mkdir(parents=True)
+    (root / "bin").symlink_to("usr/bin")
+    probe = next((Path(os.environ["KIT_HOME"]) / "cache" / "probe").iterdir())
+    (root / "usr" / "bin" / "spin").write_bytes(probe.read_bytes())
+    (root / "usr" / "bin" / "spin").chmod(0o755)
+    done = kit(
+        "compare", "--rootfs", root, "--fresh", "--cache", "cold", "--size", "1G", "--rounds", "1", "--json", "-",
+        "--mkfs", "ext4=-O ^has_journal", "--mount", "ext4=noatime", "--arms", "bare,layer:overlay2,bare@tmpfs",
+        "--", "spin", "spin",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    document = json.loads(done.stdout)
+    assert len(document["samples"]) == 3
+    assert "noatime" in document["session"]["facts"]["filesystem ext4"]
+
+
+@pytest.mark.machine
+def test_interrupt_keeps_samples_cleans_up_and_resumes(kit: Kit) -> None:
+    process, lines = start("--rounds", "3", "--arms", "bare,layer:overlay2", "--seed", "9", "--", "sleep", "0.7")
+    wait_for(process, lines, "[2/6]")
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) == 130
+    assert left_on_machine() == []
+    shown = json.loads(kit("show", "last", "--json").stdout)
+    assert shown["session"]["status"] == "interrupted" and len(shown["samples"]) >= 2
+    done = kit("compare", "--resume", "last", "--json", "-")
+    assert done.returncode == 0, done.stderr
+    finished = json.loads(done.stdout)
+    assert finished["session"]["id"] == shown["session"]["id"]
+    assert finished["session"]["status"] == "done"
+    assert finished["samples"][: len(shown["samples"])] == shown["samples"]
+    assert sorted((row["arm"], row["block"]) for row in finished["samples"]) == [
+        (arm, block) for arm in ("bare", "layer:overlay2") for block in (1, 2, 3)
+    ]
+
+
+@pytest.mark.machine
+def test_sigkill_loses_the_run_in_flight_alone_and_clean_undoes_the_rest(kit: Kit) -> None:
+    process, lines = start("--rounds", "2", "--arms", "bare,layer:overlay2,layer:btrfs", "--", "sleep", "0.7")
+    wait_for(process, lines, "[2/8]")
+    process.kill()
+    process.wait()
+    left = left_on_machine()
+    assert any("cgroup" in item for item in left) and any("loop" in item for item in left)
+    done = kit("clean")
+    assert done.returncode == 0 and "removed cgroup" in done.stdout
+    assert left_on_machine() == []
+    assert kit("clean").stdout == "nothing to clean\n"
+    resumed = kit("compare", "--resume", "last", "--json", "-")
+    assert resumed.returncode == 0, resumed.stderr
+    assert len(json.loads(resumed.stdout)["samples"]) == 8
+    assert "2 done before" in resumed.stderr or "3 done before" in resumed.stderr
+
+
+@pytest.mark.machine
+def test_a_dockerd_that_dies_fails_its_runs_and_spares_the_others(kit: Kit) -> None:
+    process, lines = start("--rounds", "2", "--arms", "bare,layer:overlay2", "--", "sleep", "0.7")
+    wait_for(process, lines, "[1/4]")
+    subprocess.run(["pkill", "-KILL", "-f", "dockerd --config-file=/run/kit/"], check=True)
+    assert process.wait(120) == 1
+    document = json.loads(kit("show", "last", "--json").stdout)
+    by_arm = {(row["arm"], row["block"]): row for row in document["samples"]}
+    assert by_arm["bare", 2]["status"] == "ok"
+    assert by_arm["layer:overlay2", 2]["status"] == "failed"
+    assert "dockerd died: killed by signal 9" in by_arm["layer:overlay2", 2]["error"]
+
+
+@pytest.mark.machine
+def test_a_second_session_refuses_by_name_or_waits(kit: Kit) -> None:
+    process, lines = start("--rounds", "1", "--arms", "bare", "--", "sleep", "3")
+    wait_for(process, lines, "making bare ready")
+    name = next(re.findall(r"session (\S+):", line)[0] for line in lines if line.startswith("session"))
+    second = kit("compare", *FAST, "--arms", "bare", "--", "true")
+    assert second.returncode == 1
+    assert f"session {name} (process {process.pid}" in second.stderr and "--wait" in second.stderr
+    third = kit("compare", *FAST, "--arms", "bare", "--rounds", "1", "--wait", "--", "true")
+    assert third.returncode == 0 and f"waiting for session {name}" in third.stderr
+    assert process.wait(60) == 0
+
+
+@pytest.mark.machine
+def test_a_device_that_holds_something_is_refused(kit: Kit, tmp_path: Path) -> None:
+    image = tmp_path / "disk"
+    with image.open("wb") as file:
+        file.truncate(1 << 30)
+    subprocess.run(["mkfs.ext4", "-q", "-F", image], check=True)
+    device = subprocess.run(
+        ["losetup", "-f", "--show", image], check=True, capture_output=True, text=True
+    ).stdout.strip()
+    try:
+        words = (
+            "compare",
+            "--image",
+            "smoke",
+            "--cache",
+            "cold",
+            "--rounds",
+            "1",
+            "--arms",
+            "bare@xfs",
+            "--device",
+            device,
+        )
+        refused = kit(*words, "--", "true")
+        assert refused.returncode == 2 and f"{device} is not empty: it holds ext4" in refused.stderr
+        done = kit(*words, "--wipe", device, "--json", "-", "--", "true")
+        assert done.returncode == 0, done.stderr
+        assert "xfs on device" in json.loads(done.stdout)["session"]["facts"]["filesystem xfs"]
+        still = kit(*words, "--", "true")
+        assert still.returncode == 2 and "holds xfs" in still.stderr
+    finally:
+        subprocess.run(["losetup", "-d", device], check=True)
+
+
+@pytest.mark.machine
+def test_doctor_tries_everything(kit: Kit) -> None:
+    done = kit("doctor", "--json")
+    assert done.returncode == 0, done.stderr
+    found = {(item["kind"], item["name"]): item for item in json.loads(done.stdout)}
+    for name in ("ext4", "xfs", "btrfs", "tmpfs"):
+        assert found["filesystem", name]["works"], found["filesystem", name]
+    for name in ("overlay2", "btrfs", "vfs", "fuse-overlayfs"):
+        assert found["driver", f"docker/{name}"]["works"], found["driver", f"docker/{name}"]
+    for name in ("bare", "runtime", "bind", "volume", "layer", "tmpfs", "host"):
+        assert found["placement", name]["works"], found["placement", name]
+    for item in found.values():
+        assert item["reason"] and (item["works"] or item["fix"])
+
+
+@pytest.mark.machine
+def test_images_are_reproducible_listed_and_removed(kit: Kit) -> None:
+    def digest() -> str:
+        return next(
+            str(item["digest"]) for item in json.loads(kit("image", "list", "--json").stdout) if item["name"] == "smoke"
+        )
+
+    assert kit("image", "build", "smoke").returncode == 0
+    first = digest()
+    assert kit("image", "build", "--force", "smoke").returncode == 0
+    assert digest() == first
+    assert kit("image", "rm", first[:12]).returncode == 0
+    assert "not built" in kit("image", "list").stdout
+
+
+def start(*words: str) -> tuple[subprocess.Popen[str], list[str]]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kit", "compare", *FAST, *words],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    return process, []
+
+
+def wait_for(process: subprocess.Popen[str], lines: list[str], text: str) -> None:
+    """Read its progress until the text comes."""
+    assert process.stderr
+    deadline = time.monotonic() + 240
+    while time.monotonic() < deadline:
+        line = process.stderr.readline()
+        if not line:
+            break
+        lines.append(line)
+        if text in line:
+            return
+    pytest.fail(f"no '{text}' in:\n{''.join(lines)}")

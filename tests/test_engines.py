@@ -1,0 +1,143 @@
+"""Every arm that this machine runs, through the one suite; a Blocker is the only reason to skip."""
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kit.arm import Arm, parse_arm
+from kit.filesystem import BackingOptions
+from kit.filesystem.backing import GIB
+from kit.host import read_host
+from kit.image import ImageCache
+from kit.namespace import enter_private_mounts
+from kit.paths import find_paths
+from kit.progress import Quiet
+from kit.provision import Provision, Supplies
+from kit.session import Bench, held_machine
+from tests.conftest import left_on_machine
+from tests.engine_suite import EngineSuite, sh
+
+pytestmark = pytest.mark.machine
+
+ARMS = (
+    "bare", "bare@xfs", "bare@btrfs", "bare@tmpfs", "bare@ext2", "bare@ext3", "bare@dir", "host", "runtime",
+    "bind:overlay2", "volume:overlay2", "layer:overlay2", "tmpfs:overlay2", "layer:overlay2@xfs", "layer:btrfs",
+    "layer:vfs", "layer:fuse-overlayfs", "layer:overlay2+seccomp=unconfined+cpus=2+memory=1g", "runtime@btrfs",
+)  # fmt: skip
+BLOCKED = ("layer:aufs", "layer:devicemapper", "layer:zfs", "bare@zfs")
+
+
+@pytest.fixture(scope="module")
+def bench() -> Iterator[Bench]:
+    with held_machine("engine-suite", find_paths(), True, Quiet()) as held:
+        yield held
+
+
+@pytest.fixture(scope="module")
+def provision(bench: Bench) -> Iterator[Provision]:
+    image = ImageCache(bench.paths.cache).from_recipe("smoke")
+    inputs = bench.paths.cache / "some-inputs"
+    inputs.mkdir(exist_ok=True)
+    (inputs / "given").write_text("an input")
+    options = BackingOptions(size=3 * GIB, images=bench.paths.state / "loops")
+    with Provision(Supplies(bench.setting, read_host(), options, image, inputs)) as made:
+        yield made
+    assert not [line for line in Path("/proc/self/mountinfo").read_text().splitlines() if "/run/kit/" in line]
+    assert not list(Path("/sys/block").glob("loop*/loop/backing_file"))
+
+
+@pytest.fixture(params=ARMS)
+def arm(request: pytest.FixtureRequest, provision: Provision) -> Arm:
+    found = parse_arm(request.param)
+    blocked = provision.ready(found)
+    if blocked:
+        pytest.skip(f"not run: {blocked.reason}; fix: {blocked.fix}")
+    return found
+
+
+class TestEveryArm(EngineSuite):
+    pass
+
+
+@pytest.mark.parametrize("text", BLOCKED)
+def test_what_this_kernel_lacks_is_reported_with_reason_and_fix(provision: Provision, text: str) -> None:
+    blocked = provision.ready(parse_arm(text))
+    if blocked is None:
+        pytest.skip(f"this machine runs {text}")
+    assert blocked.arm == text
+    assert blocked.reason and blocked.fix
+
+
+def test_inputs_are_there_read_only(provision: Provision) -> None:
+    for text in ("bare", "runtime", "layer:overlay2"):
+        with provision.place(parse_arm(text)) as place:
+            assert sh(place, f"cat {place.inputs}/given")[1] == "an input"
+            assert not sh(place, f"echo x > {place.inputs}/given")[0].ok
+
+
+def test_seccomp_and_limits_are_what_the_arm_says(provision: Provision) -> None:
+    look = "grep -w Seccomp /proc/self/status"
+    for text, mode in (("bare", "0"), ("layer:overlay2", "2"), ("layer:overlay2+seccomp=unconfined", "0")):
+        with provision.place(parse_arm(text)) as place:
+            assert sh(place, look)[1].split()[-1] == mode, text
+
+
+def test_runtime_and_bare_read_the_same_files(provision: Provision) -> None:
+    seen = set()
+    for text in ("bare", "runtime", "bind:overlay2"):
+        with provision.place(parse_arm(text)) as place:
+            seen.add((text, sh(place, "stat -c '%d:%i' /usr/bin/gcc-12")[1]))
+    numbers = dict(seen)
+    assert numbers["bare"] == numbers["runtime"] != numbers["bind:overlay2"]
+
+
+@pytest.fixture
+def running_docker(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A Docker as a user may have it running, started here since none runs on a test machine."""
+    directory = Path(tmp_path_factory.mktemp("d"))
+    address = f"unix://{directory}/s"
+    with (directory / "log").open("wb") as log:
+        process = subprocess.Popen(
+            ["dockerd", "--data-root", directory / "data", "--exec-root", directory / "e", "--host", address,
+             "--pidfile", directory / "pid", "--bridge=none", "--iptables=false", "--storage-driver=overlay2"],
+            stdout=log, stderr=log, env={**os.environ, "PATH": f"{os.environ['PATH']}:/usr/sbin"},
+        )  # fmt: skip
+    while not (directory / "s").exists():
+        time.sleep(0.05)
+    time.sleep(0.5)
+    yield address
+    process.terminate()
+    process.wait(30)
+
+
+def test_the_running_docker_is_used_and_left_as_it_was(
+    bench: Bench, running_docker: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    import docker
+
+    monkeypatch.setenv("DOCKER_HOST", running_docker)
+    image = ImageCache(bench.paths.cache).from_recipe("smoke")
+    options = BackingOptions(images=tmp_path)
+    suite = EngineSuite()
+    with Provision(Supplies(bench.setting, read_host(), options, image, None)) as made:
+        for text in ("bind:system/overlay2", "volume:system/overlay2", "layer:system/overlay2"):
+            found = parse_arm(text)
+            assert made.ready(found) is None
+            suite.test_runs_commands_in_an_empty_tree(made, found)
+            suite.test_every_run_starts_from_the_same_state(made, found)
+            suite.test_cgroup_counts_what_left_the_tree(made, found)
+        for text in ("layer:system/btrfs", "runtime:system/overlay2"):
+            blocked = made.ready(parse_arm(text))
+            assert blocked is not None and blocked.fix
+    client = docker.DockerClient(base_url=running_docker)
+    assert not client.images.list() and not client.containers.list(all=True) and not client.volumes.list()
+    client.close()
+
+
+def test_private_namespace_is_private() -> None:
+    enter_private_mounts()
+    assert not [line for line in left_on_machine() if line.startswith("process") and "engine-suite" not in line]

@@ -1,0 +1,189 @@
+"""Parts that touch the host but need no root: inputs, journal, lock, command, probe."""
+
+import os
+import signal
+import subprocess
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kit import command, journal
+from kit.errors import BusyError, MachineError, RunError, UsageError
+from kit.inputs import excluded, prepare_input
+from kit.lock import machine_lock
+from kit.probe import Probe, ProbeServer, probe_binary, spin
+from kit.scenario import Input
+
+ENV = {"PATH": "/usr/bin:/bin"}
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    tree = tmp_path / "src"
+    (tree / "drivers" / "net").mkdir(parents=True)
+    (tree / "drivers" / "net" / "big.c").write_text("x")
+    (tree / "drivers" / "net" / "Kconfig").write_text("k")
+    (tree / "run.sh").write_text("#!/bin/sh\n")
+    (tree / "run.sh").chmod(0o755)
+    (tree / "link").symlink_to("run.sh")
+    return tree
+
+
+def names(path: Path) -> set[str]:
+    with tarfile.open(path) as tar:
+        return {member.name for member in tar if not member.isdir()}
+
+
+def test_input_is_filtered_and_cached(source: Path, tmp_path: Path) -> None:
+    item = Input("src", str(source), exclude=("drivers/*", "!*/Kconfig"))
+    made = prepare_input(item, tmp_path / "cache")
+    assert names(made.path) == {"drivers/net/Kconfig", "run.sh", "link"}
+    before = made.path.stat().st_mtime_ns
+    assert prepare_input(item, tmp_path / "cache") == made
+    assert made.path.stat().st_mtime_ns == before
+    (source / "new").write_text("n")
+    changed = prepare_input(item, tmp_path / "cache")
+    assert "new" in names(changed.path)
+    assert changed.digest != made.digest
+
+
+def test_input_of_a_tarball_with_strip(source: Path, tmp_path: Path) -> None:
+    tarball = tmp_path / "src.tar.gz"
+    subprocess.run(["tar", "-czf", tarball, "-C", tmp_path, "src"], check=True)
+    made = prepare_input(Input("src", str(tarball), strip=1), tmp_path / "cache")
+    assert names(made.path) == {"drivers/net/Kconfig", "drivers/net/big.c", "run.sh", "link"}
+
+
+def test_bad_inputs(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="there is no"):
+        prepare_input(Input("src", str(tmp_path / "nope")), tmp_path / "cache")
+    (tmp_path / "file.txt").write_text("x")
+    with pytest.raises(UsageError, match="neither a directory nor a tarball"):
+        prepare_input(Input("src", str(tmp_path / "file.txt")), tmp_path / "cache")
+    (tmp_path / "bad.tar").write_bytes(b"no tar at all" * 100)
+    with pytest.raises(UsageError, match="not a usable tarball"):
+        prepare_input(Input("src", str(tmp_path / "bad.tar")), tmp_path / "cache")
+    assert not list((tmp_path / "cache" / "inputs").glob("*.tar"))
+
+
+def test_the_last_pattern_decides() -> None:
+    assert excluded("a/b.c", ("a/*",))
+    assert not excluded("a/Kconfig", ("a/*", "!*/Kconfig"))
+    assert excluded("a/Kconfig", ("a/*", "!*/Kconfig", "a/K*"))
+
+
+def test_journal_undoes_what_a_dead_session_left(tmp_path: Path) -> None:
+    book = journal.Journal(tmp_path / "journal" / "dead.jsonl")
+    left, gone = tmp_path / "left", tmp_path / "gone"
+    book.acquire("directory", left)
+    (left / "deep").mkdir(parents=True)
+    with book.holding("directory", gone):
+        gone.mkdir()
+    assert not gone.exists()
+    with book.path.open("a") as file:
+        file.write('["+", "dir')  # the crash came in the middle of a line
+    assert journal.pending(book.path) == [("directory", str(left))]
+    assert journal.clean(tmp_path / "journal") == [f"dead: removed directory {left}"]
+    assert not left.exists() and not book.path.exists()
+    assert journal.clean(tmp_path / "journal") == []
+
+
+def test_lock_names_its_holder_and_can_be_taken_again(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    refused = pytest.raises(BusyError, match=rf"session first \(process {os.getpid()}")
+    with machine_lock(path, "first"), refused, machine_lock(path, "other"):
+        pytest.fail("two held it at once")
+    with machine_lock(path, "second"):
+        assert "second" in path.read_text()
+
+
+def test_command_errors() -> None:
+    with pytest.raises(MachineError, match="nosuchtool is not installed"):
+        command.run(["nosuchtool"])
+    with pytest.raises(RunError, match="making tea failed: no water"):
+        command.run(["sh", "-c", "echo no water >&2; exit 3"], what="making tea")
+    with pytest.raises(RunError, match=r"no end after 0\.2 s"):
+        command.run(["sleep", "5"], timeout=0.2)
+
+
+def test_command_environment_is_clean(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "tcp://elsewhere")
+    monkeypatch.setenv("LC_ALL", "de_DE")
+    found = command.run(["env"])
+    assert "DOCKER_HOST" not in found and "LC_ALL=C.UTF-8" in found
+
+
+@pytest.fixture
+def probe(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Probe, Path]]:
+    directory = Path(tmp_path_factory.mktemp("p"))
+    binary = probe_binary(directory / "cache")
+    server = ProbeServer(directory)
+    process = subprocess.Popen([binary, "serve", server.path])
+    connected = server.accept(lambda: "")
+    yield connected, directory
+    connected.close()
+    server.close()
+    process.wait(5)
+
+
+@pytest.mark.parametrize(
+    ("script", "code", "number"),
+    [
+        ("exit 0", 0, None),
+        ("exit 7", 7, None),
+        ("exit 255", 255, None),
+        ("kill -9 $$", None, 9),
+        ("kill -15 $$", None, 15),
+    ],
+)
+def test_probe_gives_the_exact_end(
+    probe: tuple[Probe, Path], tmp_path: Path, script: str, code: int | None, number: int | None
+) -> None:
+    with (tmp_path / "log").open("wb") as output:
+        timing = probe[0].run(["sh", "-c", script], cwd="/", env=ENV, output=output)
+    assert (timing.exit_code, timing.signal, timing.ok) == (code, number, code == 0)
+
+
+def test_probe_measures_the_tree_and_passes_output_environment_and_directory(
+    probe: tuple[Probe, Path], tmp_path: Path
+) -> None:
+    with (tmp_path / "log").open("wb") as output:
+        script = 'pwd; echo "$X"; echo err >&2; i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; sleep 0.2'
+        timing = probe[0].run(["sh", "-c", script], cwd="/usr", env={**ENV, "X": "a b"}, output=output)
+    assert (tmp_path / "log").read_text() == "/usr\na b\nerr\n"
+    assert timing.user > 0.01
+    assert timing.real > timing.user + timing.sys + 0.15
+    assert timing.max_rss > 100_000 and timing.minor_faults > 0 and timing.voluntary_switches > 0
+
+
+def test_probe_says_what_it_cannot_start(probe: tuple[Probe, Path], tmp_path: Path) -> None:
+    with (tmp_path / "log").open("wb") as output:
+        with pytest.raises(RunError, match="'nosuch': No such file"):
+            probe[0].run(["nosuch"], cwd="/", env=ENV, output=output)
+        with pytest.raises(RunError, match="directory '/nosuch'"):
+            probe[0].run(["true"], cwd="/nosuch", env=ENV, output=output)
+        assert probe[0].run(["true"], cwd="/", env=ENV, output=output).ok  # it lives on
+
+
+def test_probe_ends_its_command_when_the_session_dies(probe: tuple[Probe, Path], tmp_path: Path) -> None:
+    pidfile = tmp_path / "pid"
+    with (tmp_path / "log").open("wb") as output, pytest.raises(RunError, match="the arm died: enough"):
+        probe[0].run(
+            ["sh", "-c", f"echo $$ > {pidfile}; exec sleep 60"], cwd="/", env=ENV, output=output,
+            alive=lambda: "enough" if pidfile.exists() else "",
+        )  # fmt: skip
+    probe[0].close()
+    pid = int(pidfile.read_text())
+    for _ in range(500):
+        try:
+            os.kill(pid, 0)
+            signal.sigtimedwait([], 0.01)
+        except ProcessLookupError:
+            return
+    pytest.fail("the command outlived its session")
+
+
+def test_spin_takes_time(tmp_path: Path) -> None:
+    assert 0.001 < spin(probe_binary(tmp_path)) < 60

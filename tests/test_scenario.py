@@ -1,0 +1,114 @@
+import pytest
+
+from kit.errors import UsageError
+from kit.launch import find_scenario, scenario_names
+from kit.scenario import command_scenario, find_line, parse_scenario
+
+GOOD = """\
+name = "demo"
+summary = "A demo"
+image = "smoke"
+
+[params.jobs]
+default = "{cores}"
+type = "int"
+
+[params.targets]
+default = "all"
+type = "words"
+
+[inputs.src]
+source = "/some/dir"
+
+[[phases]]
+name = "build"
+run = ["make", "-j{jobs}", "{targets}", "{tree}/x", "${keep}"]
+
+[[phases]]
+name = "clean"
+run = ["rm", "-r", "{inputs}"]
+
+[variants.tiny]
+summary = "less"
+params.targets.default = "one two"
+"""
+
+
+def test_binds_parameters_into_steps() -> None:
+    bound = parse_scenario(GOOD, "demo.toml").bind({"targets": "a 'b c'"}, cores=3)
+    assert bound.phases[0].run == ("make", "-j3", "a", "b c", "{tree}/x", "${keep}")
+    assert bound.phases[0].render("/build", "/in") == ("make", "-j3", "a", "b c", "/build/x", "${keep}")
+    assert bound.phases[1].render("/build", "/in") == ("rm", "-r", "/in")
+    assert dict(bound.values) == {"jobs": "3", "targets": "a 'b c'"}
+
+
+def test_variant_overrides() -> None:
+    scenario = parse_scenario(GOOD, "demo.toml", "tiny")
+    assert scenario.label == "demo:tiny"
+    assert scenario.bind({}, 1).phases[0].run[2:4] == ("one", "two")
+    assert parse_scenario(GOOD, "demo.toml").variants == (("tiny", "less"),)
+
+
+def test_digest_tells_parameters_apart() -> None:
+    scenario = parse_scenario(GOOD, "demo.toml")
+    assert scenario.bind({"jobs": "1"}, 4).digest == scenario.bind({}, 1).digest
+    assert scenario.bind({"jobs": "2"}, 4).digest != scenario.bind({}, 1).digest
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ('name = "demo"', 'nome = "demo"', r"demo.toml:1: nome: unknown key"),
+        ('type = "int"', 'type = "integer"', r"demo.toml:7: params.jobs.type: unknown type 'integer'"),
+        ('run = ["rm", "-r", "{inputs}"]', 'run = "rm"', r"demo.toml:22: phases\[1\].run: is not a list"),
+        ("{jobs}", "{job}", r"demo.toml:18: phases\[0\].run: unknown name \{job\}"),
+        ('name = "clean"', 'name = "build"', r"demo.toml:21: phases\[1\].name: 'build' is used twice"),
+        ('name = "clean"', 'name = "total"', r"'total' is not usable"),
+        ('source = "/some/dir"', 'into = "x"', r"demo.toml:14: inputs.src.into: is 'x'"),
+        ('[inputs.src]\nsource = "/some/dir"', "[inputs.src]", r"demo.toml:13: inputs.src: lacks the key 'source'"),
+        ('summary = "A demo"', "summary = A demo", r"demo.toml: not valid TOML: .*line 2"),
+    ],
+)
+def test_errors_name_file_line_and_key(old: str, new: str, says: str) -> None:
+    assert old in GOOD
+    with pytest.raises(UsageError, match=says):
+        parse_scenario(GOOD.replace(old, new), "demo.toml")
+
+
+def test_unknown_parameter_variant_and_bad_value() -> None:
+    scenario = parse_scenario(GOOD, "demo.toml")
+    with pytest.raises(UsageError, match="no parameter 'x'"):
+        scenario.bind({"x": "1"}, 1)
+    with pytest.raises(UsageError, match="not a whole number"):
+        scenario.bind({"jobs": "all"}, 1)
+    with pytest.raises(UsageError, match="no variant 'huge'"):
+        parse_scenario(GOOD, "demo.toml", "huge")
+    with pytest.raises(UsageError, match="no \\[\\[phases\\]\\]"):
+        parse_scenario('name = "x"\nsummary = "x"\nimage = "x"\n', "x.toml")
+
+
+def test_find_line() -> None:
+    assert find_line(GOOD, "params.targets.type") == 11
+    assert find_line(GOOD, "phases[1]") == 20
+    assert find_line(GOOD, "image") == 3
+    assert find_line(GOOD, "nothing.here") is None
+
+
+def test_commands_are_taken_as_they_are() -> None:
+    scenario = command_scenario(("echo", "{jobs}", "${x}"), source="/src", prepare="true").bind({}, 2)
+    assert scenario.phases[0].run == ("echo", "{jobs}", "${x}")
+    assert scenario.prepare[0].run == ("sh", "-c", "true")
+    assert scenario.inputs[0].into == "tree"
+
+
+@pytest.mark.parametrize("name", scenario_names())
+def test_bundled_scenarios_are_valid(name: str) -> None:
+    scenario = find_scenario(name)
+    assert scenario.name == name
+    for variant, _ in scenario.variants:
+        assert find_scenario(f"{name}:{variant}").bind({}, 2).phases
+
+
+def test_unknown_scenario() -> None:
+    with pytest.raises(UsageError, match="no scenario 'nope'"):
+        find_scenario("nope")

@@ -1,0 +1,156 @@
+"""The order of a session's steps, with a fake engine; everything else of a session is tested for real."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from kit.arm import Arm, parse_arms
+from kit.engines import Place, Setting
+from kit.errors import RunError
+from kit.filesystem import Backing
+from kit.inputs import PreparedInput
+from kit.journal import Journal
+from kit.paths import Paths
+from kit.plan import Plan, Step, make_plan
+from kit.probe import Timing, probe_binary
+from kit.record import Request, Session
+from kit.sample import Sample
+from kit.scenario import Scenario
+from kit.scenario import Step as Command
+from kit.session import Bench, run_session
+from kit.store import Store, open_store
+from kit.workload import Workload
+
+TIMING = Timing(0, None, 1.0, 0.5, 0.25, 1024, 1, 0, 2, 3)
+
+
+class FakeEngine:
+    """Places that note what is done to them. A command ``fail`` fails; the arm ``broken`` has no place."""
+
+    def __init__(self, directory: Path, broken: str = "") -> None:
+        self.events: list[str] = []
+        self.backing = Backing("fake", directory, "fake", "fake", "", None)
+        self.broken = broken
+
+    @contextmanager
+    def place(self, arm: Arm) -> Iterator[Place]:
+        if str(arm) == self.broken:
+            raise RunError("it is broken")
+        self.events.append(f"place {arm}")
+        yield FakePlace(
+            tree="/t", inputs="/i", cgroup=None, backing=self.backing, probe=None,  # type: ignore[arg-type]
+            unpack=lambda path: self.events.append(f"unpack {path.name}"), alive=lambda: "", env={"EVENTS": self.events},  # type: ignore[dict-item]
+        )  # fmt: skip
+        self.events.append(f"release {arm}")
+
+    fresh_place = place
+
+
+class FakePlace(Place):
+    def run(self, argv: Any, cwd: str, output: IO[bytes]) -> Timing:
+        self.env["EVENTS"].append(f"run {argv[0]}")  # type: ignore[attr-defined]
+        if argv[0] == "fail":
+            output.write(b"one\ntwo\n")
+            return Timing(2, None, 1.0, 0.5, 0.25, 1024, 1, 0, 2, 3)
+        return TIMING
+
+
+class Ears:
+    def __init__(self, engine: FakeEngine) -> None:
+        self.engine = engine
+
+    def tell(self, text: str) -> None:
+        self.engine.events.append(f"tell {text}")
+
+    def planned(self, steps: int, done: int) -> None:
+        self.engine.events.append(f"planned {steps} after {done}")
+
+    def running(self, step: Step, phase: str) -> None:
+        return None
+
+    def finished(self, step: Step, sample: Sample) -> None:
+        self.engine.events.append(f"stored {sample.arm} {sample.block} {sample.status}")
+
+
+def scenario(*phases: str) -> Scenario:
+    steps = tuple(Command(name, (name,)) for name in phases)
+    return Scenario("s", "", "", steps, prepare=(Command("prepare", ("prepare",)),))
+
+
+def perform(
+    tmp_path: Path, engine: FakeEngine, plan: Plan, work: Scenario, samples: tuple[Sample, ...] = ()
+) -> tuple[Session, Store]:
+    paths = Paths(tmp_path / "data", tmp_path / "cache", tmp_path / "state", tmp_path / "run", tmp_path / "lock")
+    setting = Setting("x", tmp_path, probe_binary(tmp_path), Journal(tmp_path / "j" / "x.jsonl"), "none")
+    store = open_store("", tmp_path / "kit.db")
+    session = Session(
+        "x",
+        0.0,
+        "0",
+        "s",
+        "running",
+        Request(scenario="s"),
+        tuple(map(str, plan.arms)),
+        plan.baselines,
+        1,
+        samples=samples,
+    )
+    store.create(session)
+    workload = Workload(work, None, (PreparedInput("src", "tree", Path("/x/src.tar"), "d"),))
+    return run_session(session, plan, workload, engine, store, Bench(setting, paths), Ears(engine)), store
+
+
+def test_order_of_steps(tmp_path: Path) -> None:
+    engine = FakeEngine(tmp_path)
+    plan = make_plan(parse_arms("bare,layer:overlay2"), rounds=1, seed=3)
+    session, store = perform(tmp_path, engine, plan, scenario("one", "two"))
+    expected = ["planned 4 after 0"]
+    for step in plan.steps():
+        expected += [f"place {step.arm}", "unpack src.tar", "run prepare", "run one", "run two", f"release {step.arm}"]
+        expected += [f"stored {step.arm} {step.block} ok"]
+    assert engine.events == expected
+    assert session.status == "done"
+    assert [sample.kind for sample in store.get("x").samples] == ["warmup", "warmup", "measured", "measured"]
+    sample = session.samples[-1]
+    assert [phase.real for phase in sample.phases] == [1.0, 1.0]
+    assert sample.calibration_before and sample.calibration_after and sample.engine_seconds
+    assert dict(sample.digests).keys() == {"probe", "scenario", "input src"}
+
+
+def test_a_failed_phase_ends_its_run_and_is_kept_with_its_last_lines(tmp_path: Path) -> None:
+    engine = FakeEngine(tmp_path)
+    plan = make_plan(parse_arms("bare"), rounds=1, seed=3, cache="cold")
+    session, store = perform(tmp_path, engine, plan, scenario("one", "fail", "never"))
+    assert "run never" not in engine.events and "release bare" in engine.events
+    (sample,) = store.get("x").samples
+    assert [(phase.name, phase.status) for phase in sample.phases] == [("one", "ok"), ("fail", "failed")]
+    assert sample.error == "fail failed with exit status 2\n  | one\n  | two"
+    assert Path(sample.log).read_text() == "one\ntwo\n"
+    assert session.status == "failed"
+
+
+def test_one_broken_arm_does_not_stop_the_others_and_is_not_retried(tmp_path: Path) -> None:
+    engine = FakeEngine(tmp_path, broken="bare")
+    plan = make_plan(parse_arms("bare,layer:overlay2"), rounds=2, seed=3, cache="cold")
+    session, _ = perform(tmp_path, engine, plan, scenario("one"))
+    assert session.status == "done"
+    found = sorted((sample.arm, sample.block, sample.status, sample.error) for sample in session.samples)
+    assert found == [
+        ("bare", 1, "failed", "it is broken"),
+        ("bare", 2, "failed", "it is broken"),
+        ("layer:overlay2", 1, "ok", ""),
+        ("layer:overlay2", 2, "ok", ""),
+    ]
+
+
+def test_resume_runs_what_is_missing_in_the_same_order(tmp_path: Path) -> None:
+    plan = make_plan(parse_arms("bare,layer:overlay2"), rounds=2, seed=3)
+    measured = [step for step in plan.steps() if step.block]
+    done = tuple(Sample(str(s.arm), s.block, "measured", "ok", 0.0, ()) for s in measured[:3])
+    engine = FakeEngine(tmp_path)
+    perform(tmp_path, engine, plan, scenario("one"), done)
+    placed = [event for event in engine.events if event.startswith("place")]
+    warm = [f"place {step.arm}" for step in plan.steps() if not step.block]
+    assert placed == [*warm, f"place {measured[3].arm}"]
+    assert engine.events[0] == "planned 3 after 3"

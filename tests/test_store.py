@@ -1,0 +1,83 @@
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from sqlalchemy import create_engine, text
+
+from kit.errors import KitError, UsageError
+from kit.record import DONE, NotRun, Request, Session
+from kit.sample import Phase, Sample
+from kit.store import Store, open_store
+
+SESSION = Session(
+    id="20260101-000000-aaaa",
+    created=1000.0,
+    kit_version="0",
+    title="smoke",
+    status="running",
+    request=Request(
+        scenario="smoke", params=(("jobs", "2"),), arms=("bare", "layer:overlay2"), mkfs=(("ext4", "-O x"),)
+    ),
+    arms=("bare", "layer:overlay2"),
+    baselines=(("layer:overlay2", "bare"),),
+    seed=5,
+    facts={"kernel": "6"},
+    not_run=(NotRun("layer:aufs", "no", "boot"),),
+)
+SAMPLE = Sample(
+    "bare", 1, "measured", "ok", 1.5,
+    (Phase("build", "ok", real=1.25, exit_code=0), Phase("clean", "ok", real=0.5, max_rss=7.0, signal=None)),
+    calibration_before=0.04, digests=(("image", "abc"),), log="/l",
+)  # fmt: skip
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return open_store("", tmp_path / "sub" / "kit.db")
+
+
+def test_gives_back_what_was_put_in(store: Store) -> None:
+    store.create(SESSION)
+    store.add_sample(SESSION.id, SAMPLE)
+    failed = replace(SAMPLE, block=2, status="failed", phases=(), error="no\n  | last line")
+    store.add_sample(SESSION.id, failed)
+    assert store.get(SESSION.id) == replace(SESSION, samples=(SAMPLE, failed))
+
+
+def test_survives_the_process(tmp_path: Path) -> None:
+    open_store("", tmp_path / "kit.db").create(SESSION)
+    again = open_store(f"sqlite:///{tmp_path}/kit.db", tmp_path / "unused")
+    assert again.get("last").id == SESSION.id
+
+
+def test_updates(store: Store) -> None:
+    store.create(SESSION)
+    store.update(replace(SESSION, facts={"kernel": "7"}, not_run=()))
+    store.set_status(SESSION.id, DONE)
+    found = store.get("last")
+    assert (found.facts, found.not_run, found.status) == ({"kernel": "7"}, (), DONE)
+
+
+def test_finds_by_id_prefix_and_last_and_lists_newest_first(store: Store) -> None:
+    store.create(SESSION)
+    store.create(replace(SESSION, id="20260102-000000-bbbb", created=2000.0))
+    assert [item.id for item in store.list()] == ["20260102-000000-bbbb", SESSION.id]
+    assert store.get("20260102").id == "20260102-000000-bbbb"
+    with pytest.raises(UsageError, match="2 sessions begin with '2026'"):
+        store.get("2026")
+    with pytest.raises(UsageError, match="no session 'x'"):
+        store.get("x")
+
+
+def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
+    open_store("", tmp_path / "kit.db").close()
+    with create_engine(f"sqlite:///{tmp_path}/kit.db").begin() as connection:
+        connection.execute(text("UPDATE kit_schema SET version = 99"))
+    with pytest.raises(KitError, match="schema 99"):
+        open_store("", tmp_path / "kit.db")
+
+
+@pytest.mark.parametrize("url", ["nope://x", "sqlite:////nonexistent/dir/kit.db", "not a url"])
+def test_bad_urls(url: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="--store"):
+        open_store(url, tmp_path / "kit.db")
