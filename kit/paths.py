@@ -32,7 +32,6 @@ def find_paths() -> Paths:
 
 
 def _run_directory() -> Path:
-    """Readable by its owner alone: whoever can write to a daemon's socket is root."""
     if os.geteuid() == 0:
         return Path("/run/kit")
     return Path(os.environ.get("XDG_RUNTIME_DIR") or f"/tmp/kit-{os.getuid()}") / "kit"

@@ -77,9 +77,11 @@ def held_machine(name: str, paths: Paths, wait: bool, observer: Observer) -> Ite
         journal = Journal(paths.state / "journal" / f"{name}.jsonl")
         stack.callback(journal.close)
         run = paths.run / name
-        paths.run.mkdir(parents=True, exist_ok=True, mode=0o700)
+        paths.run.mkdir(parents=True, exist_ok=True)
         stack.enter_context(journal.holding("directory", run))
-        run.mkdir(mode=0o711)
+        run.mkdir()
+        for directory in (paths.run, run):
+            directory.chmod(0o711)  # an arm's ordinary user must get through to its tree, and see nothing else
         cgroup = f"kit-{name}"
         if os.geteuid() == 0:
             stack.enter_context(journal.holding("cgroup", cgroup))

@@ -1,9 +1,10 @@
 """The order of a session's steps, with a fake engine; everything else of a session is tested for real."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, cast
 
 from kit.arm import Arm, parse_arms
 from kit.engines import Place, Setting
@@ -13,7 +14,7 @@ from kit.inputs import PreparedInput
 from kit.journal import Journal
 from kit.paths import Paths
 from kit.plan import Plan, Step, make_plan
-from kit.probe import Timing, probe_binary
+from kit.probe import Probe, Timing, probe_binary
 from kit.record import Request, Session
 from kit.sample import Sample
 from kit.scenario import Scenario
@@ -38,21 +39,25 @@ class FakeEngine:
         if str(arm) == self.broken:
             raise RunError("it is broken")
         self.events.append(f"place {arm}")
-        yield FakePlace(
-            tree="/t", inputs="/i", cgroup=None, backing=self.backing, probe=None,  # type: ignore[arg-type]
-            unpack=lambda path: self.events.append(f"unpack {path.name}"), alive=lambda: "", env={"EVENTS": self.events},  # type: ignore[dict-item]
-        )  # fmt: skip
+        probe = cast(Probe, FakeProbe(self.events))
+        yield Place("/t", "/i", None, self.backing, probe, self.unpack, lambda: "", {})
         self.events.append(f"release {arm}")
 
     fresh_place = place
 
+    def unpack(self, tarball: Path) -> None:
+        self.events.append(f"unpack {tarball.name}")
 
-class FakePlace(Place):
-    def run(self, argv: Any, cwd: str, output: IO[bytes]) -> Timing:
-        self.env["EVENTS"].append(f"run {argv[0]}")  # type: ignore[attr-defined]
+
+class FakeProbe:
+    def __init__(self, events: list[str]) -> None:
+        self.events = events
+
+    def run(self, argv: Sequence[str], *, output: IO[bytes], **rest: object) -> Timing:
+        self.events.append(f"run {argv[0]}")
         if argv[0] == "fail":
             output.write(b"one\ntwo\n")
-            return Timing(2, None, 1.0, 0.5, 0.25, 1024, 1, 0, 2, 3)
+            return replace(TIMING, exit_code=2)
         return TIMING
 
 

@@ -18,12 +18,12 @@ class Control:
 
 
 @contextmanager
-def control_directory(path: Path, probe: Path) -> Iterator[Control]:
+def control_directory(path: Path, probe: Path, shared: bool = False) -> Iterator[Control]:
     path.mkdir()
-    path.chmod(0o755)  # a container with remapped users must read it
+    path.chmod(0o755)
     try:
         shutil.copy2(probe, path / "kit-probe")
-        server = ProbeServer(path)
+        server = ProbeServer(path, shared)
         try:
             yield Control(path, server)
         finally:

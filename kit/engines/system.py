@@ -117,8 +117,10 @@ class SystemEngine:
                 with docker_errors("no volume", self._alive):
                     stack.callback(remove_volume, self._client.volumes.create(name), self._alive)
                 mounts[name] = (TREE, "rw")
-            directory = self._setting.run / f"s{self._count}"
-            control = stack.enter_context(control_directory(directory, self._setting.probe))
+            guarded = self._setting.run / "guarded"
+            guarded.mkdir(mode=0o700, exist_ok=True)
+            directory = guarded / f"s{self._count}"
+            control = stack.enter_context(control_directory(directory, self._setting.probe, shared=True))
             name = f"kit-{self._setting.session}-{self._count}"
             self._setting.journal.acquire("container", name)
             stack.callback(self._setting.journal.release, "container", name)

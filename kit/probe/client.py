@@ -41,13 +41,16 @@ class Timing:
 
 
 class ProbeServer:
-    """The socket a probe connects to, in a directory that the arm sees."""
+    """The socket a probe connects to, in a directory that the arm sees.
 
-    def __init__(self, directory: Path) -> None:
+    ``shared``: for a container with remapped users. The directory above must keep other users out then.
+    """
+
+    def __init__(self, directory: Path, shared: bool = False) -> None:
         self.path = directory / SOCKET_NAME
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._listener.bind(str(self.path))
-        self.path.chmod(0o666)  # a container with remapped users must reach it; its directory guards it
+        self.path.chmod(0o666 if shared else 0o600)
         self._listener.listen(1)
 
     def accept(self, alive: Callable[[], str], patience: float = 60.0) -> Probe:

@@ -1,0 +1,118 @@
+"""Images that come with layers: an archive of ``docker save``, and a registry where one can be run here."""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from kit.engines.daemon import Daemon
+from kit.paths import find_paths
+from kit.progress import Quiet
+from kit.session import held_machine
+from tests.conftest import Kit, left_on_machine
+
+pytestmark = pytest.mark.machine
+
+
+@contextmanager
+def docker(tmp_path: Path) -> Iterator[Daemon]:
+    with held_machine("image-tests", find_paths(), True, Quiet()) as bench:
+        daemon = Daemon("vfs", tmp_path / "data", bench.setting.run / "d", f"{bench.setting.cgroup}/d")
+        try:
+            daemon.start()
+            yield daemon
+        finally:
+            daemon.stop()
+
+
+def two_layers(daemon: Daemon, probe: Path, tag: str) -> None:
+    """An image of two layers: the probe as /bin/spin, and a file over it."""
+    import io
+    import tarfile
+
+    tar = io.BytesIO()
+    with tarfile.open(fileobj=tar, mode="w") as archive:
+        archive.add(probe, "bin/spin")
+        archive.addfile(tarfile.TarInfo("etc"), None)
+    daemon.client.api.import_image_from_data(tar.getvalue(), repository="base", tag="1")
+    dockerfile = io.BytesIO(b"FROM base:1\nCOPY bin/spin /bin/again\n")
+    context = io.BytesIO()
+    with tarfile.open(fileobj=context, mode="w") as archive:
+        archive.add(probe, "bin/spin")
+        info = tarfile.TarInfo("Dockerfile")
+        info.size = len(dockerfile.getvalue())
+        archive.addfile(info, dockerfile)
+    context.seek(0)
+    daemon.client.images.build(fileobj=context, custom_context=True, tag=tag)
+
+
+def probe_of(kit: Kit) -> Path:
+    kit("compare", "--image", "/nonexistent.tar", "--", "true")  # compiles the probe on its way to the error
+    return next((find_paths().cache / "probe").iterdir())
+
+
+def check(kit: Kit, image: str) -> None:
+    done = kit(
+        "compare", "--image", image, "--cache", "cold", "--rounds", "1", "--size", "1G", "--json", "-",
+        "--arms", "bare,runtime,layer:overlay2,layer:btrfs", "--", "again", "spin",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(json.loads(done.stdout)["samples"]) == 5
+    assert left_on_machine() == []
+
+
+def test_an_archive_keeps_its_layers(kit: Kit, tmp_path: Path) -> None:
+    probe = probe_of(kit)
+    with docker(tmp_path) as daemon:
+        two_layers(daemon, probe, "two:1")
+        with (tmp_path / "two.tar").open("wb") as file:
+            file.writelines(daemon.client.images.get("two:1").save(named=True))
+    check(kit, str(tmp_path / "two.tar"))
+    assert "two.tar" in kit("image", "list").stdout
+
+
+def test_a_missing_image_is_explained(kit: Kit) -> None:
+    done = kit("compare", "--image", "./nosuch.tar", "--arms", "bare", "--", "true")
+    assert done.returncode == 2 and "there is no image file ./nosuch.tar" in done.stderr
+
+
+def test_an_unreachable_registry_is_explained(kit: Kit) -> None:
+    done = kit("compare", "--image", "127.0.0.1:9/nosuch:1", "--arms", "bare", "--", "true")
+    assert done.returncode == 1
+    assert "image 127.0.0.1:9/nosuch:1" in done.stderr and "Traceback" not in done.stderr
+    assert left_on_machine() == []
+
+
+def test_an_image_from_a_registry(kit: Kit, tmp_path: Path) -> None:
+    if shutil.which("docker-registry") is None:
+        pytest.skip("needs docker-registry: apt-get install docker-registry")
+    probe = probe_of(kit)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    config = tmp_path / "registry.yml"
+    config.write_text(
+        f"version: 0.1\nstorage:\n  filesystem:\n    rootdirectory: {tmp_path}/reg\nhttp:\n  addr: 127.0.0.1:{port}\n"
+    )
+    with (tmp_path / "log").open("wb") as log:
+        process = subprocess.Popen(["docker-registry", "serve", config], stdout=log, stderr=log, env=dict(os.environ))
+    try:
+        while socket.socket().connect_ex(("127.0.0.1", port)):
+            assert process.poll() is None
+            time.sleep(0.05)
+        tag = f"127.0.0.1:{port}/two:1"
+        with docker(tmp_path) as daemon:
+            two_layers(daemon, probe, tag)
+            said = daemon.client.images.push(tag)
+            assert "error" not in said, said
+        check(kit, tag)
+    finally:
+        process.terminate()
+        process.wait(10)
