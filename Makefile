@@ -9,6 +9,7 @@ export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin
 compare: system $(VENV)/bin/kit
 	$(SUDO) $(VENV)/bin/kit compare kernel:short $(ARGS)
 
+test: TOOLS += docker-registry:docker-registry
 test: system $(VENV)/bin/tox
 	$(SUDO) $(VENV)/bin/tox $(ARGS)
 

@@ -42,7 +42,7 @@ def compare(samples: Iterable[Sample], baselines: Sequence[tuple[str, str]]) -> 
     found = []
     for arm, baseline in baselines:
         ours, theirs = table.get(arm, {}), table.get(baseline, {})
-        blocks = sorted(block for block in ours if block in theirs and _same_inputs(ours[block], theirs[block]))
+        blocks = sorted(block for block in ours if block in theirs and not _differing(ours[block], theirs[block]))
         for phase in _phases(ours[block] for block in blocks):
             for metric in METRICS:
                 pairs = _pairs(ours, theirs, blocks, phase, metric)
@@ -58,8 +58,7 @@ def not_comparable(samples: Iterable[Sample], baselines: Sequence[tuple[str, str
     for arm, baseline in baselines:
         ours, theirs = table.get(arm, {}), table.get(baseline, {})
         for block in sorted(set(ours) & set(theirs)):
-            here, there = dict(ours[block].digests), dict(theirs[block].digests)
-            keys = [key for key in sorted(here | there) if here.get(key) != there.get(key)]
+            keys = _differing(ours[block], theirs[block])
             if keys:
                 reasons.append(f"{arm}, block {block}: {', '.join(keys)} differs from {baseline}; not compared")
     return tuple(reasons)
@@ -73,8 +72,10 @@ def _by_arm(samples: Iterable[Sample]) -> dict[str, dict[int, Sample]]:
     return table
 
 
-def _same_inputs(one: Sample, other: Sample) -> bool:
-    return dict(one.digests) == dict(other.digests)
+def _differing(one: Sample, other: Sample) -> list[str]:
+    """Digests that both have and that differ; ``host`` has no image, which the report flags."""
+    here, there = dict(one.digests), dict(other.digests)
+    return sorted(key for key in here.keys() & there.keys() if here[key] != there[key])
 
 
 def _phases(samples: Iterable[Sample]) -> list[str]:

@@ -61,10 +61,20 @@ def examine(paths: Paths, observer: Observer, wait: bool = False) -> Iterator[Fi
                 )
             for text in _PLACEMENTS:
                 yield _try(
-                    provision, parse_arm(text), "placement", text.partition(":")[0], lambda place: "a command ran in it"
+                    provision,
+                    _here(text, host),
+                    "placement",
+                    text.partition(":")[0],
+                    lambda place: "a command ran in it",
                 )
             yield _system(provision)
             yield from _measuring(provision, host)
+
+
+def _here(text: str, host: Host) -> Arm:
+    """Without root there is no filesystem to make: host then lies in a directory."""
+    arm = parse_arm(text)
+    return arm if host.root or arm.placement != "host" else arm.on("dir")
 
 
 def _tools() -> Iterator[Finding]:
@@ -115,7 +125,7 @@ def _system(provision: Provision) -> Finding:
 
 def _measuring(provision: Provision, host: Host) -> Iterator[Finding]:
     """Each figure of a sample: whether this kernel gives it."""
-    arm = parse_arm("layer:overlay2" if provision.ready(parse_arm("layer:overlay2")) is None else "host")
+    arm = parse_arm("layer:overlay2" if provision.ready(parse_arm("layer:overlay2")) is None else "host@dir")
     if provision.ready(arm) is None:
         with provision.place(arm) as place:
             _run(place)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,8 +13,9 @@ from pathlib import Path
 
 from kit import __version__
 from kit.arm import Arm, parse_arm
+from kit.cgroup import machine_cpu
 from kit.engines import Setting
-from kit.errors import UsageError
+from kit.errors import RunError, UsageError
 from kit.filesystem import BackingOptions
 from kit.filesystem.backing import DEFAULT_SIZE
 from kit.filesystem.device import check_device
@@ -143,6 +145,7 @@ def _perform(session: Session, job: _Job, bench: Bench) -> Session:
         with Provision(Supplies(bench.setting, job.host, options, image, directory)) as provision:
             not_run = _make_ready(provision, job.plan, job.observer)
             facts = session_facts(job.host, job.plan, job.scenario, image) | provision.facts()
+            facts |= _compilers(provision, job.plan.arms, {item.arm for item in not_run})
             session = replace(session, facts=facts, not_run=not_run)
             job.store.update(session)
             if len(not_run) == len(job.plan.arms):
@@ -160,6 +163,23 @@ def _make_ready(provision: Provision, plan: Plan, observer: Observer) -> tuple[N
         if blocked:
             not_run.append(blocked)
     return tuple(not_run)
+
+
+def _compilers(provision: Provision, arms: tuple[Arm, ...], not_run: set[str]) -> dict[str, str]:
+    """Where the host's toolchain is compared with the image's: which compilers these are."""
+    able = [arm for arm in arms if str(arm) not in not_run]
+    hosts = [arm for arm in able if arm.placement == "host"][:1]
+    others = [arm for arm in able if arm.placement != "host"][:1]
+    found = {}
+    for arm in (*hosts, *others) if hosts and others else ():
+        with provision.place(arm) as place, tempfile.TemporaryFile() as output:
+            try:
+                place.run(["cc", "--version"], ".", output)
+                output.seek(0)
+                found[f"compiler of {arm}"] = output.readline().decode(errors="replace").strip()
+            except RunError:
+                found[f"compiler of {arm}"] = "none"
+    return found
 
 
 def backing_options(request: Request, paths: Paths) -> BackingOptions:
@@ -232,6 +252,7 @@ def session_facts(host: Host, plan: Plan, scenario: Scenario, image: Image | Non
         "memory": f"{host.memory_bytes / 2**30:.1f} GiB",
         "machine": host.machine,
         "cgroups": host.cgroup_mode,
+        "machine CPU from": machine_cpu()[1],
         "overlay": ", ".join(f"{key}={value}" for key, value in host.overlay) or "no module parameters",
         "caches": plan.cache if permitted else "cold was asked for, but dropping caches is not permitted here",
         "rounds": str(plan.rounds),

@@ -6,7 +6,7 @@ import logging
 import os
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -78,15 +78,22 @@ def held_machine(name: str, paths: Paths, wait: bool, observer: Observer) -> Ite
         stack.callback(journal.close)
         run = paths.run / name
         paths.run.mkdir(parents=True, exist_ok=True)
+        stack.callback(_remove_if_empty, paths.run)
         stack.enter_context(journal.holding("directory", run))
         run.mkdir()
         for directory in (paths.run, run):
-            directory.chmod(0o711)  # an arm's ordinary user must get through to its tree, and see nothing else
+            # As root's: an arm's ordinary user must get through to its tree, and see nothing else.
+            directory.chmod(0o711 if os.geteuid() == 0 else 0o700)
         cgroup = f"kit-{name}"
         if os.geteuid() == 0:
             stack.enter_context(journal.holding("cgroup", cgroup))
             Cgroup.named(cgroup).create()
         yield Bench(Setting(name, run, probe_binary(paths.cache), journal, cgroup), paths)
+
+
+def _remove_if_empty(directory: Path) -> None:
+    with suppress(OSError):
+        directory.rmdir()
 
 
 def run_session(

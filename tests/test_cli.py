@@ -345,6 +345,24 @@ def test_doctor_tries_everything(kit: Kit) -> None:
 
 
 @pytest.mark.machine
+def test_pure_cgroup_v2_works_as_the_hybrid_does() -> None:
+    """In a mount namespace whose only cgroup mount is v2, as on a user's machine."""
+    words = ["compare", *FAST, "--rounds", "1", "--arms", "bare,layer:overlay2", "--json", "-", "--", "sh", "-c"]
+    burn = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done"
+    mount = 'umount -R /sys/fs/cgroup; mount -t cgroup2 none /sys/fs/cgroup; exec "$@"'
+    done = subprocess.run(
+        ["unshare", "--mount", "--propagation", "private", "sh", "-ec", mount, "sh", sys.executable, "-m", "kit", *words, burn],
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert document["session"]["facts"]["cgroups"] == "v2"
+    for row in document["samples"]:
+        assert row["cgroup_user"] + row["cgroup_sys"] == pytest.approx(row["user"] + row["sys"], abs=0.1)
+        assert row["elsewhere"] is not None
+
+
+@pytest.mark.machine
 def test_images_are_reproducible_listed_and_removed(kit: Kit) -> None:
     def digest() -> str:
         return next(

@@ -76,6 +76,9 @@ def main() -> NoReturn:
         code = error.exit_code
     except BrokenPipeError:
         code = 0  # whoever read us has seen enough
+    except OSError as error:  # a right or a file that is missing where no one foresaw it
+        print(f"kit: {error.filename or 'system'}: {error.strerror or error}", file=sys.stderr)
+        code = KitError.exit_code
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from kit.errors import UsageError
+from kit.errors import MachineError, UsageError
 from kit.filesystem.backing import Backing, BackingOptions
 from kit.journal import Journal
 
@@ -30,6 +31,8 @@ def make_backing(name: str, options: BackingOptions, where: Path, journal: Journ
     """A fresh backing filesystem mounted at ``where`` for the length of a ``with`` block."""
     if name not in FILESYSTEMS:
         raise UsageError(f"unknown filesystem '{name}'", f"use one of: {', '.join(FILESYSTEMS)}")
+    if name != "dir" and os.geteuid() != 0:
+        raise MachineError("making and mounting a filesystem needs root", "sudo kit …, or arms on @dir")
     module, _, function = FILESYSTEMS[name].partition(":")
     maker: Maker = getattr(importlib.import_module(module), function)
     return maker(name, options, where, journal)

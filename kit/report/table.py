@@ -183,7 +183,7 @@ def _notes(session: Session, kept: Sequence[Sample]) -> str:
         notes.append("host: the host's own toolchain, not the image's; a difference may be the compiler's")
         compilers = {key: value for key, value in session.facts.items() if key.startswith("compiler")}
         if len(set(compilers.values())) > 1:
-            notes.append("compilers differ: " + "; ".join(f"{key} is {value}" for key, value in compilers.items()))
+            notes.append("; ".join(f"{key}: {value}" for key, value in compilers.items()) + ": they DIFFER")
     for arm, baseline in session.baselines:
         if session.request.baseline and parse_arm(arm).filesystem != parse_arm(baseline).filesystem:
             notes.append(f"{arm} and its baseline {baseline} lie on different filesystems: you named the baseline")
