@@ -351,7 +351,8 @@ def test_pure_cgroup_v2_works_as_the_hybrid_does() -> None:
     burn = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done"
     mount = 'umount -R /sys/fs/cgroup; mount -t cgroup2 none /sys/fs/cgroup; exec "$@"'
     done = subprocess.run(
-        ["unshare", "--mount", "--propagation", "private", "sh", "-ec", mount, "sh", sys.executable, "-m", "kit", *words, burn],
+        ["unshare", "--mount", "--propagation", "private", "sh", "-ec", mount, "sh"]
+        + [sys.executable, "-m", "kit", *words, burn],
         capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
