@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -75,29 +76,44 @@ def run(
     """Run a command to its end and return its stdout. Raises RunError with the last lines of its stderr."""
     words = [require(str(argv[0])), *map(str, argv[1:])]
     log.debug("run: %s", shlex.join(words))
+    process = subprocess.Popen(
+        words,
+        stdin=stdin or subprocess.DEVNULL,
+        stdout=stdout or subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**environment(), **(env or {})},
+        cwd=cwd,
+        start_new_session=True,  # Ctrl-C is ours to handle: the tool must not be killed half-way
+    )
     try:
-        done = subprocess.run(
-            words,
-            stdin=stdin or subprocess.DEVNULL,
-            stdout=stdout or subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env={**environment(), **(env or {})},
-            cwd=cwd,
-            timeout=timeout,
-            check=False,
-            start_new_session=True,  # Ctrl-C is ours to handle: the tool must not be killed half-way
-        )
+        output, errors = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
+        _end_group(process)
         raise RunError(f"{what or argv[0]}: no end after {timeout:g} s", "see the session's log") from None
-    stderr = done.stderr.decode(errors="replace")
-    if stderr.strip():
-        log.debug("stderr of %s: %s", argv[0], stderr.strip())
-    if done.returncode != 0:
-        lines = [line for line in stderr.strip().splitlines() if line.strip()][-3:]
-        reason = "; ".join(lines) or f"exit status {done.returncode}"
+    except BaseException:
+        _end_group(process)
+        raise
+    stderr = errors.decode(errors="replace").strip()
+    if stderr:
+        log.debug("stderr of %s: %s", argv[0], stderr)
+    if process.returncode != 0:
+        lines = [line for line in stderr.splitlines() if line.strip()][-3:]
+        reason = "; ".join(lines) or f"exit status {process.returncode}"
         hint = MORE_ROOM if "No space left" in reason else f"the command was: {shlex.join(words)[:500]}"
         raise RunError(f"{what or argv[0]} failed: {reason}", hint)
-    return done.stdout.decode(errors="replace") if done.stdout is not None else ""
+    return output.decode(errors="replace") if output is not None else ""
+
+
+def _end_group(process: subprocess.Popen[bytes]) -> None:
+    """Let a tool that is interrupted clean up after itself, but not for ever."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGTERM)
+    try:
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def spawn(

@@ -47,7 +47,7 @@ class Recipe:
                 self.suite,
                 destination,
             ],
-            env={"SOURCE_DATE_EPOCH": SOURCE_DATE_EPOCH},
+            env={"SOURCE_DATE_EPOCH": SOURCE_DATE_EPOCH, "TMPDIR": str(destination.parent)},
             what=f"building image {self.name}",
         )
 
