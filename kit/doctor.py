@@ -158,11 +158,12 @@ def _figure(name: str, works: bool, good: str, bad: str, fix: str) -> Finding:
 def _tiny_image(bench: Bench) -> Image:
     """A root filesystem with nothing in it but the directories that engines mount over."""
 
-    def build(rootfs: Path, archive: Path) -> None:
+    def build(rootfs: Path, archive: Path) -> dict[str, str]:
         with tarfile.open(rootfs, "w") as tar:
             for name in ("dev", "etc", "proc", "sys", "tmp", "build"):
                 entry = tarfile.TarInfo(f"./{name}")
                 entry.type, entry.mode = tarfile.DIRTYPE, 0o755
                 tar.addfile(entry)
+        return {}
 
     return ImageCache(bench.setting.run).make("tiny", "tiny", "made by kit doctor", build)

@@ -228,7 +228,7 @@ def named_image(name: str, cache: ImageCache, setting: Setting, observer: Observ
 
 @contextmanager
 def _input_directory(inputs: tuple[PreparedInput, ...], bench: Bench) -> Iterator[Path | None]:
-    """The inputs that a scenario unpacks itself, as it sees them: hard links, or copies across filesystems."""
+    """The inputs that a scenario unpacks itself, as it sees them: hard links into the cache."""
     shown = [item for item in inputs if item.into == "inputs"]
     if not shown:
         yield None

@@ -109,6 +109,7 @@ def run_session(
     if all(step.kind == "warmup" for step in steps):
         steps = []
     observer.planned(len(steps), len(done))
+    drop_caches()
     idle = idle_rate(observer.tell)
     session = replace(session, facts={**session.facts, "idle CPU": f"{idle.rate:.4f} s per s"})
     store.update(session)
@@ -178,5 +179,12 @@ def _run_step(
 def settle(place: Place, cache: str) -> None:
     """Nothing dirty is left of placing; a cold run finds no cache, where this machine allows dropping it."""
     place.backing.sync()
-    if cache == "cold" and os.access(DROP_CACHES, os.W_OK):
+    if cache == "cold":
+        drop_caches()
+
+
+def drop_caches() -> None:
+    """Before the first run too: files just unpacked lie in the page cache as they were written, in other folio sizes
+    than files read back, and each arm's were written by another program. Read anew, they are alike."""
+    if os.access(DROP_CACHES, os.W_OK):
         DROP_CACHES.write_text("3")

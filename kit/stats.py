@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 CONFIDENCE = 0.95
 POWER = 0.80
+_LARGEST = 709.0  # the largest logarithm of a float
 
 
 @dataclass(frozen=True)
@@ -77,5 +78,5 @@ def detectable_ratio(pairs: Sequence[tuple[float, float]], power: float = POWER)
 
 
 def _exp(value: float) -> float:
-    """With two noisy runs the t quantile of 12.7 can carry a bound past the largest float."""
-    return math.exp(value) if value < 700 else math.inf
+    """With two noisy runs the t quantile of 12.7 can carry a bound past the largest float; JSON knows no infinity."""
+    return math.exp(min(value, _LARGEST))

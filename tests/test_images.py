@@ -42,7 +42,7 @@ def two_layers(daemon: Daemon, probe: Path, tag: str) -> None:
         archive.add(probe, "bin/spin")
         archive.addfile(tarfile.TarInfo("etc"), None)
     daemon.client.api.import_image_from_data(tar.getvalue(), repository="base", tag="1")
-    dockerfile = io.BytesIO(b"FROM base:1\nCOPY bin/spin /bin/again\n")
+    dockerfile = io.BytesIO(b"FROM base:1\nCOPY bin/spin /opt/again\nENV PATH=/bin:/opt\n")
     context = io.BytesIO()
     with tarfile.open(fileobj=context, mode="w") as archive:
         archive.add(probe, "bin/spin")

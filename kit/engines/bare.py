@@ -80,7 +80,7 @@ class BareEngine:
                 probe=probe,
                 unpack=partial(_unpack, tree),
                 alive=alive,
-                env={**DEFAULT_ENV, "PATH": os.environ.get("PATH", DEFAULT_ENV["PATH"])} if inside else DEFAULT_ENV,
+                env={**DEFAULT_ENV, "PATH": os.environ.get("PATH", DEFAULT_ENV["PATH"])} if inside else ground.env,
             )
 
     def _cgroup(self, name: str) -> Cgroup | None:

@@ -17,7 +17,7 @@ from kit.engines.container import ContainerSpec, docker_errors, load_image, remo
 from kit.engines.control import control_directory
 from kit.engines.daemon import PLAIN_RUNTIME, Daemon, version
 from kit.engines.ground import Ground
-from kit.engines.place import DEFAULT_ENV, INPUTS, TREE, Place
+from kit.engines.place import INPUTS, TREE, Place
 from kit.engines.plain_runtime import VARIABLE
 from kit.errors import RunError
 from kit.host import Host
@@ -112,7 +112,7 @@ class DockerEngine:
                 probe=running.probe,
                 unpack=partial(_unpack, Path(f"/proc/{running.pid}/root{TREE}")),
                 alive=daemon.alive,
-                env=DEFAULT_ENV,
+                env=ground.env,
             )
 
     def facts(self) -> dict[str, str]:

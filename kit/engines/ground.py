@@ -7,6 +7,7 @@ from functools import cached_property
 from itertools import count
 from pathlib import Path
 
+from kit.engines.place import DEFAULT_ENV
 from kit.engines.plain_root import PlainRoot
 from kit.errors import MachineError
 from kit.filesystem import Backing
@@ -32,6 +33,11 @@ class Ground:
                 "this arm runs an image's root filesystem, and none is given", "--image, or the arm host"
             )
         return self.image
+
+    @property
+    def env(self) -> dict[str, str]:
+        """What commands see in an arm with a root filesystem of its own: the same on all of them."""
+        return {**DEFAULT_ENV, **dict(self.image.env if self.image else ())}
 
     def new_tree(self) -> Path:
         """The path of a build tree that does not exist yet, in a plain directory of the backing filesystem."""

@@ -55,10 +55,13 @@ def from_archive(path: Path, cache: ImageCache, setting: Setting) -> Image:
 def _keep(key: str, name: str, origin: str, fetch: Callable[[Any], Any], cache: ImageCache, setting: Setting) -> Image:
     import docker.errors
 
-    def build(rootfs: Path, archive: Path) -> None:
+    def build(rootfs: Path, archive: Path) -> dict[str, str]:
         try:
             with _some_docker(cache, setting) as client:
-                _export(client, fetch(client), rootfs, archive)
+                image = fetch(client)
+                _export(client, image, rootfs, archive)
+                entries = image.attrs["Config"].get("Env") or ()
+                return dict(entry.split("=", 1) for entry in entries)
         except docker.errors.DockerException as error:
             raise RunError(f"image {name}: {error}", "is the reference right and the registry reachable?") from None
 

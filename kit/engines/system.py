@@ -17,7 +17,7 @@ from kit.cgroup import Cgroup
 from kit.engines.container import ContainerSpec, docker_errors, load_image, remove_volume, start_container
 from kit.engines.control import control_directory
 from kit.engines.ground import Ground
-from kit.engines.place import DEFAULT_ENV, INPUTS, TREE, Place
+from kit.engines.place import INPUTS, TREE, Place
 from kit.errors import KitError, MachineError, RunError
 from kit.filesystem import Backing
 from kit.filesystem.backing import block_number, mount_of
@@ -137,7 +137,7 @@ class SystemEngine:
                 probe=running.probe,
                 unpack=partial(_unpack, running.container),
                 alive=self._alive,
-                env=DEFAULT_ENV,
+                env=ground.env,
             )
             stack.callback(_empty, place)
             yield place

@@ -7,13 +7,17 @@ import json
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from kit.command import run
 from kit.errors import UsageError
 from kit.image.recipe import Recipe, read_recipe
+
+Environment = Mapping[str, str]
+#: Writes rootfs.tar, and archive.tar where there are layers; returns the image's environment.
+Builder = Callable[[Path, Path], Environment]
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,7 @@ class Image:
     created: float
     rootfs: Path
     archive: Path | None = None
+    env: tuple[tuple[str, str], ...] = ()  # what the image's author set, PATH for example
 
     @property
     def tag(self) -> str:
@@ -59,9 +64,10 @@ class ImageCache:
     def from_recipe(self, name: str, force: bool = False, tell: Callable[[str], None] = lambda text: None) -> Image:
         recipe = read_recipe(name)
 
-        def build(rootfs: Path, archive: Path) -> None:
+        def build(rootfs: Path, archive: Path) -> Environment:
             tell(f"building image {name} from {len(recipe.packages)} packages of {recipe.suite} (once, about a minute)")
             recipe.build(rootfs)
+            return {}
 
         return self.make(_recipe_key(recipe), name, f"recipe {name}, {recipe.suite}", build, force)
 
@@ -70,10 +76,11 @@ class ImageCache:
         stat = path.stat()
         key = hashlib.sha256(f"{path.resolve()} {stat.st_size} {stat.st_mtime_ns}".encode()).hexdigest()[:12]
 
-        def copy(rootfs: Path, archive: Path) -> None:
+        def copy(rootfs: Path, archive: Path) -> Environment:
             with tempfile.TemporaryDirectory(dir=rootfs.parent) as scratch:
                 run(["tar", "--numeric-owner", "-xpf", path, "-C", scratch], what=f"unpacking {path}")
                 _pack(Path(scratch), rootfs)
+            return {}
 
         return self.make(f"tarball-{key}", path.name, str(path), copy)
 
@@ -81,16 +88,24 @@ class ImageCache:
         """A root filesystem in a directory; read anew each time, since nothing says whether it has changed."""
         if not (path / "bin").exists() and not (path / "usr").exists():
             raise UsageError(f"{path} is not a root filesystem: it has neither bin nor usr", "name its top directory")
+
+        def pack(rootfs: Path, archive: Path) -> Environment:
+            _pack(path, rootfs)
+            return {}
+
         return self.make(
             f"directory-{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]}",
             path.name,
             str(path),
-            lambda rootfs, archive: _pack(path, rootfs),
+            pack,
             force=True,
         )
 
-    def make(self, key: str, name: str, origin: str, build: Callable[[Path, Path], None], force: bool = False) -> Image:
-        """Get the image of that key, or have ``build(rootfs, archive)`` write its files. Complete or not there."""
+    def make(self, key: str, name: str, origin: str, build: Builder, force: bool = False) -> Image:
+        """Get the image of that key, or have ``build(rootfs, archive)`` write its files and give its environment.
+
+        Complete or not there.
+        """
         target = self.directory / key
         if (target / "image.json").exists() and not force:
             return self._read(target)
@@ -98,7 +113,7 @@ class ImageCache:
         with tempfile.TemporaryDirectory(prefix=".new-", dir=self.directory) as scratch:
             new = Path(scratch) / "image"
             new.mkdir()
-            build(new / "rootfs.tar", new / "archive.tar")
+            env = build(new / "rootfs.tar", new / "archive.tar")
             image = Image(
                 name,
                 _sha256(new / "rootfs.tar"),
@@ -107,6 +122,7 @@ class ImageCache:
                 time.time(),
                 target / "rootfs.tar",
                 target / "archive.tar" if (new / "archive.tar").exists() else None,
+                tuple(sorted(env.items())),
             )
             facts = {key: value for key, value in asdict(image).items() if key not in ("rootfs", "archive")}
             (new / "image.json").write_text(json.dumps(facts, indent=1))
@@ -117,6 +133,7 @@ class ImageCache:
 
     def _read(self, directory: Path) -> Image:
         facts = json.loads((directory / "image.json").read_text())
+        facts["env"] = tuple((key, value) for key, value in facts.get("env", ()))
         archive = directory / "archive.tar"
         return Image(rootfs=directory / "rootfs.tar", archive=archive if archive.exists() else None, **facts)
 
