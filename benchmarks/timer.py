@@ -71,8 +71,8 @@ def main(runs: int) -> None:
                     compare(name, words, place, Path(directory), runs)
                 real, tree, group = probe(place, DAEMON)
                 _, seen = gnu_time(DAEMON, Path(directory))
-                print(f"daemon that leaves the tree: real {real:.3f} s; CPU: cgroup {group:.3f} s, probe's tree {tree:.3f} s,"
-                      f" GNU time {seen:.3f} s")  # fmt: skip
+                figures = f"cgroup {group:.3f} s, probe's tree {tree:.3f} s, GNU time {seen:.3f} s"
+                print(f"daemon that leaves the tree: real {real:.3f} s; CPU: {figures}")
 
 
 def compare(name: str, words: list[str], place: Place, directory: Path, runs: int) -> None:
