@@ -82,3 +82,14 @@ def test_csv_has_a_line_per_phase() -> None:
     rows = list(csv.DictReader(io.StringIO(text("csv", SESSION))))
     assert len(rows) == 12
     assert rows[0]["session"] == SESSION.id and rows[0]["arm"] == "bare"
+
+
+def test_warm_vfs_is_flagged_and_cold_is_not() -> None:
+    def of(caches: str) -> str:
+        samples = (run("bare", 1, 2.0), run("layer:vfs", 1, 1.9))
+        arms, pairs = ("bare", "layer:vfs"), (("layer:vfs", "bare"),)
+        facts = {"caches": caches}
+        return text("table", replace(SESSION, arms=arms, baselines=pairs, facts=facts, samples=samples, not_run=()))
+
+    assert "layer:vfs: vfs copies the root filesystem" in of("warm")
+    assert "vfs copies" not in of("cold")

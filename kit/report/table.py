@@ -187,6 +187,12 @@ def _notes(session: Session, kept: Sequence[Sample]) -> str:
     for arm, baseline in session.baselines:
         if session.request.baseline and parse_arm(arm).filesystem != parse_arm(baseline).filesystem:
             notes.append(f"{arm} and its baseline {baseline} lie on different filesystems: you named the baseline")
+    copied = [arm for arm in session.arms if ":vfs" in arm and any(sample.arm == arm for sample in kept)]
+    if copied and session.facts.get("caches") == "warm":
+        notes.append(
+            f"{', '.join(copied)}: vfs copies the root filesystem for every container, so its files lie in the page cache "
+            "as just written, the other arms' as read; a warm figure below bare shows that, not the driver: --cache cold"
+        )
     if len({sample.block for sample in kept}) == 1:
         notes.append("1 run: no interval")
     return "\n".join(f"note: {note}" for note in notes)
