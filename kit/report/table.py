@@ -190,8 +190,9 @@ def _notes(session: Session, kept: Sequence[Sample]) -> str:
     copied = [arm for arm in session.arms if ":vfs" in arm and any(sample.arm == arm for sample in kept)]
     if copied and session.facts.get("caches") == "warm":
         notes.append(
-            f"{', '.join(copied)}: vfs copies the root filesystem for every container, so its files lie in the page cache "
-            "as just written, the other arms' as read; a warm figure below bare shows that, not the driver: --cache cold"
+            f"{', '.join(copied)}: vfs copies the root filesystem for every container, so its files are in the page "
+            "cache as just written, the other arms' as read; a warm figure below bare shows that, not the driver: "
+            "use --cache cold"
         )
     if len({sample.block for sample in kept}) == 1:
         notes.append("1 run: no interval")
