@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -196,7 +197,7 @@ def _notes(session: Session, kept: Sequence[Sample]) -> str:
         )
     if len({sample.block for sample in kept}) == 1:
         notes.append("1 run: no interval")
-    return "\n".join(f"note: {note}" for note in notes)
+    return "\n".join(textwrap.fill(f"note: {note}", 118, subsequent_indent="  ") for note in notes)
 
 
 def _facts(session: Session) -> str:
