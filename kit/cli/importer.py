@@ -58,7 +58,7 @@ def import_(
         kit_version=__version__,
         title=title,
         status=DONE,
-        request=Request(),
+        request=Request(rounds=max(sample.block for sample in samples)),
         arms=labels,
         baselines=tuple((label, first) for label in labels if label != first),
         seed=0,
