@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Engine, create_engine, delete, event, insert, inspect, make_url, select, update
-from sqlalchemy.exc import ArgumentError, NoSuchModuleError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError, OperationalError
 
 from kit.errors import KitError, UsageError
 from kit.record import NotRun, Request, Session
@@ -148,6 +148,3 @@ def _sample(row: Mapping[Any, Any], found: Sequence[Phase]) -> Sample:
 
 def _tuples(value: Any) -> Any:
     return tuple(_tuples(item) for item in value) if isinstance(value, list) else value
-
-
-__all__ = ["SQLAlchemyError", "Store", "open_store"]
