@@ -20,7 +20,6 @@ log = logging.getLogger(__name__)
 #: The Debian package of each tool the kit calls, for the hint when one is missing.
 PACKAGES = {
     "apt-get": "apt",
-    "blkid": "util-linux",
     "cc": "gcc libc6-dev",
     "containerd": "containerd",
     "dockerd": "docker.io",
@@ -37,7 +36,6 @@ PACKAGES = {
     "tar": "tar",
     "unshare": "util-linux",
     "xz": "xz-utils",
-    "zpool": "zfsutils-linux",
     "zstd": "zstd",
 }
 _KEPT = ("PATH", "HOME", "TMPDIR", "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
@@ -66,8 +64,6 @@ def require(tool: str) -> str:
 def run(
     argv: Sequence[str | Path],
     *,
-    stdin: IO[bytes] | None = None,
-    stdout: IO[bytes] | None = None,
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
     timeout: float | None = None,
@@ -78,8 +74,8 @@ def run(
     log.debug("run: %s", shlex.join(words))
     process = subprocess.Popen(
         words,
-        stdin=stdin or subprocess.DEVNULL,
-        stdout=stdout or subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env={**environment(), **(env or {})},
         cwd=cwd,
@@ -101,7 +97,7 @@ def run(
         reason = "; ".join(lines) or f"exit status {process.returncode}"
         hint = MORE_ROOM if "No space left" in reason else f"the command was: {shlex.join(words)[:500]}"
         raise RunError(f"{what or argv[0]} failed: {reason}", hint)
-    return output.decode(errors="replace") if output is not None else ""
+    return output.decode(errors="replace")
 
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:
@@ -121,7 +117,6 @@ def spawn(
     *,
     output: IO[bytes],
     cgroup_procs: Sequence[Path] = (),
-    env: Mapping[str, str] | None = None,
 ) -> subprocess.Popen[bytes]:
     """Start a process that dies with the kit (parent-death signal), in the given cgroups, in a session of its own."""
     words = [require(str(argv[0])), *map(str, argv[1:])]
@@ -133,7 +128,7 @@ def spawn(
         stdin=subprocess.DEVNULL,
         stdout=output,
         stderr=output,
-        env={**environment(), **(env or {})},
+        env=environment(),
         start_new_session=True,
     )
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from kit.arm import DRIVER_FILESYSTEM, Arm, parse_arm
 from kit.cgroup import machine_cpu
-from kit.command import PACKAGES, which
+from kit.command import require
 from kit.counters import pressure, read_counters
 from kit.engines import Place
-from kit.engines.place import CONTROL
-from kit.errors import KitError
+from kit.engines.place import CONTROL, TREE
+from kit.errors import KitError, MachineError
 from kit.filesystem import FILESYSTEMS, BackingOptions
 from kit.filesystem.backing import GIB
 from kit.host import Host, read_host
@@ -79,11 +79,10 @@ def _here(text: str, host: Host) -> Arm:
 
 def _tools() -> Iterator[Finding]:
     for tool in _TOOLS:
-        path = which(tool)
-        if path:
-            yield Finding("tool", tool, True, path)
-        else:
-            yield Finding("tool", tool, False, "not installed", f"apt-get install {PACKAGES.get(tool, tool)}")
+        try:
+            yield Finding("tool", tool, True, require(tool))
+        except MachineError as error:
+            yield Finding("tool", tool, False, error.message, error.hint)
 
 
 def _try(provision: Provision, arm: Arm, kind: str, name: str, describe: Callable[[Place], str]) -> Finding:
@@ -100,7 +99,7 @@ def _try(provision: Provision, arm: Arm, kind: str, name: str, describe: Callabl
 
 def _run(place: Place) -> None:
     """Have the probe run itself in the place: the one program that every root filesystem has."""
-    inside = place.tree.startswith("/build")
+    inside = place.tree == TREE
     probe = f"{CONTROL}/kit-probe" if inside else "true"
     with tempfile.TemporaryFile() as output:
         timing = place.run([probe, "spin"], ".", output)
@@ -160,7 +159,7 @@ def _tiny_image(bench: Bench) -> Image:
 
     def build(rootfs: Path, archive: Path) -> dict[str, str]:
         with tarfile.open(rootfs, "w") as tar:
-            for name in ("dev", "etc", "proc", "sys", "tmp", "build"):
+            for name in ("dev", "etc", "proc", "sys", "tmp", TREE.lstrip("/")):
                 entry = tarfile.TarInfo(f"./{name}")
                 entry.type, entry.mode = tarfile.DIRTYPE, 0o755
                 tar.addfile(entry)

@@ -28,8 +28,6 @@ from kit.sample import Phase, Sample
 from kit.store import Store
 from kit.workload import Workload
 
-log = logging.getLogger(__name__)
-
 DROP_CACHES = Path("/proc/sys/vm/drop_caches")
 
 
@@ -72,6 +70,7 @@ def held_machine(name: str, paths: Paths, wait: bool, observer: Observer) -> Ite
         stack.enter_context(machine_lock(paths.lock, name, wait, observer.tell))
         for line in journals.clean(paths.state / "journal"):
             observer.tell(f"cleaned up after {line}")
+        stack.enter_context(_session_log(paths.data / "logs" / name / "session.log"))
         if os.geteuid() == 0:
             enter_private_mounts()
         journal = Journal(paths.state / "journal" / f"{name}.jsonl")
@@ -89,6 +88,24 @@ def held_machine(name: str, paths: Paths, wait: bool, observer: Observer) -> Ite
             stack.enter_context(journal.holding("cgroup", cgroup))
             Cgroup.named(cgroup).create()
         yield Bench(Setting(name, run, probe_binary(paths.cache), journal, cgroup), paths)
+
+
+@contextmanager
+def _session_log(path: Path) -> Iterator[None]:
+    """Every subprocess of the session with its stderr, and the daemons' own logs: what errors point to."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handler = logging.FileHandler(path, delay=True)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+    logger = logging.getLogger("kit")
+    before = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.DEBUG)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+        logger.removeHandler(handler)
+        handler.close()
 
 
 def _remove_if_empty(directory: Path) -> None:

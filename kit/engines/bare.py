@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -15,9 +14,9 @@ from typing import IO
 from kit import engines
 from kit.arm import Arm
 from kit.cgroup import Cgroup
-from kit.command import run, spawn, stop
+from kit.command import spawn, stop
 from kit.engines.control import Control, control_directory
-from kit.engines.ground import Ground
+from kit.engines.ground import Ground, unpack_tree
 from kit.engines.place import CONTROL, DEFAULT_ENV, INPUTS, TREE, Place
 from kit.errors import MachineError
 from kit.host import Host
@@ -53,9 +52,7 @@ class BareEngine:
         self._count += 1
         name = f"bare-{self._count}"
         with ExitStack() as stack:
-            tree = ground.new_tree()
-            tree.mkdir()
-            stack.callback(shutil.rmtree, tree)
+            tree = stack.enter_context(ground.tree())
             if arm.plain_root:
                 stack.callback(ground.plain_root.restore)
             cgroup = self._cgroup(name)
@@ -78,7 +75,7 @@ class BareEngine:
                 cgroup=cgroup,
                 backing=ground.backing,
                 probe=probe,
-                unpack=partial(_unpack, tree),
+                unpack=partial(unpack_tree, tree),
                 alive=alive,
                 env={**DEFAULT_ENV, "PATH": os.environ.get("PATH", DEFAULT_ENV["PATH"])} if inside else ground.env,
             )
@@ -106,10 +103,6 @@ def _host_argv(control: Control) -> list[str]:
 def _chroot_argv(ground: Ground, tree: Path, control: Control) -> list[str]:
     arguments = [str(ground.plain_root.path), str(tree), str(control.path), str(ground.inputs or "")]
     return ["unshare", "--mount", "--propagation", "private", "--", "sh", "-euc", _ENTER, "sh", *arguments]
-
-
-def _unpack(tree: Path, tarball: Path) -> None:
-    run(["tar", "-xpf", tarball, "-C", tree], what="putting the sources in place")
 
 
 def _alive(process: subprocess.Popen[bytes], output: IO[bytes]) -> str:

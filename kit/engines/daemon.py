@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import shlex
 import subprocess
 import sys
@@ -16,6 +17,8 @@ from kit.command import run, spawn, stop
 from kit.engines import plain_runtime
 from kit.errors import RunError
 from kit.filesystem.block import unmount
+
+log = logging.getLogger(__name__)
 
 #: The name under which dockerd knows the runtime of the ``runtime`` arm.
 PLAIN_RUNTIME = "kit-plain"
@@ -64,7 +67,8 @@ class Daemon:
             except Exception as error:  # docker-py lets errors of requests and urllib3 through while it starts
                 if self.alive() or time.monotonic() > deadline:
                     raise RunError(
-                        f"dockerd does not serve: {self.alive() or error}", "see the session's log"
+                        f"dockerd does not serve: {self.alive() or error}",
+                        "see session.log, in the directory of the session's logs",
                     ) from None
                 time.sleep(0.02)
 
@@ -90,6 +94,8 @@ class Daemon:
             self.client.close()
         for name in reversed(self._processes):
             stop(self._processes[name], patience=20)
+        if self._log.exists():
+            log.debug("log of dockerd and containerd, %s:\n%s", self.driver, self._log.read_text(errors="replace"))
         for name in (self._group_name, self.container_cgroup.lstrip("/")):
             Cgroup.named(name).remove()  # shims and containers outlive a daemon that was killed
         below = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
@@ -141,9 +147,14 @@ class Daemon:
         deadline = time.monotonic() + 60
         while not path.exists():
             if self._processes[name].poll() is not None:
-                raise RunError(f"{name} does not start: {self.last_words()}", "see the session's log")
+                raise RunError(
+                    f"{name} does not start: {self.last_words()}",
+                    "see session.log, in the directory of the session's logs",
+                )
             if time.monotonic() > deadline:
-                raise RunError(f"{name} does not start within 60 s", "see the session's log")
+                raise RunError(
+                    f"{name} does not start within 60 s", "see session.log, in the directory of the session's logs"
+                )
             time.sleep(0.01)
 
 

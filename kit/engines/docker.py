@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -12,14 +11,14 @@ from typing import Any
 from kit import engines
 from kit.arm import Arm
 from kit.cgroup import Cgroup
-from kit.command import PACKAGES, run, which
+from kit.command import require
 from kit.engines.container import ContainerSpec, docker_errors, load_image, remove_volume, start_container
 from kit.engines.control import control_directory
 from kit.engines.daemon import PLAIN_RUNTIME, Daemon, version
-from kit.engines.ground import Ground
+from kit.engines.ground import Ground, unpack_tree
 from kit.engines.place import INPUTS, TREE, Place
 from kit.engines.plain_runtime import VARIABLE
-from kit.errors import RunError
+from kit.errors import MachineError, RunError
 from kit.host import Host
 from kit.namespace import covered
 
@@ -48,9 +47,11 @@ class DockerEngine:
         if not host.root:
             return engines.Blocker("a private dockerd needs root", "run as root: sudo kit …, or --engine system")
         tools = ["dockerd", "containerd", "runc"] + (["fuse-overlayfs"] if arm.driver == "fuse-overlayfs" else [])
-        for tool in tools:
-            if which(tool) is None:
-                return engines.Blocker(f"{tool} is not installed", f"apt-get install {PACKAGES.get(tool, tool)}")
+        try:
+            for tool in tools:
+                require(tool)
+        except MachineError as error:
+            return engines.Blocker(error.message, error.hint)
         return None
 
     def start(self, arm: Arm, ground: Ground) -> None:
@@ -110,7 +111,7 @@ class DockerEngine:
                 cgroup=Cgroup.of(running.pid),
                 backing=ground.backing,
                 probe=running.probe,
-                unpack=partial(_unpack, Path(f"/proc/{running.pid}/root{TREE}")),
+                unpack=partial(unpack_tree, Path(f"/proc/{running.pid}/root{TREE}")),
                 alive=daemon.alive,
                 env=ground.env,
             )
@@ -142,17 +143,11 @@ def _load(daemon: Daemon, ground: Ground) -> None:
 def _tree_mount(stack: ExitStack, arm: Arm, ground: Ground, daemon: Daemon) -> dict[str, tuple[str, str]]:
     """Where the build tree lies: a plain directory, a volume, or nothing of its own (layer, tmpfs)."""
     if arm.placement in ("bind", "runtime"):
-        tree = ground.new_tree()
-        tree.mkdir()
-        stack.callback(shutil.rmtree, tree)
+        tree = stack.enter_context(ground.tree())
         return {str(tree): (TREE, "rw")}
     if arm.placement == "volume":
         with docker_errors("no volume", daemon.alive):
-            volume = daemon.client.volumes.create(ground.new_tree().name)
+            volume = daemon.client.volumes.create(ground.new_name())
         stack.callback(remove_volume, volume, daemon.alive)
         return {volume.name: (TREE, "rw")}
     return {}
-
-
-def _unpack(tree: Path, tarball: Path) -> None:
-    run(["tar", "-xpf", tarball, "-C", tree], what="putting the sources in place")

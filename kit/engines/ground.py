@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
 from pathlib import Path
 
+from kit.command import run
 from kit.engines.place import DEFAULT_ENV
 from kit.engines.plain_root import PlainRoot
 from kit.errors import MachineError
@@ -39,6 +43,21 @@ class Ground:
         """What commands see in an arm with a root filesystem of its own: the same on all of them."""
         return {**DEFAULT_ENV, **dict(self.image.env if self.image else ())}
 
-    def new_tree(self) -> Path:
-        """The path of a build tree that does not exist yet, in a plain directory of the backing filesystem."""
-        return self.backing.path / f"tree-{next(self._numbers)}"
+    @contextmanager
+    def tree(self) -> Iterator[Path]:
+        """A new build tree in a plain directory of the backing filesystem, removed afterwards."""
+        path = self.backing.path / self.new_name()
+        path.mkdir()
+        try:
+            yield path
+        finally:
+            shutil.rmtree(path)
+
+    def new_name(self) -> str:
+        """For a tree or a volume: no two on this ground are alike."""
+        return f"tree-{next(self._numbers)}"
+
+
+def unpack_tree(tree: Path, tarball: Path) -> None:
+    """Fill a build tree that the host can reach by path."""
+    run(["tar", "-xpf", tarball, "-C", tree], what="putting the sources in place")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -106,10 +105,7 @@ class SystemEngine:
         with ExitStack() as stack:
             mounts: dict[str, tuple[str, str]] = {}
             if arm.placement == "bind":
-                tree = ground.new_tree()
-                tree.mkdir()
-                stack.callback(shutil.rmtree, tree)
-                mounts[str(tree)] = (TREE, "rw")
+                mounts[str(stack.enter_context(ground.tree()))] = (TREE, "rw")
             elif arm.placement == "volume":
                 name = f"kit-{self._setting.session}-{self._count}"
                 self._setting.journal.acquire("volume", name)
