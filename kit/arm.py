@@ -37,7 +37,11 @@ OPTIONS = {
     "seccomp": re.compile(r"default|unconfined"),
     "cpus": re.compile(r"\d+(\.\d+)?"),
     "memory": re.compile(r"\d+[kmg]?"),
+    "cgroup": re.compile(r"none"),
+    "control": re.compile(r""),
 }
+#: The one option that bare and host take: a second, identical copy of the arm, to see what noise alone does.
+CONTROL = "control"
 
 _GRAMMAR = re.compile(
     r"(?P<placement>[a-z]+)"
@@ -72,6 +76,19 @@ class Arm:
     def on(self, filesystem: str) -> Arm:
         return replace(self, filesystem=filesystem)
 
+    @property
+    def control(self) -> bool:
+        """True for a copy that is identical to another arm, so that every difference between the two is noise."""
+        return (CONTROL, "") in self.options
+
+    def copy(self) -> Arm:
+        """The control of this arm."""
+        return replace(self, options=tuple(sorted({*self.options, (CONTROL, "")})))
+
+    def without(self, *options: str) -> Arm:
+        """The same arm with these options left out."""
+        return replace(self, options=tuple(item for item in self.options if item[0] not in options))
+
     def __str__(self) -> str:
         text = self.placement
         if self.contained:
@@ -79,7 +96,7 @@ class Arm:
             text += f":{engine}{self.driver}"
         if self.filesystem != default_filesystem(self.engine, self.driver):
             text += f"@{self.filesystem}"
-        return text + "".join(f"+{key}={value}" for key, value in self.options)
+        return text + "".join(f"+{key}={value}" if value else f"+{key}" for key, value in self.options)
 
 
 def default_filesystem(engine: str, driver: str) -> str:
@@ -101,7 +118,8 @@ def _parse_options(text: str, whole: str) -> tuple[tuple[str, str], ...]:
         _choose("option", key, tuple(OPTIONS), whole)
         if not OPTIONS[key].fullmatch(value):
             raise UsageError(
-                f"arm '{whole}': option {key}={value!r} is not valid", f"it must match {OPTIONS[key].pattern}"
+                f"arm '{whole}': option {key}={value!r} is not valid",
+                f"it must match {OPTIONS[key].pattern}" if OPTIONS[key].pattern else "it takes no value",
             )
         if key in options:
             raise UsageError(f"arm '{whole}': option {key} given twice", "give it once")
@@ -124,10 +142,10 @@ def parse_arm(text: str, engine: str = DEFAULT_ENGINE) -> Arm:
             raise UsageError(
                 f"arm '{text}': {placement} runs in no container and takes no driver", f"write {placement}"
             )
-        if options:
+        if set(options) - {(CONTROL, "")}:
             raise UsageError(f"arm '{text}': {placement} runs in no container and takes no options", "drop the options")
         filesystem = match["filesystem"] or ("dir" if engine == "system" else DEFAULT_FILESYSTEM)
-        return Arm(placement, "", "", _choose("filesystem", filesystem, FILESYSTEMS, text))
+        return Arm(placement, "", "", _choose("filesystem", filesystem, FILESYSTEMS, text), options)
     if not match["driver"] and placement != "runtime":
         raise UsageError(f"arm '{text}' names no driver", f"write for example {placement}:{DEFAULT_DRIVER}")
     engine = _choose("engine", match["engine"] or engine, ENGINES, text)

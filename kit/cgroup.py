@@ -83,6 +83,14 @@ class Cgroup:
             raise MachineError(f"can't make a cgroup: {error}", "run as root") from None
         return Cgroup(made)
 
+    def adopt(self, pid: int) -> None:
+        """Move a process here, and in all other hierarchies to the root, where no controller touches it."""
+        mounts = hierarchies()
+        targets = {mount: mount for mount in mounts.values()}  # several controllers may share one
+        targets |= {mounts[kind]: path for kind, path in self.paths.items()}
+        for path in targets.values():
+            (path / "cgroup.procs").write_text(str(pid))
+
     @property
     def procs(self) -> tuple[Path, ...]:
         """The files a process writes its PID to in order to join."""

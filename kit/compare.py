@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from kit import stats
+from kit.arm import CONTROL
+from kit.runs import Key, Runs, differing
 from kit.sample import Sample
+from kit.stats import Centre, Covariate, Floats
 
 #: The metrics that are compared; the rest is kept in the samples.
-METRICS = ("real", "user", "sys", "cgroup_user", "cgroup_sys", "elsewhere", "flush")
+METRICS = (
+    "real", "user", "sys", "cgroup_user", "cgroup_sys", "cpu", "elsewhere", "cpu_total", "flush", "whole",
+)  # fmt: skip
+#: Metrics whose noise may come from the speed of the machine.
+_SPEED = {"real", "user", "sys", "cgroup_user", "cgroup_sys", "cpu", "cpu_total", "whole"}
+#: What is tried as covariate, on a logarithmic scale: the spins before and after a run (of arithmetic and of memory),
+#: and CPU stolen during it. None of them can be an effect of the arm.
+COVARIATES = ("calibration", "memory", "steal")
+
+MORE, LESS, NOT_DETECTED, NO_INTERVAL = "more", "less", "not detected", "no interval"
 
 
 @dataclass(frozen=True)
@@ -19,6 +33,11 @@ class Comparison:
     ``ratio`` with ``low`` and ``high`` is the geometric mean of the within-block ratios and its 95 % interval, None
     where a block has a zero; ``difference`` (seconds per run) is the mean of the within-block differences with its
     own. ``n`` counts blocks. ``detectable`` is the smallest ratio that n such blocks would have shown.
+
+    ``low_all`` and ``high_all`` belong to intervals of which all ``family`` comparisons of this phase and metric hold
+    at once with 95 %. ``verdict`` is that of the interval alone, ``verdict_all`` that of the wider one. ``covariate``
+    names what the ratio is adjusted for, and ``narrowing`` the share by which that made its interval narrower.
+    ``point`` holds the values of swept parameters.
     """
 
     arm: str
@@ -34,103 +53,178 @@ class Comparison:
     difference_high: float | None
     detectable: float | None
     verdict: str
+    point: str = ""
+    low_all: float | None = None
+    high_all: float | None = None
+    family: int = 1
+    verdict_all: str = NO_INTERVAL
+    covariate: str = ""
+    narrowing: float | None = None
+
+    @property
+    def control(self) -> bool:
+        return is_control(self.arm)
 
 
-def compare(samples: Iterable[Sample], baselines: Sequence[tuple[str, str]]) -> tuple[Comparison, ...]:
-    """Compare measured samples in pairs (arm, baseline). Samples with different digests are not compared."""
-    table = _by_arm(samples)
-    found = []
-    for arm, baseline in baselines:
-        ours, theirs = table.get(arm, {}), table.get(baseline, {})
-        blocks = sorted(block for block in ours if block in theirs and not _differing(ours[block], theirs[block]))
-        for phase in _phases(ours[block] for block in blocks):
-            for metric in METRICS:
-                pairs = _pairs(ours, theirs, blocks, phase, metric)
-                if pairs:
-                    found.append(_compare_one(arm, baseline, phase, metric, pairs))
+def is_control(arm: str) -> bool:
+    return f"+{CONTROL}" in arm
+
+
+def compare(
+    samples: Iterable[Sample] | Runs,
+    baselines: Sequence[tuple[str, str]],
+    metrics: Sequence[str] = METRICS,
+    whole: bool = False,
+) -> tuple[Comparison, ...]:
+    """Compare measured samples in pairs (arm, baseline). Samples with different digests are not compared.
+
+    ``whole``: only the whole run (the total, where there are several phases), not each phase.
+    """
+    runs = samples if isinstance(samples, Runs) else Runs(samples)
+    pairs = [
+        ((arm, point), (base, point))
+        for point in runs.points
+        for arm, base in baselines
+        if runs.has((arm, point)) and runs.has((base, point))
+    ]
+    family = sum(not is_control(arm) for (arm, _), _ in pairs)
+    found: list[Comparison] = []
+    for point in runs.points:
+        here = [pair for pair in pairs if pair[0][1] == point]
+        for phase in runs.phases(key for pair in here for key in pair)[-1 if whole else 0 :]:
+            for metric in metrics:
+                found += _compare_point(runs, here, phase, metric, family)
     return tuple(found)
 
 
-def not_comparable(samples: Iterable[Sample], baselines: Sequence[tuple[str, str]]) -> tuple[str, ...]:
-    """Why blocks were left out although both runs succeeded: one line per arm and digest that differs."""
-    table = _by_arm(samples)
-    reasons = []
-    for arm, baseline in baselines:
-        ours, theirs = table.get(arm, {}), table.get(baseline, {})
-        for block in sorted(set(ours) & set(theirs)):
-            keys = _differing(ours[block], theirs[block])
-            if keys:
-                reasons.append(f"{arm}, block {block}: {', '.join(keys)} differs from {baseline}; not compared")
-    return tuple(reasons)
+def _compare_point(
+    runs: Runs, pairs: Sequence[tuple[Key, Key]], phase: str, metric: str, family: int
+) -> Iterator[Comparison]:
+    """All arms at one point; those with one baseline share what is known of the noise."""
+    for base in dict.fromkeys(base for _, base in pairs):
+        arms = [arm for arm, other in pairs if other == base]
+        adjusting = _find_adjusting(runs, [base, *arms], phase, metric) if metric in _SPEED else None
+        for arm in arms:
+            ours, theirs = runs.common([arm, base])
+            one, other = runs.values(arm, phase, metric)[ours], runs.values(base, phase, metric)[theirs]
+            both = np.isfinite(one) & np.isfinite(other)
+            if not both.any():
+                continue
+            moved = None
+            if adjusting is not None:
+                name, covariate = adjusting
+                away = _covariate(runs, arm, name)[ours] - _covariate(runs, base, name)[theirs]
+                moved = _Moved(name, covariate, away[both])
+            made = Comparison(
+                arm[0], base[0], phase, metric, None, None, None, int(both.sum()), 0.0, None, None, None, NO_INTERVAL,
+                arm[1], family=1 if is_control(arm[0]) else family,
+            )  # fmt: skip
+            yield _compare_one(made, one[both], other[both], moved)
 
 
-def _by_arm(samples: Iterable[Sample]) -> dict[str, dict[int, Sample]]:
-    table: dict[str, dict[int, Sample]] = {}
-    for sample in samples:
-        if sample.kind != "warmup" and sample.status == "ok":
-            table.setdefault(sample.arm, {})[sample.block] = sample
-    return table
+@dataclass(frozen=True)
+class _Moved:
+    """By how much the covariate differed between the two runs of each block."""
+
+    name: str
+    covariate: Covariate
+    away: Floats
 
 
-def _differing(one: Sample, other: Sample) -> list[str]:
-    """Digests that both have and that differ; ``host`` has no image, which the report flags."""
-    here, there = dict(one.digests), dict(other.digests)
-    return sorted(key for key in here.keys() & there.keys() if here[key] != there[key])
+def _find_adjusting(runs: Runs, keys: Sequence[Key], phase: str, metric: str) -> tuple[str, Covariate] | None:
+    """The covariate that explains most of the noise of these arms, if one is of use."""
+    places = runs.common(keys)
+    y = np.array([runs.values(key, phase, metric)[place] for key, place in zip(keys, places, strict=True)]).T
+    if y.shape[0] < 3 or not (np.isfinite(y) & (y > 0)).all():
+        return None
+    best: tuple[str, Covariate] | None = None
+    for name in COVARIATES:
+        x = np.array([_covariate(runs, key, name)[place] for key, place in zip(keys, places, strict=True)]).T
+        found = stats.find_covariate(np.log(y), x) if np.isfinite(x).all() else None
+        if found and (best is None or found.variance_left < best[1].variance_left):
+            best = (name, found)
+    return best
 
 
-def _phases(samples: Iterable[Sample]) -> list[str]:
-    names: dict[str, None] = {}
-    for sample in samples:
-        names.update((phase.name, None) for phase in sample.with_total())
-    return list(names)
+def _covariate(runs: Runs, key: Key, name: str) -> Floats:
+    if name == "steal":
+        share: Floats = np.log1p(
+            runs.values(key, _whole(runs, key), "steal") / runs.values(key, _whole(runs, key), "real")
+        )
+        return share
+    spins = np.log(runs.attribute(key, f"{name}_before")) + np.log(runs.attribute(key, f"{name}_after"))
+    half: Floats = spins / 2
+    return half
 
 
-def _pairs(
-    ours: Mapping[int, Sample], theirs: Mapping[int, Sample], blocks: Sequence[int], phase: str, metric: str
-) -> list[tuple[float, float]]:
-    pairs = []
-    for block in blocks:
-        one, other = _value(ours[block], phase, metric), _value(theirs[block], phase, metric)
-        if one is not None and other is not None:
-            pairs.append((one, other))
-    return pairs
+def _whole(runs: Runs, key: Key) -> str:
+    return runs.phases([key])[-1]
 
 
-def _value(sample: Sample, phase: str, metric: str) -> float | None:
-    for item in sample.with_total():
-        if item.name == phase:
-            return item.metric(metric)
-    return None
-
-
-def _compare_one(arm: str, baseline: str, phase: str, metric: str, pairs: Sequence[tuple[float, float]]) -> Comparison:
-    difference = stats.paired_difference(pairs)
-    ratio = None
-    detectable = None
-    if all(one > 0 and other > 0 for one, other in pairs):
-        ratio = stats.paired_ratio(pairs)
-        detectable = stats.detectable_ratio(pairs)
-    return Comparison(
-        arm,
-        baseline,
-        phase,
-        metric,
-        ratio.estimate if ratio else None,
-        ratio.low if ratio else None,
-        ratio.high if ratio else None,
-        len(pairs),
-        difference.estimate,
-        difference.low,
-        difference.high,
-        detectable,
-        _verdict(ratio or difference, 1.0 if ratio else 0.0),
+def _compare_one(empty: Comparison, one: Floats, other: Floats, moved: _Moved | None) -> Comparison:
+    difference = stats.mean_interval(one - other)
+    wide = stats.family_confidence(empty.family)
+    made = replace(
+        empty,
+        difference=difference.estimate,
+        difference_low=difference.low,
+        difference_high=difference.high,
+        verdict=_verdict(difference, 0.0),
+        verdict_all=_verdict(stats.mean_interval(one - other, wide), 0.0),
     )
+    if not ((one > 0) & (other > 0)).all():
+        return made
+    centre, narrowing = _centre(np.log(one / other), moved)
+    ratio, together = stats.as_ratio(centre.interval()), stats.as_ratio(centre.interval(wide))
+    smallest = centre.detectable()
+    return replace(
+        made,
+        ratio=ratio.estimate,
+        low=ratio.low,
+        high=ratio.high,
+        detectable=None if smallest is None else stats.exp(smallest),
+        verdict=_verdict(ratio, 1.0),
+        low_all=together.low,
+        high_all=together.high,
+        verdict_all=_verdict(together, 1.0),
+        covariate=moved.name if moved else "",
+        narrowing=narrowing,
+    )
+
+
+def _centre(logs: Floats, moved: _Moved | None) -> tuple[Centre, float | None]:
+    plain = stats.robust_centre(logs)
+    if moved is None:
+        return plain, None
+    adjusted = stats.robust_centre(logs - moved.covariate.slope * moved.away)
+    centre = moved.covariate.adjust(logs, moved.away, adjusted)
+    return centre, 1 - _width(centre) / _width(plain) if plain.error else None
+
+
+def _width(centre: Centre) -> float:
+    return stats.student_quantile(0.5 + stats.CONFIDENCE / 2, centre.degrees) * (centre.error or 0.0)
 
 
 def _verdict(interval: stats.Interval, neutral: float) -> str:
     """``more``, ``less`` or ``not detected`` where there is an interval, else ``no interval``."""
     if interval.low is None or interval.high is None:
-        return "no interval"
-    if interval.low > neutral:
-        return "more"
-    return "less" if interval.high < neutral else "not detected"
+        return NO_INTERVAL
+    if not interval.leaves_out(neutral):
+        return NOT_DETECTED
+    return MORE if interval.low > neutral else LESS
+
+
+def not_comparable(runs: Runs, baselines: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    """Why blocks were left out although both runs succeeded: one line per arm and digest that differs."""
+    reasons = []
+    for point in runs.points:
+        for arm, baseline in baselines:
+            theirs = {sample.block: sample for sample in runs.samples((baseline, point))}
+            for sample in runs.samples((arm, point)):
+                other = theirs.get(sample.block)
+                keys = differing(sample.digests, other.digests) if other else ()
+                if keys:
+                    reasons.append(
+                        f"{arm}, block {sample.block}: {', '.join(keys)} differs from {baseline}; not compared"
+                    )
+    return tuple(reasons)

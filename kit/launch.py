@@ -6,16 +6,16 @@ import os
 import secrets
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kit import __version__
 from kit.arm import Arm, parse_arm
-from kit.cgroup import machine_cpu
 from kit.engines import Setting
 from kit.errors import RunError, UsageError
+from kit.facts import session_facts
 from kit.filesystem import BackingOptions
 from kit.filesystem.backing import DEFAULT_SIZE
 from kit.filesystem.device import check_device
@@ -26,9 +26,10 @@ from kit.paths import Paths, resource
 from kit.plan import Plan, default_arms, make_plan
 from kit.provision import Provision, Supplies
 from kit.record import FAILED, INTERRUPTED, RUNNING, NotRun, Request, Session, new_session_id
-from kit.scenario import Scenario, command_scenario, parse_scenario
-from kit.session import DROP_CACHES, Bench, Observer, held_machine, run_session
+from kit.scenario import Input, Scenario, command_scenario, parse_scenario
+from kit.session import Bench, Observer, Run, held_machine, run_session
 from kit.store import Store
+from kit.sweep import points
 from kit.workload import Workload
 
 
@@ -46,20 +47,22 @@ def scenario_names() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in resource("scenarios").glob("*.toml")))
 
 
-def bind_scenario(request: Request, host: Host) -> Scenario:
+def bind_scenarios(request: Request, host: Host) -> dict[str, Scenario]:
+    """The scenario at each point of the sweep, by the point's label; one, labelled '', where nothing is swept."""
     if request.command:
         scenario = command_scenario(request.command, request.source or None, request.prepare or None)
     else:
         scenario = find_scenario(request.scenario)
-    return scenario.bind(dict(request.params), host.cores)
+    return {label: scenario.bind(dict(values), host.cores) for label, values in points(request.params).items()}
 
 
 def launch(request: Request, paths: Paths, store: Store, observer: Observer, wait: bool = False) -> Session:
     """Run a new session. Raises KitError, KeyboardInterrupt; what was measured until then is in the store."""
-    now = time.time()
+    now, began = time.time(), time.monotonic()
     request = replace(request, seed=request.seed or secrets.randbelow(10**9) + 1)
     host = read_host()
-    scenario = bind_scenario(request, host)
+    scenarios = bind_scenarios(request, host)
+    scenario = next(iter(scenarios.values()))
     plan = plan_of(request)
     if request.device:
         check_device(Path(request.device), Path(request.wipe) if request.wipe else None)
@@ -74,11 +77,12 @@ def launch(request: Request, paths: Paths, store: Store, observer: Observer, wai
         baselines=plan.baselines,
         seed=plan.seed,
     )
-    return _carry_out(session, _Job(plan, scenario, host, paths, store, observer), wait)
+    return _carry_out(session, _Job(plan, scenarios, host, paths, store, observer, began), wait)
 
 
 def resume(name: str, paths: Paths, store: Store, observer: Observer, wait: bool = False) -> Session:
     """Finish the plan of a stopped session: same seed, same order, what is missing. Raises UsageError."""
+    began = time.monotonic()
     session = store.get(name)
     if not (session.request.scenario or session.request.command):
         raise UsageError(f"session {session.id} was imported", "only sessions that the kit ran can be resumed")
@@ -88,8 +92,8 @@ def resume(name: str, paths: Paths, store: Store, observer: Observer, wait: bool
         raise UsageError(
             f"session {session.id} ran on kernel {then}, this is {host.kernel}", "start a new one: kit compare"
         )
-    scenario = bind_scenario(session.request, host)
-    return _carry_out(session, _Job(plan_of(session.request), scenario, host, paths, store, observer), wait)
+    scenarios = bind_scenarios(session.request, host)
+    return _carry_out(session, _Job(plan_of(session.request), scenarios, host, paths, store, observer, began), wait)
 
 
 def plan_of(request: Request) -> Plan:
@@ -102,7 +106,18 @@ def plan_of(request: Request) -> Plan:
         arms = default_arms("system", running_driver())
     else:
         arms = default_arms()
-    return make_plan(arms, request.rounds, request.seed, request.cache, baseline, request.fresh)
+    return make_plan(
+        arms,
+        request.rounds,
+        request.seed,
+        request.cache,
+        baseline,
+        request.fresh,
+        points=tuple(points(request.params)),
+        precision=request.precision,
+        budget=request.budget,
+        control=request.control,
+    )
 
 
 @dataclass(frozen=True)
@@ -110,11 +125,21 @@ class _Job:
     """What a new and a resumed session have in common."""
 
     plan: Plan
-    scenario: Scenario
+    scenarios: Mapping[str, Scenario]  # by point
     host: Host
     paths: Paths
     store: Store
     observer: Observer
+    began: float  # time.monotonic()
+
+    @property
+    def scenario(self) -> Scenario:
+        """That of the first point; image and steps' names are the same in all."""
+        return next(iter(self.scenarios.values()))
+
+    def left(self) -> float | None:
+        """Seconds of the budget that remain."""
+        return None if self.plan.budget is None else self.plan.budget - (time.monotonic() - self.began)
 
 
 def _carry_out(session: Session, job: _Job, wait: bool) -> Session:
@@ -139,20 +164,44 @@ def _carry_out(session: Session, job: _Job, wait: bool) -> Session:
 
 def _perform(session: Session, job: _Job, bench: Bench) -> Session:
     image = find_image(session.request, job.scenario, job.plan.arms, bench, job.observer)
-    inputs = tuple(prepare_input(item, job.paths.cache, job.observer.tell) for item in job.scenario.inputs)
-    with _input_directory(inputs, bench) as directory:
+    folders = _input_folders(job)
+    with _input_directory(folders, bench) as directory:
         options = backing_options(session.request, job.paths)
         with Provision(Supplies(bench.setting, job.host, options, image, directory)) as provision:
             not_run = _make_ready(provision, job.plan, job.observer)
-            facts = session_facts(job.host, job.plan, job.scenario, image) | provision.facts()
+            facts = session_facts(job.host, job.plan, job.scenarios, image) | provision.facts()
             facts |= _compilers(provision, job.plan.arms, {item.arm for item in not_run})
             session = replace(session, facts=facts, not_run=not_run)
             job.store.update(session)
             if len(not_run) == len(job.plan.arms):
                 return replace(session, status=FAILED)
             provision.sync()
-            workload = Workload(job.scenario, image, inputs)
-            return run_session(session, job.plan, workload, provision, job.store, bench, job.observer)
+            workloads = {
+                point: Workload(scenario, image, *_inputs_of(folders, point, list(job.scenarios)))
+                for point, scenario in job.scenarios.items()
+            }
+            run = Run(job.plan, workloads, provision, job.store, bench, job.observer)
+            return run_session(session, run, job.left)
+
+
+Folders = dict[str, tuple[PreparedInput, ...]]
+
+
+def _input_folders(job: _Job) -> Folders:
+    """The inputs of each point; of all points, under '', where a sweep does not touch them."""
+    found = {}
+    prepared: dict[Input, PreparedInput] = {}
+    for number, scenario in enumerate(job.scenarios.values(), 1):
+        for item in scenario.inputs:
+            if item not in prepared:
+                prepared[item] = prepare_input(item, job.paths.cache, job.observer.tell)
+        found[str(number)] = tuple(prepared[item] for item in scenario.inputs)
+    return {"": found["1"]} if len(set(found.values())) == 1 else found
+
+
+def _inputs_of(folders: Folders, point: str, points: Sequence[str]) -> tuple[tuple[PreparedInput, ...], str]:
+    folder = "" if "" in folders else str(list(points).index(point) + 1)
+    return folders[folder], folder
 
 
 def _make_ready(provision: Provision, plan: Plan, observer: Observer) -> tuple[NotRun, ...]:
@@ -227,50 +276,16 @@ def named_image(name: str, cache: ImageCache, setting: Setting, observer: Observ
 
 
 @contextmanager
-def _input_directory(inputs: tuple[PreparedInput, ...], bench: Bench) -> Iterator[Path | None]:
+def _input_directory(folders: Folders, bench: Bench) -> Iterator[Path | None]:
     """The inputs that a scenario unpacks itself, as it sees them: hard links into the cache."""
-    shown = [item for item in inputs if item.into == "inputs"]
+    shown = [(folder, item) for folder, items in folders.items() for item in items if item.into == "inputs"]
     if not shown:
         yield None
         return
     directory = bench.paths.cache / "inputs" / f"of-{bench.setting.session}"
     with bench.setting.journal.holding("directory", directory):
         directory.mkdir()
-        for item in shown:
-            os.link(item.path, directory / f"{item.name}.tar.zst")
+        for folder, item in shown:
+            (directory / folder).mkdir(exist_ok=True)
+            os.link(item.path, directory / folder / f"{item.name}.tar.zst")
         yield directory
-
-
-def session_facts(host: Host, plan: Plan, scenario: Scenario, image: Image | None) -> dict[str, str]:
-    """The facts that numbers depend on, as text. What this machine does not offer says so here."""
-    permitted = plan.cache == "warm" or os.access(DROP_CACHES, os.W_OK)
-    return {
-        "kernel": host.kernel,
-        "distribution": host.distribution,
-        "cpu": f"{host.cpu}, {host.cores} cores, microcode {host.microcode}, governor {host.governor}",
-        "virtualization": host.virtualization,
-        "memory": f"{host.memory_bytes / 2**30:.1f} GiB",
-        "machine": host.machine,
-        "cgroups": host.cgroup_mode,
-        "machine CPU from": machine_cpu()[1],
-        "overlay": ", ".join(f"{key}={value}" for key, value in host.overlay) or "no module parameters",
-        "caches": plan.cache if permitted else "cold was asked for, but dropping caches is not permitted here",
-        "rounds": str(plan.rounds),
-        "seed": str(plan.seed),
-        "fresh filesystem": "per run" if plan.fresh else "per session",
-        "parameters": ", ".join(f"{key}={value}" for key, value in scenario.values) or "none",
-        "image": f"{image.name} {image.digest[:12]} ({image.origin})" if image else "none: the host itself",
-        **lacking(host),
-    }
-
-
-def lacking(host: Host) -> dict[str, str]:
-    """Figures that will be null, each with the reason."""
-    found = {}
-    if not Path("/proc/pressure").is_dir():
-        found["no psi"] = "this kernel has no /proc/pressure (CONFIG_PSI, or psi=1 at boot)"
-    if host.cgroup_mode == "none":
-        found["no cgroup CPU"] = "no cgroup hierarchy is mounted"
-    elif not host.root:
-        found["no cgroup CPU on host arms"] = "making a cgroup needs root"
-    return found

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections import Counter
 from dataclasses import dataclass
 
-from kit.arm import DRIVER_FILESYSTEM, Arm, parse_arm
+from kit.arm import CONTROL, DRIVER_FILESYSTEM, Arm, parse_arm
 from kit.errors import UsageError
 
 CACHES = ("warm", "cold")
 DEFAULT_ROUNDS = 3
+#: From this many rounds on every block holds a control.
+CONTROL_FROM = 4
+#: With a precision or a budget: the least rounds before any is judged, and the most where none is reached.
+SEQUENTIAL_ROUNDS = 6
+MOST_ROUNDS = 100
 
 
 @dataclass(frozen=True)
 class Step:
-    """One run that the plan asks for. Warm-up runs are block 0, measured blocks count from 1."""
+    """One run that the plan asks for. Warm-up runs are block 0, measured blocks count from 1. ``point``: values of
+    swept parameters. ``repeats``: the block of which this run is a repetition."""
 
     block: int
     arm: Arm
+    point: str = ""
+    repeats: int | None = None
 
     @property
     def kind(self) -> str:
@@ -27,7 +35,12 @@ class Step:
 
 @dataclass(frozen=True)
 class Plan:
-    """All runs of one session. The stopping rule is a fixed number of rounds."""
+    """All runs of one session, and the stopping rule.
+
+    Without ``precision`` and ``budget``: ``rounds`` rounds. ``precision`` (0.02 for 2 %): at least ``rounds``, then on
+    until no ratio's 95 % interval of real time in total reaches farther from its ratio. ``budget`` (seconds): no block
+    begins that would not end within it. ``points``: labels of the settings of swept parameters, all run in each block.
+    """
 
     arms: tuple[Arm, ...]
     baselines: tuple[tuple[str, str], ...]  # arm, its baseline
@@ -35,19 +48,20 @@ class Plan:
     seed: int
     cache: str = "warm"
     fresh: bool = False
+    points: tuple[str, ...] = ("",)
+    precision: float | None = None
+    budget: float | None = None
 
-    def block(self, number: int) -> tuple[Arm, ...]:
-        """The arms of one block in random order, the same for the same seed on every machine and Python."""
-        order = list(self.arms)
+    @property
+    def sequential(self) -> bool:
+        return self.precision is not None or self.budget is not None
+
+    def block(self, number: int) -> tuple[Step, ...]:
+        """One block in random order, the same for the same seed on every machine and Python. Block 0 makes a warm
+        cache: one unmeasured run of each arm."""
+        order = [Step(number, arm, point) for point in self.points for arm in self.arms]
         random.Random(f"{self.seed}/{number}").shuffle(order)
         return tuple(order)
-
-    def steps(self) -> Iterator[Step]:
-        """Every run in order. A warm cache is made by one unmeasured run per arm."""
-        if self.cache == "warm":
-            yield from (Step(0, arm) for arm in self.block(0))
-        for number in range(1, self.rounds + 1):
-            yield from (Step(number, arm) for arm in self.block(number))
 
 
 def default_arms(engine: str = "docker", system_driver: str = "") -> tuple[Arm, ...]:
@@ -77,7 +91,7 @@ def with_baselines(
     for arm in tuple(every):
         if arm == named or (named is None and _is_top(arm, every)):
             continue
-        baseline = named or _baseline(arm, every)
+        baseline = arm.without(CONTROL) if arm.control else named or _baseline(arm, every)
         if baseline == arm:
             continue
         if baseline not in every:
@@ -88,12 +102,13 @@ def with_baselines(
 
 def _is_top(arm: Arm, arms: list[Arm]) -> bool:
     """bare is compared with nothing, and host is not where there is no bare on its filesystem."""
-    has_bare = any(other.placement == "bare" and other.filesystem == arm.filesystem for other in arms)
-    return arm.placement == "bare" or (arm.placement == "host" and not has_bare)
+    peers = [other for other in arms if other.filesystem == arm.filesystem and not other.control]
+    has_bare = any(other.placement == "bare" for other in peers)
+    return (arm.placement == "bare" and not arm.control) or (arm.placement == "host" and not has_bare)
 
 
 def _baseline(arm: Arm, arms: list[Arm]) -> Arm:
-    peers = [other for other in arms if other.filesystem == arm.filesystem]
+    peers = [other for other in arms if other.filesystem == arm.filesystem and not other.control]
     for placement in ("bare", "host"):
         for other in peers:
             if other.placement == placement:
@@ -103,14 +118,40 @@ def _baseline(arm: Arm, arms: list[Arm]) -> Arm:
     return Arm("host" if arm.engine == "system" else "bare", filesystem=arm.filesystem)
 
 
+def with_control(
+    arms: tuple[Arm, ...], pairs: tuple[tuple[str, str], ...]
+) -> tuple[tuple[Arm, ...], tuple[tuple[str, str], ...]]:
+    """Add an identical second copy of the baseline that most arms are compared with, and compare the two."""
+    if not pairs or any(arm.control for arm in arms):
+        return arms, pairs
+    name = Counter(base for _, base in pairs).most_common(1)[0][0]
+    index = [str(arm) for arm in arms].index(name)
+    copy = arms[index].copy()
+    return (*arms[: index + 1], copy, *arms[index + 1 :]), ((str(copy), name), *pairs)
+
+
 def make_plan(
-    arms: tuple[Arm, ...], rounds: int, seed: int, cache: str = "warm", baseline: Arm | None = None, fresh: bool = False
+    arms: tuple[Arm, ...],
+    rounds: int,
+    seed: int,
+    cache: str = "warm",
+    baseline: Arm | None = None,
+    fresh: bool = False,
+    points: tuple[str, ...] = ("",),
+    precision: float | None = None,
+    budget: float | None = None,
+    control: bool | None = None,
 ) -> Plan:
+    """``control`` None: from CONTROL_FROM rounds on. Raises UsageError."""
     if rounds < 1:
         raise UsageError(
             f"--rounds {rounds}: at least one round is needed", "3 is the least that gives a usable interval"
         )
     if cache not in CACHES:
         raise UsageError(f"--cache {cache}: unknown", f"use one of: {', '.join(CACHES)}")
+    if precision is not None:
+        rounds = max(rounds, SEQUENTIAL_ROUNDS)
     every, pairs = with_baselines(arms, baseline)
-    return Plan(every, pairs, rounds, seed, cache, fresh)
+    if control or (control is None and rounds >= CONTROL_FROM):
+        every, pairs = with_control(every, pairs)
+    return Plan(every, pairs, rounds, seed, cache, fresh, points, precision, budget)

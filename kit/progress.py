@@ -20,6 +20,9 @@ class Quiet:
     def planned(self, steps: int, done: int) -> None:
         return None
 
+    def extended(self, steps: int, reason: str) -> None:
+        return None
+
     def running(self, step: Step, phase: str) -> None:
         return None
 
@@ -47,6 +50,10 @@ class Lines(Quiet):
         self._began = time.monotonic()
         already = f", {done} done before" if done else ""
         self.tell(f"{steps} runs{already}")
+
+    def extended(self, steps: int, reason: str) -> None:
+        self._steps = max(self._steps, self._finished + steps)
+        self.tell(reason)
 
     def finished(self, step: Step, sample: Sample) -> None:
         self._finished += 1
@@ -91,6 +98,10 @@ class Live(Lines):
         super().planned(steps, done)
         self._bar.reset(self._task, total=steps)
 
+    def extended(self, steps: int, reason: str) -> None:
+        super().extended(steps, reason)
+        self._bar.update(self._task, total=self._steps)
+
     def running(self, step: Step, phase: str) -> None:
         self._bar.update(self._task, description=f"{_where(step)}: {phase}")
 
@@ -109,7 +120,7 @@ def make_observer(quiet: bool) -> Quiet:
 
 
 def _where(step: Step) -> str:
-    return f"{f'round {step.block}' if step.block else 'warm-up'} {step.arm}"
+    return f"{f'round {step.block}' if step.block else 'warm-up'} {step.arm}{' ' if step.point else ''}{step.point}"
 
 
 def clock(seconds: float) -> str:

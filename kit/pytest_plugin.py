@@ -208,23 +208,21 @@ def kit_compare(request: pytest.FixtureRequest) -> Callable[..., Result]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    from kit.compare import compare
     from kit.report import render
 
     for session in config.stash[_BENCH].sessions:
         terminalreporter.section(f"kit {session.title}")
-        terminalreporter.write_line(render("table", session, compare(session.samples, session.baselines)))
+        terminalreporter.write_line(render("table", session))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    from kit.compare import compare
     from kit.report import render
 
     name = session.config.getoption("kit_json")
     sessions = session.config.stash[_BENCH].sessions
     if not name or not sessions:
         return
-    documents = [json.loads(render("json", item, compare(item.samples, item.baselines))) for item in sessions]
+    documents = [json.loads(render("json", item)) for item in sessions]
     whole = documents[0] if len(documents) == 1 else {"schema": documents[0]["schema"], "sessions": documents}
     Path(name).write_text(json.dumps(whole, indent=1), encoding="utf-8")
 

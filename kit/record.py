@@ -17,7 +17,8 @@ RUNNING, DONE, INTERRUPTED, FAILED = "running", "done", "interrupted", "failed"
 class Request:
     """Everything a user asked for. It is stored whole, so that a killed session can be resumed from it.
 
-    ``arms`` empty means the default arms. Either ``scenario`` names one, or ``command`` is run as one.
+    ``params`` may hold lists of values, which are swept. ``arms`` empty means the default arms. Either ``scenario``
+    names one, or ``command`` is run as one.
     """
 
     scenario: str = ""
@@ -40,6 +41,9 @@ class Request:
     wipe: str = ""
     mkfs: tuple[tuple[str, str], ...] = ()
     mount: tuple[tuple[str, str], ...] = ()
+    precision: float | None = None  # 0.02 for 2 %
+    budget: float | None = None  # seconds
+    control: bool | None = None  # None: from CONTROL_FROM rounds on
 
 
 @dataclass(frozen=True)

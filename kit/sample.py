@@ -67,6 +67,21 @@ class Phase:
     exit_code: int | None = None
     signal: int | None = None
 
+    @property
+    def cpu(self) -> float | None:
+        """CPU of the arm: its cgroup's where that is counted, else the waited-for tree's."""
+        return _sum(self.cgroup_user, self.cgroup_sys) if self.cgroup_user is not None else _sum(self.user, self.sys)
+
+    @property
+    def cpu_total(self) -> float | None:
+        """CPU of the arm and what was spent elsewhere on its behalf."""
+        return _sum(self.cpu, self.elsewhere)
+
+    @property
+    def whole(self) -> float | None:
+        """Time until the work is done and its data are on the device."""
+        return _sum(self.real, self.flush)
+
     def metric(self, name: str) -> float | None:
         value = getattr(self, name)
         return None if value is None else float(value)
@@ -82,18 +97,28 @@ class Sample:
     status: str  # ok | failed
     started: float  # Unix time
     phases: tuple[Phase, ...]
-    calibration_before: float | None = None
+    calibration_before: float | None = None  # seconds that fixed arithmetic took
     calibration_after: float | None = None
+    memory_before: float | None = None  # seconds that fixed page faults and loads from memory took
+    memory_after: float | None = None
     engine_seconds: float | None = None  # placing and releasing: the engine's own work, never inside `real`
     error: str = ""
     log: str = ""
     digests: tuple[tuple[str, str], ...] = field(default=())  # image, sources, scenario, probe
+    point: str = ""  # value of the swept parameters, "jobs=2"; "" where none is swept
+    flags: str = ""  # what hit this run from outside, by the burst rule; "" where nothing did
+    repeats: int | None = None  # the block that this run repeats because a run of it was flagged
 
     def with_total(self) -> tuple[Phase, ...]:
         """The phases, and their total where there is more than one and every one of them is ok."""
         if len(self.phases) < 2 or self.status != "ok":
             return self.phases
         return (*self.phases, total(self.phases))
+
+
+def _sum(*values: float | None) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None
 
 
 def total(phases: Iterable[Phase]) -> Phase:

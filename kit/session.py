@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Protocol
 
 from kit import journal as journals
 from kit.arm import Arm
+from kit.burst import find_bursts
 from kit.cgroup import Cgroup
 from kit.engines import Place, Setting
 from kit.errors import RunError
@@ -22,9 +24,10 @@ from kit.measure import IdleRate, idle_rate
 from kit.namespace import enter_private_mounts
 from kit.paths import Paths
 from kit.plan import Plan, Step
-from kit.probe import probe_binary, spin
+from kit.probe import Spin, probe_binary, spin
 from kit.record import DONE, FAILED, Session
 from kit.sample import Phase, Sample
+from kit.schedule import Block, End, Schedule
 from kit.store import Store
 from kit.workload import Workload
 
@@ -38,7 +41,10 @@ class Observer(Protocol):
         """A sentence for the user."""
 
     def planned(self, steps: int, done: int) -> None:
-        """The plan is fixed: so many runs, so many of them done by an earlier start."""
+        """So many runs at least, so many done by an earlier start."""
+
+    def extended(self, steps: int, reason: str) -> None:
+        """So many runs more, and why."""
 
     def running(self, step: Step, phase: str) -> None:
         """A run has come to this phase."""
@@ -113,55 +119,87 @@ def _remove_if_empty(directory: Path) -> None:
         directory.rmdir()
 
 
-def run_session(
-    session: Session, plan: Plan, workload: Workload, places: Places, store: Store, bench: Bench, observer: Observer
-) -> Session:
+@dataclass(frozen=True)
+class Run:
+    """What all runs of a session have in common. ``workloads``: one for each point of a sweep."""
+
+    plan: Plan
+    workloads: Mapping[str, Workload]
+    places: Places
+    store: Store
+    bench: Bench
+    observer: Observer
+
+
+def run_session(session: Session, run: Run, left: Callable[[], float | None] = lambda: None) -> Session:
     """Run what is left of the plan. Each sample is stored when it exists; returns the session in its final state.
 
-    Raises KeyboardInterrupt when interrupted and KitError when the machine can't go on.
+    ``left``: seconds of the budget that remain. Raises KeyboardInterrupt when interrupted and KitError when the machine
+    can't go on.
     """
-    done = {(sample.block, sample.arm) for sample in session.samples if sample.kind == "measured"}
     not_run = {item.arm for item in session.not_run}
-    steps = [step for step in plan.steps() if str(step.arm) not in not_run and (step.block, str(step.arm)) not in done]
-    if all(step.kind == "warmup" for step in steps):
-        steps = []
-    observer.planned(len(steps), len(done))
+    schedule = Schedule(run.plan, [str(arm) for arm in run.plan.arms if str(arm) not in not_run])
+    done = sum(sample.kind == "measured" for sample in session.samples)
+    run.observer.planned(max(0, schedule.least - done), done)
     drop_caches()
-    idle = idle_rate(observer.tell)
+    idle = idle_rate(run.observer.tell)
     session = replace(session, facts={**session.facts, "idle CPU": f"{idle.rate:.4f} s per s"})
-    store.update(session)
+    run.store.update(session)
     samples = list(session.samples)
-    for step in steps:
-        sample = _run_step(step, plan, workload, places, bench, idle, observer)
-        store.add_sample(session.id, sample)
-        samples.append(sample)
-        observer.finished(step, sample)
-        if _hopeless(step, steps, samples):
-            observer.tell("every arm failed: the rest of the plan is left undone")
+    began, made = time.monotonic(), 0
+    while True:
+        block = schedule.next(samples, left(), (time.monotonic() - began) / made if made else 0.0)
+        if isinstance(block, End) or block.steps[0].repeats is not None:
+            samples = _flag_bursts(session, samples, run.store)
+        if isinstance(block, End):
+            break
+        if block.reason:
+            run.observer.extended(len(block.steps), block.reason)
+        samples += _run_block(session, block, run, idle)
+        made += len(block.steps)
+        if all(sample.status != "ok" for sample in samples):
+            run.observer.tell("every arm failed: the rest of the plan is left undone")
             return replace(session, status=FAILED, samples=tuple(samples))
-    return replace(session, status=DONE, samples=tuple(samples))
+    session = replace(session, facts={**session.facts, "stopped": block.reason}, status=DONE, samples=tuple(samples))
+    run.store.update(session)
+    return session
 
 
-def _hopeless(step: Step, steps: list[Step], samples: list[Sample]) -> bool:
-    """True at the end of the first pass over all arms if not one run of it, nor any before it, has succeeded."""
-    last = [other for other in steps if other.block == steps[0].block][-1]
-    return step == last and all(sample.status != "ok" for sample in samples)
+def _run_block(session: Session, block: Block, run: Run, idle: IdleRate) -> Iterator[Sample]:
+    for step in block.steps:
+        sample = _run_step(step, run, idle)
+        run.store.add_sample(session.id, sample)
+        run.observer.finished(step, sample)
+        yield sample
 
 
-def _run_step(
-    step: Step, plan: Plan, workload: Workload, places: Places, bench: Bench, idle: IdleRate, observer: Observer
-) -> Sample:
+def _flag_bursts(session: Session, samples: list[Sample], store: Store) -> list[Sample]:
+    """Judge all runs by the burst rule, now that the session's medians are known."""
+    bursts = find_bursts(samples)
+    flagged = []
+    for sample in samples:
+        why = bursts.get((sample.arm, sample.point, sample.block), "") if sample.kind == "measured" else ""
+        if why and not sample.flags:
+            store.set_flags(session.id, sample.arm, sample.point, sample.block, why)
+        flagged.append(replace(sample, flags=why or sample.flags))
+    return flagged
+
+
+def _run_step(step: Step, run: Run, idle: IdleRate) -> Sample:
     """One run of one arm. A failure of the workload or the arm is a sample too."""
+    workload, bench, observer = run.workloads[step.point], run.bench, run.observer
     started = time.time()
-    label = f"{step.block:03d}-{str(step.arm).replace('/', '_').replace(':', '-')}"
-    logfile = bench.paths.data / "logs" / bench.setting.session / f"{label}.log"
+    logfile = bench.paths.data / "logs" / bench.setting.session / f"{_label(step)}.log"
     logfile.parent.mkdir(parents=True, exist_ok=True)
-    sample = Sample(str(step.arm), step.block, step.kind, "failed", started, (), log=str(logfile))
+    sample = Sample(
+        str(step.arm), step.block, step.kind, "failed", started, (),
+        log=str(logfile), point=step.point, repeats=step.repeats,
+    )  # fmt: skip
     observer.running(step, "place")
     place_started = time.monotonic()
-    make = places.fresh_place if plan.fresh else places.place
+    make = run.places.fresh_place if run.plan.fresh else run.places.place
     phases: list[Phase] = []
-    calibration: list[float] = []
+    spins: list[Spin] = []
     error = ""
     inside = 0.0
     with ExitStack() as stack:
@@ -170,10 +208,10 @@ def _run_step(
             place = workload.fill(place)
             inside_started = time.monotonic()
             error = workload.prepare(place, logfile)
-            settle(place, plan.cache)
-            calibration.append(spin(bench.setting.probe))
+            settle(place, run.plan.cache)
+            spins.append(spin(bench.setting.probe))
             error = error or workload.run(place, logfile, phases, idle, lambda name: observer.running(step, name))
-            calibration.append(spin(bench.setting.probe))
+            spins.append(spin(bench.setting.probe))
             inside = time.monotonic() - inside_started
         except RunError as failure:
             error = failure.message
@@ -185,12 +223,19 @@ def _run_step(
         sample,
         status="failed" if error else "ok",
         phases=tuple(phases),
-        calibration_before=calibration[0] if calibration else None,
-        calibration_after=calibration[1] if len(calibration) > 1 else None,
+        calibration_before=spins[0].arithmetic if spins else None,
+        calibration_after=spins[1].arithmetic if len(spins) > 1 else None,
+        memory_before=spins[0].memory if spins else None,
+        memory_after=spins[1].memory if len(spins) > 1 else None,
         engine_seconds=engine_seconds,
         error=error,
         digests=tuple(workload.digests(step.arm)),
     )
+
+
+def _label(step: Step) -> str:
+    """A file name for the run's log."""
+    return re.sub(r"[^\w.@+=-]", "-", f"{step.block:03d}-{step.arm}{'-' if step.point else ''}{step.point}")
 
 
 def settle(place: Place, cache: str) -> None:

@@ -11,9 +11,21 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+
 CONFIDENCE = 0.95
 POWER = 0.80
+#: From this many values on, the mean is a trimmed one: below, trimming costs more than an outlier does.
+ROBUST_FROM = 10
+TRIM = 0.1
+#: A covariate must be significant at this level and leave this many degrees of freedom before it is used.
+COVARIATE_LEVEL = 0.01
+COVARIATE_DEGREES = 8
 _LARGEST = 709.0  # the largest logarithm of a float
+_EXACT = 25  # up to here the null distribution of Kendall's S is counted out
 
 
 @dataclass(frozen=True)
@@ -25,6 +37,35 @@ class Interval:
     high: float | None
     n: int
 
+    def leaves_out(self, value: float) -> bool:
+        """True where there is an interval and ``value`` is not in it."""
+        return self.low is not None and self.high is not None and not self.low <= value <= self.high
+
+
+@dataclass(frozen=True)
+class Centre:
+    """An estimate of the centre of some values with its standard error (None where n < 2) and degrees of freedom."""
+
+    estimate: float
+    error: float | None
+    degrees: int
+    n: int
+
+    def interval(self, confidence: float = CONFIDENCE) -> Interval:
+        """Student's t interval (Student 1908)."""
+        if self.error is None:
+            return Interval(self.estimate, None, None, self.n)
+        half = student_quantile(0.5 + confidence / 2, self.degrees) * self.error
+        return Interval(self.estimate, self.estimate - half, self.estimate + half, self.n)
+
+    def detectable(self, power: float = POWER) -> float | None:
+        """The smallest true value that an experiment with this error finds different from 0 with the given power:
+        (t[1 - alpha/2] + t[power]) * error (Bloom 1995, "Minimum Detectable Effects"). None where n < 2."""
+        if self.error is None:
+            return None
+        factor = student_quantile(0.5 + CONFIDENCE / 2, self.degrees) + student_quantile(power, self.degrees)
+        return factor * self.error
+
 
 def student_quantile(probability: float, degrees: int) -> float:
     """Quantile of Student's t. scipy is imported on use: it costs more than the rest of the kit to load."""
@@ -33,50 +74,170 @@ def student_quantile(probability: float, degrees: int) -> float:
     return float(stdtrit(degrees, probability))
 
 
-def mean_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Interval:
-    """Student's t interval of the mean (Student 1908). Exact for normal data at any n >= 2."""
-    n = len(values)
-    if n == 0:
+def mean_centre(values: ArrayLike) -> Centre:
+    """The mean. With Student's t exact for normal data at any n >= 2. Raises ValueError if there are no values."""
+    data = np.asarray(values, float)
+    if not data.size:
         raise ValueError("no values")
-    mean = math.fsum(values) / n
-    if n == 1:
-        return Interval(mean, None, None, 1)
-    half = student_quantile(0.5 + confidence / 2, n - 1) * standard_error(values)
-    return Interval(mean, mean - half, mean + half, n)
+    n = data.size
+    error = float(data.std(ddof=1)) / math.sqrt(n) if n > 1 else None
+    return Centre(float(data.mean()), error, n - 1, n)
 
 
-def standard_error(values: Sequence[float]) -> float:
-    n = len(values)
-    mean = math.fsum(values) / n
-    return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (n - 1) / n)
+def robust_centre(values: ArrayLike) -> Centre:
+    """The mean below ``ROBUST_FROM`` values, else the mean without a tenth of them at either end, with its standard
+    error from the Winsorised variance and h - 1 degrees of freedom, h values being kept (Tukey and McLaughlin 1963).
+
+    Which of the two is a matter of n alone: a choice by what the data look like would spoil the coverage.
+    """
+    data = np.sort(np.asarray(values, float))
+    n = data.size
+    if n < ROBUST_FROM:
+        return mean_centre(data)
+    cut = int(TRIM * n)
+    kept = n - 2 * cut
+    winsorised = np.clip(data, data[cut], data[n - cut - 1])
+    error = float(winsorised.std(ddof=1)) * math.sqrt(n - 1) / math.sqrt(kept * (kept - 1))
+    return Centre(float(data[cut : n - cut].mean()), error, kept - 1, n)
+
+
+def mean_interval(values: ArrayLike, confidence: float = CONFIDENCE) -> Interval:
+    """Student's t interval of the plain mean: for sums that have to add up."""
+    return mean_centre(values).interval(confidence)
+
+
+def log_ratios(pairs: Sequence[tuple[float, float]]) -> Floats:
+    """Of pairs (arm, baseline) that are all positive."""
+    data = np.asarray(pairs, float).reshape(-1, 2)
+    logs: Floats = np.log(data[:, 0] / data[:, 1])
+    return logs
+
+
+def as_ratio(logs: Interval) -> Interval:
+    """An interval of logarithms taken back to ratios."""
+    low = None if logs.low is None else exp(logs.low)
+    high = None if logs.high is None else exp(logs.high)
+    return Interval(exp(logs.estimate), low, high, logs.n)
 
 
 def paired_ratio(pairs: Sequence[tuple[float, float]], confidence: float = CONFIDENCE) -> Interval:
-    """Geometric mean of arm / baseline over blocks, from pairs (arm, baseline) that are all positive."""
-    logs = mean_interval([math.log(arm / baseline) for arm, baseline in pairs], confidence)
-    low = None if logs.low is None else _exp(logs.low)
-    high = None if logs.high is None else _exp(logs.high)
-    return Interval(math.exp(logs.estimate), low, high, logs.n)
-
-
-def paired_difference(pairs: Sequence[tuple[float, float]], confidence: float = CONFIDENCE) -> Interval:
-    """Mean of arm - baseline over blocks, from pairs (arm, baseline)."""
-    return mean_interval([arm - baseline for arm, baseline in pairs], confidence)
+    """Geometric (from ``ROBUST_FROM`` blocks on: trimmed) mean of arm / baseline over blocks."""
+    return as_ratio(robust_centre(log_ratios(pairs)).interval(confidence))
 
 
 def detectable_ratio(pairs: Sequence[tuple[float, float]], power: float = POWER) -> float | None:
-    """The smallest ratio above 1 that these blocks would have shown with the given power, None where n < 2.
+    """The smallest ratio above 1 that these blocks would have shown with the given power, None where n < 2."""
+    size = robust_centre(log_ratios(pairs)).detectable(power)
+    return None if size is None else exp(size)
 
-    (t[1-alpha/2] + t[power]) * SE of the mean log ratio (Bloom 1995, "Minimum Detectable Effects").
+
+def family_confidence(members: int, confidence: float = CONFIDENCE) -> float:
+    """The confidence each of so many intervals needs for all of them to hold at once (Bonferroni; Dunn 1961): valid
+    however the comparisons depend on each other, and these share their baseline."""
+    return 1 - (1 - confidence) / max(members, 1)
+
+
+@dataclass(frozen=True)
+class Covariate:
+    """A covariate that explains part of the noise: y changes by ``slope`` when the covariate changes by 1."""
+
+    slope: float
+    slope_error: float
+    variance_left: float  # share of the residual variance that stays, degrees of freedom accounted for
+
+    def adjust(self, differences: ArrayLike, covariate: ArrayLike, centre: Centre) -> Centre:
+        """The centre of differences as it would be had the covariate been the same in both arms. ``centre`` is that
+        of the adjusted differences; the slope's own error adds to its error (analysis of covariance)."""
+        away = float(np.mean(np.asarray(covariate, float)))
+        if centre.error is None:
+            return centre
+        error = math.hypot(centre.error, self.slope_error * away)
+        return Centre(centre.estimate, error, max(centre.degrees - 1, 1), centre.n)
+
+
+def find_covariate(y: Floats, x: Floats) -> Covariate | None:
+    """Whether ``x`` explains noise of ``y``; both blocks x arms, without gaps. None where it is of no use.
+
+    Analysis of covariance in a randomised block design (Montgomery ch. 15): both are freed of block and arm means,
+    and the residuals of y regressed on those of x over all arms at once. Used only if that regression is significant
+    (F test at ``COVARIATE_LEVEL``), a rule that is fixed beforehand and the same for every arm.
     """
-    n = len(pairs)
-    if n < 2:
+    blocks, arms = y.shape
+    degrees = (blocks - 1) * (arms - 1) - 1
+    if degrees < COVARIATE_DEGREES:
         return None
-    error = standard_error([math.log(arm / baseline) for arm, baseline in pairs])
-    factor = student_quantile(0.5 + CONFIDENCE / 2, n - 1) + student_quantile(power, n - 1)
-    return _exp(factor * error)
+    ry, rx = _without_means(y), _without_means(x)
+    sxx, sxy, syy = float((rx * rx).sum()), float((rx * ry).sum()), float((ry * ry).sum())
+    if sxx <= 0 or syy <= 0:
+        return None
+    slope = sxy / sxx
+    left = max(syy - slope * sxy, 0.0)
+    variance = left / degrees
+    slope_error = math.sqrt(variance / sxx)
+    if slope_error == 0 or abs(slope) / slope_error < student_quantile(1 - COVARIATE_LEVEL / 2, degrees):
+        return None
+    return Covariate(slope, slope_error, variance / (syy / (degrees + 1)))
 
 
-def _exp(value: float) -> float:
+def _without_means(values: Floats) -> Floats:
+    rest: Floats = values - values.mean(axis=0) - values.mean(axis=1, keepdims=True) + values.mean()
+    return rest
+
+
+@dataclass(frozen=True)
+class Trend:
+    """Whether values rise or fall in their order: ``slope`` per step, ``p`` the chance of as clear a trend in none."""
+
+    slope: float
+    p: float
+
+
+def find_trend(values: ArrayLike) -> Trend | None:
+    """Mann-Kendall test (Mann 1945; Kendall 1975) with the slope of Theil and Sen (Sen 1968). None below 4 values.
+
+    Rank statistics: one run far off can neither make a trend nor hide one. Above 2,000 values every k-th is taken.
+    """
+    data = np.asarray(values, float)
+    step = max(1, -(-data.size // 2000))
+    data = data[::step]
+    n = data.size
+    if n < 4:
+        return None
+    first, second = np.triu_indices(n, 1)
+    rises = data[second] - data[first]
+    score = int(np.sign(rises).sum())
+    slope = float(np.median(rises / (second - first))) / step
+    ties = int((rises == 0).sum())
+    return Trend(slope, _kendall_exact(score, n) if n <= _EXACT and not ties else _kendall_normal(score, data))
+
+
+def _kendall_exact(score: int, n: int) -> float:
+    """Two-sided p from the number of permutations with each count of inversions."""
+    counts = np.ones(1)
+    for k in range(2, n + 1):
+        counts = np.convolve(counts, np.ones(k) / k)
+    pairs = n * (n - 1) // 2
+    fewer = (pairs - abs(score)) // 2
+    return min(1.0, 2 * float(counts[: fewer + 1].sum()))
+
+
+def _kendall_normal(score: int, data: Floats) -> float:
+    n = data.size
+    groups = np.unique(data, return_counts=True)[1].astype(float)
+    variance = (n * (n - 1) * (2 * n + 5) - float((groups * (groups - 1) * (2 * groups + 5)).sum())) / 18
+    if variance <= 0:
+        return 1.0
+    z = max(abs(score) - 1, 0) / math.sqrt(variance)
+    return math.erfc(z / math.sqrt(2))
+
+
+def least_squares_slopes(x: ArrayLike, rows: Floats) -> Floats:
+    """The slope over x of each row of ``rows`` (one row a block, one column a value of x)."""
+    away = np.asarray(x, float) - float(np.mean(np.asarray(x, float)))
+    slopes: Floats = rows @ away / float((away * away).sum())
+    return slopes
+
+
+def exp(value: float) -> float:
     """With two noisy runs the t quantile of 12.7 can carry a bound past the largest float; JSON knows no infinity."""
     return math.exp(min(value, _LARGEST))

@@ -24,6 +24,10 @@ class Workload:
     scenario: Scenario
     image: Image | None
     inputs: tuple[PreparedInput, ...]
+    folder: str = ""  # of the inputs, where the points of a sweep have different ones
+
+    def _words(self, step: Step, place: Place) -> tuple[str, ...]:
+        return step.render(place.tree, f"{place.inputs}/{self.folder}" if self.folder else place.inputs)
 
     def digests(self, arm: Arm) -> tuple[tuple[str, str], ...]:
         """What must be the same in two samples for a comparison. ``host`` has no image: the report flags that."""
@@ -51,7 +55,7 @@ class Workload:
         """Run the untimed steps. Returns what failed, or ''."""
         for step in self.scenario.prepare:
             with logfile.open("ab") as output:
-                timing = place.run(step.render(place.tree, place.inputs), step.cwd, output)
+                timing = place.run(self._words(step, place), step.cwd, output)
             if not timing.ok:
                 return _explain(step, timing, logfile, place)
         return ""
@@ -63,7 +67,7 @@ class Workload:
         for step in self.scenario.phases:
             on_phase(step.name)
             with logfile.open("ab") as output:
-                phase = measure_phase(step.name, place, step.render(place.tree, place.inputs), step.cwd, output, idle)
+                phase = measure_phase(step.name, place, self._words(step, place), step.cwd, output, idle)
             phases.append(phase)
             if phase.status != "ok":
                 return _explain(step, phase, logfile, place)

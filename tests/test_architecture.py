@@ -7,10 +7,11 @@ import kit
 
 ROOT = Path(kit.__file__).parent
 LAYERS = (
-    {"errors", "scenario", "arm", "sample", "plan", "stats", "compare", "record", "timeoutput"},
+    {"errors", "scenario", "arm", "sample", "plan", "stats", "compare", "record", "timeoutput"}
+    | {"runs", "ladder", "growth", "sweep", "drift", "burst", "schedule", "analysis"},
     {"paths", "command", "host", "journal", "filesystem", "image", "engines", "probe", "store", "lock", "namespace"}
     | {"cgroup", "counters", "inputs", "measure"},
-    {"provision", "doctor", "session", "workload", "launch"},
+    {"provision", "doctor", "session", "workload", "launch", "facts"},
     {"report", "cli", "pytest_plugin", "progress", "__main__"},
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

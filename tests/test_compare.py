@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 
 from kit.compare import Comparison, compare, not_comparable
+from kit.runs import Runs
 from kit.sample import Phase, Sample, total
 
 
@@ -57,7 +58,7 @@ def test_warmups_failures_and_lone_blocks_are_left_out() -> None:
 def test_samples_with_different_inputs_are_not_compared() -> None:
     samples = [sample("bare", 1, 1.0), sample("layer:overlay2", 1, 2.0, digests=(("image", "b"),))]
     assert compare(samples, PAIR) == ()
-    assert "image differs from bare" in not_comparable(samples, PAIR)[0]
+    assert "image differs from bare" in not_comparable(Runs(samples), PAIR)[0]
 
 
 def test_no_detected_difference_names_what_would_have_been_seen() -> None:

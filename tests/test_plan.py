@@ -43,21 +43,36 @@ def test_default_arms_are_the_ladder_and_every_driver() -> None:
 
 def test_blocks_are_complete_random_and_the_same_for_the_same_seed() -> None:
     arms = parse_arms("bare,runtime,bind:overlay2,layer:overlay2")
-    plan = make_plan(arms, rounds=5, seed=11)
-    steps = list(plan.steps())
-    assert [step.block for step in steps] == [block for block in range(6) for _ in arms]
-    assert [step.kind for step in steps[:5]] == ["warmup"] * 4 + ["measured"]
-    for block in range(6):
-        assert sorted(step.arm for step in steps if step.block == block) == sorted(arms)
-    assert len({plan.block(number) for number in range(1, 6)}) > 1
-    assert steps == list(make_plan(arms, rounds=5, seed=11).steps())
-    assert steps != list(make_plan(arms, rounds=5, seed=12).steps())
+    plan = make_plan(arms, rounds=3, seed=11)
+    blocks = [plan.block(number) for number in range(6)]
+    for number, block in enumerate(blocks):
+        assert sorted(step.arm for step in block) == sorted(arms)
+        assert {(step.block, step.kind) for step in block} == {(number, "measured" if number else "warmup")}
+    assert len({tuple(step.arm for step in block) for block in blocks}) > 1
+    assert blocks == [make_plan(arms, rounds=3, seed=11).block(number) for number in range(6)]
+    assert blocks != [make_plan(arms, rounds=3, seed=12).block(number) for number in range(6)]
     # The order is part of a stored session: it must not change with the version of Python or of the kit.
-    assert [arm.placement for arm in plan.block(1)] == ["bare", "runtime", "bind", "layer"]
+    assert [step.arm.placement for step in blocks[1]] == ["bare", "runtime", "bind", "layer"]
 
 
-def test_cold_has_no_warmup() -> None:
-    assert all(step.kind == "measured" for step in make_plan(parse_arms("bare"), 2, 1, "cold").steps())
+def test_a_block_holds_every_point_of_a_sweep() -> None:
+    plan = make_plan(parse_arms("bare,layer:overlay2"), 3, 1, points=("jobs=1", "jobs=2"))
+    found = {(str(step.arm), step.point) for step in plan.block(1)}
+    assert found == {(arm, point) for arm in ("bare", "layer:overlay2") for point in ("jobs=1", "jobs=2")}
+
+
+def test_the_control_is_a_copy_of_the_commonest_baseline_from_four_rounds_on() -> None:
+    arms = parse_arms("bare,layer:overlay2,layer:vfs,layer:btrfs")
+    assert not any(arm.control for arm in make_plan(arms, 3, 1).arms)
+    plan = make_plan(arms, 4, 1)
+    assert [str(arm) for arm in plan.arms if arm.control] == ["bare+control"]
+    assert plan.baselines[0] == ("bare+control", "bare")
+    assert not any(arm.control for arm in make_plan(arms, 9, 1, control=False).arms)
+    assert any(arm.control for arm in make_plan(arms, 1, 1, control=True).arms)
+    named = make_plan(arms, 4, 1, baseline=parse_arm("layer:vfs"))
+    assert named.baselines[0] == ("layer:vfs+control", "layer:vfs")
+    asked = make_plan(parse_arms("bare,bare+control,layer:overlay2"), 4, 1)
+    assert dict(asked.baselines) == {"bare+control": "bare", "layer:overlay2": "bare"}
 
 
 def test_bad_plans() -> None:

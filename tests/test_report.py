@@ -3,7 +3,6 @@ import io
 import json
 from dataclasses import replace
 
-from kit.compare import compare
 from kit.record import NotRun, Request, Session
 from kit.report import render
 from kit.sample import Phase, Sample
@@ -27,7 +26,7 @@ SESSION = Session(
 
 
 def text(name: str, session: Session) -> str:
-    return render(name, session, compare(session.samples, session.baselines))
+    return render(name, session)
 
 
 def test_table_shows_every_figure_with_its_interval() -> None:
@@ -35,7 +34,7 @@ def test_table_shows_every_figure_with_its_interval() -> None:
     assert "total of 2 phases" in table
     assert "phase build" in table and "phase clean" in table
     assert "1.248 (" in table  # build: 2.52 / 2.02 within blocks
-    assert "layer:overlay2 against bare: +19.8 % (" in table and "slower" in table
+    assert "layer:overlay2 / bare  +19.8 % (" in table and "slower" in table
     assert "not run: layer:aufs: no aufs here\n  fix: boot another kernel" in table
     assert "kernel: 6.18" in table
     assert "\x1b" not in table

@@ -19,7 +19,7 @@ from kit.record import Request, Session
 from kit.sample import Sample
 from kit.scenario import Scenario
 from kit.scenario import Step as Command
-from kit.session import Bench, run_session
+from kit.session import Bench, Run, run_session
 from kit.store import Store, open_store
 from kit.workload import Workload
 
@@ -71,6 +71,9 @@ class Ears:
     def planned(self, steps: int, done: int) -> None:
         self.engine.events.append(f"planned {steps} after {done}")
 
+    def extended(self, steps: int, reason: str) -> None:
+        self.engine.events.append(f"extended by {steps}: {reason}")
+
     def running(self, step: Step, phase: str) -> None:
         return None
 
@@ -103,7 +106,8 @@ def perform(
     )
     store.create(session)
     workload = Workload(work, None, (PreparedInput("src", "tree", Path("/x/src.tar"), "d"),))
-    return run_session(session, plan, workload, engine, store, Bench(setting, paths), Ears(engine)), store
+    run = Run(plan, {"": workload}, engine, store, Bench(setting, paths), Ears(engine))
+    return run_session(session, run), store
 
 
 def test_order_of_steps(tmp_path: Path) -> None:
@@ -111,7 +115,7 @@ def test_order_of_steps(tmp_path: Path) -> None:
     plan = make_plan(parse_arms("bare,layer:overlay2"), rounds=1, seed=3)
     session, store = perform(tmp_path, engine, plan, scenario("one", "two"))
     expected = ["planned 4 after 0"]
-    for step in plan.steps():
+    for step in (*plan.block(0), *plan.block(1)):
         expected += [f"place {step.arm}", "unpack src.tar", "run prepare", "run one", "run two", f"release {step.arm}"]
         expected += [f"stored {step.arm} {step.block} ok"]
     assert engine.events == expected
@@ -151,11 +155,11 @@ def test_one_broken_arm_does_not_stop_the_others_and_is_not_retried(tmp_path: Pa
 
 def test_resume_runs_what_is_missing_in_the_same_order(tmp_path: Path) -> None:
     plan = make_plan(parse_arms("bare,layer:overlay2"), rounds=2, seed=3)
-    measured = [step for step in plan.steps() if step.block]
+    measured = [*plan.block(1), *plan.block(2)]
     done = tuple(Sample(str(s.arm), s.block, "measured", "ok", 0.0, ()) for s in measured[:3])
     engine = FakeEngine(tmp_path)
     perform(tmp_path, engine, plan, scenario("one"), done)
     placed = [event for event in engine.events if event.startswith("place")]
-    warm = [f"place {step.arm}" for step in plan.steps() if not step.block]
+    warm = [f"place {step.arm}" for step in plan.block(0)]
     assert placed == [*warm, f"place {measured[3].arm}"]
     assert engine.events[0] == "planned 3 after 3"

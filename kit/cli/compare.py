@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kit.cli.options import check_writable, pairs, size, store_option, the_store, write
+from kit.cli.options import (
+    check_writable,
+    duration,
+    pairs,
+    percentage,
+    size,
+    store_option,
+    the_store,
+    write,
+)  # fmt: skip
 from kit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,7 +30,7 @@ Arms:
   layer:DRIVER[@FS]             … build tree in the container's writable layer
   tmpfs:DRIVER[@FS]             … build tree on a tmpfs
   host[@FS]                     the host's own toolchain, no chroot
-  options: +seccomp=unconfined +cpus=N +memory=SIZE
+  options: +seccomp=unconfined +cgroup=none +cpus=N +memory=SIZE; +control: an identical second copy
   drivers: overlay2 btrfs vfs fuse-overlayfs aufs devicemapper zfs
 
 \b
@@ -30,6 +39,9 @@ Examples:
   kit compare kernel:short --rounds 5 --json result.json
   kit compare kernel --arms bare,bind:overlay2@xfs,layer:overlay2@xfs --cache cold
   kit compare kernel --param config=defconfig --param targets='vmlinux modules'
+  kit compare kernel:short --param jobs=1,2,4 --arms bare,layer:overlay2
+  kit compare kernel:short --arms bare,runtime,bind:overlay2,layer:overlay2 --precision 2% --budget 1h
+  kit compare kernel:short --arms runtime+cgroup=none+seccomp=unconfined,runtime+seccomp=unconfined,runtime
   kit compare --source ~/project --arms bare,layer:overlay2,layer:btrfs -- make -j8
   kit compare --image debian:12 --arms bare,layer:overlay2 -- sh -c 'find / -xdev | wc -l'
   kit compare --resume last
@@ -55,11 +67,25 @@ class _CompareCommand(click.Command):
 @click.argument("scenario", required=False)
 @click.option("--arms", metavar="A,B,…", help="Arms to compare.  [default: the ladder on overlay2, layer on the rest]")
 @click.option("--baseline", metavar="ARM", default="", help="Compare with this arm.  [default: bare, same filesystem]")
-@click.option("--rounds", type=click.IntRange(1), default=3, show_default=True, help="Runs of every arm.")
+@click.option(
+    "--rounds",
+    type=click.IntRange(1),
+    default=3,
+    show_default=True,
+    help="Runs of every arm; the least, with --precision or --budget.",
+)
+@click.option("--precision", metavar="P%", help="Go on until every ratio is known that well, 100 rounds at most.")
+@click.option("--budget", metavar="TIME", help="Begin no round that would end later: 30m, 2h, 1h30m.")
+@click.option(
+    "--control/--no-control",
+    default=None,
+    help="Run the baseline twice in every round: what noise alone does.  [default: from 4 rounds on]",
+)
 @click.option("--cache", type=click.Choice(["warm", "cold"]), default="warm", show_default=True,
               help="warm: an unmeasured run of each arm first; cold: caches dropped before each run.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(1), help="Order of the runs.  [default: random, recorded]")
-@click.option("--param", "params", metavar="K=V", multiple=True, help="A parameter of the scenario (repeatable).")
+@click.option("--param", "params", metavar="K=V", multiple=True,
+              help="A parameter of the scenario (repeatable). K=V,W,…: sweep these values in every round.")  # fmt: skip
 @click.option("--engine", type=click.Choice(["docker", "system"]), default="docker", show_default=True,
               help="docker: private daemons; system: the Docker that is running, no root needed.")  # fmt: skip
 @click.option("--image", default="", metavar="REF", help="Root filesystem: recipe, tarball or registry reference.")
@@ -110,15 +136,15 @@ def compare(context: click.Context, /, quiet: bool, wait: bool, store_url: str, 
 
 def report(session: Session, outputs: dict[str, str | None]) -> None:
     """Print the table, unless a file's place on stdout takes its own, and write the files."""
-    from kit.compare import compare as compare_samples
+    from kit.analysis import analyse
     from kit.report import render
 
-    comparisons = compare_samples(session.samples, session.baselines)
+    analysis = analyse(session)
     if "-" not in outputs.values():
-        click.echo(render("table", session, comparisons), nl=False)
+        click.echo(render("table", session, analysis), nl=False)
     for name, path in outputs.items():
         if path:
-            write(path, render(name, session, comparisons))
+            write(path, render(name, session, analysis))
 
 
 def exit_code(session: Session) -> int:
@@ -163,4 +189,7 @@ def _request(command: tuple[str, ...], given: dict[str, Any]) -> Request:
         wipe=given["wipe"],
         mkfs=pairs(given["mkfs"], "--mkfs"),
         mount=pairs(given["mount"], "--mount"),
+        precision=percentage(given["precision"], "--precision") if given["precision"] else None,
+        budget=duration(given["budget"], "--budget") if given["budget"] else None,
+        control=given["control"],
     )

@@ -57,6 +57,25 @@ def size(text: str) -> int:
     return int(match[1]) * _UNITS[match[2]]
 
 
+def percentage(text: str, option: str) -> float:
+    """``2%`` or ``2 %`` as 0.02. Raises UsageError."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", text.strip())
+    if not match or not 0 < float(match[1]) < 100:
+        raise UsageError(f"{option} {text}: not a percentage", f"for example {option} 2%")
+    return float(match[1]) / 100
+
+
+def duration(text: str, option: str) -> float:
+    """``90s``, ``30m``, ``2h`` or ``1h30m`` in seconds. Raises UsageError."""
+    match = re.fullmatch(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?", text.strip())
+    seconds = (
+        sum(int(part or 0) * unit for part, unit in zip(match.groups(), (3600, 60, 1), strict=True)) if match else 0
+    )
+    if not seconds:
+        raise UsageError(f"{option} {text}: not a time", f"for example {option} 30m, or 1h30m")
+    return float(seconds)
+
+
 def check_writable(path: str | None) -> None:
     """Before hours of measuring, not after. Raises UsageError."""
     if path and path != "-":

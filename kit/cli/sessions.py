@@ -8,11 +8,13 @@ import time
 import click
 
 from kit.cli.options import json_flag, store_option, the_store, write
+from kit.errors import UsageError
 
 _SHOW_EPILOG = """\b
 Examples:
   kit show last
   kit show 20261121 --format markdown
+  kit show last --explain
   kit show last --json | jq .comparisons"""
 
 
@@ -42,16 +44,17 @@ def sessions(as_json: bool, store_url: str) -> None:
 
 @click.command(epilog=_SHOW_EPILOG)
 @click.argument("session", default="last")
-@click.option("--format", "format_", type=click.Choice(["table", "markdown", "json", "csv"]), default="table",
-              show_default=True, help="How to print it.")  # fmt: skip
+@click.option("--format", "format_", type=click.Choice(["table", "explain", "markdown", "json", "csv"]),
+              default="table", show_default=True, help="How to print it.")  # fmt: skip
+@click.option("--explain", is_flag=True, help="In plain sentences: the same as --format explain.")
 @click.option("-o", "--output", default="-", metavar="FILE", help="Write to a file instead of stdout.")
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @store_option
-def show(session: str, format_: str, output: str, as_json: bool, store_url: str) -> None:
+def show(session: str, format_: str, explain: bool, output: str, as_json: bool, store_url: str) -> None:
     """Print SESSION again: its id, a unique beginning of it, or last."""
-    from kit.compare import compare
     from kit.report import render
 
-    found = the_store(store_url).get(session)
-    text = render("json" if as_json else format_, found, compare(found.samples, found.baselines))
+    if explain and as_json:
+        raise UsageError("--explain and --json exclude each other", "give one of them")
+    text = render("json" if as_json else "explain" if explain else format_, the_store(store_url).get(session))
     write(output, text if text.endswith("\n") else f"{text}\n")

@@ -108,13 +108,22 @@ class DockerEngine:
             yield Place(
                 tree=TREE,
                 inputs=INPUTS,
-                cgroup=Cgroup.of(running.pid),
+                cgroup=self._cgroup(stack, arm, running.pid),
                 backing=ground.backing,
                 probe=running.probe,
                 unpack=partial(unpack_tree, Path(f"/proc/{running.pid}/root{TREE}")),
                 alive=daemon.alive,
                 env=ground.env,
             )
+
+    def _cgroup(self, stack: ExitStack, arm: Arm, pid: int) -> Cgroup:
+        """The container's group; with +cgroup=none one as bare has, without controllers, into which it is moved."""
+        if arm.option("cgroup") != "none":
+            return Cgroup.of(pid)
+        group = Cgroup.named(f"{self._setting.cgroup}/n{self._count}").create()
+        stack.callback(group.remove)
+        group.adopt(pid)
+        return group
 
     def facts(self) -> dict[str, str]:
         return self._facts

@@ -63,6 +63,10 @@ class SystemEngine:
         self._count = 0
 
     def check(self, arm: Arm, host: Host) -> engines.Blocker | None:
+        if arm.option("cgroup") == "none":
+            return engines.Blocker(
+                "cgroup=none moves the container of a private daemon to another group", "use docker/ as root"
+            )
         if arm.placement == "runtime":
             return engines.Blocker(
                 "the running Docker has no runtime of the kit's", "use docker/ with root for this arm"

@@ -1,6 +1,6 @@
 """The timer that runs inside an arm (``probe.c``), and the reader of what it says."""
 
-from kit.probe.binary import probe_binary, probe_digest, spin
+from kit.probe.binary import Spin, probe_binary, probe_digest, spin
 from kit.probe.client import Probe, ProbeServer, Timing
 
-__all__ = ["Probe", "ProbeServer", "Timing", "probe_binary", "probe_digest", "spin"]
+__all__ = ["Probe", "ProbeServer", "Spin", "Timing", "probe_binary", "probe_digest", "spin"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 from kit.command import require, run
@@ -27,6 +28,16 @@ def probe_binary(cache: Path) -> Path:
     return target
 
 
-def spin(probe: Path) -> float:
-    """Seconds that a fixed amount of arithmetic takes now, outside all arms: the machine's speed at this moment."""
-    return int(run([probe, "spin"])) / 1e9
+@dataclass(frozen=True)
+class Spin:
+    """Seconds that fixed work takes now, outside all arms: ``arithmetic`` follows the clock speed, ``memory`` (page
+    faults and dependent loads) what neighbours do to caches and memory."""
+
+    arithmetic: float
+    memory: float
+
+
+def spin(probe: Path) -> Spin:
+    """Measure the machine's speed at this moment; takes about a twentieth of a second."""
+    arithmetic, memory = (int(word) / 1e9 for word in run([probe, "spin"]).split())
+    return Spin(arithmetic, memory)

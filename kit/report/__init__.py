@@ -1,25 +1,27 @@
-"""Reports of a session: text for a terminal, Markdown, JSON, CSV. Pure; imports words alone."""
+"""Reports of a session: tables, sentences, Markdown, JSON, CSV. Pure; imports words alone."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from kit.compare import Comparison
+from kit.analysis import Analysis, analyse
 from kit.record import Session
 
-Renderer = Callable[[Session, Sequence[Comparison]], str]
+Renderer = Callable[[Session, Analysis], str]
 
 #: Each format and what renders it, imported on use.
 FORMATS = {
     "table": "kit.report.table:render_text",
+    "explain": "kit.report.explain:render_explain",
     "markdown": "kit.report.table:render_markdown",
     "json": "kit.report.structured:render_json",
     "csv": "kit.report.structured:render_csv",
 }
 
 
-def render(name: str, session: Session, comparisons: Sequence[Comparison]) -> str:
+def render(name: str, session: Session, analysis: Analysis | None = None) -> str:
+    """A session in one of FORMATS; ``analysis`` where it is known already."""
     module, _, function = FORMATS[name].partition(":")
     renderer: Renderer = getattr(importlib.import_module(module), function)
-    return renderer(session, comparisons)
+    return renderer(session, analysis or analyse(session))

@@ -5,26 +5,32 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from kit.compare import Comparison
+from kit.analysis import Analysis
 from kit.record import Session
 from kit.sample import PHASE_FIELDS, Phase, Sample
 
 #: Raised when a consumer of the JSON would have to change.
 JSON_SCHEMA = 1
-_SAMPLE_FIELDS = ("calibration_before", "calibration_after", "engine_seconds", "started", "error", "log")
+_SAMPLE_FIELDS = (
+    "calibration_before", "calibration_after", "memory_before", "memory_after", "engine_seconds", "started", "error",
+    "log", "flags", "repeats",
+)  # fmt: skip
+#: Parts of an analysis that the JSON holds beside the comparisons.
+_PARTS = ("ladders", "growths", "floors", "drifts", "flagged")
 
 
-def render_json(session: Session, comparisons: Sequence[Comparison]) -> str:
+def render_json(session: Session, analysis: Analysis) -> str:
     document = {
         "schema": JSON_SCHEMA,
         "session": session_facts(session),
         "samples": [row for sample in session.samples if sample.kind != "warmup" for row in sample_rows(sample)],
         "warmups": [row for sample in session.samples if sample.kind == "warmup" for row in sample_rows(sample)],
-        "comparisons": [asdict(item) for item in comparisons],
+        "comparisons": [asdict(item) for item in analysis.comparisons],
+        **{part: [asdict(item) for item in getattr(analysis, part)] for part in _PARTS},
     }
     return json.dumps(document, indent=1)
 
@@ -44,6 +50,7 @@ def sample_rows(sample: Sample) -> Iterator[dict[str, Any]]:
     for phase in sample.phases or (None,):
         yield {
             "arm": sample.arm,
+            "point": sample.point,
             "block": sample.block,
             "kind": sample.kind,
             "phase": phase.name if phase else None,
@@ -59,7 +66,7 @@ def _figures(phase: Phase | None) -> dict[str, Any]:
     return {name: getattr(phase, name) if phase else None for name in names}
 
 
-def render_csv(session: Session, comparisons: Sequence[Comparison]) -> str:
+def render_csv(session: Session, analysis: Analysis) -> str:
     text = io.StringIO()
     rows = [row for sample in session.samples if sample.kind != "warmup" for row in sample_rows(sample)]
     names = ["session", *(name for name in (rows[0] if rows else {}) if name != "digests")]

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import textwrap
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from tabulate import tabulate
 
+from kit.analysis import Analysis
 from kit.arm import parse_arm
-from kit.compare import Comparison, not_comparable
+from kit.compare import Comparison
 from kit.record import Session
 from kit.report import units
-from kit.sample import TOTAL, Phase, Sample
+from kit.report.ladder import ladders
+from kit.report.verdict import assurance, verdicts
+from kit.runs import Key, Runs
+from kit.sample import TOTAL, Sample
+
+Index = dict[tuple[str, str, str, str], Comparison]  # by arm, point, phase, metric
 
 _COLUMNS = ("real", "user", "sys", "elsewhere", "flush")
 #: The cgroup's figure replaces the tree's where they differ by more than both of these.
@@ -33,128 +40,84 @@ _TEXT = _Style("simple", "\n")
 _MARKDOWN = _Style("github", "<br>")
 
 
-def render_text(session: Session, comparisons: Sequence[Comparison]) -> str:
-    return _render(session, comparisons, _TEXT)
+def render_text(session: Session, analysis: Analysis) -> str:
+    return _render(session, analysis, _TEXT)
 
 
-def render_markdown(session: Session, comparisons: Sequence[Comparison]) -> str:
-    return _render(session, comparisons, _MARKDOWN)
+def render_markdown(session: Session, analysis: Analysis) -> str:
+    return _render(session, analysis, _MARKDOWN)
 
 
-def _render(session: Session, comparisons: Sequence[Comparison], style: _Style) -> str:
-    kept = [sample for sample in session.samples if sample.kind != "warmup"]
-    phases = _phase_names(kept)
-    parts = [_head(session, kept)]
-    index = {(item.arm, item.phase, item.metric): item for item in comparisons}
-    for phase in phases:
-        parts.append(_phase_table(session, kept, index, phase, len(phases), style))
-    parts += [
-        _verdicts(session, comparisons, phases),
-        _failures(session.samples),
-        _not_run(session),
-        _notes(session, kept),
-    ]
-    parts.append(_facts(session))
+def _render(session: Session, analysis: Analysis, style: _Style) -> str:
+    runs = analysis.runs
+    parts = [_head(session)]
+    index = {(item.arm, item.point, item.phase, item.metric): item for item in analysis.comparisons}
+    for point in runs.points:
+        keys = [(arm, point) for arm in session.arms if runs.has((arm, point))]
+        phases = _total_first(runs.phases(keys))
+        # A sweep has a table for each point; the phases of all of them would bury what it is about.
+        for phase in phases[:1] if len(runs.points) > 1 else phases:
+            parts.append(_phase_table(session, runs, keys, index, phase, style))
+    parts += ladders(analysis, style.newline, style.format)
+    parts += [verdicts(analysis, style.format), assurance(analysis)]
+    parts += [_failures(session.samples), _not_run(session), _notes(session, analysis), _facts(session)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _head(session: Session, kept: Sequence[Sample]) -> str:
+def _head(session: Session) -> str:
     when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(session.created))
-    blocks = {sample.block for sample in kept}
+    blocks = {item.block for item in session.samples if item.kind != "warmup" and item.repeats is None}
     rounds = f"{len(blocks)} round{'s' if len(blocks) != 1 else ''}"
     state = "" if session.status == "done" else f", {session.status}"
     return f"{session.title}: session {session.id}, {when}, {rounds}{state}"
 
 
-def _phase_names(kept: Iterable[Sample]) -> list[str]:
-    names: dict[str, None] = {}
-    for sample in kept:
-        names.update((phase.name, None) for phase in sample.with_total())
-    return ([TOTAL] if TOTAL in names else []) + [name for name in names if name != TOTAL]
+def _total_first(phases: Sequence[str]) -> list[str]:
+    return [TOTAL, *(name for name in phases if name != TOTAL)] if TOTAL in phases else list(phases)
 
 
 def _phase_table(
     session: Session,
-    kept: Sequence[Sample],
-    index: dict[tuple[str, str, str], Comparison],
+    runs: Runs,
+    keys: Sequence[Key],
+    index: Index,
     phase: str,
-    count: int,
     style: _Style,
 ) -> str:
     baselines = dict(session.baselines)
-    found = {arm: _phases_of(arm, kept, phase) for arm in session.arms}
-    grouped = leaves_tree(item for phases in found.values() for item in phases)
+    grouped = leaves_tree(runs, keys, phase)
     rows = []
-    for arm in session.arms:
-        if not found[arm]:
-            continue
-        name = arm if arm not in baselines else f"{arm}{style.newline}  / {baselines[arm]}"
-        cells = [_cell(arm, found[arm], index, phase, metric, grouped, style) for metric in _COLUMNS]
-        rows.append([name, *cells])
-    if not rows:
-        return ""
+    for key in keys:
+        name = key[0] if key[0] not in baselines else f"{key[0]}{style.newline}  / {baselines[key[0]]}"
+        rows.append([name, *(_cell(runs, key, index, phase, metric, grouped, style) for metric in _COLUMNS)])
     star = "*" if grouped else ""
     headers = ["arm", "real", f"user{star}", f"sys{star}", "elsewhere", "flush"]
-    title = f"total of {count - 1} phases" if phase == TOTAL else f"phase {phase}"
+    count = len(runs.phases(keys)) - 1
+    title = f"total of {count} phases" if phase == TOTAL else f"phase {phase}"
+    title += f" at {keys[0][1]}" if keys[0][1] else ""
     return f"{style.heading(title)}\n{tabulate(rows, headers, tablefmt=style.format, disable_numparse=True)}"
 
 
-def _phases_of(arm: str, kept: Sequence[Sample], phase: str) -> list[Phase]:
-    mine = [sample for sample in kept if sample.arm == arm and sample.status == "ok"]
-    return [item for sample in mine for item in sample.with_total() if item.name == phase]
-
-
-def _cell(
-    arm: str,
-    phases: Sequence[Phase],
-    index: dict[tuple[str, str, str], Comparison],
-    phase: str,
-    metric: str,
-    grouped: bool,
-    style: _Style,
-) -> str:
+def _cell(runs: Runs, key: Key, index: Index, phase: str, metric: str, grouped: bool, style: _Style) -> str:
     """The mean over the rounds, and below it the ratio to the baseline with its interval."""
     if grouped and metric in ("user", "sys"):
         metric = f"cgroup_{metric}"
-    values = [value for item in phases if (value := item.metric(metric)) is not None]
-    text = units.seconds(sum(values) / len(values)) if values else units.NOTHING
-    comparison = index.get((arm, phase, metric))
+    values = runs.values(key, phase, metric)
+    known = values[np.isfinite(values)]
+    text = units.seconds(float(known.mean())) if known.size else units.NOTHING
+    comparison = index.get((*key, phase, metric))
     return text if comparison is None else f"{text}{style.newline}{units.ratio(comparison)}"
 
 
-def leaves_tree(phases: Iterable[Phase]) -> bool:
+def leaves_tree(runs: Runs, keys: Sequence[Key], phase: str) -> bool:
     """True where the cgroup counted CPU that the waited-for tree did not: a daemon left it."""
-    for item in phases:
-        if None in (item.user, item.sys, item.cgroup_user, item.cgroup_sys):
-            continue
-        tree = (item.user or 0) + (item.sys or 0)
-        group = (item.cgroup_user or 0) + (item.cgroup_sys or 0)
-        if abs(group - tree) > max(_ABSOLUTE, _RELATIVE * group):
+    for key in keys:
+        tree = runs.values(key, phase, "user") + runs.values(key, phase, "sys")
+        group = runs.values(key, phase, "cgroup_user") + runs.values(key, phase, "cgroup_sys")
+        # Not a number where either is not measured, and then not greater either.
+        if (np.abs(group - tree) > np.maximum(_ABSOLUTE, _RELATIVE * group)).any():
             return True
     return False
-
-
-def _verdicts(session: Session, comparisons: Sequence[Comparison], phases: Sequence[str]) -> str:
-    """In sentences, for real time in total: what was found, or what would have been."""
-    lines = []
-    for item in comparisons:
-        if item.metric == "real" and phases and item.phase == phases[0]:
-            lines.append(f"  {item.arm} against {item.baseline}: {verdict(item)}")
-    return "\n".join(["real time, 95 % intervals:", *lines]) if lines else ""
-
-
-def verdict(item: Comparison) -> str:
-    if item.ratio is None or item.low is None or item.high is None:
-        value = f"ratio {item.ratio:.3f}" if item.ratio is not None else "no ratio"
-        return f"{value}, {item.n} run: no interval" if item.n == 1 else f"{value}, no interval"
-    interval = f"({units.percent(item.low)} to {units.percent(item.high)})"
-    if item.verdict == "not detected":
-        floor = (
-            f"would have seen ≥ {units.percent(item.detectable).lstrip('+')}" if item.detectable else "no floor known"
-        )
-        return f"no difference detected {interval}; {floor}"
-    word = "slower" if item.verdict == "more" else "faster"
-    return f"{units.percent(item.ratio)} {interval}: {word}"
 
 
 def _failures(kept: Sequence[Sample]) -> str:
@@ -170,11 +133,13 @@ def _not_run(session: Session) -> str:
     return "\n".join(f"not run: {item.arm}: {item.reason}\n  fix: {item.fix}" for item in session.not_run)
 
 
-def _notes(session: Session, kept: Sequence[Sample]) -> str:
+def _notes(session: Session, analysis: Analysis) -> str:
     """What a reader must know to read the table rightly."""
-    notes = list(not_comparable(kept, session.baselines))
-    phases = [phase for sample in kept for phase in sample.phases]
-    if leaves_tree(phases):
+    runs, kept = analysis.runs, [item for item in session.samples if item.kind != "warmup"]
+    notes = list(analysis.unlike)
+    if any(item.ratio is not None and item.low is not None for item in analysis.comparisons):
+        notes.append(_intervals(analysis))
+    if any(leaves_tree(runs, [(arm, point)], phase) for arm, point, phase in _everything(session, runs)):
         notes.append(
             "* CPU of the arm's cgroup: processes left the tree that `time` sees, or used CPU it does not count"
         )
@@ -198,6 +163,21 @@ def _notes(session: Session, kept: Sequence[Sample]) -> str:
     if len({sample.block for sample in kept}) == 1:
         notes.append("1 run: no interval")
     return "\n".join(textwrap.fill(f"note: {note}", 118, subsequent_indent="  ") for note in notes)
+
+
+def _everything(session: Session, runs: Runs) -> Iterator[tuple[str, str, str]]:
+    for point in runs.points:
+        for arm in session.arms:
+            if runs.has((arm, point)):
+                yield from ((arm, point, phase) for phase in runs.phases([(arm, point)]))
+
+
+def _intervals(analysis: Analysis) -> str:
+    family = max(item.family for item in analysis.comparisons)
+    text = "intervals in the tables hold one at a time with 95 %"
+    if family > 1:
+        text += f"; verdicts allow for all {family} comparisons at once (Bonferroni)"
+    return text
 
 
 def _facts(session: Session) -> str:

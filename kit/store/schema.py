@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sqlalchemy import Column, Connection, Float, ForeignKey, Integer, MetaData, String, Table, Text
+from sqlalchemy import Column, Connection, Float, ForeignKey, Integer, MetaData, String, Table, Text, text
 
 from kit.sample import PHASE_FIELDS
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+
+
+def _sweeps_and_bursts(connection: Connection) -> None:
+    doubles = ("memory_before DOUBLE PRECISION", "memory_after DOUBLE PRECISION")
+    for column in (*doubles, "point TEXT NOT NULL DEFAULT ''", "flags TEXT NOT NULL DEFAULT ''", "repeats INTEGER"):
+        connection.execute(text(f"ALTER TABLE kit_samples ADD COLUMN {column}"))
+
+
 #: Version N → what brings a store of version N - 1 to it.
-MIGRATIONS: dict[int, Callable[[Connection], None]] = {}
+MIGRATIONS: dict[int, Callable[[Connection], None]] = {2: _sweeps_and_bursts}
 
 metadata = MetaData()
 
@@ -44,10 +52,15 @@ samples = Table(
     Column("started", Float, nullable=False),
     Column("calibration_before", Float),
     Column("calibration_after", Float),
+    Column("memory_before", Float),
+    Column("memory_after", Float),
     Column("engine_seconds", Float),
     Column("error", Text, nullable=False),
     Column("log", Text, nullable=False),
     Column("digests", Text, nullable=False),  # JSON
+    Column("point", Text, nullable=False, server_default=""),
+    Column("flags", Text, nullable=False, server_default=""),
+    Column("repeats", Integer),
 )
 
 _TEXT_FIELDS = ("name", "status")

@@ -85,6 +85,13 @@ class Store:
                 values = [{"sample": key, "position": i, **asdict(phase)} for i, phase in enumerate(sample.phases)]
                 connection.execute(insert(phases), values)
 
+    def set_flags(self, session_id: str, arm: str, point: str, block: int, flags: str) -> None:
+        """Flag a measured run that something outside hit."""
+        mine = (samples.c.session == session_id) & (samples.c.arm == arm) & (samples.c.point == point)
+        run = mine & (samples.c.block == block) & (samples.c.kind == "measured")
+        with self._engine.begin() as connection:
+            connection.execute(update(samples).where(run).values(flags=flags))
+
     def list(self) -> tuple[Session, ...]:
         """All sessions, newest first, without their samples."""
         with self._engine.connect() as connection:

@@ -1,0 +1,93 @@
+"""Everything that a session says: comparisons, ladders, noise floor, growth, drift, bursts. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kit.compare import Comparison, compare, not_comparable
+from kit.drift import Drift, drifts
+from kit.growth import Growth, growths
+from kit.ladder import Ladder, climb
+from kit.record import Session
+from kit.runs import Runs
+
+
+@dataclass(frozen=True)
+class Floor:
+    """The noise floor: two identical arms, of which every difference is noise.
+
+    ``ratio`` with ``low`` and ``high``: copy against original, real time of the whole run, 95 % interval over ``n``
+    blocks. ``detectable``: the smallest penalty, as a ratio, that a comparison with this noise finds with 80 % power.
+    """
+
+    arm: str
+    baseline: str
+    point: str
+    ratio: float
+    low: float | None
+    high: float | None
+    n: int
+    detectable: float | None
+
+
+@dataclass(frozen=True)
+class Flagged:
+    """A run that something outside hit, by the burst rule; ``repeated`` if another stands in its place."""
+
+    arm: str
+    point: str
+    block: int
+    why: str
+    repeated: bool
+
+
+@dataclass(frozen=True)
+class Analysis:
+    comparisons: tuple[Comparison, ...]
+    ladders: tuple[Ladder, ...]
+    growths: tuple[Growth, ...]
+    floors: tuple[Floor, ...]
+    drifts: tuple[Drift, ...]
+    flagged: tuple[Flagged, ...]
+    unlike: tuple[str, ...]  # why runs were not compared although both succeeded
+    runs: Runs
+
+
+def analyse(session: Session) -> Analysis:
+    """All statistics of a session. Takes a few seconds for a million samples."""
+    runs = Runs(session.samples)
+    comparisons = compare(runs, session.baselines)
+    return Analysis(
+        comparisons,
+        climb(runs, session.baselines, session.arms),
+        growths(runs, session.baselines),
+        tuple(_floors(comparisons)),
+        drifts(runs, session.baselines),
+        _flagged(session),
+        not_comparable(runs, session.baselines),
+        runs,
+    )
+
+
+def whole_real(comparisons: tuple[Comparison, ...]) -> tuple[Comparison, ...]:
+    """Real time of the whole run, one comparison for each arm and point."""
+    reals = [item for item in comparisons if item.metric == "real"]
+    last = {(item.arm, item.point): item.phase for item in reals}  # the total comes last
+    return tuple(item for item in reals if item.phase == last[item.arm, item.point])
+
+
+def _floors(comparisons: tuple[Comparison, ...]) -> list[Floor]:
+    return [
+        Floor(item.arm, item.baseline, item.point, item.ratio, item.low, item.high, item.n, item.detectable)
+        for item in whole_real(comparisons)
+        if item.control and item.ratio is not None
+    ]
+
+
+def _flagged(session: Session) -> tuple[Flagged, ...]:
+    repeated = {(item.arm, item.point, item.repeats) for item in session.samples if item.status == "ok"}
+    return tuple(
+        Flagged(item.arm, item.point, item.block, item.flags, (item.arm, item.point, item.block) in repeated)
+        for item in session.samples
+        if item.flags
+    )

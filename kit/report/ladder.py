@@ -1,0 +1,79 @@
+"""The ladder as a table: where a container's penalty comes from, in seconds and percent, per phase and in total."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tabulate import tabulate
+
+from kit.analysis import Analysis
+from kit.ladder import Ladder, Step
+from kit.report import units
+from kit.sample import TOTAL
+from kit.stats import Interval
+
+_COSTS = {"cpu": "CPU in the build", "elsewhere": "CPU elsewhere", "cpu_total": "total CPU cost"}
+
+
+def ladders(analysis: Analysis, newline: str = "\n", tablefmt: str = "simple") -> list[str]:
+    """One table for each arm and point that has a ladder: rows are phases and costs, columns what each step adds."""
+    tables = []
+    for arm, point in dict.fromkeys((item.arm, item.point) for item in analysis.ladders):
+        mine = [item for item in analysis.ladders if (item.arm, item.point) == (arm, point)]
+        whole = whole_of(mine, "real")
+        if whole:
+            tables.append(_table(mine, whole, newline, tablefmt))
+    return tables
+
+
+def whole_of(found: Sequence[Ladder], cost: str) -> Ladder | None:
+    """The ladder of the whole run in this cost."""
+    mine = [item for item in found if item.cost == cost]
+    return next((item for item in mine if item.phase == TOTAL), mine[-1] if mine else None)
+
+
+def _table(found: Sequence[Ladder], whole: Ladder, newline: str, tablefmt: str) -> str:
+    names = [step.name for step in whole.steps]
+    rows = [_row(whole, _time_name(whole.phase), names, newline)]
+    rows += [
+        _row(item, _time_name(item.phase), names, newline)
+        for item in found
+        if item.cost == "real" and item is not whole
+    ]
+    for cost, name in _COSTS.items():
+        item = whole_of(found, cost)
+        if item:
+            rows.append(_row(item, name, names, newline))
+    at = f" at {whole.point}" if whole.point else ""
+    blocks = f"{whole.n} round{'s' if whole.n > 1 else ''}"
+    title = f"where the cost of {whole.arm}{at} comes from: seconds more than {whole.baseline}, and % of it, {blocks}"
+    headers = ["", *names, "whole"]
+    return f"{title}\n{tabulate(rows, headers, tablefmt=tablefmt, disable_numparse=True)}"
+
+
+def _time_name(phase: str) -> str:
+    return "real + flush" if phase == TOTAL else f"  {phase}"
+
+
+def _row(item: Ladder, name: str, names: Sequence[str], newline: str) -> list[str]:
+    steps = {step.name: step for step in item.steps}
+    cells = [_cell(steps[name], newline) if name in steps else units.NOTHING for name in names]
+    return [name, *cells, _cell(item.whole, newline)]
+
+
+def _cell(step: Step, newline: str) -> str:
+    return f"{_seconds(step.seconds)}{newline}{shares(step.share)}"
+
+
+def _seconds(value: Interval) -> str:
+    if value.low is None or value.high is None:
+        return f"{value.estimate:+.3f} s"
+    return f"{value.estimate:+.3f} s ({value.low:+.2f}…{value.high:+.2f})"
+
+
+def shares(value: Interval | None) -> str:
+    if value is None:
+        return units.NOTHING
+    if value.low is None or value.high is None:
+        return f"{value.estimate * 100:+.1f} %"
+    return f"{value.estimate * 100:+.1f} % ({value.low * 100:+.1f}…{value.high * 100:+.1f})"

@@ -1,0 +1,206 @@
+"""What was found of real time: a line for each arm with its intervals, drawn on one scale, and the noise floor."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Sequence
+
+from tabulate import tabulate
+
+from kit.analysis import Analysis, Floor, whole_real
+from kit.compare import LESS, MORE, NO_INTERVAL, NOT_DETECTED, Comparison
+from kit.drift import MACHINE
+from kit.report import units
+
+_WIDTH = 33  # of the plot, odd: 1 is in the middle
+_WRAP = 118
+
+
+def verdicts(analysis: Analysis, tablefmt: str = "simple") -> str:
+    """The table of verdicts, with a plot of the intervals where it is for a terminal."""
+    arms = list(dict.fromkeys(item.arm for item in analysis.comparisons))
+    found = sorted(whole_real(analysis.comparisons), key=lambda item: arms.index(item.arm))  # then by point
+    if not found:
+        return ""
+    plot = Plot(found) if tablefmt == "simple" else None
+    family = max(item.family for item in found)
+    rows = [
+        [
+            f"{item.arm} / {item.baseline}" + (f" [{item.point}]" if item.point else ""),
+            percent_interval(item.ratio, item.low, item.high),
+            *([_all(item)] if family > 1 else []),
+            *([plot.draw(item)] if plot else []),
+            sentence(item),
+        ]
+        for item in found
+    ]
+    headers = ["arm / baseline", "change, 95 %", *([f"all {family} at once"] if family > 1 else [])]
+    headers += [*([plot.axis()] if plot else []), "verdict"]
+    table = tabulate(rows, headers, tablefmt=tablefmt, disable_numparse=True)
+    return f"real time of the whole run\n{table}"
+
+
+def _all(item: Comparison) -> str:
+    if item.low_all is None or item.high_all is None or item.control:
+        return units.NOTHING
+    return f"({units.percent(item.low_all)} … {units.percent(item.high_all)})"
+
+
+def percent_interval(ratio: float | None, low: float | None, high: float | None) -> str:
+    if ratio is None:
+        return "no ratio"
+    if low is None or high is None:
+        return f"{units.percent(ratio)} (no interval)"
+    return f"{units.percent(ratio)} ({units.percent(low)} … {units.percent(high)})"
+
+
+def sentence(item: Comparison) -> str:
+    """``slower``; ``slower taken alone, not among 7``; ``not detected (would have seen ≥ 3.1 %)``."""
+    if item.verdict == NO_INTERVAL:
+        return "1 run: no interval" if item.n == 1 else "no interval"
+    if item.control:
+        return "as noise: two identical arms" if item.verdict == NOT_DETECTED else "two identical arms DIFFER"
+    word = {MORE: "slower", LESS: "faster"}
+    if item.verdict_all in word:
+        return word[item.verdict_all]
+    if item.verdict in word:
+        return f"{word[item.verdict]} taken alone, not among {item.family}"
+    return f"not detected ({would_have_seen(item.detectable)})"
+
+
+def would_have_seen(detectable: float | None) -> str:
+    return f"would have seen ≥ {units.percent(detectable).lstrip('+')}" if detectable else "no floor known"
+
+
+class Plot:
+    """Ratios with their intervals on one logarithmic scale, 1 in the middle. Arms far off end in an arrow."""
+
+    def __init__(self, found: Sequence[Comparison]) -> None:
+        ends = [abs(math.log(end)) for item in found for end in (item.low, item.high, item.ratio) if end and end > 0]
+        # Four times the median end: one arm that is several times slower must not flatten all others.
+        usual = sorted(ends)[len(ends) // 2] if ends else 0.0
+        self._reach = min(max(ends, default=0.01), max(4 * usual, 0.01)) or 0.01
+
+    def axis(self) -> str:
+        left, right = units.percent(math.exp(-self._reach)), units.percent(math.exp(self._reach))
+        before = _WIDTH // 2 + 1 - len(left)  # the plot's edge is one column
+        return f"{left}{'0':>{before + 1}}{right:>{_WIDTH + 2 - len(left) - before - 1}}"
+
+    def draw(self, item: Comparison) -> str:
+        cells = [" "] * _WIDTH
+        cells[_WIDTH // 2] = "┊"
+        if item.ratio is None or item.ratio <= 0:
+            return _edged(cells)
+        low, high = item.low or item.ratio, item.high or item.ratio
+        first, last = self._column(low), self._column(high)
+        for column in range(max(first, 0), min(last, _WIDTH - 1) + 1):
+            cells[column] = "─"
+        point = self._column(item.ratio)
+        if 0 <= point < _WIDTH:
+            cells[point] = "●"
+        if last >= _WIDTH:
+            cells[-1] = "▶"
+        if first < 0:
+            cells[0] = "◀"
+        return _edged(cells)
+
+    def _column(self, ratio: float) -> int:
+        return round((math.log(ratio) / self._reach + 1) / 2 * (_WIDTH - 1))
+
+
+def _edged(cells: Sequence[str]) -> str:
+    """With something visible at both ends: white space there would not survive the table."""
+    return f"│{''.join(cells)}│"
+
+
+def assurance(analysis: Analysis) -> str:
+    """How far the figures can be trusted: noise floor, growth, drift, bursts, covariate. One line each."""
+    lines = [floor_line(item) for item in analysis.floors]
+    if not analysis.floors:
+        lines += _floor_without_control(analysis)
+    lines += _growth_lines(analysis)
+    lines += _drift_lines(analysis)
+    lines += _burst_lines(analysis)
+    lines += _covariate_lines(analysis)
+    return "\n".join(textwrap.fill(line, _WRAP, subsequent_indent="  ") for line in lines)
+
+
+def floor_line(item: Floor) -> str:
+    interval = percent_interval(item.ratio, item.low, item.high)
+    at = f" at {item.point}" if item.point else ""
+    line = f"noise floor{at}: two identical copies of {item.baseline} differ by {interval}"
+    if item.detectable:
+        line += f"; smallest penalty that a comparison here could detect (80 % power): {_size(item.detectable)}"
+    if item.low is not None and item.high is not None and not item.low <= 1 <= item.high:
+        line += ". This happens in one session of 20 by chance; if it happens again, something is not under control"
+    return line
+
+
+def _size(ratio: float) -> str:
+    return units.percent(ratio).lstrip("+")
+
+
+def _floor_without_control(analysis: Analysis) -> list[str]:
+    sizes = sorted(item.detectable for item in whole_real(analysis.comparisons) if item.detectable)
+    if not sizes:
+        return []
+    return [
+        f"smallest penalty detectable here (80 % power): {_size(sizes[0])} to {_size(sizes[-1])}, by the noise of each "
+        "comparison; --control measures it with two identical arms"
+    ]
+
+
+def _growth_lines(analysis: Analysis) -> list[str]:
+    lines = []
+    for item in analysis.growths:
+        found = "changes by" if item.factor.leaves_out(1.0) else "does not detectably change:"
+        interval = percent_interval(item.factor.estimate, item.factor.low, item.factor.high)
+        pair = f"{item.arm} / {item.baseline}"
+        lines.append(f"growth: the ratio {pair} {found} {interval} with each doubling of {item.parameter}")
+    return lines
+
+
+def _drift_lines(analysis: Analysis) -> list[str]:
+    lines = []
+    for item in analysis.drifts:
+        at = f" at {item.point}" if item.point else ""
+        if item.found and item.what == MACHINE:
+            lines.append(
+                f"drift{at}: all arms changed by {units.percent(item.per_block)} per round (p = {item.p:.2g}); "
+                "comparisons within rounds cancel that"
+            )
+        elif item.found:
+            lines.append(
+                f"drift{at}: the ratio of {item.what} changed by {units.percent(item.per_block)} per round "
+                f"(p = {item.p:.2g}): it is not the same at the end as at the start"
+            )
+        if item.warm_up:
+            what = "all arms were" if item.what == MACHINE else f"the ratio of {item.what} was"
+            lines.append(f"warm-up{at}: in the first round {what} {units.percent(item.warm_up)} off the other rounds")
+    if analysis.drifts and not lines:
+        lines.append(f"drift: none found over {max(item.blocks for item in analysis.drifts)} rounds")
+    return lines
+
+
+def _burst_lines(analysis: Analysis) -> list[str]:
+    lines = []
+    for item in analysis.flagged:
+        at = f" at {item.point}" if item.point else ""
+        what = "a repetition stands in its place" if item.repeated else "no repetition: it counts"
+        lines.append(f"burst: {item.arm}{at}, round {item.block}: {item.why}; {what}, both are kept")
+    return lines
+
+
+def _covariate_lines(analysis: Analysis) -> list[str]:
+    used = [item for item in whole_real(analysis.comparisons) if item.covariate and item.narrowing is not None]
+    if not used:
+        return []
+    gain = sum(item.narrowing or 0.0 for item in used) / len(used)
+    names = {
+        "calibration": "the clock speed before and after each run",
+        "memory": "the memory speed before and after each run",
+        "steal": "CPU stolen by the hypervisor",
+    }
+    narrower = f"{gain:.0%} narrower" if gain >= 0 else f"{-gain:.0%} wider"
+    return [f"covariate: real time is adjusted for {names[used[0].covariate]}: intervals {narrower}"]
