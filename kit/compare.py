@@ -137,28 +137,30 @@ def _find_adjusting(runs: Runs, keys: Sequence[Key], phase: str, metric: str) ->
     y = np.array([runs.values(key, phase, metric)[place] for key, place in zip(keys, places, strict=True)]).T
     if y.shape[0] < 3 or not (np.isfinite(y) & (y > 0)).all():
         return None
+    y = stats.residuals(np.log(y))
     best: tuple[str, Covariate] | None = None
     for name in COVARIATES:
-        x = np.array([_covariate(runs, key, name)[place] for key, place in zip(keys, places, strict=True)]).T
-        found = stats.find_covariate(np.log(y), x) if np.isfinite(x).all() else None
+        x = runs.once(_covariate_residuals, runs, tuple(keys), name)
+        found = stats.find_covariate(y, x) if np.isfinite(x).all() else None
         if found and (best is None or found.variance_left < best[1].variance_left):
             best = (name, found)
     return best
 
 
+def _covariate_residuals(runs: Runs, keys: Sequence[Key], name: str) -> Floats:
+    places = runs.common(keys)
+    x = [_covariate(runs, key, name)[place] for key, place in zip(keys, places, strict=True)]
+    return stats.residuals(np.array(x).T)
+
+
 def _covariate(runs: Runs, key: Key, name: str) -> Floats:
     if name == "steal":
-        share: Floats = np.log1p(
-            runs.values(key, _whole(runs, key), "steal") / runs.values(key, _whole(runs, key), "real")
-        )
+        phase = runs.phases([key])[-1]
+        share: Floats = np.log1p(runs.values(key, phase, "steal") / runs.values(key, phase, "real"))
         return share
     spins = np.log(runs.attribute(key, f"{name}_before")) + np.log(runs.attribute(key, f"{name}_after"))
     half: Floats = spins / 2
     return half
-
-
-def _whole(runs: Runs, key: Key) -> str:
-    return runs.phases([key])[-1]
 
 
 def _compare_one(empty: Comparison, one: Floats, other: Floats, moved: _Moved | None) -> Comparison:
@@ -219,6 +221,9 @@ def not_comparable(runs: Runs, baselines: Sequence[tuple[str, str]]) -> tuple[st
     reasons = []
     for point in runs.points:
         for arm, baseline in baselines:
+            shared = np.intersect1d(runs.blocks((arm, point)), runs.blocks((baseline, point)), assume_unique=True)
+            if runs.common([(arm, point), (baseline, point)])[0].size == shared.size:
+                continue
             theirs = {sample.block: sample for sample in runs.samples((baseline, point))}
             for sample in runs.samples((arm, point)):
                 other = theirs.get(sample.block)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from operator import attrgetter
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +15,16 @@ from kit.stats import Floats
 from kit.sweep import parse_point, positive_number
 
 Key = tuple[str, str]  # arm, point
+Digests = tuple[tuple[str, str], ...]
+Made = TypeVar("Made")
 _NO_PHASE = Phase("", "ok")
 #: Metrics that are made of others, as sums: computed from the arrays of their parts.
-_SUMS = {"cpu_total": ("cpu", "elsewhere"), "whole": ("real", "flush")}
+_SUMS = {
+    "cpu_total": ("cpu", "elsewhere"),
+    "whole": ("real", "flush"),
+    "_group": ("cgroup_user", "cgroup_sys"),
+    "_tree": ("user", "sys"),
+}
 
 
 class Runs:
@@ -36,8 +44,15 @@ class Runs:
             by_key.setdefault((sample.arm, sample.point), {})[sample.block] = sample
         self._samples = {key: [found[block] for block in sorted(found)] for key, found in by_key.items()}
         self._blocks = {key: np.array(sorted(found), np.int64) for key, found in by_key.items()}
-        self._phases: dict[tuple[Key, str], list[Phase]] = {}
-        self._values: dict[tuple[Key, str, str], Floats] = {}
+        self._cache: dict[tuple[object, ...], Any] = {}
+
+    def once(self, make: Callable[..., Made], *given: object) -> Made:
+        """``make(*given)``, computed once and kept as long as the runs are."""
+        where = (make.__name__, *given)
+        if where not in self._cache:
+            self._cache[where] = make(*given)
+        made: Made = self._cache[where]
+        return made
 
     @property
     def points(self) -> tuple[str, ...]:
@@ -55,49 +70,76 @@ class Runs:
 
     def phases(self, keys: Iterable[Key]) -> tuple[str, ...]:
         """Names of the phases of these arms in order, ``total`` last where a run has more than one."""
-        shapes = {tuple(phase.name for phase in sample.phases) for key in keys for sample in self.samples(key)}
+        shapes = {shape for key in keys for shape in self.once(self._shapes, key)}
         names = dict.fromkeys(name for shape in sorted(shapes, key=len, reverse=True) for name in shape)
         return (*names, TOTAL) if any(len(shape) > 1 for shape in shapes) else tuple(names)
 
+    def _shapes(self, key: Key) -> set[tuple[str, ...]]:
+        return {tuple([phase.name for phase in sample.phases]) for sample in self.samples(key)}
+
     def values(self, key: Key, phase: str, metric: str) -> Floats:
         """The metric in every run of the arm, in the order of ``blocks``; NaN where it was not measured."""
-        cached = (key, phase, metric)
-        if cached not in self._values:
-            self._values[cached] = self._read(key, phase, metric)
-        return self._values[cached]
+        return self.once(self._read, key, phase, metric)
 
     def _read(self, key: Key, phase: str, metric: str) -> Floats:
         if metric in _SUMS:
             first, second = (self.values(key, phase, part) for part in _SUMS[metric])
             return first + second
+        if metric == "cpu":
+            group, tree = (self.values(key, phase, part) for part in ("_group", "_tree"))
+            return np.where(np.isfinite(group), group, tree)
         if phase == TOTAL:
             parts = [self.values(key, name, metric) for name in self.phases([key]) if name != TOTAL]
-            return np.sum(parts, axis=0) if parts else np.empty(0)
-        return np.array(list(map(attrgetter(metric), self._phase(key, phase))), float)
+            return np.sum(parts, axis=0)  # type: ignore[no-any-return]
+        return np.array(list(map(attrgetter(metric), self.once(self._phase, key, phase))), float)
 
     def _phase(self, key: Key, name: str) -> list[Phase]:
-        if (key, name) not in self._phases:
-            self._phases[key, name] = [_find(sample.phases, name) for sample in self.samples(key)]
-        return self._phases[key, name]
+        shapes = self.once(self._shapes, key)
+        if len(shapes) == 1:
+            names = next(iter(shapes))
+            if name in names:
+                index = names.index(name)
+                return [sample.phases[index] for sample in self.samples(key)]
+        return [_find(sample.phases, name) for sample in self.samples(key)]
 
-    def attribute(self, key: Key, read: str) -> Floats:
+    def attribute(self, key: Key, name: str) -> Floats:
         """A figure of the whole run, for example ``calibration_before``; NaN where there is none."""
-        return np.array(list(map(attrgetter(read), self.samples(key))), float)
+        return self.once(self._attribute, key, name)
+
+    def _attribute(self, key: Key, name: str) -> Floats:
+        return np.array(list(map(attrgetter(name), self.samples(key))), float)
 
     def common(self, keys: Sequence[Key]) -> tuple[NDArray[np.int64], ...]:
         """For each arm the positions of those runs whose blocks hold all the arms, and runs that may be compared."""
+        return self.once(self._common, *keys)
+
+    def _common(self, *keys: Key) -> tuple[NDArray[np.int64], ...]:
         shared = self.blocks(keys[0])
         for key in keys[1:]:
             shared = np.intersect1d(shared, self.blocks(key), assume_unique=True)
         places = [np.searchsorted(self.blocks(key), shared) for key in keys]
-        alike = self._alike(keys, places)
+        alike = np.ones(shared.size, bool)
+        for key, place in zip(keys[1:], places[1:], strict=True):
+            alike &= self._alike(keys[0], places[0], key, place)
         return tuple(place[alike] for place in places)
 
-    def _alike(self, keys: Sequence[Key], places: Sequence[NDArray[np.int64]]) -> NDArray[np.bool_]:
-        found = [[self.samples(key)[i].digests for i in place] for key, place in zip(keys, places, strict=True)]
-        return np.array(
-            [not any(differing(row[0], other) for other in row[1:]) for row in zip(*found, strict=True)], bool
-        )
+    def _alike(self, one: Key, here: NDArray[np.int64], other: Key, there: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether the digests of the runs agree, looked at once for each two that occur."""
+        known = list(self.once(self._digests))
+        first, second = self.once(self._marks, one)[here], self.once(self._marks, other)[there]
+        good: NDArray[np.bool_] = first == second
+        for a, b in {(int(a), int(b)) for a, b in zip(first[~good], second[~good], strict=True)}:
+            good |= (first == a) & (second == b) & (not differing(known[a], known[b]))
+        return good
+
+    def _digests(self) -> dict[Digests, int]:
+        """All digests that occur, numbered."""
+        found = dict.fromkeys(sample.digests for samples in self._samples.values() for sample in samples)
+        return {digests: number for number, digests in enumerate(found)}
+
+    def _marks(self, key: Key) -> NDArray[np.int64]:
+        numbers = self.once(self._digests)
+        return np.array([numbers[sample.digests] for sample in self.samples(key)], np.int64)
 
 
 def _order(point: str) -> list[tuple[float, str]]:
@@ -109,9 +151,6 @@ def _find(phases: Sequence[Phase], name: str) -> Phase:
         if phase.name == name:
             return phase
     return _NO_PHASE
-
-
-Digests = tuple[tuple[str, str], ...]
 
 
 def differing(one: Digests, other: Digests) -> tuple[str, ...]:

@@ -156,18 +156,17 @@ class Covariate:
 
 
 def find_covariate(y: Floats, x: Floats) -> Covariate | None:
-    """Whether ``x`` explains noise of ``y``; both blocks x arms, without gaps. None where it is of no use.
+    """Whether ``x`` explains noise of ``y``; both are ``residuals``. None where it is of no use.
 
-    Analysis of covariance in a randomised block design (Montgomery ch. 15): both are freed of block and arm means,
-    and the residuals of y regressed on those of x over all arms at once. Used only if that regression is significant
-    (F test at ``COVARIATE_LEVEL``), a rule that is fixed beforehand and the same for every arm.
+    Analysis of covariance in a randomised block design (Montgomery ch. 15): the residuals of y are regressed on those
+    of x over all arms at once. Used only if that regression is significant (F test at ``COVARIATE_LEVEL``), a rule
+    that is fixed beforehand and the same for every arm.
     """
     blocks, arms = y.shape
     degrees = (blocks - 1) * (arms - 1) - 1
     if degrees < COVARIATE_DEGREES:
         return None
-    ry, rx = _without_means(y), _without_means(x)
-    sxx, sxy, syy = float((rx * rx).sum()), float((rx * ry).sum()), float((ry * ry).sum())
+    sxx, sxy, syy = float(np.vdot(x, x)), float(np.vdot(x, y)), float(np.vdot(y, y))
     if sxx <= 0 or syy <= 0:
         return None
     slope = sxy / sxx
@@ -179,7 +178,8 @@ def find_covariate(y: Floats, x: Floats) -> Covariate | None:
     return Covariate(slope, slope_error, variance / (syy / (degrees + 1)))
 
 
-def _without_means(values: Floats) -> Floats:
+def residuals(values: Floats) -> Floats:
+    """Blocks x arms, without gaps, freed of the means of blocks and of arms."""
     rest: Floats = values - values.mean(axis=0) - values.mean(axis=1, keepdims=True) + values.mean()
     return rest
 

@@ -1,0 +1,102 @@
+"""What the harness costs: the share of a session's wall time that is not workload, and where the rest goes.
+
+    sudo python benchmarks/harness.py [SCENARIO] [--rounds 3]
+
+Workload is the time in phases, their flush included. Everything else is harness: image, filesystems, daemons, placing,
+releasing, calibration. Wanted for five arms of the kernel scenario: at most 10 %; and `kit --help` in under 0.2 s. The
+image and the sources are brought into the cache before: that is done once on a machine, not in every session.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import sys
+import time
+
+from kit.launch import launch
+from kit.paths import find_paths
+from kit.plan import Step
+from kit.progress import Lines
+from kit.record import Request
+from kit.sample import Sample
+from kit.store import open_store
+
+ARMS = ("bare", "runtime:overlay2", "bind:overlay2", "volume:overlay2", "layer:overlay2")
+
+
+_PHASES = "counters around phases, calibration after"
+
+
+class Clock(Lines):
+    """Adds up the wall time between what the session says it does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.spent: dict[str, float] = {}
+        self.work = 0.0
+        self._last = time.monotonic()
+        self._doing = "start"
+
+    def turn(self, doing: str) -> None:
+        now = time.monotonic()
+        self.spent[self._doing] = self.spent.get(self._doing, 0.0) + now - self._last
+        self._last, self._doing = now, doing
+
+    def tell(self, text: str) -> None:
+        super().tell(text)
+        if text.startswith("making "):
+            self.turn("set-up: filesystems, plain root, daemon, image")
+
+    def planned(self, steps: int, done: int) -> None:
+        super().planned(steps, done)
+        self.turn("idle rate")
+
+    def running(self, step: Step, phase: str) -> None:
+        self.turn({"place": "placing, calibration", "release": "releasing"}.get(phase, _PHASES))
+
+    def finished(self, step: Step, sample: Sample) -> None:
+        super().finished(step, sample)
+        self.work += sum(phase.whole or 0.0 for phase in sample.phases)
+        self.turn("storing")
+
+
+def help_seconds() -> float:
+    times = []
+    for _ in range(10):
+        start = time.monotonic()
+        subprocess.run([sys.executable, "-m", "kit", "--help"], check=True, capture_output=True)
+        times.append(time.monotonic() - start)
+    return statistics.median(times)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("scenario", nargs="?", default="kernel")
+    parser.add_argument("--rounds", type=int, default=3)
+    arguments = parser.parse_args()
+    paths = find_paths()
+    store = open_store("", paths.data / "kit.db")
+    request = Request(scenario=arguments.scenario, arms=ARMS, rounds=arguments.rounds, control=False)
+    launch(
+        Request(scenario=arguments.scenario, arms=("bare",), rounds=1, cache="cold"), paths, store, Lines(), wait=True
+    )
+    clock = Clock()
+    began = time.monotonic()
+    launch(request, paths, store, clock, wait=True)
+    whole = time.monotonic() - began
+    clock.turn("")
+    clock.spent[_PHASES] -= clock.work
+    work = clock.work
+    # The last thing that is told of is the storing of the last sample; what follows is taking everything down.
+    print(f"{arguments.scenario}, {len(ARMS)} arms, {arguments.rounds} rounds: {whole:.1f} s, workload {work:.1f} s")
+    for name, seconds in sorted(clock.spent.items(), key=lambda item: -item[1]):
+        print(f"  {seconds:7.2f} s {seconds / whole:6.2%}  {name}")
+    share, start = 1 - work / whole, help_seconds()
+    print(f"harness {share:.1%} (at most 10 %); kit --help {start:.3f} s (under 0.2 s)")
+    sys.exit(share > 0.1 or start > 0.2)
+
+
+if __name__ == "__main__":
+    main()

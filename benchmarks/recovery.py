@@ -1,0 +1,210 @@
+"""Is a penalty that is known found again, and charged to the right step of the ladder?
+
+    sudo python benchmarks/recovery.py [--rounds 8] [--where container,read,write,neighbour]
+
+A real build runs on real arms (bare, runtime, bind, layer on overlay2) with a library preloaded that makes opening
+files slower by about 2, 5, 10 and 20 % of the build, in some arms alone: in containers (runtime tax), for files of the
+root filesystem that lie on an overlay (read tax), for files of the build tree that do (write tax). What it injected it
+notes by a clock of its own. All sizes, none included, are swept within the same blocks, so what the arms cost by
+themselves is subtracted: (step with delay) - (the same step without), within each block. A neighbour that burns 2 to
+20 % of a CPU beside the layer arm alone must come back as CPU `elsewhere`.
+
+Printed: injected and recovered seconds with 95 % interval, and the same for the steps that were left alone. The
+verdict allows for the number of intervals looked at (Bonferroni).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from functools import reduce
+from pathlib import Path
+
+import numpy as np
+
+from kit.launch import launch
+from kit.paths import find_paths
+from kit.plan import Step
+from kit.progress import Lines
+from kit.record import Request, Session
+from kit.runs import Runs
+from kit.stats import Floats, Interval, family_confidence, mean_interval
+from kit.store import open_store
+
+ARMS = ("bare", "runtime:overlay2", "bind:overlay2", "layer:overlay2")
+STEPS = ("runtime tax", "read tax", "write tax")
+HIT = {"container": 0, "read": 1, "write": 2}
+#: Microseconds per open that make about 2, 5, 10 and 20 %: units open more files below /usr than in the tree.
+SIZES = {
+    "container": (8, 20, 40, 80),
+    "read": (10, 25, 50, 100),
+    "write": (40, 100, 200, 400),
+    "neighbour": (2, 5, 10, 20),  # % of a CPU
+}
+HEADERS = 20
+#: Burns the given share of one CPU, five milliseconds at a time.
+_BURN = """
+import sys, time
+share = float(sys.argv[1])
+while True:
+    end = time.process_time() + 0.005
+    while time.process_time() < end:
+        pass
+    time.sleep(0.005 / share - 0.005)
+"""
+
+
+@dataclass
+class Neighbour(Lines):
+    """Progress on stderr; beside the work phase of the layer arm a process that burns a share of a CPU."""
+
+    burnt: dict[tuple[int, str], float] = field(default_factory=dict)  # by block and point: CPU seconds
+    _process: subprocess.Popen[bytes] | None = None
+    _at: tuple[int, str] = (0, "")
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    def running(self, step: Step, phase: str) -> None:
+        self.stop()
+        percent = float(step.point.rpartition("=")[2])
+        if phase == "work" and percent and str(step.arm) == ARMS[-1]:
+            self._at = (step.block, step.point)
+            self._process = subprocess.Popen([sys.executable, "-S", "-c", _BURN, str(percent / 100)])
+
+    def stop(self) -> None:
+        if self._process:
+            self._process.kill()
+            usage = os.wait4(self._process.pid, 0)[2]
+            self._process.returncode = 0
+            self.burnt[self._at] = usage.ru_utime + usage.ru_stime
+            self._process = None
+
+
+def make_source(directory: Path) -> None:
+    """The units: one C file that includes 20 headers of its own and some of the system."""
+    here = Path(__file__).with_name("recovery")
+    for name in ("slow.c", "work.sh"):
+        shutil.copy(here / name, directory)
+    for number in range(HEADERS):
+        (directory / f"own{number}.h").write_text(
+            f"static inline int own{number}(int x) {{ return x * {number} + 1; }}\n"
+        )
+    system = ("stdio", "stdlib", "string", "unistd", "math", "time", "errno", "fcntl", "signal", "pthread")
+    lines = [f"#include <{name}.h>" for name in system] + [f'#include "own{number}.h"' for number in range(HEADERS)]
+    calls = " + ".join(f"own{number}(x)" for number in range(HEADERS))
+    (directory / "unit.c").write_text("\n".join(lines) + f"\nint unit(int x) {{ return {calls}; }}\n")
+
+
+def measure(where: str, source: Path, rounds: int, observer: Lines) -> Session:
+    sizes = ",".join(str(size) for size in (0, *SIZES[where]))
+    request = Request(
+        scenario=str(Path(__file__).with_name("recovery") / "scenario.toml"),
+        params=(("source", str(source)), ("where", where), ("us", sizes)),
+        arms=ARMS,
+        rounds=rounds,
+        control=False,
+    )
+    paths = find_paths()
+    return launch(request, paths, open_store("", paths.data / "kit.db"), observer, wait=True)
+
+
+def injected(session: Session, arm: str, point: str) -> dict[int, float]:
+    """Seconds by the library's own clock, by block: the last number of the run's log."""
+    logs = {s.block: Path(s.log) for s in session.samples if (s.arm, s.point, s.kind) == (arm, point, "measured")}
+    return {block: int(log.read_text().split()[-1]) / 1e9 for block, log in logs.items()}
+
+
+class Blocks:
+    """The blocks that hold every arm without and with the delay."""
+
+    def __init__(self, runs: Runs, none: str, point: str) -> None:
+        self._runs, self._none, self._point = runs, none, point
+        keys = [(arm, at) for arm in ARMS for at in (none, point)]
+        self.numbers = reduce(np.intersect1d, [runs.blocks(key) for key in keys])
+
+    def change(self, lower: str, upper: str, metric: str) -> Floats:
+        """(upper - lower) with the delay, less the same without it, in each block."""
+        with_it, without = (
+            self._get(upper, at, metric) - self._get(lower, at, metric) for at in (self._point, self._none)
+        )
+        return with_it - without
+
+    def _get(self, arm: str, point: str, metric: str) -> Floats:
+        key = (arm, point)
+        return self._runs.values(key, "work", metric)[np.searchsorted(self._runs.blocks(key), self.numbers)]
+
+
+@dataclass(frozen=True)
+class Check:
+    name: str
+    truth: float
+    values: Floats
+    base: float
+
+    def row(self, family: int) -> tuple[str, bool]:
+        found, wide = mean_interval(self.values), mean_interval(self.values, family_confidence(family))
+        inside, held = _holds(found, self.truth), _holds(wide, self.truth)
+        low, high = (100 * (value or 0) / self.base for value in (found.low, found.high))
+        text = (
+            f"{self.name:42} {self.truth:8.3f} s {100 * self.truth / self.base:6.2f} %  {found.estimate:8.3f} s "
+            f"{100 * found.estimate / self.base:6.2f} % ({low:6.2f} … {high:6.2f})"
+        )
+        return f"{text}  {'inside' if inside else 'inside, all at once' if held else 'OUTSIDE'}", held
+
+
+def _holds(found: Interval, truth: float) -> bool:
+    return found.low is not None and found.high is not None and found.low <= truth <= found.high
+
+
+def checks(session: Session, where: str, burnt: dict[tuple[int, str], float]) -> list[Check]:
+    runs = Runs(session.samples)
+    none, *points = runs.points
+    base = float(runs.values((ARMS[0], none), "work", "real").mean())
+    found = []
+    for point in points:
+        blocks = Blocks(runs, none, point)
+        if where == "neighbour":
+            change = blocks.change(ARMS[0], ARMS[3], "elsewhere")
+            truth = np.array([burnt[block, point] for block in blocks.numbers])
+            # What was burnt differs from run to run and is known for each: the error must be nothing on average.
+            values = change - truth + truth.mean()
+            found.append(Check(f"neighbour, {point} %: elsewhere", float(truth.mean()), values, base))
+            continue
+        amount = injected(session, ARMS[3], point)
+        assert not any(injected(session, ARMS[0], point).values()), "the delay hit bare"
+        for step, name in enumerate(STEPS):
+            change = blocks.change(ARMS[step], ARMS[step + 1], "real")
+            truth = np.array([amount[block] for block in blocks.numbers]) if step == HIT[where] else 0 * change
+            found.append(Check(f"{where}, {point} µs: {name}", float(truth.mean()), change, base))
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=8)
+    parser.add_argument("--where", default=",".join(SIZES))
+    arguments = parser.parse_args()
+    found: list[Check] = []
+    for where in arguments.where.split(","):
+        observer = Neighbour() if where == "neighbour" else Lines()
+        with tempfile.TemporaryDirectory() as directory:
+            make_source(Path(directory))
+            session = measure(where, Path(directory), arguments.rounds, observer)
+        found += checks(session, where, observer.burnt if isinstance(observer, Neighbour) else {})
+    print(f"{'':42} {'injected':>10} {'':>8}  {'recovered':>10} {'':>8} 95 % interval, % of bare")
+    rows = [item.row(len(found)) for item in found]
+    print("\n".join(text for text, _ in rows))
+    alone = sum(_holds(mean_interval(item.values), item.truth) for item in found)
+    held = all(good for _, good in rows)
+    print(f"{alone} of {len(found)} intervals hold the truth one at a time, {'all' if held else 'NOT all'} at once")
+    sys.exit(not held)
+
+
+if __name__ == "__main__":
+    main()
