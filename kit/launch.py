@@ -58,7 +58,7 @@ def bind_scenarios(request: Request, host: Host) -> dict[str, Scenario]:
 
 def launch(request: Request, paths: Paths, store: Store, observer: Observer, wait: bool = False) -> Session:
     """Run a new session. Raises KitError, KeyboardInterrupt; what was measured until then is in the store."""
-    now, began = time.time(), time.monotonic()
+    now = time.time()
     request = replace(request, seed=request.seed or secrets.randbelow(10**9) + 1)
     host = read_host()
     scenarios = bind_scenarios(request, host)
@@ -77,12 +77,11 @@ def launch(request: Request, paths: Paths, store: Store, observer: Observer, wai
         baselines=plan.baselines,
         seed=plan.seed,
     )
-    return _carry_out(session, _Job(plan, scenarios, host, paths, store, observer, began), wait)
+    return _carry_out(session, _Job(plan, scenarios, host, paths, store, observer), wait)
 
 
 def resume(name: str, paths: Paths, store: Store, observer: Observer, wait: bool = False) -> Session:
     """Finish the plan of a stopped session: same seed, same order, what is missing. Raises UsageError."""
-    began = time.monotonic()
     session = store.get(name)
     if not (session.request.scenario or session.request.command):
         raise UsageError(f"session {session.id} was imported", "only sessions that the kit ran can be resumed")
@@ -93,7 +92,7 @@ def resume(name: str, paths: Paths, store: Store, observer: Observer, wait: bool
             f"session {session.id} ran on kernel {then}, this is {host.kernel}", "start a new one: kit compare"
         )
     scenarios = bind_scenarios(session.request, host)
-    return _carry_out(session, _Job(plan_of(session.request), scenarios, host, paths, store, observer, began), wait)
+    return _carry_out(session, _Job(plan_of(session.request), scenarios, host, paths, store, observer), wait)
 
 
 def plan_of(request: Request) -> Plan:
@@ -130,16 +129,15 @@ class _Job:
     paths: Paths
     store: Store
     observer: Observer
-    began: float  # time.monotonic()
 
     @property
     def scenario(self) -> Scenario:
         """That of the first point; image and steps' names are the same in all."""
         return next(iter(self.scenarios.values()))
 
-    def left(self) -> float | None:
-        """Seconds of the budget that remain."""
-        return None if self.plan.budget is None else self.plan.budget - (time.monotonic() - self.began)
+    def left(self, began: float) -> float | None:
+        """Seconds of the budget that remain, counted from a time.monotonic()."""
+        return None if self.plan.budget is None else self.plan.budget - (time.monotonic() - began)
 
 
 def _carry_out(session: Session, job: _Job, wait: bool) -> Session:
@@ -165,6 +163,7 @@ def _carry_out(session: Session, job: _Job, wait: bool) -> Session:
 def _perform(session: Session, job: _Job, bench: Bench) -> Session:
     image = find_image(session.request, job.scenario, job.plan.arms, bench, job.observer)
     folders = _input_folders(job)
+    began = time.monotonic()  # of the budget: what is built or fetched once per machine does not count
     with _input_directory(folders, bench) as directory:
         options = backing_options(session.request, job.paths)
         with Provision(Supplies(bench.setting, job.host, options, image, directory)) as provision:
@@ -181,7 +180,7 @@ def _perform(session: Session, job: _Job, bench: Bench) -> Session:
                 for point, scenario in job.scenarios.items()
             }
             run = Run(job.plan, workloads, provision, job.store, bench, job.observer)
-            return run_session(session, run, job.left)
+            return run_session(session, run, lambda: job.left(began))
 
 
 Folders = dict[str, tuple[PreparedInput, ...]]

@@ -53,6 +53,14 @@ def test_help_has_examples(kit: Kit, command: str) -> None:
         ("compare smoke --param nosuch=1", "no parameter 'nosuch'"),
         ("compare smoke --param jobs", "not KEY=VALUE"),
         ("compare smoke --size lots", "not a size"),
+        ("compare smoke --precision 2", "not a percentage"),
+        ("compare smoke --precision 0%", "not a percentage"),
+        ("compare smoke --budget soon", "not a time"),
+        ("compare smoke --param jobs=1,1", "a value is given twice"),
+        ("compare smoke --param jobs=1,many", "not a whole number"),
+        ("compare smoke --arms bare+seccomp=unconfined", "takes no options"),
+        ("compare smoke --arms layer:overlay2+control=2", "it takes no value"),
+        ("show last --explain --json", "exclude each other"),
         ("compare smoke --json /nonexistent/x.json", "can't be written"),
         ("compare smoke --store nosuch://x", "--store nosuch://x"),
         ("compare smoke --rounds 0", "not in the range"),
@@ -143,6 +151,40 @@ def test_compare_a_command_end_to_end(kit: Kit, project: Path, tmp_path: Path) -
     shown = kit("show", "last")
     assert shown.stdout == done.stdout
     assert json.loads(kit("show", "last", "--json").stdout) == document
+
+
+@pytest.mark.machine
+def test_a_ladder_with_split_runtime_tax_swept_within_a_budget_and_explained(kit: Kit, tmp_path: Path) -> None:
+    scenario = tmp_path / "count.toml"
+    scenario.write_text(
+        'name = "count"\nsummary = "count"\nimage = "smoke"\n[params.jobs]\ndefault = "1"\ntype = "int"\n'
+        '[[phases]]\nname = "count"\nrun = ["sh", "-c", "ls -R /etc; '
+        'i=0; while [ $i -lt {jobs}0000 ]; do i=$((i+1)); done"]\n'
+        '[[phases]]\nname = "write"\nrun = ["sh", "-c", "for i in 1 2 3 4 5; do echo $i > file$i; done"]\n'
+    )
+    arms = "bare,runtime+cgroup=none+seccomp=unconfined,runtime+seccomp=unconfined,runtime,bind:overlay2,layer:overlay2"
+    done = kit(
+        "compare", scenario, "--arms", arms, "--param", "jobs=1,2", "--rounds", "2", "--control", "--budget", "30s",
+        "--cache", "cold", "--size", "3G", "--json", tmp_path / "out.json",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    document = json.loads((tmp_path / "out.json").read_text())
+    assert {item["point"] for item in document["samples"]} == {"jobs=1", "jobs=2"}
+    assert {item["arm"] for item in document["samples"]} >= {"bare+control", "layer:overlay2"}
+    assert "the budget does not last for" in document["session"]["facts"]["stopped"]
+    whole = [item for item in document["ladders"] if item["arm"] == "layer:overlay2" and item["cost"] == "real"]
+    for ladder in whole:
+        taxes = ["runtime tax: namespaces", "runtime tax: cgroup", "runtime tax: seccomp", "read tax", "write tax"]
+        assert [step["name"] for step in ladder["steps"]] == [*taxes, "flush debt"]
+        assert sum(step["seconds"]["estimate"] for step in ladder["steps"]) == pytest.approx(
+            ladder["whole"]["seconds"]["estimate"], abs=1e-9
+        )
+    assert {item["parameter"] for item in document["growths"]} == {"jobs"}
+    assert len(document["floors"]) == 2
+    assert "total of 2 phases at jobs=1" in done.stdout and "noise floor at jobs=2" in done.stdout
+    explained = kit("show", "last", "--explain")
+    assert explained.returncode == 0
+    assert "How sure this is:" in explained.stdout and "the writable layer of overlay2" in explained.stdout
 
 
 @pytest.mark.machine

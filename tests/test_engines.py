@@ -27,6 +27,7 @@ ARMS = (
     "bare", "bare@xfs", "bare@btrfs", "bare@tmpfs", "bare@ext2", "bare@ext3", "bare@dir", "host", "runtime",
     "bind:overlay2", "volume:overlay2", "layer:overlay2", "tmpfs:overlay2", "layer:overlay2@xfs", "layer:btrfs",
     "layer:vfs", "layer:fuse-overlayfs", "layer:overlay2+seccomp=unconfined+cpus=2+memory=1g", "runtime@btrfs",
+    "bare+control", "runtime+cgroup=none+seccomp=unconfined", "layer:overlay2+cgroup=none",
 )  # fmt: skip
 BLOCKED = ("layer:aufs", "layer:devicemapper", "layer:zfs", "bare@zfs")
 
@@ -61,6 +62,24 @@ def arm(request: pytest.FixtureRequest, provision: Provision) -> Arm:
 
 class TestEveryArm(EngineSuite):
     pass
+
+
+def test_cgroup_none_has_no_controller_on_its_processes(provision: Provision) -> None:
+    """In the root group of every hierarchy, but for the group that its CPU is counted in."""
+
+    def groups(text: str) -> list[str]:
+        assert provision.ready(parse_arm(text)) is None
+        with provision.place(parse_arm(text)) as place:
+            lines = sh(place, "cat /proc/self/cgroup")[1].splitlines()
+            assert place.cgroup is not None and place.cgroup.cpu() is not None
+        return lines
+
+    ordinary, none = groups("runtime"), groups("runtime+cgroup=none")
+    assert len(none) == len(ordinary)
+    assert not any("containers" in line for line in none)
+    counted = [line for line in none if not line.endswith(":/")]
+    assert 1 <= len(counted) <= 2  # the v2 group, and that of cpuacct on v1
+    assert all(line.split(":")[1] in ("", "cpuacct", "cpu,cpuacct") for line in counted)
 
 
 @pytest.mark.parametrize("text", BLOCKED)

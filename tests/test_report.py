@@ -9,7 +9,7 @@ from kit.sample import Phase, Sample
 
 
 def phase(name: str, real: float, group: float | None = None) -> Phase:
-    return Phase(name, "ok", real, real, real / 4, group, 0.0, elsewhere=0.1, flush=0.2, exit_code=0)
+    return Phase(name, "ok", real, real, real / 4, group, 0.0, elsewhere=0.1, flush=0.2, flush_cpu=0.01, exit_code=0)
 
 
 def run(arm: str, block: int, real: float) -> Sample:
@@ -59,6 +59,90 @@ def test_failures_show_their_last_lines_and_log() -> None:
     bad = Sample("bare", 1, "measured", "failed", 0.0, (), error="build failed\n  | cc: no", log="/the/log")
     table = text("table", replace(SESSION, samples=(bad,), not_run=()))
     assert "failed: bare, round 1: build failed\n  | cc: no\n  full log: /the/log" in table
+
+
+ARMS = ("bare", "bare+control", "runtime:overlay2", "bind:overlay2", "layer:overlay2")
+COSTS = (2.0, 2.002, 2.001, 2.2, 2.5)
+#: Five rounds of a whole ladder with a control, a few per mille of noise in them.
+LADDER = replace(
+    SESSION,
+    arms=ARMS,
+    baselines=tuple((arm, "bare") for arm in ARMS[1:]),
+    not_run=(),
+    samples=tuple(
+        run(arm, b, cost + b / 100 + (b * 7 + i * 3) % 5 / 500)
+        for b in range(1, 6)
+        for i, (arm, cost) in enumerate(zip(ARMS, COSTS, strict=True))
+    ),
+)
+
+
+def test_the_ladder_is_a_table_of_its_own() -> None:
+    table = text("table", LADDER)
+    assert "where the cost of layer:overlay2 comes from: seconds more than bare, and % of it, 5 rounds" in table
+    head = next(line for line in table.splitlines() if "runtime tax" in line)
+    assert head.split("  ")[0] == "" and [name in head for name in ("read tax", "write tax", "flush debt", "whole")]
+    for row in ("real + flush", "build", "clean", "CPU in the build", "CPU elsewhere", "total CPU cost"):
+        assert any(line.startswith(row) for line in table.splitlines()), row
+
+
+def test_verdicts_show_both_intervals_and_a_plot() -> None:
+    table = text("table", LADDER)
+    assert "all 3 at once" in table
+    lines = {line.split()[0]: line for line in table.splitlines() if "│" in line}
+    assert lines["layer:overlay2"].endswith("slower") and "●│" in lines["layer:overlay2"]
+    assert "not detected (would have seen ≥" in lines["runtime:overlay2"]
+    assert lines["bare+control"].endswith("as noise: two identical arms")
+    assert len({line.index("│") for line in lines.values()}) == 1
+    assert "│" not in text("markdown", LADDER)
+
+
+def test_the_noise_floor_names_the_smallest_penalty() -> None:
+    table = " ".join(text("table", LADDER).split())
+    assert "noise floor: two identical copies of bare differ by" in table
+    assert "smallest penalty that a comparison here could detect (80 % power):" in table
+    without = replace(LADDER, baselines=LADDER.baselines[1:])
+    assert "--control measures it with two identical arms" in " ".join(text("table", without).split())
+
+
+def test_explain_says_in_sentences_what_was_found_and_what_was_not() -> None:
+    said = " ".join(text("explain", LADDER).split())
+    assert "Building in the writable layer of overlay2 on ext4 cost 19.7 %" in said
+    assert "reading the root filesystem through the driver" in said and "writing through the driver" in said
+    assert "plain directories: no difference to bare was detected" in said
+    assert "put the build tree on a bind mount or a volume" in said
+    assert "no overhead" not in said
+    assert "How sure this is:" in said and "noise floor" in said
+
+
+def test_explain_of_one_run_and_of_imported_figures_claims_nothing() -> None:
+    one = " ".join(text("explain", replace(SESSION, samples=SESSION.samples[:2])).split())
+    assert "in one run: that says nothing yet" in one
+    assert "layer:aufs did not run: no aufs here. To mend it: boot another kernel." in one
+    renamed = tuple(replace(item, arm={"bare": "a b", "layer:overlay2": "old"}[item.arm]) for item in SESSION.samples
+                    if item.arm in ("bare", "layer:overlay2"))  # fmt: skip
+    imported = replace(SESSION, arms=("a b", "old"), baselines=(("old", "a b"),), samples=renamed, not_run=())
+    assert "Building as old cost" in " ".join(text("explain", imported).split())
+
+
+def test_a_sweep_has_a_table_for_each_point_and_its_growth() -> None:
+    samples = tuple(
+        replace(item, point=f"jobs={jobs}", phases=tuple(replace(p, real=(p.real or 0) / jobs) for p in item.phases))
+        for item in SESSION.samples
+        for jobs in (10, 2)
+    )
+    table = text("table", replace(SESSION, samples=samples))
+    assert table.index("total of 2 phases at jobs=2") < table.index("total of 2 phases at jobs=10")
+    assert "phase build" not in table
+    assert "layer:overlay2 / bare [jobs=10]" in table
+    assert "growth: the ratio layer:overlay2 / bare does not detectably change" in table
+
+
+def test_drift_of_the_machine_is_told() -> None:
+    samples = tuple(
+        run(arm, b, r * 1.05**b) for b in range(1, 9) for arm, r in (("bare", 2.0), ("layer:overlay2", 2.5))
+    )
+    assert "drift: all arms changed by +" in text("table", replace(SESSION, samples=samples))
 
 
 def test_markdown_is_a_table() -> None:

@@ -1,5 +1,6 @@
 import math
 
+import numpy as np
 import pytest
 
 from kit import stats
@@ -61,3 +62,80 @@ def test_two_wildly_different_runs_do_not_overflow() -> None:
     found = stats.paired_ratio([(1e-99, 1.0), (1e99, 1.0)])
     assert found.high is not None and 1e300 < found.high < math.inf
     assert found.low == 0.0
+
+
+def test_one_run_far_off_does_not_carry_a_robust_interval_away() -> None:
+    steady = [0.01, 0.012, 0.009, 0.011, 0.01, 0.008, 0.013, 0.01, 0.009, 0.011, 0.012]
+    clean = stats.robust_centre(steady).interval()
+    hit = stats.robust_centre([*steady, 0.8]).interval()
+    plain = stats.mean_interval([*steady, 0.8])
+    assert clean.low is not None and hit.low is not None and hit.high is not None and plain.high is not None
+    assert hit.estimate == pytest.approx(clean.estimate, abs=0.001)
+    assert hit.high - hit.low < (plain.high - plain.estimate) / 10
+
+
+def test_trimmed_mean_by_hand() -> None:
+    # 1 … 10: a tenth cut at either end keeps 2 … 9; Winsorised 2 2 3 4 5 6 7 8 9 9 has squares of 66.5
+    found = stats.robust_centre(range(1, 11))
+    assert found.estimate == 5.5
+    assert found.error == pytest.approx(math.sqrt(66.5 / (8 * 7)))
+    assert (found.degrees, found.n) == (7, 10)
+
+
+def test_below_ten_values_the_robust_centre_is_the_mean() -> None:
+    assert stats.robust_centre([1.0, 2.0, 9.0]) == stats.mean_centre([1.0, 2.0, 9.0])
+
+
+def test_family_confidence() -> None:
+    assert stats.family_confidence(1) == pytest.approx(0.95)
+    assert stats.family_confidence(5) == pytest.approx(0.99)
+
+
+def noisy_blocks(slope: float) -> tuple[stats.Floats, stats.Floats]:
+    rng = np.random.default_rng(3)
+    x = rng.normal(0, 0.05, (8, 4))
+    y = np.arange(4) + rng.normal(0, 0.2, (8, 1)) + slope * x + rng.normal(0, 0.01, (8, 4))
+    return stats.residuals(y), stats.residuals(x)
+
+
+def test_a_covariate_is_used_where_it_explains_noise_and_only_there() -> None:
+    found = stats.find_covariate(*noisy_blocks(1.0))
+    assert found is not None
+    assert found.slope == pytest.approx(1.0, abs=4 * found.slope_error)
+    assert found.variance_left < 0.2
+    assert stats.find_covariate(*noisy_blocks(0.0)) is None
+    y, x = noisy_blocks(1.0)
+    assert stats.find_covariate(y[:3], x[:3]) is None  # too few degrees of freedom
+    assert stats.find_covariate(y, np.zeros_like(x)) is None
+
+
+def test_adjusting_moves_the_error_by_the_slopes_own() -> None:
+    covariate = stats.Covariate(2.0, 0.3, 0.5)
+    centre = stats.Centre(0.1, 0.04, 7, 8)
+    there = covariate.adjust([0.0], [0.1], centre)
+    assert there.error == pytest.approx(0.05)
+    assert there.degrees == 6
+
+
+def test_trend_of_few_values_is_counted_out() -> None:
+    # Of the 120 orders of 5 values one rises and one falls throughout.
+    rising = stats.find_trend([1.0, 2.0, 3.0, 4.0, 5.0])
+    assert rising is not None
+    assert rising.p == pytest.approx(2 / 120)
+    assert rising.slope == 1.0
+    assert stats.find_trend([1.0, 2.0, 3.0]) is None
+    level = stats.find_trend([1.0, 3.0, 2.0, 1.5, 2.5, 1.2])
+    assert level is not None and level.p > 0.2
+
+
+def test_trend_of_many_values_agrees_with_scipy() -> None:
+    from scipy.stats import kendalltau
+
+    rng = np.random.default_rng(5)
+    values = rng.normal(0, 1, 60) + np.arange(60) / 40
+    found = stats.find_trend(values)
+    assert found is not None
+    assert found.p == pytest.approx(kendalltau(np.arange(60), values, method="asymptotic").pvalue, rel=0.1)
+    exact = stats.find_trend(values[:20])
+    assert exact is not None
+    assert exact.p == pytest.approx(kendalltau(np.arange(20), values[:20], method="exact").pvalue, rel=1e-6)

@@ -77,6 +77,30 @@ def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
         open_store("", tmp_path / "kit.db")
 
 
+def test_a_store_of_the_first_schema_is_brought_up_to_date(tmp_path: Path) -> None:
+    store = open_store("", tmp_path / "kit.db")
+    store.create(SESSION)
+    store.add_sample(SESSION.id, SAMPLE)
+    store.close()
+    with create_engine(f"sqlite:///{tmp_path}/kit.db").begin() as connection:
+        for column in ("point", "flags", "repeats", "memory_before", "memory_after"):
+            connection.execute(text(f"ALTER TABLE kit_samples DROP COLUMN {column}"))
+        connection.execute(text("UPDATE kit_schema SET version = 1"))
+    again = open_store("", tmp_path / "kit.db")
+    assert again.get("last").samples == (SAMPLE,)
+    new = replace(SAMPLE, block=2, point="jobs=2", repeats=1, memory_before=0.05)
+    again.add_sample(SESSION.id, new)
+    assert again.get("last").samples == (SAMPLE, new)
+
+
+def test_flags_one_run(store: Store) -> None:
+    store.create(SESSION)
+    for point in ("jobs=1", "jobs=2"):
+        store.add_sample(SESSION.id, replace(SAMPLE, point=point))
+    store.set_flags(SESSION.id, SAMPLE.arm, "jobs=2", SAMPLE.block, "steal 9%")
+    assert [item.flags for item in store.get("last").samples] == ["", "steal 9%"]
+
+
 @pytest.mark.parametrize("url", ["nope://x", "sqlite:////nonexistent/dir/kit.db", "not a url"])
 def test_bad_urls(url: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--store"):

@@ -1,0 +1,62 @@
+from dataclasses import replace
+
+from kit.analysis import analyse
+from kit.burst import find_bursts
+from kit.record import Request, Session
+from kit.report import render
+from kit.runs import Runs
+from kit.sample import Phase, Sample
+
+
+def run(arm: str, block: int, real: float = 10.0, **changes: object) -> Sample:
+    phase = Phase("build", "ok", real, steal=0.0, psi_cpu=0.8, psi_io=0.0, psi_memory=0.0)
+    made = Sample(arm, block, "measured", "ok", 0.0, (phase,), 0.004, 0.004)
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+def hit(sample: Sample, **figures: float) -> Sample:
+    return replace(sample, phases=(replace(sample.phases[0], **figures),))  # type: ignore[arg-type]
+
+
+QUIET = [run(arm, block) for arm in ("bare", "layer:overlay2") for block in (1, 2, 3, 4)]
+
+
+def test_a_quiet_session_has_none_however_odd_its_times() -> None:
+    assert find_bursts([*QUIET, run("bare", 5, real=99.0, phases=(Phase("build", "ok", 99.0, psi_cpu=8.0),))]) == {}
+
+
+def test_steal_calibration_and_pressure_are_reasons() -> None:
+    runs = [
+        *QUIET,
+        hit(run("bare", 5), steal=1.0),
+        run("bare", 6, calibration_after=0.006),
+        hit(run("bare", 7), psi_cpu=2.0),
+    ]
+    assert find_bursts(runs) == {
+        ("bare", "", 5): "steal 10%",
+        ("bare", "", 6): "calibration after it +50%",
+        ("bare", "", 7): "cpu pressure 20%",
+    }
+
+
+def test_warmups_failures_and_repetitions_are_not_judged() -> None:
+    odd = hit(run("bare", 5), steal=5.0)
+    others = [replace(odd, kind="warmup"), replace(odd, status="failed"), replace(odd, repeats=2)]
+    assert find_bursts([*QUIET, *others]) == {}
+
+
+def test_a_repetition_takes_the_place_of_a_flagged_run_and_both_are_kept() -> None:
+    flagged = run("layer:overlay2", 2, real=30.0, flags="steal 10%")
+    samples = [item for item in QUIET if (item.arm, item.block) != ("layer:overlay2", 2)] + [flagged]
+    assert Runs(samples).values(("layer:overlay2", ""), "build", "real").max() == 30.0  # no repetition: it counts
+    again = [run(arm, 5, repeats=2) for arm in ("bare", "layer:overlay2")]
+    runs = Runs([*samples, *again])
+    assert runs.values(("layer:overlay2", ""), "build", "real").max() == 10.0
+    assert list(runs.blocks(("layer:overlay2", ""))) == [1, 3, 4, 5]
+    session = Session(
+        "x", 0.0, "0", "s", "done", Request(), ("bare", "layer:overlay2"), (("layer:overlay2", "bare"),), 1,
+        samples=(*samples, *again),
+    )  # fmt: skip
+    assert [(item.block, item.repeated) for item in analyse(session).flagged] == [(2, True)]
+    assert "burst: layer:overlay2, round 2: steal 10%; a repetition stands in its place" in render("table", session)
+    assert '"real": 30.0' in render("json", session)

@@ -1,0 +1,121 @@
+from zlib import crc32
+
+import pytest
+
+from kit.ladder import FLUSH, READ, RUNTIME, WRITE, Ladder, climb, rungs
+from kit.runs import Runs
+from kit.sample import Phase, Sample
+
+ARMS = ("bare", "runtime:overlay2", "bind:overlay2", "layer:overlay2")
+PAIRS = [(arm, "bare") for arm in ARMS[1:]]
+COST = {"bare": 10.0, "runtime:overlay2": 10.1, "bind:overlay2": 10.7, "layer:overlay2": 11.2}
+
+
+def run(arm: str, block: int) -> Sample:
+    real = COST[arm] * (1 + block / 100) + crc32(f"{arm} {block}".encode()) % 7 / 100
+    flush = 0.5 + (0.3 if arm.startswith("layer") else 0.0) + block / 200
+    phases = tuple(
+        Phase(name, "ok", real, real, 0.5, real, 0.6, elsewhere=0.1 + block / 50, flush=flush, flush_cpu=0.02)
+        for name in ("build", "clean")
+    )
+    return Sample(arm, block, "measured", "ok", 0.0, phases)
+
+
+def chain(arm: str, others: tuple[str, ...]) -> dict[str, str]:
+    return {name: step for name, step in rungs(arm, "bare", others) if step}
+
+
+def whole(found: tuple[Ladder, ...], cost: str) -> Ladder:
+    return next(item for item in found if (item.phase, item.cost) == ("total", cost))
+
+
+def test_each_rung_adds_one_thing() -> None:
+    assert chain("layer:overlay2", ARMS) == {
+        "runtime:overlay2": RUNTIME,
+        "bind:overlay2": READ,
+        "layer:overlay2": WRITE,
+    }
+
+
+def test_missing_rungs_join_their_steps() -> None:
+    assert chain("layer:vfs", (*ARMS, "layer:vfs")) == {"runtime:overlay2": RUNTIME, "layer:vfs": f"{READ} and {WRITE}"}
+    without_runtime = ("bare", "bind:overlay2", "layer:overlay2")
+    assert chain("layer:overlay2", without_runtime) == {
+        "bind:overlay2": f"{RUNTIME} and {READ}",
+        "layer:overlay2": WRITE,
+    }
+    assert chain("layer:overlay2", ("bare", "layer:overlay2")) == {}
+    assert chain("layer:overlay2", ("bare", "volume:overlay2", "layer:overlay2"))["volume:overlay2"]
+
+
+def test_the_runtime_of_another_filesystem_is_no_rung() -> None:
+    assert chain("layer:overlay2@xfs", ("bare@xfs", "runtime:overlay2", "layer:overlay2@xfs")) == {}
+
+
+def test_options_split_the_runtime_tax() -> None:
+    open_ = "runtime:overlay2+seccomp=unconfined"
+    bottom = "runtime:overlay2+cgroup=none+seccomp=unconfined"
+    assert chain("runtime:overlay2", ("bare", bottom, open_, "runtime:overlay2")) == {
+        bottom: "runtime tax: namespaces",
+        open_: "runtime tax: cgroup",
+        "runtime:overlay2": "runtime tax: seccomp",
+    }
+    assert chain("layer:overlay2", (open_, *ARMS)) == {
+        open_: "runtime tax: namespaces and cgroup",
+        "runtime:overlay2": "runtime tax: seccomp",
+        "bind:overlay2": READ,
+        "layer:overlay2": WRITE,
+    }
+    other = "runtime:overlay2+cgroup=none"
+    assert chain("runtime:overlay2", ("bare", other, "runtime:overlay2")) == {
+        other: "runtime tax: namespaces and seccomp",
+        "runtime:overlay2": "runtime tax: cgroup",
+    }
+
+
+def test_labels_of_imported_figures_have_no_ladder() -> None:
+    assert rungs("devicemapper", "bare", ("bare", "devicemapper", "a b")) == ()
+
+
+@pytest.mark.parametrize("cost", ["real", "cpu", "elsewhere", "cpu_total"])
+def test_steps_add_up_exactly_in_every_phase_and_cost(cost: str) -> None:
+    runs = Runs([run(arm, block) for arm in ARMS for block in (1, 2, 3, 4)])
+    found = [item for item in climb(runs, PAIRS, ARMS) if item.cost == cost]
+    assert {item.phase for item in found} == {"build", "clean", "total"}
+    for item in found:
+        assert sum(step.seconds.estimate for step in item.steps) == pytest.approx(item.whole.seconds.estimate, abs=1e-9)
+        shares = [step.share.estimate for step in item.steps if step.share]
+        assert item.whole.share is not None
+        assert sum(shares) == pytest.approx(item.whole.share.estimate, abs=1e-9)
+        assert item.n == 4
+
+
+def test_in_tree_and_elsewhere_add_up_to_the_total_cpu_cost() -> None:
+    found = climb(Runs([run(arm, block) for arm in ARMS for block in (1, 2, 3)]), PAIRS, ARMS)
+    cpu, elsewhere, total = (whole(found, cost).whole.seconds.estimate for cost in ("cpu", "elsewhere", "cpu_total"))
+    assert cpu + elsewhere == pytest.approx(total, abs=1e-9)
+
+
+def test_the_flush_debt_is_a_step_of_its_own() -> None:
+    found = climb(Runs([run(arm, block) for arm in ARMS for block in (1, 2, 3)]), PAIRS, ARMS)
+    steps = {step.name: step.seconds for step in whole(found, "real").steps}
+    assert list(steps) == [RUNTIME, READ, WRITE, FLUSH]
+    assert steps[FLUSH].estimate == pytest.approx(0.6)  # 0.3 in each of two phases
+    assert steps[READ].estimate == pytest.approx(2 * 0.6 * 1.02, abs=0.2)
+
+
+def test_blocks_that_lack_a_rung_do_not_count() -> None:
+    samples = [run(arm, block) for arm in ARMS for block in (1, 2, 3)]
+    lacking = [item for item in samples if (item.arm, item.block) != ("bind:overlay2", 2)]
+    assert {item.n for item in climb(Runs(lacking), PAIRS, ARMS)} == {2}
+
+
+def test_a_baseline_of_zero_has_seconds_but_no_share() -> None:
+    samples = [
+        Sample(arm, block, "measured", "ok", 0.0, (Phase("p", "ok", 1.0, 1.0, 0.0, elsewhere=0.0, flush_cpu=0.0),))
+        for arm in ARMS
+        for block in (1, 2)
+    ]
+    found = [item for item in climb(Runs(samples), PAIRS, ARMS) if item.cost == "elsewhere"]
+    assert found[0].whole.share is None
+    assert found[0].whole.seconds.estimate == 0.0

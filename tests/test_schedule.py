@@ -1,0 +1,125 @@
+"""The schedule with made-up runs: what is run, in which block, and why it ends."""
+
+from collections.abc import Callable
+from zlib import crc32
+
+from kit.arm import parse_arms
+from kit.plan import SEQUENTIAL_ROUNDS, Plan, Step, make_plan
+from kit.sample import Phase, Sample
+from kit.schedule import Block, End, Schedule
+
+ARMS = parse_arms("bare,layer:overlay2,layer:vfs")
+NAMES = [str(arm) for arm in ARMS]
+Real = Callable[[Step], float]
+
+
+def run(step: Step, real: float, steal: float = 0.0) -> Sample:
+    phase = Phase("build", "ok", real, steal=steal)
+    return Sample(str(step.arm), step.block, step.kind, "ok", 0.0, (phase,), 0.004, 0.004, repeats=step.repeats)
+
+
+def play(plan: Plan, real: Real, steal: Real = lambda step: 0.0) -> tuple[list[Block], list[Sample], End]:
+    schedule = Schedule(plan, [str(arm) for arm in plan.arms])
+    blocks: list[Block] = []
+    samples: list[Sample] = []
+    while isinstance(block := schedule.next(samples), Block):
+        blocks.append(block)
+        samples += [run(step, real(step), steal(step)) for step in block.steps]
+    return blocks, samples, block
+
+
+def wobble(share: float) -> Real:
+    """Times that differ from block to block by about this share, in an order that is no trend."""
+
+    def real(step: Step) -> float:
+        return 10 * (1 + share * (crc32(f"{step.arm} {step.block}".encode()) % 100 - 50) / 50)
+
+    return real
+
+
+def test_fixed_rounds_after_a_warm_up() -> None:
+    blocks, _, end = play(make_plan(ARMS, 3, 1), wobble(0.1))
+    assert [block.number for block in blocks] == [0, 1, 2, 3]
+    assert end.reason == "3 rounds, as planned"
+
+
+def test_precision_goes_on_until_it_is_reached_and_not_longer() -> None:
+    blocks, _, end = play(make_plan(ARMS, 3, 1, "cold", precision=0.02), wobble(0.03))
+    assert SEQUENTIAL_ROUNDS < len(blocks) < 60
+    assert end.reason == "every interval is within ±2% of its ratio"
+    quiet, _, _ = play(make_plan(ARMS, 3, 1, "cold", precision=0.02), wobble(0.001))
+    assert len(quiet) == SEQUENTIAL_ROUNDS
+
+
+def test_settled_arms_drop_out_but_not_their_baseline_or_the_control() -> None:
+    def real(step: Step) -> float:
+        return wobble(0.05 if str(step.arm) == "layer:vfs" else 0.001)(step)
+
+    blocks, _, _ = play(make_plan(ARMS, 3, 1, "cold", precision=0.01), real)
+    last = {str(step.arm) for step in blocks[-1].steps}
+    assert last == {"bare", "bare+control", "layer:vfs"}
+    assert "layer:vfs not within ±1.0% yet" in blocks[-1].reason
+
+
+def test_a_rung_stays_as_long_as_the_ladder_needs_it() -> None:
+    arms = parse_arms("bare,runtime,bind:overlay2,layer:overlay2,layer:vfs")
+
+    def real(step: Step) -> float:
+        return wobble(0.05 if str(step.arm) == "layer:overlay2" else 0.001)(step)
+
+    blocks, _, _ = play(make_plan(arms, 3, 1, "cold", precision=0.01, control=False), real)
+    last = {str(step.arm) for step in blocks[-1].steps}
+    assert last == {"bare", "runtime:overlay2", "bind:overlay2", "layer:overlay2"}
+
+
+def test_nothing_precise_ends_after_the_most_rounds() -> None:
+    blocks, _, end = play(make_plan(ARMS[:2], 3, 1, "cold", precision=0.0001), wobble(0.05))
+    assert len(blocks) == 100
+    assert end.reason == "100 rounds: the most that are made"
+
+
+def test_no_block_begins_that_the_budget_does_not_last_for() -> None:
+    schedule = Schedule(make_plan(ARMS, 3, 1, "cold", budget=100.0), NAMES)
+    assert isinstance(schedule.next([], left=100.0, run_seconds=10.0), Block)
+    end = Schedule(make_plan(ARMS, 3, 1, "cold", budget=100.0), NAMES).next([], left=29.0, run_seconds=10.0)
+    assert isinstance(end, End) and end.reason == "the budget does not last for round 1"
+
+
+def test_a_budget_alone_goes_on_while_it_lasts() -> None:
+    schedule = Schedule(make_plan(ARMS, 1, 1, "cold", budget=1000.0), NAMES)
+    samples: list[Sample] = []
+    for _ in range(5):
+        block = schedule.next(samples, left=1000.0, run_seconds=1.0)
+        assert isinstance(block, Block)
+        samples += [run(step, 1.0) for step in block.steps]
+
+
+def test_a_stopped_session_goes_on_where_it_was() -> None:
+    plan = make_plan(ARMS, 3, 1, "cold", precision=0.02)
+    blocks, samples, _ = play(plan, wobble(0.03))
+    again = Schedule(plan, [str(arm) for arm in plan.arms])
+    kept = samples[: len(samples) // 2]
+    block = again.next(kept)
+    assert isinstance(block, Block)
+    whole = [step for item in blocks for step in item.steps]
+    assert block.steps == tuple(step for step in whole[len(kept) :] if step.block == block.number)
+
+
+def test_blocks_hit_by_a_burst_are_run_again_with_what_the_arm_is_compared_with() -> None:
+    def steal(step: Step) -> float:
+        return 5.0 if (step.block, str(step.arm), step.repeats) == (2, "layer:vfs", None) else 0.0
+
+    blocks, samples, end = play(make_plan(ARMS, 3, 1), wobble(0.03), steal)
+    again = blocks[-1]
+    assert again.number == 4
+    assert {str(step.arm) for step in again.steps} == {"bare", "layer:vfs"}
+    assert {step.repeats for step in again.steps} == {2}
+    assert again.reason == "round 2 once more: layer:vfs steal 50%"
+    assert end.reason == "3 rounds, as planned"
+    rest = Schedule(make_plan(ARMS, 3, 1), NAMES)
+    assert isinstance(rest.next(samples), End)  # what was repeated is not repeated again
+
+
+def test_a_machine_that_is_never_quiet_is_not_run_for_ever() -> None:
+    blocks, _, _ = play(make_plan(ARMS, 8, 1, "cold"), wobble(0.03), lambda step: 5.0)
+    assert len(blocks) == 8 + 2

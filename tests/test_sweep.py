@@ -1,0 +1,63 @@
+from dataclasses import replace
+
+import pytest
+
+from kit.errors import UsageError
+from kit.growth import growths
+from kit.runs import Runs
+from kit.sample import Phase, Sample
+from kit.sweep import parse_point, points
+
+
+def test_lists_of_values_span_a_grid_and_only_they_are_in_the_label() -> None:
+    found = points((("jobs", "1,2"), ("config", "tiny"), ("cc", "gcc,clang")))
+    assert list(found) == ["jobs=1; cc=gcc", "jobs=1; cc=clang", "jobs=2; cc=gcc", "jobs=2; cc=clang"]
+    assert found["jobs=2; cc=gcc"] == (("jobs", "2"), ("config", "tiny"), ("cc", "gcc"))
+    assert parse_point("jobs=2; cc=gcc") == {"jobs": "2", "cc": "gcc"}
+
+
+def test_nothing_swept_is_one_point_without_a_label() -> None:
+    assert points(()) == {"": ()}
+    assert points((("targets", "a b"),)) == {"": (("targets", "a b"),)}
+
+
+def test_a_comma_can_belong_to_a_value() -> None:
+    assert [dict(values)["flags"] for values in points((("flags", r"-Wl\,-z,-O2"),)).values()] == ["-Wl,-z", "-O2"]
+
+
+def test_values_that_would_confuse_are_refused() -> None:
+    with pytest.raises(UsageError, match="twice"):
+        points((("jobs", "1,1"),))
+    with pytest.raises(UsageError, match="can't be swept"):
+        points((("flags", "a=b,c"),))
+
+
+def samples(growing: float) -> list[Sample]:
+    """Three blocks; the layer's penalty is 5 % and grows by the factor with each doubling of jobs."""
+    made = []
+    for block in (1, 2, 3):
+        for power, jobs in enumerate((1, 2, 4)):
+            speed = (1 + block / 10) / jobs
+            for arm, factor in (("bare", 1.0), ("layer:overlay2", 1.05 * growing**power * (1 + block / 1000))):
+                phase = Phase("build", "ok", speed * factor)
+                made.append(Sample(arm, block, "measured", "ok", 0.0, (phase,), point=f"jobs={jobs}"))
+    return made
+
+
+def test_growth_is_the_slope_over_doublings() -> None:
+    (found,) = growths(Runs(samples(1.1)), [("layer:overlay2", "bare")])
+    assert found.parameter == "jobs"
+    assert found.factor.estimate == pytest.approx(1.1)
+    assert found.factor.leaves_out(1.0)
+    (level,) = growths(Runs(samples(1.0)), [("layer:overlay2", "bare")])
+    assert level.factor.estimate == pytest.approx(1.0)
+
+
+def test_values_that_are_no_numbers_have_no_slope() -> None:
+    named = [replace(item, point=item.point.replace("=", "=x")) for item in samples(1.1)]
+    assert growths(Runs(named), [("layer:overlay2", "bare")]) == ()
+
+
+def test_points_are_in_the_order_of_their_numbers() -> None:
+    made = [Sample("bare", 1, "measured", "ok", 0.0, (), point=f"jobs={jobs}") for jobs in (16, 2, 128, 1)]
+    assert Runs(made).points == ("jobs=1", "jobs=2", "jobs=16", "jobs=128")
