@@ -1,6 +1,6 @@
 """Is a penalty that is known found again, and charged to the right step of the ladder?
 
-    sudo python benchmarks/recovery.py [--rounds 8] [--where container,read,write,neighbour]
+    sudo python benchmarks/recovery.py [--rounds 12] [--where container,read,write,neighbour]
 
 A real build runs on real arms (bare, runtime, bind, layer on overlay2) with a library preloaded that makes opening
 files slower by about 2, 5, 10 and 20 % of the build, in some arms alone: in containers (runtime tax), for files of the
@@ -41,9 +41,9 @@ STEPS = ("runtime tax", "read tax", "write tax")
 HIT = {"container": 0, "read": 1, "write": 2}
 #: Microseconds per open that make about 2, 5, 10 and 20 %: units open more files below /usr than in the tree.
 SIZES = {
-    "container": (8, 20, 40, 80),
-    "read": (10, 25, 50, 100),
-    "write": (40, 100, 200, 400),
+    "container": (4, 10, 21, 41),
+    "read": (5, 12, 24, 48),
+    "write": (33, 82, 164, 327),
     "neighbour": (2, 5, 10, 20),  # % of a CPU
 }
 HEADERS = 20
@@ -187,7 +187,7 @@ def checks(session: Session, where: str, burnt: dict[tuple[int, str], float]) ->
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=8)
+    parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--where", default=",".join(SIZES))
     arguments = parser.parse_args()
     found: list[Check] = []

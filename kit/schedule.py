@@ -46,11 +46,12 @@ class Schedule:
         self._pending: Block | End | None = None
         self._repeats: list[Block] | None = None
 
-    @property
-    def least(self) -> int:
-        """The number of runs that are certain: warm-ups and the fixed rounds."""
-        rounds = self._plan.rounds + (1 if self._plan.cache == "warm" else 0)
-        return rounds * len([step for step in self._plan.block(0) if str(step.arm) in self._able])
+    def least(self, samples: Sequence[Sample]) -> int:
+        """The number of runs that are certain to come: what is left of the fixed rounds, and their warm-ups."""
+        done = _done(samples)
+        steps = [step for number in range(1, self._plan.rounds + 1) for step in self._mine(self._plan.block(number))]
+        left = sum((step.block, str(step.arm), step.point) not in done for step in steps)
+        return left + (len(self._mine(self._plan.block(0))) if left and self._warm else 0)
 
     def next(self, samples: Sequence[Sample], left: float | None = None, run_seconds: float = 0.0) -> Block | End:
         """``left``: seconds of the budget that remain, None without one. ``run_seconds``: what one run takes."""
@@ -71,7 +72,7 @@ class Schedule:
 
     def _planned(self, samples: Sequence[Sample]) -> Block | End:
         """The next block of which something is left, or the end of the plan."""
-        done = {(item.block, item.arm, item.point) for item in samples if item.kind == "measured"}
+        done = _done(samples)
         while True:
             number = self._number + 1
             earlier = [item for item in samples if item.block < number and item.repeats is None]
@@ -147,6 +148,10 @@ class Schedule:
                 repeated = tuple(replace(step, repeats=block) for step in steps)
                 planned.append(Block(number, repeated, f"round {block} once more: {reasons}"))
         return planned
+
+
+def _done(samples: Iterable[Sample]) -> set[tuple[int, str, str]]:
+    return {(item.block, item.arm, item.point) for item in samples if item.kind == "measured"}
 
 
 def total_comparisons(runs: Runs, plan: Plan) -> tuple[Comparison, ...]:

@@ -140,7 +140,7 @@ def run_session(session: Session, run: Run, left: Callable[[], float | None] = l
     not_run = {item.arm for item in session.not_run}
     schedule = Schedule(run.plan, [str(arm) for arm in run.plan.arms if str(arm) not in not_run])
     done = sum(sample.kind == "measured" for sample in session.samples)
-    run.observer.planned(max(0, schedule.least - done), done)
+    run.observer.planned(schedule.least(session.samples), done)
     drop_caches()
     idle = idle_rate(run.observer.tell)
     session = replace(session, facts={**session.facts, "idle CPU": f"{idle.rate:.4f} s per s"})

@@ -42,7 +42,11 @@ __attribute__((constructor)) static void set_up(void)
 	ledger = memory;
 	amount = atoll(us) * 1000;
 	where = place[0];
-	contained = access("/.dockerenv", F_OK) == 0;
+	/* In a container of the kit the first process is its probe. */
+	char name[16] = "";
+	fd = real("/proc/1/comm", O_RDONLY);
+	contained = fd >= 0 && read(fd, name, sizeof name - 1) > 0 && strcmp(name, "kit-probe\n") == 0;
+	close(fd);
 }
 
 static int64_t now_ns(void)

@@ -15,6 +15,7 @@ from kit.ladder import Ladder, Step
 from kit.record import Session
 from kit.report import units
 from kit.report.ladder import whole_of
+from kit.report.notes import notes
 from kit.report.verdict import assurance, verdicts
 
 _WRAP = 100
@@ -54,6 +55,7 @@ def render_explain(session: Session, analysis: Analysis) -> str:
     if advice:
         parts.append("What to change:\n" + "\n".join(_wrap(f"- {line}") for line in advice))
     parts.append("How sure this is:\n" + "\n".join(_wrap(f"- {line}") for line in _sureness(session, found)))
+    parts.append("Mind:\n" + "\n".join(_wrap(f"- {note}") for note in notes(session, analysis)))
     parts += [verdicts(analysis), assurance(analysis)]
     return "\n\n".join(part for part in parts if part) + "\n"
 

@@ -1,0 +1,73 @@
+"""What a reader must know to read a session's figures rightly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from kit.analysis import Analysis
+from kit.arm import parse_arm
+from kit.record import Session
+from kit.runs import Key, Runs
+
+#: The cgroup's figure replaces the tree's where they differ by more than both of these.
+_RELATIVE, _ABSOLUTE = 0.02, 0.02
+
+
+def notes(session: Session, analysis: Analysis) -> list[str]:
+    """What a reader must know to read the table rightly."""
+    runs, kept = analysis.runs, [item for item in session.samples if item.kind != "warmup"]
+    found = list(analysis.unlike)
+    if any(item.ratio is not None and item.low is not None for item in analysis.comparisons):
+        found.append(_intervals(analysis))
+    if any(leaves_tree(runs, [(arm, point)], phase) for arm, point, phase in _everything(session, runs)):
+        found.append(
+            "* CPU of the arm's cgroup: processes left the tree that `time` sees, or used CPU it does not count"
+        )
+    if any(sample.kind == "imported" for sample in kept):
+        found.append("imported figures: nothing is known of the machine, the image or the order of the runs")
+    if any(arm.startswith("host") for arm in session.arms):
+        found.append("host: the host's own toolchain, not the image's; a difference may be the compiler's")
+        compilers = {key: value for key, value in session.facts.items() if key.startswith("compiler")}
+        if len(set(compilers.values())) > 1:
+            found.append("; ".join(f"{key}: {value}" for key, value in compilers.items()) + ": they DIFFER")
+    for arm, baseline in session.baselines:
+        if session.request.baseline and parse_arm(arm).filesystem != parse_arm(baseline).filesystem:
+            found.append(f"{arm} and its baseline {baseline} lie on different filesystems: you named the baseline")
+    copied = [arm for arm in session.arms if ":vfs" in arm and any(sample.arm == arm for sample in kept)]
+    if copied and session.facts.get("caches") == "warm":
+        found.append(
+            f"{', '.join(copied)}: vfs copies the root filesystem for every container, so its files are in the page "
+            "cache as just written, the other arms' as read; a warm figure below bare shows that, not the driver: "
+            "use --cache cold"
+        )
+    if len({sample.block for sample in kept}) == 1:
+        found.append("1 run: no interval")
+    return found
+
+
+def _everything(session: Session, runs: Runs) -> Iterator[tuple[str, str, str]]:
+    for point in runs.points:
+        for arm in session.arms:
+            if runs.has((arm, point)):
+                yield from ((arm, point, phase) for phase in runs.phases([(arm, point)]))
+
+
+def _intervals(analysis: Analysis) -> str:
+    family = max(item.family for item in analysis.comparisons)
+    text = "intervals in the tables hold one at a time with 95 %"
+    if family > 1:
+        text += f"; verdicts allow for all {family} comparisons at once (Bonferroni)"
+    return text
+
+
+def leaves_tree(runs: Runs, keys: Sequence[Key], phase: str) -> bool:
+    """True where the cgroup counted CPU that the waited-for tree did not: a daemon left it."""
+    for key in keys:
+        tree = runs.values(key, phase, "user") + runs.values(key, phase, "sys")
+        group = runs.values(key, phase, "cgroup_user") + runs.values(key, phase, "cgroup_sys")
+        # Not a number where either is not measured, and then not greater either.
+        if (np.abs(group - tree) > np.maximum(_ABSOLUTE, _RELATIVE * group)).any():
+            return True
+    return False
