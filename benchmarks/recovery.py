@@ -16,11 +16,11 @@ verdict allows for the number of intervals looked at (Bonferroni).
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
@@ -66,6 +66,7 @@ class Neighbour(Lines):
     burnt: dict[tuple[int, str], float] = field(default_factory=dict)  # by block and point: CPU seconds
     _process: subprocess.Popen[bytes] | None = None
     _at: tuple[int, str] = (0, "")
+    _before: float = 0.0
 
     def __post_init__(self) -> None:
         super().__init__()
@@ -76,14 +77,19 @@ class Neighbour(Lines):
         if phase == "work" and percent and str(step.arm) == ARMS[-1]:
             self._at = (step.block, step.point)
             self._process = subprocess.Popen([sys.executable, "-S", "-c", _BURN, str(percent / 100)])
+            time.sleep(0.1)  # what starting it costs is not what the phase has beside it
+            self._before = self._cpu()
 
     def stop(self) -> None:
         if self._process:
+            self.burnt[self._at] = self._cpu() - self._before
             self._process.kill()
-            usage = os.wait4(self._process.pid, 0)[2]
-            self._process.returncode = 0
-            self.burnt[self._at] = usage.ru_utime + usage.ru_stime
+            self._process.wait()
             self._process = None
+
+    def _cpu(self) -> float:
+        assert self._process
+        return int(Path(f"/proc/{self._process.pid}/schedstat").read_text().split()[0]) / 1e9
 
 
 def make_source(directory: Path) -> None:

@@ -37,7 +37,8 @@ class Comparison:
     ``low_all`` and ``high_all`` belong to intervals of which all ``family`` comparisons of this phase and metric hold
     at once with 95 %. ``verdict`` is that of the interval alone, ``verdict_all`` that of the wider one. ``covariate``
     names what the ratio is adjusted for, and ``narrowing`` the share by which that made its interval narrower.
-    ``point`` holds the values of swept parameters.
+    ``point`` holds the values of swept parameters. ``metric`` is one of METRICS, or a figure that the workload reports
+    of itself, with its ``unit``; ``better`` says whether ``less`` or ``more`` of it is.
     """
 
     arm: str
@@ -60,6 +61,8 @@ class Comparison:
     verdict_all: str = NO_INTERVAL
     covariate: str = ""
     narrowing: float | None = None
+    unit: str = "s"
+    better: str = "less"
 
     @property
     def control(self) -> bool:
@@ -91,9 +94,13 @@ def compare(
     found: list[Comparison] = []
     for point in runs.points:
         here = [pair for pair in pairs if pair[0][1] == point]
-        for phase in runs.phases(key for pair in here for key in pair)[-1 if whole else 0 :]:
+        keys = list(dict.fromkeys(key for pair in here for key in pair))
+        for phase in runs.phases(keys)[-1 if whole else 0 :]:
             for metric in metrics:
                 found += _compare_point(runs, here, phase, metric, family)
+            for name, figure in ({} if whole else runs.reported(keys, phase)).items():
+                made = _compare_point(runs, here, phase, name, family)
+                found += [replace(item, unit=figure.unit, better=figure.better) for item in made]
     return tuple(found)
 
 

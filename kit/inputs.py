@@ -10,7 +10,7 @@ import subprocess
 import tarfile
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
@@ -63,12 +63,10 @@ def _identify(source: str) -> str:
                 stat = os.lstat(os.path.join(directory, name))
                 digest.update(f"{directory}/{name} {stat.st_size} {stat.st_mtime_ns} {stat.st_mode}\n".encode())
         return f"{path.resolve()} {digest.hexdigest()}"
-    if path.is_file() and source.endswith(_PACKED):
+    if path.is_file():
         stat = path.stat()
         return f"{path.resolve()} {stat.st_size} {stat.st_mtime_ns}"
-    if path.exists():
-        raise UsageError(f"{source} is neither a directory nor a tarball", f"known endings: {', '.join(_PACKED)}")
-    raise UsageError(f"there is no {source}", "give a directory, a tarball or deb:PACKAGE")
+    raise UsageError(f"there is no {source}", "give a directory, a tarball, a file or deb:PACKAGE")
 
 
 def _package_version(package: str) -> str:
@@ -102,7 +100,9 @@ def _fetch(source: str, scratch: Path) -> Path:
 
 def _repack(source: Path, target: Path, item: Input) -> str:
     """Write the filtered content as a tarball with numeric owners 0:0; returns the digest of the uncompressed tar."""
-    reader = ["tar", "--sort=name", "-C", str(source), "-cf", "-", "."] if source.is_dir() else _decompress(source)
+    if source.is_dir():
+        item = replace(item, strip=0)  # what is stripped from a tarball's names is its one top directory
+    reader = _reader(source)
     packer = ["cat"] if item.into == "tree" else ["zstd", "-q", "-T0", "-3", "-c"]
     with (
         target.open("wb") as output,
@@ -127,6 +127,15 @@ def _repack(source: Path, target: Path, item: Input) -> str:
     if read.returncode or pack.returncode:
         raise RunError(f"repacking {source} failed", "is the disk of the cache full, or the tarball cut short?")
     return digest.hexdigest()
+
+
+def _reader(source: Path) -> list[str]:
+    """The command that writes a directory, a tarball's content, or any other file by itself as an archive."""
+    if source.is_dir():
+        return ["tar", "--sort=name", "-C", str(source), "-cf", "-", "."]
+    if source.name.endswith(_PACKED):
+        return _decompress(source)
+    return ["tar", "-C", str(source.parent), "-cf", "-", source.name]
 
 
 def _decompress(path: Path) -> list[str]:

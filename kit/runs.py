@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from kit.reported import Reported
 from kit.sample import TOTAL, Phase, Sample
 from kit.stats import Floats
 from kit.sweep import parse_point, positive_number
@@ -78,7 +79,10 @@ class Runs:
         return {tuple([phase.name for phase in sample.phases]) for sample in self.samples(key)}
 
     def values(self, key: Key, phase: str, metric: str) -> Floats:
-        """The metric in every run of the arm, in the order of ``blocks``; NaN where it was not measured."""
+        """The metric, the kit's own or one that the workload reports, in every run of the arm, in the order of
+        ``blocks``; NaN where it was not measured."""
+        if metric in self.reported([key], phase):
+            return self.figure(key, phase, metric)
         return self.once(self._read, key, phase, metric)
 
     def _read(self, key: Key, phase: str, metric: str) -> Floats:
@@ -92,6 +96,29 @@ class Runs:
             parts = [self.values(key, name, metric) for name in self.phases([key]) if name != TOTAL]
             return np.sum(parts, axis=0)  # type: ignore[no-any-return]
         return np.array(list(map(attrgetter(metric), self.once(self._phase, key, phase))), float)
+
+    def reported(self, keys: Iterable[Key], phase: str) -> dict[str, Reported]:
+        """The figures that the workload reports of a phase, in the order in which it does, each with one example."""
+        found: dict[str, Reported] = {}
+        for key in keys:
+            found |= {name: item for name, item in self.once(self._reported, key, phase).items() if name not in found}
+        return found
+
+    def _reported(self, key: Key, phase: str) -> dict[str, Reported]:
+        found: dict[str, Reported] = {}
+        if phase != TOTAL:
+            for item in self.once(self._phase, key, phase):
+                for figure in item.reported:
+                    found.setdefault(figure.name, figure)
+        return found
+
+    def figure(self, key: Key, phase: str, name: str) -> Floats:
+        """A reported figure in every run of the arm; NaN where a run did not report it."""
+        return self.once(self._figure, key, phase, name)
+
+    def _figure(self, key: Key, phase: str, name: str) -> Floats:
+        listed = [{item.name: item.value for item in found.reported} for found in self.once(self._phase, key, phase)]
+        return np.array([values.get(name, np.nan) for values in listed], float)
 
     def _phase(self, key: Key, name: str) -> list[Phase]:
         shapes = self.once(self._shapes, key)

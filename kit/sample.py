@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from kit.reported import Reported
+
 #: Metrics of a phase that add up over phases.
 ADDITIVE = (
     "real",
@@ -66,6 +68,7 @@ class Phase:
     steal: float | None = None
     exit_code: int | None = None
     signal: int | None = None
+    reported: tuple[Reported, ...] = ()  # what the workload says of itself
 
     @property
     def cpu(self) -> float | None:
@@ -132,4 +135,5 @@ def total(phases: Iterable[Phase]) -> Phase:
     return Phase(name=TOTAL, status="ok", max_rss=max(peaks, default=None), **sums)
 
 
-PHASE_FIELDS = tuple(item.name for item in fields(Phase))
+#: Those that hold one value each.
+PHASE_FIELDS = tuple(item.name for item in fields(Phase) if item.name != "reported")

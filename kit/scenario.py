@@ -8,13 +8,16 @@ import shlex
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import PurePath
 from typing import Any
 
 from kit.errors import UsageError
+from kit.parsers import PARSERS
 
-#: Names that every scenario may use in braces beside its own parameters; the first two depend on the arm.
+#: Names that every scenario may use in braces beside its own parameters; the first two depend on the arm, the last
+#: is the directory of the scenario's file.
 PLACE_NAMES = ("tree", "inputs")
-MACHINE_NAMES = ("cores",)
+MACHINE_NAMES = ("cores", "here")
 PARAM_TYPES = ("text", "int", "words")
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
@@ -22,7 +25,7 @@ _BRACES = re.compile(r"(?<!\$)\{([a-z][a-z0-9_]*)\}")
 _TOP_KEYS = {"name", "summary", "image", "user", "env", "params", "inputs", "prepare", "phases", "variants"}
 _PARAM_KEYS = {"default", "type", "help", "choices"}
 _INPUT_KEYS = {"source", "into", "strip", "exclude"}
-_STEP_KEYS = {"name", "run", "cwd"}
+_STEP_KEYS = {"name", "run", "cwd", "report"}
 
 
 @dataclass(frozen=True)
@@ -55,11 +58,13 @@ class Input:
 
 @dataclass(frozen=True)
 class Step:
-    """One command, run without a shell. ``cwd`` is relative to the build tree."""
+    """One command, run without a shell. ``cwd`` is relative to the build tree. ``report``: how to read the figures
+    that a phase prints, one of kit.parsers.PARSERS."""
 
     name: str
     run: tuple[str, ...]
     cwd: str = "."
+    report: str = ""
 
     def render(self, tree: str, inputs: str) -> tuple[str, ...]:
         """The words of the command with ``{tree}`` and ``{inputs}`` as they are called in the arm at hand."""
@@ -82,6 +87,7 @@ class Scenario:
     variant: str = ""
     variants: tuple[tuple[str, str], ...] = ()  # name, summary
     values: tuple[tuple[str, str], ...] = ()
+    here: str = ""
 
     @property
     def label(self) -> str:
@@ -90,7 +96,11 @@ class Scenario:
     @property
     def digest(self) -> str:
         """Of everything that decides what is run: two samples with different digests are not compared."""
-        what = (self.phases, self.prepare, self.inputs, self.env, self.user, self.values)
+        # Where an input lies says nothing of what is in it, for which it has a digest of its own.
+        inputs = tuple((item.name, item.into, item.strip, item.exclude) for item in self.inputs)
+        sources = {item.source for item in self.inputs}
+        values = tuple((name, value) for name, value in self.values if value not in sources)
+        what = (self.phases, self.prepare, inputs, self.env, self.user, values)
         return hashlib.sha256(repr(what).encode()).hexdigest()
 
     def bind(self, given: Mapping[str, str], cores: int) -> Scenario:
@@ -100,7 +110,7 @@ class Scenario:
             if name not in known:
                 hint = f"it has: {', '.join(known)}" if known else "it has no parameters"
                 raise UsageError(f"scenario {self.name} has no parameter '{name}'", hint)
-        names: dict[str, str] = {"cores": str(cores)}
+        names: dict[str, str] = {"cores": str(cores), "here": self.here}
         for param in self.params:
             text = given.get(param.name, _substitute(param.default, names))
             names[param.name] = param.check(text)
@@ -218,7 +228,10 @@ class _Reader:
             run = self.strings(table.get("run"), f"{where}.run")
             if not run:
                 raise self.fail(f"{where}.run", "is empty", 'for example run = ["make"]')
-            found.append(Step(name, run, self.string(table, "cwd", where, ".")))
+            report = self.string(table, "report", where, "")
+            if report and (report not in PARSERS or key != "phases"):
+                raise self.fail(f"{where}.report", f"'{report}' is unknown", f"a phase's: {', '.join(PARSERS)}")
+            found.append(Step(name, run, self.string(table, "cwd", where, "."), report))
         return tuple(found)
 
     def names(self, scenario: Scenario) -> None:
@@ -269,6 +282,7 @@ def parse_scenario(text: str, path: str, variant: str = "") -> Scenario:
         user=reader.string(doc, "user", "", "0:0"),
         variant=variant,
         variants=tuple((name, str(table.get("summary", ""))) for name, table in variants.items()),
+        here=str(PurePath(path).parent),
     )
     if not _NAME.fullmatch(scenario.name):
         raise reader.fail("name", f"'{scenario.name}' is not usable", "lower-case letters, digits and -")

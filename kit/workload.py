@@ -12,6 +12,7 @@ from kit.errors import MORE_ROOM, RunError
 from kit.image import Image
 from kit.inputs import PreparedInput
 from kit.measure import IdleRate, measure_phase
+from kit.parsers import parse_report
 from kit.probe import Timing, probe_digest
 from kit.sample import Phase
 from kit.scenario import Scenario, Step
@@ -67,10 +68,18 @@ class Workload:
         for step in self.scenario.phases:
             on_phase(step.name)
             with logfile.open("ab") as output:
+                start = output.tell()
                 phase = measure_phase(step.name, place, self._words(step, place), step.cwd, output, idle)
+            error = "" if phase.status == "ok" else _explain(step, phase, logfile, place)
+            if step.report and not error:
+                try:
+                    said = logfile.read_bytes()[start:].decode(errors="replace")
+                    phase = replace(phase, reported=parse_report(step.report, said))
+                except (ValueError, KeyError) as reason:
+                    error = f"{step.name}: the figures that it reports can't be read as {step.report}: {reason}"
             phases.append(phase)
-            if phase.status != "ok":
-                return _explain(step, phase, logfile, place)
+            if error:
+                return error
         return ""
 
 

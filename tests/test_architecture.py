@@ -8,7 +8,7 @@ import kit
 ROOT = Path(kit.__file__).parent
 LAYERS = (
     {"errors", "scenario", "arm", "sample", "plan", "stats", "compare", "record", "timeoutput"}
-    | {"runs", "ladder", "growth", "sweep", "drift", "burst", "schedule", "analysis"},
+    | {"runs", "ladder", "growth", "sweep", "drift", "burst", "schedule", "analysis", "reported", "parsers"},
     {"paths", "command", "host", "journal", "filesystem", "image", "engines", "probe", "store", "lock", "namespace"}
     | {"cgroup", "counters", "inputs", "measure"},
     {"provision", "doctor", "session", "workload", "launch", "facts"},

@@ -188,6 +188,35 @@ def test_a_ladder_with_split_runtime_tax_swept_within_a_budget_and_explained(kit
 
 
 @pytest.mark.machine
+@pytest.mark.parametrize(
+    ("scenario", "params", "figures"),
+    [
+        ("fsync", ["count=20"], {"cycles", "latency p99"}),
+        ("allocate", ["bytes=20000000"], {"fragments", "until synced", "rate until synced"}),
+        ("fio", ["job=JOB"], {"read IOPS", "write bandwidth", "O_DIRECT"}),
+        ("bonnie", ["size=32m", "ram=16m", "files=1"], {"rewrite", "create, random"}),
+    ],
+)
+def test_scenarios_that_report_figures_of_their_own(
+    kit: Kit, tmp_path: Path, scenario: str, params: list[str], figures: set[str]
+) -> None:
+    job = tmp_path / "mine.job"
+    job.write_text("[mine]\nrw=randrw\nioengine=libaio\ndirect=${DIRECT}\nsize=2m\n")
+    words = [word for param in params for word in ("--param", param.replace("JOB", str(job)))]
+    done = kit(
+        "compare", scenario, *words, "--arms", "bare,bind:overlay2,layer:overlay2", "--rounds", "2", "--cache", "cold",
+        "--size", "3G", "--json", tmp_path / "out.json",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    document = json.loads((tmp_path / "out.json").read_text())
+    said = {(item["arm"], figure["name"]) for item in document["samples"] for figure in item["reported"]}
+    assert said >= {(arm, name) for arm in ("bare", "bind:overlay2", "layer:overlay2") for name in figures}
+    assert {item["metric"] for item in document["comparisons"]} & figures
+    assert "reported by phase" in done.stdout
+    assert kit("show", "last").stdout == done.stdout
+
+
+@pytest.mark.machine
 def test_the_smoke_scenario_warm_on_bind_and_volume(kit: Kit) -> None:
     done = kit(
         "compare",

@@ -56,12 +56,21 @@ def test_input_of_a_tarball_with_strip(source: Path, tmp_path: Path) -> None:
     assert names(made.path) == {"drivers/net/Kconfig", "drivers/net/big.c", "run.sh", "link"}
 
 
+def test_strip_is_for_tarballs_not_for_directories(source: Path, tmp_path: Path) -> None:
+    plain = prepare_input(Input("src", str(source)), tmp_path / "cache")
+    made = prepare_input(Input("src", str(source), strip=1), tmp_path / "cache")
+    assert names(made.path) == names(plain.path) != set()
+
+
+def test_input_of_one_file_is_that_file(tmp_path: Path) -> None:
+    (tmp_path / "job.fio").write_text("[job]")
+    made = prepare_input(Input("job", str(tmp_path / "job.fio")), tmp_path / "cache")
+    assert names(made.path) == {"job.fio"}
+
+
 def test_bad_inputs(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no"):
         prepare_input(Input("src", str(tmp_path / "nope")), tmp_path / "cache")
-    (tmp_path / "file.txt").write_text("x")
-    with pytest.raises(UsageError, match="neither a directory nor a tarball"):
-        prepare_input(Input("src", str(tmp_path / "file.txt")), tmp_path / "cache")
     (tmp_path / "bad.tar").write_bytes(b"no tar at all" * 100)
     with pytest.raises(UsageError, match="not a usable tarball"):
         prepare_input(Input("src", str(tmp_path / "bad.tar")), tmp_path / "cache")

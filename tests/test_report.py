@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from kit.record import NotRun, Request, Session
 from kit.report import render
+from kit.reported import MORE, Reported
 from kit.sample import Phase, Sample
 
 
@@ -143,6 +144,28 @@ def test_drift_of_the_machine_is_told() -> None:
         run(arm, b, r * 1.05**b) for b in range(1, 9) for arm, r in (("bare", 2.0), ("layer:overlay2", 2.5))
     )
     assert "drift: all arms changed by +" in text("table", replace(SESSION, samples=samples))
+
+
+def test_what_a_workload_reports_is_compared_and_shown() -> None:
+    def with_figures(item: Sample) -> Sample:
+        base = 100.0 if item.arm == "bare" else 80.0
+        said = (Reported("read bandwidth", base + item.block, "MB/s", MORE), Reported("stat", None, "files/s", MORE))
+        return replace(item, phases=(replace(item.phases[0], reported=said), item.phases[1]))
+
+    session = replace(SESSION, samples=tuple(with_figures(item) for item in SESSION.samples))
+    table = text("table", session)
+    assert "reported by phase build" in table
+    assert "read bandwidth, MB/s (more is better)  bare            102.0" in table
+    assert "layer:overlay2  82.00             0.804 (" in table
+    assert "too fast to tell" in table
+    document = json.loads(text("json", session))
+    (found,) = [item for item in document["comparisons"] if item["metric"] == "read bandwidth"]
+    assert (found["unit"], found["better"], found["verdict"]) == ("MB/s", "more", "less")
+    assert document["samples"][0]["reported"][0] == {
+        "name": "read bandwidth", "value": 101.0, "unit": "MB/s", "better": "more",
+    }  # fmt: skip
+    rows = list(csv.DictReader(io.StringIO(text("csv", session))))
+    assert rows[0]["read bandwidth"] == "101.0" and rows[1]["read bandwidth"] == ""
 
 
 def test_markdown_is_a_table() -> None:

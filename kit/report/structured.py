@@ -58,6 +58,7 @@ def sample_rows(sample: Sample) -> Iterator[dict[str, Any]]:
             **_figures(phase),
             **whole,
             "digests": dict(sample.digests),
+            "reported": [asdict(figure) for figure in phase.reported] if phase else [],
         }
 
 
@@ -69,9 +70,10 @@ def _figures(phase: Phase | None) -> dict[str, Any]:
 def render_csv(session: Session, analysis: Analysis) -> str:
     text = io.StringIO()
     rows = [row for sample in session.samples if sample.kind != "warmup" for row in sample_rows(sample)]
-    names = ["session", *(name for name in (rows[0] if rows else {}) if name != "digests")]
-    writer = csv.DictWriter(text, names, extrasaction="ignore")
+    said = dict.fromkeys(figure["name"] for row in rows for figure in row["reported"])
+    kept = [name for name in (rows[0] if rows else {}) if name not in ("digests", "reported")]
+    writer = csv.DictWriter(text, ["session", *kept, *said], extrasaction="ignore")
     writer.writeheader()
     for row in rows:
-        writer.writerow({"session": session.id, **row})
+        writer.writerow({"session": session.id, **row, **{item["name"]: item["value"] for item in row["reported"]}})
     return text.getvalue()

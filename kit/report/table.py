@@ -14,6 +14,7 @@ from kit.analysis import Analysis
 from kit.compare import Comparison
 from kit.record import Session
 from kit.report import units
+from kit.report.figures import figures
 from kit.report.ladder import ladders
 from kit.report.notes import leaves_tree, notes
 from kit.report.verdict import assurance, verdicts
@@ -56,6 +57,8 @@ def _render(session: Session, analysis: Analysis, style: _Style) -> str:
         # A sweep has a table for each point; the phases of all of them would bury what it is about.
         for phase in phases[:1] if len(runs.points) > 1 else phases:
             parts.append(_phase_table(session, runs, keys, index, phase, style))
+        for phase in phases:
+            parts.append(figures(runs, keys, index, phase, style.format))
     parts += ladders(analysis, style.newline, style.format)
     parts += [verdicts(analysis, style.format), assurance(analysis)]
     parts += [_failures(session.samples), _not_run(session), _notes(session, analysis), _facts(session)]

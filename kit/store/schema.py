@@ -8,7 +8,7 @@ from sqlalchemy import Column, Connection, Float, ForeignKey, Integer, MetaData,
 
 from kit.sample import PHASE_FIELDS
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 
 def _sweeps_and_bursts(connection: Connection) -> None:
@@ -17,8 +17,12 @@ def _sweeps_and_bursts(connection: Connection) -> None:
         connection.execute(text(f"ALTER TABLE kit_samples ADD COLUMN {column}"))
 
 
+def _reported_figures(connection: Connection) -> None:
+    reported.create(connection)
+
+
 #: Version N → what brings a store of version N - 1 to it.
-MIGRATIONS: dict[int, Callable[[Connection], None]] = {2: _sweeps_and_bursts}
+MIGRATIONS: dict[int, Callable[[Connection], None]] = {2: _sweeps_and_bursts, 3: _reported_figures}
 
 metadata = MetaData()
 
@@ -79,4 +83,15 @@ phases = Table(
         )
         for name in PHASE_FIELDS
     ),
+)
+
+reported = Table(
+    "kit_reported",
+    metadata,
+    Column("sample", Integer, ForeignKey("kit_samples.id", ondelete="CASCADE"), primary_key=True),
+    Column("position", Integer, primary_key=True),  # of the phase
+    Column("name", String(100), primary_key=True),
+    Column("value", Float),
+    Column("unit", String(40), nullable=False),
+    Column("better", String(10), nullable=False),
 )

@@ -8,13 +8,14 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Engine, create_engine, delete, event, insert, inspect, make_url, select, update
+from sqlalchemy import Connection, Engine, create_engine, delete, event, insert, inspect, make_url, select, update
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, OperationalError
 
 from kit.errors import KitError, UsageError
 from kit.record import NotRun, Request, Session
+from kit.reported import Reported
 from kit.sample import PHASE_FIELDS, Phase, Sample
-from kit.store.schema import MIGRATIONS, SCHEMA_VERSION, metadata, phases, samples, schema, sessions
+from kit.store.schema import MIGRATIONS, SCHEMA_VERSION, metadata, phases, reported, samples, schema, sessions
 
 
 def open_store(url: str, default: Path) -> Store:
@@ -82,8 +83,14 @@ class Store:
             result = connection.execute(insert(samples).values(session=session_id, **row))
             key = result.inserted_primary_key[0] if result.inserted_primary_key else None
             if sample.phases:
-                values = [{"sample": key, "position": i, **asdict(phase)} for i, phase in enumerate(sample.phases)]
-                connection.execute(insert(phases), values)
+                listed = list(enumerate(sample.phases))
+                rows = [{name: getattr(phase, name) for name in PHASE_FIELDS} for phase in sample.phases]
+                connection.execute(
+                    insert(phases), [{"sample": key, "position": i, **row} for i, row in enumerate(rows)]
+                )
+                figures = [{"sample": key, "position": i, **asdict(f)} for i, phase in listed for f in phase.reported]
+                if figures:
+                    connection.execute(insert(reported), figures)
 
     def set_flags(self, session_id: str, arm: str, point: str, block: int, flags: str) -> None:
         """Flag a measured run that something outside hit."""
@@ -116,14 +123,27 @@ class Store:
         with self._engine.connect() as connection:
             mine = select(samples.c.id).where(samples.c.session == session_id)
             query = select(phases).where(phases.c.sample.in_(mine)).order_by(phases.c.sample, phases.c.position)
+            said = _reported(connection, session_id)
             by_sample: dict[int, list[Phase]] = {}
             for row in connection.execute(query).mappings():
-                by_sample.setdefault(row["sample"], []).append(Phase(**{name: row[name] for name in PHASE_FIELDS}))
+                phase = Phase(**{name: row[name] for name in PHASE_FIELDS})
+                figures = said.get((row["sample"], row["position"]), ())
+                by_sample.setdefault(row["sample"], []).append(replace(phase, reported=tuple(figures)))
             rows = connection.execute(select(samples).where(samples.c.session == session_id).order_by(samples.c.id))
             return tuple(_sample(row, by_sample.get(row["id"], ())) for row in rows.mappings())
 
     def close(self) -> None:
         self._engine.dispose()
+
+
+def _reported(connection: Connection, session_id: str) -> dict[tuple[int, int], list[Reported]]:
+    """What the workload reported, by sample and position of the phase."""
+    mine = select(samples.c.id).where(samples.c.session == session_id)
+    found: dict[tuple[int, int], list[Reported]] = {}
+    for row in connection.execute(select(reported).where(reported.c.sample.in_(mine))):
+        figure = Reported(row.name, row.value, row.unit, row.better)
+        found.setdefault((row.sample, row.position), []).append(figure)
+    return found
 
 
 def _session_row(session: Session) -> dict[str, Any]:

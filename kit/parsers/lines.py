@@ -1,0 +1,26 @@
+"""The kit's own form, for programs and scripts: lines ``kit: NAME = VALUE UNIT``, some with ``, more is better``."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from kit.reported import LESS, MORE, Reported
+
+_LINE = re.compile(r"^kit: (?P<name>[^=]+?) = (?P<value>\S+)(?: (?P<unit>[^,]*?))?(?P<more>, more is better)?$")
+
+
+def parse_lines(text: str) -> tuple[Reported, ...]:
+    """Raises ValueError for a line that begins like one and is none."""
+    found = []
+    for line in text.splitlines():
+        if not line.startswith("kit: "):
+            continue
+        match = _LINE.match(line.rstrip())
+        if not match:
+            raise ValueError(f"not 'kit: NAME = VALUE UNIT': {line!r}")
+        value = float(match["value"])
+        if not math.isfinite(value):
+            raise ValueError(f"not a number: {line!r}")
+        found.append(Reported(match["name"], value, match["unit"] or "", MORE if match["more"] else LESS))
+    return tuple(found)
