@@ -155,8 +155,8 @@ def test_what_a_workload_reports_is_compared_and_shown() -> None:
     session = replace(SESSION, samples=tuple(with_figures(item) for item in SESSION.samples))
     table = text("table", session)
     assert "reported by phase build" in table
-    assert "read bandwidth, MB/s (more is better)  bare            102.0" in table
-    assert "layer:overlay2  82.00             0.804 (" in table
+    assert "read bandwidth, MB/s (more is better)  bare            102" in table
+    assert "layer:overlay2  82                0.804 (" in table
     assert "too fast to tell" in table
     document = json.loads(text("json", session))
     (found,) = [item for item in document["comparisons"] if item["metric"] == "read bandwidth"]

@@ -42,7 +42,7 @@ def _label(figure: Reported) -> str:
 
 def _number(value: float) -> str:
     """Four digits that count, no exponent."""
-    if value == 0:
-        return "0"
+    if value == int(value):
+        return f"{value:,.0f}"
     digits = max(0, 3 - int(np.floor(np.log10(abs(value)))))
     return f"{value:,.{min(digits, 6)}f}"

@@ -90,7 +90,8 @@ reported = Table(
     metadata,
     Column("sample", Integer, ForeignKey("kit_samples.id", ondelete="CASCADE"), primary_key=True),
     Column("position", Integer, primary_key=True),  # of the phase
-    Column("name", String(100), primary_key=True),
+    Column("number", Integer, primary_key=True),  # in the order in which the workload says it
+    Column("name", String(100), nullable=False),
     Column("value", Float),
     Column("unit", String(40), nullable=False),
     Column("better", String(10), nullable=False),

@@ -88,7 +88,11 @@ class Store:
                 connection.execute(
                     insert(phases), [{"sample": key, "position": i, **row} for i, row in enumerate(rows)]
                 )
-                figures = [{"sample": key, "position": i, **asdict(f)} for i, phase in listed for f in phase.reported]
+                figures = [
+                    {"sample": key, "position": i, "number": number, **asdict(figure)}
+                    for i, phase in listed
+                    for number, figure in enumerate(phase.reported)
+                ]
                 if figures:
                     connection.execute(insert(reported), figures)
 
@@ -140,7 +144,8 @@ def _reported(connection: Connection, session_id: str) -> dict[tuple[int, int], 
     """What the workload reported, by sample and position of the phase."""
     mine = select(samples.c.id).where(samples.c.session == session_id)
     found: dict[tuple[int, int], list[Reported]] = {}
-    for row in connection.execute(select(reported).where(reported.c.sample.in_(mine))):
+    query = select(reported).where(reported.c.sample.in_(mine)).order_by(reported.c.number)
+    for row in connection.execute(query):
         figure = Reported(row.name, row.value, row.unit, row.better)
         found.setdefault((row.sample, row.position), []).append(figure)
     return found
