@@ -29,7 +29,8 @@ _DEBT = {"real": "flush", "elsewhere": "flush_cpu", "cpu_total": "flush_cpu"}
 class Step:
     """One rung of the ladder: what it adds, in seconds per run and as a share of the baseline's cost.
 
-    Both are means over the blocks with 95 % intervals; in each block the share is of that block's baseline.
+    Both are means over the blocks with 95 % intervals; in each block the share is of that block's baseline: of its real
+    time and flush, or of all its CPU.
     """
 
     name: str
@@ -43,7 +44,7 @@ class Step:
 class Ladder:
     """The penalty of ``arm`` against ``baseline`` in one cost of one phase; ``steps`` add up to ``whole``.
 
-    ``base`` is the baseline's own cost in seconds, ``n`` the number of blocks that hold every arm of the ladder.
+    ``base`` is what the shares are of, in seconds, ``n`` the number of blocks that hold every arm of the ladder.
     """
 
     arm: str
@@ -162,14 +163,21 @@ def _split(runs: Runs, keys: Sequence[Key], chain: Sequence[tuple[str, str]], ph
     costs, debts = [item[whole] for item in costs], [item[whole] for item in debts]
     if not whole.any():
         return None
-    base = costs[0] + debts[0]
+    start = costs[0] + debts[0]
+    base = start if cost == "real" else _all_cpu(runs, keys[0], phase)[places[0]][whole]
     names = [arm for arm, _ in chain]
     steps = [_step(chain[i][1], names[i - 1], names[i], costs[i] - costs[i - 1], base) for i in range(1, len(chain))]
     if cost in _DEBT:
         steps.append(_step(FLUSH, names[0], names[-1], debts[-1] - debts[0], base))
-    total = _step(WHOLE, names[0], names[-1], costs[-1] + debts[-1] - base, base)
+    total = _step(WHOLE, names[0], names[-1], costs[-1] + debts[-1] - start, base)
     point = keys[0][1]
     return Ladder(names[-1], names[0], phase, cost, point, int(base.size), float(base.mean()), tuple(steps), total)
+
+
+def _all_cpu(runs: Runs, key: Key, phase: str) -> Floats:
+    """CPU of the arm and elsewhere, flush included; that of the arm alone where nothing else is counted."""
+    everything = runs.values(key, phase, "cpu_total") + runs.values(key, phase, "flush_cpu")
+    return np.where(np.isfinite(everything), everything, runs.values(key, phase, "cpu"))
 
 
 def _step(name: str, lower: str, upper: str, seconds: Floats, base: Floats) -> Step:

@@ -60,6 +60,8 @@ class Places(Protocol):
 
     def fresh_place(self, arm: Arm) -> AbstractContextManager[Place]: ...
 
+    def read_all(self) -> None: ...
+
 
 @dataclass(frozen=True)
 class Bench:
@@ -142,6 +144,8 @@ def run_session(session: Session, run: Run, left: Callable[[], float | None] = l
     done = sum(sample.kind == "measured" for sample in session.samples)
     run.observer.planned(schedule.least(session.samples), done)
     drop_caches()
+    if run.plan.cache == "warm" and not run.plan.fresh:
+        run.places.read_all()
     idle = idle_rate(run.observer.tell)
     session = replace(session, facts={**session.facts, "idle CPU": f"{idle.rate:.4f} s per s"})
     run.store.update(session)
@@ -247,6 +251,6 @@ def settle(place: Place, cache: str) -> None:
 
 def drop_caches() -> None:
     """Before the first run too: files just unpacked lie in the page cache as they were written, in other folio sizes
-    than files read back, and each arm's were written by another program. Read anew, they are alike."""
+    than files read back, and each arm's were written by another program. Read anew, all in one way, they are alike."""
     if os.access(DROP_CACHES, os.W_OK):
         DROP_CACHES.write_text("3")

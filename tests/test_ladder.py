@@ -94,6 +94,9 @@ def test_in_tree_and_elsewhere_add_up_to_the_total_cpu_cost() -> None:
     found = climb(Runs([run(arm, block) for arm in ARMS for block in (1, 2, 3)]), PAIRS, ARMS)
     cpu, elsewhere, total = (whole(found, cost).whole.seconds.estimate for cost in ("cpu", "elsewhere", "cpu_total"))
     assert cpu + elsewhere == pytest.approx(total, abs=1e-9)
+    shares = [whole(found, cost).whole.share for cost in ("cpu", "elsewhere", "cpu_total")]
+    in_tree, beside, both = (share.estimate for share in shares if share)
+    assert in_tree + beside == pytest.approx(both, abs=1e-9)  # all of the baseline's total CPU
 
 
 def test_the_flush_debt_is_a_step_of_its_own() -> None:
@@ -112,7 +115,7 @@ def test_blocks_that_lack_a_rung_do_not_count() -> None:
 
 def test_a_baseline_of_zero_has_seconds_but_no_share() -> None:
     samples = [
-        Sample(arm, block, "measured", "ok", 0.0, (Phase("p", "ok", 1.0, 1.0, 0.0, elsewhere=0.0, flush_cpu=0.0),))
+        Sample(arm, block, "measured", "ok", 0.0, (Phase("p", "ok", 1.0, 0.0, 0.0, elsewhere=0.0, flush_cpu=0.0),))
         for arm in ARMS
         for block in (1, 2)
     ]

@@ -45,6 +45,9 @@ class FakeEngine:
 
     fresh_place = place
 
+    def read_all(self) -> None:
+        self.events.append("read all")
+
     def unpack(self, tarball: Path) -> None:
         self.events.append(f"unpack {tarball.name}")
 
@@ -114,7 +117,7 @@ def test_order_of_steps(tmp_path: Path) -> None:
     engine = FakeEngine(tmp_path)
     plan = make_plan(parse_arms("bare,layer:overlay2"), rounds=1, seed=3)
     session, store = perform(tmp_path, engine, plan, scenario("one", "two"))
-    expected = ["planned 4 after 0"]
+    expected = ["planned 4 after 0", "read all"]
     for step in (*plan.block(0), *plan.block(1)):
         expected += [f"place {step.arm}", "unpack src.tar", "run prepare", "run one", "run two", f"release {step.arm}"]
         expected += [f"stored {step.arm} {step.block} ok"]
