@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kit.arm import CONTROL, DRIVER_FILESYSTEM, Arm, parse_arm
 from kit.errors import UsageError
@@ -142,7 +142,7 @@ def make_plan(
     budget: float | None = None,
     control: bool | None = None,
 ) -> Plan:
-    """``control`` None: from CONTROL_FROM rounds on. Raises UsageError."""
+    """``control`` None: from CONTROL_FROM rounds on, and where their number is open. Raises UsageError."""
     if rounds < 1:
         raise UsageError(
             f"--rounds {rounds}: at least one round is needed", "3 is the least that gives a usable interval"
@@ -152,6 +152,7 @@ def make_plan(
     if precision is not None:
         rounds = max(rounds, SEQUENTIAL_ROUNDS)
     every, pairs = with_baselines(arms, baseline)
-    if control or (control is None and rounds >= CONTROL_FROM):
+    plan = Plan(every, pairs, rounds, seed, cache, fresh, points, precision, budget)
+    if control or (control is None and (rounds >= CONTROL_FROM or plan.sequential)):
         every, pairs = with_control(every, pairs)
-    return Plan(every, pairs, rounds, seed, cache, fresh, points, precision, budget)
+    return replace(plan, arms=every, baselines=pairs)

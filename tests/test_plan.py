@@ -71,6 +71,7 @@ def test_the_control_is_a_copy_of_the_commonest_baseline_from_four_rounds_on() -
     assert any(arm.control for arm in make_plan(arms, 1, 1, control=True).arms)
     named = make_plan(arms, 4, 1, baseline=parse_arm("layer:vfs"))
     assert named.baselines[0] == ("layer:vfs+control", "layer:vfs")
+    assert any(arm.control for arm in make_plan(arms, 3, 1, budget=60.0).arms)
     asked = make_plan(parse_arms("bare,bare+control,layer:overlay2"), 4, 1)
     assert dict(asked.baselines) == {"bare+control": "bare", "layer:overlay2": "bare"}
 

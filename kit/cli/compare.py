@@ -75,7 +75,7 @@ class _CompareCommand(click.Command):
     help="Runs of every arm; the least, with --precision or --budget.",
 )
 @click.option("--precision", metavar="P%", help="Go on until every ratio is known that well, 100 rounds at most.")
-@click.option("--budget", metavar="TIME", help="Begin no round that would end later: 30m, 1h30m. Images count apart.")
+@click.option("--budget", metavar="TIME", help="Go on for so long (30m, 1h30m): no round begins that would end later.")
 @click.option(
     "--control/--no-control",
     default=None,
