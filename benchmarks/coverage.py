@@ -26,7 +26,7 @@ from kit.compare import NOT_DETECTED
 from kit.plan import Plan, make_plan
 from kit.runs import Runs
 from kit.sample import Phase, Sample
-from kit.schedule import End, Schedule, half_width, total_comparisons
+from kit.schedule import End, Schedule, total_comparisons
 
 PENALTIES = {"bare": 0.0, "bare+control": 0.0, "runtime:overlay2": 0.0, "bind:overlay2": 0.02, "layer:overlay2": 0.08}
 ROUNDS = (3, 4, 6, 10, 20, 50)
@@ -83,7 +83,7 @@ def judge(samples: list[Sample], plan: Plan) -> Tally:
     together = [bool(item.low_all and item.high_all and item.low_all <= truth <= item.high_all)
                 for item, truth in zip(found, truths, strict=True) if not item.control]  # fmt: skip
     false = sum(item.verdict != NOT_DETECTED for item in found if item.control)
-    half = float(np.mean([half_width(item) for item in found]))
+    half = float(np.mean([item.reach for item in found]))
     return Tally(len(found), sum(covered), all(together), false, half, max(item.block for item in samples))
 
 

@@ -19,17 +19,20 @@ class BurstRule:
 
     ``steal``: CPU stolen, as a share of the run's real time. ``calibration``: a spin before or after the run took so
     much longer than the median spin of the session. ``pressure``: the share of the run's time in which some task
-    waited for CPU, I/O or memory lies so far above the median of the arm's runs.
+    waited for CPU, I/O or memory lies so far above the median of the arm's runs. ``least``: steal and what is above
+    the usual pressure must come to so many seconds too; in runs shorter than that nothing can be told.
     """
 
     steal: float = 0.05
     calibration: float = 0.15
     pressure: float = 0.05
+    least: float = 0.2
 
     def __str__(self) -> str:
         return (
             f"steal > {self.steal:.0%} of real; calibration spin > {self.calibration:.0%} over the session's median; "
-            f"CPU, I/O or memory pressure > {self.pressure * 100:.0f} points over the arm's median"
+            f"CPU, I/O or memory pressure > {self.pressure * 100:.0f} points over the arm's median; "
+            f"steal and pressure by {self.least:g} s at least"
         )
 
 
@@ -55,14 +58,15 @@ def _reasons(
     run: Sample, rule: BurstRule, usual_spin: float | None, usual: dict[tuple[str, str, str], float]
 ) -> Iterable[str]:
     phase = total(run.phases)
-    if phase.steal and phase.real and phase.steal / phase.real > rule.steal:
+    if phase.steal and phase.real and phase.steal > max(rule.steal * phase.real, rule.least):
         yield f"steal {phase.steal / phase.real:.0%}"
     for when, spin in (("before", run.calibration_before), ("after", run.calibration_after)):
         if spin and usual_spin and spin / usual_spin - 1 > rule.calibration:
             yield f"calibration {when} it +{spin / usual_spin - 1:.0%}"
     for name in _PRESSURES:
         share = _share(run, name)
-        if share is not None and share - usual[run.arm, run.point, name] > rule.pressure:
+        excess = share - usual[run.arm, run.point, name] if share is not None else 0.0
+        if excess > rule.pressure and excess * (phase.real or 0.0) > rule.least:
             yield f"{name.removeprefix('psi_')} pressure {share:.0%}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -67,6 +68,13 @@ class Comparison:
     @property
     def control(self) -> bool:
         return is_control(self.arm)
+
+    @property
+    def reach(self) -> float:
+        """How far the interval reaches from the ratio, as a share of it; infinite where there is none."""
+        if not self.ratio or self.low is None or self.high is None:
+            return math.inf
+        return max(self.high / self.ratio - 1, 1 - self.low / self.ratio)
 
 
 def is_control(arm: str) -> bool:

@@ -99,14 +99,14 @@ class Schedule:
         # An interval that has just become narrow is so in part by luck, and holds less often than it says. Judged
         # without the latest round, that luck is diluted (Hall 1981 continues after stopping for the same reason).
         runs = Runs(item for item in earlier if item.block < number - 1)
-        unsettled = [item for item in total_comparisons(runs, plan) if not settled(item, plan.precision)]
+        unsettled = [item for item in total_comparisons(runs, plan) if item.reach > plan.precision]
         unsettled = [item for item in unsettled if not item.control]
         names = {item.arm for item in unsettled}
         if not names:
             return frozenset(), f"every interval is within ±{plan.precision:.2%} of its ratio".replace(".00", "")
-        widest = max(unsettled, key=half_width)
+        widest = max(unsettled, key=lambda item: item.reach)
         reason = f"round {number}: {', '.join(sorted(names))} not within ±{plan.precision:.1%} yet"
-        return self._needed(names), f"{reason}; widest: {widest.arm} ±{half_width(widest):.1%}"
+        return self._needed(names), f"{reason}; widest: {widest.arm} ±{widest.reach:.1%}"
 
     def _needed(self, names: Iterable[str]) -> frozenset[str]:
         """Those arms, what they are compared with, and the control. Others drop out: every comparison is made within
@@ -156,17 +156,6 @@ def _done(samples: Iterable[Sample]) -> set[tuple[int, str, str]]:
 
 def total_comparisons(runs: Runs, plan: Plan) -> tuple[Comparison, ...]:
     return compare(runs, plan.baselines, ("real",), whole=True)
-
-
-def half_width(item: Comparison) -> float:
-    """How far the interval reaches from the ratio, as a share of it; infinite where there is none."""
-    if item.ratio is None or item.low is None or item.high is None:
-        return float("inf")
-    return max(item.high / item.ratio - 1, 1 - item.low / item.ratio)
-
-
-def settled(item: Comparison, precision: float) -> bool:
-    return half_width(item) <= precision
 
 
 def related(plan: Plan, name: str) -> set[str]:

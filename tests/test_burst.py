@@ -39,6 +39,11 @@ def test_steal_calibration_and_pressure_are_reasons() -> None:
     }
 
 
+def test_runs_of_a_moment_are_not_judged_by_shares() -> None:
+    short = [run("bare", block, real=0.05, phases=(Phase("build", "ok", 0.05, psi_cpu=0.0),)) for block in (1, 2, 3)]
+    assert find_bursts([*short, run("bare", 4, phases=(Phase("build", "ok", 0.05, psi_cpu=0.03, steal=0.01),))]) == {}
+
+
 def test_warmups_failures_and_repetitions_are_not_judged() -> None:
     odd = hit(run("bare", 5), steal=5.0)
     others = [replace(odd, kind="warmup"), replace(odd, status="failed"), replace(odd, repeats=2)]

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,6 +23,11 @@ FAST = ("--image", "smoke", "--cache", "cold", "--size", "3G")
 def _clean_machine() -> Iterator[None]:
     yield
     assert left_on_machine() == []
+
+
+def planned(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """Without the runs that a disturbed machine had made again."""
+    return [row for row in document["samples"] if row["repeats"] is None]
 
 
 @pytest.fixture
@@ -122,12 +128,12 @@ def test_compare_a_command_end_to_end(kit: Kit, project: Path, tmp_path: Path) -
         "--", "make", "hello",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert "phase run" in done.stdout and "real time, 95 % intervals" in done.stdout
+    assert "phase run" in done.stdout and "real time of the whole run" in done.stdout
     assert "not run: layer:aufs" in done.stdout and "fix:" in done.stdout
     assert "\x1b" not in done.stdout + done.stderr
-    assert "[9/9]" in done.stderr
+    assert "[9/9" in done.stderr
     document = json.loads((tmp_path / "r.json").read_text())
-    assert len(document["samples"]) == 9
+    assert len(planned(document)) == 9
     for row in document["samples"]:
         assert row["status"] == "ok" and row["exit_code"] == 0
         for name in (
@@ -146,7 +152,7 @@ def test_compare_a_command_end_to_end(kit: Kit, project: Path, tmp_path: Path) -
     real = [item for item in document["comparisons"] if item["metric"] == "real"]
     assert {item["arm"] for item in real} == {"runtime:overlay2", "layer:overlay2"}
     assert all(item["low"] < item["ratio"] < item["high"] and item["n"] == 3 for item in real)
-    assert (tmp_path / "r.csv").read_text().count("\n") == 10
+    assert (tmp_path / "r.csv").read_text().count("\n") == len(document["samples"]) + 1
     assert "| arm" in (tmp_path / "r.md").read_text()
     shown = kit("show", "last")
     assert shown.stdout == done.stdout
@@ -298,7 +304,7 @@ def test_fresh_rootfs_mkfs_mount_and_tmpfs(kit: Kit, tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     document = json.loads(done.stdout)
-    assert len(document["samples"]) == 3
+    assert len(planned(document)) == 3
     assert "noatime" in document["session"]["facts"]["filesystem ext4"]
 
 
@@ -336,7 +342,7 @@ def test_sigkill_loses_the_run_in_flight_alone_and_clean_undoes_the_rest(kit: Ki
     assert kit("clean").stdout == "nothing to clean\n"
     resumed = kit("compare", "--resume", "last", "--json", "-")
     assert resumed.returncode == 0, resumed.stderr
-    assert len(json.loads(resumed.stdout)["samples"]) == 8
+    assert len(planned(json.loads(resumed.stdout))) == 8
     assert "2 done before" in resumed.stderr or "3 done before" in resumed.stderr
 
 

@@ -174,19 +174,14 @@ def _elsewhere(analysis: Analysis) -> list[Comparison]:
 def _sureness(session: Session, found: Sequence[Comparison]) -> Iterator[str]:
     n = min((item.n for item in found), default=0)
     yield f"every interval holds with 95 %; {n} rounds at least stand behind each figure, compared within rounds"
-    widest = max((item for item in found if item.low and item.high and item.ratio), key=_reach, default=None)
+    widest = max((item for item in found if item.reach < math.inf), key=lambda item: item.reach, default=None)
     if widest is not None:
-        need = math.ceil(widest.n * (_reach(widest) / _WANTED) ** 2)
+        need = math.ceil(widest.n * (widest.reach / _WANTED) ** 2)
         if need > widest.n:
             yield (
-                f"the widest interval, of {widest.arm}, reaches ±{_reach(widest):.1%}; about {need} rounds would bring "
+                f"the widest interval, of {widest.arm}, reaches ±{widest.reach:.1%}; about {need} rounds would bring "
                 f"it to ±{_WANTED:.0%} (--precision {_WANTED:.0%})"
             )
     stopped = session.facts.get("stopped")
     if stopped:
         yield f"the session ended because: {stopped}"
-
-
-def _reach(item: Comparison) -> float:
-    assert item.ratio and item.low is not None and item.high is not None
-    return max(item.high / item.ratio - 1, 1 - item.low / item.ratio)
