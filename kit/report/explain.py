@@ -70,7 +70,7 @@ def _ladder(analysis: Analysis, item: Comparison) -> Ladder | None:
 
 
 def _arm(item: Comparison, steps: Ladder | None) -> Iterator[str]:
-    what = f"Building {where(item.arm)}{f' at {item.point}' if item.point else ''}"
+    what = f"Building {where(item.arm)}{units.at(item.point)}"
     if item.ratio is None:
         yield f"{what}: no ratio to {item.baseline} could be taken."
         return
@@ -114,9 +114,6 @@ def _interval(estimate: float, low: float | None, high: float | None) -> str:
 
 
 def _step_words(step: Step) -> str:
-    for name, words in _STEPS.items():
-        if step.name == name:
-            return words
     return " and ".join(_STEPS.get(part, part) for part in step.name.split(" and "))
 
 
@@ -155,12 +152,13 @@ def _advice(found: Sequence[Comparison], analysis: Analysis) -> Iterator[str]:
             step = max(dear, key=lambda step: step.seconds.estimate)
             hint = _ADVICE.get(step.name.partition(":")[0].partition(" and ")[0], "")
             yield f"{item.arm}: most of it is {_step_words(step)}; {hint.format(arm=steps.steps[0].upper)}"
-    for item in analysis.comparisons:
-        if item.metric == "elsewhere" and item in _elsewhere(analysis) and item.difference_low is not None:
-            yield (
-                f"{item.arm} spends {units.seconds(item.difference)} of CPU a run outside the build (daemons, kernel "
-                "threads): `time` does not show it, other jobs on the machine pay for it"
-            )
+    for item in _elsewhere(analysis):
+        interval = f"({units.seconds(item.difference_low)} to {units.seconds(item.difference_high)})"
+        yield (
+            f"{item.arm}{units.at(item.point)} spends {units.seconds(item.difference)} {interval} of CPU a run outside "
+            f"the build (daemons, kernel threads) more than {item.baseline}: `time` does not show it, other jobs on "
+            "the machine pay for it"
+        )
 
 
 def _elsewhere(analysis: Analysis) -> list[Comparison]:

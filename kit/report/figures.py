@@ -30,7 +30,7 @@ def figures(runs: Runs, keys: Sequence[Key], index: Index, phase: str, tablefmt:
             label = ""
     if not rows:
         return ""
-    at = f" at {keys[0][1]}" if keys[0][1] else ""
+    at = units.at(keys[0][1])
     table = tabulate(rows, ["figure", "arm", "mean", "/ baseline"], tablefmt=tablefmt, disable_numparse=True)
     return f"reported by phase {phase}{at}\n{table}"
 

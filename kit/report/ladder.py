@@ -44,7 +44,7 @@ def _table(found: Sequence[Ladder], whole: Ladder, newline: str, tablefmt: str) 
         item = whole_of(found, cost)
         if item:
             rows.append(_row(item, name, names, newline))
-    at = f" at {whole.point}" if whole.point else ""
+    at = units.at(whole.point)
     blocks = f"{whole.n} round{'s' if whole.n > 1 else ''}"
     title = f"where the cost of {whole.arm}{at} comes from: seconds more than {whole.baseline}, and % of it, {blocks}"
     headers = ["", *names, "whole"]

@@ -95,7 +95,7 @@ def _phase_table(
     headers = ["arm", "real", f"user{star}", f"sys{star}", "elsewhere", "flush"]
     count = len(runs.phases(keys)) - 1
     title = f"total of {count} phases" if phase == TOTAL else f"phase {phase}"
-    title += f" at {keys[0][1]}" if keys[0][1] else ""
+    title += units.at(keys[0][1])
     return f"{style.heading(title)}\n{tabulate(rows, headers, tablefmt=style.format, disable_numparse=True)}"
 
 

@@ -35,6 +35,11 @@ def _number(value: float) -> str:
     return f"{value:.3f}" if value < 10 else f"{value:.1f}" if value < 1000 else ">999"
 
 
+def at(point: str) -> str:
+    """`` at jobs=2``, for a heading; nothing where no parameter is swept."""
+    return f" at {point}" if point else ""
+
+
 def percent(value: float) -> str:
     """A ratio as a change: 1.056 → ``+5.6 %``."""
     return f"{(value - 1) * 100:+.1f} %" if value < 100 else f"{value:.0f}-fold"

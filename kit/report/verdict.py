@@ -70,7 +70,7 @@ def sentence(item: Comparison) -> str:
 
 
 def would_have_seen(detectable: float | None) -> str:
-    return f"would have seen ≥ {units.percent(detectable).lstrip('+')}" if detectable else "no floor known"
+    return f"would have seen ≥ {_size(detectable)}" if detectable else "no floor known"
 
 
 class Plot:
@@ -128,7 +128,7 @@ def assurance(analysis: Analysis) -> str:
 
 def floor_line(item: Floor) -> str:
     interval = percent_interval(item.ratio, item.low, item.high)
-    at = f" at {item.point}" if item.point else ""
+    at = units.at(item.point)
     line = f"noise floor{at}: two identical copies of {item.baseline} differ by {interval}"
     if item.detectable:
         line += f"; smallest penalty that a comparison here could detect (80 % power): {_size(item.detectable)}"
@@ -164,7 +164,7 @@ def _growth_lines(analysis: Analysis) -> list[str]:
 def _drift_lines(analysis: Analysis) -> list[str]:
     lines = []
     for item in analysis.drifts:
-        at = f" at {item.point}" if item.point else ""
+        at = units.at(item.point)
         if item.found and item.what == MACHINE:
             lines.append(
                 f"drift{at}: all arms changed by {units.percent(item.per_block)} per round (p = {item.p:.2g}); "
@@ -186,7 +186,7 @@ def _drift_lines(analysis: Analysis) -> list[str]:
 def _burst_lines(analysis: Analysis) -> list[str]:
     lines = []
     for item in analysis.flagged:
-        at = f" at {item.point}" if item.point else ""
+        at = units.at(item.point)
         what = "a repetition stands in its place" if item.repeated else "no repetition: it counts"
         lines.append(f"burst: {item.arm}{at}, round {item.block}: {item.why}; {what}, both are kept")
     return lines
