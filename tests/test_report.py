@@ -116,6 +116,15 @@ def test_explain_says_in_sentences_what_was_found_and_what_was_not() -> None:
     assert "How sure this is:" in said and "noise floor" in said
 
 
+def test_no_advice_rests_on_steps_that_were_not_told_apart() -> None:
+    without = replace(LADDER, arms=tuple(a for a in ARMS if a != "bind:overlay2"),
+                      baselines=tuple(pair for pair in LADDER.baselines if pair[0] != "bind:overlay2"),
+                      samples=tuple(item for item in LADDER.samples if item.arm != "bind:overlay2"))  # fmt: skip
+    said = " ".join(text("explain", without).split())
+    assert "reading the root filesystem through the driver and writing through the driver; which of them" in said
+    assert "not the build tree" not in said
+
+
 def test_explain_of_one_run_and_of_imported_figures_claims_nothing() -> None:
     one = " ".join(text("explain", replace(SESSION, samples=SESSION.samples[:2])).split())
     assert "in one run: that says nothing yet" in one

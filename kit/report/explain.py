@@ -42,6 +42,8 @@ _ADVICE = {
     ladder.WRITE: "put the build tree on a bind mount or a volume: that is what this step costs",
     ladder.FLUSH: "the build ends with data still dirty; what comes after it pays",
 }
+#: Where rungs are missing, no advice can rest on what the step would be without them.
+_JOINED = "which of them, the arms of the ladder between would tell (runtime, and bind on the same driver): add them"
 
 
 def render_explain(session: Session, analysis: Analysis) -> str:
@@ -150,7 +152,8 @@ def _advice(found: Sequence[Comparison], analysis: Analysis) -> Iterator[str]:
         dear = [step for step in steps.steps if step.share and (step.share.low or 0) > 0]
         if dear:
             step = max(dear, key=lambda step: step.seconds.estimate)
-            hint = _ADVICE.get(step.name.partition(":")[0].partition(" and ")[0], "")
+            joined = ladder.READ in step.name and step.name != ladder.READ
+            hint = _JOINED if joined else _ADVICE.get(step.name.partition(":")[0], "")
             yield f"{item.arm}: most of it is {_step_words(step)}; {hint.format(arm=steps.steps[0].upper)}"
     for item in _elsewhere(analysis):
         interval = f"({units.seconds(item.difference_low)} to {units.seconds(item.difference_high)})"
