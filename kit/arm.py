@@ -31,7 +31,6 @@ DRIVER_FILESYSTEM = {
     "zfs": "zfs",
 }
 ENGINES = ("docker", "system")
-FILESYSTEMS = ("ext4", "ext3", "ext2", "xfs", "btrfs", "tmpfs", "zfs", "dir")
 #: Options of a containerised arm and what their values look like.
 OPTIONS = {
     "seccomp": re.compile(r"default|unconfined"),
@@ -145,13 +144,20 @@ def parse_arm(text: str, engine: str = DEFAULT_ENGINE) -> Arm:
         if set(options) - {(CONTROL, "")}:
             raise UsageError(f"arm '{text}': {placement} runs in no container and takes no options", "drop the options")
         filesystem = match["filesystem"] or ("dir" if engine == "system" else DEFAULT_FILESYSTEM)
-        return Arm(placement, "", "", _choose("filesystem", filesystem, FILESYSTEMS, text), options)
+        return Arm(placement, "", "", filesystem, options)
     if not match["driver"] and placement != "runtime":
         raise UsageError(f"arm '{text}' names no driver", f"write for example {placement}:{DEFAULT_DRIVER}")
     engine = _choose("engine", match["engine"] or engine, ENGINES, text)
     driver = _choose("driver", match["driver"] or _runtime_driver(match["filesystem"]), tuple(DRIVER_FILESYSTEM), text)
     filesystem = match["filesystem"] or default_filesystem(engine, driver)
-    return Arm(placement, engine, driver, _choose("filesystem", filesystem, FILESYSTEMS, text), options)
+    return Arm(placement, engine, driver, filesystem, options)
+
+
+def _across(text: str, filesystems: tuple[str, ...]) -> list[str]:
+    if "@" in text or not filesystems:
+        return [text]
+    name, plus, options = text.partition("+")
+    return [f"{name}@{filesystem}{plus}{options}" for filesystem in filesystems]
 
 
 def _runtime_driver(filesystem: str | None) -> str:
@@ -159,9 +165,11 @@ def _runtime_driver(filesystem: str | None) -> str:
     return filesystem if filesystem in DRIVER_FILESYSTEM else DEFAULT_DRIVER
 
 
-def parse_arms(text: str, engine: str = DEFAULT_ENGINE) -> tuple[Arm, ...]:
-    """Parse a comma-separated list; an arm named twice is an error, not two arms."""
-    arms = [parse_arm(item, engine) for item in text.split(",") if item.strip()]
+def parse_arms(text: str, engine: str = DEFAULT_ENGINE, filesystems: tuple[str, ...] = ()) -> tuple[Arm, ...]:
+    """Parse a comma-separated list; an arm named twice is an error, not two arms. Arms that name no filesystem are
+    put on each of ``filesystems``."""
+    names = [item.strip() for item in text.split(",") if item.strip()]
+    arms = [parse_arm(item, engine) for name in names for item in _across(name, filesystems)]
     if not arms:
         raise UsageError("no arm is named", "for example --arms bare,layer:overlay2")
     for arm in arms:

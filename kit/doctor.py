@@ -16,7 +16,7 @@ from kit.counters import pressure, read_counters
 from kit.engines import Place
 from kit.engines.place import CONTROL, TREE
 from kit.errors import KitError, MachineError
-from kit.filesystem import FILESYSTEMS, BackingOptions
+from kit.filesystem import BackingOptions, bundled
 from kit.filesystem.backing import GIB
 from kit.host import Host, read_host
 from kit.image import Image, ImageCache
@@ -47,7 +47,7 @@ def examine(paths: Paths, observer: Observer, wait: bool = False) -> Iterator[Fi
         image = _tiny_image(bench)
         options = BackingOptions(size=GIB, images=paths.state / "loops")
         with Provision(Supplies(bench.setting, host, options, image, None)) as provision:
-            for name in FILESYSTEMS:
+            for name in bundled():
                 arm = parse_arm(f"host@{name}")
                 yield _try(provision, arm, "filesystem", name, lambda place: _describe_backing(place))
             for driver in DRIVER_FILESYSTEM:

@@ -16,7 +16,7 @@ from kit.arm import Arm, parse_arm
 from kit.engines import Setting
 from kit.errors import RunError, UsageError
 from kit.facts import session_facts
-from kit.filesystem import BackingOptions
+from kit.filesystem import BackingOptions, Profile, bundled, find_profile, recorded
 from kit.filesystem.backing import DEFAULT_SIZE
 from kit.filesystem.device import check_device
 from kit.host import Host, read_host
@@ -105,7 +105,7 @@ def plan_of(request: Request) -> Plan:
         arms = default_arms("system", running_driver())
     else:
         arms = default_arms()
-    return make_plan(
+    plan = make_plan(
         arms,
         request.rounds,
         request.seed,
@@ -117,6 +117,14 @@ def plan_of(request: Request) -> Plan:
         budget=request.budget,
         control=request.control,
     )
+    for arm in plan.arms:
+        find_profile(arm.filesystem, BackingOptions(profiles=profiles(request)))
+    return plan
+
+
+def profiles(request: Request) -> Mapping[str, Profile]:
+    """The bundled filesystem profiles and the user's own, which may replace them."""
+    return {**bundled(), **recorded(request.profiles)}
 
 
 @dataclass(frozen=True)
@@ -239,6 +247,8 @@ def backing_options(request: Request, paths: Paths) -> BackingOptions:
         wipe=Path(request.wipe) if request.wipe else None,
         mkfs=request.mkfs,
         mount=request.mount,
+        export=request.export,
+        profiles=profiles(request),
     )
 
 

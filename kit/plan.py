@@ -6,7 +6,7 @@ import random
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from kit.arm import CONTROL, DRIVER_FILESYSTEM, Arm, parse_arm
+from kit.arm import CONTROL, DEFAULT_FILESYSTEM, DRIVER_FILESYSTEM, Arm, parse_arm
 from kit.errors import UsageError
 
 CACHES = ("warm", "cold")
@@ -81,10 +81,13 @@ def with_baselines(
 ) -> tuple[tuple[Arm, ...], tuple[tuple[str, str], ...]]:
     """Give every arm a baseline on its own backing filesystem; add bare arms where none is there.
 
-    The baseline of an arm is the one ``named``, else bare (or host) on the same filesystem, else the first other arm
-    on that filesystem, else a bare arm that is added. Returns all arms and the pairs (arm, baseline).
+    The baseline of an arm is the one ``named``, else the first where the arms differ in the filesystem alone, else
+    bare (or host) on the same filesystem, else the first other arm on that filesystem, else a bare arm that is added.
+    Returns all arms and the pairs (arm, baseline).
     """
     every = list(arms)
+    if named is None and len(arms) > 1 and len({arm.on(DEFAULT_FILESYSTEM) for arm in arms}) == 1:
+        named = arms[0]  # one arm on several filesystems: it is these that are compared
     if named is not None and named not in every:
         every.insert(0, named)
     pairs: list[tuple[str, str]] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -15,7 +16,7 @@ from kit.errors import KitError
 from kit.filesystem import BackingOptions, make_backing
 from kit.host import Host
 from kit.image import Image
-from kit.record import NotRun
+from kit.record import UNCONFIRMED, NotRun
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,11 @@ class Provision:
         found: dict[str, str] = {}
         for name, ground in sorted(self._grounds.items()):
             backing = ground.backing
-            found[f"filesystem {name}"] = f"{backing.type} on {backing.kind}; mounted {backing.options}"
+            options = self._supplies.options
+            made = options.mkfs_words(options.profiles[name])
+            found[f"filesystem {name}"] = f"{backing.type} on {backing.kind}; mounted {backing.options}{_made(made)}"
+            if backing.unconfirmed:
+                found[f"{UNCONFIRMED}{name}"] = ",".join(backing.unconfirmed)
         for engine in self._engines.values():
             found.update(engine.facts())
         return found
@@ -126,6 +131,10 @@ class Provision:
                 self._backings.enter_context(backing), self._supplies.image, self._supplies.inputs
             )
         return self._grounds[arm.filesystem]
+
+
+def _made(words: tuple[str, ...]) -> str:
+    return f"; made with {shlex.join(words)}" if words else ""
 
 
 def _read(path: str) -> None:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from kit.sample import Sample
 
 RUNNING, DONE, INTERRUPTED, FAILED = "running", "done", "interrupted", "failed"
+#: Begins the facts that name mount options which the kernel does not show.
+UNCONFIRMED = "unconfirmed options of "
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,10 @@ class Request:
     wipe: str = ""
     mkfs: tuple[tuple[str, str], ...] = ()
     mount: tuple[tuple[str, str], ...] = ()
+    profiles: tuple[tuple[str, str], ...] = ()  # the user's own filesystem profiles: name, definition
+    export: str = ""  # HOST:/PATH of @nfs
+    load: str = ""  # the scenario that runs in the background
+    load_params: tuple[tuple[str, str], ...] = ()
     precision: float | None = None  # 0.02 for 2 %
     budget: float | None = None  # seconds
     control: bool | None = None  # None: from CONTROL_FROM rounds on

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kit.reported import Reported
-from kit.sample import TOTAL, Phase, Sample
+from kit.sample import PHASE_FIELDS, TOTAL, Phase, Sample
 from kit.stats import Floats
 from kit.sweep import parse_point, positive_number
 
@@ -95,6 +95,8 @@ class Runs:
         if phase == TOTAL:
             parts = [self.values(key, name, metric) for name in self.phases([key]) if name != TOTAL]
             return np.sum(parts, axis=0)  # type: ignore[no-any-return]
+        if metric not in PHASE_FIELDS:  # a figure that other arms report, or did at other points
+            return self.figure(key, phase, metric)
         return np.array(list(map(attrgetter(metric), self.once(self._phase, key, phase))), float)
 
     def reported(self, keys: Iterable[Key], phase: str) -> dict[str, Reported]:

@@ -45,7 +45,7 @@ def test_prints_without_defaults() -> None:
         ("layer:nope", "unknown driver 'nope'"),
         ("nope:overlay2", "unknown placement 'nope'"),
         ("layer:nope/overlay2", "unknown engine 'nope'"),
-        ("bare@nope", "unknown filesystem 'nope'"),
+        ("bare@", "not understood"),
         ("bare:overlay2", "takes no driver"),
         ("bare+cpus=1", "takes no options"),
         ("layer:overlay2+nope=1", "unknown option 'nope'"),

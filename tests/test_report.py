@@ -208,3 +208,13 @@ def test_warm_vfs_is_flagged_and_cold_is_not() -> None:
 
     assert "layer:vfs: vfs copies the root filesystem" in of("warm")
     assert "vfs copies" not in of("cold")
+
+
+def test_a_figure_that_one_arm_does_not_report_is_not_measured_there() -> None:
+    def told(item: Sample) -> Sample:
+        said = (Reported("fragments", 3.0, ""),) if item.arm == "bare" else ()
+        return replace(item, phases=(replace(item.phases[0], reported=said), item.phases[1]))
+
+    table = text("table", replace(SESSION, samples=tuple(told(item) for item in SESSION.samples)))
+    lines = [line.split() for line in table.partition("reported by phase build")[2].splitlines()[3:5]]
+    assert lines == [["fragments", "bare", "3"], ["layer:overlay2", "–"]]

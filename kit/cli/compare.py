@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -32,6 +33,8 @@ Arms:
   host[@FS]                     the host's own toolchain, no chroot
   options: +seccomp=unconfined +cgroup=none +cpus=N +memory=SIZE; +control: an identical second copy
   drivers: overlay2 btrfs vfs fuse-overlayfs aufs devicemapper zfs
+  filesystems (FS): ext4 ext4-tuned ext3 ext3-writeback ext3-journal ext2 xfs xfs-stripe xfs-nobarrier btrfs
+    btrfs-nodatacow btrfs-compress jfs reiserfs zfs tmpfs tmpfs-sync nfs dir, and your own (--fs-file)
 
 \b
 Examples:
@@ -42,6 +45,9 @@ Examples:
   kit compare kernel:short --param jobs=1,2,4 --arms bare,layer:overlay2
   kit compare kernel:short --arms bare,runtime,bind:overlay2,layer:overlay2 --precision 2% --budget 1h
   kit compare kernel:short --arms runtime+cgroup=none+seccomp=unconfined,runtime+seccomp=unconfined,runtime
+  kit compare fio --arms bare --fs ext4,ext4-tuned,tmpfs,tmpfs-sync
+  kit compare git --arms bare,layer:overlay2 --fs ext4,mine --fs-file profiles.toml
+  kit compare kernel:short --load kernel:loop --arms bare,layer:overlay2
   kit compare --source ~/project --arms bare,layer:overlay2,layer:btrfs -- make -j8
   kit compare --image debian:12 --arms bare,layer:overlay2 -- sh -c 'find / -xdev | wc -l'
   kit compare --resume last
@@ -66,6 +72,12 @@ class _CompareCommand(click.Command):
 @click.command(cls=_CompareCommand, epilog=_EPILOG)
 @click.argument("scenario", required=False)
 @click.option("--arms", metavar="A,B,…", help="Arms to compare.  [default: the ladder on overlay2, layer on the rest]")
+@click.option("--fs", "filesystems", metavar="FS,FS,…", default="",
+              help="Put each arm that names no filesystem on each of these. Without --arms: bare on each.")  # fmt: skip
+@click.option(
+    "--fs-file", default="", metavar="FILE", help="Filesystem profiles of your own, TOML; see docs/method.md."
+)
+@click.option("--export", default="", metavar="HOST:/PATH", help="The NFS export of @nfs.")
 @click.option("--baseline", metavar="ARM", default="", help="Compare with this arm.  [default: bare, same filesystem]")
 @click.option(
     "--rounds",
@@ -155,6 +167,7 @@ def exit_code(session: Session) -> int:
 
 def _request(command: tuple[str, ...], given: dict[str, Any]) -> Request:
     from kit.arm import parse_arms
+    from kit.filesystem import read_profiles
     from kit.record import Request
 
     if bool(given["scenario"]) == bool(command):
@@ -167,7 +180,10 @@ def _request(command: tuple[str, ...], given: dict[str, Any]) -> Request:
                 raise UsageError(f"--{option} goes with -- COMMAND", f"scenarios have parameters: --param {option}=…")
     if given["image"] and given["rootfs"]:
         raise UsageError("--image and --rootfs exclude each other", "give one of them")
-    arms = parse_arms(given["arms"], given["engine"]) if given["arms"] else ()
+    filesystems = tuple(name.strip() for name in given["filesystems"].split(",") if name.strip())
+    listed = given["arms"] or ("bare" if filesystems else "")
+    arms = parse_arms(listed, given["engine"], filesystems) if listed else ()
+    profiles = read_profiles(Path(given["fs_file"])) if given["fs_file"] else {}
     return Request(
         scenario=given["scenario"] or "",
         params=pairs(given["params"], "--param"),
@@ -189,6 +205,8 @@ def _request(command: tuple[str, ...], given: dict[str, Any]) -> Request:
         wipe=given["wipe"],
         mkfs=pairs(given["mkfs"], "--mkfs"),
         mount=pairs(given["mount"], "--mount"),
+        profiles=tuple((name, profile.text) for name, profile in profiles.items()),
+        export=given["export"],
         precision=percentage(given["precision"], "--precision") if given["precision"] else None,
         budget=duration(given["budget"], "--budget") if given["budget"] else None,
         control=given["control"],

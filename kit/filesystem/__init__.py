@@ -10,32 +10,51 @@ from pathlib import Path
 
 from kit.errors import MachineError, UsageError
 from kit.filesystem.backing import Backing, BackingOptions
+from kit.filesystem.profile import Profile, bundled, read_profiles, recorded
 from kit.journal import Journal
 
-Maker = Callable[[str, BackingOptions, Path, Journal], AbstractContextManager[Backing]]
+Maker = Callable[[Profile, BackingOptions, Path, Journal], AbstractContextManager[Backing]]
 
-#: Each filesystem and what makes it; a maker is imported on use.
-FILESYSTEMS = {
-    "ext4": "kit.filesystem.block:block_backing",
-    "ext3": "kit.filesystem.block:block_backing",
-    "ext2": "kit.filesystem.block:block_backing",
-    "xfs": "kit.filesystem.block:block_backing",
-    "btrfs": "kit.filesystem.block:block_backing",
-    "tmpfs": "kit.filesystem.plain:tmpfs_backing",
+#: What makes the filesystems of each type; a maker is imported on use.
+MAKERS = {
+    **dict.fromkeys(("ext4", "ext3", "ext2", "xfs", "btrfs", "jfs", "reiserfs"), "kit.filesystem.block:block_backing"),
+    "tmpfs": "kit.filesystem.memory:memory_backing",
     "dir": "kit.filesystem.plain:directory_backing",
+    "nfs": "kit.filesystem.plain:nfs_backing",
     "zfs": "kit.filesystem.zfs:zfs_backing",
 }
 
 
 def make_backing(name: str, options: BackingOptions, where: Path, journal: Journal) -> AbstractContextManager[Backing]:
-    """A fresh backing filesystem mounted at ``where`` for the length of a ``with`` block."""
-    if name not in FILESYSTEMS:
-        raise UsageError(f"unknown filesystem '{name}'", f"use one of: {', '.join(FILESYSTEMS)}")
-    if name != "dir" and os.geteuid() != 0:
+    """A fresh backing filesystem of that profile, mounted at ``where`` for the length of a ``with`` block."""
+    profile = find_profile(name, options)
+    if profile.type != "dir" and os.geteuid() != 0:
         raise MachineError("making and mounting a filesystem needs root", "sudo kit …, or arms on @dir")
-    module, _, function = FILESYSTEMS[name].partition(":")
+    module, _, function = MAKERS[profile.type].partition(":")
     maker: Maker = getattr(importlib.import_module(module), function)
-    return maker(name, options, where, journal)
+    return maker(profile, options, where, journal)
 
 
-__all__ = ["FILESYSTEMS", "Backing", "BackingOptions", "make_backing"]
+def find_profile(name: str, options: BackingOptions) -> Profile:
+    """Raises UsageError where there is none of that name, or its type is unknown."""
+    if name not in options.profiles:
+        raise UsageError(f"unknown filesystem '{name}'", f"use one of: {', '.join(options.profiles)}; or --fs-file")
+    profile = options.profiles[name]
+    if profile.type not in MAKERS:
+        raise UsageError(f"filesystem {name}: unknown type '{profile.type}'", f"use one of: {', '.join(MAKERS)}")
+    if profile.write_back:
+        find_profile(profile.write_back, options)
+    return profile
+
+
+__all__ = [
+    "MAKERS",
+    "Backing",
+    "BackingOptions",
+    "Profile",
+    "bundled",
+    "find_profile",
+    "make_backing",
+    "read_profiles",
+    "recorded",
+]

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import os
-from dataclasses import dataclass
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from kit.errors import RunError
+from kit.filesystem.profile import Profile, bundled
 
 GIB = 1 << 30
 DEFAULT_SIZE = 20 * GIB
@@ -24,6 +27,16 @@ class BackingOptions:
     wipe: Path | None = None
     mkfs: tuple[tuple[str, str], ...] = ()
     mount: tuple[tuple[str, str], ...] = ()
+    export: str = ""  # HOST:/PATH, for NFS
+    profiles: Mapping[str, Profile] = field(default_factory=bundled)
+
+    def mkfs_words(self, profile: Profile) -> tuple[str, ...]:
+        extra = (text for name, text in self.mkfs if name == profile.name)
+        return (*profile.mkfs, *(word for text in extra for word in shlex.split(text)))
+
+    def mount_options(self, profile: Profile) -> tuple[str, ...]:
+        extra = (text for name, text in self.mount if name == profile.name)
+        return (*profile.mount, *(item for text in extra for item in text.split(",") if item))
 
 
 @dataclass(frozen=True)
@@ -43,13 +56,17 @@ class Backing:
 
     name: str
     path: Path
-    kind: str  # loop, loop (direct I/O), device, tmpfs, directory
+    kind: str  # loop, loop (direct I/O), device, tmpfs, directory, export
     type: str
     options: str
     device: str | None
+    unconfirmed: tuple[str, ...] = ()  # options asked for that the kernel does not show
+    write_back: Callable[[], None] | None = None  # copies it to the disk it belongs to
 
     def sync(self) -> None:
         """Write back everything dirty (syncfs(2)). A sync through a union such as fuse-overlayfs does not."""
+        if self.write_back:
+            self.write_back()
         descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
         try:
             libc = ctypes.CDLL(None, use_errno=True)

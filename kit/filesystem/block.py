@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shlex
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +13,8 @@ from kit.command import require, run
 from kit.errors import MachineError, RunError
 from kit.filesystem.backing import GIB, Backing, BackingOptions, block_number, mount_of
 from kit.filesystem.device import clear_device
+from kit.filesystem.mounted import unconfirmed
+from kit.filesystem.profile import Profile
 from kit.host import kernel_filesystems
 from kit.journal import Journal
 
@@ -24,33 +25,45 @@ _MKFS = {
     "ext2": ("-q", "-F", "-E", "nodiscard"),
     "xfs": ("-q", "-f", "-K"),
     "btrfs": ("-q", "-f", "-K"),
+    "jfs": ("-q",),
+    "reiserfs": ("-q", "-f", "-f"),
 }
 #: The kernel would zero inode tables in the background, beside the measurement.
-_MOUNT = {"ext4": "noinit_itable", "ext3": "noinit_itable"}
+_MOUNT = {"ext4": ("noinit_itable",), "ext3": ("noinit_itable",)}
 
 
 @contextmanager
-def block_backing(name: str, options: BackingOptions, where: Path, journal: Journal) -> Iterator[Backing]:
+def block_backing(profile: Profile, options: BackingOptions, where: Path, journal: Journal) -> Iterator[Backing]:
     """Make and mount a filesystem on a loop image, or on ``options.device``. Raises MachineError, RunError."""
-    if name not in kernel_filesystems():
-        raise MachineError(f"this kernel has no {name}", f"modprobe {name}, or boot a kernel that has it")
-    require(f"mkfs.{name}")
+    name, kind_of = profile.name, profile.type
+    if kind_of not in kernel_filesystems():
+        raise MachineError(f"this kernel has no {kind_of}", f"modprobe {kind_of}, or boot a kernel that has it")
+    require(f"mkfs.{kind_of}")
     with contextlib.ExitStack() as stack:
         if options.device is not None:
             clear_device(options.device, options.wipe)
             device, kind = options.device, "device"
         else:
             device, kind = stack.enter_context(_loop(options, journal, f"{where.parent.parent.name}-{name}"))
-        extra = shlex.split(dict(options.mkfs).get(name, ""))
-        run([f"mkfs.{name}", *_MKFS[name], *extra, device], what=f"mkfs.{name}")
+        run([f"mkfs.{kind_of}", *_MKFS[kind_of], *options.mkfs_words(profile), device], what=f"mkfs.{kind_of}")
         where.mkdir(parents=True, exist_ok=True)
-        wanted = ",".join(filter(None, (_MOUNT.get(name, ""), dict(options.mount).get(name, ""))))
-        run(["mount", "-t", name, *(["-o", wanted] if wanted else []), device, where], what=f"mount {name}")
+        asked = options.mount_options(profile)
+        wanted = ",".join((*_MOUNT.get(kind_of, ()), *asked))
+        try:
+            run(["mount", "-t", kind_of, *(["-o", wanted] if wanted else []), device, where], what=f"mount {name}")
+        except RunError as error:
+            if not asked:
+                raise
+            raise MachineError(
+                f"this kernel does not mount {kind_of} with {','.join(asked)}: {error.message}",
+                "dmesg says which option",
+            ) from None
         stack.callback(unmount, where)
         if options.device is None:
             run(["losetup", "--detach", device])  # while mounted this means: free it with the last unmount
         mount = mount_of(where)
-        yield Backing(name, where, kind, mount.type, mount.options, block_number(mount))
+        silent = unconfirmed(name, (*asked, *profile.expect), mount)
+        yield Backing(name, where, kind, mount.type, mount.options, block_number(mount), silent)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Backing filesystems without a block device of their own: a tmpfs, or a directory that the user gave."""
+"""Backing filesystems that are a directory on something mounted: one that the user gave, or an NFS export."""
 
 from __future__ import annotations
 
@@ -6,27 +6,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from kit.command import run
-from kit.errors import UsageError
+from kit.command import require, run
+from kit.errors import MachineError, UsageError
 from kit.filesystem.backing import Backing, BackingOptions, block_number, mount_of
 from kit.filesystem.block import unmount
+from kit.filesystem.mounted import unconfirmed
+from kit.filesystem.profile import Profile
+from kit.host import kernel_filesystems
 from kit.journal import Journal
 
 
 @contextmanager
-def tmpfs_backing(name: str, options: BackingOptions, where: Path, journal: Journal) -> Iterator[Backing]:
-    where.mkdir(parents=True, exist_ok=True)
-    wanted = f"size={options.size}" + "".join(f",{text}" for key, text in options.mount if key == name)
-    run(["mount", "-t", "tmpfs", "-o", wanted, "kit", where], what="mount tmpfs")
-    try:
-        mount = mount_of(where)
-        yield Backing(name, where, "tmpfs", mount.type, mount.options, None)
-    finally:
-        unmount(where)
-
-
-@contextmanager
-def directory_backing(name: str, options: BackingOptions, where: Path, journal: Journal) -> Iterator[Backing]:
+def directory_backing(profile: Profile, options: BackingOptions, where: Path, journal: Journal) -> Iterator[Backing]:
     """A new directory inside ``options.directory``, removed afterwards; the user's other files are not touched."""
     parent = options.directory or options.images
     parent.mkdir(parents=True, exist_ok=True)
@@ -36,4 +27,30 @@ def directory_backing(name: str, options: BackingOptions, where: Path, journal: 
     with journal.holding("directory", path):
         path.mkdir()
         mount = mount_of(path)
-        yield Backing(name, path, f"directory of {mount.source}", mount.type, mount.options, block_number(mount))
+        yield Backing(
+            profile.name, path, f"directory of {mount.source}", mount.type, mount.options, block_number(mount)
+        )
+
+
+@contextmanager
+def nfs_backing(profile: Profile, options: BackingOptions, where: Path, journal: Journal) -> Iterator[Backing]:
+    """A new directory of an NFS export, removed afterwards. Raises MachineError where the kernel has no NFS."""
+    export = options.export or profile.source
+    if not export:
+        raise MachineError(f"{profile.name}: no export is named", "--export HOST:/PATH")
+    if not kernel_filesystems() & {"nfs", "nfs4"}:
+        raise MachineError("this kernel has no nfs", "modprobe nfs, or boot a kernel that has it")
+    require("mount.nfs")
+    where.mkdir(parents=True, exist_ok=True)
+    wanted = options.mount_options(profile)
+    words: list[str | Path] = ["mount", "-t", "nfs", *(["-o", ",".join(wanted)] if wanted else []), export, where]
+    run(words, what=f"mount of {export}")
+    try:
+        mount = mount_of(where)
+        path = where / f"kit-{where.parent.parent.name}"
+        silent = unconfirmed(profile.name, (*wanted, *profile.expect), mount)
+        with journal.holding("directory", path):
+            path.mkdir()
+            yield Backing(profile.name, path, f"export {export}", mount.type, mount.options, None, silent)
+    finally:
+        unmount(where)

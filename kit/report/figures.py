@@ -11,6 +11,7 @@ from kit.compare import Comparison
 from kit.report import units
 from kit.reported import MORE, Reported
 from kit.runs import Key, Runs
+from kit.stats import Floats
 
 TOO_FAST = "too fast to tell"
 Index = Mapping[tuple[str, str, str, str], Comparison]  # by arm, point, phase, metric
@@ -26,7 +27,7 @@ def figures(runs: Runs, keys: Sequence[Key], index: Index, phase: str, tablefmt:
             known = values[np.isfinite(values)]
             comparison = index.get((*key, phase, name))
             ratio = units.ratio(comparison) if comparison else ""
-            rows.append([label, key[0], _number(float(known.mean())) if known.size else TOO_FAST, ratio])
+            rows.append([label, key[0], _value(known) if name in runs.reported([key], phase) else units.NOTHING, ratio])
             label = ""
     if not rows:
         return ""
@@ -38,6 +39,10 @@ def figures(runs: Runs, keys: Sequence[Key], index: Index, phase: str, tablefmt:
 def _label(figure: Reported) -> str:
     unit = f", {figure.unit}" if figure.unit else ""
     return f"{figure.name}{unit}{' (more is better)' if figure.better == MORE else ''}"
+
+
+def _value(known: Floats) -> str:
+    return _number(float(known.mean())) if known.size else TOO_FAST
 
 
 def _number(value: float) -> str:

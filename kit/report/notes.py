@@ -8,7 +8,7 @@ import numpy as np
 
 from kit.analysis import Analysis
 from kit.arm import parse_arm
-from kit.record import Session
+from kit.record import UNCONFIRMED, Session
 from kit.runs import Key, Runs
 
 #: The cgroup's figure replaces the tree's where they differ by more than both of these.
@@ -32,9 +32,7 @@ def notes(session: Session, analysis: Analysis) -> list[str]:
         compilers = {key: value for key, value in session.facts.items() if key.startswith("compiler")}
         if len(set(compilers.values())) > 1:
             found.append("; ".join(f"{key}: {value}" for key, value in compilers.items()) + ": they DIFFER")
-    for arm, baseline in session.baselines:
-        if session.request.baseline and parse_arm(arm).filesystem != parse_arm(baseline).filesystem:
-            found.append(f"{arm} and its baseline {baseline} lie on different filesystems: you named the baseline")
+    found += _filesystems(session)
     copied = [arm for arm in session.arms if ":vfs" in arm and any(sample.arm == arm for sample in kept)]
     if copied and session.facts.get("caches") == "warm":
         found.append(
@@ -45,6 +43,16 @@ def notes(session: Session, analysis: Analysis) -> list[str]:
     if len({sample.block for sample in kept}) == 1:
         found.append("1 run: no interval")
     return found
+
+
+def _filesystems(session: Session) -> Iterator[str]:
+    for key, options in session.facts.items():
+        if key.startswith(UNCONFIRMED):
+            name = key.removeprefix(UNCONFIRMED)
+            yield f"@{name}: the kernel took the mount options {options} and does not show whether they are in force"
+    for arm, baseline in session.baselines:
+        if session.request.baseline and parse_arm(arm).filesystem != parse_arm(baseline).filesystem:
+            yield f"{arm} and its baseline {baseline} lie on different filesystems: you named the baseline"
 
 
 def _everything(session: Session, runs: Runs) -> Iterator[tuple[str, str, str]]:

@@ -1,0 +1,84 @@
+"""Filesystem profiles: a filesystem with the options it is made and mounted with, under one name."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from kit.errors import UsageError
+
+_LISTS = ("mkfs", "mount", "expect")
+_TEXTS = ("summary", "type", "write_back", "source")
+
+
+@dataclass(frozen=True)
+class Profile:
+    """``mkfs``: words for mkfs. ``mount``: mount options. ``expect``: what the kernel must show as mounted besides.
+    ``write_back``: profile of the disk that a tmpfs is copied to every ``every`` seconds. ``source``: NFS export."""
+
+    name: str
+    type: str
+    summary: str = ""
+    mkfs: tuple[str, ...] = ()
+    mount: tuple[str, ...] = ()
+    expect: tuple[str, ...] = ()
+    write_back: str = ""
+    every: float = 30.0
+    source: str = ""
+
+    @property
+    def text(self) -> str:
+        """Whole, as one string, for the record of a session."""
+        return json.dumps({key: value for key, value in asdict(self).items() if key != "name"})
+
+
+@cache
+def bundled() -> Mapping[str, Profile]:
+    path = Path(__file__).with_name("profiles.toml")
+    return parse_profiles(path.read_text(encoding="utf-8"), str(path))
+
+
+def read_profiles(path: Path) -> Mapping[str, Profile]:
+    """A user's own profiles. Raises UsageError naming file and key."""
+    try:
+        return parse_profiles(path.read_text(encoding="utf-8"), str(path))
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}", "name a TOML file with filesystem profiles") from None
+
+
+def parse_profiles(text: str, path: str) -> Mapping[str, Profile]:
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{path}: not valid TOML: {error}", "mend the file at that line") from None
+    return {name: _profile(name, table, path) for name, table in document.items()}
+
+
+def recorded(pairs: tuple[tuple[str, str], ...]) -> Mapping[str, Profile]:
+    """Profiles as ``Profile.text`` wrote them."""
+    return {name: _profile(name, json.loads(text), f"profile {name}") for name, text in pairs}
+
+
+def _profile(name: str, table: Any, path: str) -> Profile:
+    if not isinstance(table, dict):
+        raise UsageError(f"{path}: {name} is not a table", f'write [{name}] and below it type = "ext4"')
+    for key, value in table.items():
+        good = (
+            isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
+            if key in _LISTS
+            else isinstance(value, str)
+            if key in _TEXTS
+            else key == "every" and isinstance(value, int | float) and value > 0
+        )
+        if not good:
+            known = ", ".join((*_LISTS, *_TEXTS, "every"))
+            raise UsageError(f"{path}: {name}.{key} is not usable", f"known keys: {known}; lists hold strings")
+    if not table.get("type"):
+        raise UsageError(f"{path}: {name} lacks the key 'type'", 'for example type = "ext4"')
+    values: dict[str, Any] = {key: tuple(value) if key in _LISTS else value for key, value in table.items()}
+    return Profile(name=name, **values)
