@@ -29,6 +29,10 @@ class MachineError(KitError):
     """This machine lacks a tool, a right or a feature that was asked for."""
 
 
+class UnavailableError(MachineError):
+    """A workload's sources, or what it needs besides, can't be had here: its arms are not run."""
+
+
 class RunError(KitError):
     """Something that was running failed: a build, a daemon, a container. Exit code 1."""
 

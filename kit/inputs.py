@@ -6,6 +6,7 @@ import fnmatch
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import tarfile
 import tempfile
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from kit.command import environment, require, run
-from kit.errors import MachineError, RunError, UsageError
+from kit.errors import MachineError, RunError, UnavailableError, UsageError
 from kit.scenario import Input
 
 _PACKED = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.zst", ".tar.bz2")
@@ -23,7 +24,8 @@ _PACKED = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.zst", ".tar.bz2")
 
 @dataclass(frozen=True)
 class PreparedInput:
-    """``path`` is a .tar where it goes into the tree, a .tar.zst where the scenario unpacks it itself."""
+    """``path`` is a .tar where it goes into the tree, a .tar.zst where the scenario unpacks it itself, and a directory
+    where it reads it as it is."""
 
     name: str
     into: str
@@ -32,28 +34,50 @@ class PreparedInput:
 
 
 def prepare_input(item: Input, cache: Path, tell: Callable[[str], None] = lambda text: None) -> PreparedInput:
-    """Bring one input into the cache. Raises UsageError, MachineError or RunError."""
-    suffix = ".tar" if item.into == "tree" else ".tar.zst"
-    origin = _identify(item.source)
-    key = hashlib.sha256(repr((origin, item.strip, item.exclude, suffix)).encode()).hexdigest()[:16]
+    """Bring one input with a source into the cache. Raises UsageError, MachineError or RunError."""
+
+    def make(scratch: Path) -> Path:
+        tell(f"preparing {item.source} (once)")
+        return _fetch(item.source, scratch)
+
+    return cached_input(item, (_identify(item.source), item.strip, item.exclude), cache, make)
+
+
+_SUFFIX = {"tree": ".tar", "inputs": ".tar.zst", "directory": ""}
+
+
+def cached_input(item: Input, origin: object, cache: Path, make: Callable[[Path], Path]) -> PreparedInput:
+    """The input of that origin from the cache, or what ``make(scratch directory)`` gives: a directory or a tarball."""
+    suffix = _SUFFIX[item.into]
+    key = hashlib.sha256(repr((origin, suffix)).encode()).hexdigest()[:16]
     target = cache / "inputs" / f"{item.name}-{key}{suffix}"
     facts = target.with_name(target.name + ".json")
     if not facts.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
-        tell(f"preparing {item.source} (once)")
         with tempfile.TemporaryDirectory(prefix=".new-", dir=target.parent) as scratch:
-            archive = _fetch(item.source, Path(scratch))
             new = Path(scratch) / "repacked"
-            digest = _repack(archive, new, item)
+            digest = _repack(make(Path(scratch)), new, item)
+            if item.into == "directory":
+                new = _unpacked(new)
+                shutil.rmtree(target, ignore_errors=True)  # of a start that was killed before it wrote its facts
             new.replace(target)
         facts.write_text(json.dumps({"source": item.source, "digest": digest}))
     return PreparedInput(item.name, item.into, target, json.loads(facts.read_text())["digest"])
+
+
+def _unpacked(tarball: Path) -> Path:
+    directory = tarball.with_name("directory")
+    directory.mkdir()
+    run(["tar", "-xpf", tarball, "-C", directory], what="unpacking an input")
+    return directory
 
 
 def _identify(source: str) -> str:
     """What must change when the input's content may have: a package's version, a file's size and time."""
     if source.startswith("deb:"):
         return f"{source} {_package_version(source.removeprefix('deb:'))}"
+    if source.startswith("git:"):
+        return f"{source} {_commit(source.removeprefix('git:'))}"
     path = Path(source)
     if path.is_dir():
         digest = hashlib.sha256()
@@ -66,7 +90,27 @@ def _identify(source: str) -> str:
     if path.is_file():
         stat = path.stat()
         return f"{path.resolve()} {stat.st_size} {stat.st_mtime_ns}"
-    raise UsageError(f"there is no {source}", "give a directory, a tarball, a file or deb:PACKAGE")
+    raise UsageError(f"there is no {source}", "give a directory, a tarball, a file, deb:PACKAGE or git:URL#BRANCH")
+
+
+def _commit(address: str) -> str:
+    """The commit that a branch of a repository is at."""
+    url, _, branch = address.partition("#")
+    try:
+        return run(["git", "ls-remote", "--exit-code", url, branch or "HEAD"], timeout=60, env=_NO_PROMPT).split()[0]
+    except RunError as error:
+        raise UnavailableError(f"{url} can't be reached: {error.message}", _clone_elsewhere(url, branch)) from None
+
+
+_NO_PROMPT = {"GIT_TERMINAL_PROMPT": "0"}
+
+
+def _clone_elsewhere(url: str, branch: str) -> str:
+    """What a user does where this machine has no way there."""
+    name = url.rstrip("/").rpartition("/")[2].removesuffix(".git")
+    return (
+        f"where there is a network: git clone {f'-b {branch} ' if branch else ''}{url}; then --param {name}=DIRECTORY"
+    )
 
 
 def _package_version(package: str) -> str:
@@ -81,6 +125,11 @@ def _package_version(package: str) -> str:
 
 def _fetch(source: str, scratch: Path) -> Path:
     """A directory or tarball with the content of the source."""
+    if source.startswith("git:"):
+        url, _, branch = source.removeprefix("git:").partition("#")
+        words = ["git", "clone", "-q", "--depth", "1", *(["--branch", branch] if branch else []), url, "clone"]
+        run(words, cwd=scratch, env=_NO_PROMPT, what=f"clone of {url}")
+        return scratch / "clone"
     if not source.startswith("deb:"):
         return Path(source)
     package = source.removeprefix("deb:")
@@ -103,7 +152,7 @@ def _repack(source: Path, target: Path, item: Input) -> str:
     if source.is_dir():
         item = replace(item, strip=0)  # what is stripped from a tarball's names is its one top directory
     reader = _reader(source)
-    packer = ["cat"] if item.into == "tree" else ["zstd", "-q", "-T0", "-3", "-c"]
+    packer = ["cat"] if item.into != "inputs" else ["zstd", "-q", "-T0", "-3", "-c"]
     with (
         target.open("wb") as output,
         subprocess.Popen(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 import tempfile
 import time
@@ -14,8 +13,9 @@ from pathlib import Path
 from kit import __version__
 from kit.arm import Arm, parse_arm
 from kit.engines import Setting
-from kit.errors import RunError, UsageError
+from kit.errors import RunError, UnavailableError, UsageError
 from kit.facts import session_facts
+from kit.fetch import Fetcher, show_inputs
 from kit.filesystem import BackingOptions, Profile, bundled, find_profile, recorded
 from kit.filesystem.backing import DEFAULT_SIZE
 from kit.filesystem.device import check_device
@@ -26,7 +26,7 @@ from kit.paths import Paths, resource
 from kit.plan import Plan, default_arms, make_plan
 from kit.provision import Provision, Supplies
 from kit.record import FAILED, INTERRUPTED, RUNNING, NotRun, Request, Session, new_session_id
-from kit.scenario import Input, Scenario, command_scenario, parse_scenario
+from kit.scenario import Scenario, command_scenario, parse_scenario
 from kit.session import Bench, Observer, Run, held_machine, run_session
 from kit.store import Store
 from kit.sweep import points
@@ -170,7 +170,13 @@ def _carry_out(session: Session, job: _Job, wait: bool) -> Session:
 
 def _perform(session: Session, job: _Job, bench: Bench) -> Session:
     image = find_image(session.request, job.scenario, job.plan.arms, bench, job.observer)
-    folders = _input_folders(job)
+    try:
+        folders = _input_folders(job, image, bench)
+    except UnavailableError as error:
+        not_run = tuple(NotRun(str(arm), error.message, error.hint) for arm in job.plan.arms)
+        session = replace(session, not_run=not_run, status=FAILED)
+        job.store.update(session)
+        return session
     began = time.monotonic()  # of the budget: what is built or fetched once per machine does not count
     with _input_directory(folders, bench) as directory:
         options = backing_options(session.request, job.paths)
@@ -194,16 +200,26 @@ def _perform(session: Session, job: _Job, bench: Bench) -> Session:
 Folders = dict[str, tuple[PreparedInput, ...]]
 
 
-def _input_folders(job: _Job) -> Folders:
+def _input_folders(job: _Job, image: Image | None, bench: Bench) -> Folders:
     """The inputs of each point; of all points, under '', where a sweep does not touch them."""
-    found = {}
-    prepared: dict[Input, PreparedInput] = {}
-    for number, scenario in enumerate(job.scenarios.values(), 1):
-        for item in scenario.inputs:
-            if item not in prepared:
-                prepared[item] = prepare_input(item, job.paths.cache, job.observer.tell)
-        found[str(number)] = tuple(prepared[item] for item in scenario.inputs)
+    found = {
+        str(number): prepare_inputs(scenario, image, job, bench)
+        for number, scenario in enumerate(job.scenarios.values(), 1)
+    }
     return {"": found["1"]} if len(set(found.values())) == 1 else found
+
+
+def prepare_inputs(scenario: Scenario, image: Image | None, job: _Job, bench: Bench) -> tuple[PreparedInput, ...]:
+    """All of a scenario's inputs in the cache, in their order. Raises UnavailableError and what prepare_input does."""
+    log = bench.paths.data / "logs" / bench.setting.session / f"fetch-{scenario.name}.log"
+    fetcher = Fetcher(scenario, image, job.host, bench.setting, job.paths.cache, log, job.observer.tell)
+    found: list[PreparedInput] = []
+    for item in scenario.inputs:
+        if item.source:
+            found.append(prepare_input(item, job.paths.cache, job.observer.tell))
+        elif item.fetch:
+            found.append(fetcher.fetch(item, found))
+    return tuple(found)
 
 
 def _inputs_of(folders: Folders, point: str, points: Sequence[str]) -> tuple[tuple[PreparedInput, ...], str]:
@@ -287,14 +303,12 @@ def named_image(name: str, cache: ImageCache, setting: Setting, observer: Observ
 @contextmanager
 def _input_directory(folders: Folders, bench: Bench) -> Iterator[Path | None]:
     """The inputs that a scenario unpacks itself, as it sees them: hard links into the cache."""
-    shown = [(folder, item) for folder, items in folders.items() for item in items if item.into == "inputs"]
-    if not shown:
+    if all(item.into == "tree" for items in folders.values() for item in items):
         yield None
         return
     directory = bench.paths.cache / "inputs" / f"of-{bench.setting.session}"
     with bench.setting.journal.holding("directory", directory):
         directory.mkdir()
-        for folder, item in shown:
-            (directory / folder).mkdir(exist_ok=True)
-            os.link(item.path, directory / folder / f"{item.name}.tar.zst")
+        for folder, items in folders.items():
+            show_inputs(items, directory / folder)
         yield directory

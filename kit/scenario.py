@@ -24,7 +24,8 @@ _NAME = re.compile(r"[a-z][a-z0-9_-]*")
 _BRACES = re.compile(r"(?<!\$)\{([a-z][a-z0-9_]*)\}")
 _TOP_KEYS = {"name", "summary", "image", "user", "env", "params", "inputs", "prepare", "phases", "variants"}
 _PARAM_KEYS = {"default", "type", "help", "choices"}
-_INPUT_KEYS = {"source", "into", "strip", "exclude"}
+_INPUT_KEYS = {"source", "into", "strip", "exclude", "fetch"}
+_INTO = ("tree", "inputs", "directory")
 _STEP_KEYS = {"name", "run", "cwd", "report"}
 
 
@@ -46,14 +47,20 @@ class Param:
 
 @dataclass(frozen=True)
 class Input:
-    """Files brought into every run untimed. ``into``: ``tree`` (unpacked in the build tree) or ``inputs`` (as
-    ``{inputs}/NAME.tar.zst``, read-only). ``source``: ``deb:PACKAGE``, a tarball or a directory."""
+    """Files brought into every run untimed.
+
+    ``into``: ``tree`` (unpacked in the build tree), ``inputs`` (as ``{inputs}/NAME.tar.zst``, read-only) or
+    ``directory`` (as ``{inputs}/NAME/``, read-only). ``source``: ``deb:PACKAGE``, ``git:URL#BRANCH``, a tarball or a
+    directory; none where it is empty. ``fetch``: commands that are run once for each machine instead, in the image and
+    with a network, in a tree with the inputs before this one; what they leave in ``NAME/`` is the input.
+    """
 
     name: str
-    source: str
+    source: str = ""
     into: str = "tree"
     strip: int = 0
     exclude: tuple[str, ...] = ()
+    fetch: tuple[Step, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -97,7 +104,7 @@ class Scenario:
     def digest(self) -> str:
         """Of everything that decides what is run: two samples with different digests are not compared."""
         # Where an input lies says nothing of what is in it, for which it has a digest of its own.
-        inputs = tuple((item.name, item.into, item.strip, item.exclude) for item in self.inputs)
+        inputs = tuple((item.name, item.into, item.strip, item.exclude, item.fetch) for item in self.inputs)
         sources = {item.source for item in self.inputs}
         values = tuple((name, value) for name, value in self.values if value not in sources)
         what = (self.phases, self.prepare, inputs, self.env, self.user, values)
@@ -119,13 +126,18 @@ class Scenario:
             self,
             phases=tuple(_bind_step(step, names, words) for step in self.phases),
             prepare=tuple(_bind_step(step, names, words) for step in self.prepare),
-            inputs=tuple(replace(item, source=_substitute(item.source, names)) for item in self.inputs),
+            inputs=tuple(_bind_input(item, names, words) for item in self.inputs),
             values=tuple((param.name, names[param.name]) for param in self.params),
         )
 
 
 def _substitute(text: str, names: Mapping[str, str]) -> str:
     return _BRACES.sub(lambda match: names.get(match[1], match[0]), text)
+
+
+def _bind_input(item: Input, names: Mapping[str, str], words: frozenset[str]) -> Input:
+    fetch = tuple(_bind_step(step, names, words) for step in item.fetch)
+    return replace(item, source=_substitute(item.source, names), fetch=fetch)
 
 
 def _bind_step(step: Step, names: Mapping[str, str], words: frozenset[str]) -> Step:
@@ -201,13 +213,15 @@ class _Reader:
             where = f"inputs.{name}"
             table = self.table(value, where, _INPUT_KEYS)
             into = self.string(table, "into", where, "tree")
-            if into not in ("tree", "inputs"):
-                raise self.fail(f"{where}.into", f"is '{into}'", "use tree or inputs")
+            if into not in _INTO:
+                raise self.fail(f"{where}.into", f"is '{into}'", f"use one of: {', '.join(_INTO)}")
             strip = table.get("strip", 0)
             if not isinstance(strip, int) or strip < 0:
                 raise self.fail(f"{where}.strip", "is not a whole number", "for example strip = 1")
             exclude = self.strings(table.get("exclude", []), f"{where}.exclude")
-            found.append(Input(name, self.string(table, "source", where), into, strip, exclude))
+            fetch = tuple(Step("fetch", self.strings(words, f"{where}.fetch")) for words in table.get("fetch", ()))
+            source = self.string(table, "source", where, "" if fetch else None)
+            found.append(Input(name, source, into, strip, exclude, fetch))
         return tuple(found)
 
     def steps(self, doc: Mapping[str, Any], key: str) -> tuple[Step, ...]:
@@ -240,6 +254,8 @@ class _Reader:
         texts = [(f"phases[{i}].run", word) for i, step in enumerate(scenario.phases) for word in (*step.run, step.cwd)]
         texts += [(f"prepare[{i}].run", word) for i, step in enumerate(scenario.prepare) for word in step.run]
         texts += [(f"inputs.{item.name}.source", item.source) for item in scenario.inputs]
+        steps = [(item, step) for item in scenario.inputs for step in item.fetch]
+        texts += [(f"inputs.{item.name}.fetch", word) for item, step in steps for word in step.run]
         for where, text in texts:
             for name in _BRACES.findall(text):
                 if name not in known:
