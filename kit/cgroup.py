@@ -112,7 +112,7 @@ class Cgroup:
         """SIGKILL everything in it and below, and wait until it is gone."""
         unified = self.paths.get(UNIFIED)
         deadline = time.monotonic() + 10
-        while pids := self._pids():
+        while pids := self.pids():
             if unified and (unified / "cgroup.kill").exists():
                 (unified / "cgroup.kill").write_text("1")
             for pid in pids:
@@ -130,7 +130,8 @@ class Cgroup:
                 for directory, _, _ in os.walk(path, topdown=False):
                     _remove_directory(Path(directory))
 
-    def _pids(self) -> set[int]:
+    def pids(self) -> set[int]:
+        """Of all processes in it and below, in whichever hierarchy."""
         pids: set[int] = set()
         for path in self.paths.values():
             for directory, _, _ in os.walk(path):

@@ -23,6 +23,7 @@ class Counters:
     own_cpu: float
     group_user: float | None
     group_sys: float | None
+    load_cpu: float  # of a background load
     steal: float
     psi_cpu: float | None
     psi_io: float | None
@@ -42,15 +43,16 @@ class Counters:
 
     @property
     def elsewhere(self) -> float | None:
-        """CPU spent outside the group and outside the kit itself, the idle machine's own share still in it."""
+        """CPU spent outside the group, the load and the kit itself, the idle machine's own share still in it."""
         if self.group_user is None or self.group_sys is None:
             return None
-        return self.machine_cpu - self.group_user - self.group_sys - self.own_cpu
+        return self.machine_cpu - self.group_user - self.group_sys - self.load_cpu - self.own_cpu
 
 
-def read_counters(cgroup: Cgroup | None, device: str | None) -> Counters:
-    """Read everything now. ``device``: MAJOR:MINOR of the backing device, or None."""
+def read_counters(cgroup: Cgroup | None, device: str | None, load: Cgroup | None = None) -> Counters:
+    """Read everything now. ``device``: MAJOR:MINOR of the backing device, or None. ``load``: a background load's."""
     group = cgroup.cpu() if cgroup else None
+    beside = load.cpu() if load else None
     io = _device(device)
     return Counters(
         clock=time.monotonic(),
@@ -58,6 +60,7 @@ def read_counters(cgroup: Cgroup | None, device: str | None) -> Counters:
         own_cpu=time.process_time(),
         group_user=group.user if group else None,
         group_sys=group.sys if group else None,
+        load_cpu=beside.user + beside.sys if beside else 0.0,
         steal=_steal(),
         psi_cpu=pressure("cpu"),
         psi_io=pressure("io"),

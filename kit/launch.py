@@ -5,30 +5,30 @@ from __future__ import annotations
 import secrets
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kit import __version__
 from kit.arm import Arm, parse_arm
-from kit.engines import Setting
-from kit.errors import RunError, UnavailableError, UsageError
+from kit.cgroup import Cgroup
+from kit.errors import MachineError, RunError, UnavailableError, UsageError
 from kit.facts import session_facts
-from kit.fetch import Fetcher, show_inputs
 from kit.filesystem import BackingOptions, Profile, bundled, find_profile, recorded
 from kit.filesystem.backing import DEFAULT_SIZE
 from kit.filesystem.device import check_device
 from kit.host import Host, read_host
-from kit.image import Image, ImageCache, recipes
-from kit.inputs import PreparedInput, prepare_input
+from kit.image import ImageCache
+from kit.load import Load
 from kit.paths import Paths, resource
 from kit.plan import Plan, default_arms, make_plan
-from kit.provision import Provision, Supplies
+from kit.provision import LoadSupplies, Provision, Supplies
 from kit.record import FAILED, INTERRUPTED, RUNNING, NotRun, Request, Session, new_session_id
 from kit.scenario import Scenario, command_scenario, parse_scenario
 from kit.session import Bench, Observer, Run, held_machine, run_session
 from kit.store import Store
+from kit.supply import Supplier, workloads
 from kit.sweep import points
 from kit.workload import Workload
 
@@ -56,11 +56,25 @@ def bind_scenarios(request: Request, host: Host) -> dict[str, Scenario]:
     return {label: scenario.bind(dict(values), host.cores) for label, values in points(request.params).items()}
 
 
+def check_load(request: Request, host: Host) -> None:
+    """Before anything is held or built. Raises UsageError."""
+    if not request.load:
+        if request.load_params:
+            raise UsageError("--load-param goes with --load SCENARIO", "kit compare git --load kernel:loop")
+        return
+    find_scenario(request.load).bind(dict(request.load_params), host.cores)
+    if request.fresh:
+        raise UsageError("--load and --fresh exclude each other", "the load lives on the session's own filesystems")
+    if not host.root:
+        raise MachineError("a background load needs root", "sudo kit …")
+
+
 def launch(request: Request, paths: Paths, store: Store, observer: Observer, wait: bool = False) -> Session:
     """Run a new session. Raises KitError, KeyboardInterrupt; what was measured until then is in the store."""
     now = time.time()
     request = replace(request, seed=request.seed or secrets.randbelow(10**9) + 1)
     host = read_host()
+    check_load(request, host)
     scenarios = bind_scenarios(request, host)
     scenario = next(iter(scenarios.values()))
     plan = plan_of(request)
@@ -169,69 +183,67 @@ def _carry_out(session: Session, job: _Job, wait: bool) -> Session:
 
 
 def _perform(session: Session, job: _Job, bench: Bench) -> Session:
-    image = find_image(session.request, job.scenario, job.plan.arms, bench, job.observer)
-    try:
-        folders = _input_folders(job, image, bench)
-    except UnavailableError as error:
-        not_run = tuple(NotRun(str(arm), error.message, error.hint) for arm in job.plan.arms)
-        session = replace(session, not_run=not_run, status=FAILED)
-        job.store.update(session)
-        return session
-    began = time.monotonic()  # of the budget: what is built or fetched once per machine does not count
-    with _input_directory(folders, bench) as directory:
-        options = backing_options(session.request, job.paths)
-        with Provision(Supplies(bench.setting, job.host, options, image, directory)) as provision:
-            not_run = _make_ready(provision, job.plan, job.observer)
-            facts = session_facts(job.host, job.plan, job.scenarios, image) | provision.facts()
-            facts |= _compilers(provision, job.plan.arms, {item.arm for item in not_run})
-            session = replace(session, facts=facts, not_run=not_run)
+    supplier = Supplier(bench, job.host, job.observer)
+    image = supplier.image(session.request, job.scenario, job.plan.arms)
+    with ExitStack() as stack:
+        try:
+            folders = supplier.folders(list(job.scenarios.values()), image)
+            directory = stack.enter_context(supplier.directory(folders, "of"))
+            beside = _load_supplies(session.request, supplier, stack)
+        except UnavailableError as error:
+            not_run = tuple(NotRun(str(arm), error.message, error.hint) for arm in job.plan.arms)
+            session = replace(session, not_run=not_run, status=FAILED)
             job.store.update(session)
-            if len(not_run) == len(job.plan.arms):
-                return replace(session, status=FAILED)
-            provision.sync()
-            workloads = {
-                point: Workload(scenario, image, *_inputs_of(folders, point, list(job.scenarios)))
-                for point, scenario in job.scenarios.items()
-            }
-            run = Run(job.plan, workloads, provision, job.store, bench, job.observer)
-            return run_session(session, run, lambda: job.left(began))
+            return session
+        began = time.monotonic()  # of the budget: what is built or fetched once per machine does not count
+        options = backing_options(session.request, job.paths)
+        supplies = Supplies(bench.setting, job.host, options, image, directory)
+        provision = stack.enter_context(Provision(supplies, beside and beside[1]))
+        not_run = _make_ready(provision, job)
+        facts = session_facts(job.host, job.plan, job.scenarios, image) | provision.facts()
+        facts |= _compilers(provision, job.plan.arms, {item.arm for item in not_run})
+        session = replace(session, facts=facts, not_run=not_run)
+        job.store.update(session)
+        if len(not_run) == len(job.plan.arms):
+            return replace(session, status=FAILED)
+        provision.sync()
+        load = _load(beside[0], beside[1], provision, bench) if beside else None
+        made = workloads(job.scenarios, image, folders)
+        run = Run(job.plan, made, provision, job.store, bench, job.observer, load)
+        return run_session(session, run, lambda: job.left(began))
 
 
-Folders = dict[str, tuple[PreparedInput, ...]]
+def _load_supplies(request: Request, supplier: Supplier, stack: ExitStack) -> tuple[Workload, LoadSupplies] | None:
+    """The background load's workload and what it is given; None where none is asked for."""
+    if not request.load:
+        return None
+    scenario = find_scenario(request.load).bind(dict(request.load_params), supplier.host.cores)
+    bench = supplier.bench
+    image = ImageCache(bench.paths.cache).from_recipe(scenario.image, tell=supplier.observer.tell)
+    folders = supplier.folders([scenario], image)
+    directory = stack.enter_context(supplier.directory(folders, "load-of"))
+    own = replace(bench.setting, run=bench.setting.run / "load", cgroup=f"{bench.setting.cgroup}/load")
+    own.run.mkdir()
+    return Workload(scenario, image, folders[""]), LoadSupplies(own, image, directory)
 
 
-def _input_folders(job: _Job, image: Image | None, bench: Bench) -> Folders:
-    """The inputs of each point; of all points, under '', where a sweep does not touch them."""
-    found = {
-        str(number): prepare_inputs(scenario, image, job, bench)
-        for number, scenario in enumerate(job.scenarios.values(), 1)
-    }
-    return {"": found["1"]} if len(set(found.values())) == 1 else found
+def _load(workload: Workload, supplies: LoadSupplies, provision: Provision, bench: Bench) -> Load:
+    group = Cgroup.named(supplies.setting.cgroup).create()
+    log = bench.paths.data / "logs" / bench.setting.session / "load.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    return Load(workload, provision, group, log)
 
 
-def prepare_inputs(scenario: Scenario, image: Image | None, job: _Job, bench: Bench) -> tuple[PreparedInput, ...]:
-    """All of a scenario's inputs in the cache, in their order. Raises UnavailableError and what prepare_input does."""
-    log = bench.paths.data / "logs" / bench.setting.session / f"fetch-{scenario.name}.log"
-    fetcher = Fetcher(scenario, image, job.host, bench.setting, job.paths.cache, log, job.observer.tell)
-    found: list[PreparedInput] = []
-    for item in scenario.inputs:
-        if item.source:
-            found.append(prepare_input(item, job.paths.cache, job.observer.tell))
-        elif item.fetch:
-            found.append(fetcher.fetch(item, found))
-    return tuple(found)
-
-
-def _inputs_of(folders: Folders, point: str, points: Sequence[str]) -> tuple[tuple[PreparedInput, ...], str]:
-    folder = "" if "" in folders else str(list(points).index(point) + 1)
-    return folders[folder], folder
-
-
-def _make_ready(provision: Provision, plan: Plan, observer: Observer) -> tuple[NotRun, ...]:
+def _make_ready(provision: Provision, job: _Job) -> tuple[NotRun, ...]:
     not_run = []
-    for arm in plan.arms:
-        observer.tell(f"making {arm} ready")
-        blocked = provision.ready(arm)
+    for arm in job.plan.arms:
+        job.observer.tell(f"making {arm} ready")
+        if job.scenario.engine and arm.engine == "system":
+            blocked: NotRun | None = NotRun(
+                str(arm), f"{job.scenario.name} drives the engine itself, and this one is yours", "use --engine docker"
+            )
+        else:
+            blocked = provision.ready(arm)
         if blocked:
             not_run.append(blocked)
     return tuple(not_run)
@@ -266,49 +278,3 @@ def backing_options(request: Request, paths: Paths) -> BackingOptions:
         export=request.export,
         profiles=profiles(request),
     )
-
-
-#: What ``kit compare -- COMMAND`` runs in where neither --image nor --rootfs is given.
-DEFAULT_IMAGE = "kernel"
-
-
-def find_image(
-    request: Request, scenario: Scenario, arms: tuple[Arm, ...], bench: Bench, observer: Observer
-) -> Image | None:
-    """The image that was asked for, else the scenario's own; None where every arm is the host itself."""
-    cache = ImageCache(bench.paths.cache)
-    if request.rootfs:
-        return cache.from_directory(Path(request.rootfs))
-    if request.image:
-        return named_image(request.image, cache, bench.setting, observer)
-    if all(arm.placement == "host" for arm in arms):
-        return None
-    return cache.from_recipe(scenario.image or DEFAULT_IMAGE, tell=observer.tell)
-
-
-def named_image(name: str, cache: ImageCache, setting: Setting, observer: Observer, force: bool = False) -> Image:
-    """A bundled recipe, a tarball on disk (of a root filesystem, or of ``docker save``), or a registry reference."""
-    from kit.engines.pull import from_archive, from_registry, is_archive
-
-    if name in recipes():
-        return cache.from_recipe(name, force, observer.tell)
-    path = Path(name)
-    if path.is_file():
-        return from_archive(path, cache, setting) if is_archive(path) else cache.from_tarball(path)
-    if name.startswith((".", "/")) or name.endswith((".tar", ".xz", ".gz", ".zst")):
-        raise UsageError(f"there is no image file {name}", f"or name a recipe: {', '.join(recipes())}")
-    return from_registry(name, cache, setting, observer.tell)
-
-
-@contextmanager
-def _input_directory(folders: Folders, bench: Bench) -> Iterator[Path | None]:
-    """The inputs that a scenario unpacks itself, as it sees them: hard links into the cache."""
-    if all(item.into == "tree" for items in folders.values() for item in items):
-        yield None
-        return
-    directory = bench.paths.cache / "inputs" / f"of-{bench.setting.session}"
-    with bench.setting.journal.holding("directory", directory):
-        directory.mkdir()
-        for folder, items in folders.items():
-            show_inputs(items, directory / folder)
-        yield directory

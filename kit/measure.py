@@ -49,11 +49,11 @@ def _busy_share() -> float:
 
 def measure_phase(name: str, place: Place, argv: Sequence[str], cwd: str, output: IO[bytes], idle: IdleRate) -> Phase:
     """Run one phase in a place. Raises RunError if the command can't be started or the arm dies."""
-    before = read_counters(place.cgroup, place.backing.device)
+    before = read_counters(place.cgroup, place.backing.device, place.load)
     timing = place.run(argv, cwd, output)
-    after = read_counters(place.cgroup, place.backing.device)
+    after = read_counters(place.cgroup, place.backing.device, place.load)
     place.backing.sync()
-    flushed = read_counters(place.cgroup, place.backing.device)
+    flushed = read_counters(place.cgroup, place.backing.device, place.load)
     return _phase(name, timing, after.since(before), flushed.since(after), idle)
 
 

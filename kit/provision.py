@@ -30,11 +30,22 @@ class Supplies:
     inputs: Path | None
 
 
+@dataclass(frozen=True)
+class LoadSupplies:
+    """What a background load is given: it is always bare."""
+
+    setting: Setting  # its control group is below the session's
+    image: Image
+    inputs: Path | None
+
+
 class Provision:
     """Use as a context manager. ``ready`` says which arms can't run; ``place`` makes one of the others."""
 
-    def __init__(self, supplies: Supplies) -> None:
+    def __init__(self, supplies: Supplies, load: LoadSupplies | None = None) -> None:
         self._supplies = supplies
+        self._load = load
+        self._load_grounds: dict[str, Ground] = {}
         self._backings = ExitStack()
         self._running = ExitStack()
         self._grounds: dict[str, Ground] = {}
@@ -56,6 +67,8 @@ class Provision:
             if blocker:
                 return NotRun(str(arm), blocker.reason, blocker.fix)
             engine.start(arm, self._ground(arm))
+            if self._load:
+                _ = self._load_ground(arm, self._load).plain_root
         except KitError as error:
             return NotRun(str(arm), error.message, error.hint)
         except OSError as error:
@@ -80,6 +93,14 @@ class Provision:
     @contextmanager
     def place(self, arm: Arm) -> Iterator[Place]:
         with self._engine(arm).place(arm, self._ground(arm)) as place:
+            yield place
+
+    @contextmanager
+    def beside(self, arm: Arm) -> Iterator[Place]:
+        """A place for one run of the background load, on the filesystem of ``arm``."""
+        assert self._load
+        engine = make_engine("bare", self._load.setting)
+        with engine.place(Arm("bare", filesystem=arm.filesystem), self._load_ground(arm, self._load)) as place:
             yield place
 
     @contextmanager
@@ -116,6 +137,12 @@ class Provision:
             self._engines[name] = engine
             self._running.callback(engine.close)
         return self._engines[name]
+
+    def _load_ground(self, arm: Arm, load: LoadSupplies) -> Ground:
+        if arm.filesystem not in self._load_grounds:
+            backing = self._ground(arm).backing
+            self._load_grounds[arm.filesystem] = Ground(backing, load.image, load.inputs, "load-")
+        return self._load_grounds[arm.filesystem]
 
     def _ground(self, arm: Arm) -> Ground:
         if arm.filesystem not in self._grounds:

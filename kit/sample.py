@@ -110,6 +110,7 @@ class Sample:
     digests: tuple[tuple[str, str], ...] = field(default=())  # image, sources, scenario, probe
     point: str = ""  # value of the swept parameters, "jobs=2"; "" where none is swept
     flags: str = ""  # what hit this run from outside, by the burst rule; "" where nothing did
+    load: str = ""  # what ran beside it on purpose; "" where nothing did
     repeats: int | None = None  # the block that this run repeats because a run of it was flagged
 
     def with_total(self) -> tuple[Phase, ...]:

@@ -14,15 +14,16 @@ from typing import Any
 from kit.errors import UsageError
 from kit.parsers import PARSERS
 
-#: Names that every scenario may use in braces beside its own parameters; the first two depend on the arm, the last
-#: is the directory of the scenario's file.
-PLACE_NAMES = ("tree", "inputs")
+#: Names that every scenario may use in braces beside its own parameters: those of a place depend on the arm; ``here``
+#: is the directory of the scenario's file. ``lower`` and ``engine`` are there where the scenario asks for them.
+PLACE_NAMES = ("tree", "inputs", "lower", "engine")
 MACHINE_NAMES = ("cores", "here")
 PARAM_TYPES = ("text", "int", "words")
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
 _BRACES = re.compile(r"(?<!\$)\{([a-z][a-z0-9_]*)\}")
 _TOP_KEYS = {"name", "summary", "image", "user", "env", "params", "inputs", "prepare", "phases", "variants"}
+_TOP_KEYS |= {"lower", "engine"}
 _PARAM_KEYS = {"default", "type", "help", "choices"}
 _INPUT_KEYS = {"source", "into", "strip", "exclude", "fetch"}
 _INTO = ("tree", "inputs", "directory")
@@ -73,14 +74,19 @@ class Step:
     cwd: str = "."
     report: str = ""
 
-    def render(self, tree: str, inputs: str) -> tuple[str, ...]:
-        """The words of the command with ``{tree}`` and ``{inputs}`` as they are called in the arm at hand."""
-        return tuple(word.replace("{tree}", tree).replace("{inputs}", inputs) for word in self.run)
+    def render(self, names: Mapping[str, str]) -> tuple[str, ...]:
+        """The words of the command with ``{tree}``, ``{inputs}`` … as they are called in the arm at hand."""
+        return tuple(_substitute(word, names) for word in self.run)
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """One workload. ``values`` is empty until ``bind`` has put the parameters' values into the steps."""
+    """One workload. ``values`` is empty until ``bind`` has put the parameters' values into the steps.
+
+    ``lower``: a directory of the image that the phases find as ``{lower}``: as it lies in the layers below where the
+    tree is in the writable layer, else a copy in the tree. ``engine``: whether they drive the arm's engine, through the
+    socket ``{engine}``, which is empty where there is none.
+    """
 
     name: str
     summary: str
@@ -95,6 +101,8 @@ class Scenario:
     variants: tuple[tuple[str, str], ...] = ()  # name, summary
     values: tuple[tuple[str, str], ...] = ()
     here: str = ""
+    lower: str = ""
+    engine: bool = False
 
     @property
     def label(self) -> str:
@@ -107,7 +115,7 @@ class Scenario:
         inputs = tuple((item.name, item.into, item.strip, item.exclude, item.fetch) for item in self.inputs)
         sources = {item.source for item in self.inputs}
         values = tuple((name, value) for name, value in self.values if value not in sources)
-        what = (self.phases, self.prepare, inputs, self.env, self.user, values)
+        what = (self.phases, self.prepare, inputs, self.env, self.user, values, self.lower)
         return hashlib.sha256(repr(what).encode()).hexdigest()
 
     def bind(self, given: Mapping[str, str], cores: int) -> Scenario:
@@ -251,6 +259,8 @@ class _Reader:
     def names(self, scenario: Scenario) -> None:
         """Every name in braces must be known: a typo would reach the command as it stands."""
         known = {param.name for param in scenario.params} | {*PLACE_NAMES, *MACHINE_NAMES}
+        known -= {"lower"} if not scenario.lower else set()
+        known -= {"engine"} if not scenario.engine else set()
         texts = [(f"phases[{i}].run", word) for i, step in enumerate(scenario.phases) for word in (*step.run, step.cwd)]
         texts += [(f"prepare[{i}].run", word) for i, step in enumerate(scenario.prepare) for word in step.run]
         texts += [(f"inputs.{item.name}.source", item.source) for item in scenario.inputs]
@@ -299,6 +309,8 @@ def parse_scenario(text: str, path: str, variant: str = "") -> Scenario:
         variant=variant,
         variants=tuple((name, str(table.get("summary", ""))) for name, table in variants.items()),
         here=str(PurePath(path).parent),
+        lower=reader.string(doc, "lower", "", ""),
+        engine=doc.get("engine") is True,
     )
     if not _NAME.fullmatch(scenario.name):
         raise reader.fail("name", f"'{scenario.name}' is not usable", "lower-case letters, digits and -")

@@ -7,7 +7,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -19,6 +19,7 @@ from kit.cgroup import Cgroup
 from kit.engines import Place, Setting
 from kit.errors import RunError
 from kit.journal import Journal
+from kit.load import Beside, Load
 from kit.lock import machine_lock
 from kit.measure import IdleRate, idle_rate
 from kit.namespace import enter_private_mounts
@@ -131,6 +132,7 @@ class Run:
     store: Store
     bench: Bench
     observer: Observer
+    load: Load | None = None
 
 
 def run_session(session: Session, run: Run, left: Callable[[], float | None] = lambda: None) -> Session:
@@ -212,9 +214,12 @@ def _run_step(step: Step, run: Run, idle: IdleRate) -> Sample:
             place = workload.fill(place)
             inside_started = time.monotonic()
             error = workload.prepare(place, logfile)
-            settle(place, run.plan.cache)
             spins.append(spin(bench.setting.probe))
-            error = error or workload.run(place, logfile, phases, idle, lambda name: observer.running(step, name))
+            with _beside(run.load, step.arm) as beside:
+                place = replace(place, load=run.load.group if run.load else None)
+                settle(place, run.plan.cache)
+                error = error or workload.run(place, logfile, phases, idle, lambda name: observer.running(step, name))
+            sample = replace(sample, load=beside.text if beside else "")
             spins.append(spin(bench.setting.probe))
             inside = time.monotonic() - inside_started
         except RunError as failure:
@@ -233,8 +238,12 @@ def _run_step(step: Step, run: Run, idle: IdleRate) -> Sample:
         memory_after=spins[1].memory if len(spins) > 1 else None,
         engine_seconds=engine_seconds,
         error=error,
-        digests=tuple(workload.digests(step.arm)),
+        digests=(*workload.digests(step.arm), *(run.load.digests if run.load else ())),
     )
+
+
+def _beside(load: Load | None, arm: Arm) -> AbstractContextManager[Beside | None]:
+    return load.beside(arm) if load else nullcontext()
 
 
 def _label(step: Step) -> str:

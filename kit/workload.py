@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,8 +29,11 @@ class Workload:
     inputs: tuple[PreparedInput, ...]
     folder: str = ""  # of the inputs, where the points of a sweep have different ones
 
-    def _words(self, step: Step, place: Place) -> tuple[str, ...]:
-        return step.render(place.tree, f"{place.inputs}/{self.folder}" if self.folder else place.inputs)
+    def words(self, step: Step, place: Place) -> tuple[str, ...]:
+        """The command of a step as the place at hand understands it."""
+        lower = self.scenario.lower if place.layered else f"{place.tree}/lower"
+        inputs = f"{place.inputs}/{self.folder}" if self.folder else place.inputs
+        return step.render({"tree": place.tree, "inputs": inputs, "lower": lower, "engine": place.socket})
 
     def digests(self, arm: Arm) -> tuple[tuple[str, str], ...]:
         """What must be the same in two samples for a comparison. ``host`` has no image: the report flags that."""
@@ -46,17 +51,19 @@ class Workload:
                     place.unpack(item.path)
                 except RunError as error:
                     raise RunError(place.backing.full() or error.message, MORE_ROOM) from None
+        if self.scenario.lower and not place.layered:
+            _do(place, ["cp", "-a", self.scenario.lower, f"{place.tree}/lower"])
         uid, gid = (int(part) for part in self.scenario.user.split(":"))
         if uid or gid:
-            with open("/dev/null", "wb") as output:
-                place.run(["chown", "-R", f"{uid}:{gid}", place.tree], ".", output)
-        return replace(place, env={**place.env, **dict(self.scenario.env)}, uid=uid, gid=gid)
+            _do(place, ["chown", "-R", f"{uid}:{gid}", place.tree])
+        socket = place.engine() if self.scenario.engine else ""
+        return replace(place, env={**place.env, **dict(self.scenario.env)}, uid=uid, gid=gid, socket=socket)
 
     def prepare(self, place: Place, logfile: Path) -> str:
         """Run the untimed steps. Returns what failed, or ''."""
         for step in self.scenario.prepare:
             with logfile.open("ab") as output:
-                timing = place.run(self._words(step, place), step.cwd, output)
+                timing = place.run(self.words(step, place), step.cwd, output)
             if not timing.ok:
                 return _explain(step, timing, logfile, place)
         return ""
@@ -69,7 +76,7 @@ class Workload:
             on_phase(step.name)
             with logfile.open("ab") as output:
                 start = output.tell()
-                phase = measure_phase(step.name, place, self._words(step, place), step.cwd, output, idle)
+                phase = measure_phase(step.name, place, self.words(step, place), step.cwd, output, idle)
             error = "" if phase.status == "ok" else _explain(step, phase, logfile, place)
             if step.report and not error:
                 try:
@@ -81,6 +88,17 @@ class Workload:
             if error:
                 return error
         return ""
+
+
+def _do(place: Place, argv: list[str]) -> None:
+    """A command of the kit's own in a place. Raises RunError with what it said."""
+    with tempfile.TemporaryFile() as output:
+        if not place.run(argv, ".", output).ok:
+            output.seek(0)
+            said = output.read().decode(errors="replace").strip().splitlines() or ["it said nothing"]
+            raise RunError(
+                f"{shlex.join(argv)} failed: {said[-1]}", MORE_ROOM if place.backing.full() else "see its log"
+            )
 
 
 def _explain(step: Step, outcome: Timing | Phase, logfile: Path, place: Place) -> str:

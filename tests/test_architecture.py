@@ -11,7 +11,7 @@ LAYERS = (
     | {"runs", "ladder", "growth", "sweep", "drift", "burst", "schedule", "analysis", "reported", "parsers"},
     {"paths", "command", "host", "journal", "filesystem", "image", "engines", "probe", "store", "lock", "namespace"}
     | {"cgroup", "counters", "inputs", "measure"},
-    {"provision", "doctor", "session", "workload", "launch", "facts", "fetch"},
+    {"provision", "doctor", "session", "workload", "launch", "facts", "fetch", "supply", "load"},
     {"report", "cli", "pytest_plugin", "progress", "__main__"},
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

@@ -37,8 +37,15 @@ params.targets.default = "one two"
 def test_binds_parameters_into_steps() -> None:
     bound = parse_scenario(GOOD, "demo.toml").bind({"targets": "a 'b c'"}, cores=3)
     assert bound.phases[0].run == ("make", "-j3", "a", "b c", "{tree}/x", "${keep}")
-    assert bound.phases[0].render("/build", "/in") == ("make", "-j3", "a", "b c", "/build/x", "${keep}")
-    assert bound.phases[1].render("/build", "/in") == ("rm", "-r", "/in")
+    assert bound.phases[0].render({"tree": "/build", "inputs": "/in"}) == (
+        "make",
+        "-j3",
+        "a",
+        "b c",
+        "/build/x",
+        "${keep}",
+    )
+    assert bound.phases[1].render({"tree": "/build", "inputs": "/in"}) == ("rm", "-r", "/in")
     assert dict(bound.values) == {"jobs": "3", "targets": "a 'b c'"}
 
 

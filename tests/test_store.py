@@ -89,7 +89,7 @@ def test_a_store_of_the_first_schema_is_brought_up_to_date(tmp_path: Path) -> No
     store.add_sample(SESSION.id, SAMPLE)
     store.close()
     with create_engine(f"sqlite:///{tmp_path}/kit.db").begin() as connection:
-        for column in ("point", "flags", "repeats", "memory_before", "memory_after"):
+        for column in ("point", "flags", "repeats", "load", "memory_before", "memory_after"):
             connection.execute(text(f"ALTER TABLE kit_samples DROP COLUMN {column}"))
         connection.execute(text("DROP TABLE kit_reported"))
         connection.execute(text("UPDATE kit_schema SET version = 1"))

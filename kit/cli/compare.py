@@ -110,6 +110,10 @@ class _CompareCommand(click.Command):
 @click.option("--wipe", default="", metavar="/dev/X", help="Destroy what is on that device first.")
 @click.option("--mkfs", multiple=True, metavar="FS=OPTIONS", help="More options for mkfs (repeatable).")
 @click.option("--mount", multiple=True, metavar="FS=OPTIONS", help="Mount options (repeatable).")
+@click.option(
+    "--load", default="", metavar="SCENARIO", help="Run this beside every run: niced, on the same filesystem."
+)
+@click.option("--load-param", "load_params", metavar="K=V", multiple=True, help="A parameter of it (repeatable).")
 @click.option("--fresh", is_flag=True, help="A new filesystem for every run, not one per session.")
 @click.option("--resume", metavar="SESSION", help="Finish a stopped session: an id, its beginning, or last.")
 @click.option("--wait", is_flag=True, help="Wait for a session that is running instead of refusing.")
@@ -207,6 +211,8 @@ def _request(command: tuple[str, ...], given: dict[str, Any]) -> Request:
         mount=pairs(given["mount"], "--mount"),
         profiles=tuple((name, profile.text) for name, profile in profiles.items()),
         export=given["export"],
+        load=given["load"],
+        load_params=pairs(given["load_params"], "--load-param"),
         precision=percentage(given["precision"], "--precision") if given["precision"] else None,
         budget=duration(given["budget"], "--budget") if given["budget"] else None,
         control=given["control"],

@@ -24,10 +24,10 @@ def image() -> None:
 def build(name: str, force: bool) -> None:
     """Bring NAME into the cache: a recipe, a tarball on disk, or a registry reference."""
     from kit.image import ImageCache
-    from kit.launch import named_image
     from kit.paths import find_paths
     from kit.progress import make_observer
     from kit.session import held_machine
+    from kit.supply import named_image
 
     paths = find_paths()
     cache = ImageCache(paths.cache)

@@ -29,7 +29,8 @@ class Daemon:
 
     def __init__(self, driver: str, data: Path, directory: Path, cgroup: str, options: Sequence[str] = ()) -> None:
         self.driver = driver
-        self.host = f"unix://{directory / 's'}"
+        self.socket = directory / "s"
+        self.host = f"unix://{self.socket}"
         self.container_cgroup = f"/{cgroup}-containers"
         self.client: Any = None
         self._data = data

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -13,10 +14,10 @@ from kit.arm import Arm
 from kit.cgroup import Cgroup
 from kit.command import require
 from kit.engines.container import ContainerSpec, docker_errors, load_image, remove_volume, start_container
-from kit.engines.control import control_directory
+from kit.engines.control import Control, control_directory
 from kit.engines.daemon import PLAIN_RUNTIME, Daemon, version
 from kit.engines.ground import Ground, unpack_tree
-from kit.engines.place import INPUTS, TREE, Place
+from kit.engines.place import CONTROL, INPUTS, TREE, Place
 from kit.engines.plain_runtime import VARIABLE
 from kit.errors import MachineError, RunError
 from kit.host import Host
@@ -114,6 +115,8 @@ class DockerEngine:
                 unpack=partial(unpack_tree, Path(f"/proc/{running.pid}/root{TREE}")),
                 alive=daemon.alive,
                 env=ground.env,
+                layered=arm.placement == "layer",
+                engine=partial(_show_socket, daemon, control),
             )
 
     def _cgroup(self, stack: ExitStack, arm: Arm, pid: int) -> Cgroup:
@@ -140,6 +143,12 @@ class DockerEngine:
     def close(self) -> None:
         self._daemons.clear()
         self._stack.close()
+
+
+def _show_socket(daemon: Daemon, control: Control) -> str:
+    """A second name for the daemon's socket, in the directory that the arm sees."""
+    os.link(daemon.socket, control.path / "engine")
+    return f"{CONTROL}/engine"
 
 
 def _load(daemon: Daemon, ground: Ground) -> None:

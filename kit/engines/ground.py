@@ -23,12 +23,13 @@ class Ground:
     backing: Backing
     image: Image | None
     inputs: Path | None
+    prefix: str = ""  # of all names on the backing, where two grounds share it
     _numbers: count[int] = field(default_factory=lambda: count(1))
 
     @cached_property
     def plain_root(self) -> PlainRoot:
         """The image unpacked on this backing: shared by bare and runtime, so that both read the same files."""
-        return PlainRoot(self.needed_image, self.backing.path / "root")
+        return PlainRoot(self.needed_image, self.backing.path / f"{self.prefix}root")
 
     @property
     def needed_image(self) -> Image:
@@ -55,7 +56,7 @@ class Ground:
 
     def new_name(self) -> str:
         """For a tree or a volume: no two on this ground are alike."""
-        return f"tree-{next(self._numbers)}"
+        return f"{self.prefix}tree-{next(self._numbers)}"
 
 
 def unpack_tree(tree: Path, tarball: Path) -> None:

@@ -26,7 +26,10 @@ DEFAULT_ENV = {
 @dataclass(frozen=True)
 class Place:
     """``tree`` and ``inputs`` are paths as the arm sees them. ``unpack(tarball)`` fills the tree, untimed. ``alive``
-    returns why the arm is dead, or ''. ``env``, ``uid`` and ``gid`` are those of the commands run in it."""
+    returns why the arm is dead, or ''. ``env``, ``uid`` and ``gid`` are those of the commands run in it. ``layered``:
+    the tree lies in a writable layer above the image's. ``engine()`` puts the engine's socket where the arm sees it and
+    returns its path there, '' where there is no engine; ``socket`` keeps it. ``load``: the control group of what
+    runs beside it."""
 
     tree: str
     inputs: str
@@ -38,6 +41,10 @@ class Place:
     env: Mapping[str, str]
     uid: int = 0
     gid: int = 0
+    layered: bool = False
+    engine: Callable[[], str] = str
+    socket: str = ""
+    load: Cgroup | None = None
 
     def run(self, argv: Sequence[str], cwd: str, output: IO[bytes]) -> Timing:
         """Run a command inside the arm; ``cwd`` is relative to the tree. Raises RunError, see Probe.run."""

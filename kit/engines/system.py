@@ -138,6 +138,7 @@ class SystemEngine:
                 unpack=partial(_unpack, running.container),
                 alive=self._alive,
                 env=ground.env,
+                layered=arm.placement == "layer",
             )
             stack.callback(_empty, place)
             yield place

@@ -10,6 +10,7 @@ from typing import Any
 
 from kit.command import require, run
 from kit.errors import UsageError
+from kit.image.layered import add_layers
 from kit.paths import resource
 
 #: All timestamps in a built image are clamped to this: the same packages give the same bytes.
@@ -24,13 +25,25 @@ class Recipe:
     packages: tuple[str, ...]
     components: tuple[str, ...] = ("main",)
     customize: tuple[str, ...] = ()  # mmdebstrap customize hooks
+    layers: str = ""  # program beside the recipe that writes layers above the packages: see kit.image.layered
 
     @property
     def digest(self) -> str:
-        return hashlib.sha256(repr(self).encode()).hexdigest()
+        program = self._program.read_text(encoding="utf-8") if self.layers else ""
+        return hashlib.sha256((repr(self) + program).encode()).hexdigest()
 
-    def build(self, destination: Path) -> None:
-        """Write the root filesystem as a tarball. Raises MachineError without mmdebstrap, RunError if it fails."""
+    @property
+    def _program(self) -> Path:
+        return resource("images") / self.name / self.layers
+
+    def build(self, destination: Path, archive: Path) -> None:
+        """Write the root filesystem as a tarball, and an archive of its layers where it has any. Raises MachineError
+        without mmdebstrap, RunError if it fails."""
+        self._bootstrap(destination)
+        if self.layers:
+            add_layers(self._program, destination, archive, SOURCE_DATE_EPOCH)
+
+    def _bootstrap(self, destination: Path) -> None:
         require("mmdebstrap")
         hooks = [f"--customize-hook={hook}" for hook in self.customize]
         # What differs from build to build of the same packages and is of no use to a build.
@@ -70,6 +83,7 @@ def read_recipe(name: str) -> Recipe:
             tuple(doc["packages"]),
             tuple(doc.get("components", ("main",))),
             tuple(doc.get("customize", ())),
+            doc.get("layers", ""),
         )
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{path}: not valid TOML: {error}", "mend the file at that line") from None

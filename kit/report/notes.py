@@ -10,6 +10,7 @@ from kit.analysis import Analysis
 from kit.arm import parse_arm
 from kit.record import UNCONFIRMED, Session
 from kit.runs import Key, Runs
+from kit.sample import Sample
 
 #: The cgroup's figure replaces the tree's where they differ by more than both of these.
 _RELATIVE, _ABSOLUTE = 0.02, 0.02
@@ -33,6 +34,7 @@ def notes(session: Session, analysis: Analysis) -> list[str]:
         if len(set(compilers.values())) > 1:
             found.append("; ".join(f"{key}: {value}" for key, value in compilers.items()) + ": they DIFFER")
     found += _filesystems(session)
+    found += _loads(kept)
     copied = [arm for arm in session.arms if ":vfs" in arm and any(sample.arm == arm for sample in kept)]
     if copied and session.facts.get("caches") == "warm":
         found.append(
@@ -43,6 +45,14 @@ def notes(session: Session, analysis: Analysis) -> list[str]:
     if len({sample.block for sample in kept}) == 1:
         found.append("1 run: no interval")
     return found
+
+
+def _loads(kept: Sequence[Sample]) -> Iterator[str]:
+    """The load of the first run of each arm stands for all of them."""
+    first = {sample.arm: sample.load for sample in reversed(kept) if sample.load}
+    if first:
+        said = "; ".join(f"{arm}: {load}" for arm, load in first.items())
+        yield f"background load beside every run, here in the first round: {said}; its I/O is in flush and in bytes"
 
 
 def _filesystems(session: Session) -> Iterator[str]:

@@ -17,7 +17,7 @@ from kit.sample import PHASE_FIELDS, Phase, Sample
 JSON_SCHEMA = 1
 _SAMPLE_FIELDS = (
     "calibration_before", "calibration_after", "memory_before", "memory_after", "engine_seconds", "started", "error",
-    "log", "flags", "repeats",
+    "log", "flags", "repeats", "load",
 )  # fmt: skip
 #: Parts of an analysis that the JSON holds beside the comparisons.
 _PARTS = ("ladders", "growths", "floors", "drifts", "flagged")

@@ -8,7 +8,7 @@ from sqlalchemy import Column, Connection, Float, ForeignKey, Integer, MetaData,
 
 from kit.sample import PHASE_FIELDS
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 
 def _sweeps_and_bursts(connection: Connection) -> None:
@@ -21,8 +21,16 @@ def _reported_figures(connection: Connection) -> None:
     reported.create(connection)
 
 
+def _background_load(connection: Connection) -> None:
+    connection.execute(text("ALTER TABLE kit_samples ADD COLUMN load TEXT NOT NULL DEFAULT ''"))
+
+
 #: Version N → what brings a store of version N - 1 to it.
-MIGRATIONS: dict[int, Callable[[Connection], None]] = {2: _sweeps_and_bursts, 3: _reported_figures}
+MIGRATIONS: dict[int, Callable[[Connection], None]] = {
+    2: _sweeps_and_bursts,
+    3: _reported_figures,
+    4: _background_load,
+}
 
 metadata = MetaData()
 
@@ -65,6 +73,7 @@ samples = Table(
     Column("point", Text, nullable=False, server_default=""),
     Column("flags", Text, nullable=False, server_default=""),
     Column("repeats", Integer),
+    Column("load", Text, nullable=False, server_default=""),
 )
 
 _TEXT_FIELDS = ("name", "status")

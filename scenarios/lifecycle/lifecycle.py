@@ -1,0 +1,188 @@
+"""What an engine does around a build: lifecycle.py PHASE SOCKET [NUMBER]. SOCKET '' means no engine: plain directories.
+
+Every phase prints what it measured of itself as "kit: NAME = VALUE UNIT". All that is made is named kit-life-….
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import threading
+import time
+from collections.abc import Callable
+from io import BytesIO
+from pathlib import Path
+
+from engine import Docker, Engine, Plain
+
+IMAGE_TAR = Path("image.tar")
+LARGE = 16 << 20  # the file of which a container changes one byte
+NEIGHBOUR = 64 << 20  # bytes that the neighbour keeps dirty
+REWRITES = 20
+TURNS = 5  # containers started and stopped beside the neighbour
+
+
+def say(name: str, value: float, unit: str, more: bool = False) -> None:
+    print(f"kit: {name} = {value:.6g} {unit}{', more is better' if more else ''}")
+
+
+def say_times(what: str, seconds: list[float]) -> None:
+    """The first and the last of many tell whether the engine becomes slower with the number of its containers."""
+    ordered = sorted(seconds)
+    say(f"{what}, the first", seconds[0] * 1e3, "ms")
+    say(f"{what}, the last of {len(seconds)}", seconds[-1] * 1e3, "ms")
+    say(f"{what}, median", ordered[len(ordered) // 2] * 1e3, "ms")
+
+
+def timed(action: Callable[[], object]) -> float:
+    begin = time.monotonic()
+    action()
+    return time.monotonic() - begin
+
+
+def names(count: int) -> list[str]:
+    return [f"kit-life-{number}" for number in range(count)]
+
+
+def prepare(engine: Engine) -> None:
+    """The image: a static busybox, Python's library as a real tree of files, and one large file."""
+    engine.clean()
+    root = Path("image-root")
+    for directory in ("bin", "etc", "proc", "dev", "sys", "tmp", "usr/lib"):
+        (root / directory).mkdir(parents=True, exist_ok=True)
+    shutil.copy2("/bin/busybox", root / "bin/busybox")
+    library = next(Path("/usr/lib").glob("python3.*"))
+    shutil.copytree(library, root / "usr/lib" / library.name, symlinks=True)
+    (root / "large").write_bytes(os.urandom(1 << 20) * (LARGE >> 20))
+    with tarfile.open(IMAGE_TAR, "w") as tar:
+        tar.add(root, ".")
+    shutil.rmtree(root)
+
+
+def create(engine: Engine, count: int) -> None:
+    say_times("create", [timed(lambda name=name: engine.create(name)) for name in names(count)])  # type: ignore[misc]
+
+
+def start(engine: Engine, count: int) -> None:
+    say_times("start", [timed(lambda name=name: engine.start(name)) for name in names(count)])  # type: ignore[misc]
+
+
+def stop(engine: Engine, count: int) -> None:
+    say_times("stop", [timed(lambda name=name: engine.stop(name)) for name in names(count)])  # type: ignore[misc]
+
+
+def remove(engine: Engine, count: int) -> None:
+    say_times("remove", [timed(lambda name=name: engine.remove(name)) for name in names(count)])  # type: ignore[misc]
+
+
+def commit(engine: Engine) -> None:
+    """Of a container that has copied Python's library: some thousand new files."""
+    engine.create("kit-life-commit", "cp -r /usr/lib /copy")
+    engine.start("kit-life-commit")
+    engine.wait("kit-life-commit")
+    say("commit", timed(lambda: engine.commit("kit-life-commit", "kit-life-committed")) * 1e3, "ms")
+    engine.remove("kit-life-commit")
+
+
+def used() -> int:
+    """Bytes used on the filesystem below, once everything is written."""
+    subprocess.run(["sync", "-f", "."], check=True)
+    found = os.statvfs(".")
+    return (found.f_blocks - found.f_bfree) * found.f_frsize
+
+
+def space(engine: Engine) -> None:
+    """Disk that each container takes: idle, and when it has changed one byte of a file of 16 MiB."""
+    for what, command in (("idle", "true"), ("one byte of 16 MiB changed", "echo x >> /large")):
+        before = used()
+        for name in names(4):
+            engine.create(name, command)
+            engine.start(name)
+            engine.wait(name)
+        say(f"disk used per container, {what}", (used() - before) / 4 / 1024, "KiB")
+        for name in names(4):
+            engine.remove(name)
+
+
+def rewrite(seconds: list[float]) -> None:
+    """A neighbour that writes the same file over and over and asks for no sync: memory alone, on a quiet disk."""
+    block = os.urandom(1 << 20)
+    with open("neighbour", "wb", buffering=0) as file:
+        for _ in range(REWRITES):
+            begin = time.monotonic()
+            file.seek(0)
+            for _ in range(NEIGHBOUR >> 20):
+                file.write(block)
+            seconds.append(time.monotonic() - begin)
+
+
+def neighbour(engine: Engine) -> None:
+    """What starting and stopping containers costs a neighbour with dirty data on the same filesystem (moby 47630), and
+    what its dirty data costs them."""
+    quiet: list[float] = []
+    rewrite(quiet)
+    subprocess.run(["sync", "-f", "."], check=True)
+    alone = cycle(engine)
+    beside: list[float] = []
+    thread = threading.Thread(target=rewrite, args=(beside,))
+    thread.start()
+    starting = cycle(engine)
+    thread.join()
+    for what, seconds in (("alone", quiet), ("while containers start and stop", beside)):
+        say(f"neighbour writes, {what}", NEIGHBOUR * REWRITES / sum(seconds) / 1e6, "MB/s", more=True)
+        say(f"neighbour, its slowest 64 MiB, {what}", max(seconds) * 1e3, "ms")
+    say("start, run and remove, on a quiet filesystem", alone * 1e3, "ms")
+    say("start, run and remove, beside the neighbour", starting * 1e3, "ms")
+
+
+def cycle(engine: Engine) -> float:
+    """Seconds that one container takes from its creation to its removal."""
+
+    def once() -> None:
+        engine.create("kit-life-cycle", "true")
+        engine.start("kit-life-cycle")
+        engine.wait("kit-life-cycle")
+        engine.remove("kit-life-cycle")
+
+    return timed(lambda: [once() for _ in range(TURNS)]) / TURNS
+
+
+def dockerfile(steps: int) -> bytes:
+    """A build context with nothing but a Dockerfile; each step makes files and changes one that is there."""
+    lines = ["FROM kit-life"]
+    for number in range(steps):
+        script = f"mkdir /step{number}; cp /bin/busybox /step{number}/; echo {number} >> /etc/steps"
+        lines.append("RUN " + json.dumps(["/bin/busybox", "sh", "-c", script]))
+    text = "\n".join(lines).encode()
+    buffer = BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        entry = tarfile.TarInfo("Dockerfile")
+        entry.size = len(text)
+        tar.addfile(entry, BytesIO(text))
+    return buffer.getvalue()
+
+
+def main(phase: str, socket: str, number: str = "0") -> None:
+    engine: Engine = Docker(socket) if socket else Plain()
+    actions: dict[str, Callable[[], object]] = {
+        "prepare": lambda: prepare(engine),
+        "import": lambda: engine.import_image(IMAGE_TAR),
+        "save": lambda: engine.save(Path("saved.tar")),
+        "load": lambda: engine.load(Path("saved.tar")),
+        "create": lambda: create(engine, int(number)),
+        "start": lambda: start(engine, int(number)),
+        "stop": lambda: stop(engine, int(number)),
+        "remove": lambda: remove(engine, int(number)),
+        "commit": lambda: commit(engine),
+        "build": lambda: engine.build(dockerfile(int(number))),
+        "space": lambda: space(engine),
+        "neighbour": lambda: neighbour(engine),
+        "clean": lambda: engine.clean(),
+    }
+    actions[phase]()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
