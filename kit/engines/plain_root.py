@@ -24,9 +24,11 @@ class PlainRoot:
         unpack(image, path)
         for directory in (TREE, CONTROL, INPUTS, "/dev", "/proc", "/sys", "/tmp", "/etc"):
             (path / directory.lstrip("/")).mkdir(exist_ok=True)
-        for name in ("etc/hosts", "etc/hostname", "etc/resolv.conf"):  # engines mount theirs over these
-            if not os.path.lexists(path / name):
-                (path / name).touch()
+        # Engines mount theirs over these; where the image has none they are ours, and empty.
+        names = ("etc/hosts", "etc/hostname", "etc/resolv.conf")
+        self._own = tuple(name for name in names if not os.path.lexists(path / name))
+        for name in self._own:
+            (path / name).touch()
         self._marks = dict(self._scan())
 
     def restore(self) -> tuple[str, ...]:
@@ -44,6 +46,9 @@ class PlainRoot:
         for name in names:
             if name in self._marks and not stat.S_ISDIR(self._marks[name][0]):
                 _remove(self.path / name)
+        for name in set(names) & set(self._own):
+            (self.path / name).touch()
+        names = [name for name in names if name not in self._own]
         listing = self.path.with_name("root-changed")
         listing.write_text("".join(f"./{name}\n" for name in names), encoding="utf-8", errors="surrogateescape")
         words = ["tar", "--numeric-owner", "--xattrs", "--xattrs-include=*", "--no-recursion", "--overwrite", "-xpf"]

@@ -120,7 +120,13 @@ def _failures(kept: Sequence[Sample]) -> str:
 
 
 def _not_run(session: Session) -> str:
-    return "\n".join(f"not run: {item.arm}: {item.reason}\n  fix: {item.fix}" for item in session.not_run)
+    """Arms that share a reason share a line."""
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for item in session.not_run:
+        reasons.setdefault((item.reason, item.fix), []).append(item.arm)
+    return "\n".join(
+        f"not run: {', '.join(arms)}: {reason}\n  fix: {fix}" for (reason, fix), arms in reasons.items()
+    )
 
 
 def _notes(session: Session, analysis: Analysis) -> str:
