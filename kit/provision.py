@@ -86,9 +86,11 @@ class Provision:
         """Bring the root filesystems into the page cache by reading each file from start to end. Left to the first
         runs, pages would come in by faults for one arm and by copying for another, and cost differently ever after."""
         for ground in self._grounds.values():
-            for directory, _, names in os.walk(ground.backing.path):
-                for name in names:
-                    _read(os.path.join(directory, name))
+            for top in ground.backing.path.iterdir():
+                seen: set[tuple[str, int, int]] = set()
+                for directory, _, names in os.walk(top):
+                    for name in names:
+                        _read(directory, name, seen)
 
     @contextmanager
     def place(self, arm: Arm) -> Iterator[Place]:
@@ -164,11 +166,15 @@ def _made(words: tuple[str, ...]) -> str:
     return f"; made with {shlex.join(words)}" if words else ""
 
 
-def _read(path: str) -> None:
-    """Not sparse files: a driver's own loop device is one, of a hundred gigabytes."""
+def _read(directory: str, name: str, seen: set[tuple[str, int, int]]) -> None:
+    """Not sparse files: a driver's own loop device is one, of a hundred gigabytes. Nor twice the same file of one
+    driver: btrfs shows an image of a hundred layers as a hundred whole trees."""
     try:
+        path = os.path.join(directory, name)
         info = os.lstat(path)
-        if stat.S_ISREG(info.st_mode) and info.st_blocks * 512 >= info.st_size // 2:
+        same = name, info.st_size, info.st_mtime_ns
+        if stat.S_ISREG(info.st_mode) and info.st_blocks * 512 >= info.st_size // 2 and same not in seen:
+            seen.add(same)
             with open(path, "rb", buffering=0) as file:
                 while file.read(1 << 20):
                     pass

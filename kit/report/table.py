@@ -124,9 +124,7 @@ def _not_run(session: Session) -> str:
     reasons: dict[tuple[str, str], list[str]] = {}
     for item in session.not_run:
         reasons.setdefault((item.reason, item.fix), []).append(item.arm)
-    return "\n".join(
-        f"not run: {', '.join(arms)}: {reason}\n  fix: {fix}" for (reason, fix), arms in reasons.items()
-    )
+    return "\n".join(f"not run: {', '.join(arms)}: {reason}\n  fix: {fix}" for (reason, fix), arms in reasons.items())
 
 
 def _notes(session: Session, analysis: Analysis) -> str:

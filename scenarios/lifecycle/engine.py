@@ -66,7 +66,7 @@ class Docker:
             return text.decode()
 
     def _send(self, method: str, path: str, query: dict[str, Any] | None, body: Any) -> http.client.HTTPResponse:
-        headers = {"Content-Type": "application/x-tar"}
+        headers = {"Content-Type": "application/x-tar"} if body else {}
         if isinstance(body, dict):
             body, headers = json.dumps(body), {"Content-Type": "application/json"}
         self._connection.request(method, f"{path}?{urlencode(query)}" if query else path, body, headers)
@@ -107,7 +107,7 @@ class Docker:
         self._ask("DELETE", f"/containers/{name}", {"force": "true"})
 
     def commit(self, name: str, image: str) -> None:
-        self._ask("POST", "/commit", {"container": name, "repo": image})
+        self._ask("POST", "/commit", {"container": name, "repo": image}, {})
 
     def build(self, context: bytes) -> None:
         query = {"t": "kit-life-built", "nocache": "1", "networkmode": "none", "cgroupparent": self._parent, "rm": "1"}

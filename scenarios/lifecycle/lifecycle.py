@@ -106,11 +106,11 @@ def space(engine: Engine) -> None:
             engine.remove(name)
 
 
-def rewrite(seconds: list[float]) -> None:
+def rewrite(seconds: list[float], enough: threading.Event) -> None:
     """A neighbour that writes the same file over and over and asks for no sync: memory alone, on a quiet disk."""
     block = os.urandom(1 << 20)
     with open("neighbour", "wb", buffering=0) as file:
-        for _ in range(REWRITES):
+        while len(seconds) < REWRITES or not enough.is_set():
             begin = time.monotonic()
             file.seek(0)
             for _ in range(NEIGHBOUR >> 20):
@@ -122,16 +122,20 @@ def neighbour(engine: Engine) -> None:
     """What starting and stopping containers costs a neighbour with dirty data on the same filesystem (moby 47630), and
     what its dirty data costs them."""
     quiet: list[float] = []
-    rewrite(quiet)
+    enough = threading.Event()
+    enough.set()
+    rewrite(quiet, enough)
     subprocess.run(["sync", "-f", "."], check=True)
     alone = cycle(engine)
     beside: list[float] = []
-    thread = threading.Thread(target=rewrite, args=(beside,))
+    enough.clear()
+    thread = threading.Thread(target=rewrite, args=(beside, enough))
     thread.start()
     starting = cycle(engine)
+    enough.set()
     thread.join()
     for what, seconds in (("alone", quiet), ("while containers start and stop", beside)):
-        say(f"neighbour writes, {what}", NEIGHBOUR * REWRITES / sum(seconds) / 1e6, "MB/s", more=True)
+        say(f"neighbour writes, {what}", NEIGHBOUR * len(seconds) / sum(seconds) / 1e6, "MB/s", more=True)
         say(f"neighbour, its slowest 64 MiB, {what}", max(seconds) * 1e3, "ms")
     say("start, run and remove, on a quiet filesystem", alone * 1e3, "ms")
     say("start, run and remove, beside the neighbour", starting * 1e3, "ms")
