@@ -34,6 +34,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--kit-cache", choices=("warm", "cold"), default="warm", help="state of the caches (default warm)")
     group.addoption("--kit-seed", type=int, default=0, metavar="S", help="order of the runs (default random, recorded)")
     group.addoption("--kit-param", action="append", default=[], metavar="K=V", help="a parameter of the scenarios")
+    group.addoption("--kit-fs", default="", metavar="FS,FS", help="put arms that name no filesystem on each of these")
+    group.addoption("--kit-load", default="", metavar="SCENARIO", help="run this beside every run, niced")
     group.addoption("--kit-variant", default="", metavar="NAME", help="variant of the scenarios, for example short")
     group.addoption(
         "--kit-engine", choices=("docker", "system"), default="docker", help="private daemons or the running"
@@ -108,12 +110,14 @@ class ScenarioFile(pytest.File):
         return f"{self.path}:{variant}" if variant else str(self.path)
 
     def request(self, arms: tuple[str, ...]) -> Request:
+        from kit.arm import parse_arms
         from kit.cli.options import pairs
         from kit.record import Request
 
         option = self.config.getoption
         if not arms and option("kit_arms") != "default":
-            arms = tuple(text.strip() for text in option("kit_arms").split(",") if text.strip())
+            filesystems = tuple(name.strip() for name in option("kit_fs").split(",") if name.strip())
+            arms = tuple(map(str, parse_arms(option("kit_arms"), option("kit_engine"), filesystems)))
         return Request(
             scenario=self.scenario,
             params=pairs(tuple(option("kit_param")), "--kit-param"),
@@ -122,6 +126,7 @@ class ScenarioFile(pytest.File):
             rounds=option("kit_rounds"),
             seed=option("kit_seed"),
             cache=option("kit_cache"),
+            load=option("kit_load"),
         )
 
 

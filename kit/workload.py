@@ -31,9 +31,13 @@ class Workload:
 
     def words(self, step: Step, place: Place) -> tuple[str, ...]:
         """The command of a step as the place at hand understands it."""
-        lower = self.scenario.lower if place.layered else f"{place.tree}/lower"
         inputs = f"{place.inputs}/{self.folder}" if self.folder else place.inputs
-        return step.render({"tree": place.tree, "inputs": inputs, "lower": lower, "engine": place.socket})
+        names = {"tree": place.tree, "inputs": inputs}
+        if self.scenario.lower:
+            names["lower"] = self.scenario.lower if place.layered else f"{place.tree}/lower"
+        if self.scenario.engine:
+            names["engine"] = place.socket
+        return step.render(names)
 
     def digests(self, arm: Arm) -> tuple[tuple[str, str], ...]:
         """What must be the same in two samples for a comparison. ``host`` has no image: the report flags that."""

@@ -66,3 +66,9 @@ def test_an_arm_named_twice_is_an_error() -> None:
         parse_arms("layer:overlay2, layer:docker/overlay2@ext4")
     with pytest.raises(UsageError, match="no arm"):
         parse_arms(" , ")
+
+
+def test_arms_that_name_no_filesystem_are_put_on_each() -> None:
+    found = parse_arms("bare,layer:overlay2@xfs,runtime+seccomp=unconfined", filesystems=("ext4", "tmpfs"))
+    names = ["bare", "bare@tmpfs", "layer:overlay2@xfs", "runtime:overlay2+seccomp=unconfined"]
+    assert list(map(str, found)) == [*names, "runtime:overlay2@tmpfs+seccomp=unconfined"]

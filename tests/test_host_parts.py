@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kit import command, journal
-from kit.errors import BusyError, MachineError, RunError, UsageError
+from kit.errors import BusyError, MachineError, RunError, UnavailableError, UsageError
 from kit.inputs import excluded, prepare_input
 from kit.lock import machine_lock
 from kit.probe import Probe, ProbeServer, probe_binary, spin
@@ -66,6 +66,25 @@ def test_input_of_one_file_is_that_file(tmp_path: Path) -> None:
     (tmp_path / "job.fio").write_text("[job]")
     made = prepare_input(Input("job", str(tmp_path / "job.fio")), tmp_path / "cache")
     assert names(made.path) == {"job.fio"}
+
+
+def repository(path: Path) -> Path:
+    path.mkdir()
+    (path / "recipe.bb").write_text("x")
+    for words in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-q", "-m", "one"]):
+        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], cwd=path, check=True)
+    return path
+
+
+def test_input_from_a_branch_of_a_repository(tmp_path: Path) -> None:
+    path = repository(tmp_path / "repo")
+    item = Input("poky", f"git:file://{path}#main", into="directory")
+    made = prepare_input(item, tmp_path / "cache")
+    assert (made.path / "recipe.bb").read_text() == "x"
+    assert prepare_input(item, tmp_path / "cache") == made
+    with pytest.raises(UnavailableError, match="can't be reached") as caught:
+        prepare_input(Input("poky", f"git:file://{tmp_path}/none.git#main"), tmp_path / "cache")
+    assert f"git clone -b main file://{tmp_path}/none.git; then --param none=DIRECTORY" in str(caught.value)
 
 
 def test_bad_inputs(tmp_path: Path) -> None:

@@ -28,6 +28,12 @@ def test_a_named_baseline_serves_all_filesystems() -> None:
     assert pairs == {"layer:btrfs": "layer:overlay2"}
 
 
+def test_arms_that_differ_in_the_filesystem_alone_are_compared_with_the_first() -> None:
+    assert names("bare,bare@tmpfs,bare@xfs")[1] == {"bare@tmpfs": "bare", "bare@xfs": "bare"}
+    assert names("layer:overlay2@xfs,layer:overlay2")[1] == {"layer:overlay2": "layer:overlay2@xfs"}
+    assert names("bare,bare@xfs,layer:overlay2")[1] == {"layer:overlay2": "bare"}
+
+
 def test_host_is_compared_with_bare_where_there_is_one() -> None:
     assert names("host,bare")[1] == {"host": "bare"}
     assert names("host,layer:overlay2")[1] == {"layer:overlay2": "host"}

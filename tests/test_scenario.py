@@ -101,6 +101,22 @@ def test_find_line() -> None:
     assert find_line(GOOD, "nothing.here") is None
 
 
+def test_names_that_must_be_asked_for() -> None:
+    for name in ("lower", "engine"):
+        with pytest.raises(UsageError, match=f"unknown name {{{name}}}"):
+            parse_scenario(GOOD.replace("{tree}/x", f"{{{name}}}"), "demo.toml")
+    text = 'lower = "/low"\nengine = true\n' + GOOD.replace("{tree}/x", "{lower}{engine}")
+    assert parse_scenario(text, "demo.toml").bind({}, 1).phases[0].run[3] == "{lower}{engine}"
+
+
+def test_inputs_that_are_fetched() -> None:
+    text = GOOD.replace('source = "/some/dir"', 'fetch = [["get", "{targets}", "{tree}"]]\ninto = "directory"')
+    item = parse_scenario(text, "demo.toml").bind({"targets": "a b"}, 1).inputs[0]
+    assert (item.source, item.into, item.fetch[0].run) == ("", "directory", ("get", "a", "b", "{tree}"))
+    with pytest.raises(UsageError, match=r"inputs.src.fetch: unknown name \{target\}"):
+        parse_scenario(text.replace('["get", "{targets}"', '["get", "{target}"'), "demo.toml")
+
+
 def test_commands_are_taken_as_they_are() -> None:
     scenario = command_scenario(("echo", "{jobs}", "${x}"), source="/src", prepare="true").bind({}, 2)
     assert scenario.phases[0].run == ("echo", "{jobs}", "${x}")

@@ -35,4 +35,5 @@ def scenarios(name: str | None, as_json: bool) -> None:
             click.echo(f"  image: {item.image}")
             click.echo(f"  phases: {', '.join(step.name for step in item.phases)}")
         for param in item.params:
-            click.echo(f"  --param {param.name}={param.default}  {param.help}")
+            default = param.default.replace("{here}", item.here)
+            click.echo(f"  --param {param.name}={default}  {param.help}")

@@ -1,0 +1,185 @@
+"""Filesystem profiles: what they say, what the kernel made of them, and the one in memory that is written back."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kit.errors import MachineError, UsageError
+from kit.filesystem import BackingOptions, bundled, find_profile, make_backing, read_profiles, recorded, write_back
+from kit.filesystem.backing import GIB, Mount
+from kit.filesystem.mounted import unconfirmed
+from kit.filesystem.profile import parse_profiles
+from kit.journal import Journal
+from kit.namespace import enter_private_mounts
+
+BTRFS = Mount("0:44", Path("/x"), "btrfs", "/dev/loop7", "rw,relatime,rw,nodatasum,nodatacow,compress=zstd:3")
+
+
+def test_profiles_of_ones_own_replace_and_add(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(
+        '[ext4]\ntype = "ext4"\nmount = ["noatime"]\n[fast]\ntype = "tmpfs"\nwrite_back = "xfs"\nevery = 5\n'
+    )
+    found = read_profiles(path)
+    assert found["ext4"].mount == ("noatime",) and found["fast"].every == 5
+    again = recorded(tuple((name, profile.text) for name, profile in found.items()))
+    assert again == found  # a resumed session has the same
+    options = BackingOptions(profiles={**bundled(), **found}, mount=(("ext4", "commit=9,nobarrier"),))
+    assert options.mount_options(find_profile("ext4", options)) == ("noatime", "commit=9", "nobarrier")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[a]\nmount = 3\ntype = 'ext4'", "a.mount is not usable"),
+        ("[a]\nnope = 'x'\ntype = 'ext4'", "a.nope is not usable"),
+        ("[a]\nsummary = 'x'", "a lacks the key 'type'"),
+        ("a = 3", "a is not a table"),
+        ("[a", "not valid TOML"),
+    ],
+)
+def test_bad_profiles_name_the_key(text: str, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        parse_profiles(text, "mine.toml")
+
+
+def test_unknown_names_and_types() -> None:
+    with pytest.raises(UsageError, match="unknown filesystem 'nope'"):
+        find_profile("nope", BackingOptions())
+    odd = parse_profiles('[odd]\ntype = "ntfs"\n[behind]\ntype = "tmpfs"\nwrite_back = "nope"', "x")
+    for name, says in (("odd", "unknown type 'ntfs'"), ("behind", "unknown filesystem 'nope'")):
+        with pytest.raises(UsageError, match=says):
+            find_profile(name, BackingOptions(profiles=odd))
+
+
+def test_what_the_kernel_shows_confirms_contradicts_or_says_nothing() -> None:
+    assert unconfirmed("x", ("nodatacow", "compress=zstd", "size=3G"), BTRFS) == ()
+    assert unconfirmed("x", ("autodefrag",), BTRFS) == ("autodefrag",)
+    for option, shown in (("datacow", "nodatacow"), ("compress=lzo", "compress=zstd:3")):
+        with pytest.raises(MachineError, match=f"ignores the mount option {option}: it shows {shown}"):
+            unconfirmed("x", (option,), BTRFS)
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterator[Journal]:
+    enter_private_mounts()
+    journal = Journal(tmp_path / "journal")
+    yield journal
+    journal.close()
+
+
+def small(tmp_path: Path, **more: object) -> BackingOptions:
+    return BackingOptions(size=GIB, images=tmp_path / "loops", **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.machine
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("ext4-tuned", {"noatime", "nobarrier", "data=writeback", "commit=300"}),
+        ("ext3-journal", {"data=journal"}),
+        ("xfs-stripe", {"sunit=128", "swidth=512", "inode64"}),
+        ("btrfs-compress", {"compress=zstd:3"}),
+        ("btrfs-nodatacow", {"nodatacow"}),
+    ],
+)
+def test_profiles_are_mounted_as_they_say(journal: Journal, tmp_path: Path, name: str, shown: set[str]) -> None:
+    with make_backing(name, small(tmp_path), tmp_path / "run" / "fs" / name, journal) as backing:
+        assert shown <= set(backing.options.split(","))
+        assert backing.unconfirmed == ()
+
+
+@pytest.mark.machine
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("xfs-nobarrier", "this kernel does not mount xfs with nobarrier"),
+        ("jfs", "this kernel has no jfs"),
+        ("reiserfs", "this kernel has no reiserfs"),
+        ("nfs", "no export is named"),
+    ],
+)
+def test_what_this_kernel_refuses_is_said(journal: Journal, tmp_path: Path, name: str, reason: str) -> None:
+    with (
+        pytest.raises(MachineError, match=reason),
+        make_backing(name, small(tmp_path), tmp_path / "run" / "fs" / name, journal),
+    ):
+        pytest.fail("it was mounted")
+
+
+@pytest.mark.machine
+def test_an_option_that_is_ignored_is_no_profile(journal: Journal, tmp_path: Path) -> None:
+    odd = parse_profiles('[odd]\ntype = "ext4"\nmount = ["data=ordered"]\nexpect = ["journal=fast"]', "x")
+    options = small(tmp_path, profiles=odd)
+    with (
+        pytest.raises(MachineError, match="ignores the mount option journal=fast: it does not show it"),
+        make_backing("odd", options, tmp_path / "run" / "fs" / "odd", journal),
+    ):
+        pytest.fail("it was mounted")
+
+
+@pytest.mark.machine
+def test_memory_is_on_the_disk_after_a_sync(journal: Journal, tmp_path: Path) -> None:
+    where = tmp_path / "run" / "fs" / "tmpfs-sync"
+    with make_backing("tmpfs-sync", small(tmp_path), where, journal) as backing:
+        (backing.path / "deep").mkdir()
+        (backing.path / "deep" / "file").write_text("kept")
+        backing.sync()
+        copy = where.with_name("tmpfs-sync-copy")
+        assert (copy / "deep" / "file").read_text() == "kept"
+        assert backing.device and "written back every 30 s to ext4" in backing.kind
+        (backing.path / "deep" / "file").unlink()
+        backing.sync()
+        assert not (copy / "deep" / "file").exists()
+
+
+@pytest.mark.machine
+def test_memory_is_written_back_when_the_kit_is_killed(tmp_path: Path) -> None:
+    source, copy = tmp_path / "memory", tmp_path / "copy"
+    source.mkdir()
+    copy.mkdir()
+    words = [sys.executable, "-I", write_back.__file__, str(source), str(copy), "3600"]
+    # A parent that holds the pipe as the kit does, and is killed without a chance to say anything.
+    script = (
+        "import subprocess, sys, time\n"
+        f"child = subprocess.Popen({words!r}, stdin=subprocess.PIPE, start_new_session=True)\n"
+        "print(child.pid, flush=True)\ntime.sleep(60)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout
+        writer = int(parent.stdout.readline())
+        for number in range(200):
+            (source / str(number)).write_text("x" * 5000)
+        parent.kill()
+    deadline = time.monotonic() + 30
+    while Path(f"/proc/{writer}").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert sorted(os.listdir(copy)) == sorted(os.listdir(source))
+    assert all((copy / name).read_text() == "x" * 5000 for name in os.listdir(source))
+
+
+@pytest.mark.machine
+def test_each_file_of_the_copy_is_whole_when_the_writer_itself_is_killed(tmp_path: Path) -> None:
+    source, copy = tmp_path / "memory", tmp_path / "copy"
+    source.mkdir()
+    copy.mkdir()
+    words = [sys.executable, "-I", write_back.__file__, str(source), str(copy), "0.05"]
+    size = 2_000_000
+    with subprocess.Popen(words, stdin=subprocess.PIPE, start_new_session=True) as writer:
+        for turn in range(20):
+            for name in "abcdefgh":
+                part = source / f"{name}.part"
+                part.write_text(f"{turn % 10}" * size)
+                part.rename(source / name)
+        os.killpg(writer.pid, signal.SIGKILL)
+    for name in "abcdefgh":
+        if (copy / name).exists():
+            text = (copy / name).read_text()
+            assert len(text) == size and len(set(text)) == 1, f"{name} is torn"
+    assert (copy / "a").exists()

@@ -1,0 +1,198 @@
+"""The field's workloads through the real CLI, each small: filesystems, load, layers, engine, Maven, Yocto."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Kit
+
+pytestmark = pytest.mark.machine
+
+ARMS = ("bare", "layer:overlay2")
+
+
+def compare(kit: Kit, tmp_path: Path, *words: str | Path, code: int = 0) -> dict[str, Any]:
+    """Run ``kit compare`` and return what it wrote as JSON, its table under ``table``."""
+    out = tmp_path / "out.json"
+    done = kit("compare", *words, "--json", out, "--size", "3G", timeout=600)
+    assert done.returncode == code, done.stdout + done.stderr
+    document: dict[str, Any] = json.loads(out.read_text())
+    return {**document, "table": done.stdout}
+
+
+def figures(document: dict[str, Any]) -> set[tuple[str, str]]:
+    return {(item["arm"], figure["name"]) for item in document["samples"] for figure in item["reported"]}
+
+
+def small_scenario(path: Path, phases: str, rest: str = "") -> Path:
+    path.write_text(f'name = "{path.stem}"\nsummary = "x"\nimage = "smoke"\n{rest}\n{phases}')
+    return path
+
+
+def phase(name: str, script: str) -> str:
+    return f'[[phases]]\nname = "{name}"\nrun = ["sh", "-ec", {json.dumps(script)}]\n'
+
+
+def test_filesystems_are_compared_without_a_container(kit: Kit, tmp_path: Path) -> None:
+    mine = tmp_path / "mine.toml"
+    mine.write_text('[mine]\ntype = "xfs"\nmount = ["noatime"]\n')
+    scenario = small_scenario(tmp_path / "write.toml", phase("write", "dd if=/dev/zero of=f bs=1M count=20"))
+    found = compare(
+        kit, tmp_path, scenario, "--arms", "bare", "--fs", "ext4,mine,tmpfs-sync,jfs", "--fs-file", mine,
+        "--rounds", "2", "--cache", "cold",
+    )  # fmt: skip
+    assert {(item["arm"], item["baseline"]) for item in found["comparisons"]} == {
+        ("bare@mine", "bare"), ("bare@tmpfs-sync", "bare"),
+    }  # fmt: skip
+    facts = found["session"]["facts"]
+    assert "noatime" in facts["filesystem mine"] and "written back every 30 s" in facts["filesystem tmpfs-sync"]
+    assert "not run: bare@jfs: this kernel has no jfs" in found["table"]
+    written = [item["flush_bytes"] for item in found["samples"] if item["arm"] == "bare@tmpfs-sync"]
+    assert min(written) > 20e6  # what was in memory is on the disk after the flush
+
+
+def test_background_load_runs_beside_every_run_and_is_not_the_arms(kit: Kit, tmp_path: Path) -> None:
+    load = small_scenario(tmp_path / "busy.toml", phase("burn", "while :; do :; done"))
+    scenario = small_scenario(tmp_path / "rest.toml", phase("rest", "sleep 1"))
+    found = compare(kit, tmp_path, scenario, "--arms", ",".join(ARMS), "--rounds", "1", "--load", load)
+    for item in found["samples"]:
+        share = float(item["load"].removeprefix("busy: ").split()[0])
+        assert share > 0.5, "it did not run"
+        assert item["elsewhere"] < share / 2, "its CPU is charged to the arm"
+        assert any(name == "load's scenario" for name in item["digests"])
+    assert "background load beside every run" in found["table"]
+
+
+def test_a_load_that_fails_fails_the_run(kit: Kit, tmp_path: Path) -> None:
+    load = small_scenario(tmp_path / "broken.toml", phase("break", "exit 3"))
+    scenario = small_scenario(tmp_path / "rest.toml", phase("rest", "sleep 1"))
+    found = compare(kit, tmp_path, scenario, "--arms", "bare", "--rounds", "1", "--load", load, code=1)
+    assert "the load failed: break ended with exit status 3" in found["table"]
+
+
+def test_inputs_are_fetched_once_in_the_image(kit: Kit, tmp_path: Path) -> None:
+    script = "mkdir got; cat /proc/sys/kernel/random/uuid > got/id; cc --version > got/compiler; cat one > got/earlier"
+    first, rest = tmp_path / "first", f"[inputs.first]\nsource = {json.dumps(str(tmp_path / 'first'))}\n"
+    first.mkdir()
+    (first / "one").write_text("1")
+    rest += f'[inputs.got]\nfetch = [["sh", "-ec", {json.dumps(script)}]]\ninto = "directory"\n'
+    use = phase("use", "grep 1 {inputs}/got/earlier; grep -i gcc {inputs}/got/compiler; ! touch {inputs}/got/x")
+    scenario = small_scenario(tmp_path / "fetch.toml", use, rest)
+    words = (scenario, "--arms", ",".join(ARMS), "--rounds", "1", "--cache", "cold")
+    digests = [compare(kit, tmp_path, *words)["samples"][0]["digests"]["input got"] for _ in range(2)]
+    assert digests[0] == digests[1]
+    broken = small_scenario(tmp_path / "broken.toml", use, rest.replace("cat one", "echo no such thing; exit 7"))
+    found = compare(kit, tmp_path, broken, "--arms", ",".join(ARMS), "--rounds", "1", code=1)
+    assert (
+        "not run: bare, layer:overlay2: got of broken can't be fetched: fetch failed with exit status 7"
+        in found["table"]
+    )
+
+
+def test_layers(kit: Kit, tmp_path: Path) -> None:
+    words = ("layers", "--arms", "bare,bind:overlay2,layer:overlay2", "--rounds", "1", "--cache", "cold")
+    found = compare(kit, tmp_path, *words, "--param", "parallel=2")
+    phases = {item["phase"] for item in found["samples"]}
+    assert {"stat-100-layers", "append-large", "rename-directory", "unlink"} <= phases
+    refused = {
+        item["arm"]: figure["value"]
+        for item in found["samples"]
+        for figure in item["reported"]
+        if figure["name"].startswith("refused with EXDEV")
+    }
+    # Only where the directory comes from a lower layer does the driver refuse: proof that the phases work there.
+    assert refused == {"bare": 0, "bind:overlay2": 0, "layer:overlay2": 1}
+
+
+def test_lifecycle_of_an_engine_and_of_plain_directories(kit: Kit, tmp_path: Path) -> None:
+    words = ("lifecycle:short", "--param", "count=2", "--param", "steps=2", "--cache", "cold")
+    found = compare(kit, tmp_path, *words, "--arms", ",".join(ARMS), "--rounds", "1")
+    names = {"start, the last of 2", "commit", "disk used per container, idle"}
+    assert figures(found) >= {(arm, name) for arm in ARMS for name in names}
+    space = {
+        item["arm"]: figure["value"]
+        for item in found["samples"]
+        for figure in item["reported"]
+        if figure["name"] == "disk used per container, one byte of 16 MiB changed"
+    }
+    assert space["layer:overlay2"] > 16 * 1024  # KiB: the driver copies the whole file up
+
+
+POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
+<modelVersion>4.0.0</modelVersion><groupId>kit</groupId><artifactId>{name}</artifactId><version>1</version>{rest}
+<properties><maven.compiler.source>17</maven.compiler.source><maven.compiler.target>17</maven.compiler.target>
+<project.build.sourceEncoding>UTF-8</project.build.sourceEncoding></properties></project>
+"""
+
+
+def test_maven_builds_a_project_of_two_modules_offline(kit: Kit, tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    for name in ("one", "two"):
+        source = project / name / "src" / "main" / "java"
+        source.mkdir(parents=True)
+        (source / f"{name.title()}.java").write_text(f"class {name.title()} {{}}\n")
+        (project / name / "pom.xml").write_text(POM.format(name=name, rest=""))
+    modules = "<packaging>pom</packaging><modules><module>one</module><module>two</module></modules>"
+    (project / "pom.xml").write_text(POM.format(name="top", rest=modules))
+    words = ("maven", "--param", f"project={project}", "--param", "goals=clean compile", "--cache", "cold")
+    found = compare(kit, tmp_path, *words, "--arms", ",".join(ARMS), "--rounds", "1")
+    assert {item["phase"] for item in found["samples"]} == {"mvn"}
+
+
+# Stands where poky's would: nothing but poky itself has recipes, and this machine may have no way to them.
+INIT = """
+here=$PWD
+mkdir -p "${1:-build}/conf"
+cd "${1:-build}"
+export PATH=$here/bitbake/bin:$PATH
+"""
+BITBAKE = r"""#!/bin/sh
+set -e
+[ "$(id -u)" = 1000 ] || { echo "bitbake does not run as user $(id -u)"; exit 1; }
+[ "$LC_ALL" = en_US.UTF-8 ]
+downloads=$(sed -n 's/^DL_DIR = "\(.*\)"/\1/p' conf/local.conf)
+mirror=$(sed -n 's/^SOURCE_MIRROR_URL = "file:..\(.*\)"/\1/p' conf/local.conf)
+case $1 in
+--help) echo --runall; exit ;;
+-m) exit ;;
+-p) mkdir -p cache; exit ;;
+--runall=fetch)
+    mkdir -p "$downloads"
+    echo "source of $2" > "$downloads/$2.tar"
+    touch "$downloads/$2.tar.done"
+    exit ;;
+esac
+grep -q 'BB_NO_NETWORK = "1"' conf/local.conf
+grep -q '^MACHINE = "x"$' conf/local.conf
+mkdir -p tmp
+# A server that leaves the process tree, and does the work.
+setsid sh -c "i=0; while [ \$i -lt 300000 ]; do i=\$((i+1)); done; cp $mirror/$1.tar tmp/ && touch tmp/done" &
+while [ ! -e tmp/done ]; do sleep 0.02; done
+[ ! -e "$mirror/$1.tar.done" ]
+"""
+
+
+def test_yocto_as_an_ordinary_user_offline_with_a_server_that_leaves_the_tree(kit: Kit, tmp_path: Path) -> None:
+    program = tmp_path / "poky" / "bitbake" / "bin" / "bitbake"
+    program.parent.mkdir(parents=True)
+    program.write_text(BITBAKE)
+    program.chmod(0o755)
+    (tmp_path / "poky" / "oe-init-build-env").write_text(INIT)
+    words = ("yocto", "--image", "smoke", "--param", f"poky={tmp_path / 'poky'}", "--param", "targets=zip")
+    more = ("--param", 'localconf=MACHINE = "x"; A = "b"', "--arms", ",".join(ARMS), "--rounds", "1", "--cache", "cold")
+    found = compare(kit, tmp_path, *words, *more)
+    assert [item["phase"] for item in found["samples"] if item["arm"] == "bare"][:3] == ["parse", "build", "clean"]
+    for item in found["samples"]:
+        if item["phase"] == "build":
+            assert item["cgroup_user"] > 3 * item["user"], "the server's CPU is not counted"
+    assert "phase build" in found["table"] and "user*" in found["table"]
+
+
+def test_yocto_without_poky_is_not_run_and_says_how_to_get_it(kit: Kit, tmp_path: Path) -> None:
+    nowhere = f"git:file://{tmp_path}/poky#scarthgap"
+    words = ("yocto", "--image", "smoke", "--param", f"poky={nowhere}", "--arms", "bare", "--rounds", "1")
+    found = compare(kit, tmp_path, *words, code=1)
+    assert "not run: bare" in found["table"]
+    assert f"git clone -b scarthgap file://{tmp_path}/poky; then --param poky=DIRECTORY" in found["table"]
