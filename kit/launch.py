@@ -202,6 +202,9 @@ def _perform(session: Session, job: _Job, bench: Bench) -> Session:
         not_run = _make_ready(provision, job)
         facts = session_facts(job.host, job.plan, job.scenarios, image) | provision.facts()
         facts |= _compilers(provision, job.plan.arms, {item.arm for item in not_run})
+        if beside:
+            values = ", ".join(f"{name}={value}" for name, value in beside[0].scenario.values)
+            facts["background load"] = f"{beside[0].scenario.label}, {values or 'no parameters'}"
         session = replace(session, facts=facts, not_run=not_run)
         job.store.update(session)
         if len(not_run) == len(job.plan.arms):
