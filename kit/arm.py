@@ -2,17 +2,19 @@
 
 bare[@FS][+OPTION…]    host[@FS]    runtime[@FS]
 PLACEMENT:[ENGINE/]DRIVER[@FS][+OPTION…]
+union:UNION[@FS][+FEATURE…]
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from kit.errors import UsageError
 
 #: Placements that need no container, in the order of the ladder.
-UNCONTAINED = ("bare", "host")
+UNCONTAINED = ("bare", "host", "union")
 #: Placements in a container, in the order of the ladder.
 CONTAINED = ("runtime", "bind", "volume", "layer", "tmpfs")
 PLACEMENTS = UNCONTAINED + CONTAINED
@@ -30,7 +32,13 @@ DRIVER_FILESYSTEM = {
     "devicemapper": DEFAULT_FILESYSTEM,
     "zfs": "zfs",
 }
-ENGINES = ("docker", "system")
+#: Podman's; fuse-overlayfs is its overlay driver, mounted by that program.
+PODMAN_FILESYSTEM = {"overlay": DEFAULT_FILESYSTEM, "vfs": DEFAULT_FILESYSTEM, "btrfs": "btrfs"}
+PODMAN_FILESYSTEM |= {"fuse-overlayfs": DEFAULT_FILESYSTEM}
+#: Drivers that are snapshotters of containerd: with them Docker keeps its images there.
+SNAPSHOTTER_FILESYSTEM = {"overlayfs": DEFAULT_FILESYSTEM, "native": DEFAULT_FILESYSTEM}
+_DOCKERS = {**DRIVER_FILESYSTEM, **SNAPSHOTTER_FILESYSTEM}
+ENGINES = ("docker", "podman", "system")
 #: Options of a containerised arm and what their values look like.
 OPTIONS = {
     "seccomp": re.compile(r"default|unconfined"),
@@ -39,6 +47,15 @@ OPTIONS = {
     "cgroup": re.compile(r"none"),
     "control": re.compile(r""),
 }
+#: Features of the kernel's overlay (Documentation/filesystems/overlayfs.rst), for union:overlay.
+OVERLAY_OPTIONS = {
+    "metacopy": re.compile(r"on|off"),
+    "redirect_dir": re.compile(r"on|off|follow|nofollow"),
+    "index": re.compile(r"on|off"),
+    "xino": re.compile(r"on|off|auto"),
+    "volatile": re.compile(r""),
+}
+UNIONS = ("overlay", "unionfs-fuse", "mergerfs")
 #: The one option that bare and host take: a second, identical copy of the arm, to see what noise alone does.
 CONTROL = "control"
 
@@ -90,8 +107,8 @@ class Arm:
 
     def __str__(self) -> str:
         text = self.placement
-        if self.contained:
-            engine = "" if self.engine == DEFAULT_ENGINE else f"{self.engine}/"
+        if self.driver:
+            engine = "" if self.engine in ("", DEFAULT_ENGINE) else f"{self.engine}/"
             text += f":{engine}{self.driver}"
         if self.filesystem != default_filesystem(self.engine, self.driver):
             text += f"@{self.filesystem}"
@@ -101,7 +118,7 @@ class Arm:
 def default_filesystem(engine: str, driver: str) -> str:
     if engine == "system":
         return "dir"
-    return DRIVER_FILESYSTEM.get(driver, DEFAULT_FILESYSTEM)
+    return _DOCKERS.get(driver, DEFAULT_FILESYSTEM)
 
 
 def _choose(kind: str, value: str, known: tuple[str, ...], text: str) -> str:
@@ -110,15 +127,15 @@ def _choose(kind: str, value: str, known: tuple[str, ...], text: str) -> str:
     return value
 
 
-def _parse_options(text: str, whole: str) -> tuple[tuple[str, str], ...]:
+def _parse_options(text: str, whole: str, known: Mapping[str, re.Pattern[str]]) -> tuple[tuple[str, str], ...]:
     options: dict[str, str] = {}
     for item in text.split("+")[1:]:
         key, _, value = item.partition("=")
-        _choose("option", key, tuple(OPTIONS), whole)
-        if not OPTIONS[key].fullmatch(value):
+        _choose("option", key, tuple(known), whole)
+        if not known[key].fullmatch(value):
             raise UsageError(
                 f"arm '{whole}': option {key}={value!r} is not valid",
-                f"it must match {OPTIONS[key].pattern}" if OPTIONS[key].pattern else "it takes no value",
+                f"it must match {known[key].pattern}" if known[key].pattern else "it takes no value",
             )
         if key in options:
             raise UsageError(f"arm '{whole}': option {key} given twice", "give it once")
@@ -135,7 +152,10 @@ def parse_arm(text: str, engine: str = DEFAULT_ENGINE) -> Arm:
             "write bare[@FS] or PLACEMENT:[ENGINE/]DRIVER[@FS][+OPTION=VALUE], for example layer:overlay2@xfs",
         )
     placement = _choose("placement", match["placement"], PLACEMENTS, text)
-    options = _parse_options(match["options"], text)
+    known = {**OPTIONS, **OVERLAY_OPTIONS} if placement == "union" else OPTIONS
+    options = _parse_options(match["options"], text, known)
+    if placement == "union":
+        return _parse_union(match, options, text)
     if placement in UNCONTAINED:
         if match["driver"]:
             raise UsageError(
@@ -147,10 +167,24 @@ def parse_arm(text: str, engine: str = DEFAULT_ENGINE) -> Arm:
         return Arm(placement, "", "", filesystem, options)
     if not match["driver"] and placement != "runtime":
         raise UsageError(f"arm '{text}' names no driver", f"write for example {placement}:{DEFAULT_DRIVER}")
-    engine = _choose("engine", match["engine"] or engine, ENGINES, text)
-    driver = _choose("driver", match["driver"] or _runtime_driver(match["filesystem"]), tuple(DRIVER_FILESYSTEM), text)
+    engine = match["engine"] or engine
+    name, at, _ = engine.partition("@")
+    _choose("engine", name, ENGINES if not at else ("docker",), text)
+    driver = match["driver"] or _runtime_driver(match["filesystem"])
+    _choose("driver", driver, tuple(PODMAN_FILESYSTEM if name == "podman" else _DOCKERS), text)
     filesystem = match["filesystem"] or default_filesystem(engine, driver)
     return Arm(placement, engine, driver, filesystem, options)
+
+
+def _parse_union(match: re.Match[str], options: tuple[tuple[str, str], ...], text: str) -> Arm:
+    driver = _choose("union", match["driver"] or "", UNIONS, text)
+    features = {key for key, _ in options} - {CONTROL}
+    if match["engine"] or features - set(OVERLAY_OPTIONS) or (features and driver != "overlay"):
+        raise UsageError(
+            f"arm '{text}': a union has no engine, and features only with overlay",
+            "for example union:overlay+metacopy=on, or union:mergerfs",
+        )
+    return Arm("union", "", driver, match["filesystem"] or DEFAULT_FILESYSTEM, options)
 
 
 def _across(text: str, filesystems: tuple[str, ...]) -> list[str]:

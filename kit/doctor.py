@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from kit.arm import DRIVER_FILESYSTEM, Arm, parse_arm
+from kit.arm import DRIVER_FILESYSTEM, PODMAN_FILESYSTEM, SNAPSHOTTER_FILESYSTEM, UNIONS, Arm, parse_arm
 from kit.cgroup import machine_cpu
 from kit.command import require
 from kit.counters import pressure, read_counters
 from kit.engines import Place
 from kit.engines.place import CONTROL, TREE
+from kit.engines.root import versions
 from kit.errors import KitError, MachineError
 from kit.filesystem import BackingOptions, bundled
 from kit.filesystem.backing import GIB
@@ -59,6 +60,7 @@ def examine(paths: Paths, observer: Observer, wait: bool = False) -> Iterator[Fi
                     f"docker/{driver}",
                     lambda place: f"a container ran on {place.backing.type}",
                 )
+            yield from _others(provision, paths)
             for text in _PLACEMENTS:
                 yield _try(
                     provision,
@@ -110,6 +112,28 @@ def _run(place: Place) -> None:
 
 def _describe_backing(place: Place) -> str:
     return f"made, mounted and synced: {place.backing.kind}"
+
+
+def _others(provision: Provision, paths: Paths) -> Iterator[Finding]:
+    """Podman, unions without an engine, and other versions of Docker where their roots are built."""
+    for driver in PODMAN_FILESYSTEM:
+        yield _try(provision, parse_arm(f"layer:podman/{driver}"), "driver", f"podman/{driver}", _ran_on)
+    for union in UNIONS:
+        yield _try(provision, parse_arm(f"union:{union}"), "union", union, _ran_on)
+    built = {image.name for image in ImageCache(paths.cache).list()}
+    for version in versions("docker"):
+        name = f"docker-{version}"
+        if name not in built:
+            reason, fix = "its engine root is not built yet; kit compare does that too", f"kit image build {name}"
+            yield Finding("engine", f"docker@{version}", False, reason, fix)
+            continue
+        for driver in ("overlay2", *SNAPSHOTTER_FILESYSTEM):
+            arm = parse_arm(f"layer:docker@{version}/{driver}")
+            yield _try(provision, arm, "engine", f"docker@{version}/{driver}", _ran_on)
+
+
+def _ran_on(place: Place) -> str:
+    return f"a command ran on {place.backing.type}"
 
 
 def _system(provision: Provision) -> Finding:

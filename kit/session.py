@@ -96,7 +96,8 @@ def held_machine(name: str, paths: Paths, wait: bool, observer: Observer) -> Ite
         if os.geteuid() == 0:
             stack.enter_context(journal.holding("cgroup", cgroup))
             Cgroup.named(cgroup).create()
-        yield Bench(Setting(name, run, probe_binary(paths.cache), journal, cgroup), paths)
+        probe = probe_binary(paths.cache)
+        yield Bench(Setting(name, run, probe, journal, cgroup, paths.cache, observer.tell), paths)
 
 
 @contextmanager

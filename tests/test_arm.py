@@ -68,6 +68,24 @@ def test_an_arm_named_twice_is_an_error() -> None:
         parse_arms(" , ")
 
 
+def test_engines_of_other_versions_and_unions() -> None:
+    assert parse_arm("layer:docker@26.1/overlayfs") == Arm("layer", "docker@26.1", "overlayfs")
+    assert parse_arm("layer:podman/btrfs").filesystem == "btrfs"
+    assert parse_arm("union:overlay@xfs+volatile+metacopy=on") == Arm(
+        "union", "", "overlay", "xfs", (("metacopy", "on"), ("volatile", ""))
+    )
+    for text, says in (
+        ("layer:podman/overlay2", "unknown driver 'overlay2'"),
+        ("layer:podman@4/overlay", "unknown engine 'podman'"),
+        ("union:docker/overlay", "a union has no engine"),
+        ("union:mergerfs+metacopy=on", "features only with overlay"),
+        ("union", "unknown union ''"),
+        ("layer:overlay2+metacopy=on", "unknown option 'metacopy'"),
+    ):
+        with pytest.raises(UsageError, match=says):
+            parse_arm(text)
+
+
 def test_arms_that_name_no_filesystem_are_put_on_each() -> None:
     found = parse_arms("bare,layer:overlay2@xfs,runtime+seccomp=unconfined", filesystems=("ext4", "tmpfs"))
     names = ["bare", "bare@tmpfs", "layer:overlay2@xfs", "runtime:overlay2+seccomp=unconfined"]

@@ -28,6 +28,10 @@ ARMS = (
     "bind:overlay2", "volume:overlay2", "layer:overlay2", "tmpfs:overlay2", "layer:overlay2@xfs", "layer:btrfs",
     "layer:vfs", "layer:fuse-overlayfs", "layer:overlay2+seccomp=unconfined+cpus=2+memory=1g", "runtime@btrfs",
     "bare+control", "runtime+cgroup=none+seccomp=unconfined", "layer:overlay2+cgroup=none",
+    "union:overlay", "union:overlay@xfs+metacopy=on+redirect_dir=on+volatile", "union:unionfs-fuse",
+    "layer:podman/overlay", "bind:podman/vfs", "layer:podman/btrfs", "layer:podman/fuse-overlayfs",
+    "layer:docker@26.1/overlay2", "runtime:docker@26.1/overlay2", "layer:docker@26.1/overlayfs",
+    "bind:docker@26.1/native",
 )  # fmt: skip
 BLOCKED = ("layer:aufs", "layer:devicemapper", "layer:zfs", "bare@zfs")
 

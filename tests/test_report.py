@@ -206,8 +206,8 @@ def test_warm_vfs_is_flagged_and_cold_is_not() -> None:
         facts = {"caches": caches}
         return text("table", replace(SESSION, arms=arms, baselines=pairs, facts=facts, samples=samples, not_run=()))
 
-    assert "layer:vfs: vfs copies the root filesystem" in of("warm")
-    assert "vfs copies" not in of("cold")
+    assert "layer:vfs: the root filesystem is copied for every container" in of("warm")
+    assert "is copied for every container" not in of("cold")
 
 
 def test_a_figure_that_one_arm_does_not_report_is_not_measured_there() -> None:

@@ -30,9 +30,12 @@ Arms:
   volume:DRIVER[@FS]            … build tree on a volume
   layer:DRIVER[@FS]             … build tree in the container's writable layer
   tmpfs:DRIVER[@FS]             … build tree on a tmpfs
+  union:UNION[@FS]              a union of plain directories, no engine: overlay, unionfs-fuse, mergerfs
   host[@FS]                     the host's own toolchain, no chroot
   options: +seccomp=unconfined +cgroup=none +cpus=N +memory=SIZE; +control: an identical second copy
-  drivers: overlay2 btrfs vfs fuse-overlayfs aufs devicemapper zfs
+  drivers: overlay2 btrfs vfs fuse-overlayfs aufs devicemapper zfs; with an engine before them:
+    docker@26.1/overlay2 (that version, in a root of its own), docker@26.1/overlayfs (containerd image store),
+    podman/overlay podman/vfs podman/btrfs podman/fuse-overlayfs, system/DRIVER (the Docker that is running)
   filesystems (FS): ext4 ext4-tuned ext3 ext3-writeback ext3-journal ext2 xfs xfs-stripe xfs-nobarrier btrfs
     btrfs-nodatacow btrfs-compress jfs reiserfs zfs tmpfs tmpfs-sync nfs dir, and your own (--fs-file)
 

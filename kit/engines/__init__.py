@@ -19,6 +19,8 @@ from kit.journal import Journal
 ENGINES = {
     "bare": "kit.engines.bare:BareEngine",
     "docker": "kit.engines.docker:DockerEngine",
+    "union": "kit.engines.union:UnionEngine",
+    "podman": "kit.engines.podman:PodmanEngine",
     "system": "kit.engines.system:SystemEngine",
 }
 
@@ -40,6 +42,8 @@ class Setting:
     probe: Path  # the compiled probe
     journal: Journal
     cgroup: str  # name of the session's control group; engines make theirs below it
+    cache: Path = Path("/var/tmp")  # where engine roots are kept
+    tell: Callable[[str], None] = lambda text: None
 
 
 class Engine(Protocol):
@@ -61,12 +65,16 @@ class Engine(Protocol):
 
 
 def make_engine(name: str, setting: Setting) -> Engine:
+    """``docker@26.1`` is that version of it, in an engine root."""
+    name, _, version = name.partition("@")
     module, _, attribute = ENGINES[name].partition(":")
-    maker: Callable[[Setting], Engine] = getattr(importlib.import_module(module), attribute)
-    return maker(setting)
+    maker: Callable[..., Engine] = getattr(importlib.import_module(module), attribute)
+    return maker(setting, version) if version else maker(setting)
 
 
 def engine_name(arm: Arm) -> str:
+    if arm.placement == "union":
+        return "union"
     return arm.engine if arm.contained else "bare"
 
 

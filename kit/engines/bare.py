@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import IO
@@ -20,10 +21,11 @@ from kit.engines.ground import Ground, unpack_tree
 from kit.engines.place import CONTROL, DEFAULT_ENV, INPUTS, TREE, Place
 from kit.errors import MachineError
 from kit.host import Host
+from kit.probe import Probe
 
 #: Runs in a mount namespace of its own, so that these mounts end with it. $1 root, $2 tree, $3 control, $4 inputs.
 _ENTER = f"""
-mount --bind "$2" "$1{TREE}"
+[ -z "$2" ] || mount --bind "$2" "$1{TREE}"
 mount --bind "$3" "$1{CONTROL}"
 [ -z "$4" ] || mount --bind -o ro "$4" "$1{INPUTS}"
 mount --rbind /dev "$1/dev"
@@ -33,9 +35,18 @@ exec "$3/kit-probe" serve "$3/s" "$1"
 """
 
 
+@dataclass(frozen=True)
+class Entered:
+    """A probe at work: its control group, and why it is dead, or ''."""
+
+    cgroup: Cgroup | None
+    probe: Probe
+    alive: Callable[[], str]
+
+
 class BareEngine:
     def __init__(self, setting: engines.Setting) -> None:
-        self._setting = setting
+        self.setting = setting
         self._count = 0
 
     def check(self, arm: Arm, host: Host) -> engines.Blocker | None:
@@ -49,41 +60,51 @@ class BareEngine:
 
     @contextmanager
     def place(self, arm: Arm, ground: Ground) -> Iterator[Place]:
-        self._count += 1
-        name = f"bare-{self._count}"
         with ExitStack() as stack:
             tree = stack.enter_context(ground.tree())
             if arm.plain_root:
                 stack.callback(ground.plain_root.restore)
-            cgroup = self._cgroup(name)
-            if cgroup:
-                stack.callback(cgroup.remove)
-            control = stack.enter_context(control_directory(self._setting.run / name, self._setting.probe))
-            output = stack.enter_context(tempfile.TemporaryFile())
-            argv = _host_argv(control) if arm.placement == "host" else _chroot_argv(ground, tree, control)
-            process = spawn(argv, output=output, cgroup_procs=cgroup.procs if cgroup else ())
-            stack.callback(stop, process)
-            if cgroup:
-                stack.callback(cgroup.kill)
-            alive = partial(_alive, process, output)
-            probe = control.server.accept(alive)
-            stack.callback(probe.close)
             inside = arm.placement == "host"
+            entered = self.enter(
+                stack,
+                "bare",
+                lambda control: (
+                    _host_argv(control) if inside else chroot_argv(ground.plain_root.path, tree, control, ground.inputs)
+                ),
+            )
             yield Place(
                 tree=str(tree) if inside else TREE,
                 inputs=str(ground.inputs or "") if inside else INPUTS,
-                cgroup=cgroup,
+                cgroup=entered.cgroup,
                 backing=ground.backing,
-                probe=probe,
+                probe=entered.probe,
                 unpack=partial(unpack_tree, tree),
-                alive=alive,
+                alive=entered.alive,
                 env={**DEFAULT_ENV, "PATH": os.environ.get("PATH", DEFAULT_ENV["PATH"])} if inside else ground.env,
             )
+
+    def enter(self, stack: ExitStack, kind: str, argv: Callable[[Control], list[str]]) -> Entered:
+        """Start the probe in a control group of its own, where the words of ``argv`` lead to."""
+        self._count += 1
+        name = f"{kind}-{self._count}"
+        cgroup = self._cgroup(name)
+        if cgroup:
+            stack.callback(cgroup.remove)
+        control = stack.enter_context(control_directory(self.setting.run / name, self.setting.probe))
+        output = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 (the stack closes it)
+        process = spawn(argv(control), output=output, cgroup_procs=cgroup.procs if cgroup else ())
+        stack.callback(stop, process)
+        if cgroup:
+            stack.callback(cgroup.kill)
+        alive = partial(_alive, process, output)
+        probe = control.server.accept(alive)
+        stack.callback(probe.close)
+        return Entered(cgroup, probe, alive)
 
     def _cgroup(self, name: str) -> Cgroup | None:
         """Without root there is no group of our own: CPU figures are then those of the waited-for tree alone."""
         try:
-            return Cgroup.named(f"{self._setting.cgroup}/{name}").create()
+            return Cgroup.named(f"{self.setting.cgroup}/{name}").create()
         except MachineError:
             if os.geteuid() == 0:
                 raise
@@ -100,8 +121,9 @@ def _host_argv(control: Control) -> list[str]:
     return [str(control.path / "kit-probe"), "serve", str(control.server.path)]
 
 
-def _chroot_argv(ground: Ground, tree: Path, control: Control) -> list[str]:
-    arguments = [str(ground.plain_root.path), str(tree), str(control.path), str(ground.inputs or "")]
+def chroot_argv(root: Path, tree: Path | None, control: Control, inputs: Path | None) -> list[str]:
+    """``tree`` None: it is a directory of the root filesystem itself."""
+    arguments = [str(root), str(tree or ""), str(control.path), str(inputs or "")]
     return ["unshare", "--mount", "--propagation", "private", "--", "sh", "-euc", _ENTER, "sh", *arguments]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -99,12 +100,18 @@ def _describe(spec: ContainerSpec) -> Any:
 
 def load_image(client: Any, image: Image) -> None:
     """Load the archive of its layers, or import its root filesystem as one layer, under the image's tag."""
+    import docker.errors
+
     name, tag = image.tag.split(":")
     if image.archive:
         with image.archive.open("rb") as file:
             client.images.load(file)[0].tag(name, tag)
     else:
-        client.api.import_image_from_file(str(image.rootfs), repository=name, tag=tag)
+        said = client.api.import_image_from_file(str(image.rootfs), repository=name, tag=tag)
+        last = json.loads(said.strip().splitlines()[-1])
+        if "status" not in last:
+            raise docker.errors.DockerException(last.get("error", said))
+        client.images.get(last["status"]).tag(name, tag)  # Podman 4 imports as NAME:latest whatever tag it is told
     client.images.get(image.tag)
 
 

@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 import logging
 import shlex
+import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kit.arm import SNAPSHOTTER_FILESYSTEM
 from kit.cgroup import Cgroup
-from kit.command import run, spawn, stop
+from kit.command import spawn, stop
 from kit.engines import plain_runtime
+from kit.engines.root import EngineRoot
 from kit.errors import RunError
 from kit.filesystem.block import unmount
 
@@ -24,10 +28,29 @@ log = logging.getLogger(__name__)
 PLAIN_RUNTIME = "kit-plain"
 
 
-class Daemon:
-    """``data`` is its data-root on the backing filesystem, ``directory`` a short one for sockets, pidfile and log."""
+@dataclass(frozen=True)
+class Program:
+    """A program that serves on a socket once it is up."""
 
-    def __init__(self, driver: str, data: Path, directory: Path, cgroup: str, options: Sequence[str] = ()) -> None:
+    name: str
+    argv: Sequence[str]
+    socket: Path
+
+
+class Daemon:
+    """``data`` is its data-root on the backing filesystem, ``directory`` a short one for sockets, pidfile and log.
+    ``root``: the engine root that both daemons run in, ``shared``: what they see of the host's there."""
+
+    def __init__(
+        self,
+        driver: str,
+        data: Path,
+        directory: Path,
+        cgroup: str,
+        options: Sequence[str] = (),
+        root: EngineRoot | None = None,
+        shared: Sequence[Path] = (),
+    ) -> None:
         self.driver = driver
         self.socket = directory / "s"
         self.host = f"unix://{self.socket}"
@@ -36,24 +59,35 @@ class Daemon:
         self._data = data
         self._directory = directory
         self._options = options
+        self._root = root or EngineRoot()
+        self._shared = shared
         self._log = directory / "dockerd.log"
         self._group_name = cgroup
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self) -> None:
-        """Start both daemons and wait until they serve. Raises RunError with what the log says; then stop it too."""
+        """Start its programs and wait until they serve. Raises RunError with what the log says; then stop it too."""
         self._directory.mkdir(mode=0o700)
         self._data.mkdir(parents=True)
-        self._spawn("containerd", ["containerd", "--config", str(self._containerd_config())])
-        self._wait("containerd", self._directory / "c")
-        self._spawn("dockerd", self._dockerd_argv())
-        self._wait("dockerd", self._directory / "s")
+        for program in self.programs():
+            self._spawn(program.name, program.argv)
+            self._wait(program.name, program.socket)
         self._connect()
 
+    def programs(self) -> Sequence[Program]:
+        """In the order in which they are started; the last one serves the engine's API."""
+        return (
+            Program("containerd", ["containerd", "--config", str(self._containerd_config())], self._directory / "c"),
+            Program("dockerd", self._dockerd_argv(), self.socket),
+        )
+
     def _spawn(self, name: str, argv: Sequence[str]) -> None:
+        first = next(iter(self._processes.values()), None)
         with self._log.open("ab") as output:
             self._processes[name] = spawn(
-                argv, output=output, cgroup_procs=Cgroup.named(self._group_name).create().procs
+                self._root.join(argv, first.pid) if first else self._root.enter(argv, self._shared),
+                output=output,
+                cgroup_procs=Cgroup.named(self._group_name).create().procs,
             )
 
     def _connect(self) -> None:
@@ -68,7 +102,7 @@ class Daemon:
             except Exception as error:  # docker-py lets errors of requests and urllib3 through while it starts
                 if self.alive() or time.monotonic() > deadline:
                     raise RunError(
-                        f"dockerd does not serve: {self.alive() or error}",
+                        f"it does not serve: {self.alive() or error}",
                         "see session.log, in the directory of the session's logs",
                     ) from None
                 time.sleep(0.02)
@@ -119,13 +153,11 @@ class Daemon:
         return path
 
     def _dockerd_argv(self) -> list[str]:
-        runtime = self._directory / "plain-runtime"
-        runtime.write_text(
-            f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -I {shlex.quote(plain_runtime.__file__)} "$@"\n'
-        )
-        runtime.chmod(0o755)
+        runtime = self.plain_runtime("runc")
         config = self._directory / "dockerd.json"
-        config.write_text("{}")  # not the user's /etc/docker/daemon.json
+        # Not the user's /etc/docker/daemon.json.
+        features = {"features": {"containerd-snapshotter": self.driver in SNAPSHOTTER_FILESYSTEM}}
+        config.write_text(json.dumps(features if self._root.path else {}))
         return [
             "dockerd",
             f"--config-file={config}",
@@ -144,6 +176,20 @@ class Daemon:
             *(f"--storage-opt={option}" for option in self._options),
         ]
 
+    @property
+    def runtime_name(self) -> str:
+        """How a container asks for the plain runtime."""
+        return PLAIN_RUNTIME
+
+    def plain_runtime(self, *words: str) -> Path:
+        """The program that the engine calls as OCI runtime: kit.engines.plain_runtime with ``words``."""
+        python = "/usr/bin/python3" if self._root.path else sys.executable
+        program = str(shutil.copy(plain_runtime.__file__, self._directory))
+        path = self._directory / PLAIN_RUNTIME
+        path.write_text(f'#!/bin/sh\nexec {shlex.join((python, "-I", program, *words))} -- "$@"\n')
+        path.chmod(0o755)
+        return path
+
     def _wait(self, name: str, path: Path) -> None:
         deadline = time.monotonic() + 60
         while not path.exists():
@@ -157,7 +203,3 @@ class Daemon:
                     f"{name} does not start within 60 s", "see session.log, in the directory of the session's logs"
                 )
             time.sleep(0.01)
-
-
-def version(tool: str) -> str:
-    return run([tool, "--version"]).splitlines()[0].strip()

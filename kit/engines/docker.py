@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from kit import engines
-from kit.arm import Arm
+from kit.arm import DEFAULT_ENGINE, Arm
 from kit.cgroup import Cgroup
 from kit.command import require
 from kit.engines.container import ContainerSpec, docker_errors, load_image, remove_volume, start_container
 from kit.engines.control import Control, control_directory
-from kit.engines.daemon import PLAIN_RUNTIME, Daemon, version
+from kit.engines.daemon import Daemon
 from kit.engines.ground import Ground, unpack_tree
 from kit.engines.place import CONTROL, INPUTS, TREE, Place
 from kit.engines.plain_runtime import VARIABLE
+from kit.engines.root import EngineRoot, engine_root
 from kit.errors import MachineError, RunError
 from kit.host import Host
 from kit.namespace import covered
@@ -36,8 +37,15 @@ _STORAGE_OPTIONS = {"devicemapper": ("dm.override_udev_sync_check=true",)}
 
 
 class DockerEngine:
-    def __init__(self, setting: engines.Setting) -> None:
+    tools: tuple[str, ...] = ("dockerd", "containerd", "runc")
+    fixes = _FIXES
+    prefix = ""  # of names, where several engines share a directory
+
+    def __init__(self, setting: engines.Setting, version: str = "") -> None:
         self._setting = setting
+        self._version = version
+        self._root = EngineRoot()
+        self._tag = f"v{version}-" if version else self.prefix
         self._stack = ExitStack()
         self._daemons: dict[tuple[str, Path], Daemon] = {}
         self._facts: dict[str, str] = {}
@@ -47,9 +55,10 @@ class DockerEngine:
     def check(self, arm: Arm, host: Host) -> engines.Blocker | None:
         if not host.root:
             return engines.Blocker("a private dockerd needs root", "run as root: sudo kit …, or --engine system")
-        tools = ["dockerd", "containerd", "runc"] + (["fuse-overlayfs"] if arm.driver == "fuse-overlayfs" else [])
+        if self._version:
+            return None  # it brings its own tools
         try:
-            for tool in tools:
+            for tool in self._tools(arm):
                 require(tool)
         except MachineError as error:
             return engines.Blocker(error.message, error.hint)
@@ -64,28 +73,40 @@ class DockerEngine:
 
     def _start_daemon(self, arm: Arm, ground: Ground) -> Daemon:
         if not self._started:
+            self._root = engine_root("docker", self._version, self._setting.cache, self._setting.tell)
+        if not self._started and not self._version:
             # Shims put their sockets here whatever containerd's configuration says.
             self._stack.enter_context(covered(Path("/run/containerd"), self._setting.journal))
         self._started += 1
-        name = f"d{self._started}"
+        name = f"{self._tag}d{self._started}"
         with ExitStack() as stack:
-            daemon = Daemon(
-                arm.driver,
-                ground.backing.path / f"{name}-{arm.driver}",
-                self._setting.run / name,
-                f"{self._setting.cgroup}/{name}",
-                _STORAGE_OPTIONS.get(arm.driver, ()),
-            )
+            daemon = self.make_daemon(arm, ground, name)
             stack.callback(daemon.stop)
             try:
                 daemon.start()
             except RunError as error:
-                raise RunError(f"{arm.driver} on {ground.backing.name}: {error.message}", _FIXES[arm.driver]) from None
+                raise RunError(
+                    f"{arm.driver} on {ground.backing.name}: {error.message}", self.fixes.get(arm.driver, error.hint)
+                ) from None
             info = daemon.client.info()
             _load(daemon, ground)
             self._remember(arm, ground, info)
             self._stack.enter_context(stack.pop_all())
         return daemon
+
+    def make_daemon(self, arm: Arm, ground: Ground, name: str) -> Daemon:
+        return Daemon(
+            arm.driver,
+            ground.backing.path / f"{name}-{arm.driver}",
+            self._setting.run / name,
+            f"{self._setting.cgroup}/{name}",
+            _STORAGE_OPTIONS.get(arm.driver, ()),
+            self._root,
+            tuple(path for path in (self._setting.run, ground.backing.path, ground.inputs) if path),
+        )
+
+    def _tools(self, arm: Arm) -> tuple[str, ...]:
+        return (*self.tools, *(["fuse-overlayfs"] if arm.driver == "fuse-overlayfs" else []))
 
     @contextmanager
     def place(self, arm: Arm, ground: Ground) -> Iterator[Place]:
@@ -95,11 +116,11 @@ class DockerEngine:
             if arm.plain_root:
                 stack.callback(ground.plain_root.restore)
             mounts = _tree_mount(stack, arm, ground, daemon)
-            control = stack.enter_context(control_directory(self._setting.run / f"c{self._count}", self._setting.probe))
+            control = stack.enter_context(self._control())
             options: dict[str, Any] = {"cgroup_parent": daemon.container_cgroup}
             environment = {}
             if arm.placement == "runtime":
-                options["runtime"] = PLAIN_RUNTIME
+                options["runtime"] = daemon.runtime_name
                 environment[VARIABLE] = str(ground.plain_root.path)
             spec = ContainerSpec(
                 ground.needed_image.tag, daemon.host, arm, control, ground.inputs, mounts,
@@ -119,11 +140,14 @@ class DockerEngine:
                 engine=partial(_show_socket, daemon, control),
             )
 
+    def _control(self) -> AbstractContextManager[Control]:
+        return control_directory(self._setting.run / f"{self._tag}c{self._count}", self._setting.probe)
+
     def _cgroup(self, stack: ExitStack, arm: Arm, pid: int) -> Cgroup:
         """The container's group; with +cgroup=none one as bare has, without controllers, into which it is moved."""
         if arm.option("cgroup") != "none":
             return Cgroup.of(pid)
-        group = Cgroup.named(f"{self._setting.cgroup}/n{self._count}").create()
+        group = Cgroup.named(f"{self._setting.cgroup}/{self._tag}n{self._count}").create()
         stack.callback(group.remove)
         group.adopt(pid)
         return group
@@ -132,13 +156,11 @@ class DockerEngine:
         return self._facts
 
     def _remember(self, arm: Arm, ground: Ground, info: dict[str, Any]) -> None:
-        self._facts["dockerd"] = version("dockerd")
-        self._facts["containerd"] = version("containerd")
-        self._facts["runc"] = version("runc")
-        if arm.driver == "fuse-overlayfs":
-            self._facts["fuse-overlayfs"] = version("fuse-overlayfs")
+        of = "" if arm.engine == DEFAULT_ENGINE else f" of {arm.engine}"
+        for tool in self._tools(arm):
+            self._facts[f"{tool}{of}"] = self._root.version(tool)
         status = "; ".join(f"{key}: {value}" for key, value in info["DriverStatus"] or ())
-        self._facts[f"{arm.driver} on {ground.backing.name}"] = status or "no driver status"
+        self._facts[f"{arm.driver}{of} on {ground.backing.name}"] = status or "no driver status"
 
     def close(self) -> None:
         self._daemons.clear()

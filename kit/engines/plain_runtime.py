@@ -3,6 +3,9 @@
 The engine calls it in runc's place; where the container's environment names KIT_PLAIN_ROOT, the bundle's root is
 replaced before runc sees it. Everything else of the container (namespaces, cgroup, seccomp, mounts) is what the engine
 wrote, so the runtime arm and the bind arm differ in the root filesystem alone. Imports nothing of the kit.
+
+plain_runtime.py RUNTIME [inherit-limits] -- ARGUMENTS…   inherit-limits: leave out the resource limits that the engine
+asks for, where the machine does not let it set them; the container then has the engine's own, as Docker's have.
 """
 
 import json
@@ -12,7 +15,7 @@ import sys
 VARIABLE = "KIT_PLAIN_ROOT"
 
 
-def replace_root(bundle: str) -> None:
+def mend(bundle: str, inherit_limits: bool) -> None:
     path = os.path.join(bundle, "config.json")
     with open(path, encoding="utf-8") as file:
         config = json.load(file)
@@ -20,14 +23,19 @@ def replace_root(bundle: str) -> None:
     for entry in [entry for entry in environment if entry.startswith(f"{VARIABLE}=")]:
         config["root"]["path"] = entry.partition("=")[2]
         environment.remove(entry)
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump(config, file)
+    if inherit_limits:
+        config["process"].pop("rlimits", None)
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(config, file)
 
 
-def main(arguments: list[str]) -> None:
+def main(words: list[str]) -> None:
+    cut = words.index("--")
+    runtime, *options = words[:cut]
+    arguments = words[cut + 1 :]
     if "create" in arguments and "--bundle" in arguments:
-        replace_root(arguments[arguments.index("--bundle") + 1])
-    os.execvp("runc", ["runc", *arguments])
+        mend(arguments[arguments.index("--bundle") + 1], "inherit-limits" in options)
+    os.execvp(runtime, [runtime, *arguments])
 
 
 if __name__ == "__main__":

@@ -28,6 +28,8 @@ _WHERE = {
     "volume": "on a volume, with the root filesystem from {driver}",
     "tmpfs": "on a tmpfs, with the root filesystem from {driver}",
     "runtime": "in a container whose root filesystem and tree are plain directories",
+    "bare": "without a container on {filesystem}",
+    "union": "in a union of plain directories, {driver}",
 }
 _STEPS = {
     ladder.RUNTIME: "the container itself",
@@ -125,7 +127,9 @@ def where(arm: str) -> str:
         parsed = parse_arm(arm)
     except UsageError:
         return f"as {arm}"
-    return _WHERE.get(parsed.placement, "as {arm}").format(driver=_driver(parsed), arm=arm)
+    return _WHERE.get(parsed.placement, "as {arm}").format(
+        driver=_driver(parsed), arm=arm, filesystem=parsed.filesystem
+    )
 
 
 def _driver(arm: Arm) -> str:

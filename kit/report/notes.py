@@ -8,6 +8,7 @@ import numpy as np
 
 from kit.analysis import Analysis
 from kit.arm import parse_arm
+from kit.errors import UsageError
 from kit.record import UNCONFIRMED, Session
 from kit.runs import Key, Runs
 from kit.sample import Sample
@@ -35,16 +36,25 @@ def notes(session: Session, analysis: Analysis) -> list[str]:
             found.append("; ".join(f"{key}: {value}" for key, value in compilers.items()) + ": they DIFFER")
     found += _filesystems(session)
     found += _loads(kept)
-    copied = [arm for arm in session.arms if ":vfs" in arm and any(sample.arm == arm for sample in kept)]
+    measured = {sample.arm for sample in kept}
+    copied = [arm for arm in session.arms if arm in measured and copies_all(arm)]
     if copied and session.facts.get("caches") == "warm":
         found.append(
-            f"{', '.join(copied)}: vfs copies the root filesystem for every container, so its files are in the page "
+            f"{', '.join(copied)}: the root filesystem is copied for every container, so its files are in the page "
             "cache as just written, the other arms' as read; a warm figure below bare shows that, not the driver: "
             "use --cache cold"
         )
     if len({sample.block for sample in kept}) == 1:
         found.append("1 run: no interval")
     return found
+
+
+def copies_all(arm: str) -> bool:
+    """True for drivers that copy the whole root filesystem. Imported arms may have any name."""
+    try:
+        return parse_arm(arm).driver in ("vfs", "native")
+    except UsageError:
+        return False
 
 
 def _loads(kept: Sequence[Sample]) -> Iterator[str]:

@@ -1,0 +1,114 @@
+"""Unions of plain directories, without an engine: the image below, read-only, and a new writable branch above it.
+
+``union:overlay`` is the kernel's overlay as a storage driver mounts it, with the features that people tune as options;
+``union:unionfs-fuse`` and ``union:mergerfs`` are aufs-style unions for machines without aufs. mergerfs does not copy
+up: what the image holds can't be changed in it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+
+from kit import engines
+from kit.arm import OVERLAY_OPTIONS, Arm
+from kit.cgroup import Cgroup
+from kit.command import require, run, spawn, stop
+from kit.engines.bare import BareEngine, chroot_argv
+from kit.engines.ground import Ground, unpack_tree
+from kit.engines.place import INPUTS, TREE, Place
+from kit.errors import MachineError, RunError
+from kit.filesystem.backing import mount_of
+from kit.filesystem.block import unmount
+from kit.filesystem.mounted import unconfirmed
+from kit.host import Host, kernel_filesystems
+
+_FUSE = "allow_other,suid,dev,use_ino"
+
+
+class UnionEngine(BareEngine):
+    def check(self, arm: Arm, host: Host) -> engines.Blocker | None:
+        if not host.root:
+            return engines.Blocker("mounting a union needs root", "run as root: sudo kit …")
+        needed = "overlay" if arm.driver == "overlay" else "fuse"
+        if needed not in kernel_filesystems():
+            return engines.Blocker(f"this kernel has no {needed}", f"modprobe {needed}, or boot a kernel that has it")
+        try:
+            require(arm.driver if arm.driver != "overlay" else "mount")
+        except MachineError as error:
+            return engines.Blocker(error.message, error.hint)
+        return None
+
+    def start(self, arm: Arm, ground: Ground) -> None:
+        """Unpack the lower branch, and mount once, so that options which the kernel refuses are known now."""
+        _ = ground.plain_root
+        with self._mounted(arm, ground):
+            return
+
+    @contextmanager
+    def place(self, arm: Arm, ground: Ground) -> Iterator[Place]:
+        with ExitStack() as stack:
+            root = stack.enter_context(self._mounted(arm, ground))
+            tree = root / TREE.lstrip("/")
+            entered = self.enter(stack, "union", lambda control: chroot_argv(root, None, control, ground.inputs))
+            yield Place(
+                tree=TREE,
+                inputs=INPUTS,
+                cgroup=entered.cgroup,
+                backing=ground.backing,
+                probe=entered.probe,
+                unpack=partial(unpack_tree, tree),
+                alive=entered.alive,
+                env=ground.env,
+                layered=True,
+            )
+
+    @contextmanager
+    def _mounted(self, arm: Arm, ground: Ground) -> Iterator[Path]:
+        """The union, mounted on the backing filesystem; the branch above is removed with it."""
+        branch = ground.backing.path / ground.new_name()
+        upper, work, merged = (branch / name for name in ("upper", "work", "merged"))
+        with ExitStack() as stack:
+            stack.callback(shutil.rmtree, branch)
+            for directory in (upper, work, merged):
+                directory.mkdir(parents=True)
+            lower = ground.plain_root.path
+            if arm.driver == "overlay":
+                wanted = tuple(f"{key}={value}" if value else key for key, value in _features(arm))
+                words = f"lowerdir={lower},upperdir={upper},workdir={work}"
+                run(["mount", "-t", "overlay", "-o", ",".join((words, *wanted)), "kit", merged], what=f"mount of {arm}")
+                stack.callback(unmount, merged)
+                unconfirmed(str(arm), wanted, mount_of(merged))
+            else:
+                self._fuse(stack, arm, (lower, upper, merged))
+            yield merged
+
+    def _fuse(self, stack: ExitStack, arm: Arm, where: tuple[Path, Path, Path]) -> None:
+        """Its daemon is outside the arm's control group: its CPU is in `elsewhere`, as with any FUSE driver."""
+        lower, upper, merged = where
+        words = {
+            "unionfs-fuse": ["unionfs-fuse", "-f", "-o", f"cow,{_FUSE}", f"{upper}=RW:{lower}=RO", str(merged)],
+            "mergerfs": ["mergerfs", "-f", "-o", f"category.create=ff,{_FUSE}", f"{upper}=RW:{lower}=RO", str(merged)],
+        }[arm.driver]
+        group = Cgroup.named(f"{self.setting.cgroup}/{merged.parent.name}").create()
+        stack.callback(group.remove)
+        output = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 (the stack closes it)
+        process = spawn(words, output=output, cgroup_procs=group.procs)
+        stack.callback(stop, process)
+        deadline = time.monotonic() + 10
+        while not merged.is_mount():
+            if process.poll() is not None or time.monotonic() > deadline:
+                output.seek(0)
+                said = output.read().decode(errors="replace").strip() or "it said nothing"
+                raise RunError(f"{arm.driver} does not mount: {said}", "kit doctor shows what works here")
+            time.sleep(0.02)
+        stack.callback(unmount, merged)
+
+
+def _features(arm: Arm) -> tuple[tuple[str, str], ...]:
+    return tuple(item for item in arm.options if item[0] in OVERLAY_OPTIONS)
