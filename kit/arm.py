@@ -33,8 +33,7 @@ DRIVER_FILESYSTEM = {
     "zfs": "zfs",
 }
 #: Podman's; fuse-overlayfs is its overlay driver, mounted by that program.
-PODMAN_FILESYSTEM = {"overlay": DEFAULT_FILESYSTEM, "vfs": DEFAULT_FILESYSTEM, "btrfs": "btrfs"}
-PODMAN_FILESYSTEM |= {"fuse-overlayfs": DEFAULT_FILESYSTEM}
+PODMAN_DRIVERS = ("overlay", "vfs", "btrfs", "fuse-overlayfs")
 #: Drivers that are snapshotters of containerd: with them Docker keeps its images there.
 SNAPSHOTTER_FILESYSTEM = {"overlayfs": DEFAULT_FILESYSTEM, "native": DEFAULT_FILESYSTEM}
 _DOCKERS = {**DRIVER_FILESYSTEM, **SNAPSHOTTER_FILESYSTEM}
@@ -171,7 +170,7 @@ def parse_arm(text: str, engine: str = DEFAULT_ENGINE) -> Arm:
     name, at, _ = engine.partition("@")
     _choose("engine", name, ENGINES if not at else ("docker",), text)
     driver = match["driver"] or _runtime_driver(match["filesystem"])
-    _choose("driver", driver, tuple(PODMAN_FILESYSTEM if name == "podman" else _DOCKERS), text)
+    _choose("driver", driver, PODMAN_DRIVERS if name == "podman" else tuple(_DOCKERS), text)
     filesystem = match["filesystem"] or default_filesystem(engine, driver)
     return Arm(placement, engine, driver, filesystem, options)
 

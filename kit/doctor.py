@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from kit.arm import DRIVER_FILESYSTEM, PODMAN_FILESYSTEM, SNAPSHOTTER_FILESYSTEM, UNIONS, Arm, parse_arm
+from kit.arm import DRIVER_FILESYSTEM, PODMAN_DRIVERS, SNAPSHOTTER_FILESYSTEM, UNIONS, Arm, parse_arm
 from kit.cgroup import machine_cpu
 from kit.command import require
 from kit.counters import pressure, read_counters
@@ -116,7 +116,7 @@ def _describe_backing(place: Place) -> str:
 
 def _others(provision: Provision, paths: Paths) -> Iterator[Finding]:
     """Podman, unions without an engine, and other versions of Docker where their roots are built."""
-    for driver in PODMAN_FILESYSTEM:
+    for driver in PODMAN_DRIVERS:
         yield _try(provision, parse_arm(f"layer:podman/{driver}"), "driver", f"podman/{driver}", _ran_on)
     for union in UNIONS:
         yield _try(provision, parse_arm(f"union:{union}"), "union", union, _ran_on)

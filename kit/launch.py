@@ -131,8 +131,9 @@ def plan_of(request: Request) -> Plan:
         budget=request.budget,
         control=request.control,
     )
+    options = BackingOptions(profiles=profiles(request))
     for arm in plan.arms:
-        find_profile(arm.filesystem, BackingOptions(profiles=profiles(request)))
+        find_profile(arm.filesystem, options)
     return plan
 
 

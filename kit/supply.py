@@ -15,7 +15,7 @@ from kit.host import Host
 from kit.image import Image, ImageCache, recipes
 from kit.inputs import PreparedInput, prepare_input
 from kit.record import Request
-from kit.scenario import Scenario
+from kit.scenario import Input, Scenario
 from kit.session import Bench, Observer
 from kit.workload import Workload
 
@@ -42,23 +42,28 @@ class Supplier:
             return None
         return cache.from_recipe(scenario.image or DEFAULT_IMAGE, tell=self.observer.tell)
 
-    def inputs(self, scenario: Scenario, image: Image | None) -> tuple[PreparedInput, ...]:
+    def _inputs(
+        self, scenario: Scenario, image: Image | None, prepared: dict[Input, PreparedInput]
+    ) -> tuple[PreparedInput, ...]:
         """All of a scenario's inputs in the cache, in their order. Raises UnavailableError where one can't be had here,
-        and what prepare_input does."""
+        and what prepare_input does. ``prepared``: those with a source that are at hand; a branch is looked up once."""
         bench, tell = self.bench, self.observer.tell
         log = bench.paths.data / "logs" / bench.setting.session / f"fetch-{scenario.name}.log"
         fetcher = Fetcher(scenario, image, self.host, bench.setting, bench.paths.cache, log, tell)
         found: list[PreparedInput] = []
         for item in scenario.inputs:
             if item.source:
-                found.append(prepare_input(item, bench.paths.cache, tell))
+                if item not in prepared:
+                    prepared[item] = prepare_input(item, bench.paths.cache, tell)
+                found.append(prepared[item])
             elif item.fetch:
                 found.append(fetcher.fetch(item, found))
         return tuple(found)
 
     def folders(self, scenarios: Sequence[Scenario], image: Image | None) -> Folders:
         """The inputs of each point of a sweep."""
-        found = {str(number): self.inputs(scenario, image) for number, scenario in enumerate(scenarios, 1)}
+        prepared: dict[Input, PreparedInput] = {}
+        found = {str(number): self._inputs(scenario, image, prepared) for number, scenario in enumerate(scenarios, 1)}
         return {"": found["1"]} if len(set(found.values())) == 1 else found
 
     @contextmanager

@@ -54,7 +54,9 @@ class DockerEngine:
 
     def check(self, arm: Arm, host: Host) -> engines.Blocker | None:
         if not host.root:
-            return engines.Blocker("a private dockerd needs root", "run as root: sudo kit …, or --engine system")
+            return engines.Blocker(
+                f"a private {self.tools[0]} needs root", "run as root: sudo kit …, or --engine system"
+            )
         if self._version:
             return None  # it brings its own tools
         try:

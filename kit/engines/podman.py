@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from kit import engines
 from kit.arm import Arm
 from kit.command import require, which
 from kit.engines.daemon import PLAIN_RUNTIME, Daemon, Program
 from kit.engines.docker import DockerEngine
 from kit.engines.ground import Ground
-from kit.errors import MachineError
-from kit.host import Host
 
 #: What would make a driver work whose service does not start.
 _FIXES = {
@@ -32,16 +29,6 @@ class PodmanEngine(DockerEngine):
     tools = ("podman", "conmon")
     fixes = _FIXES
     prefix = "p"
-
-    def check(self, arm: Arm, host: Host) -> engines.Blocker | None:
-        if not host.root:
-            return engines.Blocker("a private podman needs root", "run as root: sudo kit …, or --engine system")
-        try:
-            for tool in self._tools(arm):
-                require(tool)
-        except MachineError as error:
-            return engines.Blocker(error.message, error.hint)
-        return None
 
     def make_daemon(self, arm: Arm, ground: Ground, name: str) -> Daemon:
         return PodmanService(
