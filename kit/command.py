@@ -35,6 +35,7 @@ PACKAGES = {
     "mkfs.reiserfs": "reiserfsprogs",
     "mkfs.xfs": "xfsprogs",
     "mount.nfs": "nfs-common",
+    "mke2fs": "e2fsprogs",
     "mmdebstrap": "mmdebstrap",
     "podman": "podman",
     "rsync": "rsync",
@@ -76,6 +77,18 @@ def run(
     what: str = "",
 ) -> str:
     """Run a command to its end and return its stdout. Raises RunError with the last lines of its stderr."""
+    return run_bytes(argv, env=env, cwd=cwd, timeout=timeout, what=what).decode(errors="replace")
+
+
+def run_bytes(
+    argv: Sequence[str | Path],
+    *,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    timeout: float | None = None,
+    what: str = "",
+) -> bytes:
+    """As run, for output that is no text."""
     words = [require(str(argv[0])), *map(str, argv[1:])]
     log.debug("run: %s", shlex.join(words))
     process = subprocess.Popen(
@@ -103,7 +116,7 @@ def run(
         reason = "; ".join(lines) or f"exit status {process.returncode}"
         hint = MORE_ROOM if "No space left" in reason else f"the command was: {shlex.join(words)[:500]}"
         raise RunError(f"{what or argv[0]} failed: {reason}", hint)
-    return output.decode(errors="replace")
+    return output
 
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:
@@ -123,6 +136,7 @@ def spawn(
     *,
     output: IO[bytes],
     cgroup_procs: Sequence[Path] = (),
+    pass_fds: Sequence[int] = (),
 ) -> subprocess.Popen[bytes]:
     """Start a process that dies with the kit (parent-death signal), in the given cgroups, in a session of its own."""
     words = [require(str(argv[0])), *map(str, argv[1:])]
@@ -136,6 +150,7 @@ def spawn(
         stderr=output,
         env=environment(),
         start_new_session=True,
+        pass_fds=tuple(pass_fds),
     )
 
 

@@ -3,34 +3,27 @@
 from __future__ import annotations
 
 import secrets
-import tempfile
 import time
-from collections.abc import Mapping
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kit import __version__
-from kit.arm import Arm, parse_arm
-from kit.cgroup import Cgroup
-from kit.errors import MachineError, RunError, UnavailableError, UsageError
-from kit.facts import session_facts
-from kit.filesystem import BackingOptions, Profile, bundled, find_profile, recorded
-from kit.filesystem.backing import DEFAULT_SIZE
+from kit.errors import MachineError, UnavailableError, UsageError
 from kit.filesystem.device import check_device
 from kit.host import Host, read_host
 from kit.image import ImageCache
-from kit.load import Load
 from kit.paths import Paths, resource
-from kit.plan import Plan, default_arms, make_plan
-from kit.provision import LoadSupplies, Provision, Supplies
+from kit.perform import Job, LoadSupplied, Supplied, perform, plan_of
 from kit.record import FAILED, INTERRUPTED, RUNNING, NotRun, Request, Session, new_session_id
 from kit.scenario import Scenario, command_scenario, parse_scenario
-from kit.session import Bench, Observer, Run, held_machine, run_session
-from kit.store import Store
-from kit.supply import Supplier, workloads
+from kit.session import Bench, Observer, held_machine
+from kit.supply import Supplier
 from kit.sweep import points
-from kit.workload import Workload
+
+if TYPE_CHECKING:
+    from kit.guest import Machine
+    from kit.store import Store
 
 
 def find_scenario(name: str) -> Scenario:
@@ -73,7 +66,7 @@ def launch(request: Request, paths: Paths, store: Store, observer: Observer, wai
     """Run a new session. Raises KitError, KeyboardInterrupt; what was measured until then is in the store."""
     now = time.time()
     request = replace(request, seed=request.seed or secrets.randbelow(10**9) + 1)
-    host = read_host()
+    request, machine, host = _where(request, paths, observer, read_host())
     check_load(request, host)
     scenarios = bind_scenarios(request, host)
     scenario = next(iter(scenarios.values()))
@@ -91,7 +84,7 @@ def launch(request: Request, paths: Paths, store: Store, observer: Observer, wai
         baselines=plan.baselines,
         seed=plan.seed,
     )
-    return _carry_out(session, _Job(plan, scenarios, host, paths, store, observer), wait)
+    return _carry_out(session, Job(plan, scenarios, host, paths, store, observer), store, wait, machine)
 
 
 def resume(name: str, paths: Paths, store: Store, observer: Observer, wait: bool = False) -> Session:
@@ -99,186 +92,79 @@ def resume(name: str, paths: Paths, store: Store, observer: Observer, wait: bool
     session = store.get(name)
     if not (session.request.scenario or session.request.command):
         raise UsageError(f"session {session.id} was imported", "only sessions that the kit ran can be resumed")
-    host = read_host()
-    then = session.facts.get("kernel")
+    _, machine, host = _where(session.request, paths, observer, read_host())
+    then = session.facts.get("host kernel" if machine else "kernel")
     if then not in (None, host.kernel):
         raise UsageError(
             f"session {session.id} ran on kernel {then}, this is {host.kernel}", "start a new one: kit compare"
         )
     scenarios = bind_scenarios(session.request, host)
-    return _carry_out(session, _Job(plan_of(session.request), scenarios, host, paths, store, observer), wait)
+    job = Job(plan_of(session.request), scenarios, host, paths, store, observer)
+    return _carry_out(session, job, store, wait, machine)
 
 
-def plan_of(request: Request) -> Plan:
-    baseline = parse_arm(request.baseline, request.engine) if request.baseline else None
-    if request.arms:
-        arms = tuple(parse_arm(text, request.engine) for text in request.arms)
-    elif request.engine == "system":
-        from kit.engines.system import running_driver
+def _where(request: Request, paths: Paths, observer: Observer, host: Host) -> tuple[Request, Machine | None, Host]:
+    """The guest in which the session will run, None where it is this machine; the request that names it, and the
+    host as the workload will find it. Raises UsageError, MachineError."""
+    if not request.guest:
+        return request, None, host
+    from kit.guest import Tools, make_machine
 
-        arms = default_arms("system", running_driver())
-    else:
-        arms = default_arms()
-    plan = make_plan(
-        arms,
-        request.rounds,
-        request.seed,
-        request.cache,
-        baseline,
-        request.fresh,
-        points=tuple(points(request.params)),
-        precision=request.precision,
-        budget=request.budget,
-        control=request.control,
-    )
-    options = BackingOptions(profiles=profiles(request))
-    for arm in plan.arms:
-        find_profile(arm.filesystem, options)
-    return plan
+    if not host.root:
+        raise MachineError("a guest needs root: its disks hold whole root filesystems", "sudo kit …")
+    if request.engine == "system" or request.device or request.directory or request.export:
+        raise UsageError(
+            "a guest has disks of its own, and no engine of the host's",
+            "leave out --engine system, --device, --dir and --export, or --guest",
+        )
+    kernel, modules = (Path(text).absolute() if text else None for text in (request.kernel, request.modules))
+    machine = make_machine(request.guest, Tools(paths.cache, observer.tell), kernel, modules)
+    cores = machine.cores(request.guest_cores or host.cores)
+    return replace(request, guest=machine.kind), machine, replace(host, cores=cores)
 
 
-def profiles(request: Request) -> Mapping[str, Profile]:
-    """The bundled filesystem profiles and the user's own, which may replace them."""
-    return {**bundled(), **recorded(request.profiles)}
-
-
-@dataclass(frozen=True)
-class _Job:
-    """What a new and a resumed session have in common."""
-
-    plan: Plan
-    scenarios: Mapping[str, Scenario]  # by point
-    host: Host
-    paths: Paths
-    store: Store
-    observer: Observer
-
-    @property
-    def scenario(self) -> Scenario:
-        """That of the first point; image and steps' names are the same in all."""
-        return next(iter(self.scenarios.values()))
-
-    def left(self, began: float) -> float | None:
-        """Seconds of the budget that remain, counted from a time.monotonic()."""
-        return None if self.plan.budget is None else self.plan.budget - (time.monotonic() - began)
-
-
-def _carry_out(session: Session, job: _Job, wait: bool) -> Session:
+def _carry_out(session: Session, job: Job, store: Store, wait: bool, machine: Machine | None) -> Session:
     """Hold the machine and run what is left of the session; whatever ends it, its state is in the store."""
     with held_machine(session.id, job.paths, wait, job.observer) as bench:
         if session.samples:
-            job.store.set_status(session.id, RUNNING)
+            store.set_status(session.id, RUNNING)
         else:
-            job.store.create(session)
+            store.create(session)
         job.observer.tell(f"session {session.id}: {session.title}")
         try:
-            session = _perform(session, job, bench)
+            session = _perform(session, job, bench, machine)
         except KeyboardInterrupt:
-            job.store.set_status(session.id, INTERRUPTED)
+            store.set_status(session.id, INTERRUPTED)
             raise
         except BaseException:
-            job.store.set_status(session.id, FAILED)
+            store.set_status(session.id, FAILED)
             raise
-        job.store.set_status(session.id, session.status)
+        store.set_status(session.id, session.status)
         return session
 
 
-def _perform(session: Session, job: _Job, bench: Bench) -> Session:
-    supplier = Supplier(bench, job.host, job.observer)
-    image = supplier.image(session.request, job.scenario, job.plan.arms)
-    with ExitStack() as stack:
-        try:
-            folders = supplier.folders(list(job.scenarios.values()), image)
-            directory = stack.enter_context(supplier.directory(folders, "of"))
-            beside = _load_supplies(session.request, supplier, stack)
-        except UnavailableError as error:
-            not_run = tuple(NotRun(str(arm), error.message, error.hint) for arm in job.plan.arms)
-            session = replace(session, not_run=not_run, status=FAILED)
-            job.store.update(session)
-            return session
-        began = time.monotonic()  # of the budget: what is built or fetched once per machine does not count
-        options = backing_options(session.request, job.paths)
-        supplies = Supplies(bench.setting, job.host, options, image, directory)
-        provision = stack.enter_context(Provision(supplies, beside and beside[1]))
-        not_run = _make_ready(provision, job)
-        facts = session_facts(job.host, job.plan, job.scenarios, image) | provision.facts()
-        facts |= _compilers(provision, job.plan.arms, {item.arm for item in not_run})
-        if beside:
-            values = ", ".join(f"{name}={value}" for name, value in beside[0].scenario.values)
-            facts["background load"] = f"{beside[0].scenario.label}, {values or 'no parameters'}"
-        session = replace(session, facts=facts, not_run=not_run)
+def _perform(session: Session, job: Job, bench: Bench, machine: Machine | None) -> Session:
+    try:
+        supplied = _gather(session.request, job, bench)
+    except UnavailableError as error:
+        not_run = tuple(NotRun(str(arm), error.message, error.hint) for arm in job.plan.arms)
+        session = replace(session, not_run=not_run, status=FAILED)
         job.store.update(session)
-        if len(not_run) == len(job.plan.arms):
-            return replace(session, status=FAILED)
-        provision.sync()
-        load = _load(beside[0], beside[1], provision, bench) if beside else None
-        made = workloads(job.scenarios, image, folders)
-        run = Run(job.plan, made, provision, job.store, bench, job.observer, load)
-        return run_session(session, run, lambda: job.left(began))
+        return session
+    if machine is None:
+        return perform(session, job, bench, supplied)
+    from kit.visit import visit
+
+    return visit(session, job, bench, supplied, machine)
 
 
-def _load_supplies(request: Request, supplier: Supplier, stack: ExitStack) -> tuple[Workload, LoadSupplies] | None:
-    """The background load's workload and what it is given; None where none is asked for."""
+def _gather(request: Request, job: Job, bench: Bench) -> Supplied:
+    """Find, build or fetch image and inputs, those of the background load too. Raises what Supplier does."""
+    supplier = Supplier(bench, job.host, job.observer)
+    image = supplier.image(request, job.scenario, job.plan.arms)
+    folders = supplier.folders(list(job.scenarios.values()), image)
     if not request.load:
-        return None
-    scenario = find_scenario(request.load).bind(dict(request.load_params), supplier.host.cores)
-    bench = supplier.bench
-    image = ImageCache(bench.paths.cache).from_recipe(scenario.image, tell=supplier.observer.tell)
-    folders = supplier.folders([scenario], image)
-    directory = stack.enter_context(supplier.directory(folders, "load-of"))
-    own = replace(bench.setting, run=bench.setting.run / "load", cgroup=f"{bench.setting.cgroup}/load")
-    own.run.mkdir()
-    return Workload(scenario, image, folders[""]), LoadSupplies(own, image, directory)
-
-
-def _load(workload: Workload, supplies: LoadSupplies, provision: Provision, bench: Bench) -> Load:
-    group = Cgroup.named(supplies.setting.cgroup).create()
-    log = bench.paths.data / "logs" / bench.setting.session / "load.log"
-    log.parent.mkdir(parents=True, exist_ok=True)
-    return Load(workload, provision, group, log)
-
-
-def _make_ready(provision: Provision, job: _Job) -> tuple[NotRun, ...]:
-    not_run = []
-    for arm in job.plan.arms:
-        job.observer.tell(f"making {arm} ready")
-        if job.scenario.engine and arm.engine == "system":
-            blocked: NotRun | None = NotRun(
-                str(arm), f"{job.scenario.name} drives the engine itself, and this one is yours", "use --engine docker"
-            )
-        else:
-            blocked = provision.ready(arm)
-        if blocked:
-            not_run.append(blocked)
-    return tuple(not_run)
-
-
-def _compilers(provision: Provision, arms: tuple[Arm, ...], not_run: set[str]) -> dict[str, str]:
-    """Where the host's toolchain is compared with the image's: which compilers these are."""
-    able = [arm for arm in arms if str(arm) not in not_run]
-    hosts = [arm for arm in able if arm.placement == "host"][:1]
-    others = [arm for arm in able if arm.placement != "host"][:1]
-    found = {}
-    for arm in (*hosts, *others) if hosts and others else ():
-        with provision.place(arm) as place, tempfile.TemporaryFile() as output:
-            try:
-                place.run(["cc", "--version"], ".", output)
-                output.seek(0)
-                found[f"compiler of {arm}"] = output.readline().decode(errors="replace").strip()
-            except RunError:
-                found[f"compiler of {arm}"] = "none"
-    return found
-
-
-def backing_options(request: Request, paths: Paths) -> BackingOptions:
-    return BackingOptions(
-        size=request.size or DEFAULT_SIZE,
-        images=paths.state / "loops",
-        directory=Path(request.directory).absolute() if request.directory else None,
-        device=Path(request.device) if request.device else None,
-        wipe=Path(request.wipe) if request.wipe else None,
-        mkfs=request.mkfs,
-        mount=request.mount,
-        export=request.export,
-        profiles=profiles(request),
-    )
+        return Supplied(image, folders)
+    scenario = find_scenario(request.load).bind(dict(request.load_params), job.host.cores)
+    theirs = ImageCache(bench.paths.cache).from_recipe(scenario.image, tell=job.observer.tell)
+    return Supplied(image, folders, LoadSupplied(scenario, theirs, supplier.folders([scenario], theirs)))

@@ -93,7 +93,8 @@ class ScenarioFile(pytest.File):
     """One scenario file; its tests are the arms, baselines that had to be added included."""
 
     def collect(self) -> Iterator[pytest.Item]:
-        from kit.launch import find_scenario, plan_of
+        from kit.launch import find_scenario
+        from kit.perform import plan_of
 
         try:
             find_scenario(self.scenario)

@@ -45,6 +45,11 @@ class Request:
     mount: tuple[tuple[str, str], ...] = ()
     profiles: tuple[tuple[str, str], ...] = ()  # the user's own filesystem profiles: name, definition
     export: str = ""  # HOST:/PATH of @nfs
+    guest: str = ""  # the machine that the session runs in, one of kit.guest.MACHINES; '': none, the host itself
+    kernel: str = ""  # the user's own, for it
+    modules: str = ""  # its modules' directory
+    guest_memory: int = 0  # bytes
+    guest_cores: int = 0
     load: str = ""  # the scenario that runs in the background
     load_params: tuple[tuple[str, str], ...] = ()
     precision: float | None = None  # 0.02 for 2 %

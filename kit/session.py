@@ -29,7 +29,6 @@ from kit.probe import Spin, probe_binary, spin
 from kit.record import DONE, FAILED, Session
 from kit.sample import Phase, Sample
 from kit.schedule import Block, End, Schedule
-from kit.store import Store
 from kit.workload import Workload
 
 DROP_CACHES = Path("/proc/sys/vm/drop_caches")
@@ -52,6 +51,16 @@ class Observer(Protocol):
 
     def finished(self, step: Step, sample: Sample) -> None:
         """A run is over and stored."""
+
+
+class Keeper(Protocol):
+    """What the session needs of a store."""
+
+    def update(self, session: Session) -> None: ...
+
+    def add_sample(self, session_id: str, sample: Sample) -> None: ...
+
+    def set_flags(self, session_id: str, arm: str, point: str, block: int, flags: str) -> None: ...
 
 
 class Places(Protocol):
@@ -130,7 +139,7 @@ class Run:
     plan: Plan
     workloads: Mapping[str, Workload]
     places: Places
-    store: Store
+    store: Keeper
     bench: Bench
     observer: Observer
     load: Load | None = None
@@ -180,7 +189,7 @@ def _run_block(session: Session, block: Block, run: Run, idle: IdleRate) -> Iter
         yield sample
 
 
-def _flag_bursts(session: Session, samples: list[Sample], store: Store) -> list[Sample]:
+def _flag_bursts(session: Session, samples: list[Sample], store: Keeper) -> list[Sample]:
     """Judge all runs by the burst rule, now that the session's medians are known."""
     bursts = find_bursts(samples)
     flagged = []

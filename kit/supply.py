@@ -66,18 +66,20 @@ class Supplier:
         found = {str(number): self._inputs(scenario, image, prepared) for number, scenario in enumerate(scenarios, 1)}
         return {"": found["1"]} if len(set(found.values())) == 1 else found
 
-    @contextmanager
-    def directory(self, folders: Folders, name: str) -> Iterator[Path | None]:
-        """Those that a scenario unpacks or reads itself, as it sees them; None where there are none."""
-        if all(item.into == "tree" for items in folders.values() for item in items):
-            yield None
-            return
-        directory = self.bench.paths.cache / "inputs" / f"{name}-{self.bench.setting.session}"
-        with self.bench.setting.journal.holding("directory", directory):
-            directory.mkdir()
-            for folder, items in folders.items():
-                show_inputs(items, directory / folder)
-            yield directory
+
+@contextmanager
+def shown(folders: Folders, bench: Bench, name: str) -> Iterator[Path | None]:
+    """A directory with the inputs that a scenario unpacks or reads itself, as it sees them; None where there are
+    none."""
+    if all(item.into == "tree" for items in folders.values() for item in items):
+        yield None
+        return
+    directory = bench.paths.cache / "inputs" / f"{name}-{bench.setting.session}"
+    with bench.setting.journal.holding("directory", directory):
+        directory.mkdir()
+        for folder, items in folders.items():
+            show_inputs(items, directory / folder)
+        yield directory
 
 
 def workloads(scenarios: Mapping[str, Scenario], image: Image | None, folders: Folders) -> dict[str, Workload]:

@@ -51,6 +51,8 @@ Examples:
   kit compare fio --arms bare --fs ext4,ext4-tuned,tmpfs,tmpfs-sync
   kit compare git --arms bare,layer:overlay2 --fs ext4,mine --fs-file profiles.toml
   kit compare kernel:short --load kernel:loop --arms bare,layer:overlay2
+  kit compare kernel:short --guest uml --arms bare,bind:devicemapper,layer:devicemapper,layer:overlay2
+  kit compare smoke --kernel ~/linux/arch/x86/boot/bzImage --arms bare,layer:aufs
   kit compare --source ~/project --arms bare,layer:overlay2,layer:btrfs -- make -j8
   kit compare --image debian:12 --arms bare,layer:overlay2 -- sh -c 'find / -xdev | wc -l'
   kit compare --resume last
@@ -118,6 +120,12 @@ class _CompareCommand(click.Command):
 )
 @click.option("--load-param", "load_params", metavar="K=V", multiple=True, help="A parameter of it (repeatable).")
 @click.option("--fresh", is_flag=True, help="A new filesystem for every run, not one per session.")
+@click.option("--guest", is_flag=False, flag_value="auto", default="", type=click.Choice(["", "auto", "qemu", "uml"]),
+              metavar="[qemu|uml]", help="Boot a guest kernel and run everything in it.")  # fmt: skip
+@click.option("--kernel", default="", metavar="PATH", help="The guest's kernel: a bzImage, or a User-Mode Linux.")
+@click.option("--modules", default="", metavar="DIR", help="Its /lib/modules/VERSION, where not all is built in.")
+@click.option("--guest-memory", default="", metavar="SIZE", help="[default: half of the host's, 4G at most]")
+@click.option("--guest-cores", type=click.IntRange(1), help="[default: the host's; User-Mode Linux has one]")
 @click.option("--resume", metavar="SESSION", help="Finish a stopped session: an id, its beginning, or last.")
 @click.option("--wait", is_flag=True, help="Wait for a session that is running instead of refusing.")
 @click.option("--json", "json_file", metavar="FILE", help="Also write everything as JSON (- for stdout).")
@@ -214,9 +222,27 @@ def _request(command: tuple[str, ...], given: dict[str, Any]) -> Request:
         mount=pairs(given["mount"], "--mount"),
         profiles=tuple((name, profile.text) for name, profile in profiles.items()),
         export=given["export"],
+        guest=_guest(given),
+        kernel=given["kernel"],
+        modules=given["modules"],
+        guest_memory=size(given["guest_memory"], "--guest-memory") if given["guest_memory"] else 0,
+        guest_cores=given["guest_cores"] or 0,
         load=given["load"],
         load_params=pairs(given["load_params"], "--load-param"),
         precision=percentage(given["precision"], "--precision") if given["precision"] else None,
         budget=duration(given["budget"], "--budget") if given["budget"] else None,
         control=given["control"],
     )
+
+
+def _guest(given: dict[str, Any]) -> str:
+    """--kernel means a guest; what belongs to one means nothing without."""
+    if given["kernel"]:
+        return given["guest"] or "auto"
+    for name in ("modules", "guest_memory", "guest_cores"):
+        if given[name] and (name == "modules" or not given["guest"]):
+            raise UsageError(
+                f"--{name.replace('_', '-')} goes with {'--kernel' if name == 'modules' else '--guest'}",
+                "kit compare --help has examples",
+            )
+    return str(given["guest"])

@@ -49,11 +49,11 @@ def pairs(values: tuple[str, ...], option: str) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-def size(text: str) -> int:
+def size(text: str, option: str = "--size") -> int:
     """``20G`` in bytes. Raises UsageError."""
     match = re.fullmatch(r"(\d+)([KMGT]?)", text.upper())
     if not match or not int(match[1]):
-        raise UsageError(f"--size {text}: not a size", "for example --size 20G")
+        raise UsageError(f"{option} {text}: not a size", f"for example {option} 20G")
     return int(match[1]) * _UNITS[match[2]]
 
 

@@ -72,8 +72,13 @@ def engine_root(engine: str, version: str, cache: Path, tell: Callable[[str], No
     if version not in versions(engine):
         known = ", ".join(f"{engine}@{item}" for item in versions(engine))
         raise MachineError(f"there is no {engine}@{version}", f"use one of: {known}")
-    image = ImageCache(cache).from_recipe(f"{engine}-{version}", tell=tell)
-    path = cache / "engines" / f"{engine}-{version}-{image.digest[:12]}"
+    return image_root(f"{engine}-{version}", cache, tell)
+
+
+def image_root(name: str, cache: Path, tell: Callable[[str], None]) -> EngineRoot:
+    """The root filesystem of a recipe, unpacked when it is first needed."""
+    image = ImageCache(cache).from_recipe(name, tell=tell)
+    path = cache / "engines" / f"{name}-{image.digest[:12]}"
     if not path.is_dir():
         path.parent.mkdir(parents=True, exist_ok=True)
         new = path.with_name(f".new-{path.name}")

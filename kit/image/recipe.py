@@ -15,6 +15,8 @@ from kit.paths import resource
 
 #: All timestamps in a built image are clamped to this: the same packages give the same bytes.
 SOURCE_DATE_EPOCH = "1700000000"
+#: Their Release files expire within days, so that a mirror which lags behind is refused. Signatures are checked still.
+_ROLLING = ("unstable", "testing", "sid")
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,7 @@ class Recipe:
                 "--quiet",
                 "--variant=apt",
                 "--format=tar",
+                *(["--aptopt=Acquire::Check-Valid-Until false"] if self.suite in _ROLLING else []),
                 f"--components={','.join(self.components)}",
                 f"--include={','.join(self.packages)}",
                 *hooks,

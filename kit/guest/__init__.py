@@ -1,0 +1,39 @@
+"""Guest kernels: machines that the kit boots to run a whole session where the running kernel lacks a driver."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from pathlib import Path
+
+from kit.guest.kernel import machine_of
+from kit.guest.machine import Boot, Disk, Kernel, Machine, Tools
+
+#: What a guest can run on, imported on use.
+MACHINES = {
+    "uml": "kit.guest.uml:UserModeLinux",
+    "qemu": "kit.guest.qemu:Qemu",
+}
+#: Let the kit choose among them.
+AUTO = "auto"
+
+
+def make_machine(kind: str, tools: Tools, kernel: Path | None, modules: Path | None) -> Machine:
+    """``kind`` AUTO: QEMU where a trial boot shows that KVM is usable, else User-Mode Linux; a kernel that was given
+    decides by what it is. Raises UsageError, MachineError."""
+    if kind == AUTO:
+        kind = machine_of(kernel) if kernel else "qemu" if _make("qemu", tools, None, None).accelerated() else "uml"
+    elif kernel and machine_of(kernel) != kind:
+        from kit.errors import UsageError
+
+        raise UsageError(f"{kernel} is no kernel for {kind}", f"--guest {machine_of(kernel)}, or another kernel")
+    return _make(kind, tools, kernel, modules)
+
+
+def _make(kind: str, tools: Tools, kernel: Path | None, modules: Path | None) -> Machine:
+    module, _, name = MACHINES[kind].partition(":")
+    maker: Callable[..., Machine] = getattr(importlib.import_module(module), name)
+    return maker(tools, Kernel(kernel, modules))
+
+
+__all__ = ["AUTO", "MACHINES", "Boot", "Disk", "Kernel", "Machine", "Tools", "make_machine"]

@@ -1,0 +1,41 @@
+"""Disks of guests: ext4 in sparse files, made without mounting anything and cached by content."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from kit.command import run
+
+#: How many of one name are kept: the newest in use.
+_KEPT = 3
+
+
+def cached_disk(
+    directory: Path, name: str, key: str, fill: Callable[[Path], Path], spare: int, tell: Callable[[str], None]
+) -> Path:
+    """The disk of that name and key, or one with the files of the directory that ``fill(scratch directory)`` gives and
+    ``spare`` bytes more. Its filesystem's label is ``kit-NAME``."""
+    target = directory / f"{name}-{key}.img"
+    if not target.exists():
+        tell(f"making the guest's disk of {name} (once)")
+        with tempfile.TemporaryDirectory(prefix=".new-", dir=directory) as scratch:
+            new = Path(scratch) / "disk.img"
+            make_disk(fill(Path(scratch)), new, f"kit-{name}", spare)
+            new.replace(target)
+    os.utime(target)
+    for old in sorted(directory.glob(f"{name}-*.img"), key=lambda path: -path.stat().st_mtime)[_KEPT:]:
+        old.unlink()
+    return target
+
+
+def make_disk(content: Path, target: Path, label: str, spare: int) -> None:
+    """An ext4 with the files of a directory, owners and attributes kept; sparse, so that ``spare`` costs nothing."""
+    kilobytes, files = (int(run(["du", "-s", *words, content]).split()[0]) for words in (["-k"], ["--inodes"]))
+    size = (kilobytes << 10) * 11 // 10 + files * 1024 + spare
+    with target.open("wb") as file:
+        file.truncate(size + (64 << 20))
+    words = ["-q", "-F", "-t", "ext4", "-L", label, "-E", "nodiscard,lazy_itable_init=1,root_owner=0:0"]
+    run(["mke2fs", *words, "-d", content, target], what=f"making the guest's disk {label}")

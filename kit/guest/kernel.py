@@ -1,0 +1,78 @@
+"""Kernel files: which machine boots them, and the modules that they need to find their disks."""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+from collections.abc import Iterator
+from pathlib import Path
+
+from kit.command import run_bytes
+from kit.errors import UsageError
+
+#: Documentation/arch/x86/boot.rst: the magic number of a bzImage, and where it is.
+_MAGIC, _AT = b"HdrS", 0x202
+#: What must be there before the root filesystem can be mounted.
+_NEEDED = ("virtio_pci", "virtio_blk", "ext4", "crc32c_generic")
+
+
+def machine_of(kernel: Path) -> str:
+    """``uml`` for a program, ``qemu`` for a bzImage. Raises UsageError where it is neither."""
+    try:
+        with kernel.open("rb") as file:
+            head = file.read(_AT + len(_MAGIC))
+    except OSError as error:
+        raise UsageError(
+            f"kernel {kernel}: {error.strerror}", "give the path of a bzImage or a User-Mode Linux"
+        ) from None
+    if head[_AT:] == _MAGIC:
+        return "qemu"
+    if head.startswith(b"\x7fELF"):
+        return "uml"
+    raise UsageError(f"{kernel} is no kernel", "give a bzImage (arch/x86/boot/bzImage) or a User-Mode Linux")
+
+
+def early_modules(directory: Path) -> list[tuple[str, bytes]]:
+    """Those of a modules directory that the root filesystem needs, in the order in which they are loaded."""
+    dependencies: dict[str, tuple[str, list[str]]] = {}
+    for line in (directory / "modules.dep").read_text().splitlines():
+        path, _, needs = line.partition(":")
+        dependencies[_name(path)] = (path, [_name(need) for need in needs.split()])
+    order: list[str] = []
+
+    def visit(name: str) -> None:
+        if name in dependencies and name not in order:
+            for need in dependencies[name][1]:
+                visit(need)
+            order.append(name)
+
+    for name in _NEEDED:
+        visit(name)
+    return [(name, _content(directory / dependencies[name][0])) for name in order]
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2].partition(".ko")[0].replace("-", "_")
+
+
+def _content(path: Path) -> bytes:
+    data = path.read_bytes()
+    if path.suffix == ".xz":
+        return lzma.decompress(data)
+    if path.suffix == ".gz":
+        return gzip.decompress(data)
+    if path.suffix == ".zst":
+        return run_bytes(["zstd", "-dc", path], what=f"unpacking {path}")
+    return data
+
+
+def cpio(files: Iterator[tuple[str, int, bytes]]) -> bytes:
+    """An archive of (path, mode, content) in the format that the kernel unpacks (early-userspace/buffer-format.rst)."""
+    out = bytearray()
+    for number, (path, mode, content) in enumerate([*files, ("TRAILER!!!", 0, b"")], 1):
+        name = path.encode() + b"\0"
+        numbers = (number, mode, 0, 0, 1, 0, len(content), 0, 0, 0, 0, len(name), 0)
+        out += b"070701" + b"".join(b"%08x" % value for value in numbers) + name
+        out += b"\0" * (-len(out) % 4) + content
+        out += b"\0" * (-len(out) % 4)
+    return bytes(out)

@@ -1,0 +1,80 @@
+"""What containers and storage drivers need of a guest's kernel, found by trying, before the session starts."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import platform
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from kit.arm import Arm
+from kit.errors import MachineError
+from kit.host import kernel_filesystems
+
+#: bpf(2): its number, the command BPF_PROG_LOAD, and the program type of the device controller of cgroup v2.
+_BPF = {"x86_64": 321, "aarch64": 280}
+_PROG_LOAD, _CGROUP_DEVICE = 5, 15
+_NAMESPACES = ("mnt", "pid", "ipc", "uts", "net", "cgroup")
+
+
+def _device_program() -> bool:
+    """Load the program "return 1" for the device controller (Documentation/bpf/prog_cgroup_sysctl.rst has its kin)."""
+    instructions = (ctypes.c_uint64 * 2)(0x00000001000000B7, 0x0000000000000095)  # r0 = 1; exit
+    license_ = ctypes.create_string_buffer(b"GPL")
+    attribute = (ctypes.c_uint64 * 16)()
+    attribute[0] = _CGROUP_DEVICE | 2 << 32
+    attribute[1] = ctypes.addressof(instructions)
+    attribute[2] = ctypes.addressof(license_)
+    number = _BPF.get(platform.machine())
+    if number is None:
+        return True
+    libc = ctypes.CDLL(None, use_errno=True)
+    found: int = libc.syscall(number, _PROG_LOAD, ctypes.byref(attribute), ctypes.sizeof(attribute))
+    return found >= 0 or ctypes.get_errno() not in (errno.ENOSYS, errno.EINVAL)
+
+
+def _controllers() -> bool:
+    path = Path("/sys/fs/cgroup/cgroup.controllers")
+    return path.exists() and {"cpu", "memory", "pids"} <= set(path.read_text().split())
+
+
+#: What every container needs: the kernel's options, and whether they are there.
+_CONTAINERS: dict[str, Callable[[], bool]] = {
+    "CONFIG_BPF_SYSCALL, CONFIG_CGROUP_BPF": _device_program,
+    "CONFIG_CGROUP_SCHED, CONFIG_MEMCG, CONFIG_CGROUP_PIDS": _controllers,
+    "CONFIG_NAMESPACES with all of them": lambda: all(Path(f"/proc/self/ns/{name}").exists() for name in _NAMESPACES),
+    "CONFIG_POSIX_MQUEUE": lambda: "mqueue" in kernel_filesystems(),
+    "CONFIG_SECCOMP_FILTER": lambda: Path("/proc/sys/kernel/seccomp/actions_avail").exists(),
+}
+
+
+def _mapper() -> bool:
+    return "device-mapper" in Path("/proc/misc").read_text()
+
+
+#: What a driver needs besides.
+_DRIVERS: dict[str, tuple[str, Callable[[], bool]]] = {
+    "devicemapper": ("device-mapper (CONFIG_BLK_DEV_DM, CONFIG_DM_THIN_PROVISIONING)", _mapper),
+    **{name: (name, lambda name=name: name in kernel_filesystems()) for name in ("aufs", "btrfs", "zfs")},  # type: ignore[misc]
+    **{
+        name: ("overlay (CONFIG_OVERLAY_FS)", lambda: "overlay" in kernel_filesystems())
+        for name in ("overlay2", "overlay", "overlayfs")
+    },
+}
+
+
+def lacking(arms: Sequence[Arm]) -> Iterator[str]:
+    """A sentence for each driver that has no kernel support. Raises MachineError where no container can run at all."""
+    if not Path("/dev/loop-control").exists():
+        raise MachineError(f"the guest's kernel {platform.release()} lacks CONFIG_BLK_DEV_LOOP", "build it in")
+    missing = [options for options, there in _CONTAINERS.items() if not there()]
+    if missing and any(arm.contained for arm in arms):
+        raise MachineError(
+            f"the guest's kernel {platform.release()} runs no containers: it lacks {'; '.join(missing)}",
+            "build these in, or name arms without a container: --arms bare,union:overlay",
+        )
+    for driver in dict.fromkeys(arm.driver for arm in arms if arm.driver in _DRIVERS):
+        what, there = _DRIVERS[driver]
+        if not there():
+            yield f"the guest's kernel {platform.release()} has no {what}: arms on {driver} will not run"

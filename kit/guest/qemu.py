@@ -1,0 +1,166 @@
+"""QEMU: an ordinary kernel, on KVM where that is usable, else emulated."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from kit.command import run, run_bytes, spawn, stop
+from kit.errors import UsageError
+from kit.guest.kernel import cpio, early_modules
+from kit.guest.machine import COPY, READ, Boot, Disk, Kernel, Tools, kernel_words
+
+_KVM = Path("/dev/kvm")
+#: Seconds in which a kernel on KVM must have reached its first program. It takes one where KVM works.
+_TRIAL = 30
+_BOOTED = "kit: booted"
+#: The first program of the initial RAM disk. kit.trial: say that it runs, and end.
+_INIT = f"""#!/bin/busybox sh
+b=/bin/busybox
+$b mount -t proc proc /proc
+$b mount -t devtmpfs dev /dev
+for module in /modules/*; do $b insmod "$module"; done
+if $b grep -q kit.trial /proc/cmdline; then echo "{_BOOTED}"; $b poweroff -f; fi
+until [ -b /dev/vda ]; do $b sleep 0.1; done
+$b mount -t ext4 /dev/vda /new
+$b umount /proc
+exec $b switch_root /new /kit-init
+"""
+
+
+class Qemu:
+    kind = "qemu"
+    channel = "/dev/ttyS1"
+
+    def __init__(self, tools: Tools, kernel: Kernel) -> None:
+        self._tools = tools
+        self._kernel = kernel
+
+    @property
+    def patience(self) -> float:
+        return 60.0 if self.accelerated() else 600.0
+
+    def check(self) -> None:
+        self._tools.root("qemu")
+
+    def cores(self, host: int) -> int:
+        return host
+
+    def command(self, boot: Boot) -> list[str]:
+        kernel, initial = self._boot_files()
+        words = [
+            *("env", f"TMPDIR={boot.directory}"),
+            *self._machine("kvm" if self.accelerated() else "tcg"),
+            *("-m", f"{boot.memory >> 20}M", "-smp", str(boot.cores)),
+            *("-serial", "file:/proc/self/fd/1", "-serial", f"file:/proc/self/fd/{boot.channel}"),
+            *("-kernel", str(kernel), *(("-initrd", str(initial)) if initial else ())),
+            *("-append", " ".join(["console=ttyS0", *kernel_words("/dev/vda", self.channel)])),
+            *(word for disk in boot.disks for word in _disk(disk)),
+        ]
+        shared = {boot.directory, kernel.parent, *(disk.path.parent for disk in boot.disks)}
+        return self._tools.root("qemu").enter(words, sorted(shared))
+
+    def modules(self) -> Path | None:
+        return self._kernel.modules
+
+    def facts(self) -> dict[str, str]:
+        version = self._tools.root("qemu").version("qemu-system-x86_64")
+        accelerator = (
+            "KVM" if self.accelerated() else "none; every instruction is emulated: figures are NOT those of hardware"
+        )
+        return {"guest": version, "accelerator": accelerator}
+
+    def accelerated(self) -> bool:
+        """Whether KVM runs an ordinary kernel: found by booting one, since a device that opens may hang it. The answer
+        is kept until the host boots anew."""
+        if not _KVM.exists():
+            return False
+        identity = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        kept = self._tools.directory / "kvm.json"
+        known = json.loads(kept.read_text()) if kept.exists() else {}
+        if identity not in known:
+            self._tools.tell(f"trying whether KVM is usable here, {_TRIAL} s at most (once for each boot)")
+            known = {identity: self._trial()}
+            kept.write_text(json.dumps(known))
+        return bool(known[identity])
+
+    def _trial(self) -> bool:
+        kernel, initial = Qemu(self._tools, Kernel())._boot_files()
+        words = [
+            *self._machine("kvm"),
+            *("-m", "256M", "-smp", "1", "-serial", "file:/proc/self/fd/1", "-kernel", str(kernel)),
+            *("-initrd", str(initial), "-append", "console=ttyS0 panic=-1 kit.trial"),
+        ]
+        log = self._tools.directory / "kvm-trial.log"
+        with log.open("wb") as output:
+            process = spawn(self._tools.root("qemu").enter(words, [kernel.parent]), output=output)
+            try:
+                process.wait(_TRIAL)
+            except subprocess.TimeoutExpired:
+                pass
+            finally:
+                stop(process, patience=1)
+        return _BOOTED in log.read_text(errors="replace")
+
+    def _machine(self, accelerator: str) -> list[str]:
+        cpu = "host" if accelerator == "kvm" else "max"
+        return [
+            *("qemu-system-x86_64", "-machine", f"q35,accel={accelerator}", "-cpu", cpu),
+            *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"),
+        ]
+
+    def _boot_files(self) -> tuple[Path, Path | None]:
+        """The kernel, and the initial RAM disk where it has modules."""
+        if self._kernel.path is None:
+            return self._own_files()
+        if self._kernel.modules is None:
+            return self._kernel.path.resolve(), None
+        if not (self._kernel.modules / "modules.dep").is_file():
+            raise UsageError(
+                f"{self._kernel.modules} has no modules.dep", "name the directory /lib/modules/VERSION of that kernel"
+            )
+        directory = self._tools.directory / "given"
+        directory.mkdir(exist_ok=True)
+        shutil.copy(self._kernel.path, directory / "vmlinuz")
+        self._write_initial(directory / "initrd", self._kernel.modules)
+        return directory / "vmlinuz", directory / "initrd"
+
+    def _own_files(self) -> tuple[Path, Path]:
+        image = self._tools.image("guest")
+        directory = self._tools.directory / f"kernel-{image.digest[:12]}"
+        if not (directory / "initrd").exists():
+            directory.mkdir(exist_ok=True)
+            scratch = directory / "unpacked"
+            scratch.mkdir(exist_ok=True)
+            wanted = ["./boot/vmlinuz-*", "./usr/lib/modules/*/modules.dep", "./usr/lib/modules/*/kernel/*"]
+            run(
+                ["tar", "-xf", image.rootfs, "-C", scratch, "--wildcards", *wanted], what="unpacking the guest's kernel"
+            )
+            shutil.copy(next(scratch.glob("boot/vmlinuz-*")), directory / "vmlinuz")
+            self._write_initial(directory / "initrd", next(scratch.glob("usr/lib/modules/*")))
+            shutil.rmtree(scratch)
+        return directory / "vmlinuz", directory / "initrd"
+
+    def _write_initial(self, target: Path, modules: Path) -> None:
+        rootfs = self._tools.image("guest").rootfs
+        busybox = run_bytes(
+            ["tar", "-xOf", rootfs, "./usr/bin/busybox"], what="looking for busybox in the guest's image"
+        )
+        target.write_bytes(cpio(_initial(busybox, early_modules(modules))))
+
+
+def _initial(busybox: bytes, modules: list[tuple[str, bytes]]) -> Iterator[tuple[str, int, bytes]]:
+    for name in ("bin", "proc", "dev", "new", "modules"):
+        yield name, 0o040755, b""
+    yield "init", 0o100755, _INIT.encode()
+    yield "bin/busybox", 0o100755, busybox
+    for number, (name, content) in enumerate(modules):
+        yield f"modules/{number:02d}-{name}.ko", 0o100644, content
+
+
+def _disk(disk: Disk) -> tuple[str, str]:
+    more = {COPY: ",snapshot=on", READ: ",readonly=on"}.get(disk.mode, "")
+    return "-drive", f"file={disk.path},if=virtio,format=raw,cache=writeback{more}"

@@ -1,0 +1,84 @@
+"""User-Mode Linux (Documentation/virt/uml/user_mode_linux_howto_v2.rst): a kernel that is a process of the host.
+
+It needs no virtualisation, has one CPU, and splits user and system time badly. Debian unstable's runs where older ones
+crash; its C library is newer than a host's, so that it is run from a root filesystem of that suite.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from kit.command import run
+from kit.errors import MachineError
+from kit.guest.machine import COPY, READ, Boot, Disk, Kernel, Tools, kernel_words
+
+_PROGRAM = Path("usr/bin/linux.uml")
+
+
+class UserModeLinux:
+    kind = "uml"
+    channel = "/dev/ttyS0"
+    patience = 120.0
+
+    def __init__(self, tools: Tools, kernel: Kernel) -> None:
+        self._tools = tools
+        self._kernel = kernel
+
+    def check(self) -> None:
+        root = self._tools.root("uml")
+        if not root.path or not (root.path / _PROGRAM).is_file():
+            raise MachineError("the image uml holds no User-Mode Linux", "kit image build uml --force")
+
+    def cores(self, host: int) -> int:
+        return 1
+
+    def command(self, boot: Boot) -> list[str]:
+        root = self._tools.root("uml")
+        program = f"/{_PROGRAM}"
+        if self._kernel.path:
+            program = str(shutil.copy(self._kernel.path, boot.directory / "linux"))
+        words = [
+            program,
+            f"mem={boot.memory >> 20}M",
+            *(_disk(number, disk, boot.directory) for number, disk in enumerate(boot.disks)),
+            *kernel_words("/dev/ubda", self.channel),
+            "con=null",
+            "con0=null,fd:1",
+            f"ssl0=null,fd:{boot.channel}",
+            "seccomp=on",  # twice as fast as ptrace where the kernel has it (6.16); others ignore it
+            "uml_dir=/tmp",
+        ]
+        shared = sorted({boot.directory, *(disk.path.parent for disk in boot.disks)})
+        # A system call is a switch between two processes of the host: on one CPU that costs a third of what it costs
+        # where one must wake the other on another CPU.
+        return ["taskset", "--cpu-list", str(max(os.sched_getaffinity(0))), *root.enter(words, shared)]
+
+    def modules(self) -> Path | None:
+        if self._kernel.path:
+            return self._kernel.modules
+        root = self._tools.root("uml")
+        assert root.path
+        return next((root.path / "usr/lib/uml/modules").iterdir())
+
+    def facts(self) -> dict[str, str]:
+        return {
+            "guest": "User-Mode Linux",
+            "accelerator": "none; the kernel is a process, and system calls and page faults cost it several times more",
+        }
+
+    def accelerated(self) -> bool:
+        return False
+
+    def version(self) -> str:
+        root = self._tools.root("uml")
+        assert root.path
+        return run(["chroot", root.path, f"/{_PROGRAM}", "--version"]).strip()
+
+
+def _disk(number: int, disk: Disk, directory: Path) -> str:
+    """``ubd0=copy,base``; ``r`` for one that is only read."""
+    if disk.mode == COPY:
+        return f"ubd{number}={directory / f'copy-{number}'},{disk.path}"
+    return f"ubd{number}{'r' if disk.mode == READ else ''}={disk.path}"
