@@ -83,6 +83,14 @@ class Session:
     not_run: tuple[NotRun, ...] = ()
     samples: tuple[Sample, ...] = ()
 
+    @property
+    def guest(self) -> str:
+        """The guest in which it ran, with its kernel and what that means for figures; '' for the machine itself."""
+        if "guest" not in self.facts:
+            return ""
+        kernel = self.facts.get("kernel", "unknown").split()[0]
+        return f"{self.facts['guest']}, kernel {kernel}; accelerator: {self.facts.get('accelerator', 'unknown')}"
+
 
 def new_session_id(now: float) -> str:
     """Sorts by time, and two made in one second differ."""

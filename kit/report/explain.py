@@ -52,6 +52,12 @@ def render_explain(session: Session, analysis: Analysis) -> str:
     """Paragraphs: each arm, what was not detected, what to change, how sure all this is; then the plot."""
     found = [item for item in whole_real(analysis.comparisons) if not item.control]
     parts = [f"{session.title}, session {session.id}"]
+    if session.guest:
+        parts.append(
+            _wrap(
+                f"It ran in a guest: {session.guest}. Ratios are within that kernel; no figure is this machine's own."
+            )
+        )
     for item in found:
         parts.append(_wrap(" ".join(_arm(item, _ladder(analysis, item)))))
     parts += [_wrap(f"{item.arm} did not run: {item.reason}. To mend it: {item.fix}.") for item in session.not_run]

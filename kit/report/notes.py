@@ -27,6 +27,10 @@ def notes(session: Session, analysis: Analysis) -> list[str]:
         found.append(
             "* CPU of the arm's cgroup: processes left the tree that `time` sees, or used CPU it does not count"
         )
+    if session.request.guest == "uml":
+        found.append(
+            "User-Mode Linux books nearly all time of a process as user time: user and sys mean something only together"
+        )
     if any(sample.kind == "imported" for sample in kept):
         found.append("imported figures: nothing is known of the machine, the image or the order of the runs")
     if any(arm.startswith("host") for arm in session.arms):

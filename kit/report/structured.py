@@ -41,6 +41,7 @@ def session_facts(session: Session) -> dict[str, Any]:
     del facts["samples"]
     facts["baselines"] = dict(session.baselines)
     facts["facts"] = dict(session.facts)
+    facts["guest"] = session.guest
     return facts
 
 
@@ -72,8 +73,9 @@ def render_csv(session: Session, analysis: Analysis) -> str:
     rows = [row for sample in session.samples if sample.kind != "warmup" for row in sample_rows(sample)]
     said = dict.fromkeys(figure["name"] for row in rows for figure in row["reported"])
     kept = [name for name in (rows[0] if rows else {}) if name not in ("digests", "reported")]
-    writer = csv.DictWriter(text, ["session", *kept, *said], extrasaction="ignore")
+    writer = csv.DictWriter(text, ["session", "guest", *kept, *said], extrasaction="ignore")
     writer.writeheader()
     for row in rows:
-        writer.writerow({"session": session.id, **row, **{item["name"]: item["value"] for item in row["reported"]}})
+        figures = {item["name"]: item["value"] for item in row["reported"]}
+        writer.writerow({"session": session.id, "guest": session.guest, **row, **figures})
     return text.getvalue()

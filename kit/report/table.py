@@ -49,7 +49,7 @@ def render_markdown(session: Session, analysis: Analysis) -> str:
 
 def _render(session: Session, analysis: Analysis, style: _Style) -> str:
     runs = analysis.runs
-    parts = [_head(session)]
+    parts = [_head(session, style)]
     index = {(item.arm, item.point, item.phase, item.metric): item for item in analysis.comparisons}
     for point in runs.points:
         keys = [(arm, point) for arm in session.arms if runs.has((arm, point))]
@@ -65,12 +65,13 @@ def _render(session: Session, analysis: Analysis, style: _Style) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _head(session: Session) -> str:
+def _head(session: Session, style: _Style) -> str:
     when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(session.created))
     blocks = {item.block for item in session.samples if item.kind != "warmup" and item.repeats is None}
     rounds = f"{len(blocks)} round{'s' if len(blocks) != 1 else ''}"
     state = "" if session.status == "done" else f", {session.status}"
-    return f"{session.title}: session {session.id}, {when}, {rounds}{state}"
+    head = f"{session.title}: session {session.id}, {when}, {rounds}{state}"
+    return head + (f"\n{style.newline.strip()}IN A GUEST: {session.guest}" if session.guest else "")
 
 
 def _total_first(phases: Sequence[str]) -> list[str]:
