@@ -37,7 +37,19 @@ PODMAN_DRIVERS = ("overlay", "vfs", "btrfs", "fuse-overlayfs")
 #: Drivers that are snapshotters of containerd: with them Docker keeps its images there.
 SNAPSHOTTER_FILESYSTEM = {"overlayfs": DEFAULT_FILESYSTEM, "native": DEFAULT_FILESYSTEM}
 _DOCKERS = {**DRIVER_FILESYSTEM, **SNAPSHOTTER_FILESYSTEM}
-ENGINES = ("docker", "podman", "system")
+#: Those of containerd by itself.
+SNAPSHOTTERS = {
+    **SNAPSHOTTER_FILESYSTEM,
+    "btrfs": "btrfs",
+    "devmapper": DEFAULT_FILESYSTEM,
+    "zfs": "zfs",
+    "blockfile": DEFAULT_FILESYSTEM,
+    "erofs": DEFAULT_FILESYSTEM,
+    "fuse-overlayfs": DEFAULT_FILESYSTEM,
+}
+ENGINES = ("docker", "podman", "containerd", "system")
+#: Engines that can be had in other versions, in roots of their own.
+_VERSIONED = ("docker", "containerd")
 #: Options of a containerised arm and what their values look like.
 OPTIONS = {
     "seccomp": re.compile(r"default|unconfined"),
@@ -117,7 +129,7 @@ class Arm:
 def default_filesystem(engine: str, driver: str) -> str:
     if engine == "system":
         return "dir"
-    return _DOCKERS.get(driver, DEFAULT_FILESYSTEM)
+    return {**_DOCKERS, **SNAPSHOTTERS}.get(driver, DEFAULT_FILESYSTEM)
 
 
 def _choose(kind: str, value: str, known: tuple[str, ...], text: str) -> str:
@@ -168,9 +180,10 @@ def parse_arm(text: str, engine: str = DEFAULT_ENGINE) -> Arm:
         raise UsageError(f"arm '{text}' names no driver", f"write for example {placement}:{DEFAULT_DRIVER}")
     engine = match["engine"] or engine
     name, at, _ = engine.partition("@")
-    _choose("engine", name, ENGINES if not at else ("docker",), text)
+    _choose("engine", name, ENGINES if not at else _VERSIONED, text)
     driver = match["driver"] or _runtime_driver(match["filesystem"])
-    _choose("driver", driver, PODMAN_DRIVERS if name == "podman" else tuple(_DOCKERS), text)
+    known_drivers = {"podman": PODMAN_DRIVERS, "containerd": tuple(SNAPSHOTTERS)}.get(name, tuple(_DOCKERS))
+    _choose("driver", driver, known_drivers, text)
     filesystem = match["filesystem"] or default_filesystem(engine, driver)
     return Arm(placement, engine, driver, filesystem, options)
 

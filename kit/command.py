@@ -25,6 +25,8 @@ PACKAGES = {
     "conmon": "conmon",
     "dockerd": "docker.io",
     "dpkg-deb": "dpkg",
+    "ctr": "containerd",
+    "dmsetup": "dmsetup",
     "fuse-overlayfs": "fuse-overlayfs",
     "losetup": "mount",
     "mkfs.btrfs": "btrfs-progs",

@@ -20,7 +20,7 @@ from typing import Any
 from kit import errors, wire
 from kit.cgroup import Cgroup
 from kit.command import run, spawn
-from kit.engines.root import image_root, versions
+from kit.engines.root import image_root, root_name, versions
 from kit.errors import KitError, RunError
 from kit.filesystem.backing import GIB
 from kit.filesystem.block import unmount
@@ -97,8 +97,8 @@ def _cache_disk(errand: Errand, job: Job, bench: Bench, tools: Tools) -> Path:
     for arm in job.plan.arms:
         engine, _, version = arm.engine.partition("@")
         if version in versions(engine):
-            root = image_root(f"{engine}-{version}", cache, tools.tell)
-            image = tools.image(f"{engine}-{version}")
+            root = image_root(root_name(engine, version), cache, tools.tell)
+            image = tools.image(root_name(engine, version))
             wanted |= {image.rootfs.parent, *([root.path] if root.path else [])}
 
     def fill(scratch: Path) -> Path:

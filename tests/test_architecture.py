@@ -8,10 +8,11 @@ import kit
 ROOT = Path(kit.__file__).parent
 LAYERS = (
     {"errors", "scenario", "arm", "sample", "plan", "stats", "compare", "record", "timeoutput"}
-    | {"runs", "ladder", "growth", "sweep", "drift", "burst", "schedule", "analysis", "reported", "parsers"},
+    | {"runs", "ladder", "growth", "sweep", "drift", "burst", "schedule", "analysis", "reported", "parsers", "wire"},
     {"paths", "command", "host", "journal", "filesystem", "image", "engines", "probe", "store", "lock", "namespace"}
-    | {"cgroup", "counters", "inputs", "measure"},
-    {"provision", "doctor", "session", "workload", "launch", "facts", "fetch", "supply", "load"},
+    | {"cgroup", "counters", "inputs", "measure", "guest"},
+    {"provision", "doctor", "session", "workload", "launch", "facts", "fetch", "supply", "load"}
+    | {"perform", "visit", "inside"},
     {"report", "cli", "pytest_plugin", "progress", "__main__"},
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

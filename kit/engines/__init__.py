@@ -20,6 +20,7 @@ ENGINES = {
     "bare": "kit.engines.bare:BareEngine",
     "docker": "kit.engines.docker:DockerEngine",
     "union": "kit.engines.union:UnionEngine",
+    "containerd": "kit.engines.containerd:ContainerdEngine",
     "podman": "kit.engines.podman:PodmanEngine",
     "system": "kit.engines.system:SystemEngine",
 }

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kit.arm import Arm
+from kit.cgroup import Cgroup
 from kit.engines.control import Control
 from kit.engines.place import CONTROL, INPUTS, TREE
 from kit.errors import MORE_ROOM, RunError
@@ -96,6 +97,16 @@ def _describe(spec: ContainerSpec) -> Any:
         **_limits(spec.arm),
         **spec.options,
     )
+
+
+def arm_cgroup(stack: ExitStack, arm: Arm, pid: int, name: str) -> Cgroup:
+    """The container's group; with +cgroup=none one as bare has, without controllers, into which it is moved."""
+    if arm.option("cgroup") != "none":
+        return Cgroup.of(pid)
+    group = Cgroup.named(name).create()
+    stack.callback(group.remove)
+    group.adopt(pid)
+    return group
 
 
 def load_image(client: Any, image: Image) -> None:

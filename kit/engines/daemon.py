@@ -82,13 +82,16 @@ class Daemon:
         )
 
     def _spawn(self, name: str, argv: Sequence[str]) -> None:
-        first = next(iter(self._processes.values()), None)
         with self._log.open("ab") as output:
             self._processes[name] = spawn(
-                self._root.join(argv, first.pid) if first else self._root.enter(argv, self._shared),
+                self.inside(argv) if self._processes else self._root.enter(argv, self._shared),
                 output=output,
                 cgroup_procs=Cgroup.named(self._group_name).create().procs,
             )
+
+    def inside(self, argv: Sequence[str]) -> list[str]:
+        """The command line that runs ``argv`` where its programs run."""
+        return self._root.join(argv, next(iter(self._processes.values())).pid)
 
     def _connect(self) -> None:
         import docker

@@ -11,9 +11,8 @@ from typing import Any
 
 from kit import engines
 from kit.arm import DEFAULT_ENGINE, Arm
-from kit.cgroup import Cgroup
 from kit.command import require
-from kit.engines.container import ContainerSpec, docker_errors, load_image, remove_volume, start_container
+from kit.engines.container import ContainerSpec, arm_cgroup, docker_errors, load_image, remove_volume, start_container
 from kit.engines.control import Control, control_directory
 from kit.engines.daemon import Daemon
 from kit.engines.ground import Ground, unpack_tree
@@ -132,7 +131,7 @@ class DockerEngine:
             yield Place(
                 tree=TREE,
                 inputs=INPUTS,
-                cgroup=self._cgroup(stack, arm, running.pid),
+                cgroup=arm_cgroup(stack, arm, running.pid, f"{self._setting.cgroup}/{self._tag}n{self._count}"),
                 backing=ground.backing,
                 probe=running.probe,
                 unpack=partial(unpack_tree, Path(f"/proc/{running.pid}/root{TREE}")),
@@ -144,15 +143,6 @@ class DockerEngine:
 
     def _control(self) -> AbstractContextManager[Control]:
         return control_directory(self._setting.run / f"{self._tag}c{self._count}", self._setting.probe)
-
-    def _cgroup(self, stack: ExitStack, arm: Arm, pid: int) -> Cgroup:
-        """The container's group; with +cgroup=none one as bare has, without controllers, into which it is moved."""
-        if arm.option("cgroup") != "none":
-            return Cgroup.of(pid)
-        group = Cgroup.named(f"{self._setting.cgroup}/{self._tag}n{self._count}").create()
-        stack.callback(group.remove)
-        group.adopt(pid)
-        return group
 
     def facts(self) -> dict[str, str]:
         return self._facts

@@ -60,8 +60,19 @@ class EngineRoot:
         return run(words).splitlines()[0].strip()
 
 
+#: containerd comes with Docker: which engine root has which version of it.
+_CONTAINED = {"containerd@1.6": "docker-20.10", "containerd@1.7": "docker-26.1", "containerd@2.1": "docker-28"}
+
+
+def root_name(engine: str, version: str) -> str:
+    """The recipe of the root of ``docker@26.1``."""
+    return _CONTAINED.get(f"{engine}@{version}", f"{engine}-{version}")
+
+
 def versions(engine: str) -> tuple[str, ...]:
     """Those that there are recipes for."""
+    if engine == "containerd":
+        return tuple(name.partition("@")[2] for name in _CONTAINED)
     return tuple(name.removeprefix(f"{engine}-") for name in recipes() if name.startswith(f"{engine}-"))
 
 
@@ -72,7 +83,7 @@ def engine_root(engine: str, version: str, cache: Path, tell: Callable[[str], No
     if version not in versions(engine):
         known = ", ".join(f"{engine}@{item}" for item in versions(engine))
         raise MachineError(f"there is no {engine}@{version}", f"use one of: {known}")
-    return image_root(f"{engine}-{version}", cache, tell)
+    return image_root(root_name(engine, version), cache, tell)
 
 
 def image_root(name: str, cache: Path, tell: Callable[[str], None]) -> EngineRoot:

@@ -77,23 +77,35 @@ def _loop(options: BackingOptions, journal: Journal, label: str) -> Iterator[tup
             f"{options.images} has {available / GIB:.1f} GiB free, a backing filesystem wants {options.size / GIB:.1f}",
             "give a smaller --size, or --images on a larger disk",
         )
-    image = options.images / f"{label}.img"
+    with loop_device(options.images / f"{label}.img", options.size, journal) as loop:
+        direct = Path(f"/sys/block/{loop.name}/loop/dio").read_text().strip() == "1"
+        yield loop, "loop, direct I/O" if direct else "loop, buffered (its disk allows no direct I/O)"
+
+
+def block_file(path: Path, size: int) -> Path:
+    """A sparse file with an ext4."""
+    with path.open("wb") as file:
+        file.truncate(size)
+    run(["mkfs.ext4", *_MKFS["ext4"], path], what="mkfs.ext4")
+    return path
+
+
+@contextmanager
+def loop_device(image: Path, size: int, journal: Journal) -> Iterator[Path]:
+    """A loop device over a sparse file that has no name any more, with direct I/O where the disk allows it."""
     journal.acquire("file", image)
     try:
         with image.open("wb") as file:
-            file.truncate(options.size)
+            file.truncate(size)
         loop = Path(run(["losetup", "--find", "--show", image], what="losetup").strip())
     finally:
         image.unlink(missing_ok=True)
         journal.release("file", image)
     backing_file = Path(f"/sys/block/{loop.name}/loop/backing_file")
     try:
-        try:
+        with contextlib.suppress(RunError):
             run(["losetup", "--direct-io=on", loop])
-            kind = "loop, direct I/O"
-        except RunError:
-            kind = "loop, buffered (its disk allows no direct I/O)"
-        yield loop, kind
+        yield loop
     finally:
         if _attached(backing_file, image):
             with contextlib.suppress(RunError):

@@ -1,0 +1,73 @@
+"""A thin pool of the device mapper (Documentation/admin-guide/device-mapper/thin-provisioning.rst) on files of a
+backing filesystem, or on a device that the user gave."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from kit.command import require, run
+from kit.errors import RunError
+from kit.filesystem.block import loop_device
+from kit.journal import Journal
+
+#: Sectors of 512 bytes: blocks of 64 KiB as Docker's pools have them, and when to warn that the pool is nearly full.
+_BLOCK, _LOW_WATER = 128, 32768
+_DATA_BYTES, _META_BYTES = 100 << 30, 2 << 30
+#: What the metadata takes at most, whatever the device's size.
+_META_SHARE = 50
+
+
+@contextmanager
+def thin_pool(where: Path, label: str, journal: Journal, device: Path | None = None) -> Iterator[str]:
+    """A new pool, named for /dev/mapper, on sparse files in ``where``, or on ``device``, whose content is lost. Raises
+    MachineError, RunError."""
+    require("dmsetup")
+    name = f"kit-{where.parent.parent.name}-{where.name}-{label}"
+    with ExitStack() as stack:
+        if device is None:
+            data = stack.enter_context(loop_device(where / f"{label}.data", _DATA_BYTES, journal))
+            meta = stack.enter_context(loop_device(where / f"{label}.meta", _META_BYTES, journal))
+        else:
+            meta, data = _split(stack, device, name, journal)
+        run(["dd", "if=/dev/zero", f"of={meta}", "bs=4096", "count=1", "conv=notrunc"])  # a new pool, says the document
+        table = f"0 {_sectors(data)} thin-pool {meta} {data} {_BLOCK} {_LOW_WATER} 1 skip_block_zeroing"
+        stack.enter_context(_mapped(name, table, journal))
+        yield name
+
+
+def _split(stack: ExitStack, device: Path, name: str, journal: Journal) -> tuple[Path, Path]:
+    """Metadata at the device's start, data behind it."""
+    sectors = _sectors(device)
+    share = max(sectors // _META_SHARE, 8192)
+    meta = stack.enter_context(_mapped(f"{name}-meta", f"0 {share} linear {device} 0", journal))
+    data = stack.enter_context(_mapped(f"{name}-data", f"0 {sectors - share} linear {device} {share}", journal))
+    return meta, data
+
+
+@contextmanager
+def _mapped(name: str, table: str, journal: Journal) -> Iterator[Path]:
+    with journal.holding("mapped device", name):
+        run(["dmsetup", "create", name, "--noudevsync", "--table", table], what="dmsetup create")
+        # Without udev nobody else makes the node.
+        run(["dmsetup", "mknodes", name])
+        yield Path("/dev/mapper") / name
+
+
+def remove_mapped(name: str) -> None:
+    """Remove a mapped device and what was made of it, thin devices first."""
+    try:
+        known = run(["dmsetup", "ls"]).split("\n")
+    except RunError:
+        return  # no device mapper, no device
+    names = [line.split("\t")[0].split(" ")[0] for line in known]
+    for found in [
+        *(item for item in names if item.startswith(f"{name}-snap")),
+        *(item for item in names if item == name),
+    ]:
+        run(["dmsetup", "remove", "--retry", "--noudevsync", found], what=f"dmsetup remove {found}")
+
+
+def _sectors(device: Path) -> int:
+    return int(run(["blockdev", "--getsz", device]))
