@@ -47,6 +47,8 @@ SNAPSHOTTERS = {
     "erofs": DEFAULT_FILESYSTEM,
     "fuse-overlayfs": DEFAULT_FILESYSTEM,
 }
+#: Those that give every container a filesystem of its own, on a device of its own.
+OWN_FILESYSTEM = ("devicemapper", "devmapper", "blockfile")
 ENGINES = ("docker", "podman", "containerd", "system")
 #: Engines that can be had in other versions, in roots of their own.
 _VERSIONED = ("docker", "containerd")
@@ -96,6 +98,11 @@ class Arm:
     def plain_root(self) -> bool:
         """True where the root filesystem is a plain directory: no driver is touched."""
         return self.placement in ("bare", "runtime")
+
+    @property
+    def own_filesystem(self) -> bool:
+        """True where the container's root is a filesystem of its own above the backing one."""
+        return self.driver in OWN_FILESYSTEM and not self.plain_root
 
     def option(self, name: str, default: str = "") -> str:
         return dict(self.options).get(name, default)

@@ -52,7 +52,7 @@ def measure_phase(name: str, place: Place, argv: Sequence[str], cwd: str, output
     before = read_counters(place.cgroup, place.backing.device, place.load)
     timing = place.run(argv, cwd, output)
     after = read_counters(place.cgroup, place.backing.device, place.load)
-    place.backing.sync()
+    place.sync()
     flushed = read_counters(place.cgroup, place.backing.device, place.load)
     return _phase(name, timing, after.since(before), flushed.since(after), idle)
 

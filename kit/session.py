@@ -263,7 +263,7 @@ def _label(step: Step) -> str:
 
 def settle(place: Place, cache: str) -> None:
     """Nothing dirty is left of placing; a cold run finds no cache, where this machine allows dropping it."""
-    place.backing.sync()
+    place.sync()
     if cache == "cold":
         drop_caches()
 

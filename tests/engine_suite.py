@@ -66,7 +66,7 @@ class EngineSuite:
 
     def test_what_is_written_reaches_the_backing_device(self, provision: Provision, arm: Arm) -> None:
         with provision.place(arm) as place, tempfile.TemporaryFile() as output:
-            place.backing.sync()
+            place.sync()
             words = ["dd", "if=/dev/zero", "of=big", "bs=1M", "count=16"]
             phase = measure_phase("p", place, words, ".", output, IdleRate(0.0))
         assert phase.flush is not None and phase.flush >= 0

@@ -32,8 +32,13 @@ ARMS = (
     "layer:podman/overlay", "bind:podman/vfs", "layer:podman/btrfs", "layer:podman/fuse-overlayfs",
     "layer:docker@26.1/overlay2", "runtime:docker@26.1/overlay2", "layer:docker@26.1/overlayfs",
     "bind:docker@26.1/native",
+    "layer:containerd/overlayfs", "bind:containerd/native", "runtime:containerd/overlayfs+cgroup=none",
+    "layer:containerd/btrfs", "layer:containerd@1.7/blockfile", "tmpfs:containerd/overlayfs+cpus=2+memory=1g",
 )  # fmt: skip
-BLOCKED = ("layer:aufs", "layer:devicemapper", "layer:zfs", "bare@zfs")
+BLOCKED = (
+    "layer:aufs", "layer:devicemapper", "layer:zfs", "bare@zfs", "layer:containerd/devmapper", "layer:containerd/erofs",
+    "layer:containerd/zfs", "layer:containerd/fuse-overlayfs", "volume:containerd/overlayfs",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +109,10 @@ def test_inputs_are_there_read_only(provision: Provision) -> None:
 
 def test_seccomp_and_limits_are_what_the_arm_says(provision: Provision) -> None:
     look = "grep -w Seccomp /proc/self/status"
-    for text, mode in (("bare", "0"), ("layer:overlay2", "2"), ("layer:overlay2+seccomp=unconfined", "0")):
+    for text, mode in (("bare", "0"), ("layer:overlay2", "2"), ("layer:overlay2+seccomp=unconfined", "0"),
+                       ("layer:containerd/overlayfs", "2"),
+                       ("layer:containerd/overlayfs+seccomp=unconfined", "0")):  # fmt: skip
+        assert provision.ready(parse_arm(text)) is None
         with provision.place(parse_arm(text)) as place:
             assert sh(place, look)[1].split()[-1] == mode, text
 

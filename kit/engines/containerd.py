@@ -163,6 +163,7 @@ class ContainerdEngine:
                 alive=daemon.alive,
                 env=ground.env,
                 layered=arm.placement == "layer",
+                own=Path(f"/proc/{pid}/root") if arm.own_filesystem else None,
             )
 
     def facts(self) -> dict[str, str]:

@@ -138,6 +138,7 @@ class DockerEngine:
                 alive=daemon.alive,
                 env=ground.env,
                 layered=arm.placement == "layer",
+                own=Path(f"/proc/{running.pid}/root") if arm.own_filesystem else None,
                 engine=partial(_show_socket, daemon, control),
             )
 

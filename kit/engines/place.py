@@ -9,6 +9,7 @@ from typing import IO
 
 from kit.cgroup import Cgroup
 from kit.filesystem import Backing
+from kit.filesystem.backing import sync_filesystem
 from kit.probe import Probe, Timing
 
 #: Where an arm with a root filesystem of its own sees the build tree, the inputs, and the probe with its socket.
@@ -27,7 +28,8 @@ DEFAULT_ENV = {
 class Place:
     """``tree`` and ``inputs`` are paths as the arm sees them. ``unpack(tarball)`` fills the tree, untimed. ``alive``
     returns why the arm is dead, or ''. ``env``, ``uid`` and ``gid`` are those of the commands run in it. ``layered``:
-    the tree lies in a writable layer above the image's. ``engine()`` puts the engine's socket where the arm sees it and
+    the tree lies in a writable layer above the image's. ``own``: where its root filesystem is one of its own, above the
+    backing one (a thin device, a loop file). ``engine()`` puts the engine's socket where the arm sees it and
     returns its path there, '' where there is no engine; ``socket`` keeps it. ``load``: the control group of what
     runs beside it."""
 
@@ -45,6 +47,13 @@ class Place:
     engine: Callable[[], str] = str
     socket: str = ""
     load: Cgroup | None = None
+    own: Path | None = None
+
+    def sync(self) -> None:
+        """Write back everything dirty. The backing filesystem knows nothing of what is dirty in one above it."""
+        if self.own:
+            sync_filesystem(self.own)
+        self.backing.sync()
 
     def run(self, argv: Sequence[str], cwd: str, output: IO[bytes]) -> Timing:
         """Run a command inside the arm; ``cwd`` is relative to the tree. Raises RunError, see Probe.run."""

@@ -64,17 +64,10 @@ class Backing:
     write_back: Callable[[], None] | None = None  # copies it to the disk it belongs to
 
     def sync(self) -> None:
-        """Write back everything dirty (syncfs(2)). A sync through a union such as fuse-overlayfs does not."""
+        """Write back everything dirty. A sync through a union such as fuse-overlayfs does not."""
         if self.write_back:
             self.write_back()
-        descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            libc = ctypes.CDLL(None, use_errno=True)
-            if libc.syncfs(descriptor):
-                code = ctypes.get_errno()
-                raise RunError(f"sync of {self.path} failed: {os.strerror(code)}", "see dmesg: the disk may be full")
-        finally:
-            os.close(descriptor)
+        sync_filesystem(self.path)
 
     def full(self) -> str:
         """A sentence if it has run out of space or inodes, else ''."""
@@ -84,6 +77,18 @@ class Backing:
         if stat.f_files and stat.f_favail == 0:
             return f"the backing filesystem {self.name} has no inodes left"
         return ""
+
+
+def sync_filesystem(path: Path) -> None:
+    """Write back everything dirty of the filesystem that a directory lies on (syncfs(2)). Raises RunError."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.syncfs(descriptor):
+            code = ctypes.get_errno()
+            raise RunError(f"sync of {path} failed: {os.strerror(code)}", "see dmesg: the disk may be full")
+    finally:
+        os.close(descriptor)
 
 
 def mount_of(path: Path) -> Mount:
