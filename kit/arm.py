@@ -60,7 +60,8 @@ OPTIONS = {
     "cgroup": re.compile(r"none"),
     "control": re.compile(r""),
 }
-#: Features of the kernel's overlay (Documentation/filesystems/overlayfs.rst), for union:overlay.
+#: Features of the kernel's overlay (Documentation/filesystems/overlayfs.rst): for union:overlay, and for engines that
+#: hand mount options on.
 OVERLAY_OPTIONS = {
     "metacopy": re.compile(r"on|off"),
     "redirect_dir": re.compile(r"on|off|follow|nofollow"),
@@ -68,6 +69,9 @@ OVERLAY_OPTIONS = {
     "xino": re.compile(r"on|off|auto"),
     "volatile": re.compile(r""),
 }
+_FEATURED = {("podman", "overlay"), ("containerd", "overlayfs")}
+#: A thin pool that the kit makes (direct-lvm), instead of one that dockerd makes on loop files of its own.
+THIN_POOL = "thinpool"
 UNIONS = ("overlay", "unionfs-fuse", "mergerfs")
 #: The one option that bare and host take: a second, identical copy of the arm, to see what noise alone does.
 CONTROL = "control"
@@ -118,6 +122,21 @@ class Arm:
     def copy(self) -> Arm:
         """The control of this arm."""
         return replace(self, options=tuple(sorted({*self.options, (CONTROL, "")})))
+
+    @property
+    def features(self) -> tuple[tuple[str, str], ...]:
+        """Those of the kernel's overlay that it asks for."""
+        return tuple(item for item in self.options if item[0] in OVERLAY_OPTIONS)
+
+    @property
+    def feature_words(self) -> tuple[str, ...]:
+        """The same as mount options."""
+        return tuple(f"{key}={value}" if value else key for key, value in self.features)
+
+    @property
+    def daemon(self) -> tuple[str, ...]:
+        """What arms must have in common to share a daemon: the driver, and how it is set up."""
+        return (self.driver, *self.feature_words, *(key for key, _ in self.options if key == THIN_POOL))
 
     def without(self, *options: str) -> Arm:
         """The same arm with these options left out."""
@@ -170,11 +189,10 @@ def parse_arm(text: str, engine: str = DEFAULT_ENGINE) -> Arm:
             "write bare[@FS] or PLACEMENT:[ENGINE/]DRIVER[@FS][+OPTION=VALUE], for example layer:overlay2@xfs",
         )
     placement = _choose("placement", match["placement"], PLACEMENTS, text)
-    known = {**OPTIONS, **OVERLAY_OPTIONS} if placement == "union" else OPTIONS
-    options = _parse_options(match["options"], text, known)
     if placement == "union":
-        return _parse_union(match, options, text)
+        return _parse_union(match, _parse_options(match["options"], text, {**OPTIONS, **OVERLAY_OPTIONS}), text)
     if placement in UNCONTAINED:
+        options = _parse_options(match["options"], text, OPTIONS)
         if match["driver"]:
             raise UsageError(
                 f"arm '{text}': {placement} runs in no container and takes no driver", f"write {placement}"
@@ -192,7 +210,10 @@ def parse_arm(text: str, engine: str = DEFAULT_ENGINE) -> Arm:
     known_drivers = {"podman": PODMAN_DRIVERS, "containerd": tuple(SNAPSHOTTERS)}.get(name, tuple(_DOCKERS))
     _choose("driver", driver, known_drivers, text)
     filesystem = match["filesystem"] or default_filesystem(engine, driver)
-    return Arm(placement, engine, driver, filesystem, options)
+    known = {**OPTIONS, **(OVERLAY_OPTIONS if (name, driver) in _FEATURED else {})}
+    if (name, driver) == ("docker", "devicemapper"):
+        known[THIN_POOL] = re.compile("")
+    return Arm(placement, engine, driver, filesystem, _parse_options(match["options"], text, known))
 
 
 def _parse_union(match: re.Match[str], options: tuple[tuple[str, str], ...], text: str) -> Arm:

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from kit.arm import DRIVER_FILESYSTEM, PODMAN_DRIVERS, SNAPSHOTTER_FILESYSTEM, UNIONS, Arm, parse_arm
+from kit.arm import DRIVER_FILESYSTEM, PODMAN_DRIVERS, SNAPSHOTTERS, UNIONS, Arm, parse_arm
 from kit.cgroup import machine_cpu
 from kit.command import require
 from kit.counters import pressure, read_counters
 from kit.engines import Place
 from kit.engines.place import CONTROL, TREE
-from kit.engines.root import versions
+from kit.engines.root import root_name, versions
 from kit.errors import KitError, MachineError
 from kit.filesystem import BackingOptions, bundled
 from kit.filesystem.backing import GIB
@@ -46,7 +46,7 @@ def examine(paths: Paths, observer: Observer, wait: bool = False) -> Iterator[Fi
     yield from _tools()
     with held_machine("doctor", paths, wait, observer) as bench:
         image = _tiny_image(bench)
-        options = BackingOptions(size=GIB, images=paths.state / "loops")
+        options = BackingOptions(size=4 * GIB, images=paths.state / "loops")
         with Provision(Supplies(bench.setting, host, options, image, None)) as provision:
             for name in bundled():
                 arm = parse_arm(f"host@{name}")
@@ -70,6 +70,7 @@ def examine(paths: Paths, observer: Observer, wait: bool = False) -> Iterator[Fi
                     lambda place: "a command ran in it",
                 )
             yield _system(provision)
+            yield from _guests(paths, host)
             yield from _measuring(provision, host)
 
 
@@ -97,6 +98,8 @@ def _try(provision: Provision, arm: Arm, kind: str, name: str, describe: Callabl
             return Finding(kind, name, True, describe(place))
     except KitError as error:
         return Finding(kind, name, False, error.message, error.hint)
+    except OSError as error:
+        return Finding(kind, name, False, f"{error.filename}: {error.strerror}", "is there room?")
 
 
 def _run(place: Place) -> None:
@@ -115,21 +118,29 @@ def _describe_backing(place: Place) -> str:
 
 
 def _others(provision: Provision, paths: Paths) -> Iterator[Finding]:
-    """Podman, unions without an engine, and other versions of Docker where their roots are built."""
+    """Podman, containerd, unions without an engine, and other versions of engines where their roots are built."""
     for driver in PODMAN_DRIVERS:
         yield _try(provision, parse_arm(f"layer:podman/{driver}"), "driver", f"podman/{driver}", _ran_on)
+    for snapshotter in SNAPSHOTTERS:
+        name = f"containerd/{snapshotter}"
+        yield _try(provision, parse_arm(f"layer:{name}"), "driver", name, _ran_on)
     for union in UNIONS:
         yield _try(provision, parse_arm(f"union:{union}"), "union", union, _ran_on)
     built = {image.name for image in ImageCache(paths.cache).list()}
-    for version in versions("docker"):
-        name = f"docker-{version}"
-        if name not in built:
-            reason, fix = "its engine root is not built yet; kit compare does that too", f"kit image build {name}"
-            yield Finding("engine", f"docker@{version}", False, reason, fix)
-            continue
-        for driver in ("overlay2", *SNAPSHOTTER_FILESYSTEM):
-            arm = parse_arm(f"layer:docker@{version}/{driver}")
-            yield _try(provision, arm, "engine", f"docker@{version}/{driver}", _ran_on)
+    for engine, drivers in _IN_ROOTS.items():
+        for version in versions(engine):
+            recipe = root_name(engine, version)
+            if recipe not in built:
+                reason, fix = "its engine root is not built yet; kit compare does that too", f"kit image build {recipe}"
+                yield Finding("engine root", f"{engine}@{version}", False, reason, fix)
+                continue
+            for driver in drivers:
+                name = f"{engine}@{version}/{driver}"
+                yield _try(provision, parse_arm(f"layer:{name}"), "engine root", name, _ran_on)
+
+
+#: What is tried in the engine roots of each engine, beside the drivers of the machine's own.
+_IN_ROOTS = {"docker": ("overlay2", "overlayfs", "native"), "containerd": ("overlayfs", "blockfile", "erofs")}
 
 
 def _ran_on(place: Place) -> str:
@@ -144,6 +155,37 @@ def _system(provision: Provision) -> Finding:
     except KitError as error:
         return Finding("engine", "system", False, error.message, error.hint)
     return _try(provision, parse_arm(f"bind:system/{driver}"), "engine", "system", lambda place: f"it uses {driver}")
+
+
+#: What a guest's kernel of the kit's own has that a machine may lack: drivers and filesystems.
+_GUESTS = {
+    "uml": "devicemapper, containerd/devmapper, ext4, xfs, btrfs, jfs",
+    "qemu": "devicemapper, containerd/devmapper, ext4, xfs, btrfs, jfs, reiserfs",
+}
+
+
+def _guests(paths: Paths, host: Host) -> Iterator[Finding]:
+    """Which guests can be booted, and what they are the route to. Nothing is booted that is not built yet."""
+    from kit.guest import Kernel, Tools
+    from kit.guest.qemu import Qemu
+
+    built = {image.name for image in ImageCache(paths.cache).list()}
+    for kind, drivers in _GUESTS.items():
+        missing = [name for name in ("guest", kind) if name not in built]
+        reason = f"the route to {drivers}: --guest {kind}"
+        if not host.root:
+            yield Finding("guest", kind, False, "a guest needs root", "sudo kit …")
+        elif missing:
+            fix = " && ".join(f"kit image build {name}" for name in missing)
+            yield Finding(
+                "guest", kind, False, f"its images are not built yet, kit compare does that too; {reason}", fix
+            )
+        elif kind == "qemu" and not Qemu(Tools(paths.cache), Kernel()).accelerated():
+            yield Finding("guest", kind, True, f"emulated, 10 to 40 times slower (KVM is not usable here); {reason}")
+        else:
+            yield Finding("guest", kind, True, reason)
+    reason = "the route to aufs, zfs and any other: a kernel of yours that has it, docs/guests.md"
+    yield Finding("guest", "--kernel PATH", host.root, reason, "sudo kit …")
 
 
 def _measuring(provision: Provision, host: Host) -> Iterator[Finding]:

@@ -14,7 +14,7 @@ from kit.filesystem.device import check_device
 from kit.host import Host, read_host
 from kit.image import ImageCache
 from kit.paths import Paths, resource
-from kit.perform import Job, LoadSupplied, Supplied, perform, plan_of
+from kit.perform import Job, LoadSupplied, Supplied, equipped, perform, plan_of
 from kit.record import FAILED, INTERRUPTED, RUNNING, NotRun, Request, Session, new_session_id
 from kit.scenario import Scenario, command_scenario, parse_scenario
 from kit.session import Bench, Observer, held_machine
@@ -73,6 +73,8 @@ def launch(request: Request, paths: Paths, store: Store, observer: Observer, wai
     plan = plan_of(request)
     if request.device:
         check_device(Path(request.device), Path(request.wipe) if request.wipe else None)
+    if request.thin_device:
+        check_device(Path(request.thin_device), Path(request.wipe) if request.wipe else None)
     session = Session(
         id=new_session_id(now),
         created=now,
@@ -112,10 +114,11 @@ def _where(request: Request, paths: Paths, observer: Observer, host: Host) -> tu
 
     if not host.root:
         raise MachineError("a guest needs root: its disks hold whole root filesystems", "sudo kit …")
-    if request.engine == "system" or request.device or request.directory or request.export:
+    theirs = (request.device, request.directory, request.export, request.docker, request.thin_device)
+    if request.engine == "system" or any(theirs):
         raise UsageError(
-            "a guest has disks of its own, and no engine of the host's",
-            "leave out --engine system, --device, --dir and --export, or --guest",
+            "a guest has disks and engines of its own",
+            "leave out --engine system, --device, --dir, --export, --docker and --thin-device, or --guest",
         )
     kernel, modules = (Path(text).absolute() if text else None for text in (request.kernel, request.modules))
     machine = make_machine(request.guest, Tools(paths.cache, observer.tell), kernel, modules)
@@ -132,7 +135,7 @@ def _carry_out(session: Session, job: Job, store: Store, wait: bool, machine: Ma
             store.create(session)
         job.observer.tell(f"session {session.id}: {session.title}")
         try:
-            session = _perform(session, job, bench, machine)
+            session = _perform(session, job, equipped(bench, session.request), machine)
         except KeyboardInterrupt:
             store.set_status(session.id, INTERRUPTED)
             raise

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from kit.arm import Arm, parse_arm
 from kit.cgroup import Cgroup
+from kit.engines.root import given_programs
 from kit.errors import RunError
 from kit.facts import session_facts
 from kit.filesystem import BackingOptions, Profile, bundled, find_profile, recorded
@@ -100,6 +101,13 @@ def perform(session: Session, job: Job, bench: Bench, supplied: Supplied) -> Ses
         made = workloads(job.scenarios, image, folders)
         run = Run(job.plan, made, provision, job.store, bench, job.observer, load)
         return run_session(session, run, lambda: job.left(began))
+
+
+def equipped(bench: Bench, request: Request) -> Bench:
+    """The bench with what the user gave for engines. Raises UsageError."""
+    docker = given_programs(Path(request.docker).absolute(), bench.paths.cache) if request.docker else None
+    device = Path(request.thin_device) if request.thin_device else None
+    return replace(bench, setting=replace(bench.setting, docker=docker, thin_device=device))
 
 
 def _load_supplies(supplied: LoadSupplied, bench: Bench, stack: ExitStack) -> tuple[Workload, LoadSupplies]:

@@ -45,6 +45,8 @@ class Request:
     mount: tuple[tuple[str, str], ...] = ()
     profiles: tuple[tuple[str, str], ...] = ()  # the user's own filesystem profiles: name, definition
     export: str = ""  # HOST:/PATH of @nfs
+    docker: str = ""  # a dockerd of the user's, its directory, or an archive of static programs
+    thin_device: str = ""  # for devicemapper+thinpool
     guest: str = ""  # the machine that the session runs in, one of kit.guest.MACHINES; '': none, the host itself
     kernel: str = ""  # the user's own, for it
     modules: str = ""  # its modules' directory

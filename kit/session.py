@@ -106,7 +106,7 @@ def held_machine(name: str, paths: Paths, wait: bool, observer: Observer) -> Ite
             stack.enter_context(journal.holding("cgroup", cgroup))
             Cgroup.named(cgroup).create()
         probe = probe_binary(paths.cache)
-        yield Bench(Setting(name, run, probe, journal, cgroup, paths.cache, observer.tell), paths)
+        yield Bench(Setting(name, run, probe, journal, cgroup, paths.cache, tell=observer.tell), paths)
 
 
 @contextmanager

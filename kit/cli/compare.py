@@ -35,7 +35,11 @@ Arms:
   options: +seccomp=unconfined +cgroup=none +cpus=N +memory=SIZE; +control: an identical second copy
   drivers: overlay2 btrfs vfs fuse-overlayfs aufs devicemapper zfs; with an engine before them:
     docker@26.1/overlay2 (that version, in a root of its own), docker@26.1/overlayfs (containerd image store),
-    podman/overlay podman/vfs podman/btrfs podman/fuse-overlayfs, system/DRIVER (the Docker that is running)
+    podman/overlay podman/vfs podman/btrfs podman/fuse-overlayfs, system/DRIVER (the Docker that is running),
+    containerd/overlayfs containerd/native containerd/btrfs containerd/devmapper, containerd@1.7/blockfile,
+    containerd@2.1/erofs (containerd by itself)
+  of the kernel's overlay, on union:overlay, podman/overlay, containerd/overlayfs: +metacopy=on +redirect_dir=on
+    +index=off +xino=off +volatile; of devicemapper: +thinpool (direct-lvm: a pool without loop files of dockerd's)
   filesystems (FS): ext4 ext4-tuned ext3 ext3-writeback ext3-journal ext2 xfs xfs-stripe xfs-nobarrier btrfs
     btrfs-nodatacow btrfs-compress jfs reiserfs zfs tmpfs tmpfs-sync nfs dir, and your own (--fs-file)
 
@@ -105,6 +109,7 @@ class _CompareCommand(click.Command):
               help="A parameter of the scenario (repeatable). K=V,W,…: sweep these values in every round.")  # fmt: skip
 @click.option("--engine", type=click.Choice(["docker", "system"]), default="docker", show_default=True,
               help="docker: private daemons; system: the Docker that is running, no root needed.")  # fmt: skip
+@click.option("--docker", default="", metavar="PATH", help="Another dockerd, its directory, or docker-VERSION.tgz.")
 @click.option("--image", default="", metavar="REF", help="Root filesystem: recipe, tarball or registry reference.")
 @click.option("--rootfs", default="", metavar="DIR", help="Root filesystem from a directory.")
 @click.option("--source", default="", metavar="DIR", help="With -- COMMAND: what the build tree holds at each start.")
@@ -113,6 +118,9 @@ class _CompareCommand(click.Command):
 @click.option("--dir", "directory", default="", metavar="DIR", help="Where arms on @dir keep their files.")
 @click.option("--device", default="", metavar="/dev/X", help="Make the backing filesystem on this empty device.")
 @click.option("--wipe", default="", metavar="/dev/X", help="Destroy what is on that device first.")
+@click.option(
+    "--thin-device", default="", metavar="/dev/X", help="The pool of devicemapper+thinpool on this empty device."
+)
 @click.option("--mkfs", multiple=True, metavar="FS=OPTIONS", help="More options for mkfs (repeatable).")
 @click.option("--mount", multiple=True, metavar="FS=OPTIONS", help="Mount options (repeatable).")
 @click.option(
@@ -227,6 +235,8 @@ def _request(command: tuple[str, ...], given: dict[str, Any]) -> Request:
         modules=given["modules"],
         guest_memory=size(given["guest_memory"], "--guest-memory") if given["guest_memory"] else 0,
         guest_cores=given["guest_cores"] or 0,
+        docker=given["docker"],
+        thin_device=given["thin_device"],
         load=given["load"],
         load_params=pairs(given["load_params"], "--load-param"),
         precision=percentage(given["precision"], "--precision") if given["precision"] else None,

@@ -38,9 +38,9 @@ def doctor(as_json: bool, wait: bool) -> None:
             click.echo(f"\n{finding.kind}" if shown else finding.kind)
             shown = finding.kind
         state = click.style("works", fg="green") if finding.works else click.style("no   ", fg="red")
-        click.echo(f"  {state}  {finding.name:20} {finding.reason}", color=_color())
+        click.echo(f"  {state}  {finding.name:25} {finding.reason}", color=_color())
         if finding.fix and not finding.works:
-            click.echo(f"         {'':20} fix: {finding.fix}")
+            click.echo(f"         {'':25} fix: {finding.fix}")
     if as_json:
         click.echo(json.dumps([asdict(finding) for finding in found], indent=1))
 

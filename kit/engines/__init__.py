@@ -44,6 +44,8 @@ class Setting:
     journal: Journal
     cgroup: str  # name of the session's control group; engines make theirs below it
     cache: Path = Path("/var/tmp")  # where engine roots are kept
+    thin_device: Path | None = None  # on which devicemapper+thinpool is put; None: loop files
+    docker: Path | None = None  # a directory with another dockerd and what belongs to it; None: those of PATH
     tell: Callable[[str], None] = lambda text: None
 
 

@@ -13,7 +13,9 @@ from kit.arm import Arm
 from kit.cgroup import Cgroup
 from kit.engines.control import Control
 from kit.engines.place import CONTROL, INPUTS, TREE
-from kit.errors import MORE_ROOM, RunError
+from kit.errors import MORE_ROOM, MachineError, RunError
+from kit.filesystem.backing import mount_of
+from kit.filesystem.mounted import unconfirmed
 from kit.image import Image
 from kit.probe import Probe
 
@@ -107,6 +109,22 @@ def arm_cgroup(stack: ExitStack, arm: Arm, pid: int, name: str) -> Cgroup:
     stack.callback(group.remove)
     group.adopt(pid)
     return group
+
+
+def check_features(arm: Arm, pid: int) -> None:
+    """Whether the container's root is mounted as the arm asks for. Raises MachineError. What is switched on is always
+    shown (fs/overlayfs/params.c), so that an engine which does not hand an option on is found out."""
+    if not arm.features:
+        return
+    mount = mount_of(Path("/"), pid)
+    unconfirmed(str(arm), arm.feature_words, mount)
+    shown = {*mount.options.split(",")}
+    for word in arm.feature_words:
+        if (word == "volatile" or word.endswith("=on")) and not {word, f"fsync={word}"} & shown:
+            raise MachineError(
+                f"{arm}: the root is not mounted with {word}: this engine does not hand it on",
+                f"podman/overlay, containerd@2.1/overlayfs, or union:overlay+{word}",
+            )
 
 
 def load_image(client: Any, image: Image) -> None:

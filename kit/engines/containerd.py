@@ -17,14 +17,13 @@ from typing import IO
 from kit import engines
 from kit.arm import Arm
 from kit.command import require, run, run_bytes
-from kit.engines.container import arm_cgroup
+from kit.engines.container import arm_cgroup, check_features
 from kit.engines.control import control_directory
 from kit.engines.daemon import Daemon, Program
 from kit.engines.ground import Ground, unpack_tree
 from kit.engines.place import CONTROL, INPUTS, TREE, Place
 from kit.engines.root import EngineRoot, engine_root
 from kit.errors import MORE_ROOM, MachineError, RunError
-from kit.filesystem.backing import GIB
 from kit.filesystem.block import block_file
 from kit.filesystem.thin_pool import thin_pool
 from kit.host import Host
@@ -35,7 +34,7 @@ from kit.namespace import covered
 _FIXES = {
     "overlayfs": "boot a kernel with overlay",
     "btrfs": "put it on btrfs: layer:containerd/btrfs@btrfs",
-    "devmapper": "boot a kernel with device-mapper (CONFIG_BLK_DEV_DM, DM_THIN_PROVISIONING): --guest has one",
+    "devmapper": "a kernel with device-mapper (CONFIG_BLK_DEV_DM, CONFIG_DM_THIN_PROVISIONING): --guest has one",
     "zfs": "install zfs-dkms for this kernel",
     "blockfile": "use containerd 1.7 or later: layer:containerd@1.7/blockfile",
     "erofs": "use containerd 2.1 or later: layer:containerd@2.1/erofs, and a kernel with EROFS",
@@ -44,6 +43,8 @@ _FIXES = {
 }
 #: The filesystem in each thin device: as large as Docker's devicemapper has it.
 _DEVICE_BYTES = 10 << 30
+#: Room in a block file beside twice the image.
+_SPARE = 256 << 20
 _NAME = "kit.local/kit"
 
 
@@ -54,7 +55,7 @@ class ContainerdEngine:
         self._root = EngineRoot()
         self._tag = f"c{version}-" if version else "c-"
         self._stack = ExitStack()
-        self._daemons: dict[tuple[str, Path], ContainerdDaemon] = {}
+        self._daemons: dict[tuple[tuple[str, ...], Path], ContainerdDaemon] = {}
         self._facts: dict[str, str] = {}
         self._count = 0
 
@@ -74,11 +75,14 @@ class ContainerdEngine:
         return None
 
     def start(self, arm: Arm, ground: Ground) -> None:
-        key = (arm.driver, ground.backing.path)
+        key = (arm.daemon, ground.backing.path)
         if key not in self._daemons:
             self._daemons[key] = self._start_daemon(arm, ground)
         if arm.plain_root:
             _ = ground.plain_root
+        if arm.features:
+            with self.place(arm, ground):  # what the kernel refuses is known now
+                pass
 
     def _start_daemon(self, arm: Arm, ground: Ground) -> ContainerdDaemon:
         if not self._count and self._version:
@@ -92,7 +96,7 @@ class ContainerdEngine:
         with ExitStack() as stack:
             data = ground.backing.path / f"{name}-{arm.driver}"
             try:
-                plugin = self._plugin(stack, arm.driver, ground, name)
+                plugin = self._plugin(stack, arm, ground, name)
                 daemon = ContainerdDaemon(
                     arm.driver, data, setting.run / name, f"{setting.cgroup}/{name}", plugin,
                     self._root, tuple(path for path in (setting.run, ground.backing.path, ground.inputs) if path),
@@ -111,17 +115,17 @@ class ContainerdEngine:
             self._stack.enter_context(stack.pop_all())
         return daemon
 
-    def _plugin(self, stack: ExitStack, driver: str, ground: Ground, name: str) -> list[str]:
+    def _plugin(self, stack: ExitStack, arm: Arm, ground: Ground, name: str) -> list[str]:
         """The lines of containerd's configuration that the snapshotter needs; what they name is made."""
-        data = ground.backing.path / f"{name}-{driver}"
-        settings: dict[str, object] = {}
+        driver, data = arm.driver, ground.backing.path / f"{name}-{arm.driver}"
+        settings: dict[str, object] = {"mount_options": arm.feature_words} if arm.features else {}
         if driver == "devmapper":
             pool = stack.enter_context(thin_pool(ground.backing.path, name, self._setting.journal))
             size = f"{_DEVICE_BYTES >> 30}GB"
             settings = {"pool_name": pool, "root_path": str(data / "thin"), "base_image_size": size, "fs_type": "ext4"}
         elif driver == "blockfile":
             # Every snapshot is a copy of this file, holes filled: not larger than need be.
-            scratch = block_file(ground.backing.path / f"{name}.scratch", 2 * ground.needed_image.size + GIB)
+            scratch = block_file(ground.backing.path / f"{name}.scratch", 2 * ground.needed_image.size + _SPARE)
             settings = {
                 "scratch_file": str(scratch), "root_path": str(data / "files"), "fs_type": "ext4",
                 "mount_options": ["loop"],
@@ -133,7 +137,7 @@ class ContainerdEngine:
 
     @contextmanager
     def place(self, arm: Arm, ground: Ground) -> Iterator[Place]:
-        daemon = self._daemons[arm.driver, ground.backing.path]
+        daemon = self._daemons[arm.daemon, ground.backing.path]
         self._count += 1
         name = f"{self._tag}{self._count}"
         with ExitStack() as stack:
@@ -153,6 +157,7 @@ class ContainerdEngine:
             pid = daemon.run(name, [*_limits(arm), *(word for mount in mounts for word in ("--mount", mount))], source)
             probe = control.server.accept(lambda: daemon.alive() or daemon.why_dead(name))
             stack.callback(probe.close)
+            check_features(arm, pid)
             yield Place(
                 tree=TREE,
                 inputs=INPUTS,

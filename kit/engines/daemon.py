@@ -160,7 +160,7 @@ class Daemon:
         config = self._directory / "dockerd.json"
         # Not the user's /etc/docker/daemon.json.
         features = {"features": {"containerd-snapshotter": self.driver in SNAPSHOTTER_FILESYSTEM}}
-        config.write_text(json.dumps(features if self._root.path else {}))
+        config.write_text(json.dumps(features))
         return [
             "dockerd",
             f"--config-file={config}",

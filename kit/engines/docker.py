@@ -10,9 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from kit import engines
-from kit.arm import DEFAULT_ENGINE, Arm
+from kit.arm import DEFAULT_ENGINE, THIN_POOL, Arm
 from kit.command import require
-from kit.engines.container import ContainerSpec, arm_cgroup, docker_errors, load_image, remove_volume, start_container
+from kit.engines.container import (
+    ContainerSpec,
+    arm_cgroup,
+    check_features,
+    docker_errors,
+    load_image,
+    remove_volume,
+    start_container,
+)
 from kit.engines.control import Control, control_directory
 from kit.engines.daemon import Daemon
 from kit.engines.ground import Ground, unpack_tree
@@ -20,17 +28,20 @@ from kit.engines.place import CONTROL, INPUTS, TREE, Place
 from kit.engines.plain_runtime import VARIABLE
 from kit.engines.root import EngineRoot, engine_root
 from kit.errors import MachineError, RunError
+from kit.filesystem.thin_pool import thin_pool
 from kit.host import Host
 from kit.namespace import covered
 
 #: What would make a driver work whose daemon does not start.
 _FIXES = {
-    "aufs": "boot a kernel with aufs and use a Docker below 24, the last that has the driver",
-    "devicemapper": "boot a kernel with device-mapper (CONFIG_BLK_DEV_DM, DM_THIN_PROVISIONING), Docker below 25",
+    "aufs": "a kernel with aufs (--guest --kernel PATH: docs/guests.md), a Docker below 24 (docker@20.10/aufs)",
+    "devicemapper": "a kernel with device-mapper (--guest has one), a Docker below 25 (docker@20.10/devicemapper)",
     "zfs": "install zfs-dkms for this kernel",
     "btrfs": "put it on btrfs: layer:btrfs@btrfs",
     "fuse-overlayfs": "apt-get install fuse-overlayfs, and a kernel with FUSE",
     "overlay2": "boot a kernel with overlay",
+    "overlayfs": "use Docker 24 or later: docker@26.1/overlayfs, or --docker PATH",
+    "native": "use Docker 24 or later: docker@26.1/native, or --docker PATH",
 }
 _STORAGE_OPTIONS = {"devicemapper": ("dm.override_udev_sync_check=true",)}
 
@@ -46,7 +57,7 @@ class DockerEngine:
         self._root = EngineRoot()
         self._tag = f"v{version}-" if version else self.prefix
         self._stack = ExitStack()
-        self._daemons: dict[tuple[str, Path], Daemon] = {}
+        self._daemons: dict[tuple[tuple[str, ...], Path], Daemon] = {}
         self._facts: dict[str, str] = {}
         self._started = 0
         self._count = 0
@@ -56,7 +67,7 @@ class DockerEngine:
             return engines.Blocker(
                 f"a private {self.tools[0]} needs root", "run as root: sudo kit …, or --engine system"
             )
-        if self._version:
+        if self._version or self._setting.docker:
             return None  # it brings its own tools
         try:
             for tool in self._tools(arm):
@@ -66,14 +77,19 @@ class DockerEngine:
         return None
 
     def start(self, arm: Arm, ground: Ground) -> None:
-        key = (arm.driver, ground.backing.path)
+        key = (arm.daemon, ground.backing.path)
         if key not in self._daemons:
             self._daemons[key] = self._start_daemon(arm, ground)
         if arm.plain_root:
             _ = ground.plain_root
+        if arm.features:
+            with self.place(arm, ground):  # what the kernel refuses is known now
+                pass
 
     def _start_daemon(self, arm: Arm, ground: Ground) -> Daemon:
-        if not self._started:
+        if not self._started and self._setting.docker and not self._version:
+            self._root = EngineRoot(programs=self._setting.docker)
+        elif not self._started:
             self._root = engine_root("docker", self._version, self._setting.cache, self._setting.tell)
         if not self._started and not self._version:
             # Shims put their sockets here whatever containerd's configuration says.
@@ -81,9 +97,9 @@ class DockerEngine:
         self._started += 1
         name = f"{self._tag}d{self._started}"
         with ExitStack() as stack:
-            daemon = self.make_daemon(arm, ground, name)
-            stack.callback(daemon.stop)
             try:
+                daemon = self.make_daemon(stack, arm, ground, name)
+                stack.callback(daemon.stop)
                 daemon.start()
             except RunError as error:
                 raise RunError(
@@ -95,23 +111,30 @@ class DockerEngine:
             self._stack.enter_context(stack.pop_all())
         return daemon
 
-    def make_daemon(self, arm: Arm, ground: Ground, name: str) -> Daemon:
+    def make_daemon(self, stack: ExitStack, arm: Arm, ground: Ground, name: str) -> Daemon:
         return Daemon(
             arm.driver,
             ground.backing.path / f"{name}-{arm.driver}",
             self._setting.run / name,
             f"{self._setting.cgroup}/{name}",
-            _STORAGE_OPTIONS.get(arm.driver, ()),
+            (*_STORAGE_OPTIONS.get(arm.driver, ()), *self._pool(stack, arm, ground, name)),
             self._root,
             tuple(path for path in (self._setting.run, ground.backing.path, ground.inputs) if path),
         )
+
+    def _pool(self, stack: ExitStack, arm: Arm, ground: Ground, name: str) -> tuple[str, ...]:
+        """The options that name a thin pool of ours, made here."""
+        if (THIN_POOL, "") not in arm.options:
+            return ()
+        pool = thin_pool(ground.backing.path, name, self._setting.journal, self._setting.thin_device)
+        return (f"dm.thinpooldev=/dev/mapper/{stack.enter_context(pool)}",)
 
     def _tools(self, arm: Arm) -> tuple[str, ...]:
         return (*self.tools, *(["fuse-overlayfs"] if arm.driver == "fuse-overlayfs" else []))
 
     @contextmanager
     def place(self, arm: Arm, ground: Ground) -> Iterator[Place]:
-        daemon = self._daemons[arm.driver, ground.backing.path]
+        daemon = self._daemons[arm.daemon, ground.backing.path]
         self._count += 1
         with ExitStack() as stack:
             if arm.plain_root:
@@ -128,6 +151,7 @@ class DockerEngine:
                 arm.placement == "tmpfs", environment, options,
             )  # fmt: skip
             running = start_container(stack, spec, daemon.alive)
+            check_features(arm, running.pid)
             yield Place(
                 tree=TREE,
                 inputs=INPUTS,

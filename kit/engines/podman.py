@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from kit.arm import Arm
@@ -30,9 +31,9 @@ class PodmanEngine(DockerEngine):
     fixes = _FIXES
     prefix = "p"
 
-    def make_daemon(self, arm: Arm, ground: Ground, name: str) -> Daemon:
+    def make_daemon(self, stack: ExitStack, arm: Arm, ground: Ground, name: str) -> Daemon:
         return PodmanService(
-            arm.driver,
+            arm,
             ground.backing.path / f"{name}-podman-{arm.driver}",
             self._setting.run / name,
             f"{self._setting.cgroup}/{name}",
@@ -40,6 +41,10 @@ class PodmanEngine(DockerEngine):
 
 
 class PodmanService(Daemon):
+    def __init__(self, arm: Arm, data: Path, directory: Path, cgroup: str) -> None:
+        super().__init__(arm.driver, data, directory, cgroup)
+        self._features = arm.feature_words
+
     @property
     def runtime_name(self) -> str:
         return str(self._directory / PLAIN_RUNTIME)
@@ -52,6 +57,8 @@ class PodmanService(Daemon):
         driver, options = self.driver, ""
         if driver == "fuse-overlayfs":
             driver, options = "overlay", f'[storage.options.overlay]\nmount_program = "{require("fuse-overlayfs")}"\n'
+        if self._features:
+            options = f'[storage.options.overlay]\nmountopt = "nodev,{",".join(self._features)}"\n'
         run_root = self._directory / "r"
         # Docker's OCI runtime where it is there: then the two differ in the engine alone. crun refuses cgroup hybrids.
         runtime, limited = "runc" if which("runc") else "crun", not _may_raise_limits()

@@ -6,12 +6,13 @@ there). What it shares with the kit keeps its path: the session's directory with
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kit.command import run
-from kit.errors import MachineError
+from kit.command import environment, run
+from kit.errors import MachineError, RunError, UsageError
 from kit.image import ImageCache, recipes, unpack
 
 #: $1 root, $2 number of shared directories, then these, then the program. pivot_root(2) has the last two lines before
@@ -37,14 +38,19 @@ exec "$@"
 
 @dataclass(frozen=True)
 class EngineRoot:
-    """The unpacked root filesystem of one version; ``path`` None is the host's own."""
+    """The unpacked root filesystem of one version; ``path`` None is the host's own. ``programs``: a directory of the
+    host whose programs go before those of PATH."""
 
     path: Path | None = None
+    programs: Path | None = None
+
+    def _first(self, argv: Sequence[str]) -> list[str]:
+        return ["env", f"PATH={self.programs}:{environment()['PATH']}", *argv] if self.programs else list(argv)
 
     def enter(self, argv: Sequence[str], shared: Sequence[Path]) -> list[str]:
         """The command line that runs ``argv`` in it, with ``shared`` directories under their own paths."""
         if self.path is None:
-            return list(argv)
+            return self._first(argv)
         words = [str(self.path), str(len(shared)), *map(str, shared), *argv]
         return ["unshare", "--mount", "--propagation", "private", "--", "sh", "-euc", _ENTER, "sh", *words]
 
@@ -52,12 +58,12 @@ class EngineRoot:
         """The command line that runs ``argv`` where the process ``pid`` has entered it: what one of them mounts, the
         other must see."""
         if self.path is None:
-            return list(argv)
+            return self._first(argv)
         return ["nsenter", f"--mount=/proc/{pid}/ns/mnt", "--", *argv]
 
     def version(self, tool: str) -> str:
-        words = [tool, "--version"] if self.path is None else ["chroot", str(self.path), tool, "--version"]
-        return run(words).splitlines()[0].strip()
+        words = [tool, "--version"]
+        return run(["chroot", str(self.path), *words] if self.path else self._first(words)).splitlines()[0].strip()
 
 
 #: containerd comes with Docker: which engine root has which version of it.
@@ -84,6 +90,31 @@ def engine_root(engine: str, version: str, cache: Path, tell: Callable[[str], No
         known = ", ".join(f"{engine}@{item}" for item in versions(engine))
         raise MachineError(f"there is no {engine}@{version}", f"use one of: {known}")
     return image_root(root_name(engine, version), cache, tell)
+
+
+def given_programs(given: Path, cache: Path) -> Path:
+    """The directory of a Docker that the user names: by its dockerd, by the directory itself, or by Docker's archive of
+    static programs, which is unpacked into the cache. What it lacks is taken from PATH. Raises UsageError."""
+    if given.is_file() and given.name != "dockerd":
+        with given.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()[:12]
+        target = cache / "engines" / f"given-{digest}"
+        if not target.is_dir():
+            new = target.with_name(f".new-{target.name}")
+            new.mkdir(parents=True, exist_ok=True)
+            try:
+                run(["tar", "-xf", given, "-C", new])
+            except RunError as error:
+                raise UsageError(f"{given} is no archive: {error.message}", _GIVEN) from None
+            new.replace(target)
+        given = next(iter(sorted(target.rglob("dockerd"))), target)
+    directory = given.parent if given.is_file() else given
+    if not (directory / "dockerd").is_file():
+        raise UsageError(f"{directory} holds no dockerd", _GIVEN)
+    return directory.absolute()
+
+
+_GIVEN = "--docker takes a dockerd, its directory, or an archive of static programs (docker-VERSION.tgz)"
 
 
 def image_root(name: str, cache: Path, tell: Callable[[str], None]) -> EngineRoot:

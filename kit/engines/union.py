@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from kit import engines
-from kit.arm import OVERLAY_OPTIONS, Arm
+from kit.arm import Arm
 from kit.cgroup import Cgroup
 from kit.command import require, run, spawn, stop
 from kit.engines.bare import BareEngine, chroot_argv
@@ -79,7 +79,7 @@ class UnionEngine(BareEngine):
                 directory.mkdir(parents=True)
             lower = ground.plain_root.path
             if arm.driver == "overlay":
-                wanted = tuple(f"{key}={value}" if value else key for key, value in _features(arm))
+                wanted = arm.feature_words
                 words = f"lowerdir={lower},upperdir={upper},workdir={work}"
                 run(["mount", "-t", "overlay", "-o", ",".join((words, *wanted)), "kit", merged], what=f"mount of {arm}")
                 stack.callback(unmount, merged)
@@ -108,7 +108,3 @@ class UnionEngine(BareEngine):
                 raise RunError(f"{arm.driver} does not mount: {said}", "kit doctor shows what works here")
             time.sleep(0.02)
         stack.callback(unmount, merged)
-
-
-def _features(arm: Arm) -> tuple[tuple[str, str], ...]:
-    return tuple(item for item in arm.options if item[0] in OVERLAY_OPTIONS)

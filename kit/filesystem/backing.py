@@ -91,11 +91,11 @@ def sync_filesystem(path: Path) -> None:
         os.close(descriptor)
 
 
-def mount_of(path: Path) -> Mount:
-    """The mount that a path lies on. Raises RunError if the mount table has none."""
+def mount_of(path: Path, process: int | str = "self") -> Mount:
+    """The mount that a path lies on, as a process sees it. Raises RunError if the mount table has none."""
     resolved = path.resolve()
     best: Mount | None = None
-    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+    for line in Path(f"/proc/{process}/mountinfo").read_text().splitlines():
         left, _, right = line.partition(" - ")
         device, _, where, options = left.split()[2:6]
         kind, source, super_options = right.split(" ", 2)
