@@ -111,7 +111,7 @@ class ContainerdEngine:
             of = f" of {arm.engine}"
             self._facts[f"containerd{of}"] = self._root.version("containerd")
             self._facts[f"runc{of}"] = self._root.version("runc")
-            self._facts[f"{arm.driver}{of} on {ground.backing.name}"] = _words(plugin)
+            self._facts[f"{'+'.join(arm.daemon)}{of} on {ground.backing.name}"] = _words(plugin)
             self._stack.enter_context(stack.pop_all())
         return daemon
 

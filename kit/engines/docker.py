@@ -177,7 +177,7 @@ class DockerEngine:
         for tool in self._tools(arm):
             self._facts[f"{tool}{of}"] = self._root.version(tool)
         status = "; ".join(f"{key}: {value}" for key, value in info["DriverStatus"] or ())
-        self._facts[f"{arm.driver}{of} on {ground.backing.name}"] = status or "no driver status"
+        self._facts[f"{'+'.join(arm.daemon)}{of} on {ground.backing.name}"] = status or "no driver status"
 
     def close(self) -> None:
         self._daemons.clear()

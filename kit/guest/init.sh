@@ -1,24 +1,37 @@
 #!/bin/sh
 # The first process of a guest: mounts what the kit needs, runs the session, and ends the machine.
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8
-mount -t proc proc /proc
-mount -t sysfs sys /sys
-mount -t devtmpfs dev /dev 2>/dev/null
+# LINUX_REBOOT_CMD_POWER_OFF of reboot(2)
+end() {
+	sync
+	exec python3 -c 'import ctypes; ctypes.CDLL(None).reboot(0x4321fedc)'
+}
+# What nothing works without; the host shows the console's last lines.
+need() {
+	"$@" || {
+		echo "kit: this kernel can't do: $*"
+		end
+	}
+}
+
+need mount -t proc proc /proc
+need mount -t sysfs sys /sys
+mountpoint -q /dev || need mount -t devtmpfs dev /dev  # the kernel may have done so itself
 mkdir -p /dev/pts /dev/shm /kit /opt/kit
 mount -t devpts -o gid=5,mode=620,ptmxmode=666 pts /dev/pts
 for directory in /dev/shm /run /tmp; do mount -t tmpfs -o mode=1777 kit "$directory"; done
 mkdir -p /run/lock
-mount -t cgroup2 cgroup2 /sys/fs/cgroup
+need mount -t cgroup2 cgroup2 /sys/fs/cgroup
 ip link set lo up 2>/dev/null
 
-mount -L kit-data -o noinit_itable /kit
+need mount -L kit-data -o noinit_itable /kit
 mkdir -p /kit/cache
-mount -L kit-cache -o noinit_itable /kit/cache
-mount -L kit-python -o ro /opt/kit
+need mount -L kit-cache -o noinit_itable /kit/cache
+need mount -L kit-python -o ro /opt/kit
 modules=/lib/modules/$(uname -r)
 if [ -n "$(blkid -L kit-modules)" ]; then
 	mkdir -p "$modules"
-	mount -L kit-modules -o ro "$modules"
+	need mount -L kit-modules -o ro "$modules"
 fi
 for module in loop overlay fuse btrfs xfs jfs reiserfs nfs zfs aufs erofs dm-mod dm-thin-pool dm-snapshot; do
 	modprobe -q "$module"
@@ -27,7 +40,5 @@ done
 export KIT_HOME=/kit PYTHONPATH=/opt/kit PYTHONDONTWRITEBYTECODE=1
 python3 -m kit.inside "$(sed -n 's/.*kit\.channel=\([^ ]*\).*/\1/p' /proc/cmdline)"
 cd /
-sync
 umount /kit/cache /kit
-# LINUX_REBOOT_CMD_POWER_OFF of reboot(2)
-python3 -c 'import ctypes; ctypes.CDLL(None).reboot(0x4321fedc)'
+end

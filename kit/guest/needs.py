@@ -42,10 +42,15 @@ def _controllers() -> bool:
 #: What every container needs: the kernel's options, and whether they are there.
 _CONTAINERS: dict[str, Callable[[], bool]] = {
     "CONFIG_BPF_SYSCALL, CONFIG_CGROUP_BPF": _device_program,
-    "CONFIG_CGROUP_SCHED, CONFIG_MEMCG, CONFIG_CGROUP_PIDS": _controllers,
     "CONFIG_NAMESPACES with all of them": lambda: all(Path(f"/proc/self/ns/{name}").exists() for name in _NAMESPACES),
     "CONFIG_POSIX_MQUEUE": lambda: "mqueue" in kernel_filesystems(),
-    "CONFIG_SECCOMP_FILTER": lambda: Path("/proc/sys/kernel/seccomp/actions_avail").exists(),
+}
+#: What containers do without, but not in the way in which they run elsewhere.
+_USUAL: dict[str, Callable[[], bool]] = {
+    "CONFIG_SECCOMP_FILTER: containers run without seccomp": (
+        lambda: Path("/proc/sys/kernel/seccomp/actions_avail").exists()
+    ),
+    "CONFIG_MEMCG, CONFIG_CGROUP_SCHED or CONFIG_CGROUP_PIDS: containers run without these limits": _controllers,
 }
 
 
@@ -65,7 +70,7 @@ _DRIVERS: dict[str, tuple[str, Callable[[], bool]]] = {
 
 
 def lacking(arms: Sequence[Arm]) -> Iterator[str]:
-    """A sentence for each driver that has no kernel support. Raises MachineError where no container can run at all."""
+    """A sentence for each thing that the kernel lacks. Raises MachineError where no container can run at all."""
     if not Path("/dev/loop-control").exists():
         raise MachineError(f"the guest's kernel {platform.release()} lacks CONFIG_BLK_DEV_LOOP", "build it in")
     missing = [options for options, there in _CONTAINERS.items() if not there()]
@@ -74,6 +79,10 @@ def lacking(arms: Sequence[Arm]) -> Iterator[str]:
             f"the guest's kernel {platform.release()} runs no containers: it lacks {'; '.join(missing)}",
             "build these in, or name arms without a container: --arms bare,union:overlay",
         )
+    if any(arm.contained for arm in arms):
+        for options, there in _USUAL.items():
+            if not there():
+                yield f"the guest's kernel {platform.release()} lacks {options}"
     for driver in dict.fromkeys(arm.driver for arm in arms if arm.driver in _DRIVERS):
         what, there = _DRIVERS[driver]
         if not there():

@@ -162,5 +162,6 @@ def _initial(busybox: bytes, modules: list[tuple[str, bytes]]) -> Iterator[tuple
 
 
 def _disk(disk: Disk) -> tuple[str, str]:
-    more = {COPY: ",snapshot=on", READ: ",readonly=on"}.get(disk.mode, "")
+    # Those that are kept are never written, so that several guests may have them at once.
+    more = {COPY: ",snapshot=on,file.locking=off", READ: ",readonly=on,file.locking=off"}.get(disk.mode, "")
     return "-drive", f"file={disk.path},if=virtio,format=raw,cache=writeback{more}"
