@@ -71,3 +71,15 @@ def left_on_machine() -> list[str]:
         if "/run/kit/" in command or "kit-probe serve" in command:
             found.append(f"process {path.parts[2]}: {command}")
     return found
+
+
+@pytest.fixture
+def which() -> Callable[[str], Path]:
+    """Where a program is, also for a user without the system's directories in PATH."""
+
+    def find(name: str) -> Path:
+        found = shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
+        assert found, name
+        return Path(found)
+
+    return find

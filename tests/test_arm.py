@@ -90,3 +90,21 @@ def test_arms_that_name_no_filesystem_are_put_on_each() -> None:
     found = parse_arms("bare,layer:overlay2@xfs,runtime+seccomp=unconfined", filesystems=("ext4", "tmpfs"))
     names = ["bare", "bare@tmpfs", "layer:overlay2@xfs", "runtime:overlay2+seccomp=unconfined"]
     assert list(map(str, found)) == [*names, "runtime:overlay2@tmpfs+seccomp=unconfined"]
+
+
+def test_containerd_overlay_features_and_thin_pools() -> None:
+    assert parse_arm("layer:containerd/devmapper") == Arm("layer", "containerd", "devmapper")
+    assert parse_arm("layer:containerd@1.7/btrfs").filesystem == "btrfs"
+    assert parse_arm("layer:podman/overlay+volatile+metacopy=on").feature_words == ("metacopy=on", "volatile")
+    thin = parse_arm("bind:devicemapper+thinpool+cpus=1")
+    assert str(thin) == "bind:devicemapper+cpus=1+thinpool" and thin.own_filesystem
+    assert thin.daemon == ("devicemapper", "thinpool") == parse_arm("layer:devicemapper+thinpool").daemon
+    assert not parse_arm("layer:overlay2").own_filesystem and not parse_arm("runtime:devicemapper").own_filesystem
+    for text, says in (
+        ("layer:containerd/overlay2", "unknown driver 'overlay2'"),
+        ("layer:containerd/native+metacopy=on", "unknown option 'metacopy'"),
+        ("layer:overlay2+thinpool", "unknown option 'thinpool'"),
+        ("layer:devicemapper+thinpool=x", "not valid"),
+    ):
+        with pytest.raises(UsageError, match=says):
+            parse_arm(text)

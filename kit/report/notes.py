@@ -40,6 +40,12 @@ def notes(session: Session, analysis: Analysis) -> list[str]:
             found.append("; ".join(f"{key}: {value}" for key, value in compilers.items()) + ": they DIFFER")
     found += _filesystems(session)
     found += _loads(kept)
+    above = [arm for arm in session.arms if arm in {sample.arm for sample in kept} and has_own_filesystem(arm)]
+    if above:
+        found.append(
+            f"{', '.join(above)}: each container has a filesystem and a device of its own (see the facts): where "
+            "that is of another type than the bare arm's, part of the difference is the filesystem's"
+        )
     measured = {sample.arm for sample in kept}
     copied = [arm for arm in session.arms if arm in measured and copies_all(arm)]
     if copied and session.facts.get("caches") == "warm":
@@ -51,6 +57,14 @@ def notes(session: Session, analysis: Analysis) -> list[str]:
     if len({sample.block for sample in kept}) == 1:
         found.append("1 run: no interval")
     return found
+
+
+def has_own_filesystem(arm: str) -> bool:
+    """True for drivers that give every container a device. Imported arms may have any name."""
+    try:
+        return parse_arm(arm).own_filesystem
+    except UsageError:
+        return False
 
 
 def copies_all(arm: str) -> bool:
