@@ -47,7 +47,8 @@ PACKAGES = {
     "xz": "xz-utils",
     "zstd": "zstd",
 }
-_KEPT = ("PATH", "HOME", "TMPDIR", "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
+_PROXIES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
+_KEPT = ("PATH", "HOME", "TMPDIR", "DM_DISABLE_UDEV", *_PROXIES)
 
 
 def environment() -> dict[str, str]:

@@ -37,6 +37,8 @@ for module in loop overlay fuse btrfs xfs jfs reiserfs nfs zfs aufs erofs dm-mod
 	modprobe -q "$module"
 done
 
+# No udev: the device mapper makes its nodes itself.
+export DM_DISABLE_UDEV=1
 export KIT_HOME=/kit PYTHONPATH=/opt/kit PYTHONDONTWRITEBYTECODE=1
 python3 -m kit.inside "$(sed -n 's/.*kit\.channel=\([^ ]*\).*/\1/p' /proc/cmdline)"
 cd /
