@@ -45,6 +45,7 @@ PACKAGES = {
     "tar": "tar",
     "unshare": "util-linux",
     "xz": "xz-utils",
+    "zpool": "zfsutils-linux",
     "zstd": "zstd",
 }
 _PROXIES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")

@@ -19,6 +19,7 @@ UNDO = {
     "container": "kit.engines.system:remove_container",
     "volume": "kit.engines.system:remove_named_volume",
     "image": "kit.engines.system:remove_image",
+    "zpool": "kit.filesystem.zfs:destroy_pool",
     "mapped device": "kit.filesystem.thin_pool:remove_mapped",
     "directory": "kit.journal:remove_tree",
     "empty directory": "kit.journal:_undo_empty",

@@ -24,6 +24,7 @@ from kit.engines.ground import Ground, unpack_tree
 from kit.engines.place import CONTROL, INPUTS, TREE, Place
 from kit.engines.root import EngineRoot, engine_root
 from kit.errors import MORE_ROOM, MachineError, RunError
+from kit.filesystem.backing import mount_of
 from kit.filesystem.block import block_file
 from kit.filesystem.thin_pool import thin_pool
 from kit.host import Host
@@ -130,6 +131,12 @@ class ContainerdEngine:
                 "scratch_file": str(scratch), "root_path": str(data / "files"), "fs_type": "ext4",
                 "mount_options": ["loop"],
             }  # fmt: skip
+        elif driver == "zfs":
+            # The snapshotter wants a dataset that is mounted where it keeps its state.
+            state = ground.backing.path / f"{name}.state"
+            dataset = f"{mount_of(ground.backing.path).source}/{name}"
+            run(["zfs", "create", "-o", f"mountpoint={state}", dataset], what="zfs create")
+            settings = {"root_path": str(state)}
         elif driver == "erofs":
             return ['[plugins."io.containerd.service.v1.diff-service"]', 'default = ["erofs", "walking"]']
         lines = [f'[plugins."io.containerd.snapshotter.v1.{driver}"]'] if settings else []

@@ -44,7 +44,7 @@ def block_backing(profile: Profile, options: BackingOptions, where: Path, journa
             clear_device(options.device, options.wipe)
             device, kind = options.device, "device"
         else:
-            device, kind = stack.enter_context(_loop(options, journal, f"{where.parent.parent.name}-{name}"))
+            device, kind = stack.enter_context(loop_backing(options, journal, f"{where.parent.parent.name}-{name}"))
         run([f"mkfs.{kind_of}", *_MKFS[kind_of], *options.mkfs_words(profile), device], what=f"mkfs.{kind_of}")
         where.mkdir(parents=True, exist_ok=True)
         asked = options.mount_options(profile)
@@ -67,7 +67,7 @@ def block_backing(profile: Profile, options: BackingOptions, where: Path, journa
 
 
 @contextmanager
-def _loop(options: BackingOptions, journal: Journal, label: str) -> Iterator[tuple[Path, str]]:
+def loop_backing(options: BackingOptions, journal: Journal, label: str) -> Iterator[tuple[Path, str]]:
     """A loop device over a sparse file that has no name any more: the kernel frees both when the last user is gone."""
     options.images.mkdir(parents=True, exist_ok=True)
     free = os.statvfs(options.images)
@@ -80,6 +80,12 @@ def _loop(options: BackingOptions, journal: Journal, label: str) -> Iterator[tup
     with loop_device(options.images / f"{label}.img", options.size, journal) as loop:
         direct = Path(f"/sys/block/{loop.name}/loop/dio").read_text().strip() == "1"
         yield loop, "loop, direct I/O" if direct else "loop, buffered (its disk allows no direct I/O)"
+
+
+def device_number(device: Path) -> str:
+    """MAJOR:MINOR."""
+    number = device.stat().st_rdev
+    return f"{os.major(number)}:{os.minor(number)}"
 
 
 def block_file(path: Path, size: int) -> Path:

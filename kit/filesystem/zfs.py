@@ -1,20 +1,50 @@
-"""ZFS: accepted in the grammar, not run until a machine has it."""
+"""ZFS (zpool(8), zfsprops(7)): a pool of its own on a sparse loop image, or on a device that the user gave."""
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from kit.errors import MachineError
-from kit.filesystem.backing import Backing, BackingOptions
+from kit.command import require, run
+from kit.errors import MachineError, RunError
+from kit.filesystem.backing import Backing, BackingOptions, mount_of
+from kit.filesystem.block import device_number, loop_backing
+from kit.filesystem.device import clear_device
 from kit.filesystem.profile import Profile
 from kit.host import kernel_filesystems
 from kit.journal import Journal
 
 
-def zfs_backing(
-    profile: Profile, options: BackingOptions, where: Path, journal: Journal
-) -> AbstractContextManager[Backing]:
+@contextmanager
+def zfs_backing(profile: Profile, options: BackingOptions, where: Path, journal: Journal) -> Iterator[Backing]:
+    """mkfs options are words of ``zpool create``, mount options are properties (``atime=off``). Raises MachineError,
+    RunError."""
     if "zfs" not in kernel_filesystems():
-        raise MachineError("this kernel has no zfs", "install zfs-dkms for this kernel, then modprobe zfs")
-    raise MachineError("zfs pools are not made by this version of the kit", "use another filesystem")
+        raise MachineError("this kernel has no zfs", "modprobe zfs (package zfs-dkms), or a guest: docs/guests.md")
+    require("zpool")
+    with ExitStack() as stack:
+        if options.device is not None:
+            clear_device(options.device, options.wipe)
+            device, kind = options.device, "device"
+        else:
+            label = f"{where.parent.parent.name}-{profile.name}"
+            device, kind = stack.enter_context(loop_backing(options, journal, label))
+        pool = f"kit-{where.parent.parent.name}-{profile.name}"
+        where.mkdir(parents=True, exist_ok=True)
+        stack.enter_context(journal.holding("zpool", pool))
+        # No cache file: a pool of ours must not be imported when the machine starts.
+        words: list[str | Path] = ["zpool", "create", "-f", "-o", "cachefile=none", "-m", where]
+        properties = [word for option in options.mount_options(profile) for word in ("-O", option)]
+        run([*words, *properties, *options.mkfs_words(profile), pool, device], what="zpool create")
+        mount = mount_of(where)
+        yield Backing(profile.name, where, kind, mount.type, mount.options, device_number(device))
+
+
+def destroy_pool(name: str) -> None:
+    """Destroy a pool of ours, if it is there."""
+    try:
+        run(["zpool", "list", "-H", name])
+    except (RunError, MachineError):
+        return
+    run(["zpool", "destroy", "-f", name], what=f"zpool destroy {name}")
