@@ -21,7 +21,7 @@ from kit import errors, wire
 from kit.cgroup import Cgroup
 from kit.command import run, spawn
 from kit.engines.root import image_root, root_name, versions
-from kit.errors import KitError, RunError
+from kit.errors import KitError, MachineError, RunError
 from kit.filesystem.backing import GIB
 from kit.filesystem.block import unmount
 from kit.guest import Boot, Disk, Machine, Tools
@@ -38,6 +38,8 @@ from kit.session import Bench
 #: Where the guest has what the host keeps in its data and cache directories.
 _DATA, _CACHE = "/kit/data", "/kit/cache"
 _LAST_LINES = 5
+#: Bytes that must be free where the guest's disk grows.
+_ROOM = 8 * GIB
 
 
 def visit(session: Session, job: Job, bench: Bench, supplied: Supplied, machine: Machine) -> Session:
@@ -78,6 +80,12 @@ def _disks(errand: Errand, job: Job, bench: Bench, machine: Machine, directory: 
         facts = [f"{path.name} {path.stat().st_size} {path.stat().st_mtime_ns}" for path in sorted(modules.iterdir())]
         key = hashlib.sha256(f"{modules} {facts}".encode()).hexdigest()[:16]
         disks.append(Disk(cached_disk(where, "modules", key, lambda scratch: modules, 0, tell), READ))
+    free = shutil.disk_usage(directory).free
+    if free < _ROOM:
+        raise MachineError(
+            f"{directory} has {free / GIB:.1f} GiB free, a guest's disk may grow beyond that",
+            f"free {_ROOM / GIB:.0f} GiB, or set KIT_HOME to a larger disk",
+        )
     data = directory / "errand"
     (data / "data").mkdir(parents=True)
     text = json.dumps(wire.encode(errand)).replace(str(bench.paths.cache), _CACHE)
@@ -134,11 +142,11 @@ def _booted(machine: Machine, disks: list[Disk], session: Session, bench: Bench,
         theirs,
         directory,
     )
+    command = machine.command(boot)
+    with console.open("wb") as output:
+        process = spawn(command, output=output, cgroup_procs=group.procs, pass_fds=[theirs])
+    os.close(theirs)
     try:
-        with console.open("wb") as output:
-            command = machine.command(boot)
-            process = spawn(command, output=output, cgroup_procs=group.procs, pass_fds=[theirs])
-        os.close(theirs)
         yield _Guest(process, ours, console, machine.patience)
         with suppress(subprocess.TimeoutExpired):
             process.wait(20)

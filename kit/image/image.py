@@ -44,6 +44,7 @@ class ImageCache:
 
     def __init__(self, cache: Path) -> None:
         self.directory = cache / "images"
+        self._cache = cache
 
     def list(self) -> tuple[Image, ...]:
         found = [self._read(path.parent) for path in self.directory.glob("*/image.json")]
@@ -56,6 +57,10 @@ class ImageCache:
             image = self._read(path.parent)
             if name == image.name or (len(name) >= 6 and image.digest.startswith(name)):
                 shutil.rmtree(path.parent)
+                # What was unpacked or made of it.
+                shutil.rmtree(self._cache / "engines" / f"{image.name}-{image.digest[:12]}", ignore_errors=True)
+                if image.name == "guest":
+                    shutil.rmtree(self._cache / "guest", ignore_errors=True)
                 gone.append(image)
         if not gone:
             raise UsageError(f"no cached image '{name}'", "kit image list shows what there is")
