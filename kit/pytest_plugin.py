@@ -36,6 +36,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--kit-param", action="append", default=[], metavar="K=V", help="a parameter of the scenarios")
     group.addoption("--kit-fs", default="", metavar="FS,FS", help="put arms that name no filesystem on each of these")
     group.addoption("--kit-load", default="", metavar="SCENARIO", help="run this beside every run, niced")
+    group.addoption(
+        "--kit-guest", choices=("auto", "qemu", "uml"), default="", help="boot a guest kernel and run them in it"
+    )
     group.addoption("--kit-variant", default="", metavar="NAME", help="variant of the scenarios, for example short")
     group.addoption(
         "--kit-engine", choices=("docker", "system"), default="docker", help="private daemons or the running"
@@ -128,6 +131,7 @@ class ScenarioFile(pytest.File):
             seed=option("kit_seed"),
             cache=option("kit_cache"),
             load=option("kit_load"),
+            guest=option("kit_guest"),
         )
 
 
