@@ -17,6 +17,7 @@ _MS_REC = 0x4000
 _MS_SLAVE = 1 << 19
 
 _entered = False
+_covered: set[Path] = set()
 
 
 def enter_private_mounts() -> None:
@@ -36,14 +37,20 @@ def enter_private_mounts() -> None:
 
 @contextmanager
 def covered(path: Path, journal: Journal) -> Iterator[None]:
-    """Lay an empty tmpfs over a directory of the host, in the private namespace alone; make it if it is not there."""
+    """Lay an empty tmpfs over a directory of the host, in the private namespace alone; make it if it is not there. Over
+    one that is covered already nothing is laid: what two users have in it must not hide behind the other's."""
+    if path in _covered:
+        yield
+        return
     journal.acquire("empty directory", path)
     existed = path.is_dir()
     path.mkdir(parents=True, exist_ok=True)
     run(["mount", "-t", "tmpfs", "-o", "mode=711", "kit", path])
+    _covered.add(path)
     try:
         yield
     finally:
+        _covered.remove(path)
         run(["umount", path])
         if not existed:
             path.rmdir()

@@ -16,20 +16,19 @@ from typing import IO
 
 from kit import engines
 from kit.arm import Arm
-from kit.command import require, run, run_bytes
+from kit.command import run, run_bytes
 from kit.engines.container import arm_cgroup, check_features
 from kit.engines.control import control_directory
 from kit.engines.daemon import Daemon, Program
 from kit.engines.ground import Ground, unpack_tree
 from kit.engines.place import CONTROL, INPUTS, TREE, Place
-from kit.engines.root import EngineRoot, engine_root
-from kit.errors import MORE_ROOM, MachineError, RunError
+from kit.engines.private import PrivateEngine
+from kit.errors import MORE_ROOM, RunError
 from kit.filesystem.backing import mount_of
 from kit.filesystem.block import block_file
 from kit.filesystem.thin_pool import thin_pool
 from kit.host import Host
 from kit.image import Image
-from kit.namespace import covered
 
 #: What would make a snapshotter work that is not there.
 _FIXES = {
@@ -49,50 +48,22 @@ _SPARE = 256 << 20
 _NAME = "kit.local/kit"
 
 
-class ContainerdEngine:
+class ContainerdEngine(PrivateEngine["ContainerdDaemon"]):
+    root_of = "containerd"
+    tools = ("containerd", "ctr", "runc")
+
     def __init__(self, setting: engines.Setting, version: str = "") -> None:
-        self._setting = setting
-        self._version = version
-        self._root = EngineRoot()
-        self._tag = f"c{version}-" if version else "c-"
-        self._stack = ExitStack()
-        self._daemons: dict[tuple[tuple[str, ...], Path], ContainerdDaemon] = {}
-        self._facts: dict[str, str] = {}
-        self._count = 0
+        super().__init__(setting, version, f"c{version}-" if version else "c-")
 
     def check(self, arm: Arm, host: Host) -> engines.Blocker | None:
-        if not host.root:
-            return engines.Blocker("a private containerd needs root", "run as root: sudo kit …")
         if arm.placement == "volume":
             return engines.Blocker("containerd has no volumes", f"bind:{arm.engine}/{arm.driver} is a directory too")
         if arm.driver == "fuse-overlayfs":
             return engines.Blocker("containerd has no snapshotter fuse-overlayfs built in", _FIXES[arm.driver])
-        if not self._version:
-            try:
-                for tool in ("containerd", "ctr", "runc"):
-                    require(tool)
-            except MachineError as error:
-                return engines.Blocker(error.message, error.hint)
-        return None
+        return super().check(arm, host)
 
-    def start(self, arm: Arm, ground: Ground) -> None:
-        key = (arm.daemon, ground.backing.path)
-        if key not in self._daemons:
-            self._daemons[key] = self._start_daemon(arm, ground)
-        if arm.plain_root:
-            _ = ground.plain_root
-        if arm.features:
-            with self.place(arm, ground):  # what the kernel refuses is known now
-                pass
-
-    def _start_daemon(self, arm: Arm, ground: Ground) -> ContainerdDaemon:
-        if not self._count and self._version:
-            self._root = engine_root("containerd", self._version, self._setting.cache, self._setting.tell)
-        elif not self._count:
-            # Shims put their sockets here whatever the configuration says.
-            self._stack.enter_context(covered(Path("/run/containerd"), self._setting.journal))
-        self._count += 1
-        name = f"{self._tag}{self._count}"
+    def start_daemon(self, arm: Arm, ground: Ground) -> ContainerdDaemon:
+        name = self.new_name()
         setting = self._setting
         with ExitStack() as stack:
             data = ground.backing.path / f"{name}-{arm.driver}"
@@ -100,7 +71,7 @@ class ContainerdEngine:
                 plugin = self._plugin(stack, arm, ground, name)
                 daemon = ContainerdDaemon(
                     arm.driver, data, setting.run / name, f"{setting.cgroup}/{name}", plugin,
-                    self._root, tuple(path for path in (setting.run, ground.backing.path, ground.inputs) if path),
+                    self._root, self.shared(ground),
                 )  # fmt: skip
                 stack.callback(daemon.stop)
                 daemon.start()
@@ -145,8 +116,7 @@ class ContainerdEngine:
     @contextmanager
     def place(self, arm: Arm, ground: Ground) -> Iterator[Place]:
         daemon = self._daemons[arm.daemon, ground.backing.path]
-        self._count += 1
-        name = f"{self._tag}{self._count}"
+        name = self.new_name()
         with ExitStack() as stack:
             mounts = []
             if arm.plain_root:
@@ -178,35 +148,16 @@ class ContainerdEngine:
                 own=Path(f"/proc/{pid}/root") if arm.own_filesystem else None,
             )
 
-    def facts(self) -> dict[str, str]:
-        return self._facts
-
-    def close(self) -> None:
-        self._daemons.clear()
-        self._stack.close()
-
 
 class ContainerdDaemon(Daemon):
-    """Its one image and the containers made of it. ``plugin``: configuration of the snapshotter."""
+    """Its one image and the containers made of it. ``options``: the lines of its snapshotter's configuration."""
 
-    def __init__(
-        self,
-        driver: str,
-        data: Path,
-        directory: Path,
-        cgroup: str,
-        plugin: Sequence[str],
-        root: EngineRoot,
-        shared: Sequence[Path],
-    ) -> None:
-        super().__init__(driver, data, directory, cgroup, (), root, shared)
-        self._plugin = plugin
-        self.image = ""
+    image = ""
 
     def programs(self) -> Sequence[Program]:
         config = self._containerd_config()
         with config.open("a") as file:
-            file.write("\n".join(self._plugin) + "\n")
+            file.write("\n".join(self._options) + "\n")
         return [Program("containerd", ["containerd", "--config", str(config)], self._directory / "c")]
 
     def _connect(self) -> None:

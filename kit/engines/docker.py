@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from kit import engines
 from kit.arm import DEFAULT_ENGINE, THIN_POOL, Arm
-from kit.command import require
 from kit.engines.container import (
     ContainerSpec,
     arm_cgroup,
@@ -26,11 +25,9 @@ from kit.engines.daemon import Daemon
 from kit.engines.ground import Ground, unpack_tree
 from kit.engines.place import CONTROL, INPUTS, TREE, Place
 from kit.engines.plain_runtime import VARIABLE
-from kit.engines.root import EngineRoot, engine_root
-from kit.errors import MachineError, RunError
+from kit.engines.private import PrivateEngine
+from kit.errors import RunError
 from kit.filesystem.thin_pool import thin_pool
-from kit.host import Host
-from kit.namespace import covered
 
 #: What would make a driver work whose daemon does not start.
 _FIXES = {
@@ -46,56 +43,18 @@ _FIXES = {
 _STORAGE_OPTIONS = {"devicemapper": ("dm.override_udev_sync_check=true",)}
 
 
-class DockerEngine:
+class DockerEngine(PrivateEngine[Daemon]):
+    root_of = "docker"
     tools: tuple[str, ...] = ("dockerd", "containerd", "runc")
     fixes = _FIXES
-    prefix = ""  # of names, where several engines share a directory
+    prefix = ""
 
     def __init__(self, setting: engines.Setting, version: str = "") -> None:
-        self._setting = setting
-        self._version = version
-        self._root = EngineRoot()
-        self._tag = f"v{version}-" if version else self.prefix
-        self._stack = ExitStack()
-        self._daemons: dict[tuple[tuple[str, ...], Path], Daemon] = {}
-        self._facts: dict[str, str] = {}
-        self._started = 0
-        self._count = 0
+        programs = setting.docker if self.root_of == "docker" else None
+        super().__init__(setting, version, f"v{version}-" if version else self.prefix, programs)
 
-    def check(self, arm: Arm, host: Host) -> engines.Blocker | None:
-        if not host.root:
-            return engines.Blocker(
-                f"a private {self.tools[0]} needs root", "run as root: sudo kit …, or --engine system"
-            )
-        if self._version or self._setting.docker:
-            return None  # it brings its own tools
-        try:
-            for tool in self._tools(arm):
-                require(tool)
-        except MachineError as error:
-            return engines.Blocker(error.message, error.hint)
-        return None
-
-    def start(self, arm: Arm, ground: Ground) -> None:
-        key = (arm.daemon, ground.backing.path)
-        if key not in self._daemons:
-            self._daemons[key] = self._start_daemon(arm, ground)
-        if arm.plain_root:
-            _ = ground.plain_root
-        if arm.features:
-            with self.place(arm, ground):  # what the kernel refuses is known now
-                pass
-
-    def _start_daemon(self, arm: Arm, ground: Ground) -> Daemon:
-        if not self._started and self._setting.docker and not self._version:
-            self._root = EngineRoot(programs=self._setting.docker)
-        elif not self._started:
-            self._root = engine_root("docker", self._version, self._setting.cache, self._setting.tell)
-        if not self._started and not self._version:
-            # Shims put their sockets here whatever containerd's configuration says.
-            self._stack.enter_context(covered(Path("/run/containerd"), self._setting.journal))
-        self._started += 1
-        name = f"{self._tag}d{self._started}"
+    def start_daemon(self, arm: Arm, ground: Ground) -> Daemon:
+        name = self.new_name("d")
         with ExitStack() as stack:
             try:
                 daemon = self.make_daemon(stack, arm, ground, name)
@@ -119,7 +78,7 @@ class DockerEngine:
             f"{self._setting.cgroup}/{name}",
             (*_STORAGE_OPTIONS.get(arm.driver, ()), *self._pool(stack, arm, ground, name)),
             self._root,
-            tuple(path for path in (self._setting.run, ground.backing.path, ground.inputs) if path),
+            self.shared(ground),
         )
 
     def _pool(self, stack: ExitStack, arm: Arm, ground: Ground, name: str) -> tuple[str, ...]:
@@ -129,18 +88,18 @@ class DockerEngine:
         pool = thin_pool(ground.backing.path, name, self._setting.journal, self._setting.thin_device)
         return (f"dm.thinpooldev=/dev/mapper/{stack.enter_context(pool)}",)
 
-    def _tools(self, arm: Arm) -> tuple[str, ...]:
+    def tools_of(self, arm: Arm) -> tuple[str, ...]:
         return (*self.tools, *(["fuse-overlayfs"] if arm.driver == "fuse-overlayfs" else []))
 
     @contextmanager
     def place(self, arm: Arm, ground: Ground) -> Iterator[Place]:
         daemon = self._daemons[arm.daemon, ground.backing.path]
-        self._count += 1
+        name = self.new_name("c")
         with ExitStack() as stack:
             if arm.plain_root:
                 stack.callback(ground.plain_root.restore)
             mounts = _tree_mount(stack, arm, ground, daemon)
-            control = stack.enter_context(self._control())
+            control = stack.enter_context(control_directory(self._setting.run / name, self._setting.probe))
             options: dict[str, Any] = {"cgroup_parent": daemon.container_cgroup}
             environment = {}
             if arm.placement == "runtime":
@@ -155,7 +114,7 @@ class DockerEngine:
             yield Place(
                 tree=TREE,
                 inputs=INPUTS,
-                cgroup=arm_cgroup(stack, arm, running.pid, f"{self._setting.cgroup}/{self._tag}n{self._count}"),
+                cgroup=arm_cgroup(stack, arm, running.pid, f"{self._setting.cgroup}/n{name}"),
                 backing=ground.backing,
                 probe=running.probe,
                 unpack=partial(unpack_tree, Path(f"/proc/{running.pid}/root{TREE}")),
@@ -166,22 +125,12 @@ class DockerEngine:
                 engine=partial(_show_socket, daemon, control),
             )
 
-    def _control(self) -> AbstractContextManager[Control]:
-        return control_directory(self._setting.run / f"{self._tag}c{self._count}", self._setting.probe)
-
-    def facts(self) -> dict[str, str]:
-        return self._facts
-
     def _remember(self, arm: Arm, ground: Ground, info: dict[str, Any]) -> None:
         of = "" if arm.engine == DEFAULT_ENGINE else f" of {arm.engine}"
-        for tool in self._tools(arm):
+        for tool in self.tools_of(arm):
             self._facts[f"{tool}{of}"] = self._root.version(tool)
         status = "; ".join(f"{key}: {value}" for key, value in info["DriverStatus"] or ())
         self._facts[f"{'+'.join(arm.daemon)}{of} on {ground.backing.name}"] = status or "no driver status"
-
-    def close(self) -> None:
-        self._daemons.clear()
-        self._stack.close()
 
 
 def _show_socket(daemon: Daemon, control: Control) -> str:

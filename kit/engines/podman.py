@@ -27,23 +27,23 @@ _CAP_SYS_RESOURCE = 24
 class PodmanEngine(DockerEngine):
     """What it does with images and containers is asked of it as of a Docker daemon."""
 
+    root_of = "podman"
     tools = ("podman", "conmon")
     fixes = _FIXES
     prefix = "p"
 
     def make_daemon(self, stack: ExitStack, arm: Arm, ground: Ground, name: str) -> Daemon:
         return PodmanService(
-            arm,
+            arm.driver,
             ground.backing.path / f"{name}-podman-{arm.driver}",
             self._setting.run / name,
             f"{self._setting.cgroup}/{name}",
+            arm.feature_words,
         )
 
 
 class PodmanService(Daemon):
-    def __init__(self, arm: Arm, data: Path, directory: Path, cgroup: str) -> None:
-        super().__init__(arm.driver, data, directory, cgroup)
-        self._features = arm.feature_words
+    """``options``: mount options of its overlay."""
 
     @property
     def runtime_name(self) -> str:
@@ -57,8 +57,8 @@ class PodmanService(Daemon):
         driver, options = self.driver, ""
         if driver == "fuse-overlayfs":
             driver, options = "overlay", f'[storage.options.overlay]\nmount_program = "{require("fuse-overlayfs")}"\n'
-        if self._features:
-            options = f'[storage.options.overlay]\nmountopt = "nodev,{",".join(self._features)}"\n'
+        if self._options:
+            options = f'[storage.options.overlay]\nmountopt = "nodev,{",".join(self._options)}"\n'
         run_root = self._directory / "r"
         # Docker's OCI runtime where it is there: then the two differ in the engine alone. crun refuses cgroup hybrids.
         runtime, limited = "runc" if which("runc") else "crun", not _may_raise_limits()

@@ -1,0 +1,99 @@
+"""What engines have in common whose daemons the kit starts itself: nothing of them is shared with the user's own."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager, ExitStack
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from kit import engines
+from kit.arm import Arm
+from kit.command import require
+from kit.engines.daemon import Daemon
+from kit.engines.ground import Ground
+from kit.engines.place import Place
+from kit.engines.root import EngineRoot, engine_root
+from kit.errors import MachineError
+from kit.host import Host
+from kit.namespace import covered
+
+D = TypeVar("D", bound=Daemon)
+
+
+class PrivateEngine(ABC, Generic[D]):
+    """One daemon for each driver, how it is set up, and backing filesystem; in an engine root, where a version is
+    named."""
+
+    root_of: str  # whose engine roots they are
+    tools: tuple[str, ...]
+
+    def __init__(self, setting: engines.Setting, version: str, tag: str, programs: Path | None = None) -> None:
+        """``tag`` begins all names, where several engines share a directory. ``programs``: see EngineRoot."""
+        self._setting = setting
+        self._version = version
+        self._programs = None if version else programs
+        self._tag = tag
+        self._root = EngineRoot(programs=self._programs)
+        self._stack = ExitStack()
+        self._daemons: dict[tuple[tuple[str, ...], Path], D] = {}
+        self._facts: dict[str, str] = {}
+        self._count = 0
+
+    def check(self, arm: Arm, host: Host) -> engines.Blocker | None:
+        if not host.root:
+            reason = f"a private {self.tools[0]} needs root"
+            return engines.Blocker(reason, "run as root: sudo kit …, or --engine system")
+        if self._version or self._programs:
+            return None  # it brings its own tools
+        try:
+            for tool in self.tools_of(arm):
+                require(tool)
+        except MachineError as error:
+            return engines.Blocker(error.message, error.hint)
+        return None
+
+    def tools_of(self, arm: Arm) -> tuple[str, ...]:
+        return self.tools
+
+    def start(self, arm: Arm, ground: Ground) -> None:
+        key = (arm.daemon, ground.backing.path)
+        if key not in self._daemons:
+            if not self._daemons:
+                self._enter_root()
+            self._daemons[key] = self.start_daemon(arm, ground)
+        if arm.plain_root:
+            _ = ground.plain_root
+        if arm.features:
+            with self.place(arm, ground):  # what the kernel refuses is known now
+                pass
+
+    def _enter_root(self) -> None:
+        if self._version:
+            self._root = engine_root(self.root_of, self._version, self._setting.cache, self._setting.tell)
+        else:
+            # Shims put their sockets here whatever containerd's configuration says.
+            self._stack.enter_context(covered(Path("/run/containerd"), self._setting.journal))
+
+    @abstractmethod
+    def start_daemon(self, arm: Arm, ground: Ground) -> D:
+        """A running daemon with the image; ``self._stack`` ends it. Raises KitError."""
+
+    @abstractmethod
+    def place(self, arm: Arm, ground: Ground) -> AbstractContextManager[Place]: ...
+
+    def shared(self, ground: Ground) -> tuple[Path, ...]:
+        """What an engine root sees of the host's."""
+        return tuple(path for path in (self._setting.run, ground.backing.path, ground.inputs) if path)
+
+    def new_name(self, kind: str = "") -> str:
+        """Short, since paths of sockets are; no two are alike."""
+        self._count += 1
+        return f"{self._tag}{kind}{self._count}"
+
+    def facts(self) -> dict[str, str]:
+        return self._facts
+
+    def close(self) -> None:
+        self._daemons.clear()
+        self._stack.close()
