@@ -39,6 +39,7 @@ PACKAGES = {
     "mount.nfs": "nfs-common",
     "mke2fs": "e2fsprogs",
     "mmdebstrap": "mmdebstrap",
+    "newuidmap": "uidmap",
     "podman": "podman",
     "rsync": "rsync",
     "setpriv": "util-linux",
@@ -49,7 +50,7 @@ PACKAGES = {
     "zstd": "zstd",
 }
 _PROXIES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
-_KEPT = ("PATH", "HOME", "TMPDIR", "DM_DISABLE_UDEV", *_PROXIES)
+_KEPT = ("PATH", "HOME", "TMPDIR", "XDG_RUNTIME_DIR", "DM_DISABLE_UDEV", *_PROXIES)
 
 
 def environment() -> dict[str, str]:

@@ -120,7 +120,9 @@ def _describe_backing(place: Place) -> str:
 def _others(provision: Provision, paths: Paths) -> Iterator[Finding]:
     """Podman, containerd, unions without an engine, and other versions of engines where their roots are built."""
     for driver in PODMAN_DRIVERS:
-        yield _try(provision, parse_arm(f"layer:podman/{driver}"), "driver", f"podman/{driver}", _ran_on)
+        arm = parse_arm(f"layer:podman/{driver}")
+        arm = arm if os.geteuid() == 0 else arm.on("dir")
+        yield _try(provision, arm, "driver", f"podman/{driver}", _ran_on)
     for snapshotter in SNAPSHOTTERS:
         name = f"containerd/{snapshotter}"
         yield _try(provision, parse_arm(f"layer:{name}"), "driver", name, _ran_on)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ from typing import Any
 from kit.arm import Arm
 from kit.cgroup import Cgroup
 from kit.engines.control import Control
-from kit.engines.place import CONTROL, INPUTS, TREE
+from kit.engines.place import CONTROL, INPUTS, TREE, Place
 from kit.errors import MORE_ROOM, MachineError, RunError
 from kit.filesystem.backing import mount_of
 from kit.filesystem.mounted import unconfirmed
@@ -101,14 +102,25 @@ def _describe(spec: ContainerSpec) -> Any:
     )
 
 
-def arm_cgroup(stack: ExitStack, arm: Arm, pid: int, name: str) -> Cgroup:
-    """The container's group; with +cgroup=none one as bare has, without controllers, into which it is moved."""
+def arm_cgroup(stack: ExitStack, arm: Arm, pid: int, name: str) -> Cgroup | None:
+    """The container's group; with +cgroup=none one as bare has, without controllers, into which it is moved. None where
+    an engine without root can't give it one."""
     if arm.option("cgroup") != "none":
-        return Cgroup.of(pid)
+        group = Cgroup.of(pid)
+        return None if group == Cgroup.of(os.getpid()) else group
     group = Cgroup.named(name).create()
     stack.callback(group.remove)
     group.adopt(pid)
     return group
+
+
+def empty_tree(place: Place) -> None:
+    """Remove from inside what the container's root made: outside it may not be ours to remove."""
+    with open(os.devnull, "wb") as output:
+        try:
+            place.probe.run(["find", place.tree, "-mindepth", "1", "-delete"], cwd="/", env=place.env, output=output)
+        except RunError:
+            return  # the arm is dead; what is left of the tree is reported by its removal
 
 
 def check_features(arm: Arm, pid: int) -> None:

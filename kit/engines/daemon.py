@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import shlex
 import shutil
 import subprocess
@@ -86,7 +87,7 @@ class Daemon:
             self._processes[name] = spawn(
                 self.inside(argv) if self._processes else self._root.enter(argv, self._shared),
                 output=output,
-                cgroup_procs=Cgroup.named(self._group_name).create().procs,
+                cgroup_procs=Cgroup.named(self._group_name).create().procs if os.geteuid() == 0 else (),
             )
 
     def inside(self, argv: Sequence[str]) -> list[str]:

@@ -16,6 +16,7 @@ from kit.engines.container import (
     arm_cgroup,
     check_features,
     docker_errors,
+    empty_tree,
     load_image,
     remove_volume,
     start_container,
@@ -100,7 +101,8 @@ class DockerEngine(PrivateEngine[Daemon]):
                 stack.callback(ground.plain_root.restore)
             mounts = _tree_mount(stack, arm, ground, daemon)
             control = stack.enter_context(control_directory(self._setting.run / name, self._setting.probe))
-            options: dict[str, Any] = {"cgroup_parent": daemon.container_cgroup}
+            root = os.geteuid() == 0
+            options: dict[str, Any] = {"cgroup_parent": daemon.container_cgroup} if root else {}
             environment = {}
             if arm.placement == "runtime":
                 options["runtime"] = daemon.runtime_name
@@ -111,7 +113,7 @@ class DockerEngine(PrivateEngine[Daemon]):
             )  # fmt: skip
             running = start_container(stack, spec, daemon.alive)
             check_features(arm, running.pid)
-            yield Place(
+            place = Place(
                 tree=TREE,
                 inputs=INPUTS,
                 cgroup=arm_cgroup(stack, arm, running.pid, f"{self._setting.cgroup}/n{name}"),
@@ -124,11 +126,16 @@ class DockerEngine(PrivateEngine[Daemon]):
                 own=Path(f"/proc/{running.pid}/root") if arm.own_filesystem else None,
                 engine=partial(_show_socket, daemon, control),
             )
+            if not root:
+                stack.callback(empty_tree, place)
+            yield place
 
     def _remember(self, arm: Arm, ground: Ground, info: dict[str, Any]) -> None:
         of = "" if arm.engine == DEFAULT_ENGINE else f" of {arm.engine}"
         for tool in self.tools_of(arm):
             self._facts[f"{tool}{of}"] = self._root.version(tool)
+        if os.geteuid() != 0:
+            self._facts[f"{self.tools[0]} runs"] = "rootless"
         status = "; ".join(f"{key}: {value}" for key, value in info["DriverStatus"] or ())
         self._facts[f"{'+'.join(arm.daemon)}{of} on {ground.backing.name}"] = status or "no driver status"
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import pwd
+import signal
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
+from kit import engines
 from kit.arm import Arm
-from kit.command import require, which
+from kit.command import require, run, which
 from kit.engines.daemon import PLAIN_RUNTIME, Daemon, Program
 from kit.engines.docker import DockerEngine
 from kit.engines.ground import Ground
+from kit.errors import MachineError
+from kit.host import Host
 
 #: What would make a driver work whose service does not start.
 _FIXES = {
@@ -32,6 +38,26 @@ class PodmanEngine(DockerEngine):
     fixes = _FIXES
     prefix = "p"
 
+    def check(self, arm: Arm, host: Host) -> engines.Blocker | None:
+        """Without root it is rootless Podman, which needs ranges of user numbers (subuid(5))."""
+        if host.root:
+            return super().check(arm, host)
+        if arm.plain_root:
+            return engines.Blocker("only root can unpack a plain root filesystem", "run as root: sudo kit …")
+        try:
+            for tool in (*self.tools_of(arm), "newuidmap"):
+                require(tool)
+        except MachineError as error:
+            return engines.Blocker(error.message, error.hint)
+        user = pwd.getpwuid(os.getuid()).pw_name
+        ranges = Path("/etc/subuid").read_text().splitlines() if Path("/etc/subuid").exists() else []
+        if not any(line.split(":")[0] in (user, str(os.getuid())) for line in ranges):
+            return engines.Blocker(
+                f"{user} has no range of user numbers in /etc/subuid",
+                f"sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {user}",
+            )
+        return None
+
     def make_daemon(self, stack: ExitStack, arm: Arm, ground: Ground, name: str) -> Daemon:
         return PodmanService(
             arm.driver,
@@ -45,14 +71,55 @@ class PodmanEngine(DockerEngine):
 class PodmanService(Daemon):
     """``options``: mount options of its overlay."""
 
+    def stop(self) -> None:
+        super().stop()
+        if os.geteuid() == 0 or not self._data.exists():
+            return
+        for process in self._processes.values():
+            with suppress(ProcessLookupError):  # the service is a child, in the user namespace, of what was started
+                os.killpg(process.pid, signal.SIGKILL)
+        self._end_pause()
+        # Its files belong to the user's other numbers; unshare mounts its overlay directory on itself.
+        script = 'umount "$1/overlay" 2>/dev/null; rm -rf "$1"'
+        words = [*self._words(), "unshare", "sh", "-c", script, "sh", str(self._data)]
+        try:
+            run(words, what="removing rootless Podman's storage")
+        finally:
+            self._end_pause()
+
+    def _end_pause(self) -> None:
+        """End the process that keeps the user namespace of rootless Podman."""
+        pause = self._directory / "t/pause.pid"
+        if pause.exists():
+            with suppress(ProcessLookupError):
+                os.kill(int(pause.read_text()), signal.SIGKILL)
+            pause.unlink()
+
+    def _words(self) -> list[str]:
+        """The command with none of the user's settings."""
+        # Rootless, the configuration's graphroot leaves its database where the user's is.
+        own = [f"--root={self._data}", f"--runroot={self._directory / 'r'}"] if os.geteuid() else []
+        return [
+            "env",
+            f"CONTAINERS_CONF={self._directory / 'containers.conf'}",
+            f"CONTAINERS_STORAGE_CONF={self._directory / 'storage.conf'}",
+            f"XDG_RUNTIME_DIR={self._directory / 'x'}",
+            *([f"HOME={self._directory / 'x'}"] if os.geteuid() else []),
+            "podman",
+            *own,
+            f"--tmpdir={self._directory / 't'}",
+            "--cgroup-manager=cgroupfs",
+            "--events-backend=none",
+        ]
+
     @property
     def runtime_name(self) -> str:
         return str(self._directory / PLAIN_RUNTIME)
 
     def programs(self) -> Sequence[Program]:
         """Nothing of the user's: storage, state and configuration are the session's."""
-        settings = self._directory / "containers.conf"
-        settings.write_text("")
+        (self._directory / "containers.conf").write_text("")
+        (self._directory / "x").mkdir(mode=0o700)
         storage = self._directory / "storage.conf"
         driver, options = self.driver, ""
         if driver == "fuse-overlayfs":
@@ -67,13 +134,7 @@ class PodmanService(Daemon):
             f'[storage]\ndriver = "{driver}"\ngraphroot = "{self._data}"\nrunroot = "{run_root}"\n{options}'
         )
         words = [
-            "env",
-            f"CONTAINERS_CONF={settings}",
-            f"CONTAINERS_STORAGE_CONF={storage}",
-            "podman",
-            f"--tmpdir={self._directory / 't'}",
-            "--cgroup-manager=cgroupfs",
-            "--events-backend=none",
+            *self._words(),
             f"--runtime={plain if limited else runtime}",
             "system",
             "service",

@@ -71,7 +71,7 @@ class PrivateEngine(ABC, Generic[D]):
     def _enter_root(self) -> None:
         if self._version:
             self._root = engine_root(self.root_of, self._version, self._setting.cache, self._setting.tell)
-        else:
+        elif "containerd" in self.tools:
             # Shims put their sockets here whatever containerd's configuration says.
             self._stack.enter_context(covered(Path("/run/containerd"), self._setting.journal))
 

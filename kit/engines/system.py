@@ -13,7 +13,7 @@ from typing import Any
 from kit import engines
 from kit.arm import Arm
 from kit.cgroup import Cgroup
-from kit.engines.container import ContainerSpec, docker_errors, load_image, remove_volume, start_container
+from kit.engines.container import ContainerSpec, docker_errors, empty_tree, load_image, remove_volume, start_container
 from kit.engines.control import control_directory
 from kit.engines.ground import Ground
 from kit.engines.place import INPUTS, TREE, Place
@@ -140,7 +140,7 @@ class SystemEngine:
                 env=ground.env,
                 layered=arm.placement == "layer",
             )
-            stack.callback(_empty, place)
+            stack.callback(empty_tree, place)
             yield place
 
     def _backing(self, ground: Ground) -> Backing:
@@ -179,15 +179,6 @@ def _unpack(container: Any, tarball: Path) -> None:
     with tarball.open("rb") as file:
         if not container.put_archive(TREE, file):
             raise RunError("the running Docker refused the sources", "see its log")
-
-
-def _empty(place: Place) -> None:
-    """Remove from inside what the container's root made: outside it may not be ours to remove."""
-    with open(os.devnull, "wb") as output:
-        try:
-            place.probe.run(["find", place.tree, "-mindepth", "1", "-delete"], cwd="/", env=place.env, output=output)
-        except RunError:
-            return  # the arm is dead; what is left of the tree is reported by its removal
 
 
 def _undo(kind: str, name: str) -> None:
