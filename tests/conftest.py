@@ -2,10 +2,15 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+from kit.command import run_bytes
+from kit.image import ImageCache
+from kit.paths import find_paths
 
 pytest_plugins = ["pytester"]
 
@@ -83,3 +88,18 @@ def which() -> Callable[[str], Path]:
         return Path(found)
 
     return find
+
+
+@pytest.fixture(scope="session")
+def tiny(kit_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A root filesystem of one program."""
+    rootfs = ImageCache(find_paths().cache).from_recipe("guest").rootfs
+    root = tmp_path_factory.mktemp("tiny") / "root"
+    for name in ("bin", "build", "dev", "etc", "proc", "sys", "tmp", "usr"):
+        (root / name).mkdir(parents=True)
+    (root / "bin/busybox").write_bytes(run_bytes(["tar", "-xOf", rootfs, "./usr/bin/busybox"]))
+    (root / "bin/busybox").chmod(0o755)
+    (root / "bin/sh").symlink_to("busybox")
+    with tarfile.open(root.parent / "tiny.tar", "w") as tar:
+        tar.add(root, ".")
+    return root.parent / "tiny.tar"

@@ -10,12 +10,11 @@ from pathlib import Path
 import pytest
 
 from kit.arm import parse_arm
-from kit.command import run_bytes
 from kit.errors import UsageError
 from kit.guest.kernel import cpio, early_modules, machine_of
 from kit.guest.needs import lacking
 from kit.host import read_host
-from kit.image import Image, ImageCache
+from kit.image import Image
 from kit.inputs import PreparedInput
 from kit.paths import find_paths
 from kit.perform import Errand, LoadSupplied, Supplied
@@ -124,21 +123,6 @@ def test_what_does_not_fit_is_said_at_once(kit: Kit, words: list[str], said: str
     done = kit("compare", "smoke", "--arms", "host", *words)
     assert done.returncode == 2, done.stderr
     assert said in done.stderr and "Traceback" not in done.stderr
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A root filesystem of one program."""
-    rootfs = ImageCache(find_paths().cache).from_recipe("guest").rootfs
-    root = tmp_path_factory.mktemp("tiny") / "root"
-    for name in ("bin", "build", "dev", "etc", "proc", "sys", "tmp", "usr"):
-        (root / name).mkdir(parents=True)
-    (root / "bin/busybox").write_bytes(run_bytes(["tar", "-xOf", rootfs, "./usr/bin/busybox"]))
-    (root / "bin/busybox").chmod(0o755)
-    (root / "bin/sh").symlink_to("busybox")
-    with tarfile.open(root.parent / "tiny.tar", "w") as tar:
-        tar.add(root, ".")
-    return root.parent / "tiny.tar"
 
 
 SCRIPT = "for i in 1 2 3 4; do echo $i > f$i; done; busybox uname -r; busybox dd if=/dev/zero of=big bs=1M count=8"
