@@ -85,7 +85,8 @@ def test_rootless_podman_measures_and_leaves_nothing(place: Path, tiny: Path) ->
     arms = "host@dir,bind:podman/overlay@dir,layer:podman/overlay@dir,runtime:podman/overlay@dir,layer:overlay2@dir"
     words = [
         str(python), "-m", "kit", "compare", "--image", str(place / "tiny.tar"), "--arms", arms,
-        "--baseline", "host@dir", "--rounds", "2", "--cache", "cold", "--json", "out.json", "--", "sh", "-c", "echo x > f; echo kept",
+        "--baseline", "host@dir", "--rounds", "2", "--cache", "cold", "--json", "out.json",
+        "--", "sh", "-c", "echo x > f; echo kept",
     ]  # fmt: skip
     enter = ["unshare", "--mount", "--propagation", "private", "--", "sh", "-euc", ENTER, "sh", str(place), *words]
     done = subprocess.run(enter, env=environment, capture_output=True, text=True, timeout=300, check=False)
