@@ -418,6 +418,10 @@ def test_doctor_tries_everything(kit: Kit) -> None:
         assert found["filesystem", name]["works"], found["filesystem", name]
     for name in ("overlay2", "btrfs", "vfs", "fuse-overlayfs"):
         assert found["driver", f"docker/{name}"]["works"], found["driver", f"docker/{name}"]
+    for name in ("overlayfs", "native", "btrfs"):
+        assert found["driver", f"containerd/{name}"]["works"], found["driver", f"containerd/{name}"]
+    for name in ("uml", "qemu", "--kernel PATH"):  # the routes to what this kernel lacks
+        assert "the route to" in found["guest", name]["reason"]
     for name in ("bare", "runtime", "bind", "volume", "layer", "tmpfs", "host"):
         assert found["placement", name]["works"], found["placement", name]
     for item in found.values():
