@@ -77,7 +77,7 @@ def _disks(errand: Errand, job: Job, bench: Bench, machine: Machine, directory: 
     disks = [Disk(root, COPY), Disk(python_disk(where, tell), READ), Disk(_cache_disk(errand, job, bench, tools), COPY)]
     modules = machine.modules()
     if modules:
-        facts = [f"{path.name} {path.stat().st_size} {path.stat().st_mtime_ns}" for path in sorted(modules.iterdir())]
+        facts = [f"{path.name} {path.lstat().st_size} {path.lstat().st_mtime_ns}" for path in sorted(modules.iterdir())]
         key = hashlib.sha256(f"{modules} {facts}".encode()).hexdigest()[:16]
         disks.append(Disk(cached_disk(where, "modules", key, lambda scratch: modules, 0, tell), READ))
     free = shutil.disk_usage(directory).free

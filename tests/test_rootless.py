@@ -26,7 +26,7 @@ for file in subuid subgid; do
     echo "kituser:200000:65536" > "$1/$file"
 done
 for file in passwd group subuid subgid; do mount --bind "$1/$file" /etc/$file; done
-mkdir "$1/home"; chown {USER}:{USER} "$1/home"; cd "$1/home"
+mkdir "$1/home"; chown {USER}:{USER} "$1" "$1/home"; cd "$1/home"
 shift
 exec setpriv --reuid {USER} --regid {USER} --init-groups -- "$@"
 """
@@ -39,7 +39,7 @@ def reachable(path: Path) -> bool:
 
 @pytest.fixture
 def place() -> Iterator[Path]:
-    directory = Path(tempfile.mkdtemp(prefix="kit-rootless-", dir="/tmp"))
+    directory = Path(tempfile.mkdtemp(prefix="k-", dir="/tmp"))
     directory.chmod(0o755)
     made = [path for path in (Path("/etc/subuid"), Path("/etc/subgid")) if not path.exists()]
     for path in made:
@@ -80,7 +80,7 @@ def test_rootless_podman_measures_and_leaves_nothing(place: Path, tiny: Path) ->
         "HOME": str(place / "home"),
         "KIT_HOME": str(place / "home/kit"),
         "PYTHONPATH": ":".join(map(str, libraries)),
-        "XDG_RUNTIME_DIR": str(place / "home"),
+        "XDG_RUNTIME_DIR": str(place),  # Podman wants its run directory to have a short name
     }
     arms = "host@dir,bind:podman/overlay@dir,layer:podman/overlay@dir,runtime:podman/overlay@dir,layer:overlay2@dir"
     words = [
