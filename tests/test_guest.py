@@ -155,7 +155,9 @@ def test_a_session_in_a_guest(kit: Kit, uml: None, tiny: Path, tmp_path: Path) -
     assert facts["machine"] == read_host().machine
     assert [item["arm"] for item in found["session"]["not_run"]] == ["layer:aufs"]
     samples = found["samples"]
-    assert len(samples) == 2 * 5 and all(row["status"] == "ok" and row["real"] > 0 for row in samples)
+    assert all(row["status"] == "ok" and row["real"] > 0 for row in samples)
+    # A machine that is disturbed has a round more: a repetition of the one that was hit.
+    assert len([row for row in samples if row["repeats"] is None]) == 2 * 5
     for row in samples:
         # Eight megabytes are somewhere: a sync of the backing filesystem alone would leave them in the thin device's.
         assert row["write_bytes"] + row["flush_bytes"] >= 8 << 20, row["arm"]
