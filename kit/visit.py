@@ -43,8 +43,7 @@ _ROOM = 8 * GIB
 
 
 def visit(session: Session, job: Job, bench: Bench, supplied: Supplied, machine: Machine) -> Session:
-    """Run the session in a guest; returns it in its final state, without the samples that were brought back. Raises
-    KitError, KeyboardInterrupt."""
+    """Run the session in a guest; returns it in its final state. Raises KitError, KeyboardInterrupt."""
     machine.check()
     tell = job.observer.tell
     with ExitStack() as stack:
@@ -229,8 +228,7 @@ class _Kept:
     def act(self, what: str, values: list[Any]) -> None:
         store, observer, name = self._job.store, self._job.observer, self._session.id
         if what == "sample":
-            sample = wire.decode(Sample, values[0])
-            self._last = replace(sample, log=sample.log.replace(_DATA, str(self._logs)))
+            self._last = self._logged_here(wire.decode(Sample, values[0]))
             store.add_sample(name, self._last)
         elif what == "finished" and self._last:
             observer.finished(wire.decode(Step, values[0]), self._last)
@@ -247,8 +245,14 @@ class _Kept:
 
     def mended(self, session: Session) -> Session:
         """With what only the host knows."""
-        samples = tuple(replace(item, log=item.log.replace(_DATA, str(self._logs))) for item in session.samples)
+        samples = tuple(map(self._logged_here, session.samples))
         return replace(session, facts={**session.facts, **self._facts}, samples=samples)
+
+    def _logged_here(self, sample: Sample) -> Sample:
+        """Its log is named by where the host will have it; those of an earlier start are named so already."""
+        if not sample.log.startswith(f"{_DATA}/"):
+            return sample
+        return replace(sample, log=f"{self._logs}{sample.log.removeprefix(_DATA)}")
 
 
 def _bring_logs(disk: Path, where: Path, bench: Bench) -> None:

@@ -111,5 +111,10 @@ def block_number(mount: Mount) -> str | None:
     """MAJOR:MINOR of the block device behind a mount; btrfs reports an anonymous device of its own."""
     if not mount.source.startswith("/dev/") or not Path(mount.source).is_block_device():
         return mount.device if Path(f"/sys/dev/block/{mount.device}").exists() else None
-    number = Path(mount.source).stat().st_rdev
+    return device_number(Path(mount.source))
+
+
+def device_number(device: Path) -> str:
+    """MAJOR:MINOR of a block device."""
+    number = device.stat().st_rdev
     return f"{os.major(number)}:{os.minor(number)}"

@@ -82,12 +82,6 @@ def loop_backing(options: BackingOptions, journal: Journal, label: str) -> Itera
         yield loop, "loop, direct I/O" if direct else "loop, buffered (its disk allows no direct I/O)"
 
 
-def device_number(device: Path) -> str:
-    """MAJOR:MINOR."""
-    number = device.stat().st_rdev
-    return f"{os.major(number)}:{os.minor(number)}"
-
-
 def block_file(path: Path, size: int) -> Path:
     """A sparse file with an ext4."""
     with path.open("wb") as file:

@@ -6,6 +6,7 @@ import importlib
 from collections.abc import Callable
 from pathlib import Path
 
+from kit.errors import UsageError
 from kit.guest.kernel import machine_of
 from kit.guest.machine import Boot, Disk, Kernel, Machine, Tools
 
@@ -24,8 +25,6 @@ def make_machine(kind: str, tools: Tools, kernel: Path | None, modules: Path | N
     if kind == AUTO:
         kind = machine_of(kernel) if kernel else "qemu" if _make("qemu", tools, None, None).accelerated() else "uml"
     elif kernel and machine_of(kernel) != kind:
-        from kit.errors import UsageError
-
         raise UsageError(f"{kernel} is no kernel for {kind}", f"--guest {machine_of(kernel)}, or another kernel")
     return _make(kind, tools, kernel, modules)
 

@@ -10,7 +10,6 @@ import os
 import shutil
 from pathlib import Path
 
-from kit.command import run
 from kit.errors import MachineError
 from kit.guest.machine import COPY, READ, Boot, Disk, Kernel, Tools, kernel_words
 
@@ -70,11 +69,6 @@ class UserModeLinux:
 
     def accelerated(self) -> bool:
         return False
-
-    def version(self) -> str:
-        root = self._tools.root("uml")
-        assert root.path
-        return run(["chroot", root.path, f"/{_PROGRAM}", "--version"]).strip()
 
 
 def _disk(number: int, disk: Disk, directory: Path) -> str:
