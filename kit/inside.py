@@ -13,7 +13,7 @@ from kit.errors import KitError
 from kit.guest.needs import lacking
 from kit.host import read_host
 from kit.paths import find_paths
-from kit.perform import Errand, Job, perform, plan_of
+from kit.perform import Errand, Job, check_kernel, perform, plan_of
 from kit.plan import Step
 from kit.record import Session
 from kit.sample import Sample
@@ -77,10 +77,12 @@ def _session(channel: Channel) -> Session:
     paths = find_paths()
     errand = decode(Errand, json.loads((paths.data / "errand.json").read_text()))
     session = errand.session
+    host = read_host()
+    check_kernel(session, "kernel", host.kernel)  # the kit's own may have been built anew since
     plan = plan_of(session.request)
     for line in lacking(plan.arms):
         channel.tell(line)
-    job = Job(plan, errand.scenarios, read_host(), paths, channel, channel)
+    job = Job(plan, errand.scenarios, host, paths, channel, channel)
     with held_machine(session.id, paths, False, channel) as bench:
         return perform(session, job, bench, errand.supplied)
 

@@ -14,7 +14,7 @@ from kit.filesystem.device import check_device
 from kit.host import Host, read_host
 from kit.image import ImageCache
 from kit.paths import Paths, resource
-from kit.perform import Job, LoadSupplied, Supplied, equipped, perform, plan_of
+from kit.perform import Job, LoadSupplied, Supplied, check_kernel, equipped, perform, plan_of
 from kit.record import FAILED, INTERRUPTED, RUNNING, NotRun, Request, Session, new_session_id
 from kit.scenario import Scenario, command_scenario, parse_scenario
 from kit.session import Bench, Observer, held_machine
@@ -95,11 +95,7 @@ def resume(name: str, paths: Paths, store: Store, observer: Observer, wait: bool
     if not (session.request.scenario or session.request.command):
         raise UsageError(f"session {session.id} was imported", "only sessions that the kit ran can be resumed")
     _, machine, host = _where(session.request, paths, observer, read_host())
-    then = session.facts.get("host kernel" if machine else "kernel")
-    if then not in (None, host.kernel):
-        raise UsageError(
-            f"session {session.id} ran on kernel {then}, this is {host.kernel}", "start a new one: kit compare"
-        )
+    check_kernel(session, "host kernel" if machine else "kernel", host.kernel)
     scenarios = bind_scenarios(session.request, host)
     job = Job(plan_of(session.request), scenarios, host, paths, store, observer)
     return _carry_out(session, job, store, wait, machine)

@@ -12,7 +12,7 @@ from pathlib import Path
 from kit.arm import Arm, parse_arm
 from kit.cgroup import Cgroup
 from kit.engines.root import given_programs
-from kit.errors import RunError
+from kit.errors import RunError, UsageError
 from kit.facts import session_facts
 from kit.filesystem import BackingOptions, Profile, bundled, find_profile, recorded
 from kit.filesystem.backing import DEFAULT_SIZE
@@ -101,6 +101,13 @@ def perform(session: Session, job: Job, bench: Bench, supplied: Supplied) -> Ses
         made = workloads(job.scenarios, image, folders)
         run = Run(job.plan, made, provision, job.store, bench, job.observer, load)
         return run_session(session, run, lambda: job.left(began))
+
+
+def check_kernel(session: Session, fact: str, kernel: str) -> None:
+    """Runs on two kernels are not one session's. Raises UsageError where it began on another."""
+    then = session.facts.get(fact)
+    if then not in (None, kernel):
+        raise UsageError(f"session {session.id} ran on kernel {then}, this is {kernel}", "start a new one: kit compare")
 
 
 def equipped(bench: Bench, request: Request) -> Bench:

@@ -54,7 +54,7 @@ def visit(session: Session, job: Job, bench: Bench, supplied: Supplied, machine:
         disks = _disks(errand, job, bench, machine, directory)
         stack.callback(_bring_logs, disks[-1].path, directory / "mounted", bench)
         tell(f"booting {machine.facts()['guest']}")
-        guest = stack.enter_context(_booted(machine, disks, session, bench, directory))
+        guest = stack.enter_context(_booted(machine, disks, job.host.cores, session, bench, directory))
         return guest.listen(session, job, machine)
 
 
@@ -128,7 +128,9 @@ def _digest(supplied: Supplied) -> bytes:
 
 
 @contextmanager
-def _booted(machine: Machine, disks: list[Disk], session: Session, bench: Bench, directory: Path) -> Iterator[_Guest]:
+def _booted(
+    machine: Machine, disks: list[Disk], cores: int, session: Session, bench: Bench, directory: Path
+) -> Iterator[_Guest]:
     """A running guest; killed at the end, if it has not powered off by itself."""
     group = Cgroup.named(f"{bench.setting.cgroup}/guest").create()
     console = bench.paths.data / "logs" / session.id / "console.log"
@@ -137,7 +139,7 @@ def _booted(machine: Machine, disks: list[Disk], session: Session, bench: Bench,
     boot = Boot(
         disks,
         request.guest_memory or _memory(),
-        machine.cores(request.guest_cores or len(os.sched_getaffinity(0))),
+        cores,
         theirs,
         directory,
     )
