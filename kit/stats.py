@@ -67,7 +67,7 @@ class Centre:
         return factor * self.error
 
 
-def student_quantile(probability: float, degrees: int) -> float:
+def student_quantile(probability: float, degrees: float) -> float:
     """Quantile of Student's t. scipy is imported on use: it costs more than the rest of the kit to load."""
     from scipy.special import stdtrit
 

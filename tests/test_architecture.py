@@ -8,7 +8,8 @@ import kit
 ROOT = Path(kit.__file__).parent
 LAYERS = (
     {"errors", "scenario", "arm", "sample", "plan", "stats", "compare", "record", "timeoutput"}
-    | {"runs", "ladder", "growth", "sweep", "drift", "burst", "schedule", "analysis", "reported", "parsers", "wire"},
+    | {"runs", "ladder", "growth", "sweep", "drift", "burst", "schedule", "analysis", "reported", "parsers", "wire"}
+    | {"threshold", "outcome", "history", "change", "regression", "between", "exchange"},
     {"paths", "command", "host", "journal", "filesystem", "image", "engines", "probe", "store", "lock", "namespace"}
     | {"cgroup", "counters", "inputs", "measure", "guest"},
     {"provision", "doctor", "session", "workload", "launch", "facts", "fetch", "supply", "load"}

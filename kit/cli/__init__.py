@@ -19,9 +19,12 @@ COMMANDS = {
     "doctor": ("kit.cli.doctor:doctor", "Try what works on this machine, and say what would mend the rest."),
     "scenarios": ("kit.cli.scenarios:scenarios", "List the scenarios, their variants and parameters."),
     "image": ("kit.cli.image:image", "Build, list and remove images."),
+    "history": ("kit.cli.history:history", "An arm's penalty over all sessions, with the points at which it changed."),
+    "compare-sessions": ("kit.cli.history:compare_sessions", "Compare each penalty of one session with another's."),
     "sessions": ("kit.cli.sessions:sessions", "List past sessions, newest first."),
     "show": ("kit.cli.sessions:show", "Print the table of a past session again, in any format."),
-    "import": ("kit.cli.importer:import_", "Read outputs of `time` and compare them in the same table."),
+    "export": ("kit.cli.export:export", "Write sessions to a file, for another store or for pytest-benchmark."),
+    "import": ("kit.cli.importer:import_", "Read exported sessions, or outputs of `time` that others published."),
     "clean": ("kit.cli.clean:clean", "Undo whatever a killed session left on this machine."),
 }
 

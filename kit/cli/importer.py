@@ -1,7 +1,9 @@
-"""``kit import``: figures that others measured, in the same table."""
+"""``kit import``: sessions of another store, and figures that others measured, in the same table."""
 
 from __future__ import annotations
 
+import gzip
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,9 +15,12 @@ from kit.errors import UsageError
 
 if TYPE_CHECKING:
     from kit.sample import Sample
+    from kit.store import Store
 
 _EPILOG = """\b
 Examples:
+  kit import night.kit.json.gz         what kit export wrote, into this store
+  kit import *.kit.json --store postgresql+psycopg://host/kit
   ( time make ) 2> bare.txt            in bash; /usr/bin/time, with or without -v, is read as well
   kit import bare=bare.txt devicemapper=dm.txt aufs=aufs.txt
   kit import bare=1.txt bare=2.txt layer=3.txt layer=4.txt --title 'Yocto, published'
@@ -25,7 +30,7 @@ has no interval, and the table says so. A file's name without its ending is its 
 
 
 @click.command("import", epilog=_EPILOG)
-@click.argument("files", nargs=-1, required=True, metavar="LABEL=FILE…")
+@click.argument("files", nargs=-1, required=True, metavar="FILE…")
 @click.option("--baseline", metavar="LABEL", help="Compare with this label.  [default: the first]")
 @click.option("--title", default="imported", show_default=True, help="What was measured.")
 @click.option("--json", "json_file", metavar="FILE", help="Also write everything as JSON (- for stdout).")
@@ -41,11 +46,17 @@ def import_(
     markdown_file: str | None,
     store_url: str,
 ) -> None:
-    """Read outputs of `time`, a label each, keep them as a session and print the table."""
+    """Read sessions that kit export wrote; or outputs of `time`, as LABEL=FILE…, kept as one session with its table."""
     from kit import __version__
     from kit.cli.compare import report
     from kit.record import DONE, Request, Session, new_session_id
 
+    exported = [text for name in files if (text := _export(name)) is not None]
+    if exported:
+        if len(exported) < len(files):
+            raise UsageError("exported sessions and outputs of `time` in one command", "import them one after another")
+        _import_sessions(files, exported, the_store(store_url))
+        return
     samples = _read(files)
     labels = tuple(dict.fromkeys(sample.arm for sample in samples))
     first = baseline or labels[0]
@@ -65,10 +76,34 @@ def import_(
         samples=samples,
     )
     store = the_store(store_url)
-    store.create(session)
-    for sample in samples:
-        store.add_sample(session.id, sample)
+    store.add(session)
     report(session, {"json": json_file, "csv": csv_file, "markdown": markdown_file})
+
+
+def _export(name: str) -> str | None:
+    """The text of an export; None where the file is something else, or can't be read, which is found later."""
+    from kit.exchange import is_export
+
+    try:
+        data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+        text = (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode(errors="replace")
+    except (OSError, EOFError):
+        return None
+    return text if name == "-" or is_export(text) else None
+
+
+def _import_sessions(names: tuple[str, ...], texts: list[str], store: Store) -> None:
+    from kit.exchange import load
+
+    sessions = [session for name, text in zip(names, texts, strict=True) for session in load(text, name)]
+    known = {item.id for item in store.list()}
+    for session in sessions:
+        if session.id in known:
+            click.echo(f"{session.id}: is there already, left as it is")
+            continue
+        store.add(session)
+        known.add(session.id)
+        click.echo(f"{session.id}: {session.title}, {len(session.samples)} samples")
 
 
 def _read(files: tuple[str, ...]) -> tuple[Sample, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Sequence
+from typing import Protocol
 
 from tabulate import tabulate
 
@@ -73,10 +74,21 @@ def would_have_seen(detectable: float | None) -> str:
     return f"would have seen ≥ {_size(detectable)}" if detectable else "no floor known"
 
 
+class Range(Protocol):
+    """What can be drawn: a ratio and the interval about it."""
+
+    @property
+    def ratio(self) -> float | None: ...
+    @property
+    def low(self) -> float | None: ...
+    @property
+    def high(self) -> float | None: ...
+
+
 class Plot:
     """Ratios with their intervals on one logarithmic scale, 1 in the middle. Arms far off end in an arrow."""
 
-    def __init__(self, found: Sequence[Comparison]) -> None:
+    def __init__(self, found: Sequence[Range]) -> None:
         ends = [abs(math.log(end)) for item in found for end in (item.low, item.high, item.ratio) if end and end > 0]
         # Four times the median end: one arm that is several times slower must not flatten all others.
         usual = sorted(ends)[len(ends) // 2] if ends else 0.0
@@ -87,7 +99,7 @@ class Plot:
         before = _WIDTH // 2 + 1 - len(left)  # the plot's edge is one column
         return f"{left}{'0':>{before + 1}}{right:>{_WIDTH + 2 - len(left) - before - 1}}"
 
-    def draw(self, item: Comparison) -> str:
+    def draw(self, item: Range) -> str:
         cells = [" "] * _WIDTH
         cells[_WIDTH // 2] = "┊"
         if item.ratio is None or item.ratio <= 0:

@@ -4,11 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sqlalchemy import Column, Connection, Float, ForeignKey, Integer, MetaData, String, Table, Text, text
+from sqlalchemy import (
+    Boolean,
+    Column,
+    Connection,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    text,
+)
 
 from kit.sample import PHASE_FIELDS
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 
 def _sweeps_and_bursts(connection: Connection) -> None:
@@ -25,11 +38,16 @@ def _background_load(connection: Connection) -> None:
     connection.execute(text("ALTER TABLE kit_samples ADD COLUMN load TEXT NOT NULL DEFAULT ''"))
 
 
+def _outcomes(connection: Connection) -> None:
+    outcomes.create(connection)
+
+
 #: Version N → what brings a store of version N - 1 to it.
 MIGRATIONS: dict[int, Callable[[Connection], None]] = {
     2: _sweeps_and_bursts,
     3: _reported_figures,
     4: _background_load,
+    5: _outcomes,
 }
 
 metadata = MetaData()
@@ -104,4 +122,23 @@ reported = Table(
     Column("value", Float),
     Column("unit", String(40), nullable=False),
     Column("better", String(10), nullable=False),
+)
+
+#: What sessions found, worked out from their samples: a history reads these rows instead of all samples.
+outcomes = Table(
+    "kit_outcomes",
+    metadata,
+    Column("session", String(40), ForeignKey("kit_sessions.id", ondelete="CASCADE"), primary_key=True),
+    Column("position", Integer, primary_key=True),
+    Column("version", Integer, nullable=False),  # OUTCOME_VERSION of the kit that worked them out
+    Column("arm", Text, nullable=False),
+    Column("phase", Text, nullable=False),
+    Column("metric", Text, nullable=False),
+    Column("point", Text, nullable=False),
+    Column("whole", Boolean, nullable=False),
+    Column("mean", Float),
+    Column("base_mean", Float),
+    Column("comparison", Text, nullable=False),  # JSON
+    Column("digests", Text, nullable=False),  # JSON
+    Index("kit_outcomes_of", "arm", "metric", "phase"),
 )

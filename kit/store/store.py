@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, delete, event, insert, inspect, make_url, select, update
-from sqlalchemy.exc import ArgumentError, NoSuchModuleError, OperationalError
+from sqlalchemy import Connection, Engine, create_engine, delete, event, insert, inspect, make_url, select, text, update
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, OperationalError
 
-from kit.errors import KitError, UsageError
-from kit.record import NotRun, Request, Session
+from kit.analysis import analyse
+from kit.errors import KitError, RunError, UsageError
+from kit.history import Entry, make_entry
+from kit.outcome import Outcome, outcomes
+from kit.record import DONE, NotRun, Request, Session
 from kit.reported import Reported
 from kit.sample import PHASE_FIELDS, Phase, Sample
+from kit.store.outcomes import kept_versions, read_outcomes, write_outcomes
 from kit.store.schema import MIGRATIONS, SCHEMA_VERSION, metadata, phases, reported, samples, schema, sessions
 
 
@@ -23,17 +28,20 @@ def open_store(url: str, default: Path) -> Store:
     if not url:
         default.parent.mkdir(parents=True, exist_ok=True)
         url = f"sqlite:///{default}"
+    shown = url
     try:
-        engine = create_engine(url)
-        if make_url(url).get_backend_name() == "sqlite":
+        shown = make_url(url).render_as_string(hide_password=True)
+        # A session may be silent for hours: the connection is tried before it is used again.
+        engine = create_engine(url, pool_pre_ping=True)
+        if engine.dialect.name == "sqlite":
             event.listen(engine, "connect", _durable)
         _prepare(engine)
     except (ArgumentError, NoSuchModuleError, ImportError) as error:
         raise UsageError(
-            f"--store {url}: {error}", "for example sqlite:////path/kit.db or postgresql+psycopg://host/db"
+            f"--store {shown}: {error}", "for example sqlite:////path/kit.db or postgresql+psycopg://host/db"
         ) from None
     except OperationalError as error:
-        raise UsageError(f"--store {url}: {error.orig}", "check path, rights and server") from None
+        raise UsageError(f"--store {shown}: {str(error.orig).strip()}", "check path, rights and server") from None
     return Store(engine)
 
 
@@ -45,6 +53,8 @@ def _durable(connection: Any, record: Any) -> None:
 
 def _prepare(engine: Engine) -> None:
     with engine.begin() as connection:
+        if engine.dialect.name == "postgresql":  # two machines may come to an empty store at once
+            connection.execute(text("SELECT pg_advisory_xact_lock(7210451)"))
         if not inspect(connection).has_table(schema.name):
             metadata.create_all(connection)
             connection.execute(insert(schema).values(version=SCHEMA_VERSION))
@@ -60,52 +70,90 @@ def _prepare(engine: Engine) -> None:
 class Store:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self._worked_out: dict[str, tuple[Outcome, ...]] = {}  # of sessions that a store could not be told of
+
+    @contextmanager
+    def _begin(self) -> Iterator[Connection]:
+        """A transaction. Raises RunError where the server is gone or refuses."""
+        try:
+            with self._engine.begin() as connection:
+                yield connection
+        except DBAPIError as error:
+            raise RunError(
+                f"the store {self.name}: {str(error.orig).strip()}",
+                "what was stored is safe; when the store is back: kit compare --resume last",
+            ) from None
+
+    @property
+    def name(self) -> str:
+        """Where the store is, without a password."""
+        return self._engine.url.render_as_string(hide_password=True)
 
     def create(self, session: Session) -> None:
-        with self._engine.begin() as connection:
+        with self._begin() as connection:
             connection.execute(insert(sessions).values(**_session_row(session)))
+
+    def add(self, session: Session) -> None:
+        """A session with all its samples, or nothing of it."""
+        with self._begin() as connection:
+            connection.execute(insert(sessions).values(**_session_row(session)))
+            for sample in session.samples:
+                _add_sample(connection, session.id, sample)
 
     def update(self, session: Session) -> None:
         """Write facts and not-run arms anew."""
         row = _session_row(session)
         changed = {key: row[key] for key in ("facts", "not_run")}
-        with self._engine.begin() as connection:
+        with self._begin() as connection:
             connection.execute(update(sessions).where(sessions.c.id == session.id).values(**changed))
 
     def set_status(self, session_id: str, status: str) -> None:
-        with self._engine.begin() as connection:
+        with self._begin() as connection:
             connection.execute(update(sessions).where(sessions.c.id == session_id).values(status=status))
 
     def add_sample(self, session_id: str, sample: Sample) -> None:
-        row = {item.name: getattr(sample, item.name) for item in fields(Sample) if item.name != "phases"}
-        row["digests"] = json.dumps(dict(sample.digests))
-        with self._engine.begin() as connection:
-            result = connection.execute(insert(samples).values(session=session_id, **row))
-            key = result.inserted_primary_key[0] if result.inserted_primary_key else None
-            if sample.phases:
-                listed = list(enumerate(sample.phases))
-                rows = [{name: getattr(phase, name) for name in PHASE_FIELDS} for phase in sample.phases]
-                connection.execute(
-                    insert(phases), [{"sample": key, "position": i, **row} for i, row in enumerate(rows)]
-                )
-                figures = [
-                    {"sample": key, "position": i, "number": number, **asdict(figure)}
-                    for i, phase in listed
-                    for number, figure in enumerate(phase.reported)
-                ]
-                if figures:
-                    connection.execute(insert(reported), figures)
+        with self._begin() as connection:
+            _add_sample(connection, session_id, sample)
 
     def set_flags(self, session_id: str, arm: str, point: str, block: int, flags: str) -> None:
         """Flag a measured run that something outside hit."""
         mine = (samples.c.session == session_id) & (samples.c.arm == arm) & (samples.c.point == point)
         run = mine & (samples.c.block == block) & (samples.c.kind == "measured")
-        with self._engine.begin() as connection:
+        with self._begin() as connection:
             connection.execute(update(samples).where(run).values(flags=flags))
+
+    def keep_outcomes(self, session: Session) -> None:
+        """Work out what the session found and keep it, for histories."""
+        self._keep(session.id, outcomes(analyse(session)))
+
+    def _keep(self, session_id: str, found: Sequence[Outcome]) -> None:
+        try:
+            with self._engine.begin() as connection:
+                write_outcomes(connection, session_id, found)
+        except DBAPIError:  # a store that may only be read
+            self._worked_out[session_id] = tuple(found)
+
+    def history(self, title: str, arm: str, phase: str = "", metric: str = "real") -> tuple[Entry, ...]:
+        """What all finished sessions of that title found of an arm: of a phase, or of the whole run. Oldest first.
+
+        Where a session's outcomes are not kept yet, or by other statistics, they are worked out from its samples.
+        """
+        heads = {item.id: item for item in self.list() if (item.title, item.status) == (title, DONE)}
+        with self._begin() as connection:
+            kept = kept_versions(connection)
+        for head in heads.values():
+            if head.id not in kept and head.id not in self._worked_out:
+                self.keep_outcomes(self.get(head.id))
+        with self._begin() as connection:
+            found = read_outcomes(connection, title, arm, phase, metric)
+        for session_id, listed in self._worked_out.items():
+            found += [(session_id, item) for item in listed if _is_of(item, arm, phase, metric)]
+        made = [make_entry(heads[name], item) for name, item in found if name in heads and item.comparison.ratio]
+        return tuple(sorted(made, key=lambda entry: (entry.created, entry.session)))
 
     def list(self) -> tuple[Session, ...]:
         """All sessions, newest first, without their samples."""
-        with self._engine.connect() as connection:
+        with self._begin() as connection:
             query = select(sessions).order_by(sessions.c.created.desc(), sessions.c.id.desc())
             return tuple(_session(row) for row in connection.execute(query).mappings())
 
@@ -120,11 +168,11 @@ class Store:
         return replace(found[0], samples=self._samples(found[0].id))
 
     def remove(self, session_id: str) -> None:
-        with self._engine.begin() as connection:
+        with self._begin() as connection:
             connection.execute(delete(sessions).where(sessions.c.id == session_id))
 
     def _samples(self, session_id: str) -> tuple[Sample, ...]:
-        with self._engine.connect() as connection:
+        with self._begin() as connection:
             mine = select(samples.c.id).where(samples.c.session == session_id)
             query = select(phases).where(phases.c.sample.in_(mine)).order_by(phases.c.sample, phases.c.position)
             said = _reported(connection, session_id)
@@ -149,6 +197,29 @@ def _reported(connection: Connection, session_id: str) -> dict[tuple[int, int], 
         figure = Reported(row.name, row.value, row.unit, row.better)
         found.setdefault((row.sample, row.position), []).append(figure)
     return found
+
+
+def _add_sample(connection: Connection, session_id: str, sample: Sample) -> None:
+    row = {item.name: getattr(sample, item.name) for item in fields(Sample) if item.name != "phases"}
+    row["digests"] = json.dumps(dict(sample.digests))
+    result = connection.execute(insert(samples).values(session=session_id, **row))
+    key = result.inserted_primary_key[0] if result.inserted_primary_key else None
+    if sample.phases:
+        listed = list(enumerate(sample.phases))
+        rows = [{name: getattr(phase, name) for name in PHASE_FIELDS} for phase in sample.phases]
+        connection.execute(insert(phases), [{"sample": key, "position": i, **row} for i, row in enumerate(rows)])
+        figures = [
+            {"sample": key, "position": i, "number": number, **asdict(figure)}
+            for i, phase in listed
+            for number, figure in enumerate(phase.reported)
+        ]
+        if figures:
+            connection.execute(insert(reported), figures)
+
+
+def _is_of(item: Outcome, arm: str, phase: str, metric: str) -> bool:
+    mine = (item.comparison.arm, item.comparison.metric) == (arm, metric)
+    return mine and (item.comparison.phase == phase if phase else item.whole)
 
 
 def _session_row(session: Session) -> dict[str, Any]:

@@ -1,0 +1,109 @@
+"""Two sessions side by side: whether a penalty is the same in both. Pure."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from kit import stats
+from kit.analysis import Analysis, whole_real
+from kit.compare import LESS, MORE, NO_INTERVAL, NOT_DETECTED, Comparison
+from kit.history import Differing, conditions, differences
+from kit.record import Session
+from kit.runs import Runs, differing
+from kit.stats import Floats
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A penalty in session A and in session B. ``change``: B's over A's with its 95 % interval, by Welch's t test on
+    the logarithms of the blocks' ratios (Welch 1947); the sessions are independent, so blocks do not pair. ``own`` and
+    ``base``: how the arm's and the baseline's own times moved, which nothing frees of the machine's state."""
+
+    before: Comparison
+    after: Comparison
+    change: stats.Interval | None
+    verdict: str
+    own: float | None
+    base: float | None
+    unlike: tuple[str, ...] = ()  # digests that differ: then there is no change to speak of
+
+
+@dataclass(frozen=True)
+class Between:
+    moved: tuple[Moved, ...]
+    differs: tuple[Differing, ...]
+    only_before: tuple[str, ...]  # arms that one session alone has
+    only_after: tuple[str, ...]
+
+
+def compare_sessions(before: tuple[Session, Analysis], after: tuple[Session, Analysis]) -> Between:
+    """Real time of the whole run, for every arm and point that both have with the same baseline."""
+    one, two = ({_key(item): item for item in whole_real(found.comparisons)} for _, found in (before, after))
+    shared = [key for key in one if key in two and not one[key].control]
+    moved = tuple(_moved(one[key], two[key], before[1].runs, after[1].runs) for key in shared)
+    differs = differences(conditions(before[0]), conditions(after[0]))
+    return Between(moved, differs, _lacking(one, two), _lacking(two, one))
+
+
+def _key(item: Comparison) -> tuple[str, str, str]:
+    return item.arm, item.baseline, item.point
+
+
+def _lacking(mine: dict[tuple[str, str, str], Comparison], theirs: dict[tuple[str, str, str], Comparison]) -> (
+    tuple[str, ...]
+):  # fmt: skip
+    return tuple(dict.fromkeys(item.arm for key, item in mine.items() if key not in theirs and not item.control))
+
+
+def _moved(one: Comparison, two: Comparison, before: Runs, after: Runs) -> Moved:
+    unlike = differing(before.samples((one.arm, one.point))[0].digests, after.samples((two.arm, two.point))[0].digests)
+    own, base = (_factor(name, one, two, before, after) for name in (one.arm, one.baseline))
+    if unlike:
+        return Moved(one, two, None, NO_INTERVAL, own, base, unlike)
+    change = welch(_logs(one, before), _logs(two, after))
+    return Moved(one, two, change, _verdict(change), own, base)
+
+
+def welch(one: Floats, two: Floats) -> stats.Interval | None:
+    """exp(mean of two - mean of one) with its interval; None where either is empty."""
+    if not one.size or not two.size:
+        return None
+    left, right = stats.robust_centre(one), stats.robust_centre(two)
+    estimate = right.estimate - left.estimate
+    n = min(left.n, right.n)
+    if left.error is None or right.error is None:
+        return stats.as_ratio(stats.Interval(estimate, None, None, n))
+    variances = left.error**2, right.error**2
+    total = sum(variances)
+    if not total:
+        return stats.as_ratio(stats.Interval(estimate, estimate, estimate, n))
+    degrees = total**2 / (variances[0] ** 2 / left.degrees + variances[1] ** 2 / right.degrees)
+    half = stats.student_quantile(0.5 + stats.CONFIDENCE / 2, degrees) * math.sqrt(total)
+    return stats.as_ratio(stats.Interval(estimate, estimate - half, estimate + half, n))
+
+
+def _logs(item: Comparison, runs: Runs) -> Floats:
+    keys = [(item.arm, item.point), (item.baseline, item.point)]
+    ours, theirs = runs.common(keys)
+    pairs = runs.values(keys[0], item.phase, item.metric)[ours], runs.values(keys[1], item.phase, item.metric)[theirs]
+    usable = (pairs[0] > 0) & (pairs[1] > 0)
+    logs: Floats = np.log(pairs[0][usable] / pairs[1][usable])
+    return logs
+
+
+def _factor(arm: str, one: Comparison, two: Comparison, before: Runs, after: Runs) -> float | None:
+    first, second = (
+        runs.values((arm, item.point), item.phase, item.metric) for runs, item in ((before, one), (after, two))
+    )
+    return float(np.nanmean(second) / np.nanmean(first)) if first.size and second.size else None
+
+
+def _verdict(change: stats.Interval | None) -> str:
+    if change is None or change.low is None or change.high is None:
+        return NO_INTERVAL
+    if not change.leaves_out(1.0):
+        return NOT_DETECTED
+    return MORE if change.low > 1 else LESS

@@ -1,0 +1,92 @@
+"""Change points of a series: where the penalty moved to another level and stayed there. Pure.
+
+The detection is apache-otava's (Fleming et al. 2023, "Hunter: Using Change Point Detection to Hunt for Performance
+Regressions"; Matteson and James 2014 for the divisive search): windows of the series are split where the energy
+distance is largest, splits are kept by a t test and merged again where they do not hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from kit.errors import MachineError
+from kit.history import Differing, Series, differences
+
+#: Of the t test at a split; 10 times as much in the search. With CONFIRM a series of 60 sessions without any change
+#: has one chance in 50 of an alarm (benchmarks/nightly.py).
+P = 0.001
+#: Sessions at the new level before it counts: one noisy night is none.
+CONFIRM = 3
+_WINDOW = 50
+_EXTRA = "pip install 'storage-driver-test-kit[nightly]'"
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change of level. ``index``: the first entry of the new one. ``before`` and ``after``: mean ratios up to the
+    neighbouring changes. ``sessions``: how many stand behind the new level. ``own`` and ``base``: by what factor the
+    arm's own mean and its baseline's moved. ``differs``: recorded conditions that changed there, the kit's version too,
+    as far as a series allows any to."""
+
+    index: int
+    before: float
+    after: float
+    p: float
+    sessions: int
+    confirmed: bool
+    own: float | None
+    base: float | None
+    differs: tuple[Differing, ...]
+
+    @property
+    def up(self) -> bool:
+        return self.after > self.before
+
+
+def find_changes(series: Series, confirm: int = CONFIRM, p: float = P) -> tuple[Change, ...]:
+    """The changes of a series' penalty, oldest first, those not confirmed yet included. Raises MachineError."""
+    ratios = [entry.ratio for entry in series.entries]
+    if len(ratios) < 3:
+        return ()
+    points = _detect(ratios, p)
+    edges = [0, *(index for index, _ in points), len(ratios)]
+    found = []
+    for i, (index, chance) in enumerate(points, 1):
+        left, right = slice(edges[i - 1], index), slice(index, edges[i + 1])
+        sessions = min(right.stop - right.start, left.stop - left.start)
+        one, two = series.entries[index - 1], series.entries[index]
+        found.append(
+            Change(
+                index,
+                fmean(ratios[left]),
+                fmean(ratios[right]),
+                chance,
+                right.stop - right.start,
+                sessions >= confirm,
+                _factor([item.outcome.mean for item in series.entries], left, right),
+                _factor([item.outcome.base_mean for item in series.entries], left, right),
+                _kit(one.kit_version, two.kit_version) + differences(one.conditions, two.conditions),
+            )
+        )
+    return tuple(found)
+
+
+def _detect(ratios: Sequence[float], p: float) -> list[tuple[int, float]]:
+    try:
+        from otava.analysis import compute_change_points
+    except ImportError:
+        raise MachineError("change points need the package apache-otava, which is not installed", _EXTRA) from None
+    # A list: of an array it would search the whole instead of each window.
+    points, _ = compute_change_points(list(map(float, ratios)), window_len=_WINDOW, max_pvalue=p)
+    return [(int(point.index), float(point.stats.pvalue)) for point in points]
+
+
+def _factor(values: Sequence[float | None], left: slice, right: slice) -> float | None:
+    before, after = ([value for value in values[part] if value] for part in (left, right))
+    return fmean(after) / fmean(before) if before and after else None
+
+
+def _kit(before: str, after: str) -> tuple[Differing, ...]:
+    return (Differing("kit", before, after),) if before != after else ()

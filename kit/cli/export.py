@@ -1,0 +1,54 @@
+"""``kit export``: sessions as a file."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from kit.cli.options import check_writable, store_option, the_store, write
+from kit.errors import UsageError
+
+if TYPE_CHECKING:
+    from kit.record import Session
+
+_EPILOG = """\b
+Examples:
+  kit export last -o night.kit.json.gz           then, elsewhere: kit import night.kit.json.gz
+  kit export --all -o all.kit.json.gz
+  kit export --all | kit import - --store postgresql+psycopg://host/kit
+  kit export last --format pytest-benchmark -o 0001_kit.json
+  pytest-benchmark compare 0001_kit.json 0002_kit.json"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("sessions", nargs=-1, metavar="SESSION…")
+@click.option("--all", "everything", is_flag=True, help="All sessions of the store.")
+@click.option("--format", "format_", type=click.Choice(["kit", "pytest-benchmark"]), default="kit", show_default=True,
+              help="kit: everything, to import elsewhere; pytest-benchmark: real times, for that tool.")  # fmt: skip
+@click.option("-o", "--output", default="-", metavar="FILE", help="Write to a file; ending in .gz, compressed.")
+@store_option
+def export(sessions: tuple[str, ...], everything: bool, format_: str, output: str, store_url: str) -> None:
+    """Write SESSION… (ids, their beginnings, or last) with all samples as JSON."""
+    from kit.exchange import dump
+    from kit.report.pytest_benchmark import render_pytest_benchmark
+
+    check_writable(output)
+    chosen = _chosen(sessions, everything, store_url)
+    text = dump(chosen) if format_ == "kit" else render_pytest_benchmark(chosen)
+    if output.endswith(".gz"):
+        Path(output).write_bytes(gzip.compress(text.encode(), mtime=0))
+    else:
+        write(output, text)
+
+
+def _chosen(names: tuple[str, ...], everything: bool, store_url: str) -> list[Session]:
+    if everything == bool(names):
+        raise UsageError("name sessions, or --all", "kit export last; kit sessions lists them")
+    store = the_store(store_url)
+    wanted = [item.id for item in reversed(store.list())] if everything else names
+    if not wanted:
+        raise UsageError(f"the store {store.name} holds no session", "kit compare smoke makes one")
+    return [store.get(name) for name in wanted]

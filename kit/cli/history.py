@@ -1,0 +1,126 @@
+"""``kit history`` and ``kit compare-sessions``: what earlier sessions say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from kit.cli.options import store_option, the_store, write
+from kit.errors import UsageError
+
+if TYPE_CHECKING:
+    from kit.history import Entry
+
+_EPILOG = """\b
+Examples:
+  kit history kernel:short layer:overlay2
+  kit history kernel:short layer:overlay2 --phase unpack --metric sys
+  kit history 'make -j8' layer:overlay2 --across sources      each night builds other sources
+  kit history kernel:short layer:btrfs --format json -o btrfs.json
+
+▲ and ▼ mark change points, ? one that too few sessions stand behind. A session whose machine, settings or inputs
+differ begins a new series, and the heading says what differed. Change points are found by apache-otava:
+pip install 'storage-driver-test-kit[nightly]'."""
+
+_BETWEEN_EPILOG = """\b
+Examples:
+  kit compare-sessions 20261101 last
+  kit compare-sessions 20261101-0312 20261102-0312 --format markdown
+
+The change of a penalty has an interval (Welch's t test); what differs between the two machines is listed below."""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("scenario")
+@click.argument("arm")
+@click.option("--phase", default="", help="Of this phase.  [default: the whole run]")
+@click.option("--metric", default="real", show_default=True, help="real, user, sys, cpu_total, flush, whole …")
+@click.option("--baseline", default="", metavar="ARM", help="Where the arm was compared with several.")
+@click.option("--across", multiple=True, metavar="NAME", help="Don't begin a new series where this differs: a fact, "
+              "or sources, image, scenario, probe (repeatable).")  # fmt: skip
+@click.option("--confirm", type=click.IntRange(2), default=3, show_default=True, help="Sessions that make a change.")
+@click.option("--all", "all_series", is_flag=True, help="All series, not only the newest.")
+@click.option("--format", "format_", type=click.Choice(["table", "markdown", "json", "csv"]),
+              default="table", show_default=True, help="How to print it.")  # fmt: skip
+@click.option("-o", "--output", default="-", metavar="FILE", help="Write to a file instead of stdout.")
+@store_option
+def history(
+    scenario: str,
+    arm: str,
+    phase: str,
+    metric: str,
+    baseline: str,
+    across: tuple[str, ...],
+    confirm: int,
+    all_series: bool,
+    format_: str,
+    output: str,
+    store_url: str,
+) -> None:
+    """Show the penalty of ARM in SCENARIO over all sessions, with the points at which it changed."""
+    from kit.arm import parse_arm
+    from kit.change import find_changes
+    from kit.history import split
+    from kit.report.history import Subject, Told, render_history, render_history_csv, render_history_json
+
+    store = the_store(store_url)
+    name = str(parse_arm(arm))
+    entries = store.history(scenario, name, phase, metric)
+    if not entries:
+        raise UsageError(f"no finished session of '{scenario}' has a comparison of {name}{_of(phase, metric)}", _known(
+            sorted({item.title for item in store.list()})))  # fmt: skip
+    chosen = baseline or entries[-1].outcome.comparison.baseline
+    groups = _by_point([item for item in entries if item.outcome.comparison.baseline == chosen])
+    parts = []
+    for point, listed in groups.items():
+        series = split(listed, across)
+        told = [Told(one, find_changes(one, confirm), confirm) for one in (series if all_series else series[-1:])]
+        item = listed[-1].outcome.comparison
+        at = f" at {point}" if point else ""
+        subject = Subject(scenario, name, chosen, f"{item.metric} of {item.phase}{at}")
+        if format_ == "json":
+            parts.append(render_history_json(subject, told))
+        elif format_ == "csv":
+            parts.append(render_history_csv(told))
+        else:
+            parts.append(render_history(subject, told, "simple" if format_ == "table" else "github"))
+        if not all_series and len(series) > 1 and format_ == "table":
+            older = sum(len(one.entries) for one in series[:-1])
+            parts.append(f"{older} sessions of other machines, settings or inputs are not shown: --all")
+    write(output, "\n".join(part.rstrip("\n") for part in parts) + "\n")
+
+
+def _of(phase: str, metric: str) -> str:
+    return f", {metric}" + (f" of {phase}" if phase else "")
+
+
+def _known(titles: Sequence[str]) -> str:
+    return f"there are sessions of: {', '.join(titles[:20])}" if titles else "run one: kit compare smoke"
+
+
+def _by_point(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
+    found: dict[str, list[Entry]] = {}
+    for entry in entries:
+        found.setdefault(entry.outcome.comparison.point, []).append(entry)
+    return found
+
+
+@click.command("compare-sessions", epilog=_BETWEEN_EPILOG)
+@click.argument("before", metavar="A")
+@click.argument("after", metavar="B")
+@click.option("--format", "format_", type=click.Choice(["table", "markdown"]), default="table", show_default=True,
+              help="How to print it.")  # fmt: skip
+@click.option("-o", "--output", default="-", metavar="FILE", help="Write to a file instead of stdout.")
+@store_option
+def compare_sessions(before: str, after: str, format_: str, output: str, store_url: str) -> None:
+    """Compare each arm's penalty in session A with that in session B."""
+    from kit.analysis import analyse
+    from kit.between import compare_sessions as compare
+    from kit.report.between import render_between
+
+    store = the_store(store_url)
+    one, two = store.get(before), store.get(after)
+    found = compare((one, analyse(one)), (two, analyse(two)))
+    write(output, render_between(one, two, found, "simple" if format_ == "table" else "github"))

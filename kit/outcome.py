@@ -1,0 +1,47 @@
+"""What one session found of one arm, in the form in which a history keeps it. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kit.analysis import Analysis
+from kit.compare import Comparison
+from kit.runs import Digests
+
+#: Raised when the statistics change: outcomes kept with another number are worked out anew.
+OUTCOME_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A comparison, with the means of the arm and of its baseline (seconds, or the figure's unit) over their runs.
+
+    ``whole``: it is of the whole run, not of a phase. ``digests``: those of the arm's first run.
+    """
+
+    comparison: Comparison
+    mean: float | None
+    base_mean: float | None
+    whole: bool
+    digests: Digests
+
+
+def outcomes(analysis: Analysis) -> tuple[Outcome, ...]:
+    """Of every comparison but the controls', which are noise."""
+    runs = analysis.runs
+    found = []
+    for item in analysis.comparisons:
+        if item.control:
+            continue
+        keys = (item.arm, item.point), (item.baseline, item.point)
+        mean, base_mean = (_mean(runs.values(key, item.phase, item.metric)) for key in keys)
+        whole = item.phase == runs.phases(keys)[-1]
+        found.append(Outcome(item, mean, base_mean, whole, runs.samples(keys[0])[0].digests))
+    return tuple(found)
+
+
+def _mean(values: np.typing.NDArray[np.float64]) -> float | None:
+    known = values[np.isfinite(values)]
+    return float(known.mean()) if known.size else None

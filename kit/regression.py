@@ -1,0 +1,85 @@
+"""Whether a threshold is broken for good: within the session and by a change point in the history, both. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kit.change import CONFIRM, Change
+from kit.compare import Comparison
+from kit.history import Series
+from kit.threshold import CROSSED, HELD, Threshold
+
+GOOD, UNDECIDED, SUSPECT, OVER, REGRESSION, MISSING = (
+    "good", "undecided", "suspect", "over", "regression", "missing",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What became of one threshold at one point in one session, with the sentence that says why.
+
+    ``good``: the whole interval lies below the limit. ``undecided``: the limit lies in it. ``suspect``: the whole
+    interval lies above, but too few sessions say so. ``over``: above since the series began, so nothing regressed.
+    ``regression``: above, and the series changed to that level. ``missing``: not measured.
+    """
+
+    threshold: Threshold
+    status: str
+    why: str
+    comparison: Comparison | None = None
+    series: Series | None = None
+    changes: tuple[Change, ...] = ()
+
+
+def judge(
+    threshold: Threshold, item: Comparison, series: Series, changes: Sequence[Change], confirm: int = CONFIRM
+) -> Finding:
+    """``series`` ends with the session that ``item`` is of."""
+    status, why = _judge(threshold, item, series, changes, confirm)
+    return Finding(threshold, status, why, item, series, tuple(changes))
+
+
+def missing(threshold: Threshold, why: str) -> Finding:
+    return Finding(threshold, MISSING, why)
+
+
+def _judge(
+    threshold: Threshold, item: Comparison, series: Series, changes: Sequence[Change], confirm: int
+) -> tuple[str, str]:
+    within = threshold.judge(item)
+    if within == HELD:
+        return GOOD, "the whole interval is below the limit"
+    if within != CROSSED:
+        return UNDECIDED, "the limit lies within the interval" if item.low is not None else "one run has no interval"
+    risen = [change for change in changes if change.up and change.confirmed]
+    level = changes[-1].after if changes else item.ratio or 0.0
+    if risen and level > threshold.limit:
+        change = risen[-1]
+        return REGRESSION, (
+            f"{_percent(change.before)} before, {_percent(change.after)} in the last {change.sessions} sessions "
+            f"(since {series.entries[change.index].session}, p {change.p:.1g})"
+        )
+    over = _over(threshold, series)
+    if over < confirm:
+        return SUSPECT, f"above the limit in {over} session{'s' if over > 1 else ''} running; {confirm} would count"
+    fresh = [change for change in changes if change.up and not change.confirmed]
+    if fresh:
+        return SUSPECT, f"a change {fresh[-1].sessions} sessions ago; {confirm} at the new level would count"
+    if over == len(series.entries):
+        return OVER, f"above the limit since this series began, {over} sessions ago: no change, so no regression"
+    return SUSPECT, f"above the limit in {over} sessions running, but no change point tells them from those before"
+
+
+def _over(threshold: Threshold, series: Series) -> int:
+    """How many sessions running, this one included, lie above the limit with their whole interval."""
+    count = 0
+    for entry in reversed(series.entries):
+        if threshold.judge(entry.outcome.comparison) != CROSSED:
+            break
+        count += 1
+    return count
+
+
+def _percent(ratio: float) -> str:
+    return f"{(ratio - 1) * 100:+.1f} %"

@@ -1,0 +1,63 @@
+"""Two sessions side by side, as a table."""
+
+from __future__ import annotations
+
+import textwrap
+import time
+
+from tabulate import tabulate
+
+from kit.between import Between, Moved
+from kit.compare import LESS, MORE, NOT_DETECTED
+from kit.record import Session
+from kit.report import units
+from kit.report.verdict import percent_interval
+
+_WRAP = 118
+_WORDS = {MORE: "penalty grew", LESS: "penalty shrank", NOT_DETECTED: "no change detected"}
+
+
+def render_between(before: Session, after: Session, found: Between, tablefmt: str = "simple") -> str:
+    """Each arm's penalty in both sessions, the change with its interval, and what differs between the sessions."""
+    head = f"{_name('A', before)}\n{_name('B', after)}"
+    parts = [head if tablefmt == "simple" else head.replace("\n", "\n\n"), _table(found, tablefmt)]
+    lines = []
+    for which, arms in (("A", found.only_before), ("B", found.only_after)):
+        if arms:
+            lines.append(f"only in {which}: {', '.join(arms)}")
+    lines += [f"differs: {item}" for item in found.differs]
+    if not found.differs:
+        lines.append("no recorded fact of machine or settings differs")
+    lines.append(
+        "note: a penalty is taken within its session, so the machine's state cancels; own times are not: they move "
+        "with the machine"
+    )
+    parts.append("\n".join(textwrap.fill(line, _WRAP, subsequent_indent="  ") for line in lines))
+    return "\n\n".join(parts) + "\n"
+
+
+def _name(which: str, session: Session) -> str:
+    when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(session.created))
+    guest = f", IN A GUEST: {session.guest}" if session.guest else ""
+    return f"{which}: {session.title}, session {session.id}, {when}{guest}"
+
+
+def _table(found: Between, tablefmt: str) -> str:
+    if not found.moved:
+        return "no arm was compared with the same baseline in both sessions"
+    headers = ["arm / baseline", "A", "B", "B / A", "arm's own time", "baseline's", "verdict"]
+    return tabulate([_row(item) for item in found.moved], headers, tablefmt=tablefmt, disable_numparse=True)
+
+
+def _row(item: Moved) -> list[str]:
+    one, two = item.before, item.after
+    change = item.change
+    return [
+        f"{one.arm} / {one.baseline}" + (f" [{one.point}]" if one.point else ""),
+        percent_interval(one.ratio, one.low, one.high),
+        percent_interval(two.ratio, two.low, two.high),
+        percent_interval(change.estimate, change.low, change.high) if change else units.NOTHING,
+        units.percent(item.own) if item.own else units.NOTHING,
+        units.percent(item.base) if item.base else units.NOTHING,
+        f"not compared: {', '.join(item.unlike)} differs" if item.unlike else _WORDS.get(item.verdict, "no interval"),
+    ]

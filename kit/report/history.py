@@ -1,0 +1,165 @@
+"""An arm's history: a line for each session with its interval drawn, and a line for each change."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import textwrap
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tabulate import tabulate
+
+from kit.change import Change
+from kit.history import Entry, Series
+from kit.report import units
+from kit.report.verdict import Plot, percent_interval
+
+_WRAP = 118
+
+
+@dataclass(frozen=True)
+class Told:
+    """One series with its changes, and how many sessions make a change count."""
+
+    series: Series
+    changes: tuple[Change, ...]
+    confirm: int
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a history is of."""
+
+    title: str
+    arm: str
+    baseline: str
+    what: str  # ``real of build``
+
+
+def render_history(subject: Subject, told: Sequence[Told], tablefmt: str = "simple") -> str:
+    """Every series, the oldest first, with a table of its sessions and the sentences about its changes."""
+    count = sum(len(item.series.entries) for item in told)
+    several = f" in {len(told)} series" if len(told) > 1 else ""
+    head = (
+        f"{subject.title}: {subject.arm} / {subject.baseline}, {subject.what}: "
+        f"{count} session{'s' if count > 1 else ''}{several}"
+    )
+    parts = [f"### {head}" if tablefmt == "github" else head]
+    plot = Plot([entry.outcome.comparison for item in told for entry in item.series.entries])
+    for number, item in enumerate(told, 1):
+        if len(told) > 1:
+            parts.append(_wrap(f"series {number} of {len(told)}{_began(item.series)}"))
+        parts.append(_table(item, plot, tablefmt))
+        parts.append("\n".join(_wrap(line) for line in change_lines(item)))
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _wrap(text: str) -> str:
+    return textwrap.fill(text, _WRAP, subsequent_indent="  ")
+
+
+def _began(series: Series) -> str:
+    return f", begun because these changed: {'; '.join(map(str, series.began_with))}" if series.began_with else ""
+
+
+def _table(told: Told, plot: Plot, tablefmt: str) -> str:
+    changes = {change.index: change for change in told.changes}
+    drawn = tablefmt == "simple"
+    rows = [_row(entry, changes.get(i), plot, drawn) for i, entry in enumerate(told.series.entries)]
+    headers = ["", "session", "date, UTC", "arm", "baseline", "change, 95 %", *([plot.axis()] if drawn else [])]
+    return tabulate(rows, headers, tablefmt=tablefmt, disable_numparse=True)
+
+
+def _row(entry: Entry, change: Change | None, plot: Plot, drawn: bool) -> list[str]:
+    item = entry.outcome.comparison
+    mark = "" if change is None else (("▲" if change.up else "▼") if change.confirmed else "?")
+    return [
+        mark,
+        entry.session,
+        time.strftime("%Y-%m-%d %H:%M", time.gmtime(entry.created)),
+        units.seconds(entry.outcome.mean),
+        units.seconds(entry.outcome.base_mean),
+        percent_interval(item.ratio, item.low, item.high),
+        *([plot.draw(item)] if drawn else []),
+    ]
+
+
+def change_lines(told: Told) -> list[str]:
+    """A sentence for each change, or why there is none."""
+    entries = told.series.entries
+    if not told.changes:
+        if len(entries) < 2 * told.confirm:
+            return [f"no change point can be told from {len(entries)} sessions: {2 * told.confirm} are the least"]
+        return [f"no change point in {len(entries)} sessions"]
+    return [_change(change, entries, told.confirm) for change in told.changes]
+
+
+def _change(change: Change, entries: Sequence[Entry], confirm: int) -> str:
+    what = (
+        "change point" if change.confirmed else f"perhaps a change point ({confirm} sessions on each side would tell)"
+    )
+    moved = []
+    for name, factor in (("the arm's own time", change.own), ("its baseline's", change.base)):
+        if factor is not None:
+            moved.append(f"{name} {units.percent(factor)}")
+    differs = "; ".join(map(str, change.differs)) or "no recorded fact: look at what the facts do not hold"
+    return (
+        f"{what} at {entries[change.index].session}: {units.percent(change.before)} before, "
+        f"{units.percent(change.after)} in the {change.sessions} session{'s' if change.sessions > 1 else ''} after, "
+        f"p {change.p:.1g}; {', '.join(moved)}; changed there: {differs}"
+    )
+
+
+def history_rows(told: Sequence[Told]) -> Iterator[dict[str, Any]]:
+    """One flat row for each session."""
+    for number, item in enumerate(told, 1):
+        marks = {change.index: change for change in item.changes}
+        for i, entry in enumerate(item.series.entries):
+            found = entry.outcome.comparison
+            yield {
+                "series": number,
+                "session": entry.session,
+                "created": entry.created,
+                "machine": entry.machine,
+                "kit": entry.kit_version,
+                "arm": found.arm,
+                "baseline": found.baseline,
+                "point": found.point,
+                "phase": found.phase,
+                "metric": found.metric,
+                "mean": entry.outcome.mean,
+                "baseline_mean": entry.outcome.base_mean,
+                "ratio": found.ratio,
+                "low": found.low,
+                "high": found.high,
+                "n": found.n,
+                "change_point": i in marks and marks[i].confirmed,
+            }
+
+
+def render_history_json(subject: Subject, told: Sequence[Told]) -> str:
+    document = {
+        "subject": asdict(subject),
+        "series": [
+            {
+                "began_with": [asdict(item) for item in one.series.began_with],
+                "changes": [asdict(change) for change in one.changes],
+                "sessions": [row for row in history_rows(told) if row["series"] == number],
+            }
+            for number, one in enumerate(told, 1)
+        ],
+    }
+    return json.dumps(document, indent=1) + "\n"
+
+
+def render_history_csv(told: Sequence[Told]) -> str:
+    text = io.StringIO()
+    rows = list(history_rows(told))
+    writer = csv.DictWriter(text, list(rows[0]) if rows else [])
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()

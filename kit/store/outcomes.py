@@ -1,0 +1,65 @@
+"""Rows of what sessions found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, delete, insert, select
+
+from kit.compare import Comparison
+from kit.outcome import OUTCOME_VERSION, Outcome
+from kit.store.schema import outcomes, sessions
+from kit.wire import decode, encode
+
+
+def write_outcomes(connection: Connection, session_id: str, found: Sequence[Outcome]) -> None:
+    """In the place of those kept before. A session without any is kept as one row without a figure."""
+    connection.execute(delete(outcomes).where(outcomes.c.session == session_id))
+    rows: list[dict[str, Any]] = [
+        {
+            "position": position,
+            "arm": item.comparison.arm,
+            "phase": item.comparison.phase,
+            "metric": item.comparison.metric,
+            "point": item.comparison.point,
+            "whole": item.whole,
+            "mean": item.mean,
+            "base_mean": item.base_mean,
+            "comparison": json.dumps(encode(item.comparison)),
+            "digests": json.dumps(dict(item.digests)),
+        }
+        for position, item in enumerate(found)
+    ] or [dict.fromkeys(("arm", "phase", "metric", "point", "comparison", "digests"), "") | _NOTHING]
+    common = {"session": session_id, "version": OUTCOME_VERSION}
+    connection.execute(insert(outcomes), [{**common, **row} for row in rows])
+
+
+_NOTHING = {"position": 0, "whole": False, "mean": None, "base_mean": None}
+
+
+def kept_versions(connection: Connection) -> frozenset[str]:
+    """The sessions whose outcomes are kept and of today's statistics."""
+    query = select(outcomes.c.session).where(outcomes.c.version == OUTCOME_VERSION).distinct()
+    return frozenset(connection.execute(query).scalars())
+
+
+def read_outcomes(connection: Connection, title: str, arm: str, phase: str, metric: str) -> list[tuple[str, Outcome]]:
+    """Each with its session's id."""
+    mine = (outcomes.c.arm == arm) & (outcomes.c.metric == metric) & (outcomes.c.version == OUTCOME_VERSION)
+    mine &= outcomes.c.phase == phase if phase else outcomes.c.whole
+    query = select(outcomes).join(sessions).where(mine & (sessions.c.title == title))
+    return [
+        (
+            row.session,
+            Outcome(
+                decode(Comparison, json.loads(row.comparison)),
+                row.mean,
+                row.base_mean,
+                row.whole,
+                tuple(json.loads(row.digests).items()),
+            ),
+        )
+        for row in connection.execute(query)
+    ]

@@ -1,0 +1,205 @@
+"""Thresholds, series, change points, regressions, sessions side by side; exports."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kit.analysis import analyse
+from kit.between import compare_sessions
+from kit.change import find_changes
+from kit.errors import UsageError
+from kit.exchange import dump, load
+from kit.history import Entry, make_entry, split
+from kit.outcome import outcomes
+from kit.record import DONE, Request, Session
+from kit.regression import GOOD, OVER, REGRESSION, SUSPECT, UNDECIDED, Finding, judge
+from kit.report.between import render_between
+from kit.report.history import Subject, Told, render_history
+from kit.report.pytest_benchmark import render_pytest_benchmark
+from kit.sample import Phase, Sample
+from kit.store import open_store
+from kit.threshold import parse_threshold
+
+FACTS = {"kernel": "6.1", "cpu": "one, microcode 1", "machine": "aa", "caches": "warm"}
+LIMIT = parse_threshold("layer:overlay2 < 10 %")
+
+
+def night(number: int, penalty: float, noise: float = 0.003, rounds: int = 4, **facts: str) -> Session:
+    """A session of ``rounds`` rounds whose arm costs ``penalty`` more than bare, with noise of its own."""
+    dice = random.Random(number)
+    samples = []
+    for block in range(1, rounds + 1):
+        for arm, seconds in (("bare", 10.0), ("layer:overlay2", 10.0 * (1 + penalty))):
+            real = seconds * (1 + dice.gauss(0, noise))
+            phases = (Phase("build", "ok", real=real, user=real), Phase("clean", "ok", real=1.0, user=1.0))
+            samples.append(Sample(arm, block, "measured", "ok", 0.0, phases, digests=(("scenario", "s"),)))
+    return Session(
+        id=f"2026-{number:04}", created=1e9 + 86400 * number, kit_version="1", title="mine", status=DONE,
+        request=Request(), arms=("bare", "layer:overlay2"), baselines=(("layer:overlay2", "bare"),), seed=1,
+        facts={**FACTS, **facts}, samples=tuple(samples),
+    )  # fmt: skip
+
+
+def entry(session: Session, phase: str = "total") -> Entry:
+    (found,) = (
+        item for item in outcomes(analyse(session)) if (item.comparison.phase, item.comparison.metric) == (phase, "real")
+    )
+    return make_entry(session, found)
+
+
+def last_finding(penalties: list[float], noise: float = 0.003) -> Finding:
+    entries = [entry(night(i, penalty, noise)) for i, penalty in enumerate(penalties)]
+    series = split(entries)[-1]
+    return judge(LIMIT, entries[-1].outcome.comparison, series, find_changes(series))
+
+
+@pytest.mark.parametrize(
+    ("text", "arm", "phase", "metric", "limit", "back"),
+    [
+        ("layer:overlay2 build < 10 %", "layer:overlay2", "build", "real", 1.1, "layer:overlay2 build < 10 %"),
+        ("layer:overlay2 <10%", "layer:overlay2", "", "real", 1.1, "layer:overlay2 < 10 %"),
+        ("bind:overlay2@xfs cpu_total < 2.5 %", "bind:overlay2@xfs", "", "cpu_total", 1.025,
+         "bind:overlay2@xfs cpu_total < 2.5 %"),
+        ("layer:btrfs build sys < -5 %", "layer:btrfs", "build", "sys", 0.95, "layer:btrfs build sys < -5 %"),
+    ],
+)  # fmt: skip
+def test_thresholds(text: str, arm: str, phase: str, metric: str, limit: float, back: str) -> None:
+    found = parse_threshold(text)
+    assert (found.arm, found.phase, found.metric) == (arm, phase, metric)
+    assert found.limit == pytest.approx(limit)
+    assert str(found) == back
+
+
+@pytest.mark.parametrize(
+    "text", ["layer:overlay2", "layer:overlay2 < 10", "nosuch:x < 1 %", "layer:overlay2 a b < 1 %", "bare < -100 %"]
+)
+def test_bad_thresholds(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_threshold(text)
+
+
+def test_a_threshold_finds_its_comparisons_and_judges_by_the_interval() -> None:
+    comparisons = analyse(night(1, 0.2)).comparisons
+    (whole,) = LIMIT.find(comparisons)
+    (build,) = parse_threshold("layer:overlay2 build < 10 %").find(comparisons)
+    assert (whole.phase, build.phase) == ("total", "build")
+    assert parse_threshold("layer:overlay2 nosuch < 1 %").find(comparisons) == ()
+    assert LIMIT.judge(whole) == "crossed"
+    assert LIMIT.judge(replace(whole, low=1.05)) == "undecided"
+    assert LIMIT.judge(replace(whole, low=None, high=None)) == "undecided"
+    assert LIMIT.judge(replace(whole, low=0.9, high=1.09)) == "held"
+
+
+def test_a_changed_machine_begins_a_series_and_says_what_changed() -> None:
+    entries = [entry(night(i, 0.05)) for i in range(3)]
+    entries += [entry(night(i, 0.05, kernel="6.2", cpu="one, microcode 2")) for i in range(3, 5)]
+    first, second = split(entries)
+    assert [len(first.entries), len(second.entries)] == [3, 2]
+    assert [str(item) for item in second.began_with] == ["kernel: 6.1 → 6.2", "cpu: one, microcode 1 → one, microcode 2"]
+    assert split(entries, across=("kernel", "cpu"))[0].entries == tuple(entries)
+
+
+def test_machines_that_share_a_store_have_a_series_each() -> None:
+    entries = [entry(night(i, 0.05, kernel="ab"[i % 2], machine="ab"[i % 2])) for i in range(8)]
+    assert [len(item.entries) for item in split(entries)] == [4, 4]
+
+
+def test_a_fact_that_one_session_alone_states_breaks_nothing() -> None:
+    entries = [entry(night(1, 0.05)), entry(night(2, 0.05, **{"btrfs on btrfs": "v6"}))]
+    assert len(split(entries)) == 1
+
+
+def test_other_inputs_begin_a_series_unless_told_to_look_past() -> None:
+    one = night(1, 0.05)
+    two = night(2, 0.05)
+    two = replace(two, samples=tuple(replace(item, digests=(("scenario", "t"),)) for item in two.samples))
+    entries = [entry(one), entry(two)]
+    assert str(split(entries)[-1].began_with[0]) == "scenario changed (s → t)"
+    assert len(split(entries, across=["scenario"])) == 1
+
+
+def test_a_step_is_found_where_it_is_and_with_what_moved() -> None:
+    sessions = [night(i, 0.05) for i in range(8)] + [replace(night(i, 0.2), kit_version="2") for i in range(8, 12)]
+    series = split([entry(item) for item in sessions])[-1]
+    (change,) = find_changes(series)
+    assert (change.index, change.sessions, change.confirmed, change.up) == (8, 4, True, True)
+    assert change.before == pytest.approx(1.045, abs=0.01) and change.after == pytest.approx(1.18, abs=0.01)
+    assert change.own == pytest.approx(1.13, abs=0.02) and change.base == pytest.approx(1.0, abs=0.01)
+    assert [str(item) for item in change.differs] == ["kit: 1 → 2"]
+    text = render_history(Subject("mine", "layer:overlay2", "bare", "real of total"), [Told(series, (change,), 3)])
+    assert "▲" in text and "change point at 2026-0008" in text and "changed there: kit: 1 → 2" in text
+
+
+def test_noise_is_no_change() -> None:
+    series = split([entry(night(i, 0.05)) for i in range(20)])[-1]
+    assert find_changes(series) == ()
+
+
+GOOD_NIGHTS = [0.05] * 8
+
+
+def test_regressions_need_the_interval_and_the_history() -> None:
+    assert last_finding(GOOD_NIGHTS).status == GOOD
+    assert last_finding([*GOOD_NIGHTS, 0.11], noise=0.03).status == UNDECIDED
+    assert last_finding([*GOOD_NIGHTS, 0.5]).status == SUSPECT  # one noisy night
+    assert last_finding([*GOOD_NIGHTS, 0.2, 0.2]).status == SUSPECT
+    found = last_finding([*GOOD_NIGHTS, 0.2, 0.2, 0.2])
+    assert found.status == REGRESSION and "2026-0008" in found.why
+    assert last_finding([0.2] * 8).status == OVER
+    assert last_finding([0.2] * 2).status == SUSPECT
+    assert last_finding([*GOOD_NIGHTS, *[0.08] * 4]).status == GOOD  # a change below the limit is none of ours
+    assert last_finding([*GOOD_NIGHTS, *[0.2] * 4, *[0.05] * 3]).status == GOOD
+
+
+def test_the_store_keeps_outcomes_and_reads_them_without_samples(tmp_path: Path) -> None:
+    store = open_store("", tmp_path / "kit.db")
+    for i in range(3):
+        store.add(night(i, 0.05))
+    store.add(replace(night(4, 0.05), status="interrupted"))
+    first = store.history("mine", "layer:overlay2")
+    assert [item.session for item in first] == ["2026-0000", "2026-0001", "2026-0002"]
+    assert store.history("mine", "layer:overlay2") == first == tuple(entry(night(i, 0.05)) for i in range(3))
+    assert store.history("mine", "layer:overlay2", "clean")[0].outcome.comparison.phase == "clean"
+    assert store.history("other", "layer:overlay2") == ()
+
+
+def test_a_store_that_may_only_be_read_has_histories_too(tmp_path: Path) -> None:
+    open_store("", tmp_path / "kit.db").add(night(1, 0.05))
+    store = open_store(f"sqlite:///file:{tmp_path}/kit.db?mode=ro&uri=true", tmp_path / "unused")
+    assert store.history("mine", "layer:overlay2") == (entry(night(1, 0.05)),)
+
+
+def test_sessions_side_by_side() -> None:
+    one, two = night(1, 0.05), night(2, 0.2, kernel="6.2")
+    found = compare_sessions((one, analyse(one)), (two, analyse(two)))
+    (moved,) = found.moved
+    assert moved.verdict == "more" and moved.change is not None
+    assert moved.change.low is not None and moved.change.low < 1.13 < (moved.change.high or 0)
+    text = render_between(one, two, found)
+    assert "penalty grew" in text and "kernel: 6.1 → 6.2" in text
+    same = compare_sessions((one, analyse(one)), (one, analyse(one)))
+    assert same.moved[0].verdict == "not detected" and not same.differs
+    other = replace(two, samples=tuple(replace(item, digests=(("scenario", "t"),)) for item in two.samples))
+    unlike = compare_sessions((one, analyse(one)), (other, analyse(other)))
+    assert unlike.moved[0].change is None and "not compared: scenario differs" in render_between(one, other, unlike)
+
+
+def test_exports_come_back_as_they_were() -> None:
+    session = replace(night(1, 0.05), request=Request(params=(("jobs", "2"),), precision=0.02))
+    assert load(dump([session]), "x") == (session,)
+    for bad in ("{}", '{"kit-export": 1}', '{"kit-export": 1, "sessions": [{"id": 1}]}', "x", '{"kit-export": 99}'):
+        with pytest.raises(UsageError, match="x: "):
+            load(bad, "x")
+
+
+def test_pytest_benchmark_gets_its_figures() -> None:
+    document = json.loads(render_pytest_benchmark([night(1, 0.05)]))
+    names = [item["name"] for item in document["benchmarks"]]
+    assert names == [f"mine[{arm}] {part}" for arm in ("bare", "layer:overlay2") for part in ("build", "clean", "total")]
+    assert document["benchmarks"][0]["stats"]["rounds"] == 4
+    assert 1.0 < document["benchmarks"][5]["extra_info"]["ratio"] < 1.1
