@@ -7,12 +7,12 @@ distance is largest, splits are kept by a t test and merged again where they do 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from statistics import fmean
 
 from kit.errors import MachineError
-from kit.history import Differing, Series, differences
+from kit.history import Differing, Entry, Series, differences, split
 
 #: Of the t test at a split; 10 times as much in the search. With CONFIRM a series of 60 sessions without any change
 #: has one chance in 50 of an alarm (benchmarks/nightly.py).
@@ -43,6 +43,30 @@ class Change:
     @property
     def up(self) -> bool:
         return self.after > self.before
+
+
+@dataclass(frozen=True)
+class Track:
+    """One series with its changes, and how many sessions make a change count."""
+
+    series: Series
+    changes: tuple[Change, ...]
+    confirm: int
+
+
+def track(entries: Sequence[Entry], session: str, across: Iterable[str] = (), confirm: int = CONFIRM) -> Track:
+    """The series that a session's entry is in, up to it. Raises MachineError; ValueError where it has no entry."""
+    for series in split(entries, across):
+        names = [entry.session for entry in series.entries]
+        if session in names:
+            mine = replace(series, entries=series.entries[: names.index(session) + 1])
+            return Track(mine, find_changes(mine, confirm), confirm)
+    raise ValueError(f"{session} has no entry")
+
+
+def need_detection() -> None:
+    """Before hours of measuring, not after. Raises MachineError where the detection is not installed."""
+    _detect([1.0, 1.0, 1.0], P)
 
 
 def find_changes(series: Series, confirm: int = CONFIRM, p: float = P) -> tuple[Change, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from kit import __version__
 from kit.errors import MachineError, UnavailableError, UsageError
 from kit.filesystem.device import check_device
 from kit.host import Host, read_host
+from kit.idle import wait_idle
 from kit.image import ImageCache
 from kit.paths import Paths, resource
 from kit.perform import Job, LoadSupplied, Supplied, check_kernel, equipped, perform, plan_of
@@ -62,7 +63,16 @@ def check_load(request: Request, host: Host) -> None:
         raise MachineError("a background load needs root", "sudo kit …")
 
 
-def launch(request: Request, paths: Paths, store: Store, observer: Observer, wait: bool = False) -> Session:
+@dataclass(frozen=True)
+class Patience:
+    """What a session waits for before it begins: ``wait``: that another ends, instead of refusing; ``idle``: that
+    nothing works on the machine, so many seconds at most, None for not at all."""
+
+    wait: bool = False
+    idle: float | None = None
+
+
+def launch(request: Request, paths: Paths, store: Store, observer: Observer, patience: Patience) -> Session:
     """Run a new session. Raises KitError, KeyboardInterrupt; what was measured until then is in the store."""
     now = time.time()
     request = replace(request, seed=request.seed or secrets.randbelow(10**9) + 1)
@@ -86,10 +96,10 @@ def launch(request: Request, paths: Paths, store: Store, observer: Observer, wai
         baselines=plan.baselines,
         seed=plan.seed,
     )
-    return _carry_out(session, Job(plan, scenarios, host, paths, store, observer), store, wait, machine)
+    return _carry_out(session, Job(plan, scenarios, host, paths, store, observer), store, patience, machine)
 
 
-def resume(name: str, paths: Paths, store: Store, observer: Observer, wait: bool = False) -> Session:
+def resume(name: str, paths: Paths, store: Store, observer: Observer, patience: Patience) -> Session:
     """Finish the plan of a stopped session: same seed, same order, what is missing. Raises UsageError."""
     session = store.get(name)
     if not (session.request.scenario or session.request.command):
@@ -98,7 +108,7 @@ def resume(name: str, paths: Paths, store: Store, observer: Observer, wait: bool
     check_kernel(session, "host kernel" if machine else "kernel", host.kernel)
     scenarios = bind_scenarios(session.request, host)
     job = Job(plan_of(session.request), scenarios, host, paths, store, observer)
-    return _carry_out(session, job, store, wait, machine)
+    return _carry_out(session, job, store, patience, machine)
 
 
 def _where(request: Request, paths: Paths, observer: Observer, host: Host) -> tuple[Request, Machine | None, Host]:
@@ -122,9 +132,11 @@ def _where(request: Request, paths: Paths, observer: Observer, host: Host) -> tu
     return replace(request, guest=machine.kind), machine, replace(host, cores=cores)
 
 
-def _carry_out(session: Session, job: Job, store: Store, wait: bool, machine: Machine | None) -> Session:
+def _carry_out(session: Session, job: Job, store: Store, patience: Patience, machine: Machine | None) -> Session:
     """Hold the machine and run what is left of the session; whatever ends it, its state is in the store."""
-    with held_machine(session.id, job.paths, wait, job.observer) as bench:
+    with held_machine(session.id, job.paths, patience.wait, job.observer) as bench:
+        if patience.idle is not None:
+            wait_idle(patience.idle, job.observer.tell)
         if session.samples:
             store.set_status(session.id, RUNNING)
         else:

@@ -46,7 +46,7 @@ class Lines(Quiet):
         print(text, file=sys.stderr, flush=True)
 
     def planned(self, steps: int, done: int) -> None:
-        self._steps = steps
+        self._steps, self._finished = steps, 0
         self._began = time.monotonic()
         already = f", {done} done before" if done else ""
         self.tell(f"{steps} runs{already}")

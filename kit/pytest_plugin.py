@@ -56,14 +56,14 @@ class Bench:
     by_scenario: dict[Path, Session] = field(default_factory=dict)
 
     def run(self, request: Request) -> Session:
-        from kit.launch import launch
+        from kit.launch import Patience, launch
         from kit.paths import find_paths
         from kit.store import open_store
 
         refuse_xdist(self.config)
         paths = find_paths()
         store = open_store(self.config.getoption("kit_store"), paths.data / "kit.db")
-        session = launch(request, paths, store, _observer(self.config))
+        session = launch(request, paths, store, _observer(self.config), Patience())
         self.sessions.append(session)
         return session
 
@@ -115,7 +115,7 @@ class ScenarioFile(pytest.File):
 
     def request(self, arms: tuple[str, ...]) -> Request:
         from kit.arm import parse_arms
-        from kit.cli.options import pairs
+        from kit.quantity import pairs
         from kit.record import Request
 
         option = self.config.getoption

@@ -9,11 +9,12 @@ ROOT = Path(kit.__file__).parent
 LAYERS = (
     {"errors", "scenario", "arm", "sample", "plan", "stats", "compare", "record", "timeoutput"}
     | {"runs", "ladder", "growth", "sweep", "drift", "burst", "schedule", "analysis", "reported", "parsers", "wire"}
-    | {"threshold", "outcome", "history", "change", "regression", "between", "exchange"},
+    | {"threshold", "outcome", "history", "change", "regression", "between", "exchange"}
+    | {"quantity", "night", "nightfile"},
     {"paths", "command", "host", "journal", "filesystem", "image", "engines", "probe", "store", "lock", "namespace"}
-    | {"cgroup", "counters", "inputs", "measure", "guest"},
+    | {"cgroup", "counters", "inputs", "measure", "guest", "idle"},
     {"provision", "doctor", "session", "workload", "launch", "facts", "fetch", "supply", "load"}
-    | {"perform", "visit", "inside"},
+    | {"perform", "visit", "inside", "nightly"},
     {"report", "cli", "pytest_plugin", "progress", "__main__"},
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

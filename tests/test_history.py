@@ -11,7 +11,7 @@ import pytest
 
 from kit.analysis import analyse
 from kit.between import compare_sessions
-from kit.change import find_changes
+from kit.change import Track, find_changes
 from kit.errors import UsageError
 from kit.exchange import dump, load
 from kit.history import Entry, make_entry, split
@@ -19,7 +19,7 @@ from kit.outcome import outcomes
 from kit.record import DONE, Request, Session
 from kit.regression import GOOD, OVER, REGRESSION, SUSPECT, UNDECIDED, Finding, judge
 from kit.report.between import render_between
-from kit.report.history import Subject, Told, render_history
+from kit.report.history import Subject, render_history
 from kit.report.pytest_benchmark import render_pytest_benchmark
 from kit.sample import Phase, Sample
 from kit.store import open_store
@@ -47,7 +47,9 @@ def night(number: int, penalty: float, noise: float = 0.003, rounds: int = 4, **
 
 def entry(session: Session, phase: str = "total") -> Entry:
     (found,) = (
-        item for item in outcomes(analyse(session)) if (item.comparison.phase, item.comparison.metric) == (phase, "real")
+        item
+        for item in outcomes(analyse(session))
+        if (item.comparison.phase, item.comparison.metric) == (phase, "real")
     )
     return make_entry(session, found)
 
@@ -100,7 +102,10 @@ def test_a_changed_machine_begins_a_series_and_says_what_changed() -> None:
     entries += [entry(night(i, 0.05, kernel="6.2", cpu="one, microcode 2")) for i in range(3, 5)]
     first, second = split(entries)
     assert [len(first.entries), len(second.entries)] == [3, 2]
-    assert [str(item) for item in second.began_with] == ["kernel: 6.1 → 6.2", "cpu: one, microcode 1 → one, microcode 2"]
+    assert [str(item) for item in second.began_with] == [
+        "kernel: 6.1 → 6.2",
+        "cpu: one, microcode 1 → one, microcode 2",
+    ]
     assert split(entries, across=("kernel", "cpu"))[0].entries == tuple(entries)
 
 
@@ -110,7 +115,7 @@ def test_machines_that_share_a_store_have_a_series_each() -> None:
 
 
 def test_a_fact_that_one_session_alone_states_breaks_nothing() -> None:
-    entries = [entry(night(1, 0.05)), entry(night(2, 0.05, **{"btrfs on btrfs": "v6"}))]
+    entries = [entry(night(1, 0.05)), entry(night(2, 0.05, btrfs="v6"))]
     assert len(split(entries)) == 1
 
 
@@ -131,7 +136,7 @@ def test_a_step_is_found_where_it_is_and_with_what_moved() -> None:
     assert change.before == pytest.approx(1.045, abs=0.01) and change.after == pytest.approx(1.18, abs=0.01)
     assert change.own == pytest.approx(1.13, abs=0.02) and change.base == pytest.approx(1.0, abs=0.01)
     assert [str(item) for item in change.differs] == ["kit: 1 → 2"]
-    text = render_history(Subject("mine", "layer:overlay2", "bare", "real of total"), [Told(series, (change,), 3)])
+    text = render_history(Subject("mine", "layer:overlay2", "bare", "real of total"), [Track(series, (change,), 3)])
     assert "▲" in text and "change point at 2026-0008" in text and "changed there: kit: 1 → 2" in text
 
 
@@ -200,6 +205,8 @@ def test_exports_come_back_as_they_were() -> None:
 def test_pytest_benchmark_gets_its_figures() -> None:
     document = json.loads(render_pytest_benchmark([night(1, 0.05)]))
     names = [item["name"] for item in document["benchmarks"]]
-    assert names == [f"mine[{arm}] {part}" for arm in ("bare", "layer:overlay2") for part in ("build", "clean", "total")]
+    assert names == [
+        f"mine[{arm}] {part}" for arm in ("bare", "layer:overlay2") for part in ("build", "clean", "total")
+    ]
     assert document["benchmarks"][0]["stats"]["rounds"] == 4
     assert 1.0 < document["benchmarks"][5]["extra_info"]["ratio"] < 1.1

@@ -19,6 +19,7 @@ COMMANDS = {
     "doctor": ("kit.cli.doctor:doctor", "Try what works on this machine, and say what would mend the rest."),
     "scenarios": ("kit.cli.scenarios:scenarios", "List the scenarios, their variants and parameters."),
     "image": ("kit.cli.image:image", "Build, list and remove images."),
+    "nightly": ("kit.cli.nightly:nightly", "Run the tasks of a file, hold them against thresholds and history."),
     "history": ("kit.cli.history:history", "An arm's penalty over all sessions, with the points at which it changed."),
     "compare-sessions": ("kit.cli.history:compare_sessions", "Compare each penalty of one session with another's."),
     "sessions": ("kit.cli.sessions:sessions", "List past sessions, newest first."),
@@ -35,6 +36,7 @@ Examples:
   kit compare kernel --arms bare,bind:overlay2,layer:overlay2 --rounds 5
   kit compare --source . --arms bare,layer:overlay2,layer:btrfs -- make -j8
   kit show last --format markdown
+  kit nightly nightly.toml
 
 Exit codes: 0 done, 1 an arm failed, 2 usage or bad input, 130 interrupted."""
 

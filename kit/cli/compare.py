@@ -7,17 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kit.cli.options import (
-    check_writable,
-    duration,
-    pairs,
-    percentage,
-    size,
-    store_option,
-    the_store,
-    write,
-)  # fmt: skip
+from kit.cli.options import check_writable, store_option, the_store, wait_idle_option, write
 from kit.errors import UsageError
+from kit.quantity import duration, pairs, percentage, size
 
 if TYPE_CHECKING:
     from kit.record import Request, Session
@@ -136,15 +128,16 @@ class _CompareCommand(click.Command):
 @click.option("--guest-cores", type=click.IntRange(1), help="[default: the host's; User-Mode Linux has one]")
 @click.option("--resume", metavar="SESSION", help="Finish a stopped session: an id, its beginning, or last.")
 @click.option("--wait", is_flag=True, help="Wait for a session that is running instead of refusing.")
+@wait_idle_option
 @click.option("--json", "json_file", metavar="FILE", help="Also write everything as JSON (- for stdout).")
 @click.option("--csv", "csv_file", metavar="FILE", help="Also write the samples as CSV.")
 @click.option("--markdown", "markdown_file", metavar="FILE", help="Also write the table as Markdown.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress, only the table.")
 @store_option
 @click.pass_context
-def compare(context: click.Context, /, quiet: bool, wait: bool, store_url: str, **given: Any) -> int:
+def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, store_url: str, **given: Any) -> int:
     """Run SCENARIO, or the command behind --, on several arms in random order, and print what each one costs."""
-    from kit.launch import launch, resume
+    from kit.launch import Patience, launch, resume
     from kit.paths import find_paths
     from kit.progress import make_observer
 
@@ -157,11 +150,12 @@ def compare(context: click.Context, /, quiet: bool, wait: bool, store_url: str, 
     store = the_store(store_url)
     observer = make_observer(quiet)
     paths = find_paths()
+    patience = Patience(wait, duration(wait_idle, "--wait-idle") if wait_idle else None)
     try:
         if request:
-            session = launch(request, paths, store, observer, wait)
+            session = launch(request, paths, store, observer, patience)
         else:
-            session = resume(given["resume"], paths, store, observer, wait)
+            session = resume(given["resume"], paths, store, observer, patience)
     finally:
         observer.close()
     outputs = {"json": given["json_file"], "csv": given["csv_file"], "markdown": given["markdown_file"]}

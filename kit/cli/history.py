@@ -61,9 +61,9 @@ def history(
 ) -> None:
     """Show the penalty of ARM in SCENARIO over all sessions, with the points at which it changed."""
     from kit.arm import parse_arm
-    from kit.change import find_changes
+    from kit.change import Track, find_changes
     from kit.history import split
-    from kit.report.history import Subject, Told, render_history, render_history_csv, render_history_json
+    from kit.report.history import Subject, render_history, render_history_csv, render_history_json
 
     store = the_store(store_url)
     name = str(parse_arm(arm))
@@ -76,16 +76,16 @@ def history(
     parts = []
     for point, listed in groups.items():
         series = split(listed, across)
-        told = [Told(one, find_changes(one, confirm), confirm) for one in (series if all_series else series[-1:])]
+        tracks = [Track(one, find_changes(one, confirm), confirm) for one in (series if all_series else series[-1:])]
         item = listed[-1].outcome.comparison
         at = f" at {point}" if point else ""
         subject = Subject(scenario, name, chosen, f"{item.metric} of {item.phase}{at}")
         if format_ == "json":
-            parts.append(render_history_json(subject, told))
+            parts.append(render_history_json(subject, tracks))
         elif format_ == "csv":
-            parts.append(render_history_csv(told))
+            parts.append(render_history_csv(tracks))
         else:
-            parts.append(render_history(subject, told, "simple" if format_ == "table" else "github"))
+            parts.append(render_history(subject, tracks, "simple" if format_ == "table" else "github"))
         if not all_series and len(series) > 1 and format_ == "table":
             older = sum(len(one.entries) for one in series[:-1])
             parts.append(f"{older} sessions of other machines, settings or inputs are not shown: --all")

@@ -1,9 +1,8 @@
-"""Options that several subcommands share, and how their values are read."""
+"""Options that several subcommands share."""
 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,13 +16,18 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-
 
 def store_option(command: Command) -> Command:
     return click.option(
         "--store", "store_url", metavar="URL", default="", envvar="KIT_STORE",
         help="Database of results, any SQLAlchemy URL.  [default: SQLite in the user's data directory]",
+    )(command)  # fmt: skip
+
+
+def wait_idle_option(command: Command) -> Command:
+    return click.option(
+        "--wait-idle", is_flag=False, flag_value="1h", default="", metavar="[TIME]",
+        help="Wait until nothing else works on the machine; give up after TIME.  [1h]",
     )(command)  # fmt: skip
 
 
@@ -36,44 +40,6 @@ def the_store(url: str) -> Store:
     from kit.store import open_store
 
     return open_store(url, find_paths().data / "kit.db")
-
-
-def pairs(values: tuple[str, ...], option: str) -> tuple[tuple[str, str], ...]:
-    """``KEY=VALUE`` of a repeatable option. Raises UsageError."""
-    found = []
-    for value in values:
-        key, equals, text = value.partition("=")
-        if not key or not equals:
-            raise UsageError(f"{option} {value}: not KEY=VALUE", f"for example {option} jobs=4")
-        found.append((key, text))
-    return tuple(found)
-
-
-def size(text: str, option: str = "--size") -> int:
-    """``20G`` in bytes. Raises UsageError."""
-    match = re.fullmatch(r"(\d+)([KMGT]?)", text.upper())
-    if not match or not int(match[1]):
-        raise UsageError(f"{option} {text}: not a size", f"for example {option} 20G")
-    return int(match[1]) * _UNITS[match[2]]
-
-
-def percentage(text: str, option: str) -> float:
-    """``2%`` or ``2 %`` as 0.02. Raises UsageError."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", text.strip())
-    if not match or not 0 < float(match[1]) < 100:
-        raise UsageError(f"{option} {text}: not a percentage", f"for example {option} 2%")
-    return float(match[1]) / 100
-
-
-def duration(text: str, option: str) -> float:
-    """``90s``, ``30m``, ``2h`` or ``1h30m`` in seconds. Raises UsageError."""
-    match = re.fullmatch(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?", text.strip())
-    seconds = (
-        sum(int(part or 0) * unit for part, unit in zip(match.groups(), (3600, 60, 1), strict=True)) if match else 0
-    )
-    if not seconds:
-        raise UsageError(f"{option} {text}: not a time", f"for example {option} 30m, or 1h30m")
-    return float(seconds)
 
 
 def check_writable(path: str | None) -> None:

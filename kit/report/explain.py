@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from kit import ladder
 from kit.analysis import Analysis, whole_real
@@ -48,24 +49,41 @@ _ADVICE = {
 _JOINED = "which of them, the arms of the ladder between would tell (runtime, and bind on the same driver): add them"
 
 
+@dataclass(frozen=True)
+class Explanation:
+    """Sentences: what each arm costs, what to change, how sure all this is, what to mind."""
+
+    answers: tuple[str, ...]
+    advice: tuple[str, ...]
+    sureness: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def explain(session: Session, analysis: Analysis) -> Explanation:
+    found = [item for item in whole_real(analysis.comparisons) if not item.control]
+    answers = []
+    if session.guest:
+        answers.append(
+            f"It ran in a guest: {session.guest}. Ratios are within that kernel; no figure is this machine's own."
+        )
+    answers += [" ".join(_arm(item, _ladder(analysis, item))) for item in found]
+    return Explanation(
+        tuple(answers),
+        tuple(_advice(found, analysis)),
+        tuple(_sureness(session, found)),
+        tuple(notes(session, analysis)),
+    )
+
+
 def render_explain(session: Session, analysis: Analysis) -> str:
     """Paragraphs: each arm, what was not detected, what to change, how sure all this is; then the plot."""
-    found = [item for item in whole_real(analysis.comparisons) if not item.control]
-    parts = [f"{session.title}, session {session.id}"]
-    if session.guest:
-        parts.append(
-            _wrap(
-                f"It ran in a guest: {session.guest}. Ratios are within that kernel; no figure is this machine's own."
-            )
-        )
-    for item in found:
-        parts.append(_wrap(" ".join(_arm(item, _ladder(analysis, item)))))
+    said = explain(session, analysis)
+    parts = [f"{session.title}, session {session.id}", *map(_wrap, said.answers)]
     parts += [_wrap(f"{item.arm} did not run: {item.reason}. To mend it: {item.fix}.") for item in session.not_run]
-    advice = list(_advice(found, analysis))
-    if advice:
-        parts.append("What to change:\n" + "\n".join(_wrap(f"- {line}") for line in advice))
-    parts.append("How sure this is:\n" + "\n".join(_wrap(f"- {line}") for line in _sureness(session, found)))
-    parts.append("Mind:\n" + "\n".join(_wrap(f"- {note}") for note in notes(session, analysis)))
+    if said.advice:
+        parts.append("What to change:\n" + "\n".join(_wrap(f"- {line}") for line in said.advice))
+    parts.append("How sure this is:\n" + "\n".join(_wrap(f"- {line}") for line in said.sureness))
+    parts.append("Mind:\n" + "\n".join(_wrap(f"- {note}") for note in said.notes))
     parts += [verdicts(analysis), assurance(analysis)]
     return "\n\n".join(part for part in parts if part) + "\n"
 

@@ -13,21 +13,12 @@ from typing import Any
 
 from tabulate import tabulate
 
-from kit.change import Change
+from kit.change import Change, Track
 from kit.history import Entry, Series
 from kit.report import units
 from kit.report.verdict import Plot, percent_interval
 
 _WRAP = 118
-
-
-@dataclass(frozen=True)
-class Told:
-    """One series with its changes, and how many sessions make a change count."""
-
-    series: Series
-    changes: tuple[Change, ...]
-    confirm: int
 
 
 @dataclass(frozen=True)
@@ -40,7 +31,7 @@ class Subject:
     what: str  # ``real of build``
 
 
-def render_history(subject: Subject, told: Sequence[Told], tablefmt: str = "simple") -> str:
+def render_history(subject: Subject, told: Sequence[Track], tablefmt: str = "simple") -> str:
     """Every series, the oldest first, with a table of its sessions and the sentences about its changes."""
     count = sum(len(item.series.entries) for item in told)
     several = f" in {len(told)} series" if len(told) > 1 else ""
@@ -66,7 +57,7 @@ def _began(series: Series) -> str:
     return f", begun because these changed: {'; '.join(map(str, series.began_with))}" if series.began_with else ""
 
 
-def _table(told: Told, plot: Plot, tablefmt: str) -> str:
+def _table(told: Track, plot: Plot, tablefmt: str) -> str:
     changes = {change.index: change for change in told.changes}
     drawn = tablefmt == "simple"
     rows = [_row(entry, changes.get(i), plot, drawn) for i, entry in enumerate(told.series.entries)]
@@ -88,7 +79,7 @@ def _row(entry: Entry, change: Change | None, plot: Plot, drawn: bool) -> list[s
     ]
 
 
-def change_lines(told: Told) -> list[str]:
+def change_lines(told: Track) -> list[str]:
     """A sentence for each change, or why there is none."""
     entries = told.series.entries
     if not told.changes:
@@ -114,7 +105,7 @@ def _change(change: Change, entries: Sequence[Entry], confirm: int) -> str:
     )
 
 
-def history_rows(told: Sequence[Told]) -> Iterator[dict[str, Any]]:
+def history_rows(told: Sequence[Track]) -> Iterator[dict[str, Any]]:
     """One flat row for each session."""
     for number, item in enumerate(told, 1):
         marks = {change.index: change for change in item.changes}
@@ -141,7 +132,7 @@ def history_rows(told: Sequence[Told]) -> Iterator[dict[str, Any]]:
             }
 
 
-def render_history_json(subject: Subject, told: Sequence[Told]) -> str:
+def render_history_json(subject: Subject, told: Sequence[Track]) -> str:
     document = {
         "subject": asdict(subject),
         "series": [
@@ -156,7 +147,7 @@ def render_history_json(subject: Subject, told: Sequence[Told]) -> str:
     return json.dumps(document, indent=1) + "\n"
 
 
-def render_history_csv(told: Sequence[Told]) -> str:
+def render_history_csv(told: Sequence[Track]) -> str:
     text = io.StringIO()
     rows = list(history_rows(told))
     writer = csv.DictWriter(text, list(rows[0]) if rows else [])

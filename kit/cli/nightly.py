@@ -1,0 +1,138 @@
+"""``kit nightly``: run what a file says, and tell by the exit code whether something regressed."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from kit.cli.options import store_option, the_store, wait_idle_option, write
+from kit.errors import KitError, UsageError
+from kit.quantity import duration
+
+if TYPE_CHECKING:
+    from kit.night import Job, Night
+
+COULD_NOT_RUN = 2
+
+_EPILOG = """\b
+Examples:
+  kit nightly nightly.toml --check          is the file right? runs nothing
+  kit nightly nightly.toml
+  kit nightly nightly.toml --wait-idle 30m --output /srv/kit/$(date +%F)
+  KIT_STORE=postgresql+psycopg://ci@db/kit kit nightly nightly.toml
+
+\b
+A file:
+  wait_idle = "30m"
+  [defaults]
+  rounds = 5
+  [[tasks]]
+  scenario = "kernel:short"
+  arms = ["bare", "bind:overlay2", "layer:overlay2"]
+  thresholds = ["layer:overlay2 < 10 %", "layer:overlay2 unpack < 60 %"]
+
+A regression is a penalty that lies above its threshold with the whole interval, and that the history shows to have
+changed to that level, 3 sessions at least; one noisy night is none. docs/nightly.md has the rules and jobs for GitHub,
+GitLab, Jenkins and systemd.
+
+Written to the output directory: junit.xml, summary.md (also to $GITHUB_STEP_SUMMARY), report.html, nightly.json.
+Exit codes: 0 good, 1 regression, 2 something could not run, 130 interrupted."""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("file", metavar="FILE.toml")
+@click.option("--output", default="", metavar="DIR", help="Where the reports go.  [default: the file's, kit-nightly]")
+@click.option("--check", is_flag=True, help="Read the file, say what would be run, and end.")
+@wait_idle_option
+@click.option("-q", "--quiet", is_flag=True, help="No progress, only the summary.")
+@store_option
+def nightly(file: str, output: str, check: bool, wait_idle: str, quiet: bool, store_url: str) -> int:
+    """Run the tasks of FILE.toml, hold them against their thresholds and history, and write reports."""
+    try:
+        job = _job(file, output, wait_idle)
+        if check:
+            _describe(job)
+            return 0
+        night = _run(job, quiet, store_url)
+    except KitError as error:
+        raise _CouldNotRunError(error.message, error.hint) from None
+    return night.exit_code
+
+
+class _CouldNotRunError(KitError):
+    exit_code = COULD_NOT_RUN
+
+
+def _job(file: str, output: str, wait_idle: str) -> Job:
+    from kit.nightfile import parse_nightly
+
+    path = Path(file)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise UsageError(f"{file}: {why}", "kit nightly --help shows what such a file looks like") from None
+    job = parse_nightly(text, file, path.stem)
+    job = replace(job, output=output or job.output)
+    return replace(job, wait_idle=duration(wait_idle, "--wait-idle")) if wait_idle else job
+
+
+def _describe(job: Job) -> None:
+    """Names and arms are looked up as they will be."""
+    from kit.launch import find_scenario
+    from kit.perform import plan_of
+
+    for number, task in enumerate(job.tasks, 1):
+        if task.request.scenario:
+            find_scenario(task.request.scenario)
+        plan = plan_of(replace(task.request, seed=1))
+        arms = {str(arm) for arm in plan.arms}
+        for item in task.thresholds:
+            if item.arm not in arms:
+                raise UsageError(f"threshold '{item}' is of an arm that is not run", f"arms: {', '.join(sorted(arms))}")
+        click.echo(f"task {number}: {task.name}: {', '.join(map(str, plan.arms))}; at least {plan.rounds} rounds")
+        for item in task.thresholds:
+            click.echo(f"  {item}")
+    click.echo(f"store: {job.store or 'the default'}; reports: {job.output}")
+
+
+def _run(job: Job, quiet: bool, store_url: str) -> Night:
+    from kit.nightly import run_night
+    from kit.paths import find_paths
+    from kit.progress import make_observer
+
+    output = Path(job.output)
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(
+            f"{output}: {error.strerror}", "name a directory that you may write to: --output DIR"
+        ) from None
+    store = the_store(store_url or job.store)
+    observer = make_observer(quiet)
+    try:
+        night = run_night(job, find_paths(), store, observer)
+    finally:
+        observer.close()
+    _write_reports(night, output)
+    return night
+
+
+def _write_reports(night: Night, output: Path) -> None:
+    from kit.report.junit import render_junit
+    from kit.report.night import render_night_json, render_summary
+
+    summary = render_summary(night)
+    write(str(output / "junit.xml"), render_junit(night))
+    write(str(output / "summary.md"), summary)
+    write(str(output / "nightly.json"), render_night_json(night))
+    step = os.environ.get("GITHUB_STEP_SUMMARY")
+    if step:
+        with open(step, "a", encoding="utf-8") as file:
+            file.write(summary)
+    click.echo(render_summary(night, markdown=False), nl=False)
+    click.echo(f"\nreports: {output.absolute()}")

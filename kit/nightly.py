@@ -1,0 +1,90 @@
+"""Runs a nightly job: every task a session, stored, held against its thresholds and its history."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from kit.analysis import Analysis, analyse, whole_real
+from kit.change import Track, need_detection, track
+from kit.compare import Comparison
+from kit.errors import KitError
+from kit.launch import Patience, launch
+from kit.night import Job, Night, Part, Task
+from kit.paths import Paths
+from kit.record import DONE, Session
+from kit.regression import Finding, judge, missing
+from kit.session import Observer
+from kit.store import Store
+from kit.threshold import Threshold
+
+
+def run_night(job: Job, paths: Paths, store: Store, observer: Observer) -> Night:
+    """Run all tasks; one that can't run does not stop the others. Raises KeyboardInterrupt, and MachineError where
+    change points can't be found on this machine at all."""
+    need_detection()
+    started = time.time()
+    deadline = time.monotonic() + job.budget if job.budget else None
+    parts = []
+    for number, task in enumerate(job.tasks, 1):
+        observer.tell(f"task {number} of {len(job.tasks)}: {task.name}")
+        parts.append(_run(task, job, paths, store, observer, deadline))
+    return Night(job.name, started, tuple(parts))
+
+
+def _run(task: Task, job: Job, paths: Paths, store: Store, observer: Observer, deadline: float | None) -> Part:
+    began = time.monotonic()
+    request = task.request
+    if deadline is not None:
+        left = deadline - began
+        if left <= 0:
+            return Part(task, error="the job's budget was used up before it came to this task")
+        if request.precision is not None or request.budget is not None:
+            request = replace(request, budget=min(left, request.budget or left))
+    try:
+        session = launch(request, paths, store, observer, Patience(wait=True, idle=job.wait_idle))
+        part = assess(task, session, store, job.confirm)
+    except KitError as error:
+        observer.tell(f"could not run {task.name}: {error.message}")
+        part = Part(task, error=str(error))
+    return replace(part, seconds=time.monotonic() - began)
+
+
+def assess(task: Task, session: Session, store: Store, confirm: int) -> Part:
+    """Hold a session against the task's thresholds and the history that the store has."""
+    analysis = analyse(session)
+    failed = [sample for sample in session.samples if sample.status != "ok"]
+    error = ""
+    if session.status != DONE or failed:
+        what = failed[0] if failed else None
+        error = f"{what.arm}, round {what.block}: {what.error}" if what else f"the session is {session.status}"
+    findings = [found for item in task.thresholds for found in _findings(item, task, session, analysis, store, confirm)]
+    tracks = [
+        _track(item, task, session, store, confirm)
+        for item in whole_real(analysis.comparisons)
+        if item.ratio is not None and not item.control and session.status == DONE
+    ]
+    return Part(task, session, analysis, tuple(findings), tuple(tracks), error)
+
+
+def _findings(
+    threshold: Threshold, task: Task, session: Session, analysis: Analysis, store: Store, confirm: int
+) -> list[Finding]:
+    found = [item for item in threshold.find(analysis.comparisons) if item.ratio is not None]
+    if not found or session.status != DONE:
+        blocked = [item for item in session.not_run if item.arm == threshold.arm]
+        why = f"not run: {blocked[0].reason}; fix: {blocked[0].fix}" if blocked else "not measured in this session"
+        return [missing(threshold, why)]
+    tracks = [(item, _track(item, task, session, store, confirm)) for item in found]
+    return [judge(threshold, item, one.series, one.changes, confirm) for item, one in tracks]
+
+
+def _track(item: Comparison, task: Task, session: Session, store: Store, confirm: int) -> Track:
+    """The series that ends with this session's figure."""
+    entries = store.history(session.title, item.arm, item.phase, item.metric)
+    mine = [
+        entry
+        for entry in entries
+        if (entry.outcome.comparison.baseline, entry.outcome.comparison.point) == (item.baseline, item.point)
+    ]
+    return track(mine, session.id, task.across, confirm)

@@ -1,0 +1,143 @@
+"""A night in brief: what regressed, what could not run, each threshold, each penalty; as Markdown, text and JSON."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from tabulate import tabulate
+
+from kit.analysis import whole_real
+from kit.change import Track
+from kit.night import Night, Part
+from kit.regression import Finding
+from kit.report import units
+from kit.report.history import change_lines
+from kit.report.verdict import percent_interval, sentence
+
+_WRAP = 118
+_RESULTS = {0: "good", 1: "REGRESSION", 2: "could not run"}
+
+
+def render_summary(night: Night, markdown: bool = True) -> str:
+    """For the step summary of a CI job, or for a terminal."""
+    when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(night.started))
+    head = f"{night.name}: {_RESULTS[night.exit_code]}, {when}"
+    parts = [f"## {head}" if markdown else head]
+    for finding in night.regressions:
+        parts.append(_bold(_finding_line(finding), markdown))
+    for part in night.parts:
+        parts += _part(part, markdown)
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _bold(text: str, markdown: bool) -> str:
+    return f"**{text}**" if markdown else textwrap.fill(text, _WRAP, subsequent_indent="  ")
+
+
+def _finding_line(finding: Finding) -> str:
+    item = finding.comparison
+    found = f"{percent_interval(item.ratio, item.low, item.high)}; " if item else ""
+    at = units.at(item.point) if item else ""
+    return f"{finding.status.upper()}: {finding.threshold}{at}: {found}{finding.why}"
+
+
+def _part(part: Part, markdown: bool) -> Iterator[str]:
+    tablefmt = "github" if markdown else "simple"
+    name = f"{part.task.name}, session {part.session.id}" if part.session else part.task.name
+    if part.session and part.session.guest:
+        name += f", IN A GUEST: {part.session.guest}"
+    yield f"### {name}" if markdown else name
+    if part.error:
+        yield _bold(f"COULD NOT RUN: {part.error}" if part.session is None else f"NOT WHOLE: {part.error}", markdown)
+    if part.findings:
+        rows = [_threshold_row(item) for item in part.findings]
+        yield tabulate(rows, ["threshold", "result", "change, 95 %", "why"], tablefmt=tablefmt, disable_numparse=True)
+    if part.analysis:
+        found = [
+            [f"{item.arm} / {item.baseline}{units.at(item.point)}", percent_interval(item.ratio, item.low, item.high),
+             sentence(item)]
+            for item in whole_real(part.analysis.comparisons)
+        ]  # fmt: skip
+        if found:
+            yield tabulate(
+                found, ["real time, whole run", "change, 95 %", "verdict"], tablefmt=tablefmt, disable_numparse=True
+            )
+    lines = [line for track in part.tracks for line in _track_lines(track)]
+    lines += (
+        [f"not run: {item.arm}: {item.reason}; fix: {item.fix}" for item in part.session.not_run]
+        if (part.session)
+        else []
+    )
+    yield "\n".join(f"- {line}" if markdown else textwrap.fill(line, _WRAP, subsequent_indent="  ") for line in lines)
+
+
+def _threshold_row(finding: Finding) -> list[str]:
+    item = finding.comparison
+    found = percent_interval(item.ratio, item.low, item.high) if item else units.NOTHING
+    at = units.at(item.point) if item else ""
+    return [f"{finding.threshold}{at}", finding.status, found, finding.why]
+
+
+def _track_lines(track: Track) -> Iterator[str]:
+    """What began tonight, and changes; that there is no change is not news."""
+    entries = track.series.entries
+    item = entries[-1].outcome.comparison
+    name = f"{item.arm}{units.at(item.point)}"
+    if len(entries) == 1 and track.series.began_with:
+        yield f"{name}: a new series begins: {'; '.join(map(str, track.series.began_with))}"
+    elif len(entries) == 1:
+        yield f"{name}: the first session of its series"
+    if track.changes:
+        yield from (f"{name}: {line}" for line in change_lines(track))
+
+
+def render_night_json(night: Night) -> str:
+    """Everything the exit code rests on, for programs."""
+    document = {
+        "schema": 1,
+        "name": night.name,
+        "started": night.started,
+        "result": _RESULTS[night.exit_code],
+        "exit_code": night.exit_code,
+        "tasks": [_part_json(part) for part in night.parts],
+    }
+    return json.dumps(document, indent=1) + "\n"
+
+
+def _part_json(part: Part) -> dict[str, Any]:
+    return {
+        "task": part.task.name,
+        "session": part.session.id if part.session else None,
+        "error": part.error or None,
+        "seconds": part.seconds,
+        "thresholds": [
+            {
+                "threshold": str(item.threshold),
+                "status": item.status,
+                "why": item.why,
+                "comparison": asdict(item.comparison) if item.comparison else None,
+            }
+            for item in part.findings
+        ],
+        "comparisons": [asdict(item) for item in whole_real(part.analysis.comparisons)] if part.analysis else [],
+        "histories": [
+            {
+                "arm": track.series.entries[-1].outcome.comparison.arm,
+                "point": track.series.entries[-1].outcome.comparison.point,
+                "sessions": [
+                    {"session": entry.session, "ratio": entry.ratio, "low": entry.outcome.comparison.low,
+                     "high": entry.outcome.comparison.high}
+                    for entry in track.series.entries
+                ],
+                "began_with": [asdict(item) for item in track.series.began_with],
+                "changes": [asdict(item) for item in track.changes],
+            }
+            for track in part.tracks
+        ],
+        "not_run": [asdict(item) for item in part.session.not_run] if part.session else [],
+    }  # fmt: skip

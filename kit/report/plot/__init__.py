@@ -1,0 +1,11 @@
+"""Plots of a session and of a history, as SVG: in a page, where it gives the colours, or as files of their own."""
+
+from __future__ import annotations
+
+from kit.report.plot.attribution import plot_attribution
+from kit.report.plot.intervals import plot_intervals
+from kit.report.plot.picture import Picture
+from kit.report.plot.runs import plot_runs
+from kit.report.plot.track import plot_track
+
+__all__ = ["Picture", "plot_attribution", "plot_intervals", "plot_runs", "plot_track"]

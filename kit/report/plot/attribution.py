@@ -1,0 +1,122 @@
+"""Where each container's penalty comes from: the steps of the ladder as stacked bars, the whole with its interval."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kit.ladder import FLUSH, READ, RUNTIME, WRITE, Ladder, Step
+from kit.report import units
+from kit.report.plot.picture import CHARACTER, Picture, circle, label_width, line, rect, shortened, text
+from kit.report.plot.scale import Scale, linear_ticks
+
+_ROW, _BAR, _TOP, _PLOT, _LEGEND = 40.0, 20.0, 34.0, 460.0, 26.0
+#: A step has one colour in every report; steps that could not be told apart have one of the rest.
+_STEPS = (RUNTIME, READ, WRITE, FLUSH)
+_LOOKS = 6
+
+
+def plot_attribution(ladders: Sequence[Ladder], name: str = "attribution") -> Picture | None:
+    """``ladders``: one for each arm and point, of the whole run's real time. None where there is none, or where a
+    baseline of zero leaves no share. Steps that save time reach to the left."""
+    rows = [item for item in ladders if item.whole.share and all(step.share for step in item.steps)]
+    if not rows:
+        return None
+    steps = sorted({step.name for item in rows for step in item.steps}, key=_order)
+    labels = [f"{item.arm} / {item.baseline}{units.at(item.point)}" for item in rows]
+    left = label_width(labels)
+    right = 20 + max(len(_percent(item.whole)) for item in rows) * CHARACTER
+    low, high = _span(rows)
+    scale = Scale(low, high, left, left + _PLOT)
+    bottom = _TOP + _ROW * len(rows)
+    parts = []
+    for tick in linear_ticks(low, high):
+        parts.append(line(scale.at(tick), _TOP - 4, scale.at(tick), bottom, "grid"))
+        words = f"{tick * 100:+g} %" if tick else "0"
+        parts.append(text(scale.at(tick), _TOP - 12, words, "middle", "quiet"))
+    for i, (item, label) in enumerate(zip(rows, labels, strict=True)):
+        parts += _row(item, label, _TOP + _ROW * (i + 0.5), scale, steps)
+    parts.append(line(scale.at(0), _TOP - 4, scale.at(0), bottom, "zero"))
+    parts += _legend(steps, left, bottom + _LEGEND)
+    said = "; ".join(
+        f"{label}: {', '.join(f'{step.name} {_percent(step)}' for step in item.steps)}, whole {_percent(item.whole)}"
+        for item, label in zip(rows, labels, strict=True)
+    )
+    return Picture(
+        name, "Where the cost comes from, in percent of the baseline's real time and flush", said,
+        left + _PLOT + right, bottom + _LEGEND + 14, "".join(parts),
+    )  # fmt: skip
+
+
+def _order(name: str) -> tuple[int, str]:
+    first = name.split(" and ")[0].partition(":")[0]
+    return (_STEPS.index(first) if first in _STEPS else len(_STEPS), name)
+
+
+def _look(name: str, steps: Sequence[str]) -> str:
+    if name in _STEPS:
+        return f"step{_STEPS.index(name)}"
+    rest = [item for item in steps if item not in _STEPS]
+    return f"step{len(_STEPS) + rest.index(name) % (_LOOKS - len(_STEPS))}"
+
+
+def _share(step: Step) -> float:
+    return step.share.estimate if step.share else 0.0
+
+
+def _percent(step: Step) -> str:
+    share = step.share
+    if share is None:
+        return units.NOTHING
+    text_ = f"{share.estimate * 100:+.1f} %"
+    return (
+        text_
+        if share.low is None or share.high is None
+        else f"{text_} ({share.low * 100:+.1f}…{share.high * 100:+.1f})"
+    )
+
+
+def _span(rows: Sequence[Ladder]) -> tuple[float, float]:
+    """Of all bars, and of the wholes' intervals as far as they do not dwarf the bars."""
+    plus = max(sum(max(_share(step), 0) for step in item.steps) for item in rows)
+    minus = min(sum(min(_share(step), 0) for step in item.steps) for item in rows)
+    reach = max(plus, -minus, 0.01)
+    ends = [end for item in rows if item.whole.share for end in (item.whole.share.low, item.whole.share.high) if end]
+    high = max([plus, *(min(end, 2 * reach) for end in ends)])
+    low = min([minus, *(max(end, -reach) for end in ends)])
+    return low - 0.03 * reach, high + 0.03 * reach
+
+
+def _row(item: Ladder, label: str, y: float, scale: Scale, steps: Sequence[str]) -> list[str]:
+    parts = [text(scale.left - 10, y + 4, shortened(label, scale.left - 10), "end")]
+    ends = {True: 0.0, False: 0.0}
+    for step in item.steps:
+        share = _share(step)
+        start = ends[share >= 0]
+        ends[share >= 0] = start + share
+        x, width = scale.at(min(start, start + share)), abs(scale.at(start + share) - scale.at(start))
+        kind = _look(step.name, steps)
+        parts.append(rect(x, y - _BAR / 2 - 4, width, _BAR, kind, f"{label}: {step.name} {_percent(step)}"))
+        words = f"{share * 100:+.1f}"
+        if width > len(words) * CHARACTER + 6:
+            parts.append(text(x + width / 2, y, words, "middle", "inside"))
+    whole = item.whole.share
+    if whole:
+        under = y + _BAR / 2 + 2
+        if whole.low is not None and whole.high is not None:
+            ends_ = scale.at(scale.clamp(whole.low)), scale.at(scale.clamp(whole.high))
+            parts.append(line(ends_[0], under, ends_[1], under, "whole"))
+        if scale.within(whole.estimate):
+            parts.append(circle(scale.at(whole.estimate), under, 4, "whole", f"{label}: whole {_percent(item.whole)}"))
+    parts.append(text(scale.right + 12, y + 4, _percent(item.whole)))
+    return parts
+
+
+def _legend(steps: Sequence[str], x: float, y: float) -> list[str]:
+    parts = []
+    for name in steps:
+        parts.append(rect(x, y - 10, 12, 12, _look(name, steps)))
+        parts.append(text(x + 17, y, name, kind="quiet"))
+        x += 17 + len(name) * CHARACTER + 18
+    parts.append(circle(x + 5, y - 4, 4, "whole"))
+    parts.append(text(x + 17, y, "whole", kind="quiet"))
+    return parts

@@ -1,0 +1,66 @@
+"""Every arm's ratio to its baseline with its interval, a row each, the line at 1 in the middle."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from kit.compare import LESS, MORE, Comparison
+from kit.report import units
+from kit.report.plot.picture import CHARACTER, Picture, circle, label_width, line, path, shortened, text
+from kit.report.plot.scale import Scale, ratio_ticks, spread
+from kit.report.verdict import percent_interval, sentence
+
+_ROW, _TOP, _PLOT = 30.0, 34.0, 420.0
+
+
+def plot_intervals(found: Sequence[Comparison], name: str = "intervals") -> Picture | None:
+    """None where there is nothing to draw. Filled dots are verdicts that hold for all arms at once."""
+    rows = [item for item in found if item.ratio is not None]
+    if not rows:
+        return None
+    labels = [_label(item) for item in rows]
+    left = label_width(labels)
+    right = 20 + max(len(percent_interval(item.ratio, item.low, item.high)) for item in rows) * CHARACTER
+    reach = spread([end for item in rows for end in (item.low, item.high, item.ratio) if end]) * 1.05
+    scale = Scale(math.exp(-reach), math.exp(reach), left, left + _PLOT, log=True)
+    bottom = _TOP + _ROW * len(rows)
+    parts = []
+    for tick in ratio_ticks(scale.low, scale.high):
+        x = scale.at(tick)
+        parts.append(line(x, _TOP - 4, x, bottom, "grid"))
+        parts.append(text(x, _TOP - 12, units.percent(tick) if abs(tick - 1) > 1e-9 else "0", "middle", "quiet"))
+    parts.append(line(scale.at(1), _TOP - 4, scale.at(1), bottom, "zero"))
+    for i, (item, label) in enumerate(zip(rows, labels, strict=True)):
+        parts += _row(item, label, _TOP + _ROW * (i + 0.5), scale)
+    said = "; ".join(
+        f"{label}: {percent_interval(item.ratio, item.low, item.high)}, {sentence(item)}"
+        for item, label in zip(rows, labels, strict=True)
+    )
+    return Picture(
+        name, "Real time of the whole run against the baseline, with 95 % intervals", said,
+        left + _PLOT + right, bottom + 12, "".join(parts),
+    )  # fmt: skip
+
+
+def _label(item: Comparison) -> str:
+    return f"{item.arm} / {item.baseline}{units.at(item.point)}"
+
+
+def _row(item: Comparison, label: str, y: float, scale: Scale) -> list[str]:
+    kind = {MORE: "more", LESS: "less"}.get(item.verdict_all, "none")
+    parts = [text(scale.left - 10, y + 4, shortened(label, scale.left - 10), "end")]
+    if item.low_all and item.high_all and not item.control:
+        parts.append(line(scale.at(scale.clamp(item.low_all)), y, scale.at(scale.clamp(item.high_all)), y, "wide"))
+    ratio = item.ratio or 1.0
+    low, high = item.low or ratio, item.high or ratio
+    parts.append(line(scale.at(scale.clamp(low)), y, scale.at(scale.clamp(high)), y, f"{kind} line"))
+    if high > scale.high:
+        parts.append(path(f"M{scale.right:.1f} {y:.1f} l-9 -5 v10 z", kind))
+    if low < scale.low:
+        parts.append(path(f"M{scale.left:.1f} {y:.1f} l9 -5 v10 z", kind))
+    said = percent_interval(item.ratio, item.low, item.high)
+    if scale.within(ratio):
+        parts.append(circle(scale.at(ratio), y, 5, f"{kind} line", f"{label}: {said}, {sentence(item)}"))
+    parts.append(text(scale.right + 12, y + 4, said))
+    return parts

@@ -1,0 +1,102 @@
+"""A picture: SVG elements whose looks are left to classes, and the words for those who do not see it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+
+#: Width of one character of the labels, in the units of a picture; labels are set in 13 of them.
+CHARACTER = 7.0
+_HEAD = 30.0  # for the title of a file
+_FONT = "'DejaVu Sans', 'Segoe UI', Roboto, Helvetica, Arial, sans-serif"
+
+#: Light looks of the classes; a page has its own, dark ones too.
+_STYLE = f"""
+text {{ font: 13px {_FONT}; fill: #1c2330; }}
+.head {{ font-weight: bold; }}
+.quiet {{ fill: #5b6472; font-size: 12px; }}
+.axis {{ stroke: #b8c0cc; stroke-width: 1; fill: none; }}
+.grid {{ stroke: #e6e9ee; stroke-width: 1; fill: none; }}
+.zero {{ stroke: #1c2330; stroke-width: 1.5; fill: none; }}
+.wide {{ stroke: #c3cad5; stroke-width: 6; fill: none; }}
+.more {{ stroke: #b3261e; fill: #b3261e; }}
+.less {{ stroke: #00695c; fill: #00695c; }}
+.none {{ stroke: #5b6472; fill: #ffffff; }}
+.line {{ stroke-width: 2.5; }}
+.level {{ stroke: #1f5fa8; stroke-width: 2; fill: none; }}
+.dot {{ fill: #1f5fa8; fill-opacity: 0.65; stroke: none; }}
+.flagged {{ fill: none; stroke: #b3261e; stroke-width: 1.5; }}
+.mean {{ stroke: #1c2330; stroke-width: 2; }}
+.change {{ stroke: #b3261e; stroke-width: 1.5; stroke-dasharray: 5 4; fill: none; }}
+.limit {{ stroke: #b26a00; stroke-width: 1.5; stroke-dasharray: 2 3; fill: none; }}
+.step0 {{ fill: #0b6aa2; }} .step1 {{ fill: #d98200; }} .step2 {{ fill: #b3446c; }} .step3 {{ fill: #3d8f5f; }}
+.step4 {{ fill: #7a6fb0; }} .step5 {{ fill: #6d6d6d; }}
+.inside {{ fill: #ffffff; font-size: 12px; stroke: none; }}
+.whole {{ stroke: #1c2330; stroke-width: 2; fill: #1c2330; }}
+"""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """``name`` is that of a file, ``text`` says in words what is seen. Sizes are in CSS pixels."""
+
+    name: str
+    title: str
+    text: str
+    width: float
+    height: float
+    body: str
+
+    def inline(self) -> str:
+        """As an element of a page, which gives the looks."""
+        return self._element(f'<svg role="img" aria-labelledby="{self.name}-t {self.name}-d"', "")
+
+    def file(self) -> str:
+        """As a file of its own, in light colours."""
+        start = '<svg xmlns="http://www.w3.org/2000/svg"'
+        paper = f'<rect width="{self.width:g}" height="{self.height:g}" fill="#ffffff"/>'
+        return f"{self._element(start, f'<style>{_STYLE}</style>{paper}')}\n"
+
+    def _element(self, start: str, more: str) -> str:
+        size = f'viewBox="0 0 {self.width:g} {self.height:g}" width="{self.width:g}" height="{self.height:g}"'
+        words = (
+            f'<title id="{self.name}-t">{escape(self.title)}</title><desc id="{self.name}-d">{escape(self.text)}</desc>'
+        )
+        return f"{start} {size}>{words}{more}{self.body}</svg>"
+
+
+def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
+    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" class="{kind}"/>'
+
+
+def text(x: float, y: float, words: str, anchor: str = "start", kind: str = "") -> str:
+    looks = f' class="{kind}"' if kind else ""
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{looks}>{escape(words)}</text>'
+
+
+def rect(x: float, y: float, width: float, height: float, kind: str, hint: str = "") -> str:
+    return (
+        f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" class="{kind}">{_hint(hint)}</rect>'
+    )
+
+
+def circle(x: float, y: float, radius: float, kind: str, hint: str = "") -> str:
+    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:g}" class="{kind}">{_hint(hint)}</circle>'
+
+
+def path(data: str, kind: str) -> str:
+    return f'<path d="{data}" class="{kind}"/>'
+
+
+def _hint(words: str) -> str:
+    return f"<title>{escape(words)}</title>" if words else ""
+
+
+def shortened(words: str, width: float) -> str:
+    """As much of a label as fits."""
+    room = int(width / CHARACTER)
+    return words if len(words) <= room else f"{words[: room - 1]}…"
+
+
+def label_width(labels: list[str], most: float = 330) -> float:
+    return min(most, max((len(label) for label in labels), default=0) * CHARACTER + 14)
