@@ -16,7 +16,7 @@ from kit.idle import wait_idle
 from kit.image import ImageCache
 from kit.paths import Paths, resource
 from kit.perform import Job, LoadSupplied, Supplied, check_kernel, equipped, perform, plan_of
-from kit.record import FAILED, INTERRUPTED, RUNNING, NotRun, Request, Session, new_session_id
+from kit.record import DONE, FAILED, INTERRUPTED, RUNNING, NotRun, Request, Session, new_session_id
 from kit.scenario import Scenario, command_scenario, parse_scenario
 from kit.session import Bench, Observer, held_machine
 from kit.supply import Supplier
@@ -151,6 +151,8 @@ def _carry_out(session: Session, job: Job, store: Store, patience: Patience, mac
             store.set_status(session.id, FAILED)
             raise
         store.set_status(session.id, session.status)
+        if session.status == DONE:
+            store.keep_outcomes(session)
         return session
 
 

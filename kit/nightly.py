@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-from kit.analysis import Analysis, analyse, whole_real
-from kit.change import Track, need_detection, track
-from kit.compare import Comparison
+from kit.analysis import Analysis, analyse
+from kit.change import need_detection
 from kit.errors import KitError
 from kit.launch import Patience, launch
 from kit.night import Job, Night, Part, Task
+from kit.past import find_track, find_tracks
 from kit.paths import Paths
 from kit.record import DONE, Session
 from kit.regression import Finding, judge, missing
@@ -59,12 +59,8 @@ def assess(task: Task, session: Session, store: Store, confirm: int) -> Part:
         what = failed[0] if failed else None
         error = f"{what.arm}, round {what.block}: {what.error}" if what else f"the session is {session.status}"
     findings = [found for item in task.thresholds for found in _findings(item, task, session, analysis, store, confirm)]
-    tracks = [
-        _track(item, task, session, store, confirm)
-        for item in whole_real(analysis.comparisons)
-        if item.ratio is not None and not item.control and session.status == DONE
-    ]
-    return Part(task, session, analysis, tuple(findings), tuple(tracks), error)
+    tracks = find_tracks(session, analysis, store, task.across, confirm)
+    return Part(task, session, analysis, tuple(findings), tracks, error)
 
 
 def _findings(
@@ -75,16 +71,5 @@ def _findings(
         blocked = [item for item in session.not_run if item.arm == threshold.arm]
         why = f"not run: {blocked[0].reason}; fix: {blocked[0].fix}" if blocked else "not measured in this session"
         return [missing(threshold, why)]
-    tracks = [(item, _track(item, task, session, store, confirm)) for item in found]
+    tracks = [(item, find_track(item, session, store, task.across, confirm)) for item in found]
     return [judge(threshold, item, one.series, one.changes, confirm) for item, one in tracks]
-
-
-def _track(item: Comparison, task: Task, session: Session, store: Store, confirm: int) -> Track:
-    """The series that ends with this session's figure."""
-    entries = store.history(session.title, item.arm, item.phase, item.metric)
-    mine = [
-        entry
-        for entry in entries
-        if (entry.outcome.comparison.baseline, entry.outcome.comparison.point) == (item.baseline, item.point)
-    ]
-    return track(mine, session.id, task.across, confirm)

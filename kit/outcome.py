@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
-from kit.analysis import Analysis
 from kit.compare import Comparison
-from kit.runs import Digests
+from kit.runs import Digests, Runs
 
 #: Raised when the statistics change: outcomes kept with another number are worked out anew.
 OUTCOME_VERSION = 1
@@ -28,11 +28,10 @@ class Outcome:
     digests: Digests
 
 
-def outcomes(analysis: Analysis) -> tuple[Outcome, ...]:
+def outcomes(runs: Runs, comparisons: Iterable[Comparison]) -> tuple[Outcome, ...]:
     """Of every comparison but the controls', which are noise."""
-    runs = analysis.runs
     found = []
-    for item in analysis.comparisons:
+    for item in comparisons:
         if item.control:
             continue
         keys = (item.arm, item.point), (item.baseline, item.point)

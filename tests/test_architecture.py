@@ -14,8 +14,8 @@ LAYERS = (
     {"paths", "command", "host", "journal", "filesystem", "image", "engines", "probe", "store", "lock", "namespace"}
     | {"cgroup", "counters", "inputs", "measure", "guest", "idle"},
     {"provision", "doctor", "session", "workload", "launch", "facts", "fetch", "supply", "load"}
-    | {"perform", "visit", "inside", "nightly"},
-    {"report", "cli", "pytest_plugin", "progress", "__main__"},
+    | {"perform", "visit", "inside", "nightly", "past"},
+    {"report", "cli", "pytest_plugin", "progress", "__main__", "serve"},
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 

@@ -123,13 +123,21 @@ def _run(job: Job, quiet: bool, store_url: str) -> Night:
 
 
 def _write_reports(night: Night, output: Path) -> None:
+    from kit.report.html import render_html
     from kit.report.junit import render_junit
-    from kit.report.night import render_night_json, render_summary
+    from kit.report.night import headlines, render_night_json, render_summary, result
+    from kit.report.page import view
 
     summary = render_summary(night)
     write(str(output / "junit.xml"), render_junit(night))
     write(str(output / "summary.md"), summary)
     write(str(output / "nightly.json"), render_night_json(night))
+    views = [
+        view(part.session, part.analysis, part.tracks, part.findings)
+        for part in night.parts
+        if part.session and part.analysis
+    ]
+    write(str(output / "report.html"), render_html(f"{night.name}: {result(night)}", views, headlines(night)))
     step = os.environ.get("GITHUB_STEP_SUMMARY")
     if step:
         with open(step, "a", encoding="utf-8") as file:

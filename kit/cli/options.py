@@ -35,11 +35,11 @@ def json_flag(command: Command) -> Command:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
 
 
-def the_store(url: str) -> Store:
+def the_store(url: str, read_only: bool = False) -> Store:
     from kit.paths import find_paths
     from kit.store import open_store
 
-    return open_store(url, find_paths().data / "kit.db")
+    return open_store(url, find_paths().data / "kit.db", read_only)
 
 
 def check_writable(path: str | None) -> None:

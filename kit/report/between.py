@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 import time
+from collections.abc import Sequence
 
 from tabulate import tabulate
 
@@ -14,6 +15,7 @@ from kit.report import units
 from kit.report.verdict import percent_interval
 
 _WRAP = 118
+_HEADERS = ("arm / baseline", "A", "B", "B / A", "arm's own time", "baseline's", "verdict")
 _WORDS = {MORE: "penalty grew", LESS: "penalty shrank", NOT_DETECTED: "no change detected"}
 
 
@@ -21,6 +23,17 @@ def render_between(before: Session, after: Session, found: Between, tablefmt: st
     """Each arm's penalty in both sessions, the change with its interval, and what differs between the sessions."""
     head = f"{_name('A', before)}\n{_name('B', after)}"
     parts = [head if tablefmt == "simple" else head.replace("\n", "\n\n"), _table(found, tablefmt)]
+    lines = _lines(found)
+    parts.append("\n".join(textwrap.fill(line, _WRAP, subsequent_indent="  ") for line in lines))
+    return "\n\n".join(parts) + "\n"
+
+
+def between_rows(found: Between) -> tuple[Sequence[str], Sequence[Sequence[str]], Sequence[str]]:
+    """Headings, rows and sentences, for a page."""
+    return _HEADERS, [_row(item) for item in found.moved], _lines(found)
+
+
+def _lines(found: Between) -> list[str]:
     lines = []
     for which, arms in (("A", found.only_before), ("B", found.only_after)):
         if arms:
@@ -32,8 +45,7 @@ def render_between(before: Session, after: Session, found: Between, tablefmt: st
         "note: a penalty is taken within its session, so the machine's state cancels; own times are not: they move "
         "with the machine"
     )
-    parts.append("\n".join(textwrap.fill(line, _WRAP, subsequent_indent="  ") for line in lines))
-    return "\n\n".join(parts) + "\n"
+    return lines
 
 
 def _name(which: str, session: Session) -> str:
@@ -45,8 +57,7 @@ def _name(which: str, session: Session) -> str:
 def _table(found: Between, tablefmt: str) -> str:
     if not found.moved:
         return "no arm was compared with the same baseline in both sessions"
-    headers = ["arm / baseline", "A", "B", "B / A", "arm's own time", "baseline's", "verdict"]
-    return tabulate([_row(item) for item in found.moved], headers, tablefmt=tablefmt, disable_numparse=True)
+    return tabulate([_row(item) for item in found.moved], _HEADERS, tablefmt=tablefmt, disable_numparse=True)
 
 
 def _row(item: Moved) -> list[str]:

@@ -14,7 +14,7 @@ from tabulate import tabulate
 from kit.analysis import whole_real
 from kit.change import Track
 from kit.night import Night, Part
-from kit.regression import Finding
+from kit.regression import MISSING, Finding
 from kit.report import units
 from kit.report.history import change_lines
 from kit.report.verdict import percent_interval, sentence
@@ -23,13 +23,27 @@ _WRAP = 118
 _RESULTS = {0: "good", 1: "REGRESSION", 2: "could not run"}
 
 
+def result(night: Night) -> str:
+    """``good``, ``REGRESSION`` or ``could not run``."""
+    return _RESULTS[night.exit_code]
+
+
+def headlines(night: Night) -> list[str]:
+    """What must be read first: regressions, and what could not run."""
+    lines = [_finding_line(item) for item in night.regressions]
+    for part in night.parts:
+        if part.error:
+            lines.append(f"{part.task.name}: {'could not run' if part.session is None else 'not whole'}: {part.error}")
+        lines += [_finding_line(item) for item in part.findings if item.status == MISSING]
+    return lines
+
+
 def render_summary(night: Night, markdown: bool = True) -> str:
     """For the step summary of a CI job, or for a terminal."""
     when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(night.started))
-    head = f"{night.name}: {_RESULTS[night.exit_code]}, {when}"
+    head = f"{night.name}: {result(night)}, {when}"
     parts = [f"## {head}" if markdown else head]
-    for finding in night.regressions:
-        parts.append(_bold(_finding_line(finding), markdown))
+    parts += [_bold(line, markdown) for line in headlines(night)]
     for part in night.parts:
         parts += _part(part, markdown)
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -52,8 +66,6 @@ def _part(part: Part, markdown: bool) -> Iterator[str]:
     if part.session and part.session.guest:
         name += f", IN A GUEST: {part.session.guest}"
     yield f"### {name}" if markdown else name
-    if part.error:
-        yield _bold(f"COULD NOT RUN: {part.error}" if part.session is None else f"NOT WHOLE: {part.error}", markdown)
     if part.findings:
         rows = [_threshold_row(item) for item in part.findings]
         yield tabulate(rows, ["threshold", "result", "change, 95 %", "why"], tablefmt=tablefmt, disable_numparse=True)
@@ -102,7 +114,7 @@ def render_night_json(night: Night) -> str:
         "schema": 1,
         "name": night.name,
         "started": night.started,
-        "result": _RESULTS[night.exit_code],
+        "result": result(night),
         "exit_code": night.exit_code,
         "tasks": [_part_json(part) for part in night.parts],
     }

@@ -127,7 +127,12 @@ def _edged(cells: Sequence[str]) -> str:
 
 
 def assurance(analysis: Analysis) -> str:
-    """How far the figures can be trusted: noise floor, growth, drift, bursts, covariate. One line each."""
+    """How far the figures can be trusted, a line each, for a terminal."""
+    return "\n".join(textwrap.fill(line, _WRAP, subsequent_indent="  ") for line in assurance_lines(analysis))
+
+
+def assurance_lines(analysis: Analysis) -> list[str]:
+    """Noise floor, growth, drift, bursts, covariate: a sentence each."""
     lines = [floor_line(item) for item in analysis.floors]
     if not analysis.floors:
         lines += _floor_without_control(analysis)
@@ -135,7 +140,7 @@ def assurance(analysis: Analysis) -> str:
     lines += _drift_lines(analysis)
     lines += _burst_lines(analysis)
     lines += _covariate_lines(analysis)
-    return "\n".join(textwrap.fill(line, _WRAP, subsequent_indent="  ") for line in lines)
+    return lines
 
 
 def floor_line(item: Floor) -> str:

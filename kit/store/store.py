@@ -12,19 +12,23 @@ from typing import Any
 from sqlalchemy import Connection, Engine, create_engine, delete, event, insert, inspect, make_url, select, text, update
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, OperationalError
 
-from kit.analysis import analyse
+from kit.compare import compare
 from kit.errors import KitError, RunError, UsageError
 from kit.history import Entry, make_entry
 from kit.outcome import Outcome, outcomes
 from kit.record import DONE, NotRun, Request, Session
 from kit.reported import Reported
+from kit.runs import Runs
 from kit.sample import PHASE_FIELDS, Phase, Sample
 from kit.store.outcomes import kept_versions, read_outcomes, write_outcomes
 from kit.store.schema import MIGRATIONS, SCHEMA_VERSION, metadata, phases, reported, samples, schema, sessions
 
 
-def open_store(url: str, default: Path) -> Store:
-    """Open the store at ``url``, or the SQLite file ``default``. Raises UsageError if it can't be opened."""
+def open_store(url: str, default: Path, read_only: bool = False) -> Store:
+    """Open the store at ``url``, or the SQLite file ``default``. Raises UsageError if it can't be opened.
+
+    ``read_only``: nothing is written to it any more, outcomes neither; one that is not there is made all the same.
+    """
     if not url:
         default.parent.mkdir(parents=True, exist_ok=True)
         url = f"sqlite:///{default}"
@@ -42,7 +46,7 @@ def open_store(url: str, default: Path) -> Store:
         ) from None
     except OperationalError as error:
         raise UsageError(f"--store {shown}: {str(error.orig).strip()}", "check path, rights and server") from None
-    return Store(engine)
+    return Store(engine, read_only)
 
 
 def _durable(connection: Any, record: Any) -> None:
@@ -68,8 +72,9 @@ def _prepare(engine: Engine) -> None:
 
 
 class Store:
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, read_only: bool = False) -> None:
         self._engine = engine
+        self._read_only = read_only
         self._worked_out: dict[str, tuple[Outcome, ...]] = {}  # of sessions that a store could not be told of
 
     @contextmanager
@@ -99,6 +104,8 @@ class Store:
             connection.execute(insert(sessions).values(**_session_row(session)))
             for sample in session.samples:
                 _add_sample(connection, session.id, sample)
+        if session.status == DONE:
+            self.keep_outcomes(session)
 
     def update(self, session: Session) -> None:
         """Write facts and not-run arms anew."""
@@ -124,9 +131,13 @@ class Store:
 
     def keep_outcomes(self, session: Session) -> None:
         """Work out what the session found and keep it, for histories."""
-        self._keep(session.id, outcomes(analyse(session)))
+        runs = Runs(session.samples)
+        self._keep(session.id, outcomes(runs, compare(runs, session.baselines)))
 
     def _keep(self, session_id: str, found: Sequence[Outcome]) -> None:
+        if self._read_only:
+            self._worked_out[session_id] = tuple(found)
+            return
         try:
             with self._engine.begin() as connection:
                 write_outcomes(connection, session_id, found)

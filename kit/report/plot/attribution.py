@@ -36,7 +36,7 @@ def plot_attribution(ladders: Sequence[Ladder], name: str = "attribution") -> Pi
     for i, (item, label) in enumerate(zip(rows, labels, strict=True)):
         parts += _row(item, label, _TOP + _ROW * (i + 0.5), scale, steps)
     parts.append(line(scale.at(0), _TOP - 4, scale.at(0), bottom, "zero"))
-    parts += _legend(steps, left, bottom + _LEGEND)
+    parts += _legend(steps, 8, bottom + _LEGEND)
     said = "; ".join(
         f"{label}: {', '.join(f'{step.name} {_percent(step)}' for step in item.steps)}, whole {_percent(item.whole)}"
         for item, label in zip(rows, labels, strict=True)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 
 #: Width of one character of the labels, in the units of a picture; labels are set in 13 of them.
-CHARACTER = 7.0
+CHARACTER = 7.8
 _HEAD = 30.0  # for the title of a file
-_FONT = "'DejaVu Sans', 'Segoe UI', Roboto, Helvetica, Arial, sans-serif"
+FONTS = "'DejaVu Sans', 'Liberation Sans', 'Noto Sans', Roboto, Arial, Helvetica, 'Segoe UI', sans-serif"
 
 #: Light looks of the classes; a page has its own, dark ones too.
 _STYLE = f"""
-text {{ font: 13px {_FONT}; fill: #1c2330; }}
+text {{ font: 13px {FONTS}; fill: #1c2330; }}
 .head {{ font-weight: bold; }}
 .quiet {{ fill: #5b6472; font-size: 12px; }}
 .axis {{ stroke: #b8c0cc; stroke-width: 1; fill: none; }}
@@ -54,8 +54,12 @@ class Picture:
     def file(self) -> str:
         """As a file of its own, in light colours."""
         start = '<svg xmlns="http://www.w3.org/2000/svg"'
-        paper = f'<rect width="{self.width:g}" height="{self.height:g}" fill="#ffffff"/>'
-        return f"{self._element(start, f'<style>{_STYLE}</style>{paper}')}\n"
+        width, height = max(self.width, len(self.title) * CHARACTER * 1.1 + 16), self.height + _HEAD
+        paper = f'<rect width="{width:g}" height="{height:g}" fill="#ffffff"/>'
+        head = text(8, 20, self.title, kind="head")
+        body = f'<g transform="translate(0 {_HEAD:g})">{self.body}</g>'
+        whole = replace(self, width=width, height=height, body=body)
+        return f"{whole._element(start, f'<style>{_STYLE}</style>{paper}{head}')}\n"
 
     def _element(self, start: str, more: str) -> str:
         size = f'viewBox="0 0 {self.width:g} {self.height:g}" width="{self.width:g}" height="{self.height:g}"'

@@ -11,7 +11,7 @@ from kit.report.plot.picture import Picture, circle, line, text
 from kit.report.plot.scale import Scale, linear_ticks
 from kit.report.verdict import percent_interval
 
-_LEFT, _WIDTH, _TOP, _HEIGHT, _RIGHT = 70.0, 720.0, 34.0, 240.0, 40.0
+_LEFT, _WIDTH, _TOP, _HEIGHT, _RIGHT = 70.0, 720.0, 24.0, 180.0, 40.0
 
 
 def plot_track(track: Track, limit: float | None = None, name: str = "history") -> Picture:

@@ -1,0 +1,102 @@
+"""``kit report``: sessions as a page and as pictures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from kit.cli.options import check_writable, store_option, the_store, write
+from kit.errors import MachineError, UsageError
+
+if TYPE_CHECKING:
+    from kit.change import Track
+    from kit.record import Session
+    from kit.report.page import SessionView
+    from kit.store import Store
+
+_FORMATS = ("svg", "png")
+_EPILOG = """\b
+Examples:
+  kit report last -o report.html
+  kit report 20261101 20261102 -o both.html --title 'Before and after the kernel update'
+  kit report last --plots plots/                         SVG and PNG of each plot
+  kit report last --plots plots/ --plot-format svg
+
+The page is one file that needs no network: sentences, plots, tables to sort and filter, all data inside. For an issue
+or a chat: kit show last --format markdown, or csv. PNG needs: pip install 'storage-driver-test-kit[plots]'."""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("sessions", nargs=-1, required=True, metavar="SESSION…")
+@click.option("-o", "--output", default="", metavar="FILE", help="The page.  [default: report.html, without --plots]")
+@click.option("--title", default="", help="Its heading.  [default: what was measured]")
+@click.option("--plots", default="", metavar="DIR", help="Also write each plot as a file of its own.")
+@click.option("--plot-format", default="svg,png", show_default=True, metavar="F,F", help="Of those files: svg, png.")
+@click.option("--history/--no-history", default=True, help="Show earlier sessions too.  [default: yes]")
+@store_option
+def report(
+    sessions: tuple[str, ...], output: str, title: str, plots: str, plot_format: str, history: bool, store_url: str
+) -> None:
+    """Write SESSION… (ids, their beginnings, or last) as one self-contained HTML file."""
+    from kit.analysis import analyse
+    from kit.report.html import render_html
+    from kit.report.page import view
+
+    formats = _formats(plot_format)
+    output = output or ("" if plots else "report.html")
+    check_writable(output)
+    store = the_store(store_url)
+    head: list[str] = []
+    views = []
+    for session in {item.id: item for item in map(store.get, sessions)}.values():
+        analysis = analyse(session)
+        views.append(view(session, analysis, _tracks(session, store, head) if history else ()))
+    if output:
+        write(
+            output,
+            render_html(
+                title or f"What it costs: {', '.join(dict.fromkeys(item.title for item in views))}", views, head
+            ),
+        )
+        if output != "-":
+            click.echo(f"{output}: {len(views)} session{'s' if len(views) > 1 else ''}")
+    if plots:
+        _write_plots(views, Path(plots), formats)
+
+
+def _tracks(session: Session, store: Store, head: list[str]) -> list[Track]:
+    """Series of two sessions and more. Without the detection the page says what it lacks."""
+    from kit.analysis import analyse
+    from kit.past import find_tracks
+
+    try:
+        return [item for item in find_tracks(session, analyse(session), store) if len(item.series.entries) > 1]
+    except MachineError as error:
+        line = f"No history: {error.message}. To mend it: {error.hint}"
+        if line not in head:
+            head.append(line)
+        return []
+
+
+def _formats(text: str) -> list[str]:
+    found = [name.strip() for name in text.split(",") if name.strip()]
+    strange = [name for name in found if name not in _FORMATS]
+    if strange or not found:
+        raise UsageError(f"--plot-format {text}", f"use some of: {', '.join(_FORMATS)}")
+    return found
+
+
+def _write_plots(views: list[SessionView], directory: Path, formats: list[str]) -> None:
+    from kit.report.plot.raster import to_png
+
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for picture in (picture for item in views for picture in item.pictures):
+            for form in formats:
+                path = directory / f"{picture.name}.{form}"
+                path.write_bytes(to_png(picture.file()) if form == "png" else picture.file().encode())
+                click.echo(str(path))
+    except OSError as error:
+        raise UsageError(f"{error.filename}: {error.strerror}", "name a directory that you may write to") from None

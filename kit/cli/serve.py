@@ -1,0 +1,40 @@
+"""``kit serve``: the store in a browser."""
+
+from __future__ import annotations
+
+import click
+
+from kit.cli.options import store_option, the_store
+from kit.errors import UsageError
+
+_EPILOG = """\b
+Examples:
+  kit serve
+  kit serve --port 9000 --store postgresql+psycopg://reader@db/kit
+  ssh -L 8910:127.0.0.1:8910 farm kit serve            from another machine
+
+It reads and never writes; it listens on this machine's loopback address alone. Needs:
+pip install 'storage-driver-test-kit[serve,nightly]'."""
+
+
+@click.command(epilog=_EPILOG)
+@click.option("--port", type=click.IntRange(0, 65535), default=8910, show_default=True, help="0: any that is free.")
+@store_option
+def serve(port: int, store_url: str) -> None:
+    """Show sessions, comparisons and histories of the store in a browser, until interrupted."""
+    from kit.serve import make_app
+
+    app = make_app(the_store(store_url, read_only=True))
+    from werkzeug.serving import make_server
+
+    try:
+        server = make_server("127.0.0.1", port, app, threaded=True)
+    except (OSError, SystemExit):
+        raise UsageError(f"port {port} is taken", "kit serve --port 0 takes one that is free") from None
+    click.echo(f"http://127.0.0.1:{server.server_port}/  (stop: Ctrl-C)")
+    try:
+        server.serve_forever()
+    except KeyboardInterrupt:
+        click.echo("stopped", err=True)
+    finally:
+        server.server_close()

@@ -1,0 +1,258 @@
+"""What a page shows of a session: all figures and words made ready, so that templates hold looks alone."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kit.analysis import Analysis, whole_real
+from kit.change import Track
+from kit.compare import Comparison
+from kit.ladder import Ladder
+from kit.record import Session
+from kit.regression import Finding
+from kit.report import units
+from kit.report.explain import explain
+from kit.report.history import change_lines
+from kit.report.ladder import shares, whole_of
+from kit.report.plot import Picture, plot_attribution, plot_intervals, plot_runs, plot_track
+from kit.report.structured import render_json
+from kit.report.verdict import assurance_lines, percent_interval, sentence
+from kit.threshold import Threshold
+
+HEADERS = ("arm", "baseline", "point", "phase", "metric", "ratio", "low", "high", "difference", "n", "verdict")
+#: Which of them can be chosen from a list, and what is chosen at first.
+_FILTERS = (("arm", ""), ("point", ""), ("phase", ""), ("metric", "real"))
+_INTERVALS = ("arm / baseline", "change, 95 %", "verdict")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """``value`` is what a figure is sorted by; None for words."""
+
+    text: str
+    value: float | None = None
+    kind: str = ""
+
+
+@dataclass(frozen=True)
+class TrackView:
+    picture: Picture
+    lines: Sequence[str]
+    headers: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True)
+class SessionView:
+    """Everything that session.html.j2 asks for."""
+
+    id: str
+    title: str
+    when: str
+    rounds: str
+    status: str
+    guest: str
+    answers: Sequence[str]
+    advice: Sequence[str]
+    sureness: Sequence[str]
+    notes: Sequence[str]
+    failures: Sequence[str]
+    findings: Sequence[Sequence[str]]
+    intervals: Picture | None
+    interval_headers: Sequence[str]
+    interval_rows: Sequence[Sequence[str]]
+    attribution: Picture | None
+    attribution_headers: Sequence[str]
+    attribution_rows: Sequence[Sequence[str]]
+    runs: Picture | None
+    run_headers: Sequence[str]
+    run_rows: Sequence[Sequence[str]]
+    tracks: Sequence[TrackView]
+    headers: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    filters: Sequence[tuple[str, int, Sequence[str], str]]
+    not_run: Sequence[Sequence[str]]
+    facts: Sequence[tuple[str, str]]
+    data: str
+    links: Sequence[tuple[str, str]] = ()
+
+    @property
+    def pictures(self) -> list[Picture]:
+        found = [self.intervals, self.attribution, self.runs, *(track.picture for track in self.tracks)]
+        return [item for item in found if item]
+
+
+def view(
+    session: Session,
+    analysis: Analysis,
+    tracks: Sequence[Track] = (),
+    findings: Sequence[Finding] = (),
+    links: Sequence[tuple[str, str]] = (),
+) -> SessionView:
+    """``links``: where the data are, by name; without any they are part of the page."""
+    said = explain(session, analysis)
+    found = whole_real(analysis.comparisons)
+    ladders = _whole_ladders(analysis)
+    keys = [(arm, point) for point in analysis.runs.points for arm in session.arms]
+    attribution = plot_attribution(ladders, f"{session.id}-attribution")
+    headers, rows = _table(analysis.comparisons)
+    limits = [item.threshold for item in findings]
+    return SessionView(
+        id=session.id,
+        title=session.title,
+        when=time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(session.created)),
+        rounds=_rounds(session),
+        status=session.status,
+        guest=session.guest,
+        answers=_tied(said.answers),
+        advice=_tied(said.advice),
+        sureness=_tied([*said.sureness, *assurance_lines(analysis)]),
+        notes=_tied(said.notes),
+        failures=_failures(session),
+        findings=[_finding(item) for item in findings],
+        intervals=plot_intervals(found, f"{session.id}-intervals"),
+        interval_headers=_INTERVALS,
+        interval_rows=[
+            (_name(item), percent_interval(item.ratio, item.low, item.high), sentence(item)) for item in found
+        ],
+        attribution=attribution,
+        attribution_headers=("arm", "step", "seconds", "% of the baseline"),
+        attribution_rows=[row for item in ladders for row in _ladder_rows(item)] if attribution else (),
+        runs=plot_runs(analysis.runs, keys, f"{session.id}-runs"),
+        run_headers=("arm", "runs", "mean", "least", "most"),
+        run_rows=[_run_row(analysis, arm, point) for arm, point in keys if analysis.runs.has((arm, point))],
+        tracks=[track_view(track, limits, f"{session.id}-history-{i}") for i, track in enumerate(tracks, 1)],
+        headers=headers,
+        rows=rows,
+        filters=_filters(headers, rows),
+        not_run=_not_run(session),
+        facts=list(session.facts.items()),
+        # A page must not end its script early: "<" has no place in it.
+        data="" if links else json.dumps(json.loads(render_json(session, analysis))).replace("<", "\\u003c"),
+        links=links,
+    )
+
+
+def _name(item: Comparison) -> str:
+    return f"{item.arm} / {item.baseline}{units.at(item.point)}"
+
+
+def _rounds(session: Session) -> str:
+    blocks = {item.block for item in session.samples if item.kind != "warmup" and item.repeats is None}
+    return f"{len(blocks)} round{'s' if len(blocks) != 1 else ''}"
+
+
+def _failures(session: Session) -> list[str]:
+    return [
+        f"{sample.arm}, {f'round {sample.block}' if sample.block else 'warm-up'}: {sample.error} (log: {sample.log})"
+        for sample in session.samples
+        if sample.status != "ok"
+    ]
+
+
+def _finding(item: Finding) -> tuple[str, str, str, str]:
+    found = item.comparison
+    interval = percent_interval(found.ratio, found.low, found.high) if found else units.NOTHING
+    return f"{item.threshold}{units.at(found.point) if found else ''}", item.status, interval, item.why
+
+
+def _whole_ladders(analysis: Analysis) -> list[Ladder]:
+    keys = dict.fromkeys((item.arm, item.point) for item in analysis.ladders)
+    found = [whole_of([one for one in analysis.ladders if (one.arm, one.point) == key], "real") for key in keys]
+    return [item for item in found if item]
+
+
+def _ladder_rows(item: Ladder) -> list[tuple[str, str, str, str]]:
+    name = f"{item.arm} / {item.baseline}{units.at(item.point)}"
+    return [
+        (name, step.name, f"{step.seconds.estimate:+.3f} s", shares(step.share)) for step in (*item.steps, item.whole)
+    ]
+
+
+def _run_row(analysis: Analysis, arm: str, point: str) -> tuple[str, ...]:
+    key = (arm, point)
+    values = analysis.runs.values(key, analysis.runs.phases([key])[-1], "real")
+    known = values[values > 0]
+    figures = (known.mean(), known.min(), known.max()) if known.size else ()
+    return f"{arm}{units.at(point)}", str(values.size), *(units.seconds(float(figure)) for figure in figures)
+
+
+def track_view(track: Track, limits: Sequence[Threshold], name: str) -> TrackView:
+    """A series as a plot, sentences and a table; with the limit on the whole run where ``limits`` has one."""
+    item = track.series.entries[-1].outcome.comparison
+    mine = [one.limit for one in limits if (one.arm, one.phase, one.metric) == (item.arm, "", item.metric)]
+    rows = [
+        (
+            entry.session,
+            time.strftime("%Y-%m-%d %H:%M", time.gmtime(entry.created)),
+            units.seconds(entry.outcome.mean),
+            units.seconds(entry.outcome.base_mean),
+            percent_interval(entry.ratio, entry.outcome.comparison.low, entry.outcome.comparison.high),
+        )
+        for entry in track.series.entries
+    ]
+    lines = change_lines(track)
+    if track.series.began_with:
+        lines.append(f"this series began because these changed: {'; '.join(map(str, track.series.began_with))}")
+    picture = plot_track(track, mine[0] if mine else None, name)
+    return TrackView(picture, lines, ("session", "date, UTC", "arm", "baseline", "change, 95 %"), rows)
+
+
+def _table(comparisons: Sequence[Comparison]) -> tuple[list[str], list[list[Cell]]]:
+    """All of them; without the column of the sweep's points where nothing was swept."""
+    rows = [_row(item) for item in comparisons]
+    shown = [i for i, name in enumerate(HEADERS) if name != "point" or any(row[i].text for row in rows)]
+    return [HEADERS[i] for i in shown], [[row[i] for i in shown] for row in rows]
+
+
+def _row(item: Comparison) -> tuple[Cell, ...]:
+    unit = "" if item.unit == "s" else f" {item.unit}"
+    kind = {"more": "more", "less": "less"}.get(item.verdict_all, "")
+    return (
+        Cell(item.arm),
+        Cell(item.baseline),
+        Cell(item.point),
+        Cell(item.phase),
+        Cell(f"{item.metric}{unit}"),
+        *(_figure(value, "{:.3f}") for value in (item.ratio, item.low, item.high)),
+        _figure(item.difference, "{:+.4g}"),
+        Cell(str(item.n), item.n),
+        Cell(_verdict(item), kind=kind),
+    )
+
+
+def _verdict(item: Comparison) -> str:
+    if item.verdict == item.verdict_all or item.control:
+        return item.verdict
+    return f"{item.verdict} taken alone, not among {item.family}"
+
+
+def _tied(lines: Sequence[str]) -> list[str]:
+    """A figure and its percent sign stay on one line."""
+    return [line.replace(" %", "\u00a0%") for line in lines]
+
+
+def _figure(value: float | None, form: str) -> Cell:
+    return Cell(units.NOTHING) if value is None else Cell(form.format(value), value)
+
+
+def _filters(headers: Sequence[str], rows: Sequence[Sequence[Cell]]) -> list[tuple[str, int, Sequence[str], str]]:
+    found: list[tuple[str, int, Sequence[str], str]] = []
+    for name, chosen in _FILTERS:
+        if name not in headers:
+            continue
+        column = headers.index(name)
+        values = list(dict.fromkeys(row[column].text for row in rows if row[column].text))
+        if len(values) > 1:
+            found.append((name, column, values, chosen))
+    return found
+
+
+def _not_run(session: Session) -> list[tuple[str, str, str]]:
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for item in session.not_run:
+        reasons.setdefault((item.reason, item.fix), []).append(item.arm)
+    return [(", ".join(arms), reason, fix) for (reason, fix), arms in reasons.items()]

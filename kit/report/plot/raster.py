@@ -1,0 +1,35 @@
+"""SVG as PNG."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from kit.errors import MachineError
+from kit.report.plot.picture import FONTS
+
+#: Dots of a PNG for each unit of a picture: legible on paper and on dense screens.
+ZOOM = 2.0
+
+
+def to_png(svg: str) -> bytes:
+    """Raises MachineError where the renderer, or any font, is lacking."""
+    _need_font()
+    return _render(svg)
+
+
+def _render(svg: str) -> bytes:
+    try:
+        import resvg_py
+    except ImportError:
+        raise MachineError(
+            "PNG needs the package resvg-py, which is not installed", "pip install 'storage-driver-test-kit[plots]'"
+        ) from None
+    return bytes(resvg_py.svg_to_bytes(svg_string=svg, zoom=ZOOM))
+
+
+@cache
+def _need_font() -> None:
+    """A picture without letters would be drawn without a word of complaint."""
+    empty = '<svg xmlns="http://www.w3.org/2000/svg" width="40" height="20">{}</svg>'
+    if _render(empty.format(f'<text x="2" y="15" font-family="{FONTS}">kit</text>')) == _render(empty.format("")):
+        raise MachineError("this machine has no font to draw letters with", "apt-get install fonts-dejavu-core")

@@ -1,0 +1,216 @@
+"""The store in a browser: lists, sessions, comparisons, histories. Reads, writes nothing; bound to loopback."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from kit.analysis import Analysis, analyse, whole_real
+from kit.change import Track, find_changes
+from kit.errors import KitError, MachineError, UsageError
+from kit.history import split
+from kit.past import find_tracks
+from kit.record import DONE, Session
+from kit.report import render
+from kit.report.between import between_rows
+from kit.report.html import render_page
+from kit.report.page import track_view, view
+from kit.store import Store
+
+if TYPE_CHECKING:
+    from flask import Flask, Request, Response
+
+PAGE = 50  # sessions on one page of the list
+_KEPT = 32  # analysed sessions in memory
+_NO_FLASK = MachineError("kit serve needs the package flask", "pip install 'storage-driver-test-kit[serve]'")
+
+
+class Library:
+    """Sessions of a store with their analyses, the latest asked for kept in memory. Safe for threads."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[str, tuple[Session, Analysis]] = OrderedDict()
+
+    @property
+    def name(self) -> str:
+        return self._store.name
+
+    def heads(self) -> tuple[Session, ...]:
+        """All sessions without samples, newest first."""
+        return self._store.list()
+
+    def get(self, name: str) -> tuple[Session, Analysis]:
+        """Raises UsageError where there is no such session. One that still runs is read anew each time."""
+        with self._lock:
+            if name in self._kept:
+                self._kept.move_to_end(name)
+                return self._kept[name]
+            session = self._store.get(name)
+            found = session, analyse(session)
+            if session.status == DONE:
+                self._kept[session.id] = found
+                while len(self._kept) > _KEPT:
+                    self._kept.popitem(last=False)
+            return found
+
+    def tracks(self, session: Session, analysis: Analysis) -> list[Track]:
+        """Of two sessions and more; none where this machine can't find change points."""
+        with self._lock:
+            try:
+                return [item for item in find_tracks(session, analysis, self._store) if len(item.series.entries) > 1]
+            except MachineError:
+                return []
+
+    def history(self, scenario: str, arm: str, phase: str, metric: str) -> list[Track]:
+        """Every series of an arm, of each point and baseline, the newest first."""
+        with self._lock:
+            entries = self._store.history(scenario, arm, phase, metric)
+        groups: dict[tuple[str, str], list[Any]] = {}
+        for entry in entries:
+            found = entry.outcome.comparison
+            groups.setdefault((found.baseline, found.point), []).append(entry)
+        series = [one for listed in groups.values() for one in reversed(split(listed))]
+        return [Track(one, find_changes(one), 3) for one in series]
+
+
+def make_app(store: Store) -> Flask:
+    """The application. Raises MachineError where flask is not installed."""
+    try:
+        from flask import Flask, request
+    except ImportError:
+        raise _NO_FLASK from None
+    app = Flask("kit.serve", static_folder=None)
+    library = Library(store)
+
+    def page(path: str, make: Callable[..., str | Response]) -> None:
+        app.add_url_rule(path, path, lambda **names: make(library, request, **names), methods=["GET"])
+
+    page("/", _list)
+    page("/session/<name>", _session)
+    page("/session/<name>.<any(json, csv, md):form>", _file)
+    page("/compare", _compare)
+    page("/history", _history)
+
+    @app.errorhandler(KitError)
+    def failed(error: KitError) -> tuple[str, int]:
+        status = 404 if isinstance(error, UsageError) else 500
+        return render_page("message.html.j2", title=error.message, message=error.hint), status
+
+    @app.errorhandler(404)
+    def unknown(error: Exception) -> tuple[str, int]:
+        return render_page("message.html.j2", title="There is no such page", message="Go back to the list."), 404
+
+    @app.after_request
+    def close_off(response: Response) -> Response:
+        """A page of this store talks to no one else, and no other page may frame it."""
+        response.headers["Content-Security-Policy"] = (
+            "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data: 'self'; "
+            "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+        )
+        response.headers["X-Content-Type-Options"] = "nosniff"
+        return response
+
+    @app.before_request
+    def only_here() -> tuple[str, int] | None:
+        """A name that someone else's server gave this address would let its pages read the store (DNS rebinding)."""
+        host = request.host.rpartition(":")[0] or request.host
+        if host.strip("[]") not in ("localhost", "127.0.0.1", "::1"):
+            return render_page("message.html.j2", title="Not here", message="Use http://127.0.0.1 or localhost."), 403
+        return None
+
+    return app
+
+
+def _chosen(request: Request, *names: str) -> dict[str, str]:
+    return {name: request.args.get(name, "").strip() for name in names}
+
+
+def _list(library: Library, request: Request) -> str:
+    """Sessions, filtered by machine, scenario, arm and status, a page at a time."""
+    heads = library.heads()
+    chosen = _chosen(request, "scenario", "arm", "machine", "status")
+    found = [item for item in heads if _fits(item, chosen)]
+    last = max(1, -(-len(found) // PAGE))
+    number = min(max(int(request.args.get("page", "1")) if request.args.get("page", "1").isdigit() else 1, 1), last)
+    options = {
+        "scenario": sorted({item.title for item in heads}),
+        "arm": sorted({arm for item in heads for arm in item.arms}),
+        "machine": sorted({item.facts.get("machine", "") for item in heads} - {""}),
+        "status": sorted({item.status for item in heads}),
+    }
+    rows = [
+        {
+            "id": item.id,
+            "title": item.title,
+            "when": time.strftime("%Y-%m-%d %H:%M", time.gmtime(item.created)),
+            "status": item.status,
+            "arms": ", ".join(item.arms),
+            "machine": item.facts.get("machine", ""),
+            "kernel": item.facts.get("kernel", "").split(" ")[0],
+            "guest": bool(item.guest),
+        }
+        for item in found[(number - 1) * PAGE : number * PAGE]
+    ]
+    return render_page(
+        "list.html.j2", title="Sessions", rows=rows, options=options, chosen=chosen, page=number, last=last,
+        count=len(found), store=library.name,
+    )  # fmt: skip
+
+
+def _fits(session: Session, chosen: dict[str, str]) -> bool:
+    return (
+        chosen["scenario"] in ("", session.title)
+        and (not chosen["arm"] or chosen["arm"] in session.arms)
+        and chosen["machine"] in ("", session.facts.get("machine", ""))
+        and chosen["status"] in ("", session.status)
+    )
+
+
+def _session(library: Library, request: Request, name: str) -> str:
+    session, analysis = library.get(name)
+    links = [(f"all as {form.upper()}", f"/session/{session.id}.{form}") for form in ("csv", "json", "md")]
+    made = view(session, analysis, library.tracks(session, analysis), links=links)
+    arms = [item.arm for item in whole_real(analysis.comparisons) if not item.control]
+    return render_page("served.html.j2", title=session.title, view=made, arms=list(dict.fromkeys(arms)))
+
+
+def _file(library: Library, request: Request, name: str, form: str) -> Response:
+    from flask import Response
+
+    session, analysis = library.get(name)
+    formats = {"json": ("json", "application/json"), "csv": ("csv", "text/csv"), "md": ("markdown", "text/markdown")}
+    kind, mime = formats[form]
+    return Response(render(kind, session, analysis), content_type=f"{mime}; charset=utf-8")
+
+
+def _compare(library: Library, request: Request) -> str:
+    from kit.between import compare_sessions
+
+    names = _chosen(request, "a", "b")
+    sessions = library.heads()[:500]
+    values: dict[str, Any] = {"title": "Two sessions side by side", "sessions": sessions, "chosen": names}
+    if not (names["a"] and names["b"]):
+        return render_page("compare.html.j2", **values, found=None, headers=(), rows=(), lines=())
+    one, two = library.get(names["a"]), library.get(names["b"])
+    found = compare_sessions(one, two)
+    headers, rows, lines = between_rows(found)
+    return render_page("compare.html.j2", **values, found=found, headers=headers, rows=rows, lines=lines)
+
+
+def _history(library: Library, request: Request) -> str:
+    chosen = _chosen(request, "scenario", "arm", "phase", "metric")
+    heads = [item for item in library.heads() if item.status == DONE]
+    options = {
+        "scenario": sorted({item.title for item in heads}),
+        "arm": sorted({arm for item in heads for arm, _ in item.baselines if chosen["scenario"] in ("", item.title)}),
+    }
+    tracks: Sequence[Track] = ()
+    if chosen["scenario"] and chosen["arm"]:
+        tracks = library.history(chosen["scenario"], chosen["arm"], chosen["phase"], chosen["metric"] or "real")
+    views = [track_view(item, (), f"history-{i}") for i, item in enumerate(tracks, 1)]
+    return render_page("history.html.j2", title="History", options=options, chosen=chosen, tracks=views)
