@@ -27,7 +27,7 @@ COVARIATES = ("calibration", "memory", "steal")
 MORE, LESS, NOT_DETECTED, NO_INTERVAL = "more", "less", "not detected", "no interval"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison:
     """One arm against its baseline in one metric of one phase.
 
@@ -64,6 +64,15 @@ class Comparison:
     narrowing: float | None = None
     unit: str = "s"
     better: str = "less"
+
+    def __repr__(self) -> str:
+        """For assertions of tests: what was compared, the ratio, its interval."""
+        at = f" at {self.point}" if self.point else ""
+        what = f"{self.arm} / {self.baseline}{at}, {self.metric} of {self.phase}"
+        if self.ratio is None:
+            return f"<{what}: no ratio, {self.difference:+.4g} {self.unit}>"
+        interval = "no interval" if self.low is None or self.high is None else f"{self.low:.3f}–{self.high:.3f}"
+        return f"<{what}: {self.ratio:.3f} ({interval}), {self.n} rounds>"
 
     @property
     def control(self) -> bool:

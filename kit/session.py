@@ -116,13 +116,15 @@ def _session_log(path: Path) -> Iterator[None]:
     handler = logging.FileHandler(path, delay=True)
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
     logger = logging.getLogger("kit")
-    before = logger.level
+    before = logger.level, logger.propagate
     logger.addHandler(handler)
     logger.setLevel(logging.DEBUG)
+    logger.propagate = False  # what the file is for would fill the user's own log
     try:
         yield
     finally:
-        logger.setLevel(before)
+        logger.setLevel(before[0])
+        logger.propagate = before[1]
         logger.removeHandler(handler)
         handler.close()
 

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -82,3 +83,140 @@ def test_the_fixture_compares_a_command(pytester: pytest.Pytester) -> None:
     done = pytester.runpytest_subprocess()
     done.assert_outcomes(passed=1, failed=1)
     done.stdout.fnmatch_lines(["*run failed with exit status 1*", "*kit cat x*"])
+
+
+SLOWER = "busybox sleep 0.1; test $(busybox stat -f -c %t .) = 794c7630 && busybox sleep 0.05; true"  # on overlay
+MARKED = """
+import pytest
+
+pytestmark = [pytest.mark.kit_arms("bare", "union:overlay")]
+COMMAND = ["sh", "-c", {slower!r}]
+SETTINGS = dict(image={image!r}, cache="cold")
+
+@pytest.mark.kit_threshold("union:overlay < 500 %")
+def test_kept(kit_compare):
+    kit_compare(COMMAND, **SETTINGS)
+
+@pytest.mark.kit_threshold("union:overlay run < 10 %")
+def test_broken(kit_compare):
+    kit_compare(COMMAND, **SETTINGS)
+
+def test_asserted(kit_compare):
+    found = kit_compare(COMMAND, **SETTINGS).of("union:overlay")
+    assert found.high < 1.1
+
+def test_undecided(kit_compare):
+    found = kit_compare(COMMAND, rounds=1, **SETTINGS)
+    found.check("union:overlay < 10 %")
+    with pytest.raises(AssertionError, match="undecided"):
+        found.check("union:overlay < 10 %", undecided="fail")
+    with pytest.raises(AssertionError, match="not measured"):
+        found.check("layer:overlay2 < 10 %")
+"""
+
+
+@pytest.mark.machine
+def test_markers_and_thresholds(pytester: pytest.Pytester, tiny: Path) -> None:
+    pytester.makepyfile(MARKED.format(slower=SLOWER, image=str(tiny)))
+    done = pytester.runpytest_subprocess("--junitxml=out.xml", "--strict-markers")
+    done.assert_outcomes(passed=2, failed=2, warnings=1)
+    done.stdout.fnmatch_lines(
+        [
+            "*union:overlay run < 10 % does not hold*",
+            "*union:overlay / bare, real of run, 3 rounds: +* % (+* % … +* %), slower*",
+            "*where * = <union:overlay / bare, real of run: 1.* (1.*–1.*), 3 rounds>.high*",
+            "*union:overlay < 10 % is undecided: the limit lies within the interval*",
+        ]
+    )
+    cases = ElementTree.parse("out.xml").findall(".//testcase")
+    kept = {item.get("name"): item.get("value") or "" for item in cases[0].findall(".//property")}
+    assert cases[0].get("name") == "test_kept" and "of bare" in kept["kit union:overlay"]
+
+
+@pytest.mark.machine
+def test_last_failed_keyword_and_first_failure(pytester: pytest.Pytester, tiny: Path) -> None:
+    pytester.makepyfile(MARKED.format(slower=SLOWER, image=str(tiny)))
+    done = pytester.runpytest_subprocess("-k", "kept or broken", "-x", "--kit-rounds=2", "--durations=1")
+    done.assert_outcomes(passed=1, failed=1, deselected=2)
+    done.stdout.fnmatch_lines(["*slowest 1 durations*", "*s call*test_*"])
+    done = pytester.runpytest_subprocess("--lf", "--kit-rounds=2")
+    done.assert_outcomes(failed=1)
+
+
+@pytest.mark.machine
+def test_precision_budget_store_and_the_session_before(pytester: pytest.Pytester, tiny: Path) -> None:
+    pytester.makepyfile(
+        f"""
+        def test_mine(kit_compare):
+            kit_compare(["busybox", "sleep", "0.1"], arms="bare,union:overlay", image={str(tiny)!r}, cache="cold")
+        """
+    )
+    options = ["--kit-store=sqlite:///mine.db", "--kit-compare=last", "--kit-json=out.json", "--kit-rounds=2"]
+    done = pytester.runpytest_subprocess(*options, "--kit-precision=50%", "--kit-budget=1h")
+    done.stdout.fnmatch_lines(["*the store sqlite:///mine.db has no earlier session of busybox sleep 0.1*"])
+    session = json.loads(Path("out.json").read_text())["session"]
+    assert (session["request"]["precision"], session["request"]["budget"]) == (0.5, 3600)
+    assert "within ±50" in session["facts"]["rounds"]
+    done = pytester.runpytest_subprocess(*options)
+    done.assert_outcomes(passed=1)
+    done.stdout.fnmatch_lines(
+        ["*against an earlier session*", f"A: busybox sleep 0.1, session {session['id']}*", "*B / A*"]
+    )
+    done = pytester.runpytest_subprocess(*options[:1], "--kit-compare=nosuch", "--kit-rounds=1")
+    done.stdout.fnmatch_lines(["*no session 'nosuch'*"])
+
+
+def test_bad_quantities_and_markers_fail_their_test_without_a_traceback(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+        def test_precision(kit_compare):
+            kit_compare(["true"])
+
+        @pytest.mark.kit_threshold("layer:overlay2 quickly")
+        def test_threshold(kit_compare):
+            kit_compare(["true"])
+
+        def test_nothing(kit_compare):
+            kit_compare()
+        """
+    )
+    done = pytester.runpytest_subprocess("--kit-precision=fine")
+    done.assert_outcomes(failed=3)
+    done.stdout.fnmatch_lines(["*--kit-precision fine: not a percentage*"])
+    assert "Traceback" not in done.stdout.str()
+    done = pytester.runpytest_subprocess()
+    done.stdout.fnmatch_lines(["*threshold 'layer:overlay2 quickly'*", "*give a command, or a scenario*"])
+
+
+@pytest.mark.machine
+def test_beside_pytest_benchmark(pytester: pytest.Pytester, tiny: Path) -> None:
+    pytester.makepyfile(
+        f"""
+        def test_theirs(benchmark):
+            benchmark(sum, [1, 2])
+
+        def test_ours(kit_compare):
+            kit_compare(["busybox", "true"], arms="bare,union:overlay", image={str(tiny)!r}, rounds=1, cache="cold")
+        """
+    )
+    done = pytester.runpytest_subprocess("--benchmark-json=theirs.json", "--kit-json=ours.json", "-p", "no:randomly")
+    done.assert_outcomes(passed=2)
+    assert [item["name"] for item in json.loads(Path("theirs.json").read_text())["benchmarks"]] == ["test_theirs"]
+    assert json.loads(Path("ours.json").read_text())["session"]["title"] == "busybox true"
+
+
+@pytest.mark.machine
+def test_scenario_files_keep_to_thresholds_and_arms_have_their_own_durations(pytester: pytest.Pytester) -> None:
+    pytester.makefile(".toml", tiny=SCENARIO)
+    options = ["--kit-arms=bare,union:overlay,layer:aufs", "--kit-rounds=2", "--kit-cache=cold"]
+    done = pytester.runpytest_subprocess(
+        *options, "--kit-threshold=union:overlay < -90 %", "--junitxml=out.xml", "--durations=0", "-vv"
+    )
+    done.assert_outcomes(passed=1, failed=1, skipped=1)
+    done.stdout.fnmatch_lines(["*union:overlay < -90 % does not hold*", "*s call *union:overlay*"])
+    cases = {item.get("name"): item for item in ElementTree.parse("out.xml").findall(".//testcase")}
+    times = [float(cases[name].get("time", "0")) for name in ("bare", "union:overlay")]
+    assert min(times) > 0 and max(times) < 30
+    done = pytester.runpytest_subprocess(*options, "-k", "bare", "-v")
+    done.assert_outcomes(passed=1, deselected=2)

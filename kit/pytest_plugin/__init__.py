@@ -1,0 +1,104 @@
+"""pytest: scenario files collected as benchmarks, one test per scenario and arm; a fixture and markers for tests of
+one's own.
+
+Inactive unless --kit-arms is given or the fixture is used. The process enters a private mount namespace when it
+measures as root, so what it mounts is not seen outside.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from kit.pytest_plugin.bench import BENCH, Bench, refuse_xdist
+from kit.pytest_plugin.compare import kit_compare
+from kit.pytest_plugin.items import ScenarioFile, ScenarioItem
+
+__all__ = ["kit_compare"]
+
+_MARKERS = (
+    "kit_scenario(name, **params): what kit_compare() runs in this test, for example kit_scenario('smoke', jobs=2)",
+    "kit_arms(*arms): the arms on which kit_compare() runs it, for example kit_arms('bare', 'layer:overlay2')",
+    "kit_threshold(text, undecided='warn'): what each comparison of this test must keep to, for example "
+    "kit_threshold('layer:overlay2 < 10 %'); undecided='fail' where an interval that holds the limit is not enough",
+)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("kit", "storage driver test kit")
+    add = group.addoption
+    add("--kit-arms", metavar="A,B,…", help="collect scenario files and run them on these arms; 'default': all")
+    add("--kit-rounds", type=int, metavar="N", help="runs of every arm, the least with precision or budget (default 3)")
+    add("--kit-precision", default="", metavar="P%", help="go on until every ratio is known that well")
+    add("--kit-budget", default="", metavar="TIME", help="go on for so long, for each scenario: 30m, 1h30m")
+    add("--kit-cache", choices=("warm", "cold"), help="state of the caches (default warm)")
+    add("--kit-seed", type=int, metavar="S", help="order of the runs (default random, recorded)")
+    add("--kit-param", action="append", default=[], metavar="K=V", help="a parameter of the scenario files")
+    add("--kit-fs", default="", metavar="FS,FS", help="put arms that name no filesystem on each of these")
+    add("--kit-load", default="", metavar="SCENARIO", help="run this beside every run, niced")
+    add("--kit-guest", choices=("auto", "qemu", "uml"), default="", help="boot a guest kernel and run them in it")
+    add("--kit-variant", default="", metavar="NAME", help="variant of the scenario files, for example short")
+    add("--kit-engine", choices=("docker", "system"), default="docker", help="private daemons or the running")
+    add("--kit-threshold", action="append", default=[], metavar="T",
+        help="fail an arm that costs more: 'layer:overlay2 build < 10 %%' (repeatable)")  # fmt: skip
+    add("--kit-store", default=os.environ.get("KIT_STORE", ""), metavar="URL",
+        help="database of results (default $KIT_STORE, or that of kit compare)")  # fmt: skip
+    add("--kit-compare", default="", metavar="SESSION",
+        help="compare with an earlier session too: last (of the same scenario), or an id")  # fmt: skip
+    add("--kit-json", metavar="FILE", help="write sessions, samples and comparisons")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[BENCH] = Bench(config)
+    for marker in _MARKERS:
+        config.addinivalue_line("markers", marker)
+    if config.getoption("kit_arms"):
+        refuse_xdist(config)
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    if not parent.config.getoption("kit_arms") or file_path.suffix != ".toml":
+        return None
+    if "[[phases]]" not in file_path.read_text(encoding="utf-8", errors="replace"):
+        return None  # some other TOML file
+    collector: pytest.Collector = ScenarioFile.from_parent(parent, path=file_path)
+    return collector
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """The first arm has all arms run, interleaved; each one's duration is that of its own runs all the same."""
+    report = yield
+    if isinstance(item, ScenarioItem) and call.when == "call" and item.seconds is not None:
+        report.duration = item.seconds
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    from kit.report import render
+
+    bench = config.stash[BENCH]
+    for session in bench.sessions:
+        terminalreporter.section(f"kit {session.title}")
+        terminalreporter.write_line(render("table", session))
+        if config.getoption("kit_compare"):
+            terminalreporter.section(f"kit {session.title}, against an earlier session", sep="-")
+            terminalreporter.write_line(bench.between(session))
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    from kit.report import render
+
+    name = session.config.getoption("kit_json")
+    sessions = session.config.stash[BENCH].sessions
+    if not name or not sessions:
+        return
+    documents = [json.loads(render("json", item)) for item in sessions]
+    whole = documents[0] if len(documents) == 1 else {"schema": documents[0]["schema"], "sessions": documents}
+    Path(name).write_text(json.dumps(whole, indent=1), encoding="utf-8")

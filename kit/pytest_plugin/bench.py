@@ -1,0 +1,114 @@
+"""What one pytest session measures, and with which settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kit.errors import KitError
+
+if TYPE_CHECKING:
+    from kit.record import Request, Session
+    from kit.store import Store
+
+BENCH = pytest.StashKey["Bench"]()
+
+
+@dataclass
+class Bench:
+    """The sessions that this pytest session has run."""
+
+    config: pytest.Config
+    sessions: list[Session] = field(default_factory=list)
+    by_scenario: dict[Path, Session] = field(default_factory=dict)
+    _store: Store | None = None
+
+    def run(self, request: Request) -> Session:
+        """Raises KitError."""
+        from kit.launch import Patience, launch
+        from kit.paths import find_paths
+
+        refuse_xdist(self.config)
+        session = launch(request, find_paths(), self.store, _observer(self.config), Patience())
+        self.sessions.append(session)
+        return session
+
+    @property
+    def store(self) -> Store:
+        from kit.paths import find_paths
+        from kit.store import open_store
+
+        if self._store is None:
+            self._store = open_store(self.config.getoption("kit_store"), find_paths().data / "kit.db")
+        return self._store
+
+    def settings(self) -> dict[str, Any]:
+        """Those of a request that the command line decides, for scenario files and the fixture alike. Raises
+        UsageError."""
+        from kit.quantity import duration, percentage
+
+        option = self.config.getoption
+        precision, budget = option("kit_precision"), option("kit_budget")
+        return {
+            "engine": option("kit_engine"),
+            "rounds": option("kit_rounds") or 3,
+            "seed": option("kit_seed") or 0,
+            "cache": option("kit_cache") or "warm",
+            "load": option("kit_load"),
+            "guest": option("kit_guest"),
+            "precision": percentage(precision, "--kit-precision") if precision else None,
+            "budget": duration(budget, "--kit-budget") if budget else None,
+        }
+
+    def between(self, session: Session) -> str:
+        """A session against the one that --kit-compare names, as a table, or why there is none."""
+        from kit.analysis import analyse
+        from kit.between import compare_sessions
+        from kit.report.between import render_between
+
+        try:
+            before = self._earlier(session)
+        except KitError as error:
+            return str(error)
+        if before is None:
+            return f"the store {self.store.name} has no earlier session of {session.title}"
+        found = compare_sessions((before, analyse(before)), (session, analyse(session)))
+        return render_between(before, session, found)
+
+    def _earlier(self, session: Session) -> Session | None:
+        from kit.record import DONE
+
+        name = self.config.getoption("kit_compare")
+        if name != "last":
+            return self.store.get(name)
+        mine = {item.id for item in self.sessions}
+        found = (item.id for item in self.store.list() if (item.title, item.status) == (session.title, DONE))
+        earlier = next((item for item in found if item not in mine), None)
+        return self.store.get(earlier) if earlier else None
+
+
+def refuse_xdist(config: pytest.Config) -> None:
+    """Benchmarks must not share a machine. Raises pytest.UsageError under xdist."""
+    if hasattr(config, "workerinput") or config.getoption("numprocesses", None) or config.getoption("tx", None):
+        raise pytest.UsageError("kit: benchmarks must not share a machine with other tests: run without -n / xdist")
+
+
+def _observer(config: pytest.Config) -> Any:
+    """Progress through pytest's own terminal, past its capture."""
+    from kit.progress import Lines
+
+    reporter = config.pluginmanager.getplugin("terminalreporter")
+    capture = config.pluginmanager.getplugin("capturemanager")
+
+    class Observer(Lines):
+        def tell(self, text: str) -> None:
+            if reporter is None or config.get_verbosity() < 0:
+                return
+            with capture.global_and_fixture_disabled():
+                reporter.ensure_newline()
+                reporter.write_line(text)
+
+    return Observer()

@@ -1,0 +1,64 @@
+"""Thresholds as assertions."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kit.threshold import CROSSED, HELD, Threshold
+
+if TYPE_CHECKING:
+    from kit.compare import Comparison
+
+WARN, FAIL = "warn", "fail"
+
+
+class PenaltyError(AssertionError):
+    """A penalty lies above its threshold; the comparison with its interval is the message."""
+
+
+def check(threshold: Threshold, comparisons: Sequence[Comparison], undecided: str = WARN) -> None:
+    """Raises PenaltyError where the whole interval lies above the limit, or the arm was not measured. Where the limit
+    lies within the interval: a warning, or PenaltyError too with ``undecided='fail'``."""
+    __tracebackhide__ = True
+    if undecided not in (WARN, FAIL):
+        raise pytest.UsageError(f"kit_threshold: undecided={undecided!r}: use 'warn' or 'fail'")
+    found = threshold.find(comparisons)
+    if not found:
+        known = sorted({f"{item.arm} {item.phase}" for item in comparisons if item.metric == threshold.metric})
+        raise PenaltyError(f"{threshold}: not measured; there are: {', '.join(known) or 'no comparisons'}")
+    for item in found:
+        result = threshold.judge(item)
+        if result == CROSSED:
+            raise PenaltyError(f"{threshold} does not hold\n{_lines(item)}")
+        if result != HELD:
+            text = (
+                f"{threshold} is undecided: the limit lies within the interval\n{_lines(item)}{_more(item, threshold)}"
+            )
+            if undecided == FAIL:
+                raise PenaltyError(text)
+            warnings.warn(pytest.PytestWarning(f"kit: {text}"), stacklevel=2)
+
+
+def _lines(item: Comparison) -> str:
+    from kit.report.verdict import percent_interval, sentence
+
+    at = f" at {item.point}" if item.point else ""
+    rounds = f"{item.n} round{'s' if item.n > 1 else ''}"
+    return (
+        f"  {item.arm} / {item.baseline}{at}, {item.metric} of {item.phase}, {rounds}: "
+        f"{percent_interval(item.ratio, item.low, item.high)}, {sentence(item)}"
+    )
+
+
+def _more(item: Comparison, threshold: Threshold) -> str:
+    """About how many rounds would tell, if the penalty is what it looks like."""
+    away = abs((item.ratio or threshold.limit) - threshold.limit)
+    if item.ratio is None or item.low is None or not away:
+        return ""
+    reach = item.reach * item.ratio
+    need = int(item.n * (reach / away) ** 2) + 1
+    return f"\n  about {need} rounds would decide, if the ratio stays" if need < 1000 else ""

@@ -1,0 +1,120 @@
+"""The fixture ``kit_compare``: benchmarks as tests of users' own projects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kit.errors import KitError
+from kit.pytest_plugin.bench import BENCH
+from kit.pytest_plugin.check import WARN, check
+
+if TYPE_CHECKING:
+    from kit.compare import Comparison
+    from kit.record import Request, Session
+
+DEFAULT_ARMS = ("bare", "layer:overlay2")
+
+
+@dataclass(frozen=True)
+class Result:
+    """What ``kit_compare`` returns: the session and its comparisons."""
+
+    session: Session
+    comparisons: tuple[Comparison, ...]
+
+    def of(self, arm: str, metric: str = "real", phase: str = "") -> Comparison:
+        """The comparison of one arm with its baseline; of the whole run where no phase is named. Raises KeyError if
+        there is none, and says what there is."""
+        mine = [item for item in self.comparisons if (item.arm, item.metric) == (arm, metric)]
+        found = [item for item in mine if item.phase == phase] if phase else mine[-1:]  # the whole run comes last
+        if found:
+            return found[0]
+        known = sorted({f"{item.arm} {item.metric} {item.phase}" for item in self.comparisons})
+        raise KeyError(f"no comparison {arm} {metric} {phase}; there are: {', '.join(known)}")
+
+    def check(self, threshold: str, undecided: str = WARN) -> None:
+        """``check("layer:overlay2 build < 10 %")``: raises an AssertionError that prints the comparison, interval
+        included, where the whole interval lies above the limit. ``undecided="fail"``: also where the limit lies in it.
+        """
+        from kit.threshold import parse_threshold
+
+        check(parse_threshold(threshold, self.session.request.engine), self.comparisons, undecided)
+
+
+@pytest.fixture
+def kit_compare(request: pytest.FixtureRequest) -> Callable[..., Result]:
+    """Run a command or a scenario on arms: ``kit_compare(["make"], arms="bare,layer:overlay2", source=path)``, or
+    ``kit_compare()`` with the marker kit_scenario.
+
+    Keywords are those of kit.record.Request; what is not given comes from markers, then from the command line. Fails
+    the test if a run fails, an arm can't run here, or a kit_threshold of the test does not hold.
+    """
+
+    def compare(command: Sequence[str] = (), **keywords: Any) -> Result:
+        from kit.analysis import analyse
+        from kit.threshold import parse_threshold
+
+        __tracebackhide__ = True
+        try:
+            made = _request(request, command, keywords)
+            thresholds = [
+                (parse_threshold(marker.args[0], made.engine), marker.kwargs.get("undecided", WARN))
+                for marker in request.node.iter_markers("kit_threshold")
+            ]
+            session = request.config.stash[BENCH].run(made)
+        except KitError as error:
+            pytest.fail(str(error), False)
+        _fail_unless_whole(session)
+        result = Result(session, analyse(session).comparisons)
+        _record(request, result)
+        for threshold, undecided in thresholds:
+            check(threshold, result.comparisons, undecided)
+        return result
+
+    return compare
+
+
+def _request(request: pytest.FixtureRequest, command: Sequence[str], keywords: dict[str, Any]) -> Request:
+    from kit.arm import parse_arms
+    from kit.record import Request
+
+    settings: dict[str, Any] = request.config.stash[BENCH].settings()
+    settings |= {key: str(value) if isinstance(value, Path) else value for key, value in keywords.items()}
+    marker = request.node.get_closest_marker("kit_scenario")
+    if not command and marker and "scenario" not in settings:
+        settings["scenario"] = marker.args[0]
+        settings["params"] = tuple((key, str(value)) for key, value in marker.kwargs.items())
+    if bool(command) == bool(settings.get("scenario")):
+        pytest.fail("kit_compare: give a command, or a scenario, for example @pytest.mark.kit_scenario('smoke')", False)
+    arms = settings.pop("arms", None)
+    if arms is None:
+        marker = request.node.get_closest_marker("kit_arms")
+        arms = marker.args if marker else DEFAULT_ARMS
+    listed = arms if isinstance(arms, str) else ",".join(arms)
+    names = tuple(str(arm) for arm in parse_arms(listed, settings["engine"]))
+    return Request(command=tuple(command), arms=names, **settings)
+
+
+def _fail_unless_whole(session: Session) -> None:
+    if session.not_run:
+        pytest.fail("\n".join(f"{item.arm} not run: {item.reason}; fix: {item.fix}" for item in session.not_run), False)
+    failed = [sample for sample in session.samples if sample.status != "ok"]
+    if failed:
+        pytest.fail("\n".join(f"{sample.arm}, round {sample.block}: {sample.error}" for sample in failed), False)
+
+
+def _record(request: pytest.FixtureRequest, result: Result) -> None:
+    """For junitxml and whatever else reads a test's properties."""
+    from kit.analysis import whole_real
+    from kit.report.verdict import percent_interval
+
+    request.node.user_properties.append(("kit session", result.session.id))
+    for item in whole_real(result.comparisons):
+        at = f" at {item.point}" if item.point else ""
+        text = f"{percent_interval(item.ratio, item.low, item.high)} of {item.baseline}"
+        request.node.user_properties.append((f"kit {item.arm}{at}", text))

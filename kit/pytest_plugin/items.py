@@ -1,0 +1,111 @@
+"""Scenario files as test files, their arms as tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kit.errors import KitError
+from kit.pytest_plugin.bench import BENCH
+from kit.pytest_plugin.check import PenaltyError, check
+
+if TYPE_CHECKING:
+    from _pytest._code.code import ExceptionInfo, TerminalRepr
+
+    from kit.record import Request, Session
+
+
+class ArmFailedError(Exception):
+    """A run of the arm failed; its last lines are the message."""
+
+
+class ScenarioFile(pytest.File):
+    """One scenario file; its tests are the arms, baselines that had to be added included."""
+
+    def collect(self) -> Iterator[pytest.Item]:
+        from kit.launch import find_scenario
+        from kit.perform import plan_of
+
+        try:
+            find_scenario(self.scenario)
+            arms = plan_of(self.request(())).arms
+        except KitError as error:
+            raise self.CollectError(str(error)) from None
+        for arm in arms:
+            item: pytest.Item = ScenarioItem.from_parent(self, name=str(arm))
+            yield item
+
+    @property
+    def scenario(self) -> str:
+        variant = self.config.getoption("kit_variant")
+        return f"{self.path}:{variant}" if variant else str(self.path)
+
+    def request(self, arms: tuple[str, ...]) -> Request:
+        """With these arms, or those of the command line where there are none. Raises UsageError."""
+        from kit.arm import parse_arms
+        from kit.quantity import pairs
+        from kit.record import Request
+
+        option = self.config.getoption
+        if not arms and option("kit_arms") != "default":
+            filesystems = tuple(name.strip() for name in option("kit_fs").split(",") if name.strip())
+            arms = tuple(map(str, parse_arms(option("kit_arms"), option("kit_engine"), filesystems)))
+        params = pairs(tuple(option("kit_param")), "--kit-param")
+        return Request(scenario=self.scenario, params=params, arms=arms, **self.config.stash[BENCH].settings())
+
+
+class ScenarioItem(pytest.Item):
+    """One arm of one scenario. The first to run has the whole session run, all arms interleaved."""
+
+    parent: ScenarioFile
+    seconds: float | None = None  # that this arm's own runs took
+
+    def runtest(self) -> None:
+        bench = self.config.stash[BENCH]
+        path = self.parent.path
+        if path not in bench.by_scenario:
+            chosen = [item.name for item in self.session.items if isinstance(item, ScenarioItem) and item.path == path]
+            bench.by_scenario[path] = bench.run(self.parent.request(tuple(chosen)))
+        session = bench.by_scenario[path]
+        mine = [sample for sample in session.samples if sample.arm == self.name]
+        self.seconds = sum(
+            (sample.engine_seconds or 0.0) + sum(phase.real or 0.0 for phase in sample.phases) for sample in mine
+        )
+        for blocked in session.not_run:
+            if blocked.arm == self.name:
+                pytest.skip(f"not run: {blocked.reason}; fix: {blocked.fix}")
+        failed = [sample for sample in mine if sample.status != "ok"]
+        if failed:
+            raise ArmFailedError(
+                "\n".join(f"round {sample.block}: {sample.error}\n  {sample.log}" for sample in failed)
+            )
+        if not mine:
+            raise ArmFailedError("the session ended before this arm ran")
+        self._judge(session)
+
+    def _judge(self, session: Session) -> None:
+        from kit.analysis import analyse, whole_real
+        from kit.report.verdict import percent_interval
+        from kit.threshold import parse_threshold
+
+        comparisons = analyse(session).comparisons
+        self.user_properties.append(("kit session", session.id))
+        for item in whole_real(comparisons):
+            if item.arm == self.name:
+                text = f"{percent_interval(item.ratio, item.low, item.high)} of {item.baseline}"
+                self.user_properties.append((f"kit real{' ' if item.point else ''}{item.point}", text))
+        for given in self.config.getoption("kit_threshold"):
+            threshold = parse_threshold(given, self.config.getoption("kit_engine"))
+            if threshold.arm == self.name:
+                check(threshold, comparisons)
+
+    def repr_failure(self, excinfo: ExceptionInfo[BaseException], style: Any = None) -> str | TerminalRepr:
+        if isinstance(excinfo.value, ArmFailedError | KitError | PenaltyError):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, None, str]:
+        return self.path, None, f"{self.path.stem}[{self.name}]"
