@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,45 +13,17 @@ from kit.between import compare_sessions
 from kit.change import Track, find_changes
 from kit.errors import UsageError
 from kit.exchange import dump, load
-from kit.history import Entry, make_entry, split
-from kit.outcome import outcomes
-from kit.record import DONE, Request, Session
+from kit.history import split
+from kit.record import Request
 from kit.regression import GOOD, OVER, REGRESSION, SUSPECT, UNDECIDED, Finding, judge
 from kit.report.between import render_between
 from kit.report.history import Subject, render_history
 from kit.report.pytest_benchmark import render_pytest_benchmark
-from kit.sample import Phase, Sample
 from kit.store import open_store
 from kit.threshold import parse_threshold
+from tests.nights import entry, night
 
-FACTS = {"kernel": "6.1", "cpu": "one, microcode 1", "machine": "aa", "caches": "warm"}
 LIMIT = parse_threshold("layer:overlay2 < 10 %")
-
-
-def night(number: int, penalty: float, noise: float = 0.003, rounds: int = 4, **facts: str) -> Session:
-    """A session of ``rounds`` rounds whose arm costs ``penalty`` more than bare, with noise of its own."""
-    dice = random.Random(number)
-    samples = []
-    for block in range(1, rounds + 1):
-        for arm, seconds in (("bare", 10.0), ("layer:overlay2", 10.0 * (1 + penalty))):
-            real = seconds * (1 + dice.gauss(0, noise))
-            phases = (Phase("build", "ok", real=real, user=real), Phase("clean", "ok", real=1.0, user=1.0))
-            samples.append(Sample(arm, block, "measured", "ok", 0.0, phases, digests=(("scenario", "s"),)))
-    return Session(
-        id=f"2026-{number:04}", created=1e9 + 86400 * number, kit_version="1", title="mine", status=DONE,
-        request=Request(), arms=("bare", "layer:overlay2"), baselines=(("layer:overlay2", "bare"),), seed=1,
-        facts={**FACTS, **facts}, samples=tuple(samples),
-    )  # fmt: skip
-
-
-def entry(session: Session, phase: str = "total") -> Entry:
-    analysis = analyse(session)
-    (found,) = (
-        item
-        for item in outcomes(analysis.runs, analysis.comparisons)
-        if (item.comparison.phase, item.comparison.metric) == (phase, "real")
-    )
-    return make_entry(session, found)
 
 
 def last_finding(penalties: list[float], noise: float = 0.003) -> Finding:

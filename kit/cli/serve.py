@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import click
 
 from kit.cli.options import store_option, the_store
@@ -31,6 +33,7 @@ def serve(port: int, store_url: str) -> None:
         server = make_server("127.0.0.1", port, app, threaded=True)
     except (OSError, SystemExit):
         raise UsageError(f"port {port} is taken", "kit serve --port 0 takes one that is free") from None
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)  # no line for each request
     click.echo(f"http://127.0.0.1:{server.server_port}/  (stop: Ctrl-C)")
     try:
         server.serve_forever()

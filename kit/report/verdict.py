@@ -165,8 +165,8 @@ def _floor_without_control(analysis: Analysis) -> list[str]:
     least, most = _size(sizes[0]), _size(sizes[-1])
     size = least if least == most else f"{least} to {most}"
     return [
-        f"smallest penalty detectable here (80 % power): {size}, by the noise of each comparison; --control measures it "
-        "with two identical arms"
+        f"smallest penalty detectable here (80 % power): {size}, by the noise of each comparison; --control measures "
+        "it with two identical arms"
     ]
 
 

@@ -1,0 +1,283 @@
+"""Reports and the served store, looked at by a real browser."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from kit.analysis import analyse
+from kit.change import track
+from kit.regression import judge
+from kit.report.html import render_html
+from kit.report.page import view
+from kit.report.plot import plot_attribution, plot_intervals, plot_runs, plot_track
+from kit.report.plot.raster import to_png
+from kit.report.structured import render_csv
+from kit.serve import make_app
+from kit.store import Store, open_store
+from kit.threshold import parse_threshold
+from tests.conftest import Kit
+from tests.nights import entry, ladder_session, night
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    program = shutil.which("chromium")
+    if program is None:
+        pytest.skip("needs chromium: make system installs it")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def report(tmp_path: Path) -> Path:
+    """A session with everything in it, and one with a history that has a change point."""
+    full = ladder_session()
+    nights = [night(i, 0.05) for i in range(8)] + [night(i, 0.2) for i in range(8, 12)]
+    analysis = analyse(nights[-1])
+    past = track([entry(item) for item in nights], nights[-1].id)
+    threshold = parse_threshold("layer:overlay2 < 10 %")
+    (item,) = threshold.find(analysis.comparisons)
+    finding = judge(threshold, item, past.series, past.changes)
+    views = [view(full, analyse(full)), view(nights[-1], analysis, [past], [finding])]
+    path = tmp_path / "report.html"
+    path.write_text(render_html("A <title>", views, ["something <bad>"]), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """A page that must not complain, nor ask the network for anything."""
+    context = browser.new_context(viewport={"width": 1200, "height": 900}, accept_downloads=True)
+    page = context.new_page()
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    yield page
+    context.close()
+    assert said == []
+    assert [url for url in asked if not url.startswith(("file:", "data:", "blob:", "http://127.0.0.1"))] == []
+
+
+def test_plots_render(page: Page, report: Path) -> None:
+    page.goto(report.as_uri())
+    assert page.title() == "A <title>"
+    pictures = page.locator("svg[role=img]")
+    assert pictures.count() == 3 + 3  # the second session has no ladder, but a history
+    for i in range(pictures.count()):
+        box = pictures.nth(i).bounding_box()
+        assert box and box["width"] > 300 and box["height"] > 50
+        assert pictures.nth(i).locator("desc").text_content()
+    runs = page.locator("svg#x, svg").nth(2)
+    assert runs.locator("circle.dot").count() == 29 and runs.locator("circle.flagged").count() == 1
+    history = page.locator("svg", has=page.locator("line.change"))
+    assert history.count() == 1 and history.locator("line.limit").count() == 1
+    assert "▲" in (history.text_content() or "")
+
+
+def test_nothing_in_the_data_is_taken_for_markup(page: Page, report: Path) -> None:
+    page.goto(report.as_uri())
+    assert page.locator("b").count() == 0
+    text = page.locator("main").inner_text()
+    assert (
+        "mine & <yours>" in text and "no <room> left" in text and "</script><b>" in text and "something <bad>" in text
+    )
+    assert "this kernel has no aufs" in text and "regression" in text
+    data = json.loads(page.locator("script[type='application/json']").first.text_content() or "")
+    assert data["session"]["facts"]["note"] == "</script><b>"
+
+
+def _column(page: Page, name: str) -> list[str]:
+    table = page.locator("table.sortable").first
+    heads = table.locator("th").all_inner_texts()
+    index = [head.strip(" ▲▼") for head in heads].index(name)
+    rows = table.locator("tbody tr:visible")
+    return [rows.nth(i).locator("td").nth(index).inner_text() for i in range(rows.count())]
+
+
+def test_tables_sort_and_filter_by_keyboard(page: Page, report: Path) -> None:
+    page.goto(report.as_uri())
+    assert set(_column(page, "metric")) == {"real"}
+    button = page.locator("table.sortable").first.get_by_role("button", name="ratio")
+    button.focus()
+    page.keyboard.press("Enter")
+    ratios = [float(value) for value in _column(page, "ratio")]
+    assert ratios == sorted(ratios) and len(set(ratios)) > 3
+    page.keyboard.press("Enter")
+    assert [float(value) for value in _column(page, "ratio")] == sorted(ratios, reverse=True)
+    assert page.locator("th[aria-sort=descending]").count() == 1
+    form = page.locator("form.filters").first
+    form.get_by_label("arm").select_option("layer:vfs")
+    assert set(_column(page, "arm")) == {"layer:vfs"}
+    form.get_by_label("metric").select_option("")
+    form.get_by_label("Search").fill("flush")
+    assert set(_column(page, "metric")) == {"flush"}
+    assert re.fullmatch(r"\d+ of \d+ rows", form.locator("output").inner_text())
+
+
+def test_the_data_can_be_saved(page: Page, report: Path) -> None:
+    page.goto(report.as_uri())
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save all runs as CSV").first.click()
+    session = ladder_session()
+    assert download.value.suggested_filename == f"{session.id}.csv"
+    kept = Path(str(download.value.path())).read_text()
+    ours = render_csv(session, analyse(session))
+    assert len(kept.splitlines()) == len(ours.splitlines()) == 62
+    assert kept.splitlines()[0] == ours.splitlines()[0]
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save everything as JSON").first.click()
+    assert json.loads(Path(str(download.value.path())).read_text())["session"]["id"] == session.id
+
+
+def _colours(page: Page) -> tuple[str, str]:
+    script = "() => { const s = getComputedStyle(document.body); return [s.backgroundColor, s.color]; }"
+    background, ink = page.evaluate(script)
+    return str(background), str(ink)
+
+
+def _light(colour: str) -> float:
+    """Relative luminance (WCAG 2.2)."""
+    parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_light_and_dark_have_contrast(page: Page, report: Path, scheme: Any) -> None:
+    page.emulate_media(color_scheme=scheme)
+    page.goto(report.as_uri())
+    first = _colours(page)
+    assert (_light(first[0]) < 0.5) == (scheme == "dark")
+    quiet = page.locator(".quiet").first.evaluate("e => getComputedStyle(e).color")
+    for ink in (first[1], quiet):
+        low, high = sorted((_light(first[0]), _light(ink)))
+        assert (high + 0.05) / (low + 0.05) >= 4.5
+    page.get_by_role("button", name="Light or dark").click()
+    assert _colours(page)[0] != first[0]
+
+
+def test_it_prints_without_controls_and_on_paper_white(page: Page, report: Path) -> None:
+    page.emulate_media(color_scheme="dark", media="print")
+    page.goto(report.as_uri())
+    assert _light(_colours(page)[0]) == pytest.approx(1.0)
+    assert page.locator("form.filters:visible, header button:visible").count() == 0
+    assert page.pdf().startswith(b"%PDF")
+
+
+def test_it_is_read_without_script(browser: Browser, report: Path) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(report.as_uri())
+    assert "cost" in page.locator("p.answer").first.inner_text() or page.locator("svg").count()
+    assert page.locator("table.sortable tbody tr").count() > 100
+    context.close()
+
+
+def test_narrow_screens_scroll_no_page_sideways(page: Page, report: Path) -> None:
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.goto(report.as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_every_picture_is_a_file_of_its_own(tmp_path: Path) -> None:
+    analysis = analyse(ladder_session())
+    ladders = [item for item in analysis.ladders if (item.phase, item.cost) == ("total", "real")]
+    nights = [entry(night(i, 0.05)) for i in range(3)]
+    pictures = [
+        plot_intervals(analysis.comparisons),
+        plot_attribution(ladders),
+        plot_runs(analysis.runs, [("bare", ""), ("layer:vfs", "")]),
+        plot_track(track(nights, nights[-1].session), 1.1),
+    ]
+    for picture in pictures:
+        assert picture is not None
+        png = to_png(picture.file())
+        assert png.startswith(b"\x89PNG") and len(png) > 5000
+    assert plot_intervals([]) is None and plot_attribution([]) is None and plot_runs(analysis.runs, []) is None
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    store = open_store("", tmp_path / "kit.db")
+    for i in range(60):
+        store.add(night(i, 0.05 if i < 50 else 0.2))
+    store.add(ladder_session())
+    return store
+
+
+def test_the_served_store(page: Page, store: Store, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "kit", "serve", "--port", "0", "--store", f"sqlite:///{tmp_path}/kit.db"]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert server.stdout
+        root = server.stdout.readline().split()[0]
+        page.goto(root)
+        assert "61 sessions, page 1 of 2" in page.locator("main").inner_text()
+        page.get_by_role("link", name="Older").click()
+        assert page.locator("tbody tr").count() == 11
+        page.locator("select[name=arm]").select_option("layer:vfs")
+        page.get_by_role("button", name="Show").click()
+        page.get_by_role("link", name="20260101-000000-full").click()
+        assert page.locator("svg[role=img]").count() == 3
+        page.goto(f"{root}session/2026-0059")
+        page.get_by_role("link", name="layer:overlay2", exact=True).click()
+        assert page.locator("line.change").count() == 1
+        page.goto(f"{root}?scenario=mine")
+        page.get_by_label("2026-0059 as B").check()
+        page.get_by_label("2026-0049 as A").check()
+        page.get_by_role("button", name="Compare A with B").click()
+        assert "penalty grew" in page.locator("main").inner_text()
+        with urllib.request.urlopen(f"{root}session/2026-0059.csv") as answer:
+            assert answer.read().decode().startswith("session,guest,arm")
+    finally:
+        server.terminate()
+        assert server.wait(10) in (0, 130)
+
+
+def test_serving_is_for_this_machine_and_for_reading(store: Store, tmp_path: Path) -> None:
+    before = (tmp_path / "kit.db").stat().st_mtime_ns
+    client = make_app(open_store(f"sqlite:///{tmp_path}/kit.db", tmp_path, read_only=True)).test_client()
+    assert client.get("/").status_code == 200
+    assert client.get("/", headers={"Host": "elsewhere.example"}).status_code == 403
+    assert client.post("/").status_code == 405
+    for path in ("/session/nosuch", "/session/nosuch.json", "/nosuch", "/compare?a=nosuch&b=2026-0001"):
+        assert client.get(path).status_code == 404, path
+    assert client.get("/history?scenario=mine&arm=layer:overlay2").status_code == 200
+    assert client.get("/?page=x").status_code == client.get("/?page=999").status_code == 200
+    assert "script-src" in client.get("/").headers["Content-Security-Policy"]
+    assert (tmp_path / "kit.db").stat().st_mtime_ns == before
+
+
+def test_the_command_writes_page_and_plots(kit: Kit, store: Store, tmp_path: Path) -> None:
+    url, out = f"sqlite:///{tmp_path}/kit.db", tmp_path / "r.html"
+    done = kit("report", "2026-0059", "20260101", "-o", out, "--plots", tmp_path / "plots", "--store", url)
+    assert done.returncode == 0, done.stderr
+    names = {path.name for path in (tmp_path / "plots").iterdir()}
+    assert "2026-0059-history-1.png" in names and "20260101-000000-full-attribution.svg" in names and len(names) == 12
+    assert "ends here" not in out.read_text() and out.stat().st_size > 100_000
+    for words in (("nosuch",), ("last", "--plot-format", "gif"), ("last", "-o", "/nonexistent/x.html")):
+        assert kit("report", *words, "--store", url).returncode == 2
+
+
+def test_a_page_of_many_runs_stays_small() -> None:
+    start = time.monotonic()
+    big = night(1, 0.05, rounds=20_000)
+    made = plot_runs(analyse(big).runs, [("bare", ""), ("layer:overlay2", "")])
+    assert made and made.body.count("<circle") <= 2 * 1000 + 2 and "one run in" in made.title
+    assert time.monotonic() > start
