@@ -14,6 +14,9 @@ _VOLATILE = frozenset(
     {"machine", "seed", "rounds", "stopped", "idle CPU", "machine CPU from", "burst rule", "image", "guest boot"}
 )
 _DIGEST = "digest of "
+_INPUT = f"{_DIGEST}input "
+#: Stands for whatever a scenario builds, whichever its inputs are called.
+SOURCES = "sources"
 
 
 @dataclass(frozen=True)
@@ -76,13 +79,16 @@ def differences(
 ) -> tuple[Differing, ...]:
     """Conditions that both have and that differ. What one alone has says nothing: a session of more arms states more.
 
-    ``across``: names of conditions to look past, a digest by what it is of (``sources``).
+    ``across``: names of conditions to look past, a digest by what it is of (``image``); ``sources``: all inputs.
     """
     past = {*across, *(f"{_DIGEST}{name}" for name in across)}
     return tuple(
         Differing(key, before[key], after[key])
         for key in before
-        if key in after and before[key] != after[key] and key not in past
+        if key in after
+        and before[key] != after[key]
+        and key not in past
+        and not (SOURCES in past and key.startswith(_INPUT))
     )
 
 

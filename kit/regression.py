@@ -58,7 +58,7 @@ def _judge(
         change = risen[-1]
         return REGRESSION, (
             f"{_percent(change.before)} before, {_percent(change.after)} in the last {change.sessions} sessions "
-            f"(since {series.entries[change.index].session}, p {change.p:.1g})"
+            f"(since {series.entries[change.index].session})"
         )
     over = _over(threshold, series)
     if over < confirm:

@@ -28,6 +28,7 @@ COMMANDS = {
     "show": ("kit.cli.sessions:show", "Print the table of a past session again, in any format."),
     "export": ("kit.cli.export:export", "Write sessions to a file, for another store or for pytest-benchmark."),
     "import": ("kit.cli.importer:import_", "Read exported sessions, or outputs of `time` that others published."),
+    "completion": ("kit.cli.completion:completion", "Print what completes kit's words in bash, zsh or fish."),
     "clean": ("kit.cli.clean:clean", "Undo whatever a killed session left on this machine."),
 }
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kit.cli.completion import complete_scenarios
 from kit.cli.options import check_writable, store_option, the_store, wait_idle_option, write
 from kit.errors import UsageError
 from kit.quantity import duration, pairs, percentage, size
@@ -71,7 +72,7 @@ class _CompareCommand(click.Command):
 
 
 @click.command(cls=_CompareCommand, epilog=_EPILOG)
-@click.argument("scenario", required=False)
+@click.argument("scenario", required=False, shell_complete=complete_scenarios)
 @click.option("--arms", metavar="A,B,…", help="Arms to compare.  [default: the ladder on overlay2, layer on the rest]")
 @click.option("--fs", "filesystems", metavar="FS,FS,…", default="",
               help="Put each arm that names no filesystem on each of these. Without --arms: bare on each.")  # fmt: skip
@@ -132,6 +133,7 @@ class _CompareCommand(click.Command):
 @click.option("--json", "json_file", metavar="FILE", help="Also write everything as JSON (- for stdout).")
 @click.option("--csv", "csv_file", metavar="FILE", help="Also write the samples as CSV.")
 @click.option("--markdown", "markdown_file", metavar="FILE", help="Also write the table as Markdown.")
+@click.option("--dry-run", is_flag=True, help="Say what would be run, and end.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress, only the table.")
 @store_option
 @click.pass_context
@@ -147,6 +149,9 @@ def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, 
     request = None if given["resume"] else _request(command, given)
     if given["resume"] and (given["scenario"] or command):
         raise UsageError("--resume takes no scenario: the session knows its own", "kit compare --resume SESSION")
+    if given["dry_run"]:
+        _describe(request)
+        return 0
     store = the_store(store_url)
     observer = make_observer(quiet)
     paths = find_paths()
@@ -174,6 +179,34 @@ def report(session: Session, outputs: dict[str, str | None]) -> None:
     for name, path in outputs.items():
         if path:
             write(path, render(name, session, analysis))
+
+
+def _describe(request: Request | None) -> None:
+    """The plan of a request: everything is read and looked up, nothing is built, mounted or started."""
+    from kit.host import read_host
+    from kit.launch import bind_scenarios, check_load
+    from kit.perform import plan_of
+
+    if request is None:
+        raise UsageError("--dry-run goes with a new session", "kit show SESSION shows what a stopped one has measured")
+    host = read_host()
+    check_load(request, host)
+    scenarios = bind_scenarios(request, host)
+    plan = plan_of(request)
+    baselines = dict(plan.baselines)
+    for point, scenario in scenarios.items():
+        values = ", ".join(f"{key}={value}" for key, value in scenario.values)
+        at = f" at {point}" if point else ""
+        click.echo(
+            f"{scenario.label}{at}: {', '.join(step.name for step in scenario.phases)}; {values or 'no parameters'}"
+        )
+    for arm in plan.arms:
+        against = f", against {baselines[str(arm)]}" if str(arm) in baselines else ""
+        click.echo(f"  {arm}{against}")
+    runs = plan.rounds * len(plan.arms) * len(plan.points)
+    least = "at least " if plan.sequential else ""
+    guest = f"; in a guest ({request.guest})" if request.guest else ""
+    click.echo(f"{least}{plan.rounds} rounds, {runs} runs, caches {plan.cache}{guest}")
 
 
 def exit_code(session: Session) -> int:

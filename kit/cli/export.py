@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kit.cli.completion import complete_sessions
 from kit.cli.options import check_writable, store_option, the_store, write
 from kit.errors import UsageError
 
@@ -24,7 +25,7 @@ Examples:
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("sessions", nargs=-1, metavar="SESSION…")
+@click.argument("sessions", nargs=-1, metavar="SESSION…", shell_complete=complete_sessions)
 @click.option("--all", "everything", is_flag=True, help="All sessions of the store.")
 @click.option("--format", "format_", type=click.Choice(["kit", "pytest-benchmark"]), default="kit", show_default=True,
               help="kit: everything, to import elsewhere; pytest-benchmark: real times, for that tool.")  # fmt: skip

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kit.cli.completion import complete_scenarios, complete_sessions
 from kit.cli.options import store_option, the_store, write
 from kit.errors import UsageError
 
@@ -33,7 +34,7 @@ The change of a penalty has an interval (Welch's t test); what differs between t
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("scenario")
+@click.argument("scenario", shell_complete=complete_scenarios)
 @click.argument("arm")
 @click.option("--phase", default="", help="Of this phase.  [default: the whole run]")
 @click.option("--metric", default="real", show_default=True, help="real, user, sys, cpu_total, flush, whole …")
@@ -108,8 +109,8 @@ def _by_point(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
 
 
 @click.command("compare-sessions", epilog=_BETWEEN_EPILOG)
-@click.argument("before", metavar="A")
-@click.argument("after", metavar="B")
+@click.argument("before", metavar="A", shell_complete=complete_sessions)
+@click.argument("after", metavar="B", shell_complete=complete_sessions)
 @click.option("--format", "format_", type=click.Choice(["table", "markdown"]), default="table", show_default=True,
               help="How to print it.")  # fmt: skip
 @click.option("-o", "--output", default="-", metavar="FILE", help="Write to a file instead of stdout.")

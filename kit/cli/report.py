@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kit.cli.completion import complete_sessions
 from kit.cli.options import check_writable, store_option, the_store, write
 from kit.errors import MachineError, UsageError
 
@@ -29,7 +30,7 @@ or a chat: kit show last --format markdown, or csv. PNG needs: pip install 'stor
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("sessions", nargs=-1, required=True, metavar="SESSION…")
+@click.argument("sessions", nargs=-1, required=True, metavar="SESSION…", shell_complete=complete_sessions)
 @click.option("-o", "--output", default="", metavar="FILE", help="The page.  [default: report.html, without --plots]")
 @click.option("--title", default="", help="Its heading.  [default: what was measured]")
 @click.option("--plots", default="", metavar="DIR", help="Also write each plot as a file of its own.")

@@ -7,6 +7,7 @@ import time
 
 import click
 
+from kit.cli.completion import complete_sessions
 from kit.cli.options import json_flag, store_option, the_store, write
 from kit.errors import UsageError
 
@@ -43,7 +44,7 @@ def sessions(as_json: bool, store_url: str) -> None:
 
 
 @click.command(epilog=_SHOW_EPILOG)
-@click.argument("session", default="last")
+@click.argument("session", default="last", shell_complete=complete_sessions)
 @click.option("--format", "format_", type=click.Choice(["table", "explain", "markdown", "json", "csv"]),
               default="table", show_default=True, help="How to print it.")  # fmt: skip
 @click.option("--explain", is_flag=True, help="In plain sentences: the same as --format explain.")

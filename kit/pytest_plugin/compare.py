@@ -68,7 +68,7 @@ def kit_compare(request: pytest.FixtureRequest) -> Callable[..., Result]:
             ]
             session = request.config.stash[BENCH].run(made)
         except KitError as error:
-            pytest.fail(str(error), False)
+            raise pytest.fail.Exception(str(error), pytrace=False) from None
         _fail_unless_whole(session)
         result = Result(session, analyse(session).comparisons)
         _record(request, result)

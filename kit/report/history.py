@@ -83,8 +83,10 @@ def change_lines(told: Track) -> list[str]:
     """A sentence for each change, or why there is none."""
     entries = told.series.entries
     if not told.changes:
-        if len(entries) < 2 * told.confirm:
-            return [f"no change point can be told from {len(entries)} sessions: {2 * told.confirm} are the least"]
+        least = 2 * told.confirm
+        if len(entries) < least:
+            several = "s" if len(entries) > 1 else ""
+            return [f"no change point can be told from {len(entries)} session{several}: {least} are the least"]
         return [f"no change point in {len(entries)} sessions"]
     return [_change(change, entries, told.confirm) for change in told.changes]
 
@@ -101,7 +103,7 @@ def _change(change: Change, entries: Sequence[Entry], confirm: int) -> str:
     return (
         f"{what} at {entries[change.index].session}: {units.percent(change.before)} before, "
         f"{units.percent(change.after)} in the {change.sessions} session{'s' if change.sessions > 1 else ''} after, "
-        f"p {change.p:.1g}; {', '.join(moved)}; changed there: {differs}"
+        f"{units.chance(change.p)}; {', '.join(moved)}; changed there: {differs}"
     )
 
 

@@ -35,6 +35,11 @@ def _number(value: float) -> str:
     return f"{value:.3f}" if value < 10 else f"{value:.1f}" if value < 1000 else ">999"
 
 
+def chance(p: float) -> str:
+    """Of so clear a change where there is none: ``p 0.0004``; below what is worth telling apart, ``p < 0.0001``."""
+    return f"p {p:.1g}" if p >= 1e-4 else "p < 0.0001"
+
+
 def at(point: str) -> str:
     """`` at jobs=2``, for a heading; nothing where no parameter is swept."""
     return f" at {point}" if point else ""

@@ -83,5 +83,5 @@ def _levels(track: Track, x: Scale, y: Scale) -> list[str]:
         at = x.at(change.index - 0.5)
         parts.append(line(at, _TOP, at, _TOP + _HEIGHT, "change"))
         words = ("▲ " if change.up else "▼ ") + units.percent(change.after / change.before)
-        parts.append(text(at + 5, _TOP + 12, words if change.confirmed else f"{words}?", kind="quiet"))
+        parts.append(text(at, _TOP - 6, words if change.confirmed else f"{words}?", "middle", "quiet"))
     return parts

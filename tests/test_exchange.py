@@ -1,0 +1,186 @@
+"""Sessions from store to store, to pytest-benchmark, and in a PostgreSQL server."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kit.errors import KitError, UsageError
+from kit.exchange import dump
+from kit.store import open_store
+from tests.conftest import Kit
+from tests.nights import ladder_session, night
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    store = open_store("", tmp_path / "kit.db")
+    for session in (night(1, 0.05), night(2, 0.2), ladder_session()):
+        store.add(session)
+    return f"sqlite:///{tmp_path}/kit.db"
+
+
+@pytest.mark.parametrize("name", ["all.json", "all.json.gz"])
+def test_export_and_import(kit: Kit, url: str, tmp_path: Path, name: str) -> None:
+    done = kit("export", "--all", "-o", tmp_path / name, "--store", url)
+    assert (done.returncode, done.stdout) == (0, "")
+    other = f"sqlite:///{tmp_path}/other.db"
+    done = kit("import", tmp_path / name, "--store", other)
+    assert done.returncode == 0 and "2026-0002: mine, 8 samples" in done.stdout
+    one, two = (open_store(item, tmp_path) for item in (url, other))
+    assert [one.get(item.id) for item in one.list()] == [two.get(item.id) for item in two.list()]
+    assert kit("import", tmp_path / name, "--store", other).stdout.count("is there already") == 3
+
+
+def test_bad_exports_and_imports(kit: Kit, url: str, tmp_path: Path) -> None:
+    (tmp_path / "bad.json").write_text('{"kit-export": 1, "sessions": [{}]}')
+    (tmp_path / "new.json").write_text('{"kit-export": 99, "sessions": []}')
+    (tmp_path / "good.json").write_text(dump([night(1, 0.1)]))
+    (tmp_path / "time.txt").write_text("real 0m1.0s\nuser 0m1.0s\nsys 0m0.1s\n")
+    for words, says in (
+        (("export", "nosuch", "--store", url), "no session 'nosuch'"),
+        (("export", "--store", url), "name sessions, or --all"),
+        (("export", "last", "--all", "--store", url), "name sessions, or --all"),
+        (("export", "last", "-o", "/nonexistent/x", "--store", url), "can't be written"),
+        (("import", tmp_path / "bad.json"), "not an export"),
+        (("import", tmp_path / "new.json"), "newer kit"),
+        (("import", tmp_path / "good.json", tmp_path / "time.txt"), "one after another"),
+        (("compare-sessions", "nosuch", "last", "--store", url), "no session 'nosuch'"),
+        (("history", "nosuch", "bare", "--store", url), "no finished session of 'nosuch'"),
+    ):
+        done = kit(*words)
+        assert done.returncode == 2 and says in done.stderr and "Traceback" not in done.stderr, done.stderr
+
+
+def test_histories_and_comparisons_are_printed(kit: Kit, url: str) -> None:
+    found = kit("compare-sessions", "2026-0001", "2026-0002", "--store", url)
+    assert found.returncode == 0 and "penalty grew" in found.stdout
+    found = kit("compare-sessions", "2026-0001", "2026-0002", "--format", "markdown", "--store", url)
+    assert "| layer:overlay2 / bare" in found.stdout
+    for form, says in (("table", "●"), ("markdown", "| 2026-0001"), ("json", '"series"'), ("csv", "series,session")):
+        done = kit("history", "mine", "layer:overlay2", "--format", form, "--store", url)
+        assert done.returncode == 0 and says in done.stdout, done.stdout
+
+
+def test_pytest_benchmark_compares_what_was_exported(kit: Kit, url: str, tmp_path: Path) -> None:
+    for number, name in enumerate(("2026-0001", "2026-0002"), 1):
+        path = tmp_path / f"000{number}_night.json"
+        assert kit("export", name, "--format", "pytest-benchmark", "-o", path, "--store", url).returncode == 0
+    program = Path(sys.executable).parent / "pytest-benchmark"
+    done = subprocess.run(
+        [program, "compare", *sorted(path.name for path in tmp_path.glob("000*.json")), "--columns=mean,stddev,rounds",
+         "--csv", tmp_path / "out"],
+        capture_output=True, text=True, check=False, cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "benchmark 'mine build': 4 tests" in done.stdout and "mine[layer:overlay2] build (0002" in done.stdout
+    rows = (tmp_path / "out.csv").read_text().splitlines()
+    assert len(rows) == 1 + 2 * 2 * 3
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A PostgreSQL server of its own; yields the URL of an empty database."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    if not found:
+        pytest.skip("needs postgresql: make system installs it")
+    if os.geteuid() != 0:
+        pytest.skip("needs root: the server is run as its own user")
+    programs = found[-1].parent
+    # Not below pytest's own directory, which no other user may enter.
+    directory = Path("/tmp") / f"kit-postgresql-{os.getpid()}"
+    directory.mkdir()
+    shutil.chown(directory, "postgres")
+    as_postgres = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups", "--"]
+
+    def run(program: str, *words: str) -> None:
+        subprocess.run([*as_postgres, programs / program, *words], check=True, capture_output=True, cwd="/")
+
+    data = str(directory / "data")
+    try:
+        run("initdb", "-D", data, "-A", "trust", "-U", "kit")
+        run(
+            "pg_ctl",
+            "-D",
+            data,
+            "-w",
+            "-o",
+            f"-k {directory} -c listen_addresses=''",
+            "-l",
+            f"{directory}/log",
+            "start",
+        )
+        try:
+            yield f"postgresql+psycopg://kit@/postgres?host={directory}"
+        finally:
+            run("pg_ctl", "-D", data, "-w", "-m", "immediate", "stop")
+    finally:
+        shutil.rmtree(directory)
+
+
+def test_a_server_is_a_store_for_several_machines(server: str, kit: Kit, tmp_path: Path) -> None:
+    """Two machines come to an empty database at once; each finds the other's sessions, and cleans up after itself."""
+    nights = [[replace(night(i, 0.05, machine=name), id=f"{name}-{i}") for i in range(5)] for name in "ab"]
+    failed: list[BaseException] = []
+
+    def machine(sessions: list[object]) -> None:
+        try:
+            store = open_store(server, tmp_path)
+            for session in sessions:
+                store.add(session)  # type: ignore[arg-type]
+            store.close()
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=machine, args=(list(listed),)) for listed in nights]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failed == []
+    store = open_store(server, tmp_path)
+    assert {item.id for item in store.list()} == {item.id for listed in nights for item in listed}
+    assert store.get("a-3") == nights[0][3]
+    assert len(store.history("mine", "layer:overlay2")) == 10
+    full = ladder_session()
+    store.add(full)
+    assert store.get(full.id) == full
+    store.set_flags(full.id, "bare", "", 1, "steal")
+    store.update(replace(full, facts={"kernel": "7"}))
+    assert store.get(full.id).facts == {"kernel": "7"}
+    store.remove(full.id)
+    with pytest.raises(UsageError):
+        store.get(full.id)
+    listed = kit("sessions", "--store", server)
+    assert listed.returncode == 0 and "b-4" in listed.stdout
+    exported = kit("export", "--all", "-o", tmp_path / "all.json", "--store", server)
+    assert exported.returncode == 0
+    assert kit("import", tmp_path / "all.json", "--store", f"sqlite:///{tmp_path}/x.db").stdout.count("samples") == 10
+
+
+def test_a_server_that_is_not_there_is_one_line_without_a_password(kit: Kit, server: str) -> None:
+    done = kit("sessions", "--store", "postgresql+psycopg://me:secret@127.0.0.1:1/kit")
+    assert done.returncode == 2 and "secret" not in done.stderr and "Traceback" not in done.stderr
+    assert "check path, rights and server" in done.stderr
+
+
+def test_a_server_that_goes_away_ends_in_one_line(server: str, tmp_path: Path) -> None:
+    from sqlalchemy import create_engine, text
+
+    store = open_store(server, tmp_path)
+    with create_engine(server).begin() as connection:
+        connection.execute(text("ALTER TABLE kit_samples RENAME TO kit_gone"))
+    try:
+        with pytest.raises(KitError, match=r"the store postgresql.*kit_samples"):
+            store.add(night(99, 0.1))
+    finally:
+        with create_engine(server).begin() as connection:
+            connection.execute(text("ALTER TABLE kit_gone RENAME TO kit_samples"))
