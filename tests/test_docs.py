@@ -1,0 +1,217 @@
+"""README and docs say nothing that is not so: every command block is run, every link leads somewhere.
+
+Commands that take minutes are run as far as they go without measuring: ``kit compare`` with --dry-run, unless it is
+quick, ``pytest`` with --collect-only, ``make`` with -n. tests/test_cli.py and tests/test_examples.py run such for real.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tomllib
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import click
+import pytest
+
+from kit.cli import COMMANDS, cli
+from kit.filesystem import read_profiles
+from kit.nightfile import parse_nightly
+from kit.record import Session
+from kit.scenario import parse_scenario
+from kit.store import open_store
+from tests.conftest import Kit
+from tests.nights import night
+
+ROOT = Path(__file__).parent.parent
+DOCS = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md"), ROOT / "examples/pytest-project/README.md"])
+
+#: What stands in for each command: the same command, shortened where it would measure for minutes.
+SHIMS = {
+    "kit": """
+        case "$1 $*" in
+        *app.toml*|*--prepare*|*rootfs.tar*) quick="--rounds 1 --cache cold --size 3G -q" ;;
+        "compare "*"--engine system"*) PYTHON -m kit "$@" --dry-run 2>&1 | grep -E "no running Docker|rounds"; exit ;;
+        "compare "*--resume*) quick=-q ;;
+        "compare "*--dry-run*) quick= ;;
+        "compare "*) quick=--dry-run ;;
+        "doctor "*) quick=--help ;;
+        "serve "*) timeout -s INT 5 PYTHON -m kit "$@"; exit 0 ;;
+        *) exec PYTHON -m kit "$@" ;;
+        esac
+        first=$1
+        shift
+        exec PYTHON -m kit "$first" $quick "$@"
+        """,
+    "pytest": 'exec PYTHON -m pytest -p no:cacheprovider --collect-only -q -c /dev/null --rootdir . "$@"',
+    "sudo": 'exec "$@"',
+    "mmdebstrap": 'exec MMDEBSTRAP --simulate "$@"',
+    "make": 'exec MAKE -n "$@"',
+    "pip": 'for word; do case $word in .*) PYTHON EXTRAS "$word" || exit 1 ;; esac; done',
+}
+EXTRAS = """
+import re, sys, tomllib
+known = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]
+for name in re.findall(r"[a-z]+", sys.argv[1]):
+    assert name in known, f"no extra {name}"
+"""
+
+
+def blocks(path: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", path.read_text(), re.M | re.S)
+
+
+def kernel_session(number: int) -> Session:
+    session = replace(night(number, 0.05), id=f"2026110{number + 1}-000000-aaaa", title="kernel:short")
+    samples = [
+        replace(
+            sample,
+            phases=(replace(sample.phases[0], name="unpack", sys=sample.phases[0].real), *sample.phases[1:]),
+        )
+        for sample in session.samples
+    ]
+    return replace(session, samples=tuple(samples))
+
+
+@pytest.fixture(scope="module")
+def sandbox(tmp_path_factory: pytest.TempPathFactory, tiny: Path) -> Iterator[dict[str, str]]:
+    """A checkout with everything that the documents name, and a store with earlier sessions."""
+    directory = tmp_path_factory.mktemp("docs")
+    for name in ("scenarios", "images", "examples"):
+        shutil.copytree(ROOT / name, directory / name)
+    for name in ("pyproject.toml", "Makefile"):
+        shutil.copy(ROOT / name, directory)
+    shutil.copy(ROOT / "examples/nightly.toml", directory)
+    project = directory / "project"
+    project.mkdir()
+    (project / "Makefile").write_text("hello: hello.c\n\t$(CC) -o $@ $<\nclean:\n\trm -f hello\n")
+    (project / "hello.c").write_text("int main(void) { return 0; }\n")
+    (directory / "app.toml").write_text(next(text for text in blocks(ROOT / "docs/scenarios.md", "toml")))
+    for name in ("poky", "linux/arch/x86/boot"):
+        (directory / name).mkdir(parents=True)
+    with tarfile.open(directory / "zfs.tar", "w") as tar:  # as mmdebstrap would have made it
+        for name in ("./boot/vmlinuz-6.1", "./usr/lib/modules/6.1"):
+            tar.addfile(tarfile.TarInfo(name))
+    for name in ("bare.txt", "aufs.txt"):
+        (directory / name).write_text("real 0m10.0s\nuser 0m8.0s\nsys 0m1.0s\n")
+    shutil.copy(tiny, directory / "rootfs.tar")
+    shims = directory / "bin"
+    shims.mkdir()
+    (directory / "extras.py").write_text(EXTRAS)
+    for name, text in SHIMS.items():
+        made = text.replace("PYTHON", sys.executable).replace("MAKE", shutil.which("make") or "make")
+        made = made.replace("MMDEBSTRAP", shutil.which("mmdebstrap") or "mmdebstrap")
+        made = made.replace("EXTRAS", str(directory / "extras.py"))
+        (shims / name).write_text(f"#!/bin/bash\n{made}\n")
+        (shims / name).chmod(0o755)
+    url = f"sqlite:///{directory}/kit.db"
+    store = open_store(url, directory)
+    for number in range(8):
+        store.add(kernel_session(number))
+    env = {**os.environ, "PATH": f"{shims}:{os.environ['PATH']}", "HOME": str(directory), "KIT_STORE": url,
+           "XDG_CONFIG_HOME": str(directory), "PYTHONPATH": str(ROOT)}  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-m", "kit", "compare", "--image", tiny, "--arms", "bare,union:overlay", "--cache", "cold",
+         "-q", "--", "busybox", "true"],
+        env=env, cwd=directory, check=False, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    yield env
+
+
+@pytest.mark.machine
+@pytest.mark.parametrize("path", DOCS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_every_command_block_runs(path: Path, sandbox: dict[str, str]) -> None:
+    ran = 0
+    for block in blocks(path, "sh"):
+        for line in block.replace("\\\n", "").splitlines():
+            command = re.sub(r"\s+# .*|^#.*", "", line).strip()
+            if not command:
+                continue
+            done = subprocess.run(
+                ["bash", "-c", command], env=sandbox, cwd=sandbox["HOME"], capture_output=True, text=True, check=False,
+                timeout=300,
+            )  # fmt: skip
+            assert done.returncode == 0, f"{path.name}: {command}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
+            ran += 1
+    assert ran or path.name == "method.md"
+
+
+@pytest.mark.parametrize("path", DOCS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_other_blocks_are_what_they_claim(path: Path, tmp_path: Path) -> None:
+    for text in blocks(path, "toml"):
+        data = tomllib.loads(text)
+        if "phases" in data:
+            parse_scenario(text, "app.toml", "").bind({}, 2)
+        elif "tasks" in data:
+            assert parse_nightly(text, path.name, "x").tasks
+        else:
+            (tmp_path / "profiles.toml").write_text(text)
+            assert read_profiles(tmp_path / "profiles.toml")
+    for text in blocks(path, "python"):
+        compile(text, str(path), "exec")
+
+
+@pytest.mark.parametrize("path", DOCS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(path: Path) -> None:
+    for target in re.findall(r"\]\((?!https?:)([^)\s]+)\)", path.read_text()):
+        name, _, anchor = target.partition("#")
+        file = (path.parent / name).resolve() if name else path
+        assert file.exists(), target
+        if anchor:
+            headings = re.findall(r"^#+ (.*)$", file.read_text(), re.M)
+            slugs = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+            assert anchor in slugs, target
+
+
+def test_options_in_the_documents_exist() -> None:
+    context = click.Context(cli)
+    plugin = re.findall(r'add\("(--kit-[a-z]+)"', (ROOT / "kit/pytest_plugin/__init__.py").read_text())
+    known = {"--help", "--version", *plugin}
+    for name in COMMANDS:
+        command = cli.get_command(context, name)
+        found = [command, *(command.commands.values() if isinstance(command, click.Group) else ())]
+        for item in found:
+            assert item is not None
+            for parameter in item.params:
+                known |= {*parameter.opts, *parameter.secondary_opts}
+    theirs = {  # of other programs
+        "--lf", "--durations", "--junitxml", "--reflink", "--no-download", "--no-index", "--offline", "--csum", "--man",
+        "--variant", "--components", "--include", "--wildcards",
+    }  # fmt: skip
+    for path in DOCS:
+        words = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", path.read_text()))
+        assert words <= known | theirs, f"{path.name}: {sorted(words - known - theirs)}"
+
+
+def test_every_page_is_linked_from_the_readme() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert all(f"docs/{path.name}" in text for path in (ROOT / "docs").glob("*.md"))
+
+
+def test_completion_completes(kit: Kit, tmp_path: Path) -> None:
+    script = kit("completion", "bash")
+    assert script.returncode == 0 and kit("completion", "tcsh").returncode == 2
+    assert "compdef" in kit("completion", "zsh").stdout and "complete" in kit("completion", "fish").stdout
+    (tmp_path / "kit").write_text(f'#!/bin/sh\nexec {sys.executable} -m kit "$@"\n')
+    (tmp_path / "kit").chmod(0o755)
+    store = open_store("", tmp_path / "kit.db")
+    store.add(night(7, 0.1))
+
+    def complete(*words: str) -> list[str]:
+        listed = " ".join(f"'{word}'" for word in words)
+        text = f'{script.stdout}\nCOMP_WORDS=({listed}); COMP_CWORD={len(words) - 1}; _kit_completion kit; printf "%s\\n" "${{COMPREPLY[@]}}"'  # noqa: E501
+        env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "KIT_STORE": f"sqlite:///{tmp_path}/kit.db"}
+        done = subprocess.run(["bash", "-c", text], env=env, capture_output=True, text=True, check=False)
+        return done.stdout.split()
+
+    assert complete("kit", "compare-") == ["compare-sessions"]
+    assert complete("kit", "compare", "kernel:s") == ["kernel:short"]
+    assert complete("kit", "show", "2026-") == ["2026-0007"]
+    assert "--precision" in complete("kit", "compare", "--pre")
