@@ -9,7 +9,8 @@ export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin
 compare: system $(VENV)/bin/kit
 	$(SUDO) $(VENV)/bin/kit compare kernel:short $(ARGS)
 
-test: TOOLS += docker-registry:docker-registry
+test: TOOLS += docker-registry:docker-registry chromium:chromium pg_lsclusters:postgresql systemd-analyze:systemd
+test: FONT = fonts-dejavu-core
 test: system $(VENV)/bin/tox
 	$(SUDO) $(VENV)/bin/tox $(ARGS)
 
@@ -23,6 +24,7 @@ system:
 	@if ! command -v apt-get >/dev/null; then echo "no apt-get here: see kit doctor for what is missing"; exit 0; fi; \
 	missing=""; \
 	for pair in $(TOOLS); do command -v "$${pair%%:*}" >/dev/null || missing="$$missing $${pair#*:}"; done; \
+	[ -z "$(FONT)" ] || [ -d /usr/share/fonts/truetype/dejavu ] || missing="$$missing $(FONT)"; \
 	[ -e /usr/include/stdio.h ] || missing="$$missing libc6-dev"; \
 	$(PYTHON) -c 'import ensurepip' 2>/dev/null || missing="$$missing python3-venv"; \
 	apt-cache show linux-source-6.1 >/dev/null 2>&1 || refresh=yes; \
@@ -35,7 +37,7 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/bin/kit: $(VENV)/bin/python pyproject.toml
-	$(VENV)/bin/pip install --quiet --constraint .ci/constraints.txt --editable .
+	$(VENV)/bin/pip install --quiet --constraint .ci/constraints.txt --editable '.[all]'
 	@touch $@
 
 $(VENV)/bin/tox: $(VENV)/bin/python

@@ -14,9 +14,10 @@ from statistics import fmean
 from kit.errors import MachineError
 from kit.history import Differing, Entry, Series, differences, split
 
-#: Of the t test at a split; 10 times as much in the search. With CONFIRM a series of 60 sessions without any change
-#: has one chance in 50 of an alarm (benchmarks/nightly.py).
-P = 0.001
+#: Of the t test at a split; 10 times as much in the search. The split is where the test is most significant, so a false
+#: alarm is likelier than this: with CONFIRM one series of 60 sessions without any change in 50 has one
+#: (benchmarks/nightly.py; one in 12 with 0.001).
+P = 0.0001
 #: Sessions at the new level before it counts: one noisy night is none.
 CONFIRM = 3
 _WINDOW = 50

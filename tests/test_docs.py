@@ -35,6 +35,7 @@ DOCS = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md"), ROOT / "exampl
 #: What stands in for each command: the same command, shortened where it would measure for minutes.
 SHIMS = {
     "kit": """
+        PATH=${PATH#*:}  # what the kit itself calls is the real thing
         case "$1 $*" in
         *app.toml*|*--prepare*|*rootfs.tar*) quick="--rounds 1 --cache cold --size 3G -q" ;;
         "compare "*"--engine system"*) PYTHON -m kit "$@" --dry-run 2>&1 | grep -E "no running Docker|rounds"; exit ;;

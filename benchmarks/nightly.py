@@ -1,0 +1,83 @@
+"""How often ``kit nightly`` cries wolf, and how soon it sees a change.
+
+    python benchmarks/nightly.py [--series 300]
+
+Nights of one penalty with normal noise from night to night; thresholds are set low enough that the history alone
+decides, which is the worst case: in use the within-session interval has to cross the limit as well. Printed for each
+number of sessions that a change needs: the share of series of 60 nights, without any change, in which some night would
+have been called a regression; and for a change of 1 to 5 standard deviations of that noise after 20 nights the share
+that is found within the next 20, and the median number of nights until then. Beside it the same for the naive rule that
+compares each night with the mean of the nights before it at two standard deviations.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+from dataclasses import replace
+
+import numpy as np
+
+from kit.change import find_changes
+from kit.compare import Comparison
+from kit.history import Entry, Series
+from kit.outcome import Outcome
+
+NIGHTS, BEFORE, AFTER, LEVEL, NOISE = 60, 20, 20, 1.05, 0.02
+_EMPTY = Comparison("layer", "bare", "total", "real", 1.0, None, None, 5, 0.0, None, None, None, "no interval")
+
+
+def entries(ratios: np.ndarray) -> tuple[Entry, ...]:
+    return tuple(
+        Entry(str(i), float(i), "", "", {}, Outcome(replace(_EMPTY, ratio=float(ratio)), 1.0, 1.0, True, ()))
+        for i, ratio in enumerate(ratios)
+    )
+
+
+def kit_alarm(ratios: np.ndarray, confirm: int, start: int) -> int | None:
+    """The first night, counted from 1, at which a confirmed rise stands in the history."""
+    listed = entries(ratios)
+    for night in range(start, len(listed) + 1):
+        changes = find_changes(Series(listed[:night]), confirm)
+        if any(change.up and change.confirmed for change in changes):
+            return night
+    return None
+
+
+def naive_alarm(ratios: np.ndarray, start: int) -> int | None:
+    for night in range(max(start, 5), len(ratios) + 1):
+        past = ratios[: night - 1]
+        if ratios[night - 1] > past.mean() + 2 * past.std(ddof=1):
+            return night
+    return None
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--series", type=int, default=300)
+    count = parser.parse_args().series
+    dice = np.random.default_rng(20261121)
+    quiet = dice.normal(LEVEL, NOISE, (count, NIGHTS))
+    rules = {f"confirm = {n}": (lambda ratios, start, n=n: kit_alarm(ratios, n, start)) for n in (2, 3, 4)}
+    rules["2 standard deviations"] = naive_alarm
+    steps = (1, 2, 3, 5)
+    print(f"{count} series, {NIGHTS} nights without a change; then a step after {BEFORE} nights")
+    print(f"{'rule':24}{'false alarm':>12}" + "".join(f"{f'step {step} sd':>20}" for step in steps))
+    for name, alarm in rules.items():
+        false = sum(alarm(series, 1) is not None for series in quiet) / count
+        cells = []
+        for step in steps:
+            found = []
+            for series in quiet[: count // 3, : BEFORE + AFTER]:
+                moved = series.copy()
+                moved[BEFORE:] += step * NOISE
+                night = alarm(moved, BEFORE + 1)
+                if night is not None:
+                    found.append(night - BEFORE)
+            share = len(found) / (count // 3)
+            cells.append(f"{share:.0%} in {statistics.median(found):.0f} nights" if found else "0%")
+        print(f"{name:24}{false:>12.1%}" + "".join(f"{cell:>20}" for cell in cells))
+
+
+if __name__ == "__main__":
+    main()
