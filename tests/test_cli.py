@@ -79,6 +79,12 @@ def test_help_has_examples(kit: Kit, command: str) -> None:
         ("compare --nosuch", "No such option"),
         ("compare --", "nothing stands behind --"),
         ("show nosuch", "no session 'nosuch'"),
+        ("compare smoke --wait-idle soon", "not a time"),
+        ("compare --resume last --dry-run", "goes with a new session"),
+        ("history smoke nosuch", "unknown placement"),
+        ("history smoke bare --confirm 1", "not in the range"),
+        ("completion tcsh", "'tcsh' is not one of"),
+        ("serve --port 99999", "not in the range"),
         ("import nosuch.txt", "nosuch.txt: No such file"),
         ("image rm nosuch", "no cached image 'nosuch'"),
         ("scenarios nosuch", "there is no scenario"),
@@ -484,3 +490,12 @@ def wait_for(process: subprocess.Popen[str], lines: list[str], text: str) -> Non
         if text in line:
             return
     pytest.fail(f"no '{text}' in:\n{''.join(lines)}")
+
+
+def test_a_dry_run_says_what_would_be_run_and_leaves_nothing(kit: Kit, tmp_path: Path) -> None:
+    words = ("kernel:short", "--param", "jobs=1,2", "--arms", "layer:overlay2@xfs", "--precision", "2%", "--dry-run")
+    done = kit("compare", *words, KIT_HOME=str(tmp_path / "home"))
+    assert done.returncode == 0
+    assert "kernel:short at jobs=2: unpack, configure, build, clean" in done.stdout
+    assert "layer:overlay2@xfs, against bare@xfs" in done.stdout and "at least 6 rounds, 36 runs" in done.stdout
+    assert not (tmp_path / "home").exists()

@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import sys
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from kit import command, journal
 from kit.errors import BusyError, MachineError, RunError, UnavailableError, UsageError
+from kit.idle import wait_idle
 from kit.inputs import excluded, prepare_input
 from kit.lock import machine_lock
 from kit.probe import Probe, ProbeServer, probe_binary, spin
@@ -217,3 +219,18 @@ def test_spin_takes_time(tmp_path: Path) -> None:
     found = spin(probe_binary(tmp_path))
     assert 0.001 < found.arithmetic < 60
     assert 0.001 < found.memory < 60
+
+
+def test_waiting_for_a_quiet_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kit.idle.WINDOW", 0.3)
+    told: list[str] = []
+    wait_idle(60, told.append, share=1000.0)
+    assert told == []
+    busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        with pytest.raises(BusyError, match="did not become quiet within 1 s"):
+            wait_idle(1, told.append)
+    finally:
+        busy.kill()
+        busy.wait()
+    assert told[0].startswith("waiting for a quiet machine, 1 s at most")
