@@ -220,3 +220,60 @@ def test_scenario_files_keep_to_thresholds_and_arms_have_their_own_durations(pyt
     assert min(times) > 0 and max(times) < 30
     done = pytester.runpytest_subprocess(*options, "-k", "bare", "-v")
     done.assert_outcomes(passed=1, deselected=2)
+
+
+WITH_VARIANT = """
+name = "sized"
+summary = "one phase"
+image = "smoke"
+
+[params.size]
+default = "1"
+
+[[phases]]
+name = "write"
+run = ["dd", "if=/dev/zero", "of=file", "bs=1M", "count={size}"]
+
+[variants.small]
+summary = "another size"
+
+[variants.small.params.size]
+default = "2"
+"""
+
+
+@pytest.mark.machine
+def test_settings_reach_the_session(pytester: pytest.Pytester) -> None:
+    pytester.makefile(".toml", sized=WITH_VARIANT)
+    beside = pytester.mkdir("beside") / "load.toml"
+    beside.write_text(WITH_VARIANT.replace('"sized"', '"load"'))
+    done = pytester.runpytest_subprocess(
+        "sized.toml", "--kit-arms=bare", "--kit-fs=ext4,xfs", "--kit-variant=small", "--kit-param=size=3",
+        "--kit-seed=7", "--kit-rounds=1", "--kit-cache=cold", f"--kit-load={beside}", "--kit-json=out.json",
+    )  # fmt: skip
+    done.assert_outcomes(passed=2)
+    session = json.loads(Path("out.json").read_text())["session"]
+    assert session["title"] == "sized:small" and session["arms"] == ["bare", "bare@xfs"]
+    assert (session["seed"], session["request"]["rounds"], session["facts"]["caches"]) == (7, 1, "cold")
+    assert session["facts"]["parameters"] == "size=3" and "load" in session["facts"]["background load"]
+
+
+@pytest.mark.machine
+def test_settings_that_can_not_be_had_fail_with_one_line(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytester.makefile(".toml", sized=WITH_VARIANT)
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-rs")
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nonexistent.sock")
+    done = pytester.runpytest_subprocess("--kit-engine=system", "--kit-arms=layer:overlay2", "--kit-rounds=1")
+    done.stdout.fnmatch_lines(["*SKIPPED*no running Docker at unix:///nonexistent.sock*"])
+    for words, says in (
+        (("--kit-guest=uml", "--kit-engine=system", "--kit-arms=bare"), "*a guest *"),
+        (("--kit-variant=nosuch", "--kit-arms=bare"), "*no variant 'nosuch'*"),
+        (("--kit-store=nosuch://x", "--kit-arms=bare"), "*--store nosuch://x*"),
+        (("--kit-budget=soon", "--kit-arms=bare"), "*--kit-budget soon: not a time*"),
+        (("--kit-threshold=x", "--kit-arms=bare"), "*threshold 'x'*"),
+    ):
+        done = pytester.runpytest_subprocess(*words)
+        done.stdout.fnmatch_lines([says])
+        assert done.ret != 0 and "Traceback" not in done.stdout.str(), words

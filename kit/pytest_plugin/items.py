@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from _pytest._code.code import ExceptionInfo, TerminalRepr
 
     from kit.record import Request, Session
+    from kit.threshold import Threshold
 
 
 class ArmFailedError(Exception):
@@ -31,12 +32,20 @@ class ScenarioFile(pytest.File):
 
         try:
             find_scenario(self.scenario)
+            self.thresholds()
             arms = plan_of(self.request(())).arms
         except KitError as error:
             raise self.CollectError(str(error)) from None
         for arm in arms:
             item: pytest.Item = ScenarioItem.from_parent(self, name=str(arm))
             yield item
+
+    def thresholds(self) -> list[Threshold]:
+        """Those of the command line. Raises UsageError."""
+        from kit.threshold import parse_threshold
+
+        option = self.config.getoption
+        return [parse_threshold(text, option("kit_engine")) for text in option("kit_threshold")]
 
     @property
     def scenario(self) -> str:
@@ -89,7 +98,6 @@ class ScenarioItem(pytest.Item):
     def _judge(self, session: Session) -> None:
         from kit.analysis import analyse, whole_real
         from kit.report.verdict import percent_interval
-        from kit.threshold import parse_threshold
 
         comparisons = analyse(session).comparisons
         self.user_properties.append(("kit session", session.id))
@@ -97,8 +105,7 @@ class ScenarioItem(pytest.Item):
             if item.arm == self.name:
                 text = f"{percent_interval(item.ratio, item.low, item.high)} of {item.baseline}"
                 self.user_properties.append((f"kit real{' ' if item.point else ''}{item.point}", text))
-        for given in self.config.getoption("kit_threshold"):
-            threshold = parse_threshold(given, self.config.getoption("kit_engine"))
+        for threshold in self.parent.thresholds():
             if threshold.arm == self.name:
                 check(threshold, comparisons)
 
