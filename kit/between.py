@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,14 +19,14 @@ from kit.stats import Floats
 class Moved:
     """A penalty in session A and in session B. ``change``: B's over A's with its 95 % interval, by Welch's t test on
     the logarithms of the blocks' ratios (Welch 1947); the sessions are independent, so blocks do not pair. ``own`` and
-    ``base``: how the arm's and the baseline's own times moved, which nothing frees of the machine's state."""
+    ``base``: the same of the arm's and the baseline's own times, which nothing frees of the machine's state."""
 
     before: Comparison
     after: Comparison
     change: stats.Interval | None
     verdict: str
-    own: float | None
-    base: float | None
+    own: stats.Interval | None
+    base: stats.Interval | None
     unlike: tuple[str, ...] = ()  # digests that differ: then there is no change to speak of
 
 
@@ -60,29 +59,11 @@ def _lacking(mine: dict[tuple[str, str, str], Comparison], theirs: dict[tuple[st
 
 def _moved(one: Comparison, two: Comparison, before: Runs, after: Runs) -> Moved:
     unlike = differing(before.samples((one.arm, one.point))[0].digests, after.samples((two.arm, two.point))[0].digests)
-    own, base = (_factor(name, one, two, before, after) for name in (one.arm, one.baseline))
+    own, base = (_own(name, one, two, before, after) for name in (one.arm, one.baseline))
     if unlike:
         return Moved(one, two, None, NO_INTERVAL, own, base, unlike)
-    change = welch(_logs(one, before), _logs(two, after))
+    change = stats.welch_ratio(_logs(one, before), _logs(two, after))
     return Moved(one, two, change, _verdict(change), own, base)
-
-
-def welch(one: Floats, two: Floats) -> stats.Interval | None:
-    """exp(mean of two - mean of one) with its interval; None where either is empty."""
-    if not one.size or not two.size:
-        return None
-    left, right = stats.robust_centre(one), stats.robust_centre(two)
-    estimate = right.estimate - left.estimate
-    n = min(left.n, right.n)
-    if left.error is None or right.error is None:
-        return stats.as_ratio(stats.Interval(estimate, None, None, n))
-    variances = left.error**2, right.error**2
-    total = sum(variances)
-    if not total:
-        return stats.as_ratio(stats.Interval(estimate, estimate, estimate, n))
-    degrees = total**2 / (variances[0] ** 2 / left.degrees + variances[1] ** 2 / right.degrees)
-    half = stats.student_quantile(0.5 + stats.CONFIDENCE / 2, degrees) * math.sqrt(total)
-    return stats.as_ratio(stats.Interval(estimate, estimate - half, estimate + half, n))
 
 
 def _logs(item: Comparison, runs: Runs) -> Floats:
@@ -94,11 +75,12 @@ def _logs(item: Comparison, runs: Runs) -> Floats:
     return logs
 
 
-def _factor(arm: str, one: Comparison, two: Comparison, before: Runs, after: Runs) -> float | None:
-    first, second = (
-        runs.values((arm, item.point), item.phase, item.metric) for runs, item in ((before, one), (after, two))
-    )
-    return float(np.nanmean(second) / np.nanmean(first)) if first.size and second.size else None
+def _own(arm: str, one: Comparison, two: Comparison, before: Runs, after: Runs) -> stats.Interval | None:
+    logs = []
+    for runs, item in ((before, one), (after, two)):
+        values = runs.values((arm, item.point), item.phase, item.metric)
+        logs.append(np.log(values[values > 0]))
+    return stats.welch_ratio(logs[0], logs[1])
 
 
 def _verdict(change: stats.Interval | None) -> str:

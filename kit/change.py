@@ -11,6 +11,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
+import numpy as np
+
+from kit import stats
 from kit.errors import MachineError
 from kit.history import Differing, Entry, Series, differences, split
 
@@ -27,18 +30,20 @@ _EXTRA = "pip install 'storage-driver-test-kit[nightly]'"
 @dataclass(frozen=True)
 class Change:
     """A change of level. ``index``: the first entry of the new one. ``before`` and ``after``: mean ratios up to the
-    neighbouring changes. ``sessions``: how many stand behind the new level. ``own`` and ``base``: by what factor the
-    arm's own mean and its baseline's moved. ``differs``: recorded conditions that changed there, the kit's version too,
-    as far as a series allows any to."""
+    neighbouring changes. ``shift``: after over before, with the 95 % interval that the scatter of the sessions gives
+    (that the place of the change was sought is not in it). ``sessions``: how many stand behind the new level. ``own``
+    and ``base``: the same of the arm's own time and its baseline's. ``differs``: recorded conditions that changed
+    there, the kit's version too, as far as a series allows any to."""
 
     index: int
     before: float
     after: float
+    shift: stats.Interval | None
     p: float
     sessions: int
     confirmed: bool
-    own: float | None
-    base: float | None
+    own: stats.Interval | None
+    base: stats.Interval | None
     differs: tuple[Differing, ...]
 
     @property
@@ -87,11 +92,12 @@ def find_changes(series: Series, confirm: int = CONFIRM, p: float = P) -> tuple[
                 index,
                 fmean(ratios[left]),
                 fmean(ratios[right]),
+                _shift(ratios, left, right),
                 chance,
                 right.stop - right.start,
                 sessions >= confirm,
-                _factor([item.outcome.mean for item in series.entries], left, right),
-                _factor([item.outcome.base_mean for item in series.entries], left, right),
+                _shift([item.outcome.mean for item in series.entries], left, right),
+                _shift([item.outcome.base_mean for item in series.entries], left, right),
                 _kit(one.kit_version, two.kit_version) + differences(one.conditions, two.conditions),
             )
         )
@@ -108,9 +114,9 @@ def _detect(ratios: Sequence[float], p: float) -> list[tuple[int, float]]:
     return [(int(point.index), float(point.stats.pvalue)) for point in points]
 
 
-def _factor(values: Sequence[float | None], left: slice, right: slice) -> float | None:
-    before, after = ([value for value in values[part] if value] for part in (left, right))
-    return fmean(after) / fmean(before) if before and after else None
+def _shift(values: Sequence[float | None], left: slice, right: slice) -> stats.Interval | None:
+    before, after = (np.log([value for value in values[part] if value]) for part in (left, right))
+    return stats.welch_ratio(before, after)
 
 
 def _kit(before: str, after: str) -> tuple[Differing, ...]:

@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 
 from kit.analysis import Analysis, analyse
-from kit.change import need_detection
+from kit.change import Track, need_detection
 from kit.errors import KitError
 from kit.launch import Patience, launch
 from kit.night import Job, Night, Part, Task
@@ -60,6 +60,12 @@ def assess(task: Task, session: Session, store: Store, confirm: int) -> Part:
         error = f"{what.arm}, round {what.block}: {what.error}" if what else f"the session is {session.status}"
     findings = [found for item in task.thresholds for found in _findings(item, task, session, analysis, store, confirm)]
     tracks = find_tracks(session, analysis, store, task.across, confirm)
+    # Of phases and other metrics too, where a threshold speaks of them.
+    tracks += tuple(
+        Track(item.series, item.changes, confirm)
+        for item in findings
+        if item.series and (item.threshold.phase or item.threshold.metric != "real")
+    )
     return Part(task, session, analysis, tuple(findings), tracks, error)
 
 

@@ -120,6 +120,25 @@ def as_ratio(logs: Interval) -> Interval:
     return Interval(exp(logs.estimate), low, high, logs.n)
 
 
+def welch_ratio(one: Floats, two: Floats) -> Interval | None:
+    """How many times as large two is as one, of logarithms of either, with its 95 % interval by Welch's t test (Welch
+    1947): for values that do not pair. None where either is empty."""
+    if not one.size or not two.size:
+        return None
+    left, right = robust_centre(one), robust_centre(two)
+    estimate = right.estimate - left.estimate
+    n = min(left.n, right.n)
+    if left.error is None or right.error is None:
+        return as_ratio(Interval(estimate, None, None, n))
+    variances = left.error**2, right.error**2
+    total = sum(variances)
+    if not total:
+        return as_ratio(Interval(estimate, estimate, estimate, n))
+    degrees = total**2 / (variances[0] ** 2 / left.degrees + variances[1] ** 2 / right.degrees)
+    half = student_quantile(0.5 + CONFIDENCE / 2, degrees) * math.sqrt(total)
+    return as_ratio(Interval(estimate, estimate - half, estimate + half, n))
+
+
 def paired_ratio(pairs: Sequence[tuple[float, float]], confidence: float = CONFIDENCE) -> Interval:
     """Geometric (from ``ROBUST_FROM`` blocks on: trimmed) mean of arm / baseline over blocks."""
     return as_ratio(robust_centre(log_ratios(pairs)).interval(confidence))

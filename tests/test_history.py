@@ -106,7 +106,9 @@ def test_a_step_is_found_where_it_is_and_with_what_moved() -> None:
     (change,) = find_changes(series)
     assert (change.index, change.sessions, change.confirmed, change.up) == (8, 4, True, True)
     assert change.before == pytest.approx(1.045, abs=0.01) and change.after == pytest.approx(1.18, abs=0.01)
-    assert change.own == pytest.approx(1.13, abs=0.02) and change.base == pytest.approx(1.0, abs=0.01)
+    for shift, expected in ((change.shift, 1.13), (change.own, 1.13), (change.base, 1.0)):
+        assert shift is not None and shift.low is not None and shift.high is not None
+        assert shift.estimate == pytest.approx(expected, abs=0.02) and shift.low < shift.estimate < shift.high
     assert [str(item) for item in change.differs] == ["kit: 1 → 2"]
     text = render_history(Subject("mine", "layer:overlay2", "bare", "real of total"), [Track(series, (change,), 3)])
     assert "▲" in text and "change point at 2026-0008" in text and "changed there: kit: 1 → 2" in text

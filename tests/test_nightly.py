@@ -117,7 +117,9 @@ def test_a_regression_ends_with_1_and_every_report_says_so(store: Store) -> None
     assert failed is not None and failed.get("name") == "layer:overlay2 < 10 %"
     document = json.loads(render_night_json(found))
     assert (document["exit_code"], document["tasks"][0]["thresholds"][0]["status"]) == (1, "regression")
-    assert document["tasks"][0]["histories"][0]["changes"][0]["index"] == 8
+    histories = document["tasks"][0]["histories"]
+    assert [len(item["changes"]) for item in histories] == [1, 0]  # of the whole run, and of the phase of a threshold
+    assert histories[0]["changes"][0]["index"] == 8
 
 
 def test_one_noisy_night_ends_with_0(store: Store) -> None:

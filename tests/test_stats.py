@@ -139,3 +139,17 @@ def test_trend_of_many_values_agrees_with_scipy() -> None:
     exact = stats.find_trend(values[:20])
     assert exact is not None
     assert exact.p == pytest.approx(kendalltau(np.arange(20), values[:20], method="exact").pvalue, rel=1e-6)
+
+
+def test_welch_is_what_scipy_computes() -> None:
+    from scipy.stats import ttest_ind
+
+    dice = np.random.default_rng(3)
+    one, two = dice.normal(0.0, 0.02, 5), dice.normal(0.1, 0.05, 8)
+    found = stats.welch_ratio(one, two)
+    theirs = ttest_ind(two, one, equal_var=False).confidence_interval(0.95)
+    assert found is not None and found.low is not None and found.high is not None
+    assert np.log([found.low, found.high]) == pytest.approx([theirs.low, theirs.high])
+    assert stats.welch_ratio(one[:0], two) is None
+    single = stats.welch_ratio(one[:1], two)
+    assert single is not None and single.low is None

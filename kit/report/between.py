@@ -11,7 +11,7 @@ from tabulate import tabulate
 from kit.between import Between, Moved
 from kit.compare import LESS, MORE, NOT_DETECTED
 from kit.record import Session
-from kit.report import units
+from kit.report.history import interval_of
 from kit.report.verdict import percent_interval
 
 _WRAP = 118
@@ -62,13 +62,10 @@ def _table(found: Between, tablefmt: str) -> str:
 
 def _row(item: Moved) -> list[str]:
     one, two = item.before, item.after
-    change = item.change
     return [
         f"{one.arm} / {one.baseline}" + (f" [{one.point}]" if one.point else ""),
         percent_interval(one.ratio, one.low, one.high),
         percent_interval(two.ratio, two.low, two.high),
-        percent_interval(change.estimate, change.low, change.high) if change else units.NOTHING,
-        units.percent(item.own) if item.own else units.NOTHING,
-        units.percent(item.base) if item.base else units.NOTHING,
+        *(interval_of(found) for found in (item.change, item.own, item.base)),
         f"not compared: {', '.join(item.unlike)} differs" if item.unlike else _WORDS.get(item.verdict, "no interval"),
     ]

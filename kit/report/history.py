@@ -17,6 +17,7 @@ from kit.change import Change, Track
 from kit.history import Entry, Series
 from kit.report import units
 from kit.report.verdict import Plot, percent_interval
+from kit.stats import Interval
 
 _WRAP = 118
 
@@ -91,19 +92,24 @@ def change_lines(told: Track) -> list[str]:
     return [_change(change, entries, told.confirm) for change in told.changes]
 
 
+def interval_of(shift: Interval | None) -> str:
+    return percent_interval(shift.estimate, shift.low, shift.high) if shift else units.NOTHING
+
+
 def _change(change: Change, entries: Sequence[Entry], confirm: int) -> str:
     what = (
         "change point" if change.confirmed else f"perhaps a change point ({confirm} sessions on each side would tell)"
     )
-    moved = []
-    for name, factor in (("the arm's own time", change.own), ("its baseline's", change.base)):
-        if factor is not None:
-            moved.append(f"{name} {units.percent(factor)}")
+    moved = [
+        f"{name} {interval_of(shift)}"
+        for name, shift in (("the arm's own time", change.own), ("its baseline's", change.base))
+        if shift is not None
+    ]
     differs = "; ".join(map(str, change.differs)) or "no recorded fact: look at what the facts do not hold"
     return (
         f"{what} at {entries[change.index].session}: {units.percent(change.before)} before, "
-        f"{units.percent(change.after)} in the {change.sessions} session{'s' if change.sessions > 1 else ''} after, "
-        f"{units.chance(change.p)}; {', '.join(moved)}; changed there: {differs}"
+        f"{units.percent(change.after)} in the {change.sessions} session{'s' if change.sessions > 1 else ''} after: "
+        f"{interval_of(change.shift)}, {units.chance(change.p)}; {', '.join(moved)}; changed there: {differs}"
     )
 
 

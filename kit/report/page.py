@@ -182,8 +182,13 @@ def _run_row(analysis: Analysis, arm: str, point: str) -> tuple[str, ...]:
 
 def track_view(track: Track, limits: Sequence[Threshold], name: str) -> TrackView:
     """A series as a plot, sentences and a table; with the limit on the whole run where ``limits`` has one."""
-    item = track.series.entries[-1].outcome.comparison
-    mine = [one.limit for one in limits if (one.arm, one.phase, one.metric) == (item.arm, "", item.metric)]
+    newest = track.series.entries[-1].outcome
+    item = newest.comparison
+    mine = [
+        one.limit
+        for one in limits
+        if (one.arm, one.metric) == (item.arm, item.metric) and (one.phase == item.phase if one.phase else newest.whole)
+    ]
     rows = [
         (
             entry.session,
