@@ -13,7 +13,7 @@ from kit.compare import Comparison
 from kit.ladder import Ladder
 from kit.record import Session
 from kit.regression import Finding
-from kit.report import units
+from kit.report import course, units
 from kit.report.explain import explain
 from kit.report.history import change_lines
 from kit.report.ladder import shares, whole_of
@@ -104,14 +104,14 @@ def view(
         id=session.id,
         title=session.title,
         when=time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(session.created)),
-        rounds=_rounds(session),
+        rounds=course.rounds(session),
         status=session.status,
         guest=session.guest,
         answers=_tied(said.answers),
         advice=_tied(said.advice),
         sureness=_tied([*said.sureness, *assurance_lines(analysis)]),
         notes=_tied(said.notes),
-        failures=_failures(session),
+        failures=[f"{where}: {item.error} (log: {item.log})" for where, item in course.failed(session)],
         findings=[_finding(item) for item in findings],
         intervals=plot_intervals(found, f"{session.id}-intervals"),
         interval_headers=_INTERVALS,
@@ -128,7 +128,7 @@ def view(
         headers=headers,
         rows=rows,
         filters=_filters(headers, rows),
-        not_run=_not_run(session),
+        not_run=[(item.arm, item.reason, item.fix) for item in course.not_run(session)],
         facts=list(session.facts.items()),
         # A page must not end its script early: "<" has no place in it.
         data="" if links else json.dumps(json.loads(render_json(session, analysis))).replace("<", "\\u003c"),
@@ -138,19 +138,6 @@ def view(
 
 def _name(item: Comparison) -> str:
     return f"{item.arm} / {item.baseline}{units.at(item.point)}"
-
-
-def _rounds(session: Session) -> str:
-    blocks = {item.block for item in session.samples if item.kind != "warmup" and item.repeats is None}
-    return f"{len(blocks)} round{'s' if len(blocks) != 1 else ''}"
-
-
-def _failures(session: Session) -> list[str]:
-    return [
-        f"{sample.arm}, {f'round {sample.block}' if sample.block else 'warm-up'}: {sample.error} (log: {sample.log})"
-        for sample in session.samples
-        if sample.status != "ok"
-    ]
 
 
 def _finding(item: Finding) -> tuple[str, str, str, str]:
@@ -254,10 +241,3 @@ def _filters(headers: Sequence[str], rows: Sequence[Sequence[Cell]]) -> list[tup
         if len(values) > 1:
             found.append((name, column, values, chosen))
     return found
-
-
-def _not_run(session: Session) -> list[tuple[str, str, str]]:
-    reasons: dict[tuple[str, str], list[str]] = {}
-    for item in session.not_run:
-        reasons.setdefault((item.reason, item.fix), []).append(item.arm)
-    return [(", ".join(arms), reason, fix) for (reason, fix), arms in reasons.items()]

@@ -13,13 +13,13 @@ from tabulate import tabulate
 from kit.analysis import Analysis
 from kit.compare import Comparison
 from kit.record import Session
-from kit.report import units
+from kit.report import course, units
 from kit.report.figures import figures
 from kit.report.ladder import ladders
 from kit.report.notes import leaves_tree, notes
 from kit.report.verdict import assurance, verdicts
 from kit.runs import Key, Runs
-from kit.sample import TOTAL, Sample
+from kit.sample import TOTAL
 
 Index = dict[tuple[str, str, str, str], Comparison]  # by arm, point, phase, metric
 
@@ -61,16 +61,14 @@ def _render(session: Session, analysis: Analysis, style: _Style) -> str:
             parts.append(figures(runs, keys, index, phase, style.format))
     parts += ladders(analysis, style.newline, style.format)
     parts += [verdicts(analysis, style.format), assurance(analysis)]
-    parts += [_failures(session.samples), _not_run(session), _notes(session, analysis), _facts(session)]
+    parts += [_failures(session), _not_run(session), _notes(session, analysis), _facts(session)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _head(session: Session, style: _Style) -> str:
     when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(session.created))
-    blocks = {item.block for item in session.samples if item.kind != "warmup" and item.repeats is None}
-    rounds = f"{len(blocks)} round{'s' if len(blocks) != 1 else ''}"
     state = "" if session.status == "done" else f", {session.status}"
-    head = f"{session.title}: session {session.id}, {when}, {rounds}{state}"
+    head = f"{session.title}: session {session.id}, {when}, {course.rounds(session)}{state}"
     return head + (f"\n{style.newline.strip()}IN A GUEST: {session.guest}" if session.guest else "")
 
 
@@ -111,21 +109,13 @@ def _cell(runs: Runs, key: Key, index: Index, phase: str, metric: str, grouped: 
     return text if comparison is None else f"{text}{style.newline}{units.ratio(comparison)}"
 
 
-def _failures(kept: Sequence[Sample]) -> str:
-    lines = []
-    for sample in kept:
-        if sample.status != "ok":
-            where = f"round {sample.block}" if sample.block else "warm-up"
-            lines.append(f"failed: {sample.arm}, {where}: {sample.error}\n  full log: {sample.log}")
-    return "\n".join(lines)
+def _failures(session: Session) -> str:
+    found = course.failed(session)
+    return "\n".join(f"failed: {where}: {sample.error}\n  full log: {sample.log}" for where, sample in found)
 
 
 def _not_run(session: Session) -> str:
-    """Arms that share a reason share a line."""
-    reasons: dict[tuple[str, str], list[str]] = {}
-    for item in session.not_run:
-        reasons.setdefault((item.reason, item.fix), []).append(item.arm)
-    return "\n".join(f"not run: {', '.join(arms)}: {reason}\n  fix: {fix}" for (reason, fix), arms in reasons.items())
+    return "\n".join(f"not run: {item.arm}: {item.reason}\n  fix: {item.fix}" for item in course.not_run(session))
 
 
 def _notes(session: Session, analysis: Analysis) -> str:

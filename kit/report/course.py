@@ -1,0 +1,29 @@
+"""How a session went: its rounds, the arms that were not run, the runs that failed."""
+
+from __future__ import annotations
+
+from kit.record import NotRun, Session
+from kit.sample import Sample
+
+
+def rounds(session: Session) -> str:
+    """``5 rounds``: those that were planned, without repetitions."""
+    blocks = {item.block for item in session.samples if item.kind != "warmup" and item.repeats is None}
+    return f"{len(blocks)} round{'s' if len(blocks) != 1 else ''}"
+
+
+def not_run(session: Session) -> list[NotRun]:
+    """Arms that share a reason share an entry, their names joined."""
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for item in session.not_run:
+        reasons.setdefault((item.reason, item.fix), []).append(item.arm)
+    return [NotRun(", ".join(arms), reason, fix) for (reason, fix), arms in reasons.items()]
+
+
+def failed(session: Session) -> list[tuple[str, Sample]]:
+    """Each failed run with its place: ``bare, round 3``."""
+    return [
+        (f"{sample.arm}, {f'round {sample.block}' if sample.block else 'warm-up'}", sample)
+        for sample in session.samples
+        if sample.status != "ok"
+    ]
