@@ -70,6 +70,16 @@ def test_histories_and_comparisons_are_printed(kit: Kit, url: str) -> None:
         assert done.returncode == 0 and says in done.stdout, done.stdout
 
 
+def test_sessions_are_listed_by_what_they_are(kit: Kit, url: str) -> None:
+    def listed(*words: str) -> str:
+        return kit("sessions", "--store", url, *words).stdout
+
+    assert "2026-0002" in listed("--scenario", "mine") and "full" not in listed("--scenario", "mine")
+    assert "full" in listed("--arm", "layer:vfs") and "2026-0001" not in listed("--arm", "layer:vfs")
+    assert "no session fits" in listed("--machine", "zz") and "2026-0001" in listed("--machine", "a")
+    assert "2 older ones are not shown: -n 3" in listed("-n", "1")
+
+
 def test_pytest_benchmark_compares_what_was_exported(kit: Kit, url: str, tmp_path: Path) -> None:
     for number, name in enumerate(("2026-0001", "2026-0002"), 1):
         path = tmp_path / f"000{number}_night.json"

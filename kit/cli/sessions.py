@@ -7,7 +7,7 @@ import time
 
 import click
 
-from kit.cli.completion import complete_sessions
+from kit.cli.completion import complete_scenarios, complete_sessions
 from kit.cli.options import json_flag, store_option, the_store, write
 from kit.errors import UsageError
 
@@ -19,28 +19,48 @@ Examples:
   kit show last --json | jq .comparisons"""
 
 
-@click.command(epilog="\b\nExamples:\n  kit sessions\n  kit sessions --json")
+_SESSIONS_EPILOG = """\b
+Examples:
+  kit sessions
+  kit sessions --scenario kernel:short --arm layer:overlay2 -n 100
+  kit sessions --json"""
+
+
+@click.command(epilog=_SESSIONS_EPILOG)
+@click.option("--scenario", default="", help="Of this scenario alone.", shell_complete=complete_scenarios)
+@click.option("--arm", default="", help="With this arm.")
+@click.option("--machine", default="", help="Of this machine; its fact 'machine', or the beginning of it.")
+@click.option("-n", "most", type=click.IntRange(1), default=40, show_default=True, help="So many at most.")
 @json_flag
 @store_option
-def sessions(as_json: bool, store_url: str) -> None:
+def sessions(scenario: str, arm: str, machine: str, most: int, as_json: bool, store_url: str) -> None:
     """List past sessions, newest first."""
     from tabulate import tabulate
 
     from kit.report.structured import session_facts
 
-    found = the_store(store_url).list()
+    every = [
+        item
+        for item in the_store(store_url).list()
+        if scenario in ("", item.title)
+        and (not arm or arm in item.arms)
+        and item.facts.get("machine", "").startswith(machine)
+    ]
+    found = every[:most]
     if as_json:
         click.echo(json.dumps([session_facts(item) for item in found], indent=1))
         return
     if not found:
-        click.echo("no session yet: kit compare smoke")
+        click.echo("no session fits" if scenario or arm or machine else "no session yet: kit compare smoke")
         return
     rows = [
         [item.id, time.strftime("%Y-%m-%d %H:%M", time.localtime(item.created)), item.status, item.title,
-         len(item.arms) - len(item.not_run), item.request.rounds]
+         len(item.arms) - len(item.not_run), item.request.rounds, item.facts.get("machine", "")]
         for item in found
     ]  # fmt: skip
-    click.echo(tabulate(rows, ["session", "started", "status", "scenario", "arms", "rounds"]))
+    click.echo(tabulate(rows, ["session", "started", "status", "scenario", "arms", "rounds", "machine"]))
+    if len(every) > len(found):
+        click.echo(f"{len(every) - len(found)} older ones are not shown: -n {len(every)}")
 
 
 @click.command(epilog=_SHOW_EPILOG)
