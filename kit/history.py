@@ -3,6 +3,7 @@ Pure."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,9 +11,9 @@ from kit.outcome import Outcome
 from kit.record import Session
 
 #: Facts that differ from session to session, or that no figure depends on. An image is told by its digest.
-_VOLATILE = frozenset(
-    {"machine", "seed", "rounds", "stopped", "idle CPU", "machine CPU from", "burst rule", "image", "guest boot"}
-)
+_VOLATILE = frozenset({"machine", "seed", "rounds", "stopped", "idle CPU", "machine CPU from", "burst rule", "image"})
+#: Parts of a driver's status that say how it is filled and named, not what it is.
+_PASSING = re.compile(r"(Pool Name|Zpool|Parent Dataset|[^:]*\b(Space|file|Count)\b[^:]*):")
 _DIGEST = "digest of "
 _INPUT = f"{_DIGEST}input "
 #: Stands for whatever a scenario builds, whichever its inputs are called.
@@ -47,7 +48,9 @@ class Differing:
     def __str__(self) -> str:
         if self.name.startswith(_DIGEST):
             return f"{self.name.removeprefix(_DIGEST)} changed ({self.before[:12]} → {self.after[:12]})"
-        return f"{self.name}: {self.before} → {self.after}"
+        old, new = self.before.split("; "), self.after.split("; ")
+        gone, come = ([part for part in one if part not in other] for one, other in ((old, new), (new, old)))
+        return f"{self.name}: {'; '.join(gone) or 'nothing'} → {'; '.join(come) or 'nothing'}"
 
 
 @dataclass(frozen=True)
@@ -69,9 +72,21 @@ def make_entry(session: Session, outcome: Outcome) -> Entry:
 
 def conditions(session: Session, outcome: Outcome | None = None) -> dict[str, str]:
     """The facts of a session that its figures depend on; with an outcome also the digests of what was run."""
-    facts = {key: value for key, value in session.facts.items() if key not in _VOLATILE and not key.startswith("no ")}
+    facts = {
+        key: _steady(value, session.id)
+        for key, value in session.facts.items()
+        if key not in _VOLATILE and not key.startswith("no ")
+    }
     digests = outcome.digests if outcome else ()
     return {"guest": "none", **facts, **{f"{_DIGEST}{key}": value for key, value in digests}}
+
+
+def _steady(value: str, session: str) -> str:
+    """A fact without what is of one session alone: names of pools, files and loop devices, space in use, the order in
+    which a driver tells its status."""
+    text = re.sub(rf"(kit-)?{re.escape(session)}[\w-]*", "…", value)
+    text = re.sub(r"/dev/loop\d+", "/dev/loop", text)
+    return "; ".join(sorted(part for part in text.split("; ") if not _PASSING.match(part)))
 
 
 def differences(

@@ -13,7 +13,7 @@ from kit.between import compare_sessions
 from kit.change import Track, find_changes
 from kit.errors import UsageError
 from kit.exchange import dump, load
-from kit.history import split
+from kit.history import Entry, split
 from kit.record import Request
 from kit.regression import GOOD, OVER, REGRESSION, SUSPECT, UNDECIDED, Finding, judge
 from kit.report.between import render_between
@@ -89,6 +89,30 @@ def test_machines_that_share_a_store_have_a_series_each() -> None:
 def test_a_fact_that_one_session_alone_states_breaks_nothing() -> None:
     entries = [entry(night(1, 0.05)), entry(night(2, 0.05, btrfs="v6"))]
     assert len(split(entries)) == 1
+
+
+def test_names_of_pools_and_space_in_use_are_no_change_of_the_machine() -> None:
+    """As dockerd tells of devicemapper and zfs, containerd of its pool, and Podman, whose order varies."""
+
+    def made(number: int, size: str) -> Entry:
+        session = night(number, 0.05)
+        status = (
+            f"Pool Name: docker-7:0-{number}-pool; Base Device Size: {size}; Data file: /dev/loop{number}; "
+            f"Data loop file: /run/kit/{session.id}/fs/ext4/data; Data Space Used: {number}GB"
+        )
+        ordered = ["Using metacopy: false", "Backing Filesystem: extfs"]
+        facts = {
+            **session.facts,
+            "devicemapper on ext4": status,
+            "devmapper of containerd on ext4": f'pool_name = "kit-{session.id}-ext4-c-{number}", fs_type = "ext4"',
+            "zfs on zfs": f"Zpool: kit-{session.id}-zfs; Compression: off; Space Available: {number}",
+            "overlay of podman on ext4": "; ".join(ordered if number % 2 else reversed(ordered)),
+        }
+        return entry(replace(session, facts=facts))
+
+    assert len(split([made(1, "10GB"), made(2, "10GB")])) == 1
+    (differing,) = split([made(1, "10GB"), made(2, "20GB")])[-1].began_with
+    assert str(differing) == "devicemapper on ext4: Base Device Size: 10GB → Base Device Size: 20GB"
 
 
 def test_other_inputs_begin_a_series_unless_told_to_look_past() -> None:
