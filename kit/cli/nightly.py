@@ -45,7 +45,9 @@ Exit codes: 0 good, 1 regression, 2 something could not run, 130 interrupted."""
 
 @click.command(epilog=_EPILOG)
 @click.argument("file", metavar="FILE.toml")
-@click.option("--output", default="", metavar="DIR", help="Where the reports go.  [default: the file's, kit-nightly]")
+@click.option(
+    "--output", default="", metavar="DIR", help="Where the reports go.  [default: what the file says, else kit-nightly]"
+)
 @click.option("--check", is_flag=True, help="Read the file, say what would be run, and end.")
 @wait_idle_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress, only the summary.")
