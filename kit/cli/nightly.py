@@ -135,7 +135,7 @@ def _write_reports(night: Night, output: Path) -> None:
     write(str(output / "summary.md"), summary)
     write(str(output / "nightly.json"), render_night_json(night))
     views = [
-        view(part.session, part.analysis, part.tracks, part.findings)
+        view(part.session, part.analysis, [item for item in part.tracks if len(item.series.entries) > 1], part.findings)
         for part in night.parts
         if part.session and part.analysis
     ]
