@@ -182,6 +182,20 @@ def test_a_server_that_is_not_there_is_one_line_without_a_password(kit: Kit, ser
     assert "check path, rights and server" in done.stderr
 
 
+def test_a_role_that_may_only_read_can_serve(server: str, tmp_path: Path) -> None:
+    from sqlalchemy import create_engine, text
+
+    open_store(server, tmp_path).add(replace(night(50, 0.05), id="for-reader"))
+    with create_engine(server).begin() as connection:
+        connection.execute(text("CREATE ROLE reader LOGIN"))
+        connection.execute(text("GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader"))
+    store = open_store(server.replace("kit@", "reader@"), tmp_path, read_only=True)
+    assert "for-reader" in {item.id for item in store.list()}
+    assert "for-reader" in {item.session for item in store.history("mine", "layer:overlay2")}
+    with pytest.raises(KitError, match="permission denied"):
+        store.add(night(51, 0.05))
+
+
 def test_a_server_that_goes_away_ends_in_one_line(server: str, tmp_path: Path) -> None:
     from sqlalchemy import create_engine, text
 
