@@ -14,12 +14,13 @@ from kit.ladder import Ladder
 from kit.record import Session
 from kit.regression import Finding
 from kit.report import course, units
-from kit.report.explain import explain
+from kit.report.explain import explain, where
 from kit.report.history import change_lines
 from kit.report.ladder import shares, whole_of
 from kit.report.plot import Picture, plot_attribution, plot_intervals, plot_runs, plot_track
 from kit.report.structured import render_json
 from kit.report.verdict import assurance_lines, percent_interval, sentence
+from kit.sample import TOTAL
 from kit.threshold import Threshold
 
 HEADERS = ("arm", "baseline", "point", "phase", "metric", "ratio", "low", "high", "difference", "n", "verdict")
@@ -55,6 +56,8 @@ class SessionView:
     rounds: str
     status: str
     guest: str
+    measured: str
+    arms: Sequence[tuple[str, str, str]]  # name, in words, baseline
     answers: Sequence[str]
     advice: Sequence[str]
     sureness: Sequence[str]
@@ -107,6 +110,8 @@ def view(
         rounds=course.rounds(session),
         status=session.status,
         guest=session.guest,
+        measured=_measured(session, analysis),
+        arms=[(arm, where(arm), dict(session.baselines).get(arm, units.NOTHING)) for arm in session.arms],
         answers=_tied(said.answers),
         advice=_tied(said.advice),
         sureness=_tied([*said.sureness, *assurance_lines(analysis)]),
@@ -134,6 +139,16 @@ def view(
         data="" if links else json.dumps(json.loads(render_json(session, analysis))).replace("<", "\\u003c"),
         links=links,
     )
+
+
+def _measured(session: Session, analysis: Analysis) -> str:
+    """The workload, its phases and settings in one sentence."""
+    runs, facts = analysis.runs, session.facts
+    keys = [(arm, point) for point in runs.points for arm in session.arms if runs.has((arm, point))]
+    phases = [name for name in runs.phases(keys) if name != TOTAL] if keys else []
+    parts = [f"{session.title}: {len(phases)} phase{'s' if len(phases) != 1 else ''} ({', '.join(phases)})"]
+    parts += [f"{key} {facts[key]}" for key in ("parameters", "image", "caches", "background load") if key in facts]
+    return f"{'; '.join(parts)}; {course.rounds(session)} of {len({arm for arm, _ in keys})} arms in random order."
 
 
 def _name(item: Comparison) -> str:
