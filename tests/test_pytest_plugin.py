@@ -185,7 +185,7 @@ def test_bad_quantities_and_markers_fail_their_test_without_a_traceback(pytester
     done.assert_outcomes(failed=3)
     done.stdout.fnmatch_lines(["*--kit-precision fine: not a percentage*"])
     assert "Traceback" not in done.stdout.str()
-    done = pytester.runpytest_subprocess()
+    done = pytester.runpytest_subprocess("-k", "not precision")
     done.stdout.fnmatch_lines(["*threshold 'layer:overlay2 quickly'*", "*give a command, or a scenario*"])
 
 
