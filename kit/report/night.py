@@ -98,8 +98,10 @@ def _threshold_row(finding: Finding) -> list[str]:
 def _track_lines(track: Track) -> Iterator[str]:
     """What began tonight, and changes; that there is no change is not news."""
     entries = track.series.entries
-    item = entries[-1].outcome.comparison
-    name = f"{item.arm}{units.at(item.point)}"
+    newest = entries[-1].outcome
+    item = newest.comparison
+    what = "" if newest.whole and item.metric == "real" else f", {item.metric} of {item.phase}"
+    name = f"{item.arm}{units.at(item.point)}{what}"
     if len(entries) == 1 and track.series.began_with:
         yield f"{name}: a new series begins: {'; '.join(map(str, track.series.began_with))}"
     elif len(entries) == 1:
