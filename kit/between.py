@@ -19,7 +19,8 @@ from kit.stats import Floats
 class Moved:
     """A penalty in session A and in session B. ``change``: B's over A's with its 95 % interval, by Welch's t test on
     the logarithms of the blocks' ratios (Welch 1947); the sessions are independent, so blocks do not pair. ``own`` and
-    ``base``: the same of the arm's and the baseline's own times, which nothing frees of the machine's state."""
+    ``base``: the same of the arm's and the baseline's own times, which nothing frees of the machine's state.
+    ``verdict`` is that of the interval alone, ``verdict_all`` allows for all ``family`` arms at once."""
 
     before: Comparison
     after: Comparison
@@ -27,6 +28,8 @@ class Moved:
     verdict: str
     own: stats.Interval | None
     base: stats.Interval | None
+    verdict_all: str = NO_INTERVAL
+    family: int = 1
     unlike: tuple[str, ...] = ()  # digests that differ: then there is no change to speak of
 
 
@@ -42,7 +45,7 @@ def compare_sessions(before: tuple[Session, Analysis], after: tuple[Session, Ana
     """Real time of the whole run, for every arm and point that both have with the same baseline."""
     one, two = ({_key(item): item for item in whole_real(found.comparisons)} for _, found in (before, after))
     shared = [key for key in one if key in two and not one[key].control]
-    moved = tuple(_moved(one[key], two[key], before[1].runs, after[1].runs) for key in shared)
+    moved = tuple(_moved(one[key], two[key], before[1].runs, after[1].runs, len(shared)) for key in shared)
     differs = differences(conditions(before[0]), conditions(after[0]))
     return Between(moved, differs, _lacking(one, two), _lacking(two, one))
 
@@ -57,13 +60,15 @@ def _lacking(mine: dict[tuple[str, str, str], Comparison], theirs: dict[tuple[st
     return tuple(dict.fromkeys(item.arm for key, item in mine.items() if key not in theirs and not item.control))
 
 
-def _moved(one: Comparison, two: Comparison, before: Runs, after: Runs) -> Moved:
+def _moved(one: Comparison, two: Comparison, before: Runs, after: Runs, family: int) -> Moved:
     unlike = differing(before.samples((one.arm, one.point))[0].digests, after.samples((two.arm, two.point))[0].digests)
     own, base = (_own(name, one, two, before, after) for name in (one.arm, one.baseline))
     if unlike:
-        return Moved(one, two, None, NO_INTERVAL, own, base, unlike)
-    change = stats.welch_ratio(_logs(one, before), _logs(two, after))
-    return Moved(one, two, change, _verdict(change), own, base)
+        return Moved(one, two, None, NO_INTERVAL, own, base, unlike=unlike)
+    logs = _logs(one, before), _logs(two, after)
+    change = stats.welch_ratio(*logs)
+    together = stats.welch_ratio(*logs, stats.family_confidence(family))
+    return Moved(one, two, change, _verdict(change), own, base, _verdict(together), family)
 
 
 def _logs(item: Comparison, runs: Runs) -> Floats:

@@ -120,8 +120,8 @@ def as_ratio(logs: Interval) -> Interval:
     return Interval(exp(logs.estimate), low, high, logs.n)
 
 
-def welch_ratio(one: Floats, two: Floats) -> Interval | None:
-    """How many times as large two is as one, of logarithms of either, with its 95 % interval by Welch's t test (Welch
+def welch_ratio(one: Floats, two: Floats, confidence: float = CONFIDENCE) -> Interval | None:
+    """How many times as large two is as one, of logarithms of either, with its interval by Welch's t test (Welch
     1947): for values that do not pair. None where either is empty."""
     if not one.size or not two.size:
         return None
@@ -135,7 +135,7 @@ def welch_ratio(one: Floats, two: Floats) -> Interval | None:
     if not total:
         return as_ratio(Interval(estimate, estimate, estimate, n))
     degrees = total**2 / (variances[0] ** 2 / left.degrees + variances[1] ** 2 / right.degrees)
-    half = student_quantile(0.5 + CONFIDENCE / 2, degrees) * math.sqrt(total)
+    half = student_quantile(0.5 + confidence / 2, degrees) * math.sqrt(total)
     return as_ratio(Interval(estimate, estimate - half, estimate + half, n))
 
 

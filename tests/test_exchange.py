@@ -62,7 +62,7 @@ def test_bad_exports_and_imports(kit: Kit, url: str, tmp_path: Path) -> None:
 
 def test_histories_and_comparisons_are_printed(kit: Kit, url: str) -> None:
     found = kit("compare-sessions", "2026-0001", "2026-0002", "--store", url)
-    assert found.returncode == 0 and "penalty grew" in found.stdout
+    assert found.returncode == 0 and "larger in B" in found.stdout
     found = kit("compare-sessions", "2026-0001", "2026-0002", "--format", "markdown", "--store", url)
     assert "| layer:overlay2 / bare" in found.stdout
     for form, says in (("table", "●"), ("markdown", "| 2026-0001"), ("json", '"series"'), ("csv", "series,session")):

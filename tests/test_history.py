@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,11 +15,12 @@ from kit.change import Track, find_changes
 from kit.errors import UsageError
 from kit.exchange import dump, load
 from kit.history import Entry, split
-from kit.record import Request
+from kit.record import Request, Session
 from kit.regression import GOOD, OVER, REGRESSION, SUSPECT, UNDECIDED, Finding, judge
 from kit.report.between import render_between
 from kit.report.history import Subject, render_history
 from kit.report.pytest_benchmark import render_pytest_benchmark
+from kit.sample import Phase, Sample
 from kit.store import open_store
 from kit.threshold import parse_threshold
 from tests.nights import entry, night
@@ -184,12 +186,31 @@ def test_sessions_side_by_side() -> None:
     assert moved.verdict == "more" and moved.change is not None
     assert moved.change.low is not None and moved.change.low < 1.13 < (moved.change.high or 0)
     text = render_between(one, two, found)
-    assert "penalty grew" in text and "kernel: 6.1 → 6.2" in text
+    assert "larger in B" in text and "kernel: 6.1 → 6.2" in text
     same = compare_sessions((one, analyse(one)), (one, analyse(one)))
     assert same.moved[0].verdict == "not detected" and not same.differs
     other = replace(two, samples=tuple(replace(item, digests=(("scenario", "t"),)) for item in two.samples))
     unlike = compare_sessions((one, analyse(one)), (other, analyse(other)))
     assert unlike.moved[0].change is None and "not compared: scenario differs" in render_between(one, other, unlike)
+
+
+def test_of_many_arms_one_that_moved_a_little_is_told_as_such() -> None:
+    def made(seed: int) -> Session:
+        dice = random.Random(seed)
+        arms = [f"arm{i}" for i in range(20)]
+        samples = [
+            Sample(arm, block, "measured", "ok", 0.0, (Phase("run", "ok", real=10 * dice.gauss(1, 0.01)),))
+            for block in range(1, 6)
+            for arm in ("bare", *arms)
+        ]
+        pairs = tuple((arm, "bare") for arm in arms)
+        return replace(night(seed, 0), arms=("bare", *arms), baselines=pairs, samples=tuple(samples))
+
+    one, two = made(11), made(2)
+    found = compare_sessions((one, analyse(one)), (two, analyse(two)))
+    assert {(item.verdict_all, item.family) for item in found.moved} == {("not detected", 20)}
+    assert [item for item in found.moved if item.verdict != "not detected"]
+    assert "in B taken alone, not among 20" in render_between(one, two, found)
 
 
 def test_exports_come_back_as_they_were() -> None:

@@ -242,7 +242,7 @@ def test_the_served_store(page: Page, store: Store, tmp_path: Path) -> None:
         page.get_by_label("2026-0059 as B").check()
         page.get_by_label("2026-0049 as A").check()
         page.get_by_role("button", name="Compare A with B").click()
-        assert "penalty grew" in page.locator("main").inner_text()
+        assert "larger in B" in page.locator("main").inner_text()
         with urllib.request.urlopen(f"{root}session/2026-0059.csv") as answer:
             assert answer.read().decode().startswith("session,guest,arm")
     finally:

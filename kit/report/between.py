@@ -16,7 +16,7 @@ from kit.report.verdict import percent_interval
 
 _WRAP = 118
 _HEADERS = ("arm / baseline", "A", "B", "B / A", "arm's own time", "baseline's", "verdict")
-_WORDS = {MORE: "penalty grew", LESS: "penalty shrank", NOT_DETECTED: "no change detected"}
+_WORDS = {MORE: "larger in B", LESS: "smaller in B", NOT_DETECTED: "no change detected"}
 
 
 def render_between(before: Session, after: Session, found: Between, tablefmt: str = "simple") -> str:
@@ -43,7 +43,8 @@ def _lines(found: Between) -> list[str]:
         lines.append("no recorded fact of machine or settings differs")
     lines.append(
         "note: a penalty is taken within its session, so the machine's state cancels; own times are not: they move "
-        "with the machine"
+        "with the machine. The intervals hold the noise within the sessions; how far sessions themselves scatter (a "
+        "new filesystem, other places in memory) is what kit history shows"
     )
     return lines
 
@@ -60,6 +61,11 @@ def _table(found: Between, tablefmt: str) -> str:
     return tabulate([_row(item) for item in found.moved], _HEADERS, tablefmt=tablefmt, disable_numparse=True)
 
 
+def _verdict(item: Moved) -> str:
+    word = _WORDS.get(item.verdict, "no interval")
+    return word if item.verdict_all == item.verdict else f"{word} taken alone, not among {item.family}"
+
+
 def _row(item: Moved) -> list[str]:
     one, two = item.before, item.after
     return [
@@ -67,5 +73,5 @@ def _row(item: Moved) -> list[str]:
         percent_interval(one.ratio, one.low, one.high),
         percent_interval(two.ratio, two.low, two.high),
         *(interval_of(found) for found in (item.change, item.own, item.base)),
-        f"not compared: {', '.join(item.unlike)} differs" if item.unlike else _WORDS.get(item.verdict, "no interval"),
+        f"not compared: {', '.join(item.unlike)} differs" if item.unlike else _verdict(item),
     ]
