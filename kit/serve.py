@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kit.analysis import Analysis, analyse, whole_real
-from kit.change import Track, find_changes
+from kit.change import CONFIRM, Track, find_changes
 from kit.errors import KitError, MachineError, UsageError
 from kit.history import split
 from kit.past import find_tracks
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 PAGE = 50  # sessions on one page of the list
 _KEPT = 32  # analysed sessions in memory
-_NO_FLASK = MachineError("kit serve needs the package flask", "pip install 'storage-driver-test-kit[serve]'")
 
 
 class Library:
@@ -75,7 +74,7 @@ class Library:
             found = entry.outcome.comparison
             groups.setdefault((found.baseline, found.point), []).append(entry)
         series = [one for listed in groups.values() for one in reversed(split(listed))]
-        return [Track(one, find_changes(one), 3) for one in series]
+        return [Track(one, find_changes(one), CONFIRM) for one in series]
 
 
 def make_app(store: Store) -> Flask:
@@ -83,7 +82,9 @@ def make_app(store: Store) -> Flask:
     try:
         from flask import Flask, request
     except ImportError:
-        raise _NO_FLASK from None
+        raise MachineError(
+            "kit serve needs the package flask", "pip install 'storage-driver-test-kit[serve]'"
+        ) from None
     app = Flask("kit.serve", static_folder=None)
     library = Library(store)
 
