@@ -35,9 +35,8 @@ def check(threshold: Threshold, comparisons: Sequence[Comparison], undecided: st
         if result == CROSSED:
             raise PenaltyError(f"{threshold} does not hold\n{_lines(item)}")
         if result != HELD:
-            text = (
-                f"{threshold} is undecided: the limit lies within the interval\n{_lines(item)}{_more(item, threshold)}"
-            )
+            why = "the limit lies within the interval" if item.low is not None else "one run has no interval"
+            text = f"{threshold} is undecided: {why}\n{_lines(item)}{_more(item, threshold)}"
             if undecided == FAIL:
                 raise PenaltyError(text)
             warnings.warn(pytest.PytestWarning(f"kit: {text}"), stacklevel=2)

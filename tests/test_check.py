@@ -1,0 +1,47 @@
+"""Thresholds as assertions, without a session."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from kit.analysis import analyse
+from kit.pytest_plugin.check import PenaltyError, check
+from kit.threshold import parse_threshold
+from tests.nights import night
+
+LIMIT = parse_threshold("layer:overlay2 < 10 %")
+
+
+def test_kept_and_broken() -> None:
+    check(LIMIT, analyse(night(1, 0.05)).comparisons)
+    with pytest.raises(PenaltyError, match=r"does not hold\n  layer:overlay2 / bare, real of total, 4 rounds: \+18"):
+        check(LIMIT, analyse(night(1, 0.2)).comparisons)
+
+
+def test_undecided_warns_or_fails_and_says_how_many_rounds_would_tell() -> None:
+    comparisons = analyse(night(3, 0.13, noise=0.03)).comparisons
+    with pytest.warns(pytest.PytestWarning, match=r"(?s)the limit lies within the interval.*rounds would decide"):
+        check(LIMIT, comparisons)
+    with pytest.raises(PenaltyError, match="is undecided"):
+        check(LIMIT, comparisons, undecided="fail")
+    with pytest.warns(pytest.PytestWarning, match="one run has no interval"):
+        check(LIMIT, analyse(night(3, 0.1, rounds=1)).comparisons)
+
+
+def test_what_was_not_measured_is_no_pass() -> None:
+    with pytest.raises(PenaltyError, match="not measured; there are: layer:overlay2 build"):
+        check(parse_threshold("layer:btrfs < 10 %"), analyse(night(1, 0.05)).comparisons)
+    with pytest.raises(pytest.UsageError, match="'warn' or 'fail'"):
+        check(LIMIT, (), undecided="perhaps")
+
+
+def test_a_comparison_prints_its_interval() -> None:
+    found = analyse(night(1, 0.2)).comparisons[-1]
+    assert repr(found).startswith("<layer:overlay2 / bare, ") and "rounds>" in repr(found)
+    whole = LIMIT.find(analyse(night(1, 0.2)).comparisons)[0]
+    assert repr(replace(whole, ratio=1.2, low=1.1, high=1.3)) == (
+        "<layer:overlay2 / bare, real of total: 1.200 (1.100–1.300), 4 rounds>"
+    )
+    assert "no interval" in repr(replace(whole, low=None)) and "no ratio" in repr(replace(whole, ratio=None))
