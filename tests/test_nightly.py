@@ -183,7 +183,7 @@ def test_nights_on_the_real_machine(kit: Kit, tiny: Path, tmp_path: Path) -> Non
         thresholds = ["union:overlay < 25 %"]
         """)
     quick = "busybox sleep 0.1\n"
-    slow = quick + "test $(busybox stat -f -c %t .) = 794c7630 && busybox sleep 0.06; true\n"
+    slow = quick + "test $(busybox stat -f -c %t .) = 794c7630 && busybox sleep 0.2; true\n"
     codes: list[int] = []
     results: list[str] = []
     summary = tmp_path / "step.md"

@@ -85,7 +85,7 @@ def test_the_fixture_compares_a_command(pytester: pytest.Pytester) -> None:
     done.stdout.fnmatch_lines(["*run failed with exit status 1*", "*kit cat x*"])
 
 
-SLOWER = "busybox sleep 0.1; test $(busybox stat -f -c %t .) = 794c7630 && busybox sleep 0.05; true"  # on overlay
+SLOWER = "busybox sleep 0.1; test $(busybox stat -f -c %t .) = 794c7630 && busybox sleep 0.2; true"  # on overlay
 MARKED = """
 import pytest
 
@@ -124,7 +124,7 @@ def test_markers_and_thresholds(pytester: pytest.Pytester, tiny: Path) -> None:
         [
             "*union:overlay run < 10 % does not hold*",
             "*union:overlay / bare, real of run, 3 rounds: +* % (+* % … +* %), slower*",
-            "*where * = <union:overlay / bare, real of run: 1.* (1.*–1.*), 3 rounds>.high*",
+            "*where * = <union:overlay / bare, real of run: * (*–*), 3 rounds>.high*",
             "*union:overlay < 10 % is undecided: one run has no interval*",
         ]
     )
