@@ -14,7 +14,7 @@ from statistics import fmean
 import numpy as np
 
 from kit import stats
-from kit.errors import MachineError
+from kit.errors import not_installed
 from kit.history import Differing, Entry, Series, differences, split
 
 #: Of the t test at a split; 10 times as much in the search. The split is where the test is most significant, so a false
@@ -24,7 +24,6 @@ P = 0.0001
 #: Sessions at the new level before it counts: one noisy night is none.
 CONFIRM = 3
 _WINDOW = 50
-_EXTRA = "pip install 'storage-driver-test-kit[nightly]'"
 
 
 @dataclass(frozen=True)
@@ -108,7 +107,7 @@ def _detect(ratios: Sequence[float], p: float) -> list[tuple[int, float]]:
     try:
         from otava.analysis import compute_change_points
     except ImportError:
-        raise MachineError("change points need the package apache-otava, which is not installed", _EXTRA) from None
+        raise not_installed("change points need", "apache-otava", "nightly") from None
     # A list: of an array it would search the whole instead of each window.
     points, _ = compute_change_points(list(map(float, ratios)), window_len=_WINDOW, max_pvalue=p)
     return [(int(point.index), float(point.stats.pvalue)) for point in points]

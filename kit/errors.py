@@ -29,6 +29,12 @@ class MachineError(KitError):
     """This machine lacks a tool, a right or a feature that was asked for."""
 
 
+def not_installed(what: str, package: str, extra: str) -> MachineError:
+    """``what`` needs a package that an extra of the kit brings."""
+    hint = f"pip install 'storage-driver-test-kit[{extra}]'"
+    return MachineError(f"{what} the package {package}, which is not installed", hint)
+
+
 class UnavailableError(MachineError):
     """A workload's sources, or what it needs besides, can't be had here: its arms are not run."""
 

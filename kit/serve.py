@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kit.analysis import Analysis, analyse, whole_real
 from kit.change import CONFIRM, Track, find_changes
-from kit.errors import KitError, MachineError, UsageError
+from kit.errors import KitError, MachineError, UsageError, not_installed
 from kit.history import split
 from kit.past import find_tracks
 from kit.record import DONE, Session
-from kit.report import render
+from kit.report import render, units
 from kit.report.between import between_rows
 from kit.report.html import render_page
 from kit.report.page import track_view, view
@@ -82,9 +81,7 @@ def make_app(store: Store) -> Flask:
     try:
         from flask import Flask, request
     except ImportError:
-        raise MachineError(
-            "kit serve needs the package flask", "pip install 'storage-driver-test-kit[serve]'"
-        ) from None
+        raise not_installed("kit serve needs", "flask", "serve") from None
     app = Flask("kit.serve", static_folder=None)
     library = Library(store)
 
@@ -148,7 +145,7 @@ def _list(library: Library, request: Request) -> str:
         {
             "id": item.id,
             "title": item.title,
-            "when": time.strftime("%Y-%m-%d %H:%M", time.gmtime(item.created)),
+            "when": units.moment(item.created),
             "status": item.status,
             "arms": ", ".join(item.arms),
             "machine": item.facts.get("machine", ""),

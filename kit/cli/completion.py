@@ -18,7 +18,7 @@ Examples:
   kit completion zsh > "${fpath[1]}/_kit"
   kit completion fish > ~/.config/fish/completions/kit.fish
 
-Commands, options, scenarios, sessions and filesystem names are completed."""
+Commands, options, scenarios and sessions are completed."""
 
 
 @click.command(epilog=_EPILOG)

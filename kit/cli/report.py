@@ -12,6 +12,7 @@ from kit.cli.options import check_writable, store_option, the_store, write
 from kit.errors import MachineError, UsageError
 
 if TYPE_CHECKING:
+    from kit.analysis import Analysis
     from kit.change import Track
     from kit.record import Session
     from kit.report.page import SessionView
@@ -53,7 +54,7 @@ def report(
     views = []
     for session in {item.id: item for item in map(store.get, sessions)}.values():
         analysis = analyse(session)
-        views.append(view(session, analysis, _tracks(session, store, head) if history else ()))
+        views.append(view(session, analysis, _tracks(session, analysis, store, head) if history else ()))
     if output:
         write(
             output,
@@ -67,13 +68,12 @@ def report(
         _write_plots(views, Path(plots), formats)
 
 
-def _tracks(session: Session, store: Store, head: list[str]) -> list[Track]:
+def _tracks(session: Session, analysis: Analysis, store: Store, head: list[str]) -> list[Track]:
     """Series of two sessions and more. Without the detection the page says what it lacks."""
-    from kit.analysis import analyse
     from kit.past import find_tracks
 
     try:
-        return [item for item in find_tracks(session, analyse(session), store) if len(item.series.entries) > 1]
+        return [item for item in find_tracks(session, analysis, store) if len(item.series.entries) > 1]
     except MachineError as error:
         line = f"No history: {error.message}. To mend it: {error.hint}"
         if line not in head:

@@ -93,12 +93,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    from kit.report import render
+    from kit.analysis import analyse
+    from kit.report.structured import document
 
     name = session.config.getoption("kit_json")
     sessions = session.config.stash[BENCH].sessions
     if not name or not sessions:
         return
-    documents = [json.loads(render("json", item)) for item in sessions]
+    documents = [document(item, analyse(item)) for item in sessions]
     whole = documents[0] if len(documents) == 1 else {"schema": documents[0]["schema"], "sessions": documents}
     Path(name).write_text(json.dumps(whole, indent=1), encoding="utf-8")

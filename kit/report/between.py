@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-import time
 from collections.abc import Sequence
 
 from tabulate import tabulate
@@ -11,6 +10,7 @@ from tabulate import tabulate
 from kit.between import Between, Moved
 from kit.compare import LESS, MORE, NOT_DETECTED
 from kit.record import Session
+from kit.report import units
 from kit.report.history import interval_of
 from kit.report.verdict import percent_interval
 
@@ -50,7 +50,7 @@ def _lines(found: Between) -> list[str]:
 
 
 def _name(which: str, session: Session) -> str:
-    when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(session.created))
+    when = f"{units.moment(session.created)} UTC"
     guest = f", IN A GUEST: {session.guest}" if session.guest else ""
     return f"{which}: {session.title}, session {session.id}, {when}{guest}"
 

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import textwrap
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -72,7 +71,7 @@ def _row(entry: Entry, change: Change | None, plot: Plot, drawn: bool) -> list[s
     return [
         mark,
         entry.session,
-        time.strftime("%Y-%m-%d %H:%M", time.gmtime(entry.created)),
+        units.moment(entry.created),
         units.seconds(entry.outcome.mean),
         units.seconds(entry.outcome.base_mean),
         percent_interval(item.ratio, item.low, item.high),
@@ -113,31 +112,30 @@ def _change(change: Change, entries: Sequence[Entry], confirm: int) -> str:
     )
 
 
-def history_rows(told: Sequence[Track]) -> Iterator[dict[str, Any]]:
-    """One flat row for each session."""
-    for number, item in enumerate(told, 1):
-        marks = {change.index: change for change in item.changes}
-        for i, entry in enumerate(item.series.entries):
-            found = entry.outcome.comparison
-            yield {
-                "series": number,
-                "session": entry.session,
-                "created": entry.created,
-                "machine": entry.machine,
-                "kit": entry.kit_version,
-                "arm": found.arm,
-                "baseline": found.baseline,
-                "point": found.point,
-                "phase": found.phase,
-                "metric": found.metric,
-                "mean": entry.outcome.mean,
-                "baseline_mean": entry.outcome.base_mean,
-                "ratio": found.ratio,
-                "low": found.low,
-                "high": found.high,
-                "n": found.n,
-                "change_point": i in marks and marks[i].confirmed,
-            }
+def history_rows(number: int, item: Track) -> Iterator[dict[str, Any]]:
+    """One flat row for each session of a series, which is that ``number`` of several."""
+    marks = {change.index: change for change in item.changes}
+    for i, entry in enumerate(item.series.entries):
+        found = entry.outcome.comparison
+        yield {
+            "series": number,
+            "session": entry.session,
+            "created": entry.created,
+            "machine": entry.machine,
+            "kit": entry.kit_version,
+            "arm": found.arm,
+            "baseline": found.baseline,
+            "point": found.point,
+            "phase": found.phase,
+            "metric": found.metric,
+            "mean": entry.outcome.mean,
+            "baseline_mean": entry.outcome.base_mean,
+            "ratio": found.ratio,
+            "low": found.low,
+            "high": found.high,
+            "n": found.n,
+            "change_point": i in marks and marks[i].confirmed,
+        }
 
 
 def render_history_json(subject: Subject, told: Sequence[Track]) -> str:
@@ -147,7 +145,7 @@ def render_history_json(subject: Subject, told: Sequence[Track]) -> str:
             {
                 "began_with": [asdict(item) for item in one.series.began_with],
                 "changes": [asdict(change) for change in one.changes],
-                "sessions": [row for row in history_rows(told) if row["series"] == number],
+                "sessions": list(history_rows(number, one)),
             }
             for number, one in enumerate(told, 1)
         ],
@@ -157,7 +155,7 @@ def render_history_json(subject: Subject, told: Sequence[Track]) -> str:
 
 def render_history_csv(told: Sequence[Track]) -> str:
     text = io.StringIO()
-    rows = list(history_rows(told))
+    rows = [row for number, item in enumerate(told, 1) for row in history_rows(number, item)]
     writer = csv.DictWriter(text, list(rows[0]) if rows else [])
     writer.writeheader()
     writer.writerows(rows)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import textwrap
-import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
@@ -40,7 +39,7 @@ def headlines(night: Night) -> list[str]:
 
 def render_summary(night: Night, markdown: bool = True) -> str:
     """For the step summary of a CI job, or for a terminal."""
-    when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(night.started))
+    when = f"{units.moment(night.started)} UTC"
     head = f"{night.name}: {result(night)}, {when}"
     parts = [f"## {head}" if markdown else head]
     parts += [_bold(line, markdown) for line in headlines(night)]
@@ -71,7 +70,7 @@ def _part(part: Part, markdown: bool) -> Iterator[str]:
         yield tabulate(rows, ["threshold", "result", "change, 95 %", "why"], tablefmt=tablefmt, disable_numparse=True)
     if part.analysis:
         found = [
-            [f"{item.arm} / {item.baseline}{units.at(item.point)}", percent_interval(item.ratio, item.low, item.high),
+            [units.against(item), percent_interval(item.ratio, item.low, item.high),
              sentence(item)]
             for item in whole_real(part.analysis.comparisons)
         ]  # fmt: skip

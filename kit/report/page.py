@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,7 +17,7 @@ from kit.report.explain import explain, where
 from kit.report.history import change_lines
 from kit.report.ladder import shares, whole_of
 from kit.report.plot import Picture, plot_attribution, plot_intervals, plot_runs, plot_track
-from kit.report.structured import render_json
+from kit.report.structured import document
 from kit.report.verdict import assurance_lines, percent_interval, sentence
 from kit.sample import TOTAL
 from kit.threshold import Threshold
@@ -106,7 +105,7 @@ def view(
     return SessionView(
         id=session.id,
         title=session.title,
-        when=time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(session.created)),
+        when=f"{units.moment(session.created)} UTC",
         rounds=course.rounds(session),
         status=session.status,
         guest=session.guest,
@@ -121,7 +120,7 @@ def view(
         intervals=plot_intervals(found, f"{session.id}-intervals"),
         interval_headers=_INTERVALS,
         interval_rows=[
-            (_name(item), percent_interval(item.ratio, item.low, item.high), sentence(item)) for item in found
+            (units.against(item), percent_interval(item.ratio, item.low, item.high), sentence(item)) for item in found
         ],
         attribution=attribution,
         attribution_headers=("arm", "step", "seconds", "% of the baseline"),
@@ -136,7 +135,7 @@ def view(
         not_run=[(item.arm, item.reason, item.fix) for item in course.not_run(session)],
         facts=list(session.facts.items()),
         # A page must not end its script early: "<" has no place in it.
-        data="" if links else json.dumps(json.loads(render_json(session, analysis))).replace("<", "\\u003c"),
+        data="" if links else json.dumps(document(session, analysis)).replace("<", "\\u003c"),
         links=links,
     )
 
@@ -149,10 +148,6 @@ def _measured(session: Session, analysis: Analysis) -> str:
     parts = [f"{session.title}: {len(phases)} phase{'s' if len(phases) != 1 else ''} ({', '.join(phases)})"]
     parts += [f"{key} {facts[key]}" for key in ("parameters", "image", "caches", "background load") if key in facts]
     return f"{'; '.join(parts)}; {course.rounds(session)} of {len({arm for arm, _ in keys})} arms in random order."
-
-
-def _name(item: Comparison) -> str:
-    return f"{item.arm} / {item.baseline}{units.at(item.point)}"
 
 
 def _finding(item: Finding) -> tuple[str, str, str, str]:
@@ -168,7 +163,7 @@ def _whole_ladders(analysis: Analysis) -> list[Ladder]:
 
 
 def _ladder_rows(item: Ladder) -> list[tuple[str, str, str, str]]:
-    name = f"{item.arm} / {item.baseline}{units.at(item.point)}"
+    name = units.against(item)
     return [
         (name, step.name, f"{step.seconds.estimate:+.3f} s", shares(step.share)) for step in (*item.steps, item.whole)
     ]
@@ -194,7 +189,7 @@ def track_view(track: Track, limits: Sequence[Threshold], name: str) -> TrackVie
     rows = [
         (
             entry.session,
-            time.strftime("%Y-%m-%d %H:%M", time.gmtime(entry.created)),
+            units.moment(entry.created),
             units.seconds(entry.outcome.mean),
             units.seconds(entry.outcome.base_mean),
             percent_interval(entry.ratio, entry.outcome.comparison.low, entry.outcome.comparison.high),

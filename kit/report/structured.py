@@ -24,7 +24,12 @@ _PARTS = ("ladders", "growths", "floors", "drifts", "flagged")
 
 
 def render_json(session: Session, analysis: Analysis) -> str:
-    document = {
+    return json.dumps(document(session, analysis), indent=1)
+
+
+def document(session: Session, analysis: Analysis) -> dict[str, Any]:
+    """Everything of a session, as JSON holds it."""
+    return {
         "schema": JSON_SCHEMA,
         "session": session_facts(session),
         "samples": [row for sample in session.samples if sample.kind != "warmup" for row in sample_rows(sample)],
@@ -32,7 +37,6 @@ def render_json(session: Session, analysis: Analysis) -> str:
         "comparisons": [asdict(item) for item in analysis.comparisons],
         **{part: [asdict(item) for item in getattr(analysis, part)] for part in _PARTS},
     }
-    return json.dumps(document, indent=1)
 
 
 def session_facts(session: Session) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -66,7 +65,7 @@ def _render(session: Session, analysis: Analysis, style: _Style) -> str:
 
 
 def _head(session: Session, style: _Style) -> str:
-    when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(session.created))
+    when = f"{units.moment(session.created)} UTC"
     state = "" if session.status == "done" else f", {session.status}"
     head = f"{session.title}: session {session.id}, {when}, {course.rounds(session)}{state}"
     return head + (f"\n{style.newline.strip()}IN A GUEST: {session.guest}" if session.guest else "")

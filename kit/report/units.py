@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from typing import Protocol
+
 from kit.compare import Comparison
 
 NOTHING = "–"
@@ -38,6 +41,27 @@ def _number(value: float) -> str:
 def chance(p: float) -> str:
     """Of so clear a change where there is none: ``p 0.0004``; below what is worth telling apart, ``p < 0.0001``."""
     return f"p {p:.1g}" if p >= 1e-4 else "p < 0.0001"
+
+
+class Pair(Protocol):
+    """What compares an arm with its baseline at a point."""
+
+    @property
+    def arm(self) -> str: ...
+    @property
+    def baseline(self) -> str: ...
+    @property
+    def point(self) -> str: ...
+
+
+def against(item: Pair) -> str:
+    """``layer:overlay2 / bare at jobs=2``."""
+    return f"{item.arm} / {item.baseline}{at(item.point)}"
+
+
+def moment(seconds: float) -> str:
+    """Unix time as ``2026-11-21 19:07``, UTC."""
+    return time.strftime("%Y-%m-%d %H:%M", time.gmtime(seconds))
 
 
 def at(point: str) -> str:

@@ -22,7 +22,7 @@ def plot_attribution(ladders: Sequence[Ladder], name: str = "attribution") -> Pi
     if not rows:
         return None
     steps = sorted({step.name for item in rows for step in item.steps}, key=_order)
-    labels = [f"{item.arm} / {item.baseline}{units.at(item.point)}" for item in rows]
+    labels = [units.against(item) for item in rows]
     left = label_width(labels)
     right = 20 + max(len(_percent(item.whole)) for item in rows) * CHARACTER
     low, high = _span(rows)

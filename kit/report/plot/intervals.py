@@ -19,7 +19,7 @@ def plot_intervals(found: Sequence[Comparison], name: str = "intervals") -> Pict
     rows = [item for item in found if item.ratio is not None]
     if not rows:
         return None
-    labels = [_label(item) for item in rows]
+    labels = [units.against(item) for item in rows]
     left = label_width(labels)
     right = 20 + max(len(percent_interval(item.ratio, item.low, item.high)) for item in rows) * CHARACTER
     reach = spread([end for item in rows for end in (item.low, item.high, item.ratio) if end]) * 1.05
@@ -41,10 +41,6 @@ def plot_intervals(found: Sequence[Comparison], name: str = "intervals") -> Pict
         name, "Real time of the whole run against the baseline, with 95 % intervals", said,
         left + _PLOT + right, bottom + 12, "".join(parts),
     )  # fmt: skip
-
-
-def _label(item: Comparison) -> str:
-    return f"{item.arm} / {item.baseline}{units.at(item.point)}"
 
 
 def _row(item: Comparison, label: str, y: float, scale: Scale) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from kit.errors import MachineError
+from kit.errors import MachineError, not_installed
 from kit.report.plot.picture import FONTS
 
 #: Dots of a PNG for each unit of a picture: legible on paper and on dense screens.
@@ -21,9 +21,7 @@ def _render(svg: str) -> bytes:
     try:
         import resvg_py
     except ImportError:
-        raise MachineError(
-            "PNG needs the package resvg-py, which is not installed", "pip install 'storage-driver-test-kit[plots]'"
-        ) from None
+        raise not_installed("PNG needs", "resvg-py", "plots") from None
     return bytes(resvg_py.svg_to_bytes(svg_string=svg, zoom=ZOOM))
 
 

@@ -47,7 +47,7 @@ def plot_track(track: Track, limit: float | None = None, name: str = "history") 
     )
     newest = percent_interval(item.ratio, item.low, item.high)
     said = f"{len(entries)} sessions from {first} to {last}, the newest {newest}; {changes or 'no change point'}"
-    title = f"{item.arm} / {item.baseline}{units.at(item.point)}: {item.metric} of {item.phase} over sessions"
+    title = f"{units.against(item)}: {item.metric} of {item.phase} over sessions"
     return Picture(name, title, said, _LEFT + _WIDTH + _RIGHT, _TOP + _HEIGHT + 34, "".join(parts))
 
 
