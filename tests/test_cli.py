@@ -219,13 +219,13 @@ def test_scenarios_that_report_figures_of_their_own(
     job.write_text("[mine]\nrw=randrw\nioengine=libaio\ndirect=${DIRECT}\nsize=2m\n")
     words = [word for param in params for word in ("--param", param.replace("JOB", str(job)))]
     done = kit(
-        "compare", scenario, *words, "--arms", "bare,layer:overlay2", "--rounds", "1", "--cache", "cold",
+        "compare", scenario, *words, "--arms", "bare,bind:overlay2,layer:overlay2", "--rounds", "2", "--cache", "cold",
         "--size", "3G", "--json", tmp_path / "out.json",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     document = json.loads((tmp_path / "out.json").read_text())
     said = {(item["arm"], figure["name"]) for item in document["samples"] for figure in item["reported"]}
-    assert said >= {(arm, name) for arm in ("bare", "layer:overlay2") for name in figures}
+    assert said >= {(arm, name) for arm in ("bare", "bind:overlay2", "layer:overlay2") for name in figures}
     assert {item["metric"] for item in document["comparisons"]} & figures
     assert "reported by phase" in done.stdout
     assert kit("show", "last").stdout == done.stdout
