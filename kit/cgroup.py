@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kit.errors import MachineError, RunError
+from kit.mounts import read_mounts
 
 _USER_HZ = os.sysconf("SC_CLK_TCK")
 UNIFIED = "unified"
@@ -27,15 +28,12 @@ class CpuTimes:
 def hierarchies() -> dict[str, Path]:
     """Mounted cgroup hierarchies: ``unified`` and, on v1, each controller by name."""
     found: dict[str, Path] = {}
-    for line in Path("/proc/self/mountinfo").read_text().splitlines():
-        left, _, right = line.partition(" - ")
-        root, mount = left.split()[3:5]
-        kind, _, options = right.split(" ", 2)
-        if kind == "cgroup2" and root == "/":
-            found[UNIFIED] = Path(mount)
-        elif kind == "cgroup" and root == "/":
-            names = [item.removeprefix("name=") for item in options.split(",") if item not in ("rw", "ro")]
-            found.update({name: Path(mount) for name in names})
+    for mount in read_mounts():
+        if mount.type == "cgroup2" and mount.root == "/":
+            found[UNIFIED] = mount.path
+        elif mount.type == "cgroup" and mount.root == "/":
+            names = [item.removeprefix("name=") for item in mount.shared.split(",") if item not in ("rw", "ro")]
+            found.update(dict.fromkeys(names, mount.path))
     return found
 
 

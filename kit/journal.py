@@ -6,12 +6,14 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import shlex
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from kit.errors import RunError
+from kit.mounts import mounts_below
 
 #: How to undo each kind of entry, in the order in which kinds are undone: first what runs, then what it used.
 UNDO = {
@@ -120,8 +122,9 @@ def remove_tree(path: str) -> None:
     target = Path(path)
     if not target.exists():
         return
-    prefix = f"{target}/"
-    for line in Path("/proc/self/mountinfo").read_text().splitlines():
-        if f"{line.split()[4]}/".startswith(prefix):
-            raise RunError(f"{line.split()[4]} is still mounted; {target} is left alone", "umount it, then kit clean")
+    for mount in mounts_below(target):
+        raise RunError(
+            f"{mount.path} is still mounted; {target} is left alone",
+            f"umount {shlex.quote(str(mount.path))}; kit clean",
+        )
     shutil.rmtree(target)

@@ -12,7 +12,7 @@ LAYERS = (
     | {"threshold", "outcome", "history", "change", "regression", "between", "exchange"}
     | {"quantity", "night", "nightfile"},
     {"paths", "command", "host", "journal", "filesystem", "image", "engines", "probe", "store", "lock", "namespace"}
-    | {"cgroup", "counters", "inputs", "measure", "guest", "idle"},
+    | {"cgroup", "counters", "inputs", "measure", "guest", "idle", "mounts"},
     {"provision", "doctor", "session", "workload", "launch", "facts", "fetch", "supply", "load"}
     | {"perform", "visit", "inside", "nightly", "past"},
     {"report", "cli", "pytest_plugin", "progress", "__main__", "serve"},

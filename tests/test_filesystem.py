@@ -12,11 +12,12 @@ import pytest
 
 from kit.errors import MachineError, UsageError
 from kit.filesystem import BackingOptions, bundled, find_profile, make_backing, read_profiles, recorded, write_back
-from kit.filesystem.backing import GIB, Mount
+from kit.filesystem.backing import GIB
 from kit.filesystem.mounted import unconfirmed
 from kit.filesystem.profile import parse_profiles
 from kit.host import kernel_filesystems
 from kit.journal import Journal
+from kit.mounts import Mount
 from kit.namespace import enter_private_mounts
 
 BTRFS = Mount("0:44", Path("/x"), "btrfs", "/dev/loop7", "rw,relatime,rw,nodatasum,nodatacow,compress=zstd:3")

@@ -15,9 +15,9 @@ from kit.cgroup import Cgroup
 from kit.engines.control import Control
 from kit.engines.place import CONTROL, INPUTS, TREE, Place
 from kit.errors import MORE_ROOM, MachineError, RunError
-from kit.filesystem.backing import mount_of
 from kit.filesystem.mounted import unconfirmed
 from kit.image import Image
+from kit.mounts import mount_of
 from kit.probe import Probe
 
 

@@ -24,11 +24,11 @@ from kit.engines.ground import Ground, unpack_tree
 from kit.engines.place import CONTROL, INPUTS, TREE, Place
 from kit.engines.private import PrivateEngine
 from kit.errors import MORE_ROOM, RunError
-from kit.filesystem.backing import mount_of
 from kit.filesystem.block import block_file
 from kit.filesystem.thin_pool import thin_pool
 from kit.host import Host
 from kit.image import Image
+from kit.mounts import mount_of
 
 #: What would make a snapshotter work that is not there.
 _FIXES = {

@@ -22,6 +22,7 @@ from kit.engines import plain_runtime
 from kit.engines.root import EngineRoot
 from kit.errors import RunError
 from kit.filesystem.block import unmount
+from kit.mounts import mounts_below
 
 log = logging.getLogger(__name__)
 
@@ -137,10 +138,8 @@ class Daemon:
             log.debug("log of dockerd and containerd, %s:\n%s", self.driver, self._log.read_text(errors="replace"))
         for name in (self._group_name, self.container_cgroup.lstrip("/")):
             Cgroup.named(name).remove()  # shims and containers outlive a daemon that was killed
-        below = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
-        for point in reversed(below):
-            if point.startswith((f"{self._data}/", f"{self._directory}/")) or point == str(self._data):
-                unmount(Path(point))
+        for mount in (*mounts_below(self._directory), *mounts_below(self._data)):
+            unmount(mount.path)
 
     def _containerd_config(self) -> Path:
         """containerd alone serves on a socket of its own: dockerd would otherwise join the system's if one runs."""

@@ -19,8 +19,9 @@ from kit.engines.ground import Ground
 from kit.engines.place import INPUTS, TREE, Place
 from kit.errors import KitError, MachineError, RunError
 from kit.filesystem import Backing
-from kit.filesystem.backing import block_number, mount_of
+from kit.filesystem.backing import block_number
 from kit.host import Host
+from kit.mounts import mount_of
 
 
 def address() -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from kit.errors import RunError
 from kit.filesystem.profile import Profile, bundled
+from kit.mounts import Mount
 
 GIB = 1 << 30
 DEFAULT_SIZE = 20 * GIB
@@ -37,17 +38,6 @@ class BackingOptions:
     def mount_options(self, profile: Profile) -> tuple[str, ...]:
         extra = (text for name, text in self.mount if name == profile.name)
         return (*profile.mount, *(item for text in extra for item in text.split(",") if item))
-
-
-@dataclass(frozen=True)
-class Mount:
-    """One line of /proc/self/mountinfo: what is really mounted, whatever was asked for."""
-
-    device: str  # MAJOR:MINOR
-    path: Path
-    type: str
-    source: str
-    options: str
 
 
 @dataclass(frozen=True)
@@ -89,22 +79,6 @@ def sync_filesystem(path: Path) -> None:
             raise RunError(f"sync of {path} failed: {os.strerror(code)}", "see dmesg: the disk may be full")
     finally:
         os.close(descriptor)
-
-
-def mount_of(path: Path, process: int | str = "self") -> Mount:
-    """The mount that a path lies on, as a process sees it. Raises RunError if the mount table has none."""
-    resolved = path.resolve()
-    best: Mount | None = None
-    for line in Path(f"/proc/{process}/mountinfo").read_text().splitlines():
-        left, _, right = line.partition(" - ")
-        device, _, where, options = left.split()[2:6]
-        kind, source, super_options = right.split(" ", 2)
-        point = Path(where.encode().decode("unicode_escape"))
-        if resolved.is_relative_to(point) and (best is None or len(point.parts) >= len(best.path.parts)):
-            best = Mount(device, point, kind, source, f"{options},{super_options}")
-    if best is None:
-        raise RunError(f"{path} lies on no known mount", "check /proc/self/mountinfo")
-    return best
 
 
 def block_number(mount: Mount) -> str | None:

@@ -11,12 +11,13 @@ from pathlib import Path
 
 from kit.command import require, run
 from kit.errors import MachineError, RunError
-from kit.filesystem.backing import GIB, Backing, BackingOptions, block_number, mount_of
+from kit.filesystem.backing import GIB, Backing, BackingOptions, block_number
 from kit.filesystem.device import clear_device
 from kit.filesystem.mounted import unconfirmed
 from kit.filesystem.profile import Profile
 from kit.host import kernel_filesystems
 from kit.journal import Journal
+from kit.mounts import mount_of
 
 #: mkfs words of each filesystem: force, and no discard of a file that is all holes.
 _MKFS = {

@@ -14,11 +14,12 @@ from kit import filesystem
 from kit.command import environment, require, run
 from kit.errors import RunError
 from kit.filesystem import write_back
-from kit.filesystem.backing import Backing, BackingOptions, mount_of
+from kit.filesystem.backing import Backing, BackingOptions
 from kit.filesystem.block import unmount
 from kit.filesystem.mounted import unconfirmed
 from kit.filesystem.profile import Profile
 from kit.journal import Journal
+from kit.mounts import mount_of
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kit.errors import MachineError
-from kit.filesystem.backing import Mount
+from kit.mounts import Mount
 
 _SAME = {"barrier=0": "nobarrier", "barrier=1": "barrier"}
 #: Shown in other units than given, or not by the kernel at all.

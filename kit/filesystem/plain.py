@@ -8,12 +8,13 @@ from pathlib import Path
 
 from kit.command import require, run
 from kit.errors import MachineError, UsageError
-from kit.filesystem.backing import Backing, BackingOptions, block_number, mount_of
+from kit.filesystem.backing import Backing, BackingOptions, block_number
 from kit.filesystem.block import unmount
 from kit.filesystem.mounted import unconfirmed
 from kit.filesystem.profile import Profile
 from kit.host import kernel_filesystems
 from kit.journal import Journal
+from kit.mounts import mount_of
 
 
 @contextmanager

@@ -8,12 +8,13 @@ from pathlib import Path
 
 from kit.command import require, run
 from kit.errors import MachineError, RunError
-from kit.filesystem.backing import Backing, BackingOptions, device_number, mount_of
+from kit.filesystem.backing import Backing, BackingOptions, device_number
 from kit.filesystem.block import loop_backing
 from kit.filesystem.device import clear_device
 from kit.filesystem.profile import Profile
 from kit.host import kernel_filesystems
 from kit.journal import Journal
+from kit.mounts import mount_of
 
 
 @contextmanager

@@ -1,0 +1,71 @@
+"""The mount table: names with blanks and letters of any alphabet, and what hangs on reading them right."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kit.mounts import mount_of, parse_mounts
+
+TABLE = rb"""
+22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw
+30 22 0:26 /../.. /sys/fs/cgroup/cpu,cpuacct rw,nosuid shared:9 master:2 - cgroup cgroup rw,cpu,cpuacct
+31 22 7:0 /a\040b /mnt/two\040words\011tab\012line\134slash\043 rw - btrfs  rw,subvol=/a\040b
+32 22 7:1 / """
+
+
+def test_names_are_decoded_on_bytes() -> None:
+    first, cgroup, odd, words = parse_mounts(TABLE.lstrip() + "/mnt/größe-日本\\040x rw - xfs /dev/b rw\n".encode())
+    assert (first.path, first.type, first.source, first.options) == (Path("/"), "ext4", "/dev/vda", "rw,relatime,rw")
+    assert (cgroup.root, cgroup.shared) == ("/../..", "rw,cpu,cpuacct")
+    assert odd.path == Path("/mnt/two words\ttab\nline\\slash#")
+    assert (odd.root, odd.source, odd.shared) == ("/a b", "", "rw,subvol=/a b")
+    assert words.path == Path("/mnt/größe-日本 x")
+
+
+def in_mount_namespace(script: str, *words: str | Path) -> str:
+    """What a program prints that may mount what it likes, seen by nobody else."""
+    enter = ["unshare", "--user", "--map-root-user", "--mount", "--propagation", "private", "--"]
+    if subprocess.run([*enter, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("needs user namespaces: unshare --map-root-user fails here")
+    code = [sys.executable, "-c", script, *map(str, words)]
+    done = subprocess.run([*enter, *code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("name", ["plain", "two words", "größe 日本", "back\\slash"])
+def test_nothing_is_removed_behind_a_mount(tmp_path: Path, name: str) -> None:
+    kept = tmp_path / "of the user"
+    kept.mkdir()
+    (kept / "letter").write_text("dear")
+    (tmp_path / name / "in it").mkdir(parents=True)
+    script = """
+import subprocess, sys
+from kit.errors import RunError
+from kit.journal import remove_tree
+subprocess.run(["mount", "--bind", sys.argv[1], sys.argv[2] + "/in it"], check=True)
+try:
+    remove_tree(sys.argv[2])
+except RunError as error:
+    print(error.message)
+"""
+    said = in_mount_namespace(script, kept, tmp_path / name)
+    assert said == f"{tmp_path / name}/in it is still mounted; {tmp_path / name} is left alone\n"
+    assert (kept / "letter").read_text() == "dear"
+
+
+def test_a_path_is_on_the_mount_that_it_is_on(tmp_path: Path) -> None:
+    point = tmp_path / "größe 日本"
+    point.mkdir()
+    script = """
+import subprocess, sys
+from pathlib import Path
+from kit.mounts import mount_of
+subprocess.run(["mount", "-t", "tmpfs", "x y", sys.argv[1]], check=True)
+mount = mount_of(Path(sys.argv[1]) / "below")
+print(mount.type, mount.source, mount.path)
+"""
+    assert in_mount_namespace(script, point) == f"tmpfs x y {point}\n"
+    assert mount_of(point).path != point
