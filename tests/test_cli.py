@@ -20,9 +20,11 @@ FAST = ("--image", "smoke", "--cache", "cold", "--size", "3G")
 
 
 @pytest.fixture(autouse=True)
-def _clean_machine() -> Iterator[None]:
+def _clean_machine(request: pytest.FixtureRequest) -> Iterator[None]:
+    """After tests that use the machine; the others may run beside somebody's session."""
     yield
-    assert left_on_machine() == []
+    if request.node.get_closest_marker("machine"):
+        assert left_on_machine() == []
 
 
 def planned(document: dict[str, Any]) -> list[dict[str, Any]]:
