@@ -66,7 +66,8 @@ def main() -> None:
         print(f"{samples} samples stored in {time.monotonic() - start:.1f} s, {path.stat().st_size / 2**20:.0f} MiB")
         newest = store.list()[0].id
         store.close()
-        client = make_app(open_store("", path, read_only=True)).test_client()
+        client = make_app(open_store("", path, read_only=True), "token").test_client()
+        assert client.get("/?token=token").status_code == 303
         pages = ("/", "/?arm=layer:btrfs&page=5", f"/session/{newest}", "/session/20260100",
                  "/history?scenario=kernel&arm=layer:overlay2", "/compare?a=20260100&b=20260101",
                  f"/session/{newest}.csv")  # fmt: skip

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from kit.analysis import Analysis, analyse, whole_real
 from kit.change import CONFIRM, Track, find_changes
@@ -15,7 +19,7 @@ from kit.past import find_tracks
 from kit.record import DONE, Session
 from kit.report import render, units
 from kit.report.between import between_rows
-from kit.report.html import render_page
+from kit.report.html import content_policy, render_page
 from kit.report.page import track_view, view
 from kit.store import Store
 
@@ -76,8 +80,8 @@ class Library:
         return [Track(one, find_changes(one), CONFIRM) for one in series]
 
 
-def make_app(store: Store) -> Flask:
-    """The application. Raises MachineError where flask is not installed."""
+def make_app(store: Store, token: str) -> Flask:
+    """The application; who can't show ``token`` sees nothing. Raises MachineError where flask is not installed."""
     try:
         from flask import Flask, request
     except ImportError:
@@ -106,11 +110,10 @@ def make_app(store: Store) -> Flask:
     @app.after_request
     def close_off(response: Response) -> Response:
         """A page of this store talks to no one else, and no other page may frame it."""
-        response.headers["Content-Security-Policy"] = (
-            "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data: 'self'; "
-            "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
-        )
+        response.headers["Content-Security-Policy"] = content_policy()
         response.headers["X-Content-Type-Options"] = "nosniff"
+        response.headers["Referrer-Policy"] = "no-referrer"
+        response.headers["Cache-Control"] = "no-store"
         return response
 
     @app.before_request
@@ -121,11 +124,48 @@ def make_app(store: Store) -> Flask:
             return render_page("message.html.j2", title="Not here", message="Use http://127.0.0.1 or localhost."), 403
         return None
 
+    app.before_request(Door(token).check)
     return app
 
 
+class Door:
+    """Who may see the store: whoever has the printed URL. Other users of the machine reach its loopback address too.
+
+    The URL's token is changed for a cookie at the first visit, so that it stays in no address line; a program shows it
+    as ``Authorization: Bearer TOKEN``.
+    """
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+        # Of its own for each token: browsers send a cookie to every port, and two servers must not take each other's.
+        self._cookie = f"kit-{hashlib.sha256(token.encode()).hexdigest()[:12]}"
+
+    def check(self) -> Response | tuple[str, int] | None:
+        from flask import redirect, request
+
+        header = request.headers.get("Authorization", "")
+        if self._fits(request.cookies.get(self._cookie, "")) or self._fits(header.removeprefix("Bearer ")):
+            return None
+        if self._fits(request.args.get("token", "")):
+            answer: Any = redirect("/", 303)
+            answer.set_cookie(self._cookie, self._token, httponly=True, samesite="Strict")
+            return answer  # type: ignore[no-any-return]
+        message = "Open the whole URL that kit serve has printed: it ends in a token, new with each start."
+        return render_page("message.html.j2", title="Not without the token", message=message), 403
+
+    def _fits(self, text: str) -> bool:
+        """In a time that does not tell how much of it was right."""
+        return hmac.compare_digest(text.encode(errors="replace"), self._token.encode())
+
+
 def _chosen(request: Request, *names: str) -> dict[str, str]:
-    return {name: request.args.get(name, "").strip() for name in names}
+    """What the query says; a character that no name of the store can hold is left out."""
+    return {name: request.args.get(name, "").replace("\0", "").strip() for name in names}
+
+
+def _page_number(text: str, last: int) -> int:
+    """Within 1 and ``last``, whatever a query says."""
+    return min(max(int(text), 1), last) if re.fullmatch("[0-9]{1,9}", text) else 1
 
 
 def _list(library: Library, request: Request) -> str:
@@ -134,7 +174,7 @@ def _list(library: Library, request: Request) -> str:
     chosen = _chosen(request, "scenario", "arm", "machine", "status")
     found = [item for item in heads if _fits(item, chosen)]
     last = max(1, -(-len(found) // PAGE))
-    number = min(max(int(request.args.get("page", "1")) if request.args.get("page", "1").isdigit() else 1, 1), last)
+    number = _page_number(request.args.get("page", ""), last)
     options = {
         "scenario": sorted({item.title for item in heads}),
         "arm": sorted({arm for item in heads for arm in item.arms}),
@@ -171,7 +211,9 @@ def _fits(session: Session, chosen: dict[str, str]) -> bool:
 
 def _session(library: Library, request: Request, name: str) -> str:
     session, analysis = library.get(name)
-    links = [(f"all as {form.upper()}", f"/session/{session.id}.{form}") for form in ("csv", "json", "md")]
+    links = [
+        (f"all as {form.upper()}", f"/session/{quote(session.id, safe='')}.{form}") for form in ("csv", "json", "md")
+    ]
     made = view(session, analysis, library.tracks(session, analysis), links=links)
     arms = [item.arm for item in whole_real(analysis.comparisons) if not item.control]
     return render_page("served.html.j2", title=session.title, view=made, arms=list(dict.fromkeys(arms)))

@@ -42,8 +42,9 @@ def points(params: Sequence[tuple[str, str]]) -> dict[str, Values]:
 
 
 def parse_point(label: str) -> dict[str, str]:
-    """``jobs=2; config=tinyconfig`` → its values by name."""
-    return dict(item.split("=", 1) for item in label.split(_JOINT) if item)
+    """``jobs=2; config=tinyconfig`` → its values by name; a word alone, in a session from elsewhere, has none."""
+    parts = (item.partition("=") for item in label.split(_JOINT) if item)
+    return {name: value for name, _, value in parts}
 
 
 def positive_number(text: str) -> float | None:

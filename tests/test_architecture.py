@@ -9,6 +9,7 @@ ROOT = Path(kit.__file__).parent
 LAYERS = (
     {"errors", "scenario", "arm", "sample", "plan", "stats", "compare", "record", "timeoutput"}
     | {"runs", "ladder", "growth", "sweep", "drift", "burst", "schedule", "analysis", "reported", "parsers", "wire"}
+    | {"visible", "redact"}
     | {"threshold", "outcome", "history", "change", "regression", "between", "exchange"}
     | {"quantity", "night", "nightfile"},
     {"paths", "command", "host", "journal", "filesystem", "image", "engines", "probe", "store", "lock", "namespace"}

@@ -226,8 +226,13 @@ def test_the_served_store(page: Page, store: Store, tmp_path: Path) -> None:
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert server.stdout
-        root = server.stdout.readline().split()[0]
-        page.goto(root)
+        url = server.stdout.readline().split()[0]
+        root, _, token = url.partition("?token=")
+        assert len(token) > 30
+        page.goto(url)
+        assert page.url == root
+        page.get_by_role("button", name="Light or dark").click()
+        assert page.locator("html[data-theme]").count() == 1  # the policy lets the page's own script run
         assert "61 sessions, page 1 of 2" in page.locator("main").inner_text()
         page.get_by_role("link", name="Older").click()
         assert page.locator("tbody tr").count() == 11
@@ -243,7 +248,8 @@ def test_the_served_store(page: Page, store: Store, tmp_path: Path) -> None:
         page.get_by_label("2026-0049 as A").check()
         page.get_by_role("button", name="Compare A with B").click()
         assert "larger in B" in page.locator("main").inner_text()
-        with urllib.request.urlopen(f"{root}session/2026-0059.csv") as answer:
+        asked = urllib.request.Request(f"{root}session/2026-0059.csv", headers={"Authorization": f"Bearer {token}"})
+        with urllib.request.urlopen(asked) as answer:
             assert answer.read().decode().startswith("session,guest,arm")
     finally:
         server.terminate()
@@ -252,16 +258,46 @@ def test_the_served_store(page: Page, store: Store, tmp_path: Path) -> None:
 
 def test_serving_is_for_this_machine_and_for_reading(store: Store, tmp_path: Path) -> None:
     before = (tmp_path / "kit.db").stat().st_mtime_ns
-    client = make_app(open_store(f"sqlite:///{tmp_path}/kit.db", tmp_path, read_only=True)).test_client()
+    client = make_app(open_store(f"sqlite:///{tmp_path}/kit.db", tmp_path, read_only=True), "secret").test_client()
+    assert client.get("/?token=secret").status_code == 303
     assert client.get("/").status_code == 200
     assert client.get("/", headers={"Host": "elsewhere.example"}).status_code == 403
     assert client.post("/").status_code == 405
     for path in ("/session/nosuch", "/session/nosuch.json", "/nosuch", "/compare?a=nosuch&b=2026-0001"):
         assert client.get(path).status_code == 404, path
     assert client.get("/history?scenario=mine&arm=layer:overlay2").status_code == 200
-    assert client.get("/?page=x").status_code == client.get("/?page=999").status_code == 200
-    assert "script-src" in client.get("/").headers["Content-Security-Policy"]
+    assert "unsafe" not in client.get("/").headers["Content-Security-Policy"]
     assert (tmp_path / "kit.db").stat().st_mtime_ns == before
+
+
+def test_other_users_of_the_machine_see_nothing(store: Store) -> None:
+    app = make_app(store, "right")
+    for path in ("/", "/?token=wrong", "/?token=", "/?token=²", "/session/2026-0059.csv", "/nosuch"):
+        answer = app.test_client().get(path)
+        assert answer.status_code == 403 and "whole URL that kit serve has printed" in answer.text, path
+        assert "2026" not in answer.text and "Set-Cookie" not in answer.headers
+    for header in ("Bearer wrong", "Bearer", "Basic right", "\xff"):
+        assert app.test_client().get("/", headers={"Authorization": header}).status_code == 403
+    assert app.test_client().get("/", headers={"Authorization": "Bearer right"}).status_code == 200
+    client = app.test_client()
+    answer = client.get("/session/2026-0059?token=right")
+    assert (answer.status_code, answer.headers["Location"]) == (303, "/")
+    assert "HttpOnly" in answer.headers["Set-Cookie"] and "SameSite=Strict" in answer.headers["Set-Cookie"]
+    assert client.get("/session/2026-0059").status_code == 200
+    rebound = app.test_client().get("/?token=right", headers={"Host": "elsewhere.example"})
+    assert rebound.status_code == 403 and "Set-Cookie" not in rebound.headers
+
+
+def test_no_query_ends_in_a_traceback(tmp_path: Path) -> None:
+    store = open_store("", tmp_path / "kit.db")
+    store.add(night(1, 0.05))
+    client = make_app(store, "t").test_client()
+    client.get("/?token=t")
+    for text in ("x", "999", "²", "٣", "-1", "1e9", "9" * 5000, "%00", "%ff", "%ed%a0%80", "1%20"):
+        assert client.get(f"/?page={text}&arm={text}").status_code == 200
+        assert client.get(f"/history?scenario=mine&arm=layer:overlay2&phase={text}&metric={text}").status_code == 200
+        assert client.get(f"/compare?a={text}&b={text}x").status_code in (200, 404)
+        assert client.get(f"/session/{text}").status_code == 404
 
 
 def test_the_command_writes_page_and_plots(kit: Kit, store: Store, tmp_path: Path) -> None:

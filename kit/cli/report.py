@@ -96,7 +96,7 @@ def _write_plots(views: list[SessionView], directory: Path, formats: list[str]) 
         directory.mkdir(parents=True, exist_ok=True)
         for picture in (picture for item in views for picture in item.pictures):
             for form in formats:
-                path = directory / f"{picture.name}.{form}"
+                path = directory / f"{picture.identifier}.{form}"
                 path.write_bytes(to_png(picture.file()) if form == "png" else picture.file().encode())
                 click.echo(str(path))
     except OSError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import secrets
 
 import click
 
@@ -15,7 +16,8 @@ Examples:
   kit serve --port 9000 --store postgresql+psycopg://reader@db/kit
   ssh -L 8910:127.0.0.1:8910 farm kit serve            from another machine
 
-It reads and never writes; it listens on this machine's loopback address alone. Needs:
+It reads and never writes; it listens on this machine's loopback address alone, and answers whoever opens the printed
+URL: its token, new with each start, keeps out other users of the machine. Needs:
 pip install 'storage-driver-test-kit[serve,nightly]'."""
 
 
@@ -26,7 +28,8 @@ def serve(port: int, store_url: str) -> None:
     """Show sessions, comparisons and histories of the store in a browser, until interrupted."""
     from kit.serve import make_app
 
-    app = make_app(the_store(store_url, read_only=True))
+    token = secrets.token_urlsafe()
+    app = make_app(the_store(store_url, read_only=True), token)
     from werkzeug.serving import make_server
 
     try:
@@ -34,7 +37,7 @@ def serve(port: int, store_url: str) -> None:
     except (OSError, SystemExit):
         raise UsageError(f"port {port} is taken", "kit serve --port 0 takes one that is free") from None
     logging.getLogger("werkzeug").setLevel(logging.ERROR)  # no line for each request
-    click.echo(f"http://127.0.0.1:{server.server_port}/  (stop: Ctrl-C)")
+    click.echo(f"http://127.0.0.1:{server.server_port}/?token={token}  (stop: Ctrl-C)")
     try:
         server.serve_forever()
     except KeyboardInterrupt:

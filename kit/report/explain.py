@@ -9,14 +9,13 @@ from dataclasses import dataclass
 
 from kit import ladder
 from kit.analysis import Analysis, whole_real
-from kit.arm import Arm, parse_arm
+from kit.arm import Arm
 from kit.compare import MORE, NO_INTERVAL, NOT_DETECTED, Comparison
-from kit.errors import UsageError
 from kit.ladder import Ladder, Step
 from kit.record import Session
 from kit.report import units
 from kit.report.ladder import whole_of
-from kit.report.notes import notes
+from kit.report.notes import notes, parsed
 from kit.report.verdict import assurance, verdicts
 
 _WRAP = 100
@@ -147,13 +146,10 @@ def _step_words(step: Step) -> str:
 
 def where(arm: str) -> str:
     """The placement of an arm in words."""
-    try:
-        parsed = parse_arm(arm)
-    except UsageError:
+    found = parsed(arm)
+    if found is None:
         return f"as {arm}"
-    return _WHERE.get(parsed.placement, "as {arm}").format(
-        driver=_driver(parsed), arm=arm, filesystem=parsed.filesystem
-    )
+    return _WHERE.get(found.placement, "as {arm}").format(driver=_driver(found), arm=arm, filesystem=found.filesystem)
 
 
 def _driver(arm: Arm) -> str:

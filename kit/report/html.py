@@ -2,27 +2,51 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from kit import __version__
+from kit.redact import redact
 from kit.report.page import SessionView
+from kit.visible import visible
 
 
 @cache
 def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("kit.report", "templates"), autoescape=True, undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
+        trim_blocks=True, lstrip_blocks=True, finalize=_shown,
     )  # fmt: skip
     loader = environment.loader
     assert loader is not None
     source = {name: loader.get_source(environment, f"page.{name}")[0] for name in ("css", "js")}
-    environment.globals.update(version=__version__, **source)
+    environment.globals.update(version=__version__, policy=_policy(**source), **source)
     return environment
+
+
+def _shown(value: Any) -> Any:
+    """Every expression of a template comes through here before it is escaped."""
+    return visible(redact(value)) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _policy(css: str, js: str) -> str:
+    """What a browser may do with a page: run our script and no other, known by its digest; talk to no one else."""
+    style, script = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (css, js))
+    return (
+        f"default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; img-src data:; "
+        "form-action 'self'; base-uri 'none'"
+    )
+
+
+def content_policy() -> str:
+    """The policy of every page, as a header has it: there it also forbids others to frame the page."""
+    return f"{_environment().globals['policy']}; frame-ancestors 'none'"
 
 
 def render_page(template: str, **values: Any) -> str:

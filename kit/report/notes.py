@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from kit.analysis import Analysis
-from kit.arm import parse_arm
+from kit.arm import Arm, parse_arm
 from kit.errors import UsageError
 from kit.record import UNCONFIRMED, Session
 from kit.runs import Key, Runs
@@ -59,20 +59,24 @@ def notes(session: Session, analysis: Analysis) -> list[str]:
     return found
 
 
-def has_own_filesystem(arm: str) -> bool:
-    """True for drivers that give every container a device. Imported arms may have any name."""
+def parsed(arm: str) -> Arm | None:
+    """None for what is none of the kit's: imported arms may have any name."""
     try:
-        return parse_arm(arm).own_filesystem
+        return parse_arm(arm)
     except UsageError:
-        return False
+        return None
+
+
+def has_own_filesystem(arm: str) -> bool:
+    """True for drivers that give every container a device."""
+    found = parsed(arm)
+    return found is not None and found.own_filesystem
 
 
 def copies_all(arm: str) -> bool:
-    """True for drivers that copy the whole root filesystem. Imported arms may have any name."""
-    try:
-        return parse_arm(arm).driver in ("vfs", "native")
-    except UsageError:
-        return False
+    """True for drivers that copy the whole root filesystem."""
+    found = parsed(arm)
+    return found is not None and found.driver in ("vfs", "native")
 
 
 def _loads(kept: Sequence[Sample]) -> Iterator[str]:
@@ -89,7 +93,8 @@ def _filesystems(session: Session) -> Iterator[str]:
             name = key.removeprefix(UNCONFIRMED)
             yield f"@{name}: the kernel took the mount options {options} and does not show whether they are in force"
     for arm, baseline in session.baselines:
-        if session.request.baseline and parse_arm(arm).filesystem != parse_arm(baseline).filesystem:
+        one, other = parsed(arm), parsed(baseline)
+        if session.request.baseline and one and other and one.filesystem != other.filesystem:
             yield f"{arm} and its baseline {baseline} lie on different filesystems: you named the baseline"
 
 

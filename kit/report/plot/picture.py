@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from dataclasses import dataclass, replace
 from html import escape
+
+from kit.redact import redact
+from kit.visible import visible
 
 #: Width of one character of the labels, in the units of a picture; labels are set in 13 of them.
 CHARACTER = 7.8
 _HEAD = 30.0  # for the title of a file
+_LONGEST = 100  # name of a file, without its ending
 FONTS = "'DejaVu Sans', 'Liberation Sans', 'Noto Sans', Roboto, Arial, Helvetica, 'Segoe UI', sans-serif"
 
 #: Light looks of the classes; a page has its own, dark ones too.
@@ -38,7 +44,7 @@ text {{ font: 13px {FONTS}; fill: #1c2330; }}
 
 @dataclass(frozen=True)
 class Picture:
-    """``name`` is that of a file, ``text`` says in words what is seen. Sizes are in CSS pixels."""
+    """``text`` says in words what is seen. Sizes are in CSS pixels."""
 
     name: str
     title: str
@@ -47,9 +53,19 @@ class Picture:
     height: float
     body: str
 
+    @property
+    def identifier(self) -> str:
+        """The name as a file and an element may have it: nothing that leads out of a directory, ends an attribute or is
+        too long. A name that had to be changed ends in its digest, so that no two become one."""
+        plain = re.sub(r"[^A-Za-z0-9_@+=.-]", "-", self.name)[:_LONGEST].lstrip(".-")
+        if plain == self.name:
+            return plain
+        return f"{plain}-{hashlib.sha256(self.name.encode(errors='backslashreplace')).hexdigest()[:8]}".lstrip("-")
+
     def inline(self) -> str:
         """As an element of a page, which gives the looks."""
-        return self._element(f'<svg role="img" aria-labelledby="{self.name}-t {self.name}-d"', "")
+        name = self.identifier
+        return self._element(f'<svg role="img" aria-labelledby="{name}-t {name}-d"', "")
 
     def file(self) -> str:
         """As a file of its own, in light colours."""
@@ -63,10 +79,14 @@ class Picture:
 
     def _element(self, start: str, more: str) -> str:
         size = f'viewBox="0 0 {self.width:g} {self.height:g}" width="{self.width:g}" height="{self.height:g}"'
-        words = (
-            f'<title id="{self.name}-t">{escape(self.title)}</title><desc id="{self.name}-d">{escape(self.text)}</desc>'
-        )
+        name = self.identifier
+        words = f'<title id="{name}-t">{_words(self.title)}</title><desc id="{name}-d">{_words(self.text)}</desc>'
         return f"{start} {size}>{words}{more}{self.body}</svg>"
+
+
+def _words(text: str) -> str:
+    """Whatever it holds, as text of an element."""
+    return escape(visible(redact(text)))
 
 
 def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
@@ -75,7 +95,7 @@ def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
 
 def text(x: float, y: float, words: str, anchor: str = "start", kind: str = "") -> str:
     looks = f' class="{kind}"' if kind else ""
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{looks}>{escape(words)}</text>'
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{looks}>{_words(words)}</text>'
 
 
 def rect(x: float, y: float, width: float, height: float, kind: str, hint: str = "") -> str:
@@ -93,7 +113,7 @@ def path(data: str, kind: str) -> str:
 
 
 def _hint(words: str) -> str:
-    return f"<title>{escape(words)}</title>" if words else ""
+    return f"<title>{_words(words)}</title>" if words else ""
 
 
 def shortened(words: str, width: float) -> str:

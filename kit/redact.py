@@ -1,0 +1,39 @@
+"""Passwords and tokens, left out of whatever is said, written to a log or shown. Pure."""
+
+from __future__ import annotations
+
+import logging
+import re
+
+HIDDEN = "***"
+
+_SECRET = r"(?:[\w-]*[_-])?(?:password|passwd|passphrase|pwd|token|secret|api_?key|signature|credential)s?"
+_RULES = (
+    # https://TOKEN@host: who one is may be the secret itself. Up to the last "@": a password may hold one, and a slash.
+    (re.compile(r"(?i)\b((?:https?|ftps?)://)[^\s@/]*(?::\S*)?@"), rf"\1{HIDDEN}@"),
+    # scheme://user:password@host, whatever the password holds, also where the rest is no URL.
+    (re.compile(r"(?i)\b([a-z][a-z0-9+.-]*://[^\s:/@]*):\S*@"), rf"\1:{HIDDEN}@"),
+    # ?password=…, &access_token=…, --token=…, GITHUB_TOKEN=…
+    (re.compile(rf"(?i)((?:^|[\s'\"?&;,(]|--){_SECRET}=)[^\s'\"&;,)]+"), rf"\1{HIDDEN}"),
+    (re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}"), rf"\1 {HIDDEN}"),
+    # Tokens of GitHub and GitLab, wherever they stand.
+    (re.compile(r"\b(?:gh[pousr]_|github_pat_|glpat-)[\w-]{16,}"), HIDDEN),
+)
+#: Where none of these is, no rule fits: most texts are told by one search.
+_MAYBE = re.compile(r"(?i)@|=|bearer|basic|gh[pousr]_|github_pat_|glpat-")
+
+
+def redact(text: str) -> str:
+    """With ``***`` in the place of each password and token."""
+    if not _MAYBE.search(text):
+        return text
+    for pattern, put in _RULES:
+        text = pattern.sub(put, text)
+    return text
+
+
+class RedactedFormatter(logging.Formatter):
+    """For a log's file: lines, arguments and tracebacks without what ``redact`` takes out."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return redact(super().format(record))

@@ -1,0 +1,22 @@
+"""Text that comes from workloads, imports and names, as it may be shown: nothing in it moves a cursor or turns the
+direction of writing. Pure."""
+
+from __future__ import annotations
+
+import re
+
+#: Control characters (C0, DEL, C1) but tab and newline, marks and overrides of direction, separators that end a line,
+#: and what no XML holds: surrogates and noncharacters.
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff]"
+)
+
+
+def visible(text: str) -> str:
+    """With an escape in the place of each character that acts instead of being seen: ``\\x1b``, ``\\u202e``."""
+    return _HIDDEN.sub(_escape, text) if _HIDDEN.search(text) else text
+
+
+def _escape(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
