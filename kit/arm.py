@@ -50,13 +50,15 @@ SNAPSHOTTERS = {
 #: Those that give every container a filesystem of its own, on a device of its own.
 OWN_FILESYSTEM = ("devicemapper", "devmapper", "blockfile")
 ENGINES = ("docker", "podman", "containerd", "system")
+#: Those that may be meant where an arm names none.
+SESSION_ENGINES = (DEFAULT_ENGINE, "system")
 #: Engines that can be had in other versions, in roots of their own.
 _VERSIONED = ("docker", "containerd")
 #: Options of a containerised arm and what their values look like.
 OPTIONS = {
     "seccomp": re.compile(r"default|unconfined"),
-    "cpus": re.compile(r"\d+(\.\d+)?"),
-    "memory": re.compile(r"\d+[kmg]?"),
+    "cpus": re.compile(r"[1-9][0-9]{0,3}(\.[0-9]{1,2})?|0\.(0[1-9]|[1-9][0-9]?)"),
+    "memory": re.compile(r"[1-9][0-9]{0,11}[kmg]?"),
     "cgroup": re.compile(r"none"),
     "control": re.compile(r""),
 }
@@ -73,6 +75,8 @@ _FEATURED = {("podman", "overlay"), ("containerd", "overlayfs")}
 #: A thin pool that the kit makes (direct-lvm), instead of one that dockerd makes on loop files of its own.
 THIN_POOL = "thinpool"
 UNIONS = ("overlay", "unionfs-fuse", "mergerfs")
+#: Arms of one session; each is run in every round.
+MOST_ARMS = 100
 #: The one option that bare and host take: a second, identical copy of the arm, to see what noise alone does.
 CONTROL = "control"
 
@@ -80,7 +84,8 @@ _GRAMMAR = re.compile(
     r"(?P<placement>[a-z]+)"
     r"(?::(?:(?P<engine>[\w.@-]+)/)?(?P<driver>[\w-]+))?"
     r"(?:@(?P<filesystem>[\w-]+))?"
-    r"(?P<options>(?:\+[\w-]+(?:=[^+,]*)?)*)"
+    r"(?P<options>(?:\+[\w-]+(?:=[^+,]*)?)*)",
+    re.ASCII,
 )
 
 
@@ -243,6 +248,8 @@ def parse_arms(text: str, engine: str = DEFAULT_ENGINE, filesystems: tuple[str, 
     """Parse a comma-separated list; an arm named twice is an error, not two arms. Arms that name no filesystem are
     put on each of ``filesystems``."""
     names = [item.strip() for item in text.split(",") if item.strip()]
+    if len(names) * max(len(filesystems), 1) > MOST_ARMS:
+        raise UsageError(f"more than {MOST_ARMS} arms are named", "run several sessions with fewer")
     arms = [parse_arm(item, engine) for name in names for item in _across(name, filesystems)]
     if not arms:
         raise UsageError("no arm is named", "for example --arms bare,layer:overlay2")

@@ -17,10 +17,12 @@ from kit.image import ImageCache
 from kit.paths import Paths, resource
 from kit.perform import Job, LoadSupplied, Supplied, check_kernel, equipped, perform, plan_of
 from kit.record import DONE, FAILED, INTERRUPTED, RUNNING, NotRun, Request, Session, new_session_id
-from kit.scenario import Scenario, command_scenario, parse_scenario
+from kit.scenario import Scenario, command_scenario
+from kit.scenariofile import parse_scenario
 from kit.session import Bench, Observer, held_machine
 from kit.supply import Supplier
 from kit.sweep import points
+from kit.textfile import read_text
 
 if TYPE_CHECKING:
     from kit.guest import Machine
@@ -34,7 +36,7 @@ def find_scenario(name: str) -> Scenario:
     if not path.is_file():
         hint = f"bundled: {', '.join(scenario_names())}; or give a file ending in .toml, or -- COMMAND"
         raise UsageError(f"there is no scenario '{name}'", hint)
-    return parse_scenario(path.read_text(encoding="utf-8"), str(path), variant)
+    return parse_scenario(read_text(path, "name a TOML file"), str(path), variant)
 
 
 def scenario_names() -> tuple[str, ...]:

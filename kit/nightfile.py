@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kit.arm import parse_arms
+from kit.arm import DEFAULT_ENGINE, SESSION_ENGINES, parse_arms
 from kit.change import CONFIRM
 from kit.errors import UsageError
 from kit.night import DEFAULT_OUTPUT, Job, Task
@@ -14,6 +13,7 @@ from kit.plan import CACHES
 from kit.quantity import duration, percentage, size
 from kit.record import Request
 from kit.threshold import parse_threshold
+from kit.toml import parse_toml
 
 _TOP = {"store": str, "output": str, "budget": str, "wait_idle": str, "confirm": int, "defaults": dict, "tasks": list}
 _LISTS = {"arms": list, "filesystems": list, "thresholds": list, "across": list, "command": list}
@@ -38,10 +38,7 @@ _DEFAULT_SIZE = "20G"
 
 def parse_nightly(text: str, source: str, name: str) -> Job:
     """The job that a file describes; ``source`` names it in errors. Raises UsageError."""
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{source}: {error}", "see docs/nightly.md for an example") from None
+    data = parse_toml(text, source)
     _check(data, _TOP, source)
     defaults = data.get("defaults", {})
     _check(defaults, _TASK, f"{source}: defaults")
@@ -54,7 +51,7 @@ def parse_nightly(text: str, source: str, name: str) -> Job:
         raise UsageError(f"{source}: confirm = {confirm}", "at least 2: one noisy night is no regression")
     return Job(
         name=name,
-        tasks=tuple(_task({**defaults, **task}, f"{source}: task {i}") for i, task in enumerate(tasks, 1)),
+        tasks=tuple(_task(task, defaults, f"{source}: task {i}") for i, task in enumerate(tasks, 1)),
         store=data.get("store", ""),
         output=data.get("output", DEFAULT_OUTPUT),
         budget=duration(budget, f"{source}: budget") if budget else None,
@@ -78,15 +75,18 @@ def _check(given: Any, known: Mapping[str, type], where: str) -> None:
 _KINDS = {str: "a string", int: "a whole number", bool: "true or false", list: "a list", dict: "a table"}
 
 
-def _task(given: Mapping[str, Any], where: str) -> Task:
-    _check(given, _TASK, where)
+def _task(task: Any, defaults: Mapping[str, Any], where: str) -> Task:
+    _check(task, _TASK, where)
+    given = {**defaults, **task}
     if bool(given.get("scenario")) == bool(given.get("command")):
         raise UsageError(f"{where}: give either scenario or command", 'scenario = "kernel:short"')
     if given.get("cache", "warm") not in CACHES:
         raise UsageError(f"{where}: cache = '{given['cache']}'", f"use one of: {', '.join(CACHES)}")
     if given.get("rounds", 1) < 1:
         raise UsageError(f"{where}: rounds = {given['rounds']}", "1 at least; 3 for an interval worth the name")
-    engine = given.get("engine", "docker")
+    engine = given.get("engine", DEFAULT_ENGINE)
+    if engine not in SESSION_ENGINES:
+        raise UsageError(f"{where}: engine = '{engine}'", f"use one of: {', '.join(SESSION_ENGINES)}")
     try:
         listed = given.get("arms") or []
         arms = parse_arms(",".join(listed), engine, tuple(given.get("filesystems", ()))) if listed else ()
@@ -102,8 +102,8 @@ def _task(given: Mapping[str, Any], where: str) -> Task:
     request = Request(
         command=tuple(given.get("command", ())),
         arms=tuple(map(str, arms)),
-        params=_pairs(given, "params"),
-        load_params=_pairs(given, "load_params"),
+        params=_pairs(given, "params", where),
+        load_params=_pairs(given, "load_params", where),
         **plain,
         **quantities,  # type: ignore[arg-type]
     )
@@ -113,5 +113,8 @@ def _task(given: Mapping[str, Any], where: str) -> Task:
     return Task(request, thresholds, tuple(given.get("across", ())))
 
 
-def _pairs(given: Mapping[str, Any], key: str) -> tuple[tuple[str, str], ...]:
+def _pairs(given: Mapping[str, Any], key: str, where: str) -> tuple[tuple[str, str], ...]:
+    for name, value in given.get(key, {}).items():
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            raise UsageError(f"{where}: {key}.{name} is neither text nor a number", f'several values: {name} = "1,2,4"')
     return tuple((name, str(value)) for name, value in given.get(key, {}).items())

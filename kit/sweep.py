@@ -11,6 +11,9 @@ from kit.errors import UsageError
 
 Values = tuple[tuple[str, str], ...]
 
+#: Points of one sweep: each is run on every arm in every round.
+MOST_POINTS = 1000
+
 _COMMA = re.compile(r"(?<!\\),")
 _JOINT = "; "
 
@@ -34,6 +37,8 @@ def points(params: Sequence[tuple[str, str]]) -> dict[str, Values]:
             raise UsageError(f"parameter {name}: a value is given twice", "name each value once")
         if len(several) > 1 and any(_JOINT in value or "=" in value for value in several):
             raise UsageError(f"parameter {name}: values with ';' or '=' can't be swept", "run one session per value")
+    if math.prod(map(len, listed.values())) > MOST_POINTS:
+        raise UsageError(f"the parameters' values span more than {MOST_POINTS} points", "sweep fewer values")
     found = {}
     for choice in product(*listed.values()):
         chosen = tuple((name, value) for name, value in zip(listed, choice, strict=True))

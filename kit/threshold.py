@@ -12,7 +12,7 @@ from kit.errors import UsageError
 
 HELD, CROSSED, UNDECIDED = "held", "crossed", "undecided"
 
-_FORM = re.compile(r"(?P<words>\S+(?:\s+\S+){0,2}?)\s*<\s*(?P<limit>[+-]?\d+(?:\.\d+)?)\s*%")
+_FORM = re.compile(r"(?P<words>\S+(?:\s+\S+){0,2}?)\s*<\s*(?P<limit>[+-]?[0-9]{1,6}(?:\.[0-9]{1,9})?)\s*%")
 _EXAMPLE = "for example 'layer:overlay2 < 10 %', 'layer:overlay2 build < 10 %', 'layer:overlay2 build cpu_total < 5 %'"
 
 

@@ -3,26 +3,37 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from kit.errors import UsageError
 from kit.sample import Phase
 
-_CLOCK = r"(?:(?P<h>\d+)[h:])?(?:(?P<m>\d+)[m:])?(?P<s>\d+(?:[.,]\d+)?)s?"
-_LINES = re.compile(rf"^\s*(?P<key>real|user|sys)\s+{_CLOCK}\s*$", re.MULTILINE)
+# Every repetition has an end, and none may begin in the midst of a number: time stays in proportion to the text, and
+# no number is read by halves.
+_GAP = r"[ \t\r]{0,20}"
+_SECONDS = r"[0-9]{1,9}(?:\.[0-9]{1,9})?"
+_CLOCK = r"(?:(?P<h>[0-9]{1,9})[h:])?(?:(?P<m>[0-9]{1,9})[m:])?(?P<s>[0-9]{1,9}(?:[.,][0-9]{1,9})?)s?"
+_LINES = re.compile(rf"^{_GAP}(?P<key>real|user|sys)(?=[ \t]){_GAP}{_CLOCK}{_GAP}$", re.MULTILINE)
 _VERBOSE = {
-    "user": re.compile(rf"User time \(seconds\):\s*{_CLOCK}"),
-    "sys": re.compile(rf"System time \(seconds\):\s*{_CLOCK}"),
-    "real": re.compile(rf"Elapsed \(wall clock\) time[^\n]*?\):\s*{_CLOCK}"),
+    "user": re.compile(rf"User time \(seconds\):{_GAP}{_CLOCK}{_GAP}$", re.MULTILINE),
+    "sys": re.compile(rf"System time \(seconds\):{_GAP}{_CLOCK}{_GAP}$", re.MULTILINE),
+    "real": re.compile(rf"Elapsed \(wall clock\) time[^\n]{{0,40}}?\):{_GAP}{_CLOCK}{_GAP}$", re.MULTILINE),
 }
-_SHORT = re.compile(r"(?P<user>\d+(?:\.\d+)?)user\s+(?P<sys>\d+(?:\.\d+)?)system\s+(?P<real>[\d:.]+)elapsed")
-_MAX_RSS = re.compile(r"Maximum resident set size \(kbytes\):\s*(\d+)|(\d+)maxresident\)k")
+_SHORT = re.compile(
+    rf"(?<![0-9])(?<![0-9]\.)(?P<user>{_SECONDS})user{_GAP}(?P<sys>{_SECONDS})system{_GAP}(?P<real>[0-9:.]{{1,30}})elapsed"
+)
+_MAX_RSS = re.compile(
+    rf"Maximum resident set size \(kbytes\):{_GAP}([0-9]{{1,15}}){_GAP}$|(?<![0-9])([0-9]{{1,15}})maxresident\)k",
+    re.MULTILINE,
+)
+_FIGURE = r"([0-9hm:.,]{1,30}s?)"
 #: Figures on one line, as posts have them: ``29m59.190s / 278m0.988s / 59m47.379s``.
-_SLASHED = re.compile(r"^\s*([\dhm:.,]+s?)\s*/\s*([\dhm:.,]+s?)\s*/\s*([\dhm:.,]+s?)\s*$", re.MULTILINE)
+_SLASHED = re.compile(rf"^{_GAP}{_FIGURE}{_GAP}/{_GAP}{_FIGURE}{_GAP}/{_GAP}{_FIGURE}{_GAP}$", re.MULTILINE)
 
 
 def parse_time_output(text: str, where: str) -> tuple[Phase, ...]:
     """Every measurement in the text, in order. Raises UsageError if there is none or one is incomplete."""
-    runs = _keyword(text, where) or _verbose(text) or _short(text) or _slashed(text)
+    runs = _keyword(text, where) or _verbose(text, where) or _short(text) or _slashed(text)
     if not runs:
         raise UsageError(
             f"{where}: no output of `time` in it", "it needs real, user and sys as bash or GNU time print them"
@@ -36,15 +47,17 @@ def _keyword(text: str, where: str) -> list[tuple[float, float, float]]:
     found: dict[str, list[float]] = {"real": [], "user": [], "sys": []}
     for match in _LINES.finditer(text):
         found[match["key"]].append(_seconds(match))
-    counts = {len(values) for values in found.values()}
-    if len(counts) > 1:
+    return _runs(found, where)
+
+
+def _verbose(text: str, where: str) -> list[tuple[float, float, float]]:
+    return _runs({key: [_seconds(match) for match in form.finditer(text)] for key, form in _VERBOSE.items()}, where)
+
+
+def _runs(found: Mapping[str, list[float]], where: str) -> list[tuple[float, float, float]]:
+    if len({len(values) for values in found.values()}) > 1:
         raise UsageError(f"{where}: real, user and sys do not come equally often", "each run needs all three")
     return list(zip(found["real"], found["user"], found["sys"], strict=True))
-
-
-def _verbose(text: str) -> list[tuple[float, float, float]]:
-    columns = [[_seconds(match) for match in _VERBOSE[key].finditer(text)] for key in ("real", "user", "sys")]
-    return list(zip(*columns, strict=False))
 
 
 def _short(text: str) -> list[tuple[float, float, float]]:

@@ -86,8 +86,8 @@ class Workload:
                 try:
                     said = logfile.read_bytes()[start:].decode(errors="replace")
                     phase = replace(phase, reported=parse_report(step.report, said))
-                except (ValueError, KeyError) as reason:
-                    error = f"{step.name}: the figures that it reports can't be read as {step.report}: {reason}"
+                except RunError as reason:
+                    error = f"{step.name}: {reason.message}"
             phases.append(phase)
             if error:
                 return error

@@ -7,12 +7,19 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from kit.command import run_bytes
 from kit.image import ImageCache
 from kit.paths import find_paths
 
 pytest_plugins = ["pytester"]
+
+#: The same cases every time and on every machine, so that a test fails only where the code has changed. ``long`` looks
+#: for new ones, by hand.
+settings.register_profile("same", max_examples=200, deadline=None, derandomize=True, database=None)
+settings.register_profile("long", max_examples=10_000, deadline=None, database=None)
+settings.load_profile("same")
 
 Kit = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -11,9 +11,9 @@ LAYERS = (
     | {"runs", "ladder", "growth", "sweep", "drift", "burst", "schedule", "analysis", "reported", "parsers", "wire"}
     | {"visible", "redact"}
     | {"threshold", "outcome", "history", "change", "regression", "between", "exchange"}
-    | {"quantity", "night", "nightfile"},
+    | {"quantity", "night", "nightfile", "scenariofile", "toml"},
     {"paths", "command", "host", "journal", "filesystem", "image", "engines", "probe", "store", "lock", "namespace"}
-    | {"cgroup", "counters", "inputs", "measure", "guest", "idle", "mounts"},
+    | {"cgroup", "counters", "inputs", "measure", "guest", "idle", "mounts", "textfile"},
     {"provision", "doctor", "session", "workload", "launch", "facts", "fetch", "supply", "load"}
     | {"perform", "visit", "inside", "nightly", "past"},
     {"report", "cli", "pytest_plugin", "progress", "__main__", "serve"},

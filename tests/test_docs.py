@@ -24,7 +24,7 @@ from kit.cli import COMMANDS, cli
 from kit.filesystem import read_profiles
 from kit.nightfile import parse_nightly
 from kit.record import Session
-from kit.scenario import parse_scenario
+from kit.scenariofile import parse_scenario
 from kit.store import open_store
 from tests.conftest import Kit
 from tests.nights import night

@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 
+from kit.errors import RunError
 from kit.parsers import PARSERS, parse_report
 from kit.reported import MORE, Reported
 
@@ -22,13 +23,13 @@ def test_lines_of_the_kits_own_form() -> None:
 
 @pytest.mark.parametrize("text", ["kit: cycles 12", "kit: cycles = many", "kit: cycles = nan s"])
 def test_a_line_that_begins_like_one_and_is_none_is_an_error(text: str) -> None:
-    with pytest.raises(ValueError, match=r"kit: cycles|could not convert"):
+    with pytest.raises(RunError, match=r"kit: cycles|could not convert"):
         parse_report("lines", text)
 
 
 @pytest.mark.parametrize("name", PARSERS)
 def test_no_figures_are_an_error(name: str) -> None:
-    with pytest.raises(ValueError, match=r"no figures|no JSON|no CSV line"):
+    with pytest.raises(RunError, match=r"no figures|no JSON|no CSV line"):
         parse_report(name, "nothing here\n")
 
 
@@ -54,7 +55,7 @@ def test_fio_sums_over_jobs_and_leaves_out_what_was_not_done() -> None:
 
 
 def test_a_job_of_fio_that_failed_is_an_error() -> None:
-    with pytest.raises(ValueError, match="fio's job j failed"):
+    with pytest.raises(RunError, match="fio's job j failed"):
         parse_report("fio", json.dumps({"jobs": [fio_job(error=22)]}, indent=2))
 
 

@@ -82,7 +82,7 @@ def test_the_ladder_is_a_table_of_its_own() -> None:
     table = text("table", LADDER)
     assert "where the cost of layer:overlay2 comes from: seconds more than bare, and % of it, 5 rounds" in table
     head = next(line for line in table.splitlines() if "runtime tax" in line)
-    assert head.split("  ")[0] == "" and [name in head for name in ("read tax", "write tax", "flush debt", "whole")]
+    assert head.split("  ")[0] == "" and all(name in head for name in ("read tax", "write tax", "flush debt", "whole"))
     for row in ("real + flush", "build", "clean", "CPU in the build", "CPU elsewhere", "total CPU cost"):
         assert any(line.startswith(row) for line in table.splitlines()), row
 

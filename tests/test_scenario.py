@@ -2,7 +2,8 @@ import pytest
 
 from kit.errors import UsageError
 from kit.launch import find_scenario, scenario_names
-from kit.scenario import command_scenario, find_line, parse_scenario
+from kit.scenario import command_scenario
+from kit.scenariofile import find_line, parse_scenario
 
 GOOD = """\
 name = "demo"

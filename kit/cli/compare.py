@@ -10,7 +10,7 @@ import click
 from kit.cli.completion import complete_scenarios
 from kit.cli.options import check_writable, store_option, the_store, wait_idle_option, write
 from kit.errors import UsageError
-from kit.quantity import duration, pairs, percentage, size
+from kit.quantity import duration, pairs, percentage, size, word_pairs
 
 if TYPE_CHECKING:
     from kit.record import Request, Session
@@ -253,7 +253,7 @@ def _request(command: tuple[str, ...], given: dict[str, Any]) -> Request:
         directory=given["directory"],
         device=given["device"],
         wipe=given["wipe"],
-        mkfs=pairs(given["mkfs"], "--mkfs"),
+        mkfs=word_pairs(given["mkfs"], "--mkfs"),
         mount=pairs(given["mount"], "--mount"),
         profiles=tuple((name, profile.text) for name, profile in profiles.items()),
         export=given["export"],

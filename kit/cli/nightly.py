@@ -71,13 +71,10 @@ class _CouldNotRunError(KitError):
 
 def _job(file: str, output: str, wait_idle: str) -> Job:
     from kit.nightfile import parse_nightly
+    from kit.textfile import read_text
 
     path = Path(file)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise UsageError(f"{file}: {why}", "kit nightly --help shows what such a file looks like") from None
+    text = read_text(path, "kit nightly --help shows what such a file looks like")
     job = parse_nightly(text, file, path.stem)
     job = replace(job, output=output or job.output)
     return replace(job, wait_idle=duration(wait_idle, "--wait-idle")) if wait_idle else job

@@ -36,14 +36,21 @@ def make_backing(name: str, options: BackingOptions, where: Path, journal: Journ
 
 
 def find_profile(name: str, options: BackingOptions) -> Profile:
-    """Raises UsageError where there is none of that name, or its type is unknown."""
+    """Raises UsageError where there is none of that name, its type is unknown, or its disk is no disk."""
+    profile = _known(name, options)
+    if profile.write_back and _known(profile.write_back, options).write_back:
+        raise UsageError(
+            f"filesystem {name}: {profile.write_back} is written back itself", "write_back names the profile of a disk"
+        )
+    return profile
+
+
+def _known(name: str, options: BackingOptions) -> Profile:
     if name not in options.profiles:
         raise UsageError(f"unknown filesystem '{name}'", f"use one of: {', '.join(options.profiles)}; or --fs-file")
     profile = options.profiles[name]
     if profile.type not in MAKERS:
         raise UsageError(f"filesystem {name}: unknown type '{profile.type}'", f"use one of: {', '.join(MAKERS)}")
-    if profile.write_back:
-        find_profile(profile.write_back, options)
     return profile
 
 

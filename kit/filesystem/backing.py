@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 from kit.errors import RunError
 from kit.filesystem.profile import Profile, bundled
 from kit.mounts import Mount
+from kit.quantity import split_words
 
 GIB = 1 << 30
 DEFAULT_SIZE = 20 * GIB
@@ -33,7 +33,7 @@ class BackingOptions:
 
     def mkfs_words(self, profile: Profile) -> tuple[str, ...]:
         extra = (text for name, text in self.mkfs if name == profile.name)
-        return (*profile.mkfs, *(word for text in extra for word in shlex.split(text)))
+        return (*profile.mkfs, *(word for text in extra for word in split_words(text, f"--mkfs {profile.name}:")))
 
     def mount_options(self, profile: Profile) -> tuple[str, ...]:
         extra = (text for name, text in self.mount if name == profile.name)

@@ -76,7 +76,7 @@ def loop_backing(options: BackingOptions, journal: Journal, label: str) -> Itera
     if available < options.size:
         raise MachineError(
             f"{options.images} has {available / GIB:.1f} GiB free, a backing filesystem wants {options.size / GIB:.1f}",
-            "give a smaller --size, or --images on a larger disk",
+            "give a smaller --size, or KIT_HOME on a larger disk",
         )
     with loop_device(options.images / f"{label}.img", options.size, journal) as loop:
         direct = Path(f"/sys/block/{loop.name}/loop/dio").read_text().strip() == "1"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-import tomllib
+import math
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -11,9 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from kit.errors import UsageError
+from kit.textfile import read_text
+from kit.toml import parse_toml
 
 _LISTS = ("mkfs", "mount", "expect")
 _TEXTS = ("summary", "type", "write_back", "source")
+#: As an arm can name it.
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,60}")
+_DAY = 86_400
 
 
 @dataclass(frozen=True)
@@ -45,18 +51,11 @@ def bundled() -> Mapping[str, Profile]:
 
 def read_profiles(path: Path) -> Mapping[str, Profile]:
     """A user's own profiles. Raises UsageError naming file and key."""
-    try:
-        return parse_profiles(path.read_text(encoding="utf-8"), str(path))
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}", "name a TOML file with filesystem profiles") from None
+    return parse_profiles(read_text(path, "name a TOML file with filesystem profiles"), str(path))
 
 
 def parse_profiles(text: str, path: str) -> Mapping[str, Profile]:
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{path}: not valid TOML: {error}", "mend the file at that line") from None
-    return {name: _profile(name, table, path) for name, table in document.items()}
+    return {name: _profile(name, table, path) for name, table in parse_toml(text, path).items()}
 
 
 def recorded(pairs: tuple[tuple[str, str], ...]) -> Mapping[str, Profile]:
@@ -65,20 +64,26 @@ def recorded(pairs: tuple[tuple[str, str], ...]) -> Mapping[str, Profile]:
 
 
 def _profile(name: str, table: Any, path: str) -> Profile:
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"{path}: {name!r} is no name of a filesystem", "letters, digits, _ and -, as in @NAME")
     if not isinstance(table, dict):
         raise UsageError(f"{path}: {name} is not a table", f'write [{name}] and below it type = "ext4"')
     for key, value in table.items():
-        good = (
-            isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
-            if key in _LISTS
-            else isinstance(value, str)
-            if key in _TEXTS
-            else key == "every" and isinstance(value, int | float) and value > 0
-        )
-        if not good:
+        if not _usable(key, value):
             known = ", ".join((*_LISTS, *_TEXTS, "every"))
             raise UsageError(f"{path}: {name}.{key} is not usable", f"known keys: {known}; lists hold strings")
     if not table.get("type"):
         raise UsageError(f"{path}: {name} lacks the key 'type'", 'for example type = "ext4"')
+    if table.get("write_back") == name:
+        raise UsageError(f"{path}: {name}.write_back names itself", "name the profile of a disk")
     values: dict[str, Any] = {key: tuple(value) if key in _LISTS else value for key, value in table.items()}
     return Profile(name=name, **values)
+
+
+def _usable(key: str, value: Any) -> bool:
+    if key in _LISTS:
+        return isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
+    if key in _TEXTS:
+        return isinstance(value, str)
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return key == "every" and number and math.isfinite(value) and 0 < value <= _DAY

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from kit.command import require, run
 from kit.errors import UsageError
 from kit.image.layered import add_layers
 from kit.paths import resource
+from kit.toml import parse_toml
 
 #: All timestamps in a built image are clamped to this: the same packages give the same bytes.
 SOURCE_DATE_EPOCH = "1700000000"
@@ -78,7 +78,7 @@ def read_recipe(name: str) -> Recipe:
     if not path.is_file():
         raise UsageError(f"there is no image recipe '{name}'", f"known: {', '.join(recipes())}")
     try:
-        doc: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+        doc: dict[str, Any] = parse_toml(path.read_text(encoding="utf-8"), str(path))
         return Recipe(
             name,
             doc["summary"],
@@ -88,7 +88,5 @@ def read_recipe(name: str) -> Recipe:
             tuple(doc.get("customize", ())),
             doc.get("layers", ""),
         )
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{path}: not valid TOML: {error}", "mend the file at that line") from None
     except KeyError as error:
         raise UsageError(f"{path}: lacks the key {error}", "add it") from None

@@ -27,6 +27,7 @@ _LATENCIES = (
     "create, sequential", "stat, sequential", "delete, sequential", "create, random", "stat, random", "delete, random",
 )  # fmt: skip
 _FIRST_LATENCY = 38
+_NUMBER = re.compile(r"[0-9]{1,15}(\.[0-9]{1,9})?")
 _UNITS = {"us": 1.0, "ms": 1e3, "s": 1e6}
 
 
@@ -39,10 +40,12 @@ def parse_bonnie(text: str) -> tuple[Reported, ...]:
     found = []
     for index, (name, factor, unit) in _FIGURES.items():
         text = fields[index] if index < len(fields) else ""
+        if text and set(text) != {"+"} and not _NUMBER.fullmatch(text):
+            raise ValueError(f"{name}: not a number: {text[:40]!r}")
         if text:
-            found.append(Reported(name, None if set(text) == {"+"} else float(text) * factor, unit, MORE))
+            found.append(Reported(name, None if text[0] == "+" else float(text) * factor, unit, MORE))
     for index, name in enumerate(_LATENCIES, _FIRST_LATENCY):
-        match = re.fullmatch(r"(\d+)(us|ms|s)", fields[index]) if index < len(fields) else None
+        match = re.fullmatch(r"([0-9]{1,15})(us|ms|s)", fields[index]) if index < len(fields) else None
         if match:
             found.append(Reported(f"{name}: worst latency", int(match[1]) * _UNITS[match[2]], "µs", LESS))
     return tuple(found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -10,34 +11,67 @@ from kit.parsers.lines import parse_lines
 from kit.reported import MORE, Reported
 
 _PERCENTILES = {"50.000000": "p50", "99.000000": "p99", "99.900000": "p99.9"}
+#: Above anything that a disk does, and exact as a float.
+_LARGEST = 1 << 53
 
 
 def parse_fio(text: str) -> tuple[Reported, ...]:
     """Bandwidth and IOPS are sums over the jobs; latencies the means over them, percentiles the worst of them.
 
-    Raises ValueError where there is no JSON, or a job of it failed.
+    Raises ValueError where there is no JSON, it is not fio's, or a job of it failed.
     """
     start = text.find("{\n")
     if start < 0:
         raise ValueError("there is no JSON in it")
     said = parse_lines(text[:start])
-    document, _ = json.JSONDecoder().raw_decode(text[start:])
-    jobs = document["jobs"]
-    failed = [job["jobname"] for job in jobs if job.get("error")]
+    try:
+        document, _ = json.JSONDecoder().raw_decode(text[start:])
+    except RecursionError:
+        raise ValueError("its JSON is nested too deep") from None
+    jobs = _get(document, "jobs")
+    if not isinstance(jobs, list) or not all(isinstance(job, dict) for job in jobs):
+        raise ValueError("its jobs are not a list of objects")
+    failed = [_get(job, "jobname") for job in jobs if job.get("error")]
     if failed:
         raise ValueError(f"fio's job {failed[0]} failed")
-    found = (item for kind in ("read", "write", "trim") for item in _direction(kind, [job[kind] for job in jobs]))
+    found = (item for kind in ("read", "write", "trim") for item in _direction(kind, [_get(job, kind) for job in jobs]))
     return (*found, *said)
 
 
+def _get(value: Any, *keys: str) -> Any:
+    """What lies behind the keys. Raises ValueError where one is not there."""
+    for key in keys:
+        if not isinstance(value, dict) or key not in value:
+            raise ValueError(f"it lacks '{key}'")
+        value = value[key]
+    return value
+
+
+def _number(value: Any, *keys: str) -> float:
+    found = _get(value, *keys)
+    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found <= _LARGEST:
+        raise ValueError(f"its {keys[-1]} is no figure")
+    return float(found)
+
+
 def _direction(kind: str, jobs: Sequence[Mapping[str, Any]]) -> Iterator[Reported]:
-    busy = [job for job in jobs if job["total_ios"]]
+    busy = [job for job in jobs if _number(job, "total_ios")]
     if not busy:
         return
-    yield Reported(f"{kind} bandwidth", sum(job["bw_bytes"] for job in busy) / 1e6, "MB/s", MORE)
-    yield Reported(f"{kind} IOPS", sum(job["iops"] for job in busy), "per s", MORE)
-    yield Reported(f"{kind} latency", sum(job["lat_ns"]["mean"] for job in busy) / len(busy) / 1e3, "µs")
+    yield Reported(f"{kind} bandwidth", math.fsum(_number(job, "bw_bytes") for job in busy) / 1e6, "MB/s", MORE)
+    yield Reported(f"{kind} IOPS", math.fsum(_number(job, "iops") for job in busy), "per s", MORE)
+    latency = math.fsum(_number(job, "lat_ns", "mean") for job in busy)
+    yield Reported(f"{kind} latency", latency / len(busy) / 1e3, "µs")
     for key, name in _PERCENTILES.items():
-        found = [job["clat_ns"]["percentile"][key] for job in busy if key in job["clat_ns"].get("percentile", {})]
+        found = [_number(table, key) for table in map(_percentiles, busy) if key in table]
         if found:
             yield Reported(f"{kind} latency {name}", max(found) / 1e3, "µs")
+
+
+def _percentiles(job: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Empty where fio kept none. Raises ValueError."""
+    latencies = _get(job, "clat_ns")
+    found = latencies.get("percentile", {}) if isinstance(latencies, dict) else None
+    if not isinstance(found, dict):
+        raise ValueError("its clat_ns is no object with percentiles")
+    return found
