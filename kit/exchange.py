@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from kit.errors import UsageError
@@ -30,6 +31,6 @@ def load(text: str, source: str) -> tuple[Session, ...]:
         document: dict[str, Any] = json.loads(text)
         if document[_KEY] > EXPORT_SCHEMA:
             raise UsageError(f"{source}: written by a newer kit (schema {document[_KEY]})", "update the kit")
-        return tuple(decode(Session, item) for item in document["sessions"])
+        return tuple(replace(decode(Session, item), imported=True) for item in document["sessions"])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UsageError(f"{source}: not an export of the kit's: {error}", "kit export SESSION -o FILE") from None

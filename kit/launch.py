@@ -97,6 +97,7 @@ def launch(request: Request, paths: Paths, store: Store, observer: Observer, pat
         arms=tuple(map(str, plan.arms)),
         baselines=plan.baselines,
         seed=plan.seed,
+        facts={"machine": host.machine},  # needed before the rest is known: a session may stop at once
     )
     return _carry_out(session, Job(plan, scenarios, host, paths, store, observer), store, patience, machine)
 
@@ -104,13 +105,24 @@ def launch(request: Request, paths: Paths, store: Store, observer: Observer, pat
 def resume(name: str, paths: Paths, store: Store, observer: Observer, patience: Patience) -> Session:
     """Finish the plan of a stopped session: same seed, same order, what is missing. Raises UsageError."""
     session = store.get(name)
-    if not (session.request.scenario or session.request.command):
-        raise UsageError(f"session {session.id} was imported", "only sessions that the kit ran can be resumed")
+    _check_own(session, read_host())
     _, machine, host = _where(session.request, paths, observer, read_host())
     check_kernel(session, "host kernel" if machine else "kernel", host.kernel)
     scenarios = bind_scenarios(session.request, host)
     job = Job(plan_of(session.request), scenarios, host, paths, store, observer)
     return _carry_out(session, job, store, patience, machine)
+
+
+def _check_own(session: Session, host: Host) -> None:
+    """Whose commands a session would run: only what was asked for here, by the user of this store, is run again.
+    Raises UsageError."""
+    if session.imported:
+        raise UsageError(
+            f"session {session.id} was imported, or begun by a kit before 0.6",
+            "only sessions that this store's kit began are resumed: start a new one, kit compare",
+        )
+    if session.facts.get("machine") != host.machine:
+        raise UsageError(f"session {session.id} began on another machine", "resume it there, or start a new one")
 
 
 def _where(request: Request, paths: Paths, observer: Observer, host: Host) -> tuple[Request, Machine | None, Host]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+import re
 import string
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from kit.errors import UsageError
 from kit.sample import Sample
 
 RUNNING, DONE, INTERRUPTED, FAILED = "running", "done", "interrupted", "failed"
@@ -84,6 +86,10 @@ class Session:
     facts: Mapping[str, str] = field(default_factory=dict)
     not_run: tuple[NotRun, ...] = ()
     samples: tuple[Sample, ...] = ()
+    imported: bool = False  # another kit's, or nobody's: what it would run was not asked for here
+
+    def __post_init__(self) -> None:
+        check_session_id(self.id)
 
     @property
     def guest(self) -> str:
@@ -92,6 +98,23 @@ class Session:
             return ""
         kernel = self.facts.get("kernel", "unknown").split()[0]
         return f"{self.facts['guest']}, kernel {kernel}; accelerator: {self.facts.get('accelerator', 'unknown')}"
+
+
+#: A session's id is the name of files and directories, of a control group, and a part of addresses of pages.
+_SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
+
+
+def is_session_id(text: str) -> bool:
+    """Whether a session may be called so: letters, digits, ``-``, ``.`` and ``_``, no dot first, 40 at most."""
+    return _SESSION_ID.fullmatch(text) is not None
+
+
+def check_session_id(text: object) -> None:
+    """Raises UsageError."""
+    if not isinstance(text, str) or not is_session_id(text):
+        raise UsageError(
+            f"{str(text)[:60]!r} is no session's id", "letters, digits, '-', '.' and '_', no dot first, 40 at most"
+        )
 
 
 def new_session_id(now: float) -> str:

@@ -36,7 +36,8 @@ def test_export_and_import(kit: Kit, url: str, tmp_path: Path, name: str) -> Non
     done = kit("import", tmp_path / name, "--store", other)
     assert done.returncode == 0 and "2026-0002: mine, 8 samples" in done.stdout
     one, two = (open_store(item, tmp_path) for item in (url, other))
-    assert [one.get(item.id) for item in one.list()] == [two.get(item.id) for item in two.list()]
+    brought = [replace(one.get(item.id), imported=True) for item in one.list()]
+    assert [two.get(item.id) for item in two.list()] == brought
     assert kit("import", tmp_path / name, "--store", other).stdout.count("is there already") == 3
 
 

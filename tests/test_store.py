@@ -93,6 +93,7 @@ def test_a_store_of_the_first_schema_is_brought_up_to_date(tmp_path: Path) -> No
             connection.execute(text(f"ALTER TABLE kit_samples DROP COLUMN {column}"))
         connection.execute(text("DROP TABLE kit_reported"))
         connection.execute(text("DROP TABLE kit_outcomes"))
+        connection.execute(text("ALTER TABLE kit_sessions DROP COLUMN imported"))
         connection.execute(text("UPDATE kit_schema SET version = 1"))
     again = open_store("", tmp_path / "kit.db")
     assert again.get("last").samples == (replace(SAMPLE, phases=(plain, SAMPLE.phases[1])),)

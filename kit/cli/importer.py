@@ -74,6 +74,7 @@ def import_(
         baselines=tuple((label, first) for label in labels if label != first),
         seed=0,
         samples=samples,
+        imported=True,
     )
     store = the_store(store_url)
     store.add(session)

@@ -17,11 +17,12 @@ from sqlalchemy import (
     Table,
     Text,
     text,
+    true,
 )
 
 from kit.sample import PHASE_FIELDS
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 
 
 def _sweeps_and_bursts(connection: Connection) -> None:
@@ -42,12 +43,18 @@ def _outcomes(connection: Connection) -> None:
     outcomes.create(connection)
 
 
+def _imported_sessions(connection: Connection) -> None:
+    """Of sessions that are there already nobody knows where they were run: they are taken for imported."""
+    connection.execute(text("ALTER TABLE kit_sessions ADD COLUMN imported BOOLEAN NOT NULL DEFAULT TRUE"))
+
+
 #: Version N → what brings a store of version N - 1 to it.
 MIGRATIONS: dict[int, Callable[[Connection], None]] = {
     2: _sweeps_and_bursts,
     3: _reported_figures,
     4: _background_load,
     5: _outcomes,
+    6: _imported_sessions,
 }
 
 metadata = MetaData()
@@ -68,6 +75,7 @@ sessions = Table(
     Column("seed", Integer, nullable=False),
     Column("facts", Text, nullable=False),  # JSON
     Column("not_run", Text, nullable=False),  # JSON
+    Column("imported", Boolean, nullable=False, server_default=true()),
 )
 
 samples = Table(

@@ -16,7 +16,7 @@ from kit.compare import compare
 from kit.errors import KitError, RunError, UsageError
 from kit.history import Entry, make_entry
 from kit.outcome import Outcome, outcomes
-from kit.record import DONE, NotRun, Request, Session
+from kit.record import DONE, NotRun, Request, Session, is_session_id
 from kit.reported import Reported
 from kit.runs import Runs
 from kit.sample import PHASE_FIELDS, Phase, Sample
@@ -166,7 +166,9 @@ class Store:
         """All sessions, newest first, without their samples."""
         with self._begin() as connection:
             query = select(sessions).order_by(sessions.c.created.desc(), sessions.c.id.desc())
-            return tuple(_session(row) for row in connection.execute(query).mappings())
+            rows = connection.execute(query).mappings()
+            # Kits before 0.6 imported any id; one that is a path must not come back as one.
+            return tuple(_session(row) for row in rows if is_session_id(row["id"]))
 
     def get(self, name: str) -> Session:
         """A session with its samples, by id, by unique beginning of it, or ``last``. Raises UsageError."""

@@ -1,0 +1,90 @@
+"""What of a stored session may be run again: only what was begun here, as it was planned then, with consent given
+anew."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from sqlalchemy import create_engine, text
+
+from kit.errors import UsageError
+from kit.exchange import dump, load
+from kit.host import read_host
+from kit.launch import Patience, resume
+from kit.paths import Paths, find_paths
+from kit.progress import Quiet
+from kit.record import INTERRUPTED, Request, Session, check_session_id, new_session_id
+from kit.store import open_store
+from tests.conftest import Kit
+
+STOPPED = Session(
+    id="20260101-000000-aaaa", created=1e9, kit_version="0", title="true", status=INTERRUPTED,
+    request=Request(command=("true",), arms=("bare",)), arms=("bare",), baselines=(), seed=1,
+    facts={"machine": read_host().machine},
+)  # fmt: skip
+BAD_IDS = ("", ".", "..", ".hidden", "/some/dir", "a/b", "../../x", "a b", "a\n", "<script>", "ä", "-rf", "a" * 41)
+
+
+def paths(tmp_path: Path) -> Paths:
+    """Of the test's own: no lock of the machine is taken, nothing is written elsewhere."""
+    return replace(
+        find_paths(), data=tmp_path / "data", state=tmp_path / "state", run=tmp_path / "run", lock=tmp_path / "lock"
+    )
+
+
+@pytest.mark.parametrize("name", BAD_IDS)
+def test_a_session_is_not_called_what_is_no_name_of_a_file(name: str) -> None:
+    with pytest.raises(UsageError, match="is no session's id"):
+        check_session_id(name)
+    with pytest.raises(UsageError, match="is no session's id"):
+        replace(STOPPED, id=name)
+
+
+def test_names_that_kits_and_people_give_are_good() -> None:
+    for name in (new_session_id(1.7e9), "2026-0001", "for-reader", "image-tests", "a_1.b"):
+        check_session_id(name)
+
+
+@pytest.mark.parametrize("name", BAD_IDS)
+def test_an_import_with_a_bad_id_is_one_line_and_leaves_nothing(tmp_path: Path, name: str) -> None:
+    document = json.loads(dump([STOPPED]))
+    document["sessions"][0]["id"] = name
+    with pytest.raises(UsageError, match="is no session's id"):
+        load(json.dumps(document), "x.json")
+
+
+def test_a_bad_id_that_an_older_kit_has_imported_is_not_found_again(tmp_path: Path) -> None:
+    store = open_store("", tmp_path / "kit.db")
+    store.create(STOPPED)
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    with create_engine(f"sqlite:///{tmp_path}/kit.db").begin() as connection:
+        connection.execute(text("UPDATE kit_sessions SET id = :id, imported = 0"), {"id": str(victim)})
+    assert store.list() == ()
+    for name in ("last", str(victim)):
+        with pytest.raises(UsageError, match="no session"):
+            resume(name, paths(tmp_path), store, Quiet(), Patience())
+    assert victim.is_dir()
+
+
+def test_an_imported_session_is_not_resumed_whatever_it_says_of_itself(kit: Kit, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/kit.db"
+    (tmp_path / "x.json").write_text(dump([replace(STOPPED, imported=False)]))
+    assert kit("import", tmp_path / "x.json", "--store", url).returncode == 0
+    done = kit("compare", "--resume", "last", "--store", url, KIT_HOME=str(tmp_path / "home"))
+    assert done.returncode == 2 and f"session {STOPPED.id} was imported" in done.stderr, done.stderr
+    assert not (tmp_path / "home").exists() or not list((tmp_path / "home").rglob("*.jsonl"))
+
+
+def test_sessions_of_an_older_store_and_of_another_machine_are_not_resumed(tmp_path: Path) -> None:
+    store = open_store("", tmp_path / "kit.db")
+    store.create(replace(STOPPED, facts={"machine": "another"}))
+    with pytest.raises(UsageError, match="began on another machine"):
+        resume("last", paths(tmp_path), store, Quiet(), Patience())
+    store.close()
+    with create_engine(f"sqlite:///{tmp_path}/kit.db").begin() as connection:
+        connection.execute(text("ALTER TABLE kit_sessions DROP COLUMN imported"))
+        connection.execute(text("UPDATE kit_schema SET version = 5"))
+    with pytest.raises(UsageError, match="or begun by a kit before"):
+        resume("last", paths(tmp_path), open_store("", tmp_path / "kit.db"), Quiet(), Patience())
