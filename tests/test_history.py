@@ -215,7 +215,7 @@ def test_of_many_arms_one_that_moved_a_little_is_told_as_such() -> None:
 
 def test_exports_come_back_as_they_were() -> None:
     session = replace(night(1, 0.05), request=Request(params=(("jobs", "2"),), precision=0.02))
-    assert load(dump([session]), "x") == (session,)
+    assert load(dump([session]), "x") == (replace(session, imported=True),)
     for bad in ("{}", '{"kit-export": 1}', '{"kit-export": 1, "sessions": [{"id": 1}]}', "x", '{"kit-export": 99}'):
         with pytest.raises(UsageError, match="x: "):
             load(bad, "x")
