@@ -6,12 +6,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, cast
 
+import pytest
+
 from kit.arm import Arm, parse_arms
 from kit.engines import Place, Setting
 from kit.errors import RunError
 from kit.filesystem import Backing
 from kit.inputs import PreparedInput
 from kit.journal import Journal
+from kit.measure import IdleRate
 from kit.paths import Paths
 from kit.plan import Plan, Step, make_plan
 from kit.probe import Probe, Timing, probe_binary
@@ -24,6 +27,14 @@ from kit.store import Store, open_store
 from kit.workload import Workload
 
 TIMING = Timing(0, None, 1.0, 0.5, 0.25, 1024, 1, 0, 2, 3)
+
+
+@pytest.fixture(autouse=True)
+def _calm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What else this machine does meanwhile adds no sentence and no repeat: the order of steps is what is tested."""
+    monkeypatch.setattr("kit.session.idle_rate", lambda tell: IdleRate(0.0))
+    for module in ("session", "schedule"):
+        monkeypatch.setattr(f"kit.{module}.find_bursts", lambda samples: {})
 
 
 class FakeEngine:
