@@ -6,7 +6,6 @@ import fnmatch
 import hashlib
 import json
 import os
-import shutil
 import subprocess
 import tarfile
 import tempfile
@@ -15,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
+from kit.beneath import remove
 from kit.command import environment, require, run
 from kit.errors import MachineError, RunError, UnavailableError, UsageError
 from kit.scenario import Input
@@ -59,7 +59,7 @@ def cached_input(item: Input, origin: object, cache: Path, make: Callable[[Path]
             digest = _repack(make(Path(scratch)), new, item)
             if item.into == "directory":
                 new = _unpacked(new)
-                shutil.rmtree(target, ignore_errors=True)  # of a start that was killed before it wrote its facts
+                remove(target)  # of a start that was killed before it wrote its facts
             new.replace(target)
         facts.write_text(json.dumps({"source": item.source, "digest": digest}))
     return PreparedInput(item.name, item.into, target, json.loads(facts.read_text())["digest"])

@@ -13,6 +13,7 @@ LAYERS = (
     | {"threshold", "outcome", "history", "change", "regression", "between", "exchange"}
     | {"quantity", "night", "nightfile", "scenariofile", "toml"},
     {"paths", "command", "host", "journal", "filesystem", "image", "engines", "probe", "store", "lock", "namespace"}
+    | {"beneath"}
     | {"cgroup", "counters", "inputs", "measure", "guest", "idle", "mounts", "textfile"},
     {"provision", "doctor", "session", "workload", "launch", "facts", "fetch", "supply", "load"}
     | {"perform", "visit", "inside", "nightly", "past"},

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from kit.beneath import remove
 from kit.probe import ProbeServer
 
 
@@ -29,4 +30,4 @@ def control_directory(path: Path, probe: Path, shared: bool = False) -> Iterator
         finally:
             server.close()
     finally:
-        shutil.rmtree(path)
+        remove(path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ from functools import cached_property
 from itertools import count
 from pathlib import Path
 
+from kit.beneath import remove
 from kit.command import run
 from kit.engines.place import DEFAULT_ENV
 from kit.engines.plain_root import PlainRoot
@@ -52,7 +52,7 @@ class Ground:
         try:
             yield path
         finally:
-            shutil.rmtree(path)
+            remove(path)
 
     def new_name(self) -> str:
         """For a tree or a volume: no two on this ground are alike."""

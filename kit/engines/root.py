@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from kit.beneath import remove
 from kit.command import environment, run
 from kit.errors import MachineError, RunError, UsageError
 from kit.image import ImageCache, recipes, unpack
@@ -124,8 +125,7 @@ def image_root(name: str, cache: Path, tell: Callable[[str], None]) -> EngineRoo
     if not path.is_dir():
         path.parent.mkdir(parents=True, exist_ok=True)
         new = path.with_name(f".new-{path.name}")
-        if new.exists():
-            run(["rm", "-rf", new])
+        remove(new)
         unpack(image, new)
         new.replace(path)
     return EngineRoot(path)

@@ -7,7 +7,6 @@ up: what the image holds can't be changed in it.
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 import time
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from pathlib import Path
 
 from kit import engines
 from kit.arm import Arm
+from kit.beneath import remove
 from kit.cgroup import Cgroup
 from kit.command import require, run, spawn, stop
 from kit.engines.bare import BareEngine, chroot_argv
@@ -74,7 +74,7 @@ class UnionEngine(BareEngine):
         branch = ground.backing.path / ground.new_name()
         upper, work, merged = (branch / name for name in ("upper", "work", "merged"))
         with ExitStack() as stack:
-            stack.callback(shutil.rmtree, branch)
+            stack.callback(remove, branch)
             for directory in (upper, work, merged):
                 directory.mkdir(parents=True)
             lower = ground.plain_root.path

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from kit.beneath import remove
 from kit.command import run
 from kit.errors import UsageError
 from kit.image.recipe import Recipe, read_recipe
@@ -56,11 +56,11 @@ class ImageCache:
         for path in self.directory.glob("*/image.json"):
             image = self._read(path.parent)
             if name == image.name or (len(name) >= 6 and image.digest.startswith(name)):
-                shutil.rmtree(path.parent)
+                remove(path.parent)
                 # What was unpacked or made of it.
-                shutil.rmtree(self._cache / "engines" / f"{image.name}-{image.digest[:12]}", ignore_errors=True)
+                remove(self._cache / "engines" / f"{image.name}-{image.digest[:12]}")
                 if image.name == "guest":
-                    shutil.rmtree(self._cache / "guest", ignore_errors=True)
+                    remove(self._cache / "guest")
                 gone.append(image)
         if not gone:
             raise UsageError(f"no cached image '{name}'", "kit image list shows what there is")
@@ -131,8 +131,7 @@ class ImageCache:
             )
             facts = {key: value for key, value in asdict(image).items() if key not in ("rootfs", "archive")}
             (new / "image.json").write_text(json.dumps(facts, indent=1))
-            if target.exists():
-                shutil.rmtree(target)
+            remove(target)
             new.replace(target)
         return image
 

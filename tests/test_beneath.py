@@ -1,0 +1,160 @@
+"""What is removed below a directory that somebody else could write: on real directories, symlinks and mounts."""
+
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kit.beneath import remove
+from kit.command import run
+from kit.errors import RunError
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Path:
+    """A directory of the host's that nothing may touch."""
+    path = tmp_path / "outside"
+    (path / "sub").mkdir(parents=True)
+    (path / "sub/precious").write_text("kept")
+    return path
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    path = tmp_path / "tree"
+    (path / "a/b").mkdir(parents=True)
+    (path / "a/b/file").write_text("")
+    return path
+
+
+def test_symlinks_are_removed_and_not_followed(tree: Path, outside: Path) -> None:
+    (tree / "a/link").symlink_to(outside)
+    (tree / "a/b/up").symlink_to("../../../outside/sub/precious")
+    (tree / "loop").symlink_to("loop")
+    remove(tree)
+    assert not os.path.lexists(tree)
+    assert (outside / "sub/precious").read_text() == "kept"
+
+
+def test_a_symlink_in_the_place_of_the_tree_goes_alone(tmp_path: Path, outside: Path) -> None:
+    (tmp_path / "tree").symlink_to(outside)
+    remove(tmp_path / "tree")
+    assert not os.path.lexists(tmp_path / "tree")
+    assert (outside / "sub/precious").exists()
+
+
+def test_what_is_not_there_is_removed_already(tmp_path: Path) -> None:
+    remove(tmp_path / "nothing")
+    remove(tmp_path / "no/such/parent")
+
+
+@pytest.mark.parametrize("path", ["/", "..", "."])
+def test_no_directory_by_a_name_that_is_none(path: str) -> None:
+    with pytest.raises(ValueError, match="no entry"):
+        remove(Path(path))
+
+
+def test_names_that_are_no_text(tree: Path) -> None:
+    for name in (b"\xff\xfe", b"new\nline", b"-rf", b"\xc3("):
+        directory = tree / os.fsdecode(name)
+        directory.mkdir()
+        (directory / "-C").write_text("")
+    remove(tree)
+    assert not tree.exists()
+
+
+def test_directories_that_forbid_everything(tree: Path) -> None:
+    (tree / "a/b").chmod(0)
+    (tree / "a").chmod(0o500)
+    remove(tree)
+    assert not tree.exists()
+
+
+def test_a_tree_deeper_than_any_path_recursion_or_number_of_descriptors(tmp_path: Path) -> None:
+    descriptor = os.open(tmp_path, os.O_RDONLY)
+    for name in ("tree", *["a-directory-of-some-length"] * 1200):
+        os.mkdir(name, dir_fd=descriptor)
+        below = os.open(name, os.O_RDONLY, dir_fd=descriptor)
+        os.close(descriptor)
+        descriptor = below
+    os.close(descriptor)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (100, hard))
+    try:
+        remove(tmp_path / "tree")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert not (tmp_path / "tree").exists()
+
+
+def test_no_descriptor_is_left_open(tree: Path) -> None:
+    before = os.listdir("/proc/self/fd")
+    remove(tree)
+    assert os.listdir("/proc/self/fd") == before
+
+
+@pytest.fixture
+def mounts() -> Iterator[list[Path]]:
+    """Mount points that are unmounted in the end."""
+    points: list[Path] = []
+    yield points
+    for point in reversed(points):
+        run(["umount", point])
+
+
+@pytest.mark.machine
+@pytest.mark.parametrize("at", ["a/b", "a", "."])
+def test_never_behind_a_bind_mount_of_the_same_filesystem(
+    tree: Path, outside: Path, mounts: list[Path], at: str
+) -> None:
+    point = tree / at
+    run(["mount", "--bind", outside, point])
+    mounts.append(point)
+    assert point.stat().st_dev == outside.parent.stat().st_dev
+    with pytest.raises(RunError, match=f"is mounted at {point}"):
+        remove(tree)
+    assert (outside / "sub/precious").read_text() == "kept"
+
+
+@pytest.mark.machine
+def test_never_a_file_behind_a_mount(tree: Path, outside: Path, mounts: list[Path]) -> None:
+    run(["mount", "--bind", outside / "sub/precious", tree / "a/b/file"])
+    mounts.append(tree / "a/b/file")
+    with pytest.raises(RunError, match=f"is mounted at {tree}/a/b/file"):
+        remove(tree)
+    assert (outside / "sub/precious").read_text() == "kept"
+
+
+_SWAP = """
+import os, sys
+tree, outside = sys.argv[1:]
+while True:
+    try:
+        os.rename(tree + "/a", tree + "/hidden")
+        os.symlink(outside, tree + "/a")
+        os.unlink(tree + "/a")
+        os.rename(tree + "/hidden", tree + "/a")
+    except OSError:
+        pass
+"""
+
+
+def test_a_directory_that_becomes_a_symlink_meanwhile(tmp_path: Path, outside: Path) -> None:
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    swapper = subprocess.Popen([sys.executable, "-c", _SWAP, str(tree), str(outside)])
+    try:
+        for _ in range(200):
+            try:
+                (tree / "a/sub").mkdir(parents=True, exist_ok=True)
+                remove(tree / "a")
+            except (RunError, OSError):
+                continue  # it was no directory any more
+    finally:
+        swapper.kill()
+        swapper.wait()
+    assert (outside / "sub/precious").read_text() == "kept"
