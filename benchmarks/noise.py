@@ -20,6 +20,8 @@ from kit.store import open_store
 
 Floats = NDArray[np.float64]
 
+SPREAD = 0.03
+
 RECORDED = (
     2, 20, -11, 1, -7, 3, 33, 1, 9, -8, -15, -8, -14, -16, -3, -27, -14, -20, -3, 32, 48, 35, 29, -17, 19, 25, 16, 14,
     35, 26, 36, 19, 19, 24, 19, 38, 33, 2, -16, 6, -16, -18, -2, -11, 1, -13, -15, 27, -17, 38, 4, -15, -24, -18, -6,
@@ -88,6 +90,19 @@ def memory_bound(rng: np.random.Generator, runs: int, series: Floats) -> Noise:
     noise = recorded(rng, runs, series)
     speed = rng.normal(0, series.std(), runs)
     return Noise(noise.deviation + speed, 5 * (speed + rng.normal(0, series.std(), runs)), noise.pressure)
+
+
+def normal(rng: np.random.Generator, runs: int, series: Floats) -> Noise:
+    """Normal noise of 3 %, each run by itself."""
+    return Noise(rng.normal(0, SPREAD, runs), np.zeros(runs), np.full(runs, 0.08))
+
+
+def dependent(rng: np.random.Generator, runs: int, series: Floats) -> Noise:
+    """Normal noise of 3 % in which every run takes after the one before it: AR(1), 0.6."""
+    values = rng.normal(0, SPREAD, runs)
+    for i in range(1, runs):
+        values[i] = 0.6 * values[i - 1] + 0.8 * values[i]
+    return Noise(values, np.zeros(runs), np.full(runs, 0.08))
 
 
 WORLDS = {"recorded": recorded, "drift": drifting, "bursts": bursting, "heavy tails": heavy, "memory": memory_bound}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kit import stats
+from kit import pool, stats
 from kit.arm import CONTROL
 from kit.runs import Key, Runs, differing
 from kit.sample import Sample
@@ -20,6 +20,8 @@ METRICS = (
 )  # fmt: skip
 #: Metrics whose noise may come from the speed of the machine.
 _SPEED = {"real", "user", "sys", "cgroup_user", "cgroup_sys", "cpu", "cpu_total", "whole"}
+#: Metrics whose noise is the arm's own: that of a daemon, or of what is left to write.
+_OWN_NOISE = {"elsewhere", "flush"}
 #: What is tried as covariate, on a logarithmic scale: the spins before and after a run (of arithmetic and of memory),
 #: and CPU stolen during it. None of them can be an effect of the arm.
 COVARIATES = ("calibration", "memory", "steal")
@@ -37,9 +39,14 @@ class Comparison:
 
     ``low_all`` and ``high_all`` belong to intervals of which all ``family`` comparisons of this phase and metric hold
     at once with 95 %. ``verdict`` is that of the interval alone, ``verdict_all`` that of the wider one. ``covariate``
-    names what the ratio is adjusted for, and ``narrowing`` the share by which that made its interval narrower.
+    names what the ratio is adjusted for, ``narrowing`` the share by which that made its interval narrower, and
+    ``adjusted`` is the arm's mean in seconds, had the covariate been in its runs what it was in the baseline's.
     ``point`` holds the values of swept parameters. ``metric`` is one of METRICS, or a figure that the workload reports
     of itself, with its ``unit``; ``better`` says whether ``less`` or ``more`` of it is.
+
+    From ROBUST_FROM blocks on the ratio is the typical one, the mean without a tenth at either end, and ``untrimmed``
+    that of all. ``spread`` is the standard error of one block's log ratio, with ``borrowed`` degrees of freedom beyond
+    the block's own, from the noise that arms share.
     """
 
     arm: str
@@ -64,6 +71,10 @@ class Comparison:
     narrowing: float | None = None
     unit: str = "s"
     better: str = "less"
+    adjusted: float | None = None
+    untrimmed: float | None = None
+    spread: float | None = None
+    borrowed: int = 0
 
     def __repr__(self) -> str:
         """For assertions of tests: what was compared, the ratio, its interval."""
@@ -77,6 +88,24 @@ class Comparison:
     @property
     def control(self) -> bool:
         return is_control(self.arm)
+
+    @property
+    def outliers(self) -> bool:
+        """True where the mean of all blocks lies outside the typical ratio's interval: a few runs make the difference,
+        and both are worth a look."""
+        if self.untrimmed is None or self.low is None or self.high is None:
+            return False
+        return not self.low <= self.untrimmed <= self.high
+
+    def rounds_for(self, reach: float) -> int | None:
+        """About how many rounds would bring the interval to ±``reach`` of the ratio. None where that can't be told."""
+        return pool.rounds_needed(self.spread, self.borrowed, math.log1p(reach)) if self.spread else None
+
+    def rounds_to_tell(self, limit: float) -> int | None:
+        """About how many rounds would tell the ratio from ``limit``, should it stay."""
+        if not self.spread or not self.ratio or self.ratio == limit:
+            return None
+        return pool.rounds_needed(self.spread, self.borrowed, abs(math.log(self.ratio / limit)))
 
     @property
     def reach(self) -> float:
@@ -124,26 +153,74 @@ def compare(
 def _compare_point(
     runs: Runs, pairs: Sequence[tuple[Key, Key]], phase: str, metric: str, family: int
 ) -> Iterator[Comparison]:
-    """All arms at one point; those with one baseline share what is known of the noise."""
+    """All arms at one point: they share what is known of the noise."""
+    found = []
     for base in dict.fromkeys(base for _, base in pairs):
         arms = [arm for arm, other in pairs if other == base]
         adjusting = _find_adjusting(runs, [base, *arms], phase, metric) if metric in _SPEED else None
         for arm in arms:
-            ours, theirs = runs.common([arm, base])
-            one, other = runs.values(arm, phase, metric)[ours], runs.values(base, phase, metric)[theirs]
-            both = np.isfinite(one) & np.isfinite(other)
-            if not both.any():
-                continue
-            moved = None
-            if adjusting is not None:
-                name, covariate = adjusting
-                away = _covariate(runs, arm, name)[ours] - _covariate(runs, base, name)[theirs]
-                moved = _Moved(name, covariate, away[both])
-            made = Comparison(
-                arm[0], base[0], phase, metric, None, None, None, int(both.sum()), 0.0, None, None, None, NO_INTERVAL,
-                arm[1], family=1 if is_control(arm[0]) else family,
-            )  # fmt: skip
-            yield _compare_one(made, one[both], other[both], moved)
+            blocks = _find_blocks(runs, (arm, base), phase, metric, adjusting)
+            if blocks is not None:
+                found.append(blocks)
+    differences = pool.share([item.difference(metric) for item in found], family)
+    positive = [item for item in found if item.positive]
+    shared = pool.share([item.ratio(metric) for item in positive], family)
+    moved = any(item.moved for item in positive)
+    ratios = iter(shared)
+    plain = iter(pool.share([item.ratio(metric, False) for item in positive], family) if moved else shared)
+    for item, difference in zip(found, differences, strict=True):
+        empty = Comparison(
+            item.arm[0], item.base[0], phase, metric, None, None, None, item.one.size, 0.0, None, None, None,
+            NO_INTERVAL, item.arm[1], family=1 if is_control(item.arm[0]) else family,
+        )  # fmt: skip
+        made = _of_difference(empty, difference)
+        yield _of_ratio(made, item, next(ratios), next(plain)) if item.positive else made
+
+
+@dataclass(frozen=True)
+class _Blocks:
+    """The runs of an arm and of its baseline in the blocks that hold both."""
+
+    arm: Key
+    base: Key
+    one: Floats
+    other: Floats
+    moved: _Moved | None
+
+    @property
+    def positive(self) -> bool:
+        return bool(((self.one > 0) & (self.other > 0)).all())
+
+    def difference(self, metric: str) -> pool.Contrast:
+        centre = stats.mean_centre(self.one - self.other)
+        alike = abs(centre.estimate) <= (pool.NEAR - 1) * float(self.other.mean())
+        return self._contrast(centre, metric, alike)
+
+    def ratio(self, metric: str, adjusted: bool = True) -> pool.Contrast:
+        logs = np.log(self.one / self.other)
+        moved = self.moved if adjusted else None
+        centre = moved.covariate.centre(logs, moved.away) if moved else stats.robust_centre(logs)
+        return self._contrast(centre, metric, pool.near(centre.estimate))
+
+    def _contrast(self, centre: Centre, metric: str, alike: bool) -> pool.Contrast:
+        counted = not is_control(self.arm[0])
+        return pool.Contrast((self.arm[0], self.base[0]), centre, alike and metric not in _OWN_NOISE, counted)
+
+
+def _find_blocks(
+    runs: Runs, keys: tuple[Key, Key], phase: str, metric: str, adjusting: tuple[str, Covariate] | None
+) -> _Blocks | None:
+    ours, theirs = runs.common(keys)
+    one, other = runs.values(keys[0], phase, metric)[ours], runs.values(keys[1], phase, metric)[theirs]
+    both = np.isfinite(one) & np.isfinite(other)
+    if not both.any():
+        return None
+    moved = None
+    if adjusting is not None:
+        name, covariate = adjusting
+        away = _covariate(runs, keys[0], name)[ours] - _covariate(runs, keys[1], name)[theirs]
+        moved = _Moved(name, covariate, away[both])
+    return _Blocks(*keys, one[both], other[both], moved)
 
 
 @dataclass(frozen=True)
@@ -187,21 +264,25 @@ def _covariate(runs: Runs, key: Key, name: str) -> Floats:
     return half
 
 
-def _compare_one(empty: Comparison, one: Floats, other: Floats, moved: _Moved | None) -> Comparison:
-    difference = stats.mean_interval(one - other)
-    wide = stats.family_confidence(empty.family)
-    made = replace(
+def _of_difference(empty: Comparison, centre: pool.Shared) -> Comparison:
+    difference = centre.interval()
+    return replace(
         empty,
         difference=difference.estimate,
         difference_low=difference.low,
         difference_high=difference.high,
         verdict=_verdict(difference, 0.0),
-        verdict_all=_verdict(stats.mean_interval(one - other, wide), 0.0),
+        verdict_all=_verdict(centre.interval_together(), 0.0),
     )
-    if not ((one > 0) & (other > 0)).all():
-        return made
-    centre, narrowing = _centre(np.log(one / other), moved)
-    ratio, together = stats.as_ratio(centre.interval()), stats.as_ratio(centre.interval(wide))
+
+
+def _of_ratio(made: Comparison, blocks: _Blocks, centre: pool.Shared, plain: Centre) -> Comparison:
+    moved = blocks.moved
+    narrowing = None
+    if moved is not None:
+        centre = moved.covariate.widen(centre, moved.away)
+        narrowing = 1 - _width(centre) / _width(plain) if plain.error else None
+    ratio, together = stats.as_ratio(centre.interval()), stats.as_ratio(centre.interval_together())
     smallest = centre.detectable()
     return replace(
         made,
@@ -215,16 +296,17 @@ def _compare_one(empty: Comparison, one: Floats, other: Floats, moved: _Moved | 
         verdict_all=_verdict(together, 1.0),
         covariate=moved.name if moved else "",
         narrowing=narrowing,
+        adjusted=float((blocks.one * np.exp(-moved.covariate.slope * moved.away)).mean()) if moved else None,
+        untrimmed=_untrimmed(blocks) if centre.n >= stats.ROBUST_FROM else None,
+        spread=centre.spread,
+        borrowed=centre.degrees - stats.own_degrees(centre.n),
     )
 
 
-def _centre(logs: Floats, moved: _Moved | None) -> tuple[Centre, float | None]:
-    plain = stats.robust_centre(logs)
-    if moved is None:
-        return plain, None
-    adjusted = stats.robust_centre(logs - moved.covariate.slope * moved.away)
-    centre = moved.covariate.adjust(logs, moved.away, adjusted)
-    return centre, 1 - _width(centre) / _width(plain) if plain.error else None
+def _untrimmed(blocks: _Blocks) -> float:
+    logs = np.log(blocks.one / blocks.other)
+    moved = blocks.moved
+    return stats.exp(float((logs - moved.covariate.slope * moved.away if moved else logs).mean()))
 
 
 def _width(centre: Centre) -> float:

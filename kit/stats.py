@@ -8,8 +8,8 @@ of Experiments, ch. 4). Ratios are analysed as differences of logarithms, which 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,13 +17,14 @@ from numpy.typing import ArrayLike, NDArray
 Floats = NDArray[np.float64]
 
 CONFIDENCE = 0.95
-POWER = 0.80
 #: From this many values on, the mean is a trimmed one: below, trimming costs more than an outlier does.
 ROBUST_FROM = 10
 TRIM = 0.1
 #: A covariate must be significant at this level and leave this many degrees of freedom before it is used.
 COVARIATE_LEVEL = 0.01
 COVARIATE_DEGREES = 8
+#: Below so many blocks it costs more than it gives.
+COVARIATE_BLOCKS = 5
 _LARGEST = 709.0  # the largest logarithm of a float
 _EXACT = 25  # up to here the null distribution of Kendall's S is counted out
 
@@ -58,13 +59,13 @@ class Centre:
         half = student_quantile(0.5 + confidence / 2, self.degrees) * self.error
         return Interval(self.estimate, self.estimate - half, self.estimate + half, self.n)
 
-    def detectable(self, power: float = POWER) -> float | None:
-        """The smallest true value that an experiment with this error finds different from 0 with the given power:
-        (t[1 - alpha/2] + t[power]) * error (Bloom 1995, "Minimum Detectable Effects"). None where n < 2."""
-        if self.error is None:
-            return None
-        factor = student_quantile(0.5 + CONFIDENCE / 2, self.degrees) + student_quantile(power, self.degrees)
-        return factor * self.error
+
+AnyCentre = TypeVar("AnyCentre", bound=Centre)
+
+
+def own_degrees(n: int) -> int:
+    """Degrees of freedom of the robust centre's error."""
+    return n - 1 if n < ROBUST_FROM else n - 2 * int(TRIM * n) - 1
 
 
 def student_quantile(probability: float, degrees: float) -> float:
@@ -98,19 +99,12 @@ def robust_centre(values: ArrayLike) -> Centre:
     kept = n - 2 * cut
     winsorised = np.clip(data, data[cut], data[n - cut - 1])
     error = float(winsorised.std(ddof=1)) * math.sqrt(n - 1) / math.sqrt(kept * (kept - 1))
-    return Centre(float(data[cut : n - cut].mean()), error, kept - 1, n)
+    return Centre(float(data[cut : n - cut].mean()), error, own_degrees(n), n)
 
 
 def mean_interval(values: ArrayLike, confidence: float = CONFIDENCE) -> Interval:
     """Student's t interval of the plain mean: for sums that have to add up."""
     return mean_centre(values).interval(confidence)
-
-
-def log_ratios(pairs: Sequence[tuple[float, float]]) -> Floats:
-    """Of pairs (arm, baseline) that are all positive."""
-    data = np.asarray(pairs, float).reshape(-1, 2)
-    logs: Floats = np.log(data[:, 0] / data[:, 1])
-    return logs
 
 
 def as_ratio(logs: Interval) -> Interval:
@@ -139,17 +133,6 @@ def welch_ratio(one: Floats, two: Floats, confidence: float = CONFIDENCE) -> Int
     return as_ratio(Interval(estimate, estimate - half, estimate + half, n))
 
 
-def paired_ratio(pairs: Sequence[tuple[float, float]], confidence: float = CONFIDENCE) -> Interval:
-    """Geometric (from ``ROBUST_FROM`` blocks on: trimmed) mean of arm / baseline over blocks."""
-    return as_ratio(robust_centre(log_ratios(pairs)).interval(confidence))
-
-
-def detectable_ratio(pairs: Sequence[tuple[float, float]], power: float = POWER) -> float | None:
-    """The smallest ratio above 1 that these blocks would have shown with the given power, None where n < 2."""
-    size = robust_centre(log_ratios(pairs)).detectable(power)
-    return None if size is None else exp(size)
-
-
 def family_confidence(members: int, confidence: float = CONFIDENCE) -> float:
     """The confidence each of so many intervals needs for all of them to hold at once (Bonferroni; Dunn 1961): valid
     however the comparisons depend on each other, and these share their baseline."""
@@ -163,15 +146,22 @@ class Covariate:
     slope: float
     slope_error: float
     variance_left: float  # share of the residual variance that stays, degrees of freedom accounted for
+    degrees: int  # of the residuals that the slope was fitted to: many more than one arm has
 
-    def adjust(self, differences: ArrayLike, covariate: ArrayLike, centre: Centre) -> Centre:
-        """The centre of differences as it would be had the covariate been the same in both arms. ``centre`` is that
-        of the adjusted differences; the slope's own error adds to its error (analysis of covariance)."""
-        away = float(np.mean(np.asarray(covariate, float)))
+    def centre(self, differences: Floats, away: Floats) -> Centre:
+        """The centre of differences as it would be had the covariate been the same in both arms; ``away`` is by how
+        much it was not. Residuals of a fit are too small, by the degree of freedom that it took."""
+        found = robust_centre(differences - self.slope * away)
+        if found.error is None:
+            return found
+        return replace(found, error=found.error * math.sqrt((self.degrees + 1) / self.degrees))
+
+    def widen(self, centre: AnyCentre, away: Floats) -> AnyCentre:
+        """The slope's own error added (analysis of covariance). All arms share the slope, so no arm loses a degree of
+        freedom by it."""
         if centre.error is None:
             return centre
-        error = math.hypot(centre.error, self.slope_error * away)
-        return Centre(centre.estimate, error, max(centre.degrees - 1, 1), centre.n)
+        return replace(centre, error=math.hypot(centre.error, self.slope_error * float(away.mean())))
 
 
 def find_covariate(y: Floats, x: Floats) -> Covariate | None:
@@ -183,7 +173,7 @@ def find_covariate(y: Floats, x: Floats) -> Covariate | None:
     """
     blocks, arms = y.shape
     degrees = (blocks - 1) * (arms - 1) - 1
-    if degrees < COVARIATE_DEGREES:
+    if blocks < COVARIATE_BLOCKS or degrees < COVARIATE_DEGREES:
         return None
     sxx, sxy, syy = float(np.vdot(x, x)), float(np.vdot(x, y)), float(np.vdot(y, y))
     if sxx <= 0 or syy <= 0:
@@ -194,7 +184,7 @@ def find_covariate(y: Floats, x: Floats) -> Covariate | None:
     slope_error = math.sqrt(variance / sxx)
     if slope_error == 0 or abs(slope) / slope_error < student_quantile(1 - COVARIATE_LEVEL / 2, degrees):
         return None
-    return Covariate(slope, slope_error, variance / (syy / (degrees + 1)))
+    return Covariate(slope, slope_error, variance / (syy / (degrees + 1)), degrees)
 
 
 def residuals(values: Floats) -> Floats:

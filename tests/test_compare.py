@@ -1,3 +1,4 @@
+import math
 from dataclasses import replace
 
 import pytest
@@ -30,6 +31,41 @@ def test_compares_phases_and_total_within_blocks() -> None:
     assert (whole.n, whole.verdict) == (3, "more")
     assert whole.low == pytest.approx(1.25)
     assert whole.difference == pytest.approx(2.0)
+
+
+def ratio_of(*pairs: tuple[float, float]) -> Comparison:
+    samples = [sample("layer:overlay2", block, arm) for block, (arm, _) in enumerate(pairs, 1)]
+    samples += [sample("bare", block, base) for block, (_, base) in enumerate(pairs, 1)]
+    return find(compare(samples, PAIR), "real", "p0")
+
+
+def test_a_ratio_ignores_what_a_block_shares() -> None:
+    steady = ratio_of((1.1, 1.0), (1.2, 1.1), (1.3, 1.2))
+    drifting = ratio_of((1.1, 1.0), (12.0, 11.0), (130.0, 120.0))
+    assert steady.ratio == pytest.approx(drifting.ratio)
+    assert steady.low == pytest.approx(drifting.low)
+
+
+def test_a_ratio_is_symmetrical() -> None:
+    pairs = [(2.0, 1.0), (1.9, 1.1), (2.2, 1.0)]
+    there, back = ratio_of(*pairs), ratio_of(*((b, a) for a, b in pairs))
+    assert there.ratio and there.low and back.ratio and back.high
+    assert there.ratio == pytest.approx(1 / back.ratio)
+    assert there.low == pytest.approx(1 / back.high)
+
+
+def test_the_published_figures_of_moby_2891() -> None:
+    bare, mapper, aufs = 29 * 60 + 59.190, 32 * 60 + 21.074, 37 * 60 + 14.612
+    found = ratio_of((mapper, bare))
+    assert found.ratio == pytest.approx(1.079, abs=0.0005)
+    assert ratio_of((aufs, bare)).ratio == pytest.approx(1.242, abs=0.0005)
+    assert (found.low, found.detectable, found.rounds_for(0.02)) == (None, None, None)
+
+
+def test_two_wildly_different_runs_do_not_overflow() -> None:
+    found = ratio_of((1e-99, 1.0), (1e99, 1.0))
+    assert found.high is not None and 1e300 < found.high < math.inf
+    assert found.low == 0.0
 
 
 def test_a_zero_leaves_no_ratio_but_a_difference() -> None:

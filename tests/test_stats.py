@@ -28,42 +28,6 @@ def test_one_value_has_no_interval_and_none_is_an_error() -> None:
         stats.mean_interval([])
 
 
-def test_paired_ratio_ignores_what_a_block_shares() -> None:
-    steady = stats.paired_ratio([(1.1, 1.0), (1.2, 1.1), (1.3, 1.2)])
-    drifting = stats.paired_ratio([(1.1, 1.0), (12.0, 11.0), (130.0, 120.0)])
-    assert steady.estimate == pytest.approx(drifting.estimate)
-    assert steady.low == pytest.approx(drifting.low)
-
-
-def test_paired_ratio_is_symmetrical() -> None:
-    pairs = [(2.0, 1.0), (1.9, 1.1), (2.2, 1.0)]
-    there, back = stats.paired_ratio(pairs), stats.paired_ratio([(b, a) for a, b in pairs])
-    assert there.low is not None and back.high is not None
-    assert there.estimate == pytest.approx(1 / back.estimate)
-    assert there.low == pytest.approx(1 / back.high)
-
-
-def test_the_published_figures_of_moby_2891() -> None:
-    bare, mapper, aufs = 29 * 60 + 59.190, 32 * 60 + 21.074, 37 * 60 + 14.612
-    assert round(stats.paired_ratio([(mapper, bare)]).estimate, 3) == 1.079
-    assert round(stats.paired_ratio([(aufs, bare)]).estimate, 3) == 1.242
-    assert stats.paired_ratio([(aufs, bare)]).low is None
-    assert stats.detectable_ratio([(aufs, bare)]) is None
-
-
-def test_detectable_ratio_shrinks_with_rounds() -> None:
-    few = [(1.0, 1.02), (1.03, 1.0), (1.0, 1.0)]
-    some, more = stats.detectable_ratio(few), stats.detectable_ratio(few * 4)
-    assert some is not None and more is not None
-    assert 1 < more < some
-
-
-def test_two_wildly_different_runs_do_not_overflow() -> None:
-    found = stats.paired_ratio([(1e-99, 1.0), (1e99, 1.0)])
-    assert found.high is not None and 1e300 < found.high < math.inf
-    assert found.low == 0.0
-
-
 def test_one_run_far_off_does_not_carry_a_robust_interval_away() -> None:
     steady = [0.01, 0.012, 0.009, 0.011, 0.01, 0.008, 0.013, 0.01, 0.009, 0.011, 0.012]
     clean = stats.robust_centre(steady).interval()
@@ -109,12 +73,25 @@ def test_a_covariate_is_used_where_it_explains_noise_and_only_there() -> None:
     assert stats.find_covariate(y, np.zeros_like(x)) is None
 
 
-def test_adjusting_moves_the_error_by_the_slopes_own() -> None:
-    covariate = stats.Covariate(2.0, 0.3, 0.5)
-    centre = stats.Centre(0.1, 0.04, 7, 8)
-    there = covariate.adjust([0.0], [0.1], centre)
-    assert there.error == pytest.approx(0.05)
-    assert there.degrees == 6
+def test_adjusting_takes_the_slope_out_and_its_error_in() -> None:
+    covariate = stats.Covariate(2.0, 0.3, 0.5, 8)
+    away = np.array([0.1, 0.2, 0.0, 0.1])
+    found = covariate.centre(0.5 + 2 * away + np.array([0.01, -0.01, 0.02, -0.02]), away)
+    assert found.estimate == pytest.approx(0.5)
+    assert found.error == pytest.approx(0.02 / math.sqrt(3) * math.sqrt(10 / 16) * math.sqrt(9 / 8), rel=0.2)
+    wider = covariate.widen(stats.Centre(0.1, 0.04, 7, 8), np.array([0.0, 0.2]))
+    assert wider.error == pytest.approx(0.05)
+    assert wider.degrees == 7  # the slope is all arms': none loses a degree by it
+
+
+def test_below_five_blocks_no_covariate_is_used() -> None:
+    rng = np.random.default_rng(3)
+    x = rng.normal(0, 0.05, (4, 8))
+    y = stats.residuals(x + rng.normal(0, 0.001, x.shape))
+    assert stats.find_covariate(y, stats.residuals(x)) is None
+    rng = np.random.default_rng(3)
+    x = rng.normal(0, 0.05, (5, 8))
+    assert stats.find_covariate(stats.residuals(x + rng.normal(0, 0.001, x.shape)), stats.residuals(x)) is not None
 
 
 def test_trend_of_few_values_is_counted_out() -> None:

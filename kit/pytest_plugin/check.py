@@ -55,9 +55,5 @@ def _lines(item: Comparison) -> str:
 
 def _more(item: Comparison, threshold: Threshold) -> str:
     """About how many rounds would tell, if the penalty is what it looks like."""
-    away = abs((item.ratio or threshold.limit) - threshold.limit)
-    if item.ratio is None or item.low is None or not away:
-        return ""
-    reach = item.reach * item.ratio
-    need = int(item.n * (reach / away) ** 2) + 1
-    return f"\n  about {need} rounds would decide, if the ratio stays" if need < 1000 else ""
+    need = item.rounds_to_tell(threshold.limit)
+    return f"\n  about {need} rounds would decide, if the ratio stays" if need and need < 1000 else ""

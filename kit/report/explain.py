@@ -200,13 +200,12 @@ def _sureness(session: Session, found: Sequence[Comparison]) -> Iterator[str]:
     n = min((item.n for item in found), default=0)
     yield f"every interval holds with 95 %; {n} rounds at least stand behind each figure, compared within rounds"
     widest = max((item for item in found if item.reach < math.inf), key=lambda item: item.reach, default=None)
-    if widest is not None:
-        need = math.ceil(widest.n * (widest.reach / _WANTED) ** 2)
-        if need > widest.n:
-            yield (
-                f"the widest interval, of {widest.arm}, reaches ±{widest.reach:.1%}; about {need} rounds would bring "
-                f"it to ±{_WANTED:.0%} (--precision {_WANTED:.0%})"
-            )
+    need = widest.rounds_for(_WANTED) if widest else None
+    if widest is not None and widest.reach > _WANTED and need:
+        yield (
+            f"the widest interval, of {widest.arm}, reaches ±{widest.reach:.1%}; about {need} rounds would bring "
+            f"it to ±{_WANTED:.0%} (--precision {_WANTED:.0%})"
+        )
     stopped = session.facts.get("stopped")
     if stopped:
         yield f"the session ended because: {stopped}"
