@@ -23,7 +23,7 @@ from kit.load import Beside, Load
 from kit.lock import machine_lock
 from kit.measure import IdleRate, idle_rate
 from kit.namespace import enter_private_mounts
-from kit.paths import Paths
+from kit.paths import Paths, make_private
 from kit.plan import Plan, Step
 from kit.probe import Spin, probe_binary, spin
 from kit.record import DONE, FAILED, Session
@@ -94,13 +94,12 @@ def held_machine(name: str, paths: Paths, wait: bool, observer: Observer) -> Ite
         journal = Journal(paths.state / "journal" / f"{name}.jsonl")
         stack.callback(journal.close)
         run = paths.run / name
-        paths.run.mkdir(parents=True, exist_ok=True)
+        # As root's: an arm's ordinary user must get through to its tree, and see nothing else.
+        mode = 0o711 if os.geteuid() == 0 else 0o700
+        make_private(paths.run, mode)
         stack.callback(_remove_if_empty, paths.run)
         stack.enter_context(journal.holding("directory", run))
-        run.mkdir()
-        for directory in (paths.run, run):
-            # As root's: an arm's ordinary user must get through to its tree, and see nothing else.
-            directory.chmod(0o711 if os.geteuid() == 0 else 0o700)
+        make_private(run, mode)
         cgroup = f"kit-{name}"
         if os.geteuid() == 0:
             stack.enter_context(journal.holding("cgroup", cgroup))

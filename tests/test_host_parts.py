@@ -14,7 +14,6 @@ from kit import command, journal
 from kit.errors import BusyError, MachineError, RunError, UnavailableError, UsageError
 from kit.idle import wait_idle
 from kit.inputs import excluded, prepare_input
-from kit.lock import machine_lock
 from kit.probe import Probe, ProbeServer, probe_binary, spin
 from kit.scenario import Input
 
@@ -118,15 +117,6 @@ def test_journal_undoes_what_a_dead_session_left(tmp_path: Path) -> None:
     assert journal.clean(tmp_path / "journal") == [f"dead: removed directory {left}"]
     assert not left.exists() and not book.path.exists()
     assert journal.clean(tmp_path / "journal") == []
-
-
-def test_lock_names_its_holder_and_can_be_taken_again(tmp_path: Path) -> None:
-    path = tmp_path / "lock"
-    refused = pytest.raises(BusyError, match=rf"session first \(process {os.getpid()}")
-    with machine_lock(path, "first"), refused, machine_lock(path, "other"):
-        pytest.fail("two held it at once")
-    with machine_lock(path, "second"):
-        assert "second" in path.read_text()
 
 
 def test_command_errors() -> None:

@@ -1,7 +1,10 @@
 """Last of all: nothing of ours is left on the machine."""
 
+import pytest
+
 from tests.conftest import left_on_machine
 
 
+@pytest.mark.machine
 def test_nothing_is_left() -> None:
     assert left_on_machine() == []
