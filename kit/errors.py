@@ -45,6 +45,10 @@ class RunError(KitError):
     exit_code = 1
 
 
+class TimedOut(RunError):  # noqa: N818 (the word of the field)
+    """A command of a workload outlived its deadline and was ended, with all that it had started."""
+
+
 class BusyError(KitError):
     """Another session holds the machine; two at once would measure each other. Exit code 1."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -17,6 +18,7 @@ from kit.filesystem import BackingOptions
 from kit.host import Host
 from kit.image import Image
 from kit.inputs import PreparedInput, cached_input
+from kit.limit import run_deadline
 from kit.provision import Provision, Supplies
 from kit.scenario import Input, Scenario
 from kit.workload import Workload
@@ -42,6 +44,7 @@ class Fetcher:
     cache: Path
     log: Path
     tell: Callable[[str], None]
+    timeout: float | None = None  # seconds, for the commands of one input
 
     def fetch(self, item: Input, earlier: Sequence[PreparedInput]) -> PreparedInput:
         """Raises UnavailableError where it can't be had here."""
@@ -71,7 +74,8 @@ class Fetcher:
             self.log.parent.mkdir(parents=True, exist_ok=True)
             with self.log.open("ab") as output:
                 place.run(["cp", "-a", "--no-preserve=ownership", f"{place.inputs}/network/.", "/"], ".", output)
-            filled = workload.fill(replace(place, env={**place.env, **_variables()}))
+            deadline = run_deadline(time.monotonic(), self.timeout, None, 0.0)
+            filled = workload.fill(replace(place, env={**place.env, **_variables()}, deadline=deadline))
             error = workload.prepare(filled, self.log)
             if error:
                 raise UnavailableError(error)

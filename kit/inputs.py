@@ -33,12 +33,15 @@ class PreparedInput:
     digest: str
 
 
-def prepare_input(item: Input, cache: Path, tell: Callable[[str], None] = lambda text: None) -> PreparedInput:
-    """Bring one input with a source into the cache. Raises UsageError, MachineError or RunError."""
+def prepare_input(
+    item: Input, cache: Path, tell: Callable[[str], None] = lambda text: None, timeout: float | None = None
+) -> PreparedInput:
+    """Bring one input with a source into the cache; ``timeout``: seconds that a download may take. Raises UsageError,
+    MachineError or RunError."""
 
     def make(scratch: Path) -> Path:
         tell(f"preparing {item.source} (once)")
-        return _fetch(item.source, scratch)
+        return _fetch(item.source, scratch, timeout)
 
     return cached_input(item, (_identify(item.source), item.strip, item.exclude), cache, make)
 
@@ -123,12 +126,12 @@ def _package_version(package: str) -> str:
     return next((line.split()[1] for line in shown.splitlines() if line.startswith("Version:")), "unknown")
 
 
-def _fetch(source: str, scratch: Path) -> Path:
+def _fetch(source: str, scratch: Path, timeout: float | None) -> Path:
     """A directory or tarball with the content of the source."""
     if source.startswith("git:"):
         url, _, branch = source.removeprefix("git:").partition("#")
         words = ["git", "clone", "-q", "--depth", "1", *(["--branch", branch] if branch else []), url, "clone"]
-        run(words, cwd=scratch, env=_NO_PROMPT, what=f"clone of {url}")
+        run(words, cwd=scratch, env=_NO_PROMPT, timeout=timeout, what=f"clone of {url}")
         return scratch / "clone"
     if not source.startswith("deb:"):
         return Path(source)
@@ -136,6 +139,7 @@ def _fetch(source: str, scratch: Path) -> Path:
     run(
         ["apt-get", "download", "-q", "-o", "APT::Sandbox::User=root", package],
         cwd=scratch,
+        timeout=timeout,
         what=f"download of {package}",
     )
     deb = next(scratch.glob("*.deb"))

@@ -187,7 +187,7 @@ def _perform(session: Session, job: Job, bench: Bench, machine: Machine | None) 
 
 def _gather(request: Request, job: Job, bench: Bench) -> Supplied:
     """Find, build or fetch image and inputs, those of the background load too. Raises what Supplier does."""
-    supplier = Supplier(bench, job.host, job.observer)
+    supplier = Supplier(bench, job.host, job.observer, request.timeout)
     image = supplier.image(request, job.scenario, job.plan.arms)
     folders = supplier.folders(list(job.scenarios.values()), image)
     if not request.load:

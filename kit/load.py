@@ -7,13 +7,14 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kit.arm import Arm
 from kit.cgroup import Cgroup
 from kit.engines import Place
 from kit.errors import KitError, RunError
+from kit.limit import run_deadline
 from kit.provision import Provision
 from kit.workload import Workload
 
@@ -28,6 +29,7 @@ class Load:
     provision: Provision
     group: Cgroup
     log: Path
+    timeout: float | None = None  # seconds, for the preparations of each of its runs
 
     @property
     def digests(self) -> tuple[tuple[str, str], ...]:
@@ -81,7 +83,8 @@ class Beside:
             for pid in place.cgroup.pids():
                 _renice(pid)
         place = workload.fill(place)
-        error = workload.prepare(place, self.load.log)
+        deadline = run_deadline(time.monotonic(), self.load.timeout, None, 0.0)
+        error = workload.prepare(replace(place, deadline=deadline), self.load.log)
         self._started.set()
         for step in workload.scenario.phases if not error else ():
             with self.load.log.open("ab") as output:

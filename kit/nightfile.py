@@ -19,7 +19,7 @@ _TOP = {"store": str, "output": str, "budget": str, "wait_idle": str, "confirm":
 _LISTS = {"arms": list, "filesystems": list, "thresholds": list, "across": list, "command": list}
 _TEXTS = (
     "scenario", "source", "prepare", "image", "rootfs", "baseline", "cache", "engine", "load", "guest", "kernel",
-    "modules", "docker", "directory", "precision", "budget", "size",
+    "modules", "docker", "directory", "precision", "budget", "size", "timeout",
 )  # fmt: skip
 _TASK: dict[str, type] = {
     **_LISTS, **dict.fromkeys(_TEXTS, str), "rounds": int, "seed": int, "control": bool, "fresh": bool,
@@ -31,9 +31,10 @@ _PLAIN = (
     "modules", "docker", "directory", "rounds", "seed", "control", "fresh",
 )  # fmt: skip
 _QUANTITIES: dict[str, Callable[[str, str], float | int]] = {
-    "precision": percentage, "budget": duration, "size": size,
+    "precision": percentage, "budget": duration, "size": size, "timeout": duration,
 }  # fmt: skip
-_DEFAULT_SIZE = "20G"
+#: Of quantities that a task always has. A night that hangs would hold the machine for good.
+_ALWAYS = {"size": "20G", "timeout": "2h"}
 
 
 def parse_nightly(text: str, source: str, name: str) -> Job:
@@ -91,9 +92,7 @@ def _task(task: Any, defaults: Mapping[str, Any], where: str) -> Task:
         listed = given.get("arms") or []
         arms = parse_arms(",".join(listed), engine, tuple(given.get("filesystems", ()))) if listed else ()
         quantities = {
-            key: _QUANTITIES[key](given.get(key, _DEFAULT_SIZE), key)
-            for key in _QUANTITIES
-            if key in given or key == "size"
+            key: _QUANTITIES[key](text, key) for key, text in {**_ALWAYS, **given}.items() if key in _QUANTITIES
         }
         thresholds = tuple(parse_threshold(text, engine) for text in given.get("thresholds", ()))
     except UsageError as error:

@@ -97,7 +97,7 @@ def perform(session: Session, job: Job, bench: Bench, supplied: Supplied) -> Ses
         if len(not_run) == len(job.plan.arms):
             return replace(session, status=FAILED)
         provision.sync()
-        load = _load(beside[0], beside[1], provision, bench) if beside else None
+        load = _load(beside[0], beside[1], provision, bench, job.plan.timeout) if beside else None
         made = workloads(job.scenarios, image, folders)
         run = Run(job.plan, made, provision, job.store, bench, job.observer, load)
         return run_session(session, run, lambda: job.left(began))
@@ -126,11 +126,13 @@ def _load_supplies(supplied: LoadSupplied, bench: Bench, stack: ExitStack) -> tu
     return workload, LoadSupplies(own, supplied.image, directory)
 
 
-def _load(workload: Workload, supplies: LoadSupplies, provision: Provision, bench: Bench) -> Load:
+def _load(
+    workload: Workload, supplies: LoadSupplies, provision: Provision, bench: Bench, timeout: float | None
+) -> Load:
     group = Cgroup.named(supplies.setting.cgroup).create()
     log = bench.paths.data / "logs" / bench.setting.session / "load.log"
     log.parent.mkdir(parents=True, exist_ok=True)
-    return Load(workload, provision, group, log)
+    return Load(workload, provision, group, log, timeout)
 
 
 def _make_ready(provision: Provision, job: Job) -> tuple[NotRun, ...]:
@@ -215,6 +217,7 @@ def plan_of(request: Request) -> Plan:
         precision=request.precision,
         budget=request.budget,
         control=request.control,
+        timeout=request.timeout,
     )
     options = BackingOptions(profiles=profiles(request))
     for arm in plan.arms:

@@ -39,7 +39,8 @@ class Plan:
 
     Without ``precision`` and ``budget``: ``rounds`` rounds. ``precision`` (0.02 for 2 %): at least ``rounds``, then on
     until no ratio's 95 % interval of real time in total reaches farther from its ratio. ``budget`` (seconds): no block
-    begins that would not end within it. ``points``: labels of the settings of swept parameters, all run in each block.
+    begins that would not end within it. ``timeout`` (seconds): a run that takes longer is ended. ``points``: labels of
+    the settings of swept parameters, all run in each block.
     """
 
     arms: tuple[Arm, ...]
@@ -51,6 +52,7 @@ class Plan:
     points: tuple[str, ...] = ("",)
     precision: float | None = None
     budget: float | None = None
+    timeout: float | None = None
 
     @property
     def sequential(self) -> bool:
@@ -144,6 +146,7 @@ def make_plan(
     precision: float | None = None,
     budget: float | None = None,
     control: bool | None = None,
+    timeout: float | None = None,
 ) -> Plan:
     """``control`` None: from CONTROL_FROM rounds on, and where their number is open. Raises UsageError."""
     if rounds < 1:
@@ -155,7 +158,7 @@ def make_plan(
     if precision is not None:
         rounds = max(rounds, SEQUENTIAL_ROUNDS)
     every, pairs = with_baselines(arms, baseline)
-    plan = Plan(every, pairs, rounds, seed, cache, fresh, points, precision, budget)
+    plan = Plan(every, pairs, rounds, seed, cache, fresh, points, precision, budget, timeout)
     if control or (control is None and (rounds >= CONTROL_FROM or plan.sequential)):
         every, pairs = with_control(every, pairs)
     return replace(plan, arms=every, baselines=pairs)

@@ -64,3 +64,13 @@ def duration(text: str, option: str) -> float:
     if not seconds:
         raise UsageError(f"{option} {text}: not a time", f"for example {option} 30m, or 1h30m")
     return float(seconds)
+
+
+def shown_duration(seconds: float) -> str:
+    """As a user would write it: ``1h30m``, ``5s``; less than ten seconds with their fraction."""
+    if seconds < 10:
+        return f"{seconds:.2g}s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    parts = ((hours, "h"), (minutes, "m"), (rest, "s"))
+    return "".join(f"{value}{unit}" for value, unit in parts if value)

@@ -59,6 +59,7 @@ class Request:
     precision: float | None = None  # 0.02 for 2 %
     budget: float | None = None  # seconds
     control: bool | None = None  # None: from CONTROL_FROM rounds on
+    timeout: float | None = None  # seconds, of each run
 
 
 @dataclass(frozen=True)

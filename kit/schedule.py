@@ -65,6 +65,8 @@ class Schedule:
             self._warm = False
             self._pending = block
             block = Block(0, self._mine(self._plan.block(0)))
+        if left is not None and left <= 0:
+            return End("the budget is over")
         if left is not None and run_seconds and len(block.steps) * run_seconds > left:
             what = f"round {block.number}" if block.steps[0].repeats is None else "a repetition"
             return End(f"the budget does not last for {what}")

@@ -19,6 +19,7 @@ from kit.cgroup import Cgroup
 from kit.engines import Place, Setting
 from kit.errors import RunError
 from kit.journal import Journal
+from kit.limit import Deadline, run_deadline
 from kit.load import Beside, Load
 from kit.lock import machine_lock
 from kit.measure import IdleRate, idle_rate
@@ -163,28 +164,64 @@ def run_session(session: Session, run: Run, left: Callable[[], float | None] = l
     session = replace(session, facts={**session.facts, "idle CPU": f"{idle.rate:.4f} s per s"})
     run.store.update(session)
     samples = list(session.samples)
-    began, made = time.monotonic(), 0
+    pace = Pace(left)
     while True:
-        block = schedule.next(samples, left(), (time.monotonic() - began) / made if made else 0.0)
+        block = schedule.next(samples, left(), pace.mean)
         if isinstance(block, End) or block.steps[0].repeats is not None:
             samples = _flag_bursts(session, samples, run.store)
         if isinstance(block, End):
             break
         if block.reason:
             run.observer.extended(len(block.steps), block.reason)
-        samples += _run_block(session, block, run, idle)
-        made += len(block.steps)
+        samples += _run_block(session, block, run, idle, pace)
         if all(sample.status != "ok" for sample in samples):
             run.observer.tell("every arm failed: the rest of the plan is left undone")
             return replace(session, status=FAILED, samples=tuple(samples))
-    session = replace(session, facts={**session.facts, "stopped": block.reason}, status=DONE, samples=tuple(samples))
+    status = DONE if samples else FAILED
+    if not samples:
+        run.observer.tell(
+            f"nothing was measured: {block.reason}; making ready counts, what is built or fetched does not"
+        )
+    session = replace(session, facts={**session.facts, "stopped": block.reason}, status=status, samples=tuple(samples))
     run.store.update(session)
     return session
 
 
-def _run_block(session: Session, block: Block, run: Run, idle: IdleRate) -> Iterator[Sample]:
+@dataclass
+class Pace:
+    """What the session's runs take, engine and all. ``left``: seconds of the budget that remain."""
+
+    left: Callable[[], float | None]
+    runs: int = 0
+    seconds: float = 0.0
+    longest: float = 0.0
+
+    @property
+    def mean(self) -> float:
+        return self.seconds / self.runs if self.runs else 0.0
+
+    def add(self, seconds: float) -> None:
+        self.runs += 1
+        self.seconds += seconds
+        self.longest = max(self.longest, seconds)
+
+    @property
+    def over(self) -> bool:
+        left = self.left()
+        return left is not None and left <= 0
+
+    def deadline(self, timeout: float | None) -> Deadline | None:
+        """Of a run that begins now."""
+        return run_deadline(time.monotonic(), timeout, self.left(), self.longest)
+
+
+def _run_block(session: Session, block: Block, run: Run, idle: IdleRate, pace: Pace) -> Iterator[Sample]:
     for step in block.steps:
-        sample = _run_step(step, run, idle)
+        if pace.over:
+            return
+        began = time.monotonic()
+        sample = _run_step(step, run, idle, pace)
+        pace.add(time.monotonic() - began)
         run.store.add_sample(session.id, sample)
         run.observer.finished(step, sample)
         yield sample
@@ -202,7 +239,7 @@ def _flag_bursts(session: Session, samples: list[Sample], store: Keeper) -> list
     return flagged
 
 
-def _run_step(step: Step, run: Run, idle: IdleRate) -> Sample:
+def _run_step(step: Step, run: Run, idle: IdleRate, pace: Pace) -> Sample:
     """One run of one arm. A failure of the workload or the arm is a sample too."""
     workload, bench, observer = run.workloads[step.point], run.bench, run.observer
     started = time.time()
@@ -222,7 +259,7 @@ def _run_step(step: Step, run: Run, idle: IdleRate) -> Sample:
     with ExitStack() as stack:
         try:
             place = stack.enter_context(make(step.arm))
-            place = workload.fill(place)
+            place = replace(workload.fill(place), deadline=pace.deadline(run.plan.timeout))
             inside_started = time.monotonic()
             error = workload.prepare(place, logfile)
             spins.append(spin(bench.setting.probe))
@@ -234,7 +271,7 @@ def _run_step(step: Step, run: Run, idle: IdleRate) -> Sample:
             spins.append(spin(bench.setting.probe))
             inside = time.monotonic() - inside_started
         except RunError as failure:
-            error = failure.message
+            error = "\n".join(filter(None, (error, failure.message)))
         except OSError as failure:
             error = f"{failure.filename}: {failure.strerror}"
         observer.running(step, "release")

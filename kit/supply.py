@@ -30,6 +30,7 @@ class Supplier:
     bench: Bench
     host: Host
     observer: Observer
+    timeout: float | None = None  # seconds, for fetching each input
 
     def image(self, request: Request, scenario: Scenario, arms: Sequence[Arm]) -> Image | None:
         """The image that was asked for, else the scenario's own; None where every arm is the host itself."""
@@ -49,12 +50,12 @@ class Supplier:
         and what prepare_input does. ``prepared``: those with a source that are at hand; a branch is looked up once."""
         bench, tell = self.bench, self.observer.tell
         log = bench.paths.data / "logs" / bench.setting.session / f"fetch-{scenario.name}.log"
-        fetcher = Fetcher(scenario, image, self.host, bench.setting, bench.paths.cache, log, tell)
+        fetcher = Fetcher(scenario, image, self.host, bench.setting, bench.paths.cache, log, tell, self.timeout)
         found: list[PreparedInput] = []
         for item in scenario.inputs:
             if item.source:
                 if item not in prepared:
-                    prepared[item] = prepare_input(item, bench.paths.cache, tell)
+                    prepared[item] = prepare_input(item, bench.paths.cache, tell, self.timeout)
                 found.append(prepared[item])
             elif item.fetch:
                 found.append(fetcher.fetch(item, found))

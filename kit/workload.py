@@ -10,7 +10,7 @@ from pathlib import Path
 
 from kit.arm import Arm
 from kit.engines import Place
-from kit.errors import MORE_ROOM, RunError
+from kit.errors import MORE_ROOM, RunError, TimedOut
 from kit.image import Image
 from kit.inputs import PreparedInput
 from kit.measure import IdleRate, measure_phase
@@ -64,10 +64,13 @@ class Workload:
         return replace(place, env={**place.env, **dict(self.scenario.env)}, uid=uid, gid=gid, socket=socket)
 
     def prepare(self, place: Place, logfile: Path) -> str:
-        """Run the untimed steps. Returns what failed, or ''."""
+        """Run the untimed steps. Returns what failed or timed out, or ''."""
         for step in self.scenario.prepare:
-            with logfile.open("ab") as output:
-                timing = place.run(self.words(step, place), step.cwd, output)
+            try:
+                with logfile.open("ab") as output:
+                    timing = place.run(self.words(step, place), step.cwd, output)
+            except TimedOut as reason:
+                return _last_words(f"{step.name} {reason.message}", logfile)
             if not timing.ok:
                 return _explain(step, timing, logfile, place)
         return ""
@@ -78,9 +81,12 @@ class Workload:
         """Run the timed phases in order, adding each to ``phases``. Stops at a failure and returns it, or ''."""
         for step in self.scenario.phases:
             on_phase(step.name)
-            with logfile.open("ab") as output:
-                start = output.tell()
-                phase = measure_phase(step.name, place, self.words(step, place), step.cwd, output, idle)
+            try:
+                with logfile.open("ab") as output:
+                    start = output.tell()
+                    phase = measure_phase(step.name, place, self.words(step, place), step.cwd, output, idle)
+            except TimedOut as reason:
+                return _last_words(f"{step.name} {reason.message}", logfile)
             error = "" if phase.status == "ok" else _explain(step, phase, logfile, place)
             if step.report and not error:
                 try:
@@ -110,6 +116,11 @@ def _explain(step: Step, outcome: Timing | Phase, logfile: Path, place: Place) -
         how = f"was killed by signal {outcome.signal}"
     else:
         how = f"failed with exit status {outcome.exit_code}"
-    lines = logfile.read_text(errors="replace").rstrip().splitlines()[-_LAST_LINES:]
     full = place.backing.full()
-    return "\n".join([f"{step.name} {how}" + (f": {full}" if full else ""), *(f"  | {line}" for line in lines)])
+    return _last_words(f"{step.name} {how}" + (f": {full}" if full else ""), logfile)
+
+
+def _last_words(what: str, logfile: Path) -> str:
+    """What happened, and the last lines of what the workload said."""
+    lines = logfile.read_text(errors="replace").rstrip().splitlines()[-_LAST_LINES:]
+    return "\n".join([what, *(f"  | {line}" for line in lines)])

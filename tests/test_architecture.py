@@ -11,7 +11,7 @@ LAYERS = (
     | {"runs", "ladder", "growth", "sweep", "drift", "burst", "schedule", "analysis", "reported", "parsers", "wire"}
     | {"visible", "redact"}
     | {"threshold", "outcome", "history", "change", "regression", "between", "exchange"}
-    | {"quantity", "night", "nightfile", "scenariofile", "toml"}
+    | {"quantity", "night", "nightfile", "scenariofile", "toml", "limit"}
     | {"pool"},
     {"paths", "command", "host", "journal", "filesystem", "image", "engines", "probe", "store", "lock", "namespace"}
     | {"beneath"}

@@ -90,6 +90,7 @@ class _CompareCommand(click.Command):
 )
 @click.option("--precision", metavar="P%", help="Go on until every ratio is known that well, 100 rounds at most.")
 @click.option("--budget", metavar="TIME", help="Go on for so long (30m, 1h30m): no round begins that would end later.")
+@click.option("--timeout", metavar="TIME", help="End a run that takes longer, preparations included: it has failed.")
 @click.option(
     "--control/--no-control",
     default=None,
@@ -268,6 +269,7 @@ def _request(command: tuple[str, ...], given: dict[str, Any]) -> Request:
         load_params=pairs(given["load_params"], "--load-param"),
         precision=percentage(given["precision"], "--precision") if given["precision"] else None,
         budget=duration(given["budget"], "--budget") if given["budget"] else None,
+        timeout=duration(given["timeout"], "--timeout") if given["timeout"] else None,
         control=given["control"],
     )
 

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import IO
 
 from kit.cgroup import Cgroup
+from kit.errors import TimedOut
 from kit.filesystem import Backing
 from kit.filesystem.backing import sync_filesystem
+from kit.limit import Deadline
 from kit.probe import Probe, Timing
 
 #: Where an arm with a root filesystem of its own sees the build tree, the inputs, and the probe with its socket.
@@ -31,7 +33,7 @@ class Place:
     the tree lies in a writable layer above the image's. ``own``: where its root filesystem is one of its own, above the
     backing one (a thin device, a loop file). ``engine()`` puts the engine's socket where the arm sees it and
     returns its path there, '' where there is no engine; ``socket`` keeps it. ``load``: the control group of what
-    runs beside it."""
+    runs beside it. ``deadline``: when what still runs in it is ended."""
 
     tree: str
     inputs: str
@@ -48,6 +50,7 @@ class Place:
     socket: str = ""
     load: Cgroup | None = None
     own: Path | None = None
+    deadline: Deadline | None = None
 
     def sync(self) -> None:
         """Write back everything dirty. The backing filesystem knows nothing of what is dirty in one above it."""
@@ -56,8 +59,15 @@ class Place:
         self.backing.sync()
 
     def run(self, argv: Sequence[str], cwd: str, output: IO[bytes]) -> Timing:
-        """Run a command inside the arm; ``cwd`` is relative to the tree. Raises RunError, see Probe.run."""
+        """Run a command inside the arm; ``cwd`` is relative to the tree. Raises RunError and TimedOut,
+        see Probe.run; past the deadline nothing of the arm is left alive."""
         where = self.tree if cwd == "." else f"{self.tree}/{cwd}"
-        return self.probe.run(
-            argv, cwd=where, env=self.env, output=output, uid=self.uid, gid=self.gid, alive=self.alive
-        )
+        try:
+            return self.probe.run(
+                argv, cwd=where, env=self.env, output=output, uid=self.uid, gid=self.gid, alive=self.alive,
+                deadline=self.deadline,
+            )  # fmt: skip
+        except TimedOut:
+            if self.cgroup:
+                self.cgroup.kill()  # where the probe is not allowed to, or is itself stuck
+            raise

@@ -8,13 +8,17 @@ import socket
 import struct
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from kit.errors import RunError
+from kit.errors import RunError, TimedOut
+from kit.limit import Deadline
 
 SOCKET_NAME = "s"
+#: Seconds that the probe has for ending what it runs.
+_GOODBYE = 10.0
 
 
 @dataclass(frozen=True)
@@ -84,8 +88,10 @@ class Probe:
         uid: int = 0,
         gid: int = 0,
         alive: Callable[[], str] = lambda: "",
+        deadline: Deadline | None = None,
     ) -> Timing:
-        """Run a command in the arm to its end. Raises RunError if it can't be started or the arm dies under it.
+        """Run a command in the arm to its end. Raises RunError if it can't be started or the arm dies under it, and
+        TimedOut past the deadline: then the probe has ended everything that it started, and itself.
 
         ``alive`` is asked every second while waiting and returns why the arm is dead, or ''.
         """
@@ -95,15 +101,18 @@ class Probe:
         try:
             socket.send_fds(self._socket, [struct.pack("<I", len(body))], [output.fileno()])
             self._socket.sendall(body)
-            answer = self._receive(alive)
+            answer = self._receive(alive, deadline)
         except OSError as error:
             raise RunError(f"the arm died: {error.strerror}", "see the engine's log") from None
         return _parse(answer, argv[0], cwd)
 
-    def _receive(self, alive: Callable[[], str]) -> str:
+    def _receive(self, alive: Callable[[], str], deadline: Deadline | None) -> str:
         received = b""
         while not received.endswith(b"\n"):
-            while not select.select([self._socket], [], [], 1.0)[0]:
+            while not select.select([self._socket], [], [], _patience(deadline))[0]:
+                if deadline and time.monotonic() >= deadline.at:
+                    self._end()
+                    raise TimedOut(deadline.text)
                 reason = alive()
                 if reason:
                     raise RunError(f"the arm died: {reason}", "see the engine's log")
@@ -115,8 +124,20 @@ class Probe:
             received += part
         return received.decode()
 
+    def _end(self) -> None:
+        """Hang up, and wait until the probe has ended all that it runs. What is stuck in the kernel it can't end."""
+        self._socket.shutdown(socket.SHUT_WR)
+        self._socket.settimeout(_GOODBYE)
+        with suppress(OSError):
+            while self._socket.recv(4096):
+                pass
+
     def close(self) -> None:
         self._socket.close()
+
+
+def _patience(deadline: Deadline | None) -> float:
+    return 1.0 if deadline is None else min(1.0, max(0.0, deadline.at - time.monotonic()))
 
 
 def _parse(answer: str, command: str, cwd: str) -> Timing:

@@ -34,6 +34,7 @@
 #include <unistd.h>
 
 #define MAX_REQUEST (4u << 20)
+#define ENDING_TURNS 5000 /* of a millisecond: what does not die by then hangs in the kernel */
 #define SPIN_STEPS 4000000u
 #define SPINS 3
 #define CHASE_LINES (1u << 19) /* cache lines of 64 bytes: 32 MiB, more than a share of most last-level caches */
@@ -67,14 +68,45 @@ static void fail_child(int report, const char *what)
 	_exit(127);
 }
 
-/* The session that asked is gone: end the command's process group, and with PID 1 everything in the container. */
+/* End everything below this process: what a child leaves behind comes to the probe, its subreaper. Called from a
+ * signal handler. Without CONFIG_PROC_CHILDREN only the command's process group is ended. */
+static void end_descendants(pid_t group)
+{
+	static char list[1 << 16];
+	struct timespec moment = { .tv_nsec = 1000000 };
+	if (group > 0)
+		kill(-group, SIGKILL);
+	for (int turn = 0; turn < ENDING_TURNS; turn++) {
+		int fd = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
+		ssize_t size = fd < 0 ? 0 : read(fd, list, sizeof list - 1);
+		pid_t pid = 0, ended;
+		if (fd >= 0)
+			close(fd);
+		for (ssize_t i = 0; i < size; i++) {
+			if (list[i] >= '0' && list[i] <= '9') {
+				pid = pid * 10 + list[i] - '0';
+				continue;
+			}
+			if (pid > 0)
+				kill(pid, SIGKILL);
+			pid = 0;
+		}
+		while ((ended = waitpid(-1, NULL, WNOHANG)) > 0)
+			;
+		if (ended < 0)
+			return; /* no child is left */
+		nanosleep(&moment, NULL);
+	}
+}
+
+/* The session that asked is gone, or has had enough: end the command, and with PID 1 everything in the container. */
 static pid_t running;
 
 static void hung_up(int number)
 {
 	(void)number;
-	if (running > 0)
-		kill(-running, SIGKILL);
+	signal(SIGTERM, SIG_IGN);
+	end_descendants(running);
 	_exit(3);
 }
 

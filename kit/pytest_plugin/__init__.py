@@ -35,6 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add("--kit-rounds", type=int, metavar="N", help="runs of every arm, the least with precision or budget (default 3)")
     add("--kit-precision", default="", metavar="P%", help="go on until every ratio is known that well")
     add("--kit-budget", default="", metavar="TIME", help="go on for so long, for each scenario: 30m, 1h30m")
+    add("--kit-timeout", default="", metavar="TIME", help="end a run that takes longer, with all that it started")
     add("--kit-cache", choices=("warm", "cold"), help="state of the caches (default warm)")
     add("--kit-seed", type=int, metavar="S", help="order of the runs (default random, recorded)")
     add("--kit-param", action="append", default=[], metavar="K=V", help="a parameter of the scenario files")

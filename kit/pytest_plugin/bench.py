@@ -51,7 +51,7 @@ class Bench:
         from kit.quantity import duration, percentage
 
         option = self.config.getoption
-        precision, budget = option("kit_precision"), option("kit_budget")
+        precision, budget, timeout = option("kit_precision"), option("kit_budget"), option("kit_timeout")
         return {
             "engine": option("kit_engine"),
             "rounds": option("kit_rounds") or 3,
@@ -61,6 +61,7 @@ class Bench:
             "guest": option("kit_guest"),
             "precision": percentage(precision, "--kit-precision") if precision else None,
             "budget": duration(budget, "--kit-budget") if budget else None,
+            "timeout": duration(timeout, "--kit-timeout") if timeout else None,
         }
 
     def between(self, session: Session) -> str:
