@@ -20,6 +20,7 @@ from kit.image import Image
 from kit.inputs import PreparedInput, cached_input
 from kit.limit import run_deadline
 from kit.provision import Provision, Supplies
+from kit.runlog import cut_middle
 from kit.scenario import Input, Scenario
 from kit.workload import Workload
 
@@ -77,6 +78,7 @@ class Fetcher:
             deadline = run_deadline(time.monotonic(), self.timeout, None, 0.0)
             filled = workload.fill(replace(place, env={**place.env, **_variables()}, deadline=deadline))
             error = workload.prepare(filled, self.log)
+            cut_middle(self.log)
             if error:
                 raise UnavailableError(error)
             fetched = tree() / item.name

@@ -16,6 +16,7 @@ from kit.engines import Place
 from kit.errors import KitError, RunError
 from kit.limit import run_deadline
 from kit.provision import Provision
+from kit.runlog import cut_middle
 from kit.workload import Workload
 
 NICENESS = 19
@@ -92,6 +93,7 @@ class Beside:
             if not timing.ok:
                 error = f"{step.name} ended with exit status {timing.exit_code}"
                 break
+        cut_middle(self.load.log)
         if error:
             raise RunError(error)
         self.turns += 1

@@ -28,6 +28,7 @@ from kit.paths import Paths, make_private
 from kit.plan import Plan, Step
 from kit.probe import Spin, probe_binary, spin
 from kit.record import DONE, FAILED, Session
+from kit.runlog import cut_middle
 from kit.sample import Phase, Sample
 from kit.schedule import Block, End, Schedule
 from kit.workload import Workload
@@ -275,6 +276,7 @@ def _run_step(step: Step, run: Run, idle: IdleRate, pace: Pace) -> Sample:
         except OSError as failure:
             error = f"{failure.filename}: {failure.strerror}"
         observer.running(step, "release")
+    cut_middle(logfile)
     engine_seconds = time.monotonic() - place_started - inside
     return replace(
         sample,

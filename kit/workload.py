@@ -16,6 +16,7 @@ from kit.inputs import PreparedInput
 from kit.measure import IdleRate, measure_phase
 from kit.parsers import parse_report
 from kit.probe import Timing, probe_digest
+from kit.runlog import last_lines, output_since
 from kit.sample import Phase
 from kit.scenario import Scenario, Step
 
@@ -90,8 +91,7 @@ class Workload:
             error = "" if phase.status == "ok" else _explain(step, phase, logfile, place)
             if step.report and not error:
                 try:
-                    said = logfile.read_bytes()[start:].decode(errors="replace")
-                    phase = replace(phase, reported=parse_report(step.report, said))
+                    phase = replace(phase, reported=parse_report(step.report, output_since(logfile, start)))
                 except RunError as reason:
                     error = f"{step.name}: {reason.message}"
             phases.append(phase)
@@ -122,5 +122,4 @@ def _explain(step: Step, outcome: Timing | Phase, logfile: Path, place: Place) -
 
 def _last_words(what: str, logfile: Path) -> str:
     """What happened, and the last lines of what the workload said."""
-    lines = logfile.read_text(errors="replace").rstrip().splitlines()[-_LAST_LINES:]
-    return "\n".join([what, *(f"  | {line}" for line in lines)])
+    return "\n".join([what, *(f"  | {line}" for line in last_lines(logfile, _LAST_LINES))])

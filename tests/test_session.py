@@ -40,20 +40,21 @@ def calm(monkeypatch: pytest.MonkeyPatch) -> None:
 
 class FakeEngine:
     """Places that note what is done to them. A command ``fail`` fails; the arm ``broken`` has no place; in the arm
-    ``hanging``, or where the command has that name, nothing ends before its deadline."""
+    ``hanging``, or where the command has that name, nothing ends before its deadline; phases print ``flood`` bytes."""
 
-    def __init__(self, directory: Path, broken: str = "", hanging: str = "") -> None:
+    def __init__(self, directory: Path, broken: str = "", hanging: str = "", flood: int = 0) -> None:
         self.events: list[str] = []
         self.backing = Backing("fake", directory, "fake", "fake", "", None)
         self.broken = broken
         self.hanging = hanging
+        self.flood = flood
 
     @contextmanager
     def place(self, arm: Arm) -> Iterator[Place]:
         if str(arm) == self.broken:
             raise RunError("it is broken")
         self.events.append(f"place {arm}")
-        probe = cast(Probe, FakeProbe(self.events, self.hanging, str(arm)))
+        probe = cast(Probe, FakeProbe(self, str(arm)))
         yield Place("/t", "/i", None, self.backing, probe, self.unpack, lambda: "", {})
         self.events.append(f"release {arm}")
 
@@ -67,18 +68,20 @@ class FakeEngine:
 
 
 class FakeProbe:
-    def __init__(self, events: list[str], hanging: str, arm: str) -> None:
-        self.events = events
-        self.hanging = hanging
+    def __init__(self, engine: FakeEngine, arm: str) -> None:
+        self.engine = engine
         self.arm = arm
 
     def run(self, argv: Sequence[str], *, output: IO[bytes], deadline: Deadline | None, **rest: object) -> Timing:
-        self.events.append(f"run {argv[0]}")
-        if self.hanging == argv[0] or (self.hanging == self.arm and argv[0] != "prepare"):
+        self.engine.events.append(f"run {argv[0]}")
+        if self.engine.hanging == argv[0] or (self.engine.hanging == self.arm and argv[0] != "prepare"):
             output.write(b"begun\n")
             assert deadline
-            self.events.append("killed")
+            self.engine.events.append("killed")
             raise TimedOut(deadline.text)
+        if self.engine.flood:
+            output.write(b"prepared\n")
+            output.truncate(output.tell() if argv[0] == "prepare" else self.engine.flood)
         if argv[0] == "fail":
             output.write(b"one\ntwo\n")
             return replace(TIMING, exit_code=2)

@@ -1,0 +1,50 @@
+"""What workloads print: a file as long as they make it. Its ends are kept, and never more is read than fits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kit.parsers import LONGEST
+
+#: Bytes of a run's log that are kept: from its beginning, and to its end.
+HEAD = TAIL = 8 << 20
+#: Bytes of a phase's output that are read for figures: more than a parser takes.
+MOST_REPORT = 4 * LONGEST + 1
+_LAST = 16 << 10
+_LINE = 500
+_CHUNK = 1 << 20
+
+
+def last_lines(path: Path, count: int) -> list[str]:
+    """The last lines, whatever the length of the file or of a line."""
+    with path.open("rb") as file:
+        size = file.seek(0, 2)
+        file.seek(max(0, size - _LAST))
+        text = file.read(_LAST).decode(errors="replace")
+    return [line[:_LINE] for line in text.rstrip().splitlines()[-count:]]
+
+
+def output_since(path: Path, start: int) -> str:
+    """What was written from the position on; of what is too long for any parser, its beginning."""
+    with path.open("rb") as file:
+        file.seek(start)
+        return file.read(MOST_REPORT).decode(errors="replace")
+
+
+def cut_middle(path: Path) -> None:
+    """Keep the ends of a log that no one writes to any more. While it is written nothing may stand between a command
+    and its file: a pipe and its reader would cost time that is measured."""
+    size = path.stat().st_size if path.exists() else 0
+    mark = f"\n[… {(size - HEAD - TAIL) >> 20} MiB cut out …]\n".encode()
+    if size <= HEAD + TAIL + len(mark):
+        return
+    with path.open("r+b") as file:
+        file.seek(HEAD)
+        file.write(mark)
+        target = HEAD + len(mark)
+        for source in range(size - TAIL, size, _CHUNK):
+            file.seek(source)
+            part = file.read(min(_CHUNK, size - source))
+            file.seek(target)
+            target += file.write(part)
+        file.truncate(target)
