@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, delete, event, insert, inspect, make_url, select, text, update
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, OperationalError
+from sqlalchemy import Connection, delete, insert, select, update
 
 from kit.compare import compare
-from kit.errors import KitError, RunError, UsageError
+from kit.errors import RunError, UsageError
 from kit.history import Entry, make_entry
 from kit.outcome import Outcome, outcomes
 from kit.record import DONE, NotRun, Request, Session, is_session_id
 from kit.reported import Reported
 from kit.runs import Runs
 from kit.sample import PHASE_FIELDS, Phase, Sample
+from kit.store.database import Database, close_to_others, make_private
 from kit.store.outcomes import kept_versions, read_outcomes, write_outcomes
-from kit.store.schema import MIGRATIONS, SCHEMA_VERSION, metadata, phases, reported, samples, schema, sessions
+from kit.store.schema import phases, reported, samples, sessions
 
 
 def open_store(url: str, default: Path, read_only: bool = False) -> Store:
@@ -30,77 +29,30 @@ def open_store(url: str, default: Path, read_only: bool = False) -> Store:
     ``read_only``: nothing is written to it any more, outcomes neither; one that is not there is made all the same.
     """
     if not url:
-        default.parent.mkdir(parents=True, exist_ok=True)
+        make_private(default.parent)
+        close_to_others(default)
         url = f"sqlite:///{default}"
-    shown = url
-    try:
-        shown = make_url(url).render_as_string(hide_password=True)
-        # A session may be silent for hours: the connection is tried before it is used again.
-        engine = create_engine(url, pool_pre_ping=True)
-        if engine.dialect.name == "sqlite":
-            event.listen(engine, "connect", _durable)
-        _prepare(engine)
-    except (ArgumentError, NoSuchModuleError, ImportError) as error:
-        raise UsageError(
-            f"--store {shown}: {error}", "for example sqlite:////path/kit.db or postgresql+psycopg://host/db"
-        ) from None
-    except OperationalError as error:
-        raise UsageError(f"--store {shown}: {str(error.orig).strip()}", "check path, rights and server") from None
-    return Store(engine, read_only)
-
-
-def _durable(connection: Any, record: Any) -> None:
-    """SQLite: fsync on every commit, and foreign keys, which it leaves off by default."""
-    connection.execute("PRAGMA synchronous = FULL")
-    connection.execute("PRAGMA foreign_keys = ON")
-
-
-def _prepare(engine: Engine) -> None:
-    with engine.begin() as connection:
-        if engine.dialect.name == "postgresql":  # two machines may come to an empty store at once
-            connection.execute(text("SELECT pg_advisory_xact_lock(7210451)"))
-        if not inspect(connection).has_table(schema.name):
-            metadata.create_all(connection)
-            connection.execute(insert(schema).values(version=SCHEMA_VERSION))
-            return
-        version = connection.execute(select(schema.c.version)).scalar_one()
-        if version > SCHEMA_VERSION:
-            raise KitError(f"the store has schema {version}, this kit knows {SCHEMA_VERSION}", "update the kit")
-        for number in range(version + 1, SCHEMA_VERSION + 1):
-            MIGRATIONS[number](connection)
-            connection.execute(update(schema).values(version=number))
+    return Store(Database(url), read_only)
 
 
 class Store:
-    def __init__(self, engine: Engine, read_only: bool = False) -> None:
-        self._engine = engine
+    def __init__(self, database: Database, read_only: bool = False) -> None:
+        self._database = database
         self._read_only = read_only
         self._worked_out: dict[str, tuple[Outcome, ...]] = {}  # of sessions that a store could not be told of
-
-    @contextmanager
-    def _begin(self) -> Iterator[Connection]:
-        """A transaction. Raises RunError where the server is gone or refuses."""
-        try:
-            with self._engine.begin() as connection:
-                yield connection
-        except DBAPIError as error:
-            raise RunError(
-                f"the store {self.name}: {str(error.orig).strip()}",
-                "what was stored is safe; when the store is back: kit compare --resume last",
-            ) from None
 
     @property
     def name(self) -> str:
         """Where the store is, without a password."""
-        return self._engine.url.render_as_string(hide_password=True)
+        return self._database.name
 
     def create(self, session: Session) -> None:
-        with self._begin() as connection:
+        with self._database.writing() as connection:
             connection.execute(insert(sessions).values(**_session_row(session)))
 
     def add(self, session: Session) -> None:
         """A session with all its samples, or nothing of it."""
-        with self._begin() as connection:
+        with self._database.writing() as connection:
             connection.execute(insert(sessions).values(**_session_row(session)))
             for sample in session.samples:
                 _add_sample(connection, session.id, sample)
@@ -111,22 +63,22 @@ class Store:
         """Write facts and not-run arms anew."""
         row = _session_row(session)
         changed = {key: row[key] for key in ("facts", "not_run")}
-        with self._begin() as connection:
+        with self._database.writing() as connection:
             connection.execute(update(sessions).where(sessions.c.id == session.id).values(**changed))
 
     def set_status(self, session_id: str, status: str) -> None:
-        with self._begin() as connection:
+        with self._database.writing() as connection:
             connection.execute(update(sessions).where(sessions.c.id == session_id).values(status=status))
 
     def add_sample(self, session_id: str, sample: Sample) -> None:
-        with self._begin() as connection:
+        with self._database.writing() as connection:
             _add_sample(connection, session_id, sample)
 
     def set_flags(self, session_id: str, arm: str, point: str, block: int, flags: str) -> None:
         """Flag a measured run that something outside hit."""
         mine = (samples.c.session == session_id) & (samples.c.arm == arm) & (samples.c.point == point)
         run = mine & (samples.c.block == block) & (samples.c.kind == "measured")
-        with self._begin() as connection:
+        with self._database.writing() as connection:
             connection.execute(update(samples).where(run).values(flags=flags))
 
     def keep_outcomes(self, session: Session) -> None:
@@ -139,9 +91,9 @@ class Store:
             self._worked_out[session_id] = tuple(found)
             return
         try:
-            with self._engine.begin() as connection:
+            with self._database.writing() as connection:
                 write_outcomes(connection, session_id, found)
-        except DBAPIError:  # a store that may only be read
+        except RunError:  # a store that may only be read
             self._worked_out[session_id] = tuple(found)
 
     def history(self, title: str, arm: str, phase: str = "", metric: str = "real") -> tuple[Entry, ...]:
@@ -150,12 +102,12 @@ class Store:
         Where a session's outcomes are not kept yet, or by other statistics, they are worked out from its samples.
         """
         heads = {item.id: item for item in self.list() if (item.title, item.status) == (title, DONE)}
-        with self._begin() as connection:
+        with self._database.reading() as connection:
             kept = kept_versions(connection)
         for head in heads.values():
             if head.id not in kept and head.id not in self._worked_out:
                 self.keep_outcomes(self.get(head.id))
-        with self._begin() as connection:
+        with self._database.reading() as connection:
             found = read_outcomes(connection, title, arm, phase, metric)
         for session_id, listed in self._worked_out.items():
             found += [(session_id, item) for item in listed if _is_of(item, arm, phase, metric)]
@@ -164,7 +116,7 @@ class Store:
 
     def list(self) -> tuple[Session, ...]:
         """All sessions, newest first, without their samples."""
-        with self._begin() as connection:
+        with self._database.reading() as connection:
             query = select(sessions).order_by(sessions.c.created.desc(), sessions.c.id.desc())
             rows = connection.execute(query).mappings()
             # Kits before 0.6 imported any id; one that is a path must not come back as one.
@@ -181,11 +133,11 @@ class Store:
         return replace(found[0], samples=self._samples(found[0].id))
 
     def remove(self, session_id: str) -> None:
-        with self._begin() as connection:
+        with self._database.writing() as connection:
             connection.execute(delete(sessions).where(sessions.c.id == session_id))
 
     def _samples(self, session_id: str) -> tuple[Sample, ...]:
-        with self._begin() as connection:
+        with self._database.reading() as connection:
             mine = select(samples.c.id).where(samples.c.session == session_id)
             query = select(phases).where(phases.c.sample.in_(mine)).order_by(phases.c.sample, phases.c.position)
             said = _reported(connection, session_id)
@@ -198,7 +150,7 @@ class Store:
             return tuple(_sample(row, by_sample.get(row["id"], ())) for row in rows.mappings())
 
     def close(self) -> None:
-        self._engine.dispose()
+        self._database.close()
 
 
 def _reported(connection: Connection, session_id: str) -> dict[tuple[int, int], list[Reported]]:
