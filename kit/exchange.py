@@ -1,36 +1,91 @@
-"""Sessions as one file, to take from one store to another. Pure."""
+"""Sessions as one file, to take from one store to another: JSON, with each session in a line of its own. Pure."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any
+from itertools import chain
+
+import msgspec
 
 from kit.errors import UsageError
 from kit.record import Session
-from kit.wire import decode, encode
+from kit.wire import UnreadableError, decode_json, encode, surplus
 
 #: Raised when an older kit could not read what this one writes.
 EXPORT_SCHEMA = 1
-_KEY = "kit-export"
+_HEAD, _END = f'{{"kit-export": {EXPORT_SCHEMA}, "sessions": [', "]}\n"
+_FIX = "kit export SESSION -o FILE"
 
 
-def dump(sessions: Sequence[Session]) -> str:
-    """Sessions with all their samples, as JSON."""
-    return json.dumps({_KEY: EXPORT_SCHEMA, "sessions": [encode(item) for item in sessions]}) + "\n"
+class _Export(msgspec.Struct):
+    """The file as a whole; its sessions are decoded one by one."""
+
+    schema: int = msgspec.field(name="kit-export")
+    sessions: tuple[msgspec.Raw, ...]
+
+
+def dump_lines(sessions: Iterable[Session]) -> Iterator[str]:
+    """Sessions with all their samples, as JSON; one is held at a time."""
+    yield _HEAD
+    separator = "\n"
+    for session in sessions:
+        yield f"{separator}{json.dumps(encode(session), allow_nan=False)}"
+        separator = ",\n"
+    yield f"\n{_END}"
+
+
+def dump(sessions: Iterable[Session]) -> str:
+    return "".join(dump_lines(sessions))
 
 
 def is_export(text: str) -> bool:
-    return text.lstrip()[:40].startswith(f'{{"{_KEY}"')
+    return text.lstrip()[:40].startswith(f'{{"{_Export.__struct_encode_fields__[0]}"')
+
+
+def load_lines(lines: Iterable[bytes], source: str) -> Iterator[Session]:
+    """What ``dump_lines`` wrote; ``source`` names it in errors. One session is held at a time, or the whole file where
+    it is not in such lines, as older kits wrote it. Every value is checked. Raises UsageError."""
+    found = iter(lines)
+    first = next(found, b"")
+    if first.rstrip().endswith(b'"sessions": ['):
+        head = _head(first.rstrip() + b"]}", source)
+        raw = _items(found, source)
+    else:
+        head = _head(b"".join(chain([first], found)), source)
+        raw = (bytes(item) for item in head.sessions)
+    if head.schema > EXPORT_SCHEMA:
+        raise UsageError(f"{source}: written by a newer kit (schema {head.schema})", "update the kit")
+    for number, item in enumerate(raw, 1):
+        yield _session(item, f"{source}: session {number}")
 
 
 def load(text: str, source: str) -> tuple[Session, ...]:
-    """What ``dump`` wrote; ``source`` names it in errors. Raises UsageError."""
+    return tuple(load_lines(text.encode(errors="replace").splitlines(keepends=True), source))
+
+
+def _head(text: bytes, source: str) -> _Export:
     try:
-        document: dict[str, Any] = json.loads(text)
-        if document[_KEY] > EXPORT_SCHEMA:
-            raise UsageError(f"{source}: written by a newer kit (schema {document[_KEY]})", "update the kit")
-        return tuple(replace(decode(Session, item), imported=True) for item in document["sessions"])
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UsageError(f"{source}: not an export of the kit's: {error}", "kit export SESSION -o FILE") from None
+        return decode_json(_Export, text)
+    except UnreadableError as error:
+        raise UsageError(f"{source}: not an export of the kit's: {error.message}", _FIX) from None
+
+
+def _items(lines: Iterator[bytes], source: str) -> Iterator[bytes]:
+    for line in lines:
+        if line.strip() == b"]}":
+            return
+        yield line.strip().removesuffix(b",")
+    raise UsageError(f"{source}: the file is cut off", "copy it again; its sizes must be the same on both sides")
+
+
+def _session(text: bytes, where: str) -> Session:
+    try:
+        session = decode_json(Session, text)
+    except UnreadableError as error:
+        raise UsageError(f"{where}: {error.message}", error.hint or _FIX) from None
+    unknown = surplus(msgspec.json.decode(text), encode(session))
+    if unknown:
+        raise UsageError(f"{where}: {unknown} is unknown to this kit", "update the kit, or mend the file")
+    return replace(session, imported=True)

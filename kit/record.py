@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from kit.errors import UsageError
 from kit.sample import Sample
+from kit.wire import Amount, Count, Moment, Whole
 
 RUNNING, DONE, INTERRUPTED, FAILED = "running", "done", "interrupted", "failed"
 #: Begins the facts that name mount options which the kernel does not show.
@@ -35,11 +36,11 @@ class Request:
     arms: tuple[str, ...] = ()
     engine: str = "docker"
     baseline: str = ""
-    rounds: int = 3
-    seed: int = 0
+    rounds: Count = 3
+    seed: Whole = 0
     cache: str = "warm"
     fresh: bool = False
-    size: int = 0
+    size: Whole = 0
     directory: str = ""
     device: str = ""
     wipe: str = ""
@@ -52,12 +53,12 @@ class Request:
     guest: str = ""  # the machine that the session runs in, one of kit.guest.MACHINES; '': none, the host itself
     kernel: str = ""  # the user's own, for it
     modules: str = ""  # its modules' directory
-    guest_memory: int = 0  # bytes
-    guest_cores: int = 0
+    guest_memory: Whole = 0  # bytes
+    guest_cores: Count = 0
     load: str = ""  # the scenario that runs in the background
     load_params: tuple[tuple[str, str], ...] = ()
-    precision: float | None = None  # 0.02 for 2 %
-    budget: float | None = None  # seconds
+    precision: Amount | None = None  # 0.02 for 2 %
+    budget: Amount | None = None  # seconds
     control: bool | None = None  # None: from CONTROL_FROM rounds on
     timeout: float | None = None  # seconds, of each run
 
@@ -76,14 +77,14 @@ class Session:
     """All samples of one plan on one machine, with the facts of that machine."""
 
     id: str
-    created: float  # Unix time
+    created: Moment  # Unix time
     kit_version: str
     title: str  # the scenario's name, or the command
     status: str
     request: Request
     arms: tuple[str, ...]
     baselines: tuple[tuple[str, str], ...]
-    seed: int
+    seed: Whole
     facts: Mapping[str, str] = field(default_factory=dict)
     not_run: tuple[NotRun, ...] = ()
     samples: tuple[Sample, ...] = ()

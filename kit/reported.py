@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kit.wire import Finite
+
 LESS, MORE = "less", "more"
 
 
@@ -15,6 +17,6 @@ class Reported:
     """
 
     name: str
-    value: float | None
+    value: Finite | None
     unit: str
     better: str = LESS

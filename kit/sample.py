@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from kit.reported import Reported
+from kit.wire import Amount, Code, Count, Finite, Moment
 
 #: Metrics of a phase that add up over phases.
 ADDITIVE = (
@@ -44,30 +45,30 @@ class Phase:
 
     name: str
     status: str
-    real: float | None = None
-    user: float | None = None
-    sys: float | None = None
-    cgroup_user: float | None = None
-    cgroup_sys: float | None = None
-    elsewhere: float | None = None
-    flush: float | None = None
-    flush_bytes: float | None = None
-    flush_cpu: float | None = None
-    read_bytes: float | None = None
-    write_bytes: float | None = None
-    read_ops: float | None = None
-    write_ops: float | None = None
-    minor_faults: float | None = None
-    major_faults: float | None = None
-    voluntary_switches: float | None = None
-    involuntary_switches: float | None = None
-    max_rss: float | None = None
-    psi_cpu: float | None = None
-    psi_io: float | None = None
-    psi_memory: float | None = None
-    steal: float | None = None
-    exit_code: int | None = None
-    signal: int | None = None
+    real: Amount | None = None
+    user: Amount | None = None
+    sys: Amount | None = None
+    cgroup_user: Amount | None = None
+    cgroup_sys: Amount | None = None
+    elsewhere: Finite | None = None
+    flush: Finite | None = None
+    flush_bytes: Finite | None = None
+    flush_cpu: Finite | None = None
+    read_bytes: Finite | None = None
+    write_bytes: Finite | None = None
+    read_ops: Finite | None = None
+    write_ops: Finite | None = None
+    minor_faults: Finite | None = None
+    major_faults: Finite | None = None
+    voluntary_switches: Finite | None = None
+    involuntary_switches: Finite | None = None
+    max_rss: Finite | None = None
+    psi_cpu: Finite | None = None
+    psi_io: Finite | None = None
+    psi_memory: Finite | None = None
+    steal: Finite | None = None
+    exit_code: Code | None = None
+    signal: Code | None = None
     reported: tuple[Reported, ...] = ()  # what the workload says of itself
 
     @property
@@ -95,23 +96,23 @@ class Sample:
     """One run of one arm: its phases, and what is needed to judge whether it can be compared."""
 
     arm: str
-    block: int
+    block: Count
     kind: str  # measured | warmup | imported
     status: str  # ok | failed
-    started: float  # Unix time
+    started: Moment  # Unix time
     phases: tuple[Phase, ...]
-    calibration_before: float | None = None  # seconds that fixed arithmetic took
-    calibration_after: float | None = None
-    memory_before: float | None = None  # seconds that fixed page faults and loads from memory took
-    memory_after: float | None = None
-    engine_seconds: float | None = None  # placing and releasing: the engine's own work, never inside `real`
+    calibration_before: Finite | None = None  # seconds that fixed arithmetic took
+    calibration_after: Finite | None = None
+    memory_before: Finite | None = None  # seconds that fixed page faults and loads from memory took
+    memory_after: Finite | None = None
+    engine_seconds: Finite | None = None  # placing and releasing: the engine's own work, never inside `real`
     error: str = ""
     log: str = ""
     digests: tuple[tuple[str, str], ...] = field(default=())  # image, sources, scenario, probe
     point: str = ""  # value of the swept parameters, "jobs=2"; "" where none is swept
     flags: str = ""  # what hit this run from outside, by the burst rule; "" where nothing did
     load: str = ""  # what ran beside it on purpose; "" where nothing did
-    repeats: int | None = None  # the block that this run repeats because a run of it was flagged
+    repeats: Count | None = None  # the block that this run repeats because a run of it was flagged
 
     def with_total(self) -> tuple[Phase, ...]:
         """The phases, and their total where there is more than one and every one of them is ok."""

@@ -1,54 +1,84 @@
-"""Frozen dataclasses as JSON and back, for what a session in a guest and its host tell each other. Pure."""
+"""Frozen dataclasses as JSON and back: of what another process or an earlier kit wrote, every leaf is checked. Pure."""
 
 from __future__ import annotations
 
-import types
-import typing
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
-from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+from kit.errors import UsageError
 
 T = TypeVar("T")
 
 
+class UnreadableError(UsageError):
+    """What should be a value of the kit's is none."""
+
+
+#: Leaves with bounds, for dataclasses that are decoded. A plain ``float`` may be infinite or no number.
+Finite = Annotated[float, Meta(ge=-1e18, le=1e18)]
+Amount = Annotated[float, Meta(ge=0, le=1e18)]  # of what there can't be less than nothing
+Moment = Annotated[float, Meta(ge=0, le=253402300799)]  # Unix time until the year 9999, where dates end
+Count = Annotated[int, Meta(ge=0, le=2**31 - 1)]  # as a database holds it
+Code = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
+Whole = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+
+
 def encode(value: Any) -> Any:
     """A value of dataclasses, tuples, mappings, paths and plain scalars as JSON holds it."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return {item.name: encode(getattr(value, item.name)) for item in fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): encode(item) for key, item in value.items()}
-    if isinstance(value, (tuple, list)):
-        return [encode(item) for item in value]
-    return str(value) if isinstance(value, Path) else value
+    return msgspec.to_builtins(value, enc_hook=_encode_other)
 
 
 def decode(kind: type[T], data: Any) -> T:
-    """The value of that type that ``encode`` has written. Raises TypeError or KeyError where it is another's."""
-    return cast(T, _decode(kind, data))
+    """The value of that type that ``encode`` has made. Raises UnreadableError where it is another's."""
+    try:
+        return msgspec.convert(data, kind, dec_hook=_decode_other)
+    except (msgspec.MsgspecError, RecursionError, UsageError) as error:
+        raise _malformed(kind, error) from None
 
 
-def _decode(kind: Any, data: Any) -> Any:
-    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    if origin in (typing.Union, types.UnionType):
-        if data is None:
-            return None
-        (kind,) = (item for item in arguments if item is not type(None))
-        return _decode(kind, data)
-    if origin is tuple:
-        kinds = [arguments[0]] * len(data) if arguments[-1] is Ellipsis else arguments
-        return tuple(_decode(item, value) for item, value in zip(kinds, data, strict=True))
-    if isinstance(origin, type) and issubclass(origin, Mapping):
-        return {key: _decode(arguments[1], value) for key, value in data.items()}
-    if is_dataclass(kind):
-        hints = _hints(cast(Any, kind))
-        return kind(**{key: _decode(hints[key], value) for key, value in data.items()})  # type: ignore[operator]
-    if kind is float and isinstance(data, int):
-        return float(data)
-    return Path(data) if kind is Path else data
+def decode_json(kind: type[T], text: bytes | str) -> T:
+    """The same of JSON. NaN and infinity are none. Raises UnreadableError, also where it is nested too deep."""
+    try:
+        return msgspec.json.decode(text, type=kind, dec_hook=_decode_other)
+    except (msgspec.MsgspecError, RecursionError, UnicodeError, UsageError) as error:
+        raise _malformed(kind, error) from None
 
 
-@cache
-def _hints(kind: Any) -> dict[str, Any]:
-    return typing.get_type_hints(kind)
+def surplus(data: Any, value: Any, where: str = "$") -> str:
+    """Where ``data`` has a name that ``encode`` of what was decoded from it, ``value``, has not; '' where nowhere."""
+    if isinstance(data, dict) and isinstance(value, Mapping):
+        unknown = [f"{where}.{name}" for name in data if name not in value]
+        below = (surplus(item, value[name], f"{where}.{name}") for name, item in data.items() if name in value)
+    elif isinstance(data, list):
+        unknown = []
+        pairs = enumerate(zip(data, value, strict=True))
+        below = (surplus(item, made, f"{where}[{number}]") for number, (item, made) in pairs)
+    else:
+        return ""
+    return next(filter(None, [*unknown, *below]), "")
+
+
+def _malformed(kind: Any, error: Exception) -> UnreadableError:
+    """msgspec says what it expected, what it found, and where."""
+    reason = "nested too deep" if isinstance(error, RecursionError) else getattr(error, "message", str(error))
+    return UnreadableError(
+        f"not a {getattr(kind, '__name__', kind)} as the kit writes it: {reason}", "made by another kit?"
+    )
+
+
+def _encode_other(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Path):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} can't be written")
+
+
+def _decode_other(kind: type, value: Any) -> Any:
+    if kind is Path and isinstance(value, str):
+        return Path(value)
+    raise ValueError(f"Expected `{kind.__name__}`, got `{type(value).__name__}`")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from kit.cli.completion import complete_sessions
-from kit.cli.options import check_writable, store_option, the_store, write
+from kit.cli.options import check_writable, store_option, the_store
 from kit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -33,23 +34,31 @@ Examples:
 @store_option
 def export(sessions: tuple[str, ...], everything: bool, format_: str, output: str, store_url: str) -> None:
     """Write SESSION… (ids, their beginnings, or last) with all samples as JSON."""
-    from kit.exchange import dump
+    from kit.exchange import dump_lines
     from kit.report.pytest_benchmark import render_pytest_benchmark
 
     check_writable(output)
     chosen = _chosen(sessions, everything, store_url)
-    text = dump(chosen) if format_ == "kit" else render_pytest_benchmark(chosen)
-    if output.endswith(".gz"):
-        Path(output).write_bytes(gzip.compress(text.encode(), mtime=0))
-    else:
-        write(output, text)
+    lines = dump_lines(chosen) if format_ == "kit" else iter([render_pytest_benchmark(list(chosen))])
+    if output == "-":
+        for line in lines:
+            click.echo(line, nl=False)
+        return
+    try:
+        with Path(output).open("wb") as file:
+            packed = gzip.GzipFile(fileobj=file, filename="", mode="wb", mtime=0) if output.endswith(".gz") else file
+            with packed:
+                packed.writelines(line.encode() for line in lines)
+    except OSError as error:
+        raise UsageError(f"{output}: {error.strerror}", "name a file in a directory with room for it") from None
 
 
-def _chosen(names: tuple[str, ...], everything: bool, store_url: str) -> list[Session]:
+def _chosen(names: tuple[str, ...], everything: bool, store_url: str) -> Iterator[Session]:
     if everything == bool(names):
         raise UsageError("name sessions, or --all", "kit export last; kit sessions lists them")
     store = the_store(store_url)
     wanted = [item.id for item in reversed(store.list())] if everything else names
     if not wanted:
         raise UsageError(f"the store {store.name} holds no session", "kit compare smoke makes one")
-    return [store.get(name) for name in wanted]
+    found = [store.get(name).id for name in names] or wanted  # all of them are known before one is written
+    return map(store.get, found)

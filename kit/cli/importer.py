@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import gzip
-import sys
 import time
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from kit.cli.infile import beginning, read_lines
 from kit.cli.options import store_option, the_store
 from kit.errors import UsageError
+from kit.quantity import size
 
 if TYPE_CHECKING:
+    from kit.record import Session
     from kit.sample import Sample
     from kit.store import Store
 
@@ -33,6 +36,9 @@ has no interval, and the table says so. A file's name without its ending is its 
 @click.argument("files", nargs=-1, required=True, metavar="FILE…")
 @click.option("--baseline", metavar="LABEL", help="Compare with this label.  [default: the first]")
 @click.option("--title", default="imported", show_default=True, help="What was measured.")
+@click.option(
+    "--limit", default="256M", show_default=True, metavar="SIZE", help="The most that is read of a file, decompressed."
+)
 @click.option("--json", "json_file", metavar="FILE", help="Also write everything as JSON (- for stdout).")
 @click.option("--csv", "csv_file", metavar="FILE", help="Also write the samples as CSV.")
 @click.option("--markdown", "markdown_file", metavar="FILE", help="Also write the table as Markdown.")
@@ -44,6 +50,7 @@ def import_(
     json_file: str | None,
     csv_file: str | None,
     markdown_file: str | None,
+    limit: str,
     store_url: str,
 ) -> None:
     """Read sessions that kit export wrote; or outputs of `time`, as LABEL=FILE…, kept as one session with its table."""
@@ -51,13 +58,14 @@ def import_(
     from kit.cli.compare import report
     from kit.record import DONE, Request, Session, new_session_id
 
-    exported = [text for name in files if (text := _export(name)) is not None]
+    most = size(limit, "--limit")
+    exported = [name for name in files if name == "-" or _is_export(name)]
     if exported:
         if len(exported) < len(files):
             raise UsageError("exported sessions and outputs of `time` in one command", "import them one after another")
-        _import_sessions(files, exported, the_store(store_url))
+        _import_sessions(files, most, the_store(store_url))
         return
-    samples = _read(files)
+    samples = _read(files, most)
     labels = tuple(dict.fromkeys(sample.arm for sample in samples))
     first = baseline or labels[0]
     if first not in labels:
@@ -81,47 +89,42 @@ def import_(
     report(session, {"json": json_file, "csv": csv_file, "markdown": markdown_file})
 
 
-def _export(name: str) -> str | None:
-    """The text of an export; None where the file is something else, or can't be read, which is found later."""
+def _is_export(name: str) -> bool:
     from kit.exchange import is_export
 
-    try:
-        data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
-        text = (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode(errors="replace")
-    except (OSError, EOFError):
-        return None
-    return text if name == "-" or is_export(text) else None
+    return Path(name).is_file() and is_export(beginning(name, 64).decode(errors="replace"))
 
 
-def _import_sessions(names: tuple[str, ...], texts: list[str], store: Store) -> None:
-    from kit.exchange import load
+def _import_sessions(names: tuple[str, ...], limit: int, store: Store) -> None:
+    """All of them, or none where one can't be read."""
+    from kit.exchange import load_lines
 
-    sessions = [session for name, text in zip(names, texts, strict=True) for session in load(text, name)]
-    known = {item.id for item in store.list()}
-    for session in sessions:
-        if session.id in known:
-            click.echo(f"{session.id}: is there already, left as it is")
-            continue
-        store.add(session)
-        known.add(session.id)
-        click.echo(f"{session.id}: {session.title}, {len(session.samples)} samples")
+    found: list[tuple[str, str]] = []
+
+    def sessions() -> Iterator[Session]:
+        for name in names:
+            for session in load_lines(read_lines(name, limit, "--limit"), name):
+                found.append((session.id, f"{session.title}, {len(session.samples)} samples"))
+                yield session
+
+    there = store.add_new(sessions())
+    for session_id, what in found:
+        click.echo(f"{session_id}: {'is there already, left as it is' if session_id in there else what}")
 
 
-def _read(files: tuple[str, ...]) -> tuple[Sample, ...]:
+def _read(files: tuple[str, ...], limit: int) -> tuple[Sample, ...]:
     from kit.sample import Sample
     from kit.timeoutput import parse_time_output
 
     samples: list[Sample] = []
+    blocks: Counter[str] = Counter()
     for item in files:
         label, equals, name = item.partition("=")
         path = Path(name if equals else item)
         label = label if equals else path.stem
-        try:
-            text = path.read_text(encoding="utf-8", errors="replace")
-            started = path.stat().st_mtime
-        except OSError as error:
-            raise UsageError(f"{path}: {error.strerror}", "give LABEL=FILE with a file that exists") from None
+        text = b"".join(read_lines(str(path), limit, "--limit")).decode(errors="replace")
+        started = max(path.stat().st_mtime, 0.0)
         for phase in parse_time_output(text, str(path)):
-            block = sum(sample.arm == label for sample in samples) + 1
-            samples.append(Sample(label, block, "imported", "ok", started, (phase,)))
+            blocks[label] += 1
+            samples.append(Sample(label, blocks[label], "imported", "ok", started, (phase,)))
     return tuple(samples)

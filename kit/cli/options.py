@@ -39,7 +39,7 @@ def the_store(url: str, read_only: bool = False) -> Store:
     from kit.paths import find_paths
     from kit.store import open_store
 
-    return open_store(url, find_paths().data / "kit.db", read_only)
+    return open_store(url, find_paths().data / "kit.db", read_only, lambda text: click.echo(f"kit: {text}", err=True))
 
 
 def check_writable(path: str | None) -> None:

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, delete, insert, select
 from kit.compare import Comparison
 from kit.outcome import OUTCOME_VERSION, Outcome
 from kit.store.schema import outcomes, sessions
-from kit.wire import decode, encode
+from kit.wire import UnreadableError, decode_json, encode
 
 
 def write_outcomes(connection: Connection, session_id: str, found: Sequence[Outcome]) -> None:
@@ -45,21 +45,19 @@ def kept_versions(connection: Connection) -> frozenset[str]:
     return frozenset(connection.execute(query).scalars())
 
 
-def read_outcomes(connection: Connection, title: str, arm: str, phase: str, metric: str) -> list[tuple[str, Outcome]]:
-    """Each with its session's id."""
+def read_outcomes(
+    connection: Connection, title: str, arm: str, phase: str, metric: str
+) -> list[tuple[str, Outcome | None]]:
+    """Each with its session's id; None where what is kept can't be read."""
     mine = (outcomes.c.arm == arm) & (outcomes.c.metric == metric) & (outcomes.c.version == OUTCOME_VERSION)
     mine &= outcomes.c.phase == phase if phase else outcomes.c.whole
     query = select(outcomes).join(sessions).where(mine & (sessions.c.title == title))
-    return [
-        (
-            row.session,
-            Outcome(
-                decode(Comparison, json.loads(row.comparison)),
-                row.mean,
-                row.base_mean,
-                row.whole,
-                tuple(json.loads(row.digests).items()),
-            ),
-        )
-        for row in connection.execute(query)
-    ]
+    return [(row.session, _outcome(row)) for row in connection.execute(query)]
+
+
+def _outcome(row: Any) -> Outcome | None:
+    try:
+        comparison, digests = decode_json(Comparison, row.comparison), decode_json(dict[str, str], row.digests)
+    except UnreadableError:
+        return None
+    return Outcome(comparison, row.mean, row.base_mean, row.whole, tuple(digests.items()))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,31 +13,37 @@ from kit.compare import compare
 from kit.errors import RunError, UsageError
 from kit.history import Entry, make_entry
 from kit.outcome import Outcome, outcomes
-from kit.record import DONE, NotRun, Request, Session, is_session_id
-from kit.reported import Reported
+from kit.record import DONE, Session
 from kit.runs import Runs
-from kit.sample import PHASE_FIELDS, Phase, Sample
+from kit.sample import Sample
 from kit.store.database import Database, close_to_others, make_private
 from kit.store.outcomes import kept_versions, read_outcomes, write_outcomes
-from kit.store.schema import phases, reported, samples, sessions
+from kit.store.rows import read_samples, read_session, session_row, write_sample
+from kit.store.schema import samples, sessions
+from kit.wire import UnreadableError
 
 
-def open_store(url: str, default: Path, read_only: bool = False) -> Store:
+def open_store(
+    url: str, default: Path, read_only: bool = False, tell: Callable[[str], None] = lambda text: None
+) -> Store:
     """Open the store at ``url``, or the SQLite file ``default``. Raises UsageError if it can't be opened.
 
     ``read_only``: nothing is written to it any more, outcomes neither; one that is not there is made all the same.
+    ``tell`` is told of what in it can't be read.
     """
     if not url:
         make_private(default.parent)
         close_to_others(default)
         url = f"sqlite:///{default}"
-    return Store(Database(url), read_only)
+    return Store(Database(url), read_only, tell)
 
 
 class Store:
-    def __init__(self, database: Database, read_only: bool = False) -> None:
+    def __init__(self, database: Database, read_only: bool, tell: Callable[[str], None]) -> None:
         self._database = database
         self._read_only = read_only
+        self._tell = tell
+        self._unreadable: set[str] = set()
         self._worked_out: dict[str, tuple[Outcome, ...]] = {}  # of sessions that a store could not be told of
 
     @property
@@ -48,20 +53,28 @@ class Store:
 
     def create(self, session: Session) -> None:
         with self._database.writing() as connection:
-            connection.execute(insert(sessions).values(**_session_row(session)))
+            connection.execute(insert(sessions).values(**session_row(session)))
 
     def add(self, session: Session) -> None:
         """A session with all its samples, or nothing of it."""
         with self._database.writing() as connection:
-            connection.execute(insert(sessions).values(**_session_row(session)))
-            for sample in session.samples:
-                _add_sample(connection, session.id, sample)
-        if session.status == DONE:
-            self.keep_outcomes(session)
+            _add(connection, session)
+
+    def add_new(self, given: Iterable[Session]) -> frozenset[str]:
+        """All of them, or none; those whose ids are there already are left as they are. Returns these ids. Reads one
+        session at a time, and what reading raises is raised."""
+        there = set()
+        with self._database.writing() as connection:
+            for session in given:
+                if connection.execute(select(sessions.c.id).where(sessions.c.id == session.id)).first():
+                    there.add(session.id)
+                else:
+                    _add(connection, session)
+        return frozenset(there)
 
     def update(self, session: Session) -> None:
         """Write facts and not-run arms anew."""
-        row = _session_row(session)
+        row = session_row(session)
         changed = {key: row[key] for key in ("facts", "not_run")}
         with self._database.writing() as connection:
             connection.execute(update(sessions).where(sessions.c.id == session.id).values(**changed))
@@ -72,7 +85,7 @@ class Store:
 
     def add_sample(self, session_id: str, sample: Sample) -> None:
         with self._database.writing() as connection:
-            _add_sample(connection, session_id, sample)
+            write_sample(connection, session_id, sample)
 
     def set_flags(self, session_id: str, arm: str, point: str, block: int, flags: str) -> None:
         """Flag a measured run that something outside hit."""
@@ -83,8 +96,7 @@ class Store:
 
     def keep_outcomes(self, session: Session) -> None:
         """Work out what the session found and keep it, for histories."""
-        runs = Runs(session.samples)
-        self._keep(session.id, outcomes(runs, compare(runs, session.baselines)))
+        self._keep(session.id, _outcomes(session))
 
     def _keep(self, session_id: str, found: Sequence[Outcome]) -> None:
         if self._read_only:
@@ -108,7 +120,10 @@ class Store:
             if head.id not in kept and head.id not in self._worked_out:
                 self.keep_outcomes(self.get(head.id))
         with self._database.reading() as connection:
-            found = read_outcomes(connection, title, arm, phase, metric)
+            stored = read_outcomes(connection, title, arm, phase, metric)
+        found = [(name, item) for name, item in stored if item and name not in self._worked_out]
+        for name in {name for name, item in stored if item is None} & heads.keys() - self._worked_out.keys():
+            self._worked_out[name] = _outcomes(self.get(name))
         for session_id, listed in self._worked_out.items():
             found += [(session_id, item) for item in listed if _is_of(item, arm, phase, metric)]
         made = [make_entry(heads[name], item) for name, item in found if name in heads and item.comparison.ratio]
@@ -118,101 +133,57 @@ class Store:
         """All sessions, newest first, without their samples."""
         with self._database.reading() as connection:
             query = select(sessions).order_by(sessions.c.created.desc(), sessions.c.id.desc())
-            rows = connection.execute(query).mappings()
-            # Kits before 0.6 imported any id; one that is a path must not come back as one.
-            return tuple(_session(row) for row in rows if is_session_id(row["id"]))
+            return tuple(filter(None, map(self._head, connection.execute(query).mappings())))
+
+    def _head(self, row: Mapping[Any, Any]) -> Session | None:
+        """None, and said once, where it can't be read: the others can."""
+        try:
+            return read_session(row)
+        except UnreadableError as error:
+            if row["id"] not in self._unreadable:
+                self._unreadable.add(row["id"])
+                self._tell(f"session {str(row['id'])!r} can't be read and is left out: {error.message}")
+            return None
 
     def get(self, name: str) -> Session:
         """A session with its samples, by id, by unique beginning of it, or ``last``. Raises UsageError."""
+        with self._database.reading() as connection:
+            row = connection.execute(select(sessions).where(sessions.c.id == name)).mappings().first()
+            try:
+                head = read_session(row) if row else self._by_beginning(name)
+                return replace(head, samples=read_samples(connection, head.id))
+            except UnreadableError as error:
+                raise UsageError(f"session {name}: {error.message}", "kit export the others into a new store") from None
+
+    def _by_beginning(self, name: str) -> Session:
         known = self.list()
-        found = known[:1] if name == "last" else [item for item in known if item.id == name]
-        found = found or [item for item in known if name and item.id.startswith(name)]
+        found = known[:1] if name == "last" else [item for item in known if name and item.id.startswith(name)]
         if len(found) != 1:
             what = "no session" if not found else f"{len(found)} sessions begin with"
             raise UsageError(f"{what} '{name}'", "kit sessions lists them; 'last' is the newest")
-        return replace(found[0], samples=self._samples(found[0].id))
+        return found[0]
 
     def remove(self, session_id: str) -> None:
         with self._database.writing() as connection:
             connection.execute(delete(sessions).where(sessions.c.id == session_id))
 
-    def _samples(self, session_id: str) -> tuple[Sample, ...]:
-        with self._database.reading() as connection:
-            mine = select(samples.c.id).where(samples.c.session == session_id)
-            query = select(phases).where(phases.c.sample.in_(mine)).order_by(phases.c.sample, phases.c.position)
-            said = _reported(connection, session_id)
-            by_sample: dict[int, list[Phase]] = {}
-            for row in connection.execute(query).mappings():
-                phase = Phase(**{name: row[name] for name in PHASE_FIELDS})
-                figures = said.get((row["sample"], row["position"]), ())
-                by_sample.setdefault(row["sample"], []).append(replace(phase, reported=tuple(figures)))
-            rows = connection.execute(select(samples).where(samples.c.session == session_id).order_by(samples.c.id))
-            return tuple(_sample(row, by_sample.get(row["id"], ())) for row in rows.mappings())
-
     def close(self) -> None:
         self._database.close()
 
 
-def _reported(connection: Connection, session_id: str) -> dict[tuple[int, int], list[Reported]]:
-    """What the workload reported, by sample and position of the phase."""
-    mine = select(samples.c.id).where(samples.c.session == session_id)
-    found: dict[tuple[int, int], list[Reported]] = {}
-    query = select(reported).where(reported.c.sample.in_(mine)).order_by(reported.c.number)
-    for row in connection.execute(query):
-        figure = Reported(row.name, row.value, row.unit, row.better)
-        found.setdefault((row.sample, row.position), []).append(figure)
-    return found
+def _add(connection: Connection, session: Session) -> None:
+    connection.execute(insert(sessions).values(**session_row(session)))
+    for sample in session.samples:
+        write_sample(connection, session.id, sample)
+    if session.status == DONE:
+        write_outcomes(connection, session.id, _outcomes(session))
 
 
-def _add_sample(connection: Connection, session_id: str, sample: Sample) -> None:
-    row = {item.name: getattr(sample, item.name) for item in fields(Sample) if item.name != "phases"}
-    row["digests"] = json.dumps(dict(sample.digests))
-    result = connection.execute(insert(samples).values(session=session_id, **row))
-    key = result.inserted_primary_key[0] if result.inserted_primary_key else None
-    if sample.phases:
-        listed = list(enumerate(sample.phases))
-        rows = [{name: getattr(phase, name) for name in PHASE_FIELDS} for phase in sample.phases]
-        connection.execute(insert(phases), [{"sample": key, "position": i, **row} for i, row in enumerate(rows)])
-        figures = [
-            {"sample": key, "position": i, "number": number, **asdict(figure)}
-            for i, phase in listed
-            for number, figure in enumerate(phase.reported)
-        ]
-        if figures:
-            connection.execute(insert(reported), figures)
+def _outcomes(session: Session) -> tuple[Outcome, ...]:
+    runs = Runs(session.samples)
+    return outcomes(runs, compare(runs, session.baselines))
 
 
 def _is_of(item: Outcome, arm: str, phase: str, metric: str) -> bool:
     mine = (item.comparison.arm, item.comparison.metric) == (arm, metric)
     return mine and (item.comparison.phase == phase if phase else item.whole)
-
-
-def _session_row(session: Session) -> dict[str, Any]:
-    row = {item.name: getattr(session, item.name) for item in fields(Session) if item.name != "samples"}
-    row["request"] = json.dumps(asdict(session.request))
-    row["not_run"] = json.dumps([asdict(item) for item in session.not_run])
-    for name in ("arms", "baselines"):
-        row[name] = json.dumps(row[name])
-    row["facts"] = json.dumps(dict(session.facts))
-    return row
-
-
-def _session(row: Mapping[Any, Any]) -> Session:
-    values = dict(row)
-    request = {key: _tuples(value) for key, value in json.loads(values["request"]).items()}
-    values["request"] = Request(**request)
-    values["arms"] = tuple(json.loads(values["arms"]))
-    values["baselines"] = tuple((arm, base) for arm, base in json.loads(values["baselines"]))
-    values["facts"] = json.loads(values["facts"])
-    values["not_run"] = tuple(NotRun(**item) for item in json.loads(values["not_run"]))
-    return Session(**values)
-
-
-def _sample(row: Mapping[Any, Any], found: Sequence[Phase]) -> Sample:
-    values = {key: value for key, value in row.items() if key not in ("id", "session")}
-    values["digests"] = tuple(json.loads(values["digests"]).items())
-    return Sample(phases=tuple(found), **values)
-
-
-def _tuples(value: Any) -> Any:
-    return tuple(_tuples(item) for item in value) if isinstance(value, list) else value

@@ -1,0 +1,46 @@
+"""A file that a user gives to be read, perhaps compressed: line by line, never more of it than its limit."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from kit.errors import UsageError
+
+
+def read_lines(name: str, limit: int, option: str) -> Iterator[bytes]:
+    """The lines of a file. Raises UsageError where it can't be read, or holds more than ``limit`` bytes, which
+    ``option`` sets."""
+    with _opened(name) as file:
+        left = limit
+        while line := file.readline(left + 1):
+            left -= len(line)
+            if left < 0:
+                what = f"{name}: holds more than {limit / (1 << 20):.4g} MiB"
+                raise UsageError(what, f"where you trust it, read more of it: {option} 4G")
+            yield line
+
+
+def beginning(name: str, size: int) -> bytes:
+    """A file's first bytes. Raises UsageError as above."""
+    with _opened(name) as file:
+        return file.read(size)
+
+
+@contextmanager
+def _opened(name: str) -> Iterator[BinaryIO]:
+    """``-`` is stdin; what gzip has written is decompressed."""
+    try:
+        with Path(name).open("rb") if name != "-" else nullcontext(sys.stdin.buffer) as file:
+            packed = cast(io.BufferedReader, file).peek(2)[:2] == b"\x1f\x8b"
+            yield cast(BinaryIO, gzip.GzipFile(fileobj=file) if packed else file)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise UsageError(f"{name}: damaged: {error}", "copy it again; gzip -t FILE checks it") from None
+    except OSError as error:
+        raise UsageError(f"{name}: {error.strerror or error}", "give a file that exists and may be read") from None

@@ -1,0 +1,74 @@
+"""Sessions and samples as rows of the store's tables, and back: what comes back is checked like what is imported."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from typing import Any
+
+from sqlalchemy import Connection, insert, select
+
+from kit.record import Session
+from kit.sample import PHASE_FIELDS, Sample
+from kit.store.schema import phases, reported, samples
+from kit.wire import decode, decode_json, encode
+
+#: Columns that hold JSON.
+_JSON = ("request", "arms", "baselines", "facts", "not_run")
+
+
+def session_row(session: Session) -> dict[str, Any]:
+    row = {item.name: getattr(session, item.name) for item in fields(Session) if item.name != "samples"}
+    return row | {name: json.dumps(encode(row[name]), allow_nan=False) for name in _JSON}
+
+
+def read_session(row: Mapping[Any, Any]) -> Session:
+    """Without its samples. Raises UnreadableError where something in it is none of the kit's."""
+    return decode(Session, _values(row) | {name: decode_json(Any, row[name]) for name in _JSON})
+
+
+def write_sample(connection: Connection, session_id: str, sample: Sample) -> None:
+    row = {item.name: getattr(sample, item.name) for item in fields(Sample) if item.name != "phases"}
+    row["digests"] = json.dumps(dict(sample.digests))
+    result = connection.execute(insert(samples).values(session=session_id, **row))
+    key = result.inserted_primary_key[0] if result.inserted_primary_key else None
+    if sample.phases:
+        listed = list(enumerate(sample.phases))
+        rows = [{name: getattr(phase, name) for name in PHASE_FIELDS} for phase in sample.phases]
+        connection.execute(insert(phases), [{"sample": key, "position": i, **row} for i, row in enumerate(rows)])
+        figures = [
+            {"sample": key, "position": i, "number": number, **asdict(figure)}
+            for i, phase in listed
+            for number, figure in enumerate(phase.reported)
+        ]
+        if figures:
+            connection.execute(insert(reported), figures)
+
+
+def read_samples(connection: Connection, session_id: str) -> tuple[Sample, ...]:
+    """In the order in which they were stored. Raises UnreadableError as ``read_session`` does."""
+    mine = select(samples.c.id).where(samples.c.session == session_id)
+    said: dict[tuple[int, int], list[dict[str, Any]]] = {}
+    for row in connection.execute(
+        select(reported).where(reported.c.sample.in_(mine)).order_by(reported.c.number)
+    ).mappings():
+        said.setdefault((row["sample"], row["position"]), []).append(_values(row))
+    made: dict[int, list[dict[str, Any]]] = {}
+    query = select(phases).where(phases.c.sample.in_(mine)).order_by(phases.c.sample, phases.c.position)
+    for row in connection.execute(query).mappings():
+        figures = said.get((row["sample"], row["position"]), [])
+        phase = {**{name: row[name] for name in PHASE_FIELDS}, "reported": figures}
+        made.setdefault(row["sample"], []).append(phase)
+    rows = connection.execute(select(samples).where(samples.c.session == session_id).order_by(samples.c.id)).mappings()
+    return tuple(_sample(row, made.get(row["id"], [])) for row in rows)
+
+
+def _sample(row: Mapping[Any, Any], made: list[dict[str, Any]]) -> Sample:
+    digests = decode_json(dict[str, str], row["digests"])
+    return decode(Sample, _values(row) | {"phases": made, "digests": list(digests.items())})
+
+
+def _values(row: Mapping[Any, Any]) -> dict[str, Any]:
+    """SQLAlchemy's names of columns are a kind of ``str`` of its own."""
+    return {str(name): value for name, value in row.items()}
