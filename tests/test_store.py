@@ -82,19 +82,24 @@ def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
         open_store("", tmp_path / "kit.db")
 
 
-def test_a_store_of_the_first_schema_is_brought_up_to_date(tmp_path: Path) -> None:
-    plain = replace(SAMPLE.phases[0], reported=())
-    store = open_store("", tmp_path / "kit.db")
-    store.create(SESSION)
-    store.add_sample(SESSION.id, SAMPLE)
-    store.close()
-    with create_engine(f"sqlite:///{tmp_path}/kit.db").begin() as connection:
+def make_first_schema(path: Path) -> None:
+    """Of a store as today's kit makes it."""
+    with create_engine(f"sqlite:///{path}").begin() as connection:
         for column in ("point", "flags", "repeats", "load", "memory_before", "memory_after"):
             connection.execute(text(f"ALTER TABLE kit_samples DROP COLUMN {column}"))
         connection.execute(text("DROP TABLE kit_reported"))
         connection.execute(text("DROP TABLE kit_outcomes"))
         connection.execute(text("ALTER TABLE kit_sessions DROP COLUMN imported"))
         connection.execute(text("UPDATE kit_schema SET version = 1"))
+
+
+def test_a_store_of_the_first_schema_is_brought_up_to_date(tmp_path: Path) -> None:
+    plain = replace(SAMPLE.phases[0], reported=())
+    store = open_store("", tmp_path / "kit.db")
+    store.create(SESSION)
+    store.add_sample(SESSION.id, SAMPLE)
+    store.close()
+    make_first_schema(tmp_path / "kit.db")
     again = open_store("", tmp_path / "kit.db")
     assert again.get("last").samples == (replace(SAMPLE, phases=(plain, SAMPLE.phases[1])),)
     new = replace(SAMPLE, block=2, point="jobs=2", repeats=1, memory_before=0.05)

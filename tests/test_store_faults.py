@@ -18,6 +18,7 @@ from kit.errors import KitError, UsageError
 from kit.store import open_store
 from tests.conftest import Kit
 from tests.nights import ladder_session, night
+from tests.test_store import make_first_schema
 
 
 def forked(act: Callable[[], None]) -> int:
@@ -51,22 +52,13 @@ def killed_at(statement: int, act: Callable[[], None]) -> Callable[[], None]:
     return run
 
 
-def first_schema(path: Path) -> None:
-    open_store("", path).close()
-    with create_engine(f"sqlite:///{path}").begin() as connection:
-        for column in ("point", "flags", "repeats", "load", "memory_before", "memory_after"):
-            connection.execute(text(f"ALTER TABLE kit_samples DROP COLUMN {column}"))
-        connection.execute(text("DROP TABLE kit_reported"))
-        connection.execute(text("DROP TABLE kit_outcomes"))
-        connection.execute(text("UPDATE kit_schema SET version = 1"))
-
-
 @pytest.mark.parametrize("old", [False, True], ids=["created", "migrated"])
 def test_a_store_killed_at_any_statement_opens_again(old: bool, tmp_path: Path) -> None:
     for statement in range(1, 200):
         path = tmp_path / str(statement) / "kit.db"
         if old:
-            first_schema(path)
+            open_store("", path).close()
+            make_first_schema(path)
         status = forked(killed_at(statement, lambda path=path: open_store("", path).close()))  # type: ignore[misc]
         store = open_store("", path)
         store.add(night(1, 0.1))
