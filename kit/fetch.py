@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -81,11 +80,7 @@ class Fetcher:
             cut_middle(self.log)
             if error:
                 raise UnavailableError(error)
-            fetched = tree() / item.name
-            if not fetched.is_dir():
-                raise UnavailableError(f"its commands left no directory {item.name}", "mend the scenario's fetch")
-            shutil.move(fetched, scratch / "fetched")
-        return scratch / "fetched"
+            return take_fetched(tree() / item.name, scratch / "fetched")
 
     @contextmanager
     def _place(self, scratch: Path, inputs: Path) -> Iterator[tuple[Place, Callable[[], Path]]]:
@@ -100,6 +95,15 @@ class Fetcher:
                 raise UnavailableError(blocked.reason, blocked.fix)
             with provision.place(arm) as place:
                 yield place, lambda: next(place.backing.path.glob("tree-*"))
+
+
+def take_fetched(made: Path, target: Path) -> Path:
+    """Rename the directory that an input's commands left; a symlink, to wherever, is none. Raises UnavailableError."""
+    with suppress(FileNotFoundError):
+        made.rename(target)  # on one filesystem; what is checked then is out of the reach of what still runs
+    if target.is_symlink() or not target.is_dir():
+        raise UnavailableError(f"its commands left no directory {made.name}", "mend the scenario's fetch")
+    return target
 
 
 def _network_files(target: Path) -> None:

@@ -16,6 +16,7 @@ from kit.errors import RunError, UsageError
 from kit.facts import session_facts
 from kit.filesystem import BackingOptions, Profile, bundled, find_profile, recorded
 from kit.filesystem.backing import DEFAULT_SIZE
+from kit.filesystem.plain import check_directory
 from kit.host import Host
 from kit.image import Image
 from kit.load import Load
@@ -219,6 +220,8 @@ def plan_of(request: Request) -> Plan:
         control=request.control,
         timeout=request.timeout,
     )
+    if request.directory:
+        check_directory(Path(request.directory).absolute())
     options = BackingOptions(profiles=profiles(request))
     for arm in plan.arms:
         find_profile(arm.filesystem, options)

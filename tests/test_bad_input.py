@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,13 +12,16 @@ from typing import Any
 import pytest
 
 from kit.arm import parse_arm, parse_arms
-from kit.errors import KitError, UsageError
+from kit.errors import KitError, UnavailableError, UsageError
+from kit.fetch import take_fetched
 from kit.filesystem import BackingOptions, bundled, find_profile, read_profiles
 from kit.filesystem.profile import parse_profiles
 from kit.launch import find_scenario
 from kit.nightfile import parse_nightly
 from kit.parsers import parse_report
+from kit.perform import plan_of
 from kit.quantity import duration, size, word_pairs
+from kit.record import Request
 from kit.scenariofile import parse_scenario
 from kit.sweep import points
 from kit.threshold import parse_threshold
@@ -190,3 +196,37 @@ def test_no_number_of_time_is_read_by_halves_or_beside_another_runs() -> None:
     for text in (long, two, "1234567890123.45user 0.1system 0:01elapsed"):
         with pytest.raises(UsageError):
             parse_time_output(text, "x.txt")
+
+
+def test_words_that_are_not_utf_8() -> None:
+    words = [sys.executable, "-m", "kit", "compare", "--dry-run", "--", b"caf\xe9"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    says = "kit: 'caf\\udce9' is not UTF-8\n  fix: give that word in UTF-8, or in a file\n"
+    assert (done.returncode, done.stderr) == (2, says)
+
+
+@pytest.mark.parametrize("name", ["a,b", "c:d", "e\\f", 'g"h'])
+def test_a_directory_that_no_engine_can_be_told_of(name: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no overlay and no engine can be told of a path with") as caught:
+        plan_of(Request(scenario="smoke", arms=("bare@dir",), directory=str(tmp_path / name), seed=1))
+    assert caught.value.hint == f"mount --bind {shlex.quote(str(tmp_path / name))} /mnt, and --dir /mnt"
+
+
+def test_an_input_that_was_fetched_is_a_directory_and_no_symlink(tmp_path: Path) -> None:
+    (tmp_path / "good").mkdir()
+    (tmp_path / "bad").symlink_to("/etc")
+    assert take_fetched(tmp_path / "good", tmp_path / "one").is_dir()
+    for name in ("bad", "none"):
+        with pytest.raises(UnavailableError, match=f"its commands left no directory {name}"):
+            take_fetched(tmp_path / name, tmp_path / f"two-{name}")
+
+
+def test_lines_for_bitbake_begin_where_they_should(tmp_path: Path) -> None:
+    (tmp_path / "poky").mkdir()
+    (tmp_path / "poky/oe-init-build-env").write_text('mkdir -p "$1/conf"; cd "$1"\n')
+    script = Path(__file__).parent.parent / "scenarios/yocto/yocto.sh"
+    lines = 'MACHINE = "qemuarm64"; HOSTTOOLS += "x y" ;\tA = "b"'
+    subprocess.run(["bash", script, "prepare", "/in", "2", lines, "off"], cwd=tmp_path, check=True)
+    written = (tmp_path / "build/conf/local.conf").read_text()
+    assert 'MACHINE = "qemuarm64"\nHOSTTOOLS += "x y" \nA = "b"\n' in written
+    assert not [line for line in written.splitlines() if line.startswith((" ", "\t"))]

@@ -6,8 +6,10 @@ quick, ``pytest`` with --collect-only, ``make`` with -n. tests/test_cli.py and t
 
 from __future__ import annotations
 
+import ast
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -171,7 +173,70 @@ def test_links_lead_somewhere(path: Path) -> None:
             assert anchor in slugs, target
 
 
-def test_options_in_the_documents_exist() -> None:
+def inline_commands(path: Path) -> list[list[str]]:
+    """``kit …`` in the midst of a text, in words."""
+    text = re.sub(r"^```.*?^```", "", path.read_text(), flags=re.M | re.S)
+    return [shlex.split(found)[1:] for found in re.findall(r"`(kit [^`]+)`", text)]
+
+
+def parse_command(words: list[str], group: click.Group = cli) -> None:
+    """As the command line reads them, as far as it goes without doing anything. Raises click.UsageError."""
+    command = group.get_command(click.Context(group), words[0])
+    if command is None and words[0].startswith("-"):
+        group.make_context("kit", words)
+    elif command is None:
+        raise click.UsageError(f"no such command: {words[0]}")
+    elif len(words) == 1:  # it is spoken of, not called
+        return
+    elif isinstance(command, click.Group):
+        parse_command(words[1:], command)
+    else:
+        command.make_context(words[0], words[1:])
+
+
+@pytest.mark.parametrize("path", DOCS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_commands_in_a_text_are_understood(path: Path) -> None:
+    for words in inline_commands(path):
+        try:
+            parse_command(words)
+        except click.exceptions.Exit as done:  # --help
+            assert done.exit_code == 0
+        except click.UsageError as error:
+            pytest.fail(f"{path.name}: kit {shlex.join(words)}: {error.message}")
+
+
+def test_a_command_that_does_not_exist_is_found() -> None:
+    for words in (["image", "remove", "guest"], ["compare", "--images", "/big", "smoke"], ["imagine"]):
+        with pytest.raises(click.UsageError):
+            parse_command(words)
+
+
+#: What an error's message and hint stand in.
+ADVISING = re.compile(r"(Error|Blocker|NotRun|fail|not_installed)$")
+
+
+def advice() -> Iterator[tuple[str, str]]:
+    """Every text in which the kit tells its users what is wrong and what to do, and where it stands."""
+    for path in sorted((ROOT / "kit").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            name = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+            if isinstance(node, ast.Call) and ADVISING.search(name):
+                for word in ast.walk(node):
+                    if isinstance(word, ast.Constant) and isinstance(word.value, str):
+                        yield f"{path.relative_to(ROOT)}:{word.lineno}", word.value
+
+
+def test_what_errors_advise_exists() -> None:
+    names = "|".join(COMMANDS)
+    known = known_options() | THEIRS
+    for where, text in advice():
+        words = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text))
+        assert words <= known, f"{where}: {sorted(words - known)}"
+        for command in re.findall(rf"(?:^|[,;:] |see |use )kit ({names}|image [a-z]+)\b", text):
+            parse_command(command.split()[:2])
+
+
+def known_options() -> set[str]:
     context = click.Context(cli)
     plugin = re.findall(r'add\("(--kit-[a-z]+)"', (ROOT / "kit/pytest_plugin/__init__.py").read_text())
     known = {"--help", "--version", *plugin}
@@ -182,13 +247,21 @@ def test_options_in_the_documents_exist() -> None:
             assert item is not None
             for parameter in item.params:
                 known |= {*parameter.opts, *parameter.secondary_opts}
-    theirs = {  # of other programs
-        "--lf", "--durations", "--junitxml", "--reflink", "--no-download", "--no-index", "--offline", "--csum", "--man",
-        "--variant", "--components", "--include", "--wildcards",
-    }  # fmt: skip
+    return known
+
+
+#: Options of other programs.
+THEIRS = {
+    "--lf", "--durations", "--junitxml", "--reflink", "--no-download", "--no-index", "--offline", "--csum", "--man",
+    "--variant", "--components", "--include", "--wildcards", "--bind", "--add-subuids", "--add-subgids", "--detach",
+}  # fmt: skip
+
+
+def test_options_in_the_documents_exist() -> None:
+    known = known_options() | THEIRS
     for path in DOCS:
         words = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", path.read_text()))
-        assert words <= known | theirs, f"{path.name}: {sorted(words - known - theirs)}"
+        assert words <= known, f"{path.name}: {sorted(words - known)}"
 
 
 def test_every_page_is_linked_from_the_readme() -> None:

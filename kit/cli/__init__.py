@@ -11,7 +11,7 @@ from typing import NoReturn
 import click
 
 from kit import __version__
-from kit.errors import KitError
+from kit.errors import KitError, UsageError
 
 #: Each subcommand, where it is, and its line in --help.
 COMMANDS = {
@@ -71,6 +71,7 @@ def main() -> NoReturn:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
     try:
+        _check_words(sys.argv[1:])
         code = cli.main(standalone_mode=False, prog_name="kit")
     except KitError as error:
         print(f"kit: {error}", file=sys.stderr)
@@ -88,6 +89,15 @@ def main() -> NoReturn:
         print(f"kit: {error.filename or 'system'}: {error.strerror or error}", file=sys.stderr)
         code = KitError.exit_code
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _check_words(words: list[str]) -> None:
+    """A word that is no text could be run, but neither stored nor printed. Raises UsageError."""
+    for word in words:
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            raise UsageError(f"{word!a} is not UTF-8", "give that word in UTF-8, or in a file") from None
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

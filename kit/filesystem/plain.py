@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,11 +18,25 @@ from kit.host import kernel_filesystems
 from kit.journal import Journal
 from kit.mounts import mount_of
 
+#: Overlay's mount options and Docker's bind mounts are lists: what divides them can't be in a path.
+_DIVIDERS = re.compile(r"[,:\\\n\"]")
+
+
+def check_directory(path: Path) -> None:
+    """Whether engines can be told to keep their files there. Raises UsageError."""
+    found = _DIVIDERS.search(str(path))
+    if found:
+        raise UsageError(
+            f"--dir {path}: no overlay and no engine can be told of a path with {found[0]!r} in it",
+            f"mount --bind {shlex.quote(str(path))} /mnt, and --dir /mnt",
+        )
+
 
 @contextmanager
 def directory_backing(profile: Profile, options: BackingOptions, where: Path, journal: Journal) -> Iterator[Backing]:
     """A new directory inside ``options.directory``, removed afterwards; the user's other files are not touched."""
     parent = options.directory or options.images
+    check_directory(parent)
     parent.mkdir(parents=True, exist_ok=True)
     if not parent.is_dir():
         raise UsageError(f"{parent} is not a directory", "name one with --dir")

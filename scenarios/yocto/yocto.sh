@@ -29,7 +29,7 @@ configure() { # JOBS LOCALCONF
 		SSTATE_DIR = "\${TOPDIR}/sstate-cache"
 		CONNECTIVITY_CHECK_URIS = ""
 	END
-	echo "$2" | tr ';' '\n' >>conf/local.conf
+	printf '%s\n' "$2" | tr ';' '\n' | sed 's/^[[:space:]]*//' >>conf/local.conf # bitbake refuses lines that begin with a space
 }
 
 case $1 in
