@@ -199,7 +199,7 @@ def test_no_number_of_time_is_read_by_halves_or_beside_another_runs() -> None:
 
 
 def test_words_that_are_not_utf_8() -> None:
-    words = [sys.executable, "-m", "kit", "compare", "--dry-run", "--", b"caf\xe9"]
+    words: list[str | bytes] = [sys.executable, "-m", "kit", "compare", "--dry-run", "--", b"caf\xe9"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     says = "kit: 'caf\\udce9' is not UTF-8\n  fix: give that word in UTF-8, or in a file\n"
     assert (done.returncode, done.stderr) == (2, says)
