@@ -26,10 +26,11 @@ from kit.arm import parse_arm
 from kit.engines import Place
 from kit.filesystem import BackingOptions
 from kit.host import read_host
-from kit.measure import IdleRate, measure_phase
+from kit.measure import measure_phase
 from kit.paths import find_paths
 from kit.progress import Quiet
 from kit.provision import Provision, Supplies
+from kit.rest import IdleRate
 from kit.session import held_machine
 
 Times = tuple[float, float]  # real, CPU: seconds

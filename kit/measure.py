@@ -2,49 +2,14 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import IO
 
-from kit.cgroup import machine_cpu
 from kit.counters import Counters, read_counters
 from kit.engines.place import Place
 from kit.probe.client import Timing
+from kit.rest import IdleRate
 from kit.sample import Phase
-
-
-@dataclass(frozen=True)
-class IdleRate:
-    """CPU seconds that the idle machine, daemons up and no workload, spends in a second."""
-
-    rate: float
-
-
-_WINDOW = 1.0
-_STEADY = 0.01
-_PATIENCE = 15
-
-
-def idle_rate(observe: Callable[[str], None] = lambda text: None) -> IdleRate:
-    """Watch the machine do nothing until two windows of a second agree within 0.01 s per s, at most 15 windows.
-
-    Daemons that have just started and data still being written back would otherwise pass for the idle state.
-    """
-    previous = _busy_share()
-    for _ in range(_PATIENCE):
-        current = _busy_share()
-        if abs(current - previous) < _STEADY:
-            return IdleRate((current + previous) / 2)
-        previous = current
-    observe(f"this machine does not come to rest ({previous:.2f} CPU s per s): `elsewhere` will be less exact")
-    return IdleRate(previous)
-
-
-def _busy_share() -> float:
-    busy, own, clock = machine_cpu()[0], time.process_time(), time.monotonic()
-    time.sleep(_WINDOW)
-    return (machine_cpu()[0] - busy - (time.process_time() - own)) / (time.monotonic() - clock)
 
 
 def measure_phase(name: str, place: Place, argv: Sequence[str], cwd: str, output: IO[bytes], idle: IdleRate) -> Phase:
@@ -89,6 +54,7 @@ def _phase(name: str, timing: Timing, work: Counters, flush: Counters, idle: Idl
 
 
 def _less_idle(interval: Counters, idle: IdleRate) -> float | None:
-    """Can come out a little below zero: cutting that off would make every mean too large."""
+    """Can come out a little below zero: cutting that off would make every mean too large. None where the idle rate is
+    no measure of what else the machine does."""
     elsewhere = interval.elsewhere
-    return None if elsewhere is None else elsewhere - idle.rate * interval.clock
+    return None if elsewhere is None or idle.reason else elsewhere - idle.rate * interval.clock

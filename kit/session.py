@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -22,12 +23,12 @@ from kit.journal import Journal
 from kit.limit import Deadline, run_deadline
 from kit.load import Beside, Load
 from kit.lock import machine_lock
-from kit.measure import IdleRate, idle_rate
 from kit.namespace import enter_private_mounts
 from kit.paths import Paths, make_private
 from kit.plan import Plan, Step
 from kit.probe import Spin, probe_binary, spin
 from kit.record import DONE, FAILED, Session
+from kit.rest import IdleRate, IdleWatch
 from kit.runlog import cut_middle
 from kit.sample import Phase, Sample
 from kit.schedule import Block, End, Schedule
@@ -73,6 +74,8 @@ class Places(Protocol):
     def fresh_place(self, arm: Arm) -> AbstractContextManager[Place]: ...
 
     def read_all(self) -> None: ...
+
+    def sync(self) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -161,8 +164,9 @@ def run_session(session: Session, run: Run, left: Callable[[], float | None] = l
     drop_caches()
     if run.plan.cache == "warm" and not run.plan.fresh:
         run.places.read_all()
-    idle = idle_rate(run.observer.tell)
-    session = replace(session, facts={**session.facts, "idle CPU": f"{idle.rate:.4f} s per s"})
+    watch = IdleWatch(run.observer.tell)
+    idle = watch.first()
+    session = replace(session, facts={**session.facts, **watch.facts()})
     run.store.update(session)
     samples = list(session.samples)
     pace = Pace(left)
@@ -174,6 +178,9 @@ def run_session(session: Session, run: Run, left: Callable[[], float | None] = l
             break
         if block.reason:
             run.observer.extended(len(block.steps), block.reason)
+        if pace.runs:
+            run.places.sync()
+            idle = watch.again(pace.mean * len(block.steps))
         samples += _run_block(session, block, run, idle, pace)
         if all(sample.status != "ok" for sample in samples):
             run.observer.tell("every arm failed: the rest of the plan is left undone")
@@ -183,7 +190,12 @@ def run_session(session: Session, run: Run, left: Callable[[], float | None] = l
         run.observer.tell(
             f"nothing was measured: {block.reason}; making ready counts, what is built or fetched does not"
         )
-    session = replace(session, facts={**session.facts, "stopped": block.reason}, status=status, samples=tuple(samples))
+    session = replace(
+        session,
+        facts={**session.facts, **watch.facts(), "stopped": block.reason},
+        status=status,
+        samples=tuple(samples),
+    )
     run.store.update(session)
     return session
 
@@ -256,28 +268,27 @@ def _run_step(step: Step, run: Run, idle: IdleRate, pace: Pace) -> Sample:
     phases: list[Phase] = []
     spins: list[Spin] = []
     error = ""
-    inside = 0.0
+    inside = Stopwatch()
     with ExitStack() as stack:
         try:
             place = stack.enter_context(make(step.arm))
             place = replace(workload.fill(place), deadline=pace.deadline(run.plan.timeout))
-            inside_started = time.monotonic()
-            error = workload.prepare(place, logfile)
-            spins.append(spin(bench.setting.probe))
-            with _beside(run.load, step.arm) as beside:
-                place = replace(place, load=run.load.group if run.load else None)
-                settle(place, run.plan.cache)
-                error = error or workload.run(place, logfile, phases, idle, lambda name: observer.running(step, name))
-            sample = replace(sample, load=beside.text if beside else "")
-            spins.append(spin(bench.setting.probe))
-            inside = time.monotonic() - inside_started
+            with inside:
+                error = workload.prepare(place, logfile)
+                spins.append(spin(bench.setting.probe))
+                with _beside(run.load, step.arm) as beside:
+                    place = replace(place, load=run.load.group if run.load else None)
+                    settle(place, run.places, run.plan.cache)
+                    error = error or workload.run(place, logfile, phases, idle, partial(observer.running, step))
+                sample = replace(sample, load=beside.text if beside else "")
+                spins.append(spin(bench.setting.probe))
         except RunError as failure:
             error = "\n".join(filter(None, (error, failure.message)))
         except OSError as failure:
             error = f"{failure.filename}: {failure.strerror}"
         observer.running(step, "release")
+    engine_seconds = time.monotonic() - place_started - inside.seconds
     cut_middle(logfile)
-    engine_seconds = time.monotonic() - place_started - inside
     return replace(
         sample,
         status="failed" if error else "ok",
@@ -292,6 +303,19 @@ def _run_step(step: Step, run: Run, idle: IdleRate, pace: Pace) -> Sample:
     )
 
 
+@dataclass
+class Stopwatch:
+    """Seconds inside its block, however that ends."""
+
+    seconds: float = 0.0
+
+    def __enter__(self) -> None:
+        self.seconds -= time.monotonic()
+
+    def __exit__(self, *error: object) -> None:
+        self.seconds += time.monotonic()
+
+
 def _beside(load: Load | None, arm: Arm) -> AbstractContextManager[Beside | None]:
     return load.beside(arm) if load else nullcontext()
 
@@ -301,9 +325,12 @@ def _label(step: Step) -> str:
     return re.sub(r"[^\w.@+=-]", "-", f"{step.block:03d}-{step.arm}{'-' if step.point else ''}{step.point}")
 
 
-def settle(place: Place, cache: str) -> None:
-    """Nothing dirty is left of placing; a cold run finds no cache, where this machine allows dropping it."""
+def settle(place: Place, places: Places, cache: str) -> None:
+    """Nothing dirty is left of placing, nor of the run before, which may have been on another filesystem: what is still
+    being written back or given up there would be charged to this run. A cold run finds no cache, where this machine
+    allows dropping it."""
     place.sync()
+    places.sync()
     if cache == "cold":
         drop_caches()
 

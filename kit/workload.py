@@ -13,9 +13,10 @@ from kit.engines import Place
 from kit.errors import MORE_ROOM, RunError, TimedOut
 from kit.image import Image
 from kit.inputs import PreparedInput
-from kit.measure import IdleRate, measure_phase
+from kit.measure import measure_phase
 from kit.parsers import parse_report
 from kit.probe import Timing, probe_digest
+from kit.rest import IdleRate
 from kit.runlog import last_lines, output_since
 from kit.sample import Phase
 from kit.scenario import Scenario, Step

@@ -10,9 +10,10 @@ import pytest
 from kit.arm import Arm
 from kit.engines import Place
 from kit.errors import RunError
-from kit.measure import IdleRate, measure_phase
+from kit.measure import measure_phase
 from kit.probe import Timing
 from kit.provision import Provision
+from kit.rest import IdleRate
 
 pytestmark = pytest.mark.machine
 

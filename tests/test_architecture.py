@@ -15,7 +15,7 @@ LAYERS = (
     | {"pool"},
     {"paths", "command", "host", "journal", "filesystem", "image", "engines", "probe", "store", "lock", "namespace"}
     | {"beneath"}
-    | {"cgroup", "counters", "inputs", "measure", "guest", "idle", "mounts", "textfile", "runlog"},
+    | {"cgroup", "counters", "inputs", "measure", "guest", "idle", "mounts", "textfile", "runlog", "rest"},
     {"provision", "doctor", "session", "workload", "launch", "facts", "fetch", "supply", "load"}
     | {"perform", "visit", "inside", "nightly", "past"},
     {"report", "cli", "pytest_plugin", "progress", "__main__", "serve"},

@@ -15,7 +15,6 @@ from kit.filesystem import Backing
 from kit.inputs import PreparedInput
 from kit.journal import Journal
 from kit.limit import Deadline
-from kit.measure import IdleRate
 from kit.paths import Paths
 from kit.plan import Plan, Step, make_plan
 from kit.probe import Probe, Timing, probe_binary
@@ -33,7 +32,7 @@ TIMING = Timing(0, None, 1.0, 0.5, 0.25, 1024, 1, 0, 2, 3)
 @pytest.fixture(autouse=True)
 def calm(monkeypatch: pytest.MonkeyPatch) -> None:
     """What else this machine does meanwhile adds no sentence and no repeat: the order of steps is what is tested."""
-    monkeypatch.setattr("kit.session.idle_rate", lambda tell: IdleRate(0.0))
+    monkeypatch.setattr("kit.rest._busy_share", lambda length: 0.0)
     for module in ("session", "schedule"):
         monkeypatch.setattr(f"kit.{module}.find_bursts", lambda samples: {})
 
@@ -47,6 +46,7 @@ class FakeEngine:
         self.backing = Backing("fake", directory, "fake", "fake", "", None)
         self.broken = broken
         self.hanging = hanging
+        self.clock = 0.0
         self.flood = flood
 
     @contextmanager
@@ -62,6 +62,9 @@ class FakeEngine:
 
     def read_all(self) -> None:
         self.events.append("read all")
+
+    def sync(self) -> None:
+        self.events.append("sync")
 
     def unpack(self, tarball: Path) -> None:
         self.events.append(f"unpack {tarball.name}")
@@ -82,6 +85,9 @@ class FakeProbe:
         if self.engine.flood:
             output.write(b"prepared\n")
             output.truncate(output.tell() if argv[0] == "prepare" else self.engine.flood)
+        if argv[0] == "die":
+            self.engine.clock += 1000
+            raise RunError("the arm died")
         if argv[0] == "fail":
             output.write(b"one\ntwo\n")
             return replace(TIMING, exit_code=2)
@@ -148,8 +154,9 @@ def test_order_of_steps(tmp_path: Path) -> None:
     session, store = perform(tmp_path, engine, plan, scenario("one", "two"))
     expected = ["planned 4 after 0", "read all"]
     for step in (*plan.block(0), *plan.block(1)):
-        expected += [f"place {step.arm}", "unpack src.tar", "run prepare", "run one", "run two", f"release {step.arm}"]
-        expected += [f"stored {step.arm} {step.block} ok"]
+        expected += [f"place {step.arm}", "unpack src.tar", "run prepare", "sync", "run one", "run two"]
+        expected += [f"release {step.arm}", f"stored {step.arm} {step.block} ok"]
+    expected.insert(2 + 8 * 2, "sync")  # before the machine at rest is watched again, ahead of the second block
     assert engine.events == expected
     assert session.status == "done"
     assert [sample.kind for sample in store.get("x").samples] == ["warmup", "warmup", "measured", "measured"]
@@ -197,3 +204,14 @@ def test_resume_runs_what_is_missing_in_the_same_order(tmp_path: Path) -> None:
     warm = [f"place {step.arm}" for step in plan.block(0)]
     assert placed == [*warm, f"place {measured[3].arm}"]
     assert engine.events[0] == "planned 3 after 3"
+
+
+def test_engine_seconds_hold_no_workload_also_where_the_arm_dies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = FakeEngine(tmp_path)
+    monkeypatch.setattr("kit.session.time.monotonic", lambda: engine.clock)
+    plan = make_plan(parse_arms("bare"), rounds=1, seed=3, cache="cold")
+    session, _ = perform(tmp_path, engine, plan, scenario("die"))
+    (sample,) = session.samples
+    assert sample.error == "the arm died" and sample.engine_seconds == 0

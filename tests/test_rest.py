@@ -1,0 +1,91 @@
+"""What the machine does by itself is taken from CPU elsewhere, or the figure is left out with the reason."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kit.arm import parse_arms
+from kit.counters import Counters
+from kit.measure import _less_idle
+from kit.plan import make_plan
+from kit.rest import IdleRate, IdleWatch, Process, busiest, kit_pids
+from tests.test_session import FakeEngine, perform, scenario
+
+INTERVAL = Counters(10.0, 5.0, 0.0, 1.0, 1.0, 0.0, 0.0, None, None, None, None, None, None, None)
+
+
+def test_rate_and_error_of_a_window() -> None:
+    found = IdleRate.of([0.01, 0.03, 0.01, 0.03, 0.02])
+    assert found.rate == pytest.approx(0.02) and found.error == pytest.approx(0.01 / 5**0.5)
+    assert found.reason == ""
+
+
+def test_a_rate_that_is_no_measure_leaves_the_figure_out() -> None:
+    assert _less_idle(INTERVAL, IdleRate(0.02)) == pytest.approx(2.8)
+    busy, jumpy = IdleRate.of([1.9986] * 5), IdleRate.of([0.0, 0.0, 0.0, 0.0, 0.4])
+    assert busy.reason == "this machine is busy by itself, 2.00 CPU s per s"
+    assert jumpy.reason == "what this machine does by itself is not steady, 0.08 ± 0.08 CPU s per s"
+    assert _less_idle(INTERVAL, busy) is None and _less_idle(INTERVAL, jumpy) is None
+
+
+def shares(monkeypatch: pytest.MonkeyPatch, *windows: float) -> None:
+    parts = iter([value for value in windows for _ in range(5)])
+    monkeypatch.setattr("kit.rest._busy_share", lambda length: next(parts))
+
+
+def test_the_first_window_is_that_after_which_nothing_settles_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    shares(monkeypatch, 0.9, 0.3, 0.05, 0.045)
+    told: list[str] = []
+    watch = IdleWatch(told.append)
+    assert watch.first().rate == pytest.approx(0.045)
+    assert told == []
+
+
+def test_before_a_block_what_the_last_run_left_behind_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    shares(monkeypatch, 0.01, 0.01, 0.4, 0.02)
+    told: list[str] = []
+    watch = IdleWatch(told.append)
+    watch.first()
+    assert watch.again(100.0).rate == pytest.approx(0.02)
+    assert told == []
+    assert watch.facts() == {"idle CPU": "0.0150 s per s (from 0.0100 to 0.0200 before 2 blocks)"}
+
+
+def test_a_machine_that_stays_busy_is_told_once_and_not_waited_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    shares(monkeypatch, 0.01, 0.01, 0.4, 0.4, 0.4, 0.4, 0.5)
+    told: list[str] = []
+    watch = IdleWatch(told.append)
+    watch.first()
+    assert watch.again(100.0).reason and watch.again(100.0).reason
+    assert told == ["this machine is busy by itself, 0.40 CPU s per s: CPU elsewhere is left out while it is"]
+    assert watch.facts()["no CPU elsewhere"] == (
+        "before 2 of 3 blocks this machine is busy by itself, 0.40 CPU s per s"
+    )
+
+
+def test_the_busiest_programs_are_named_without_the_kits_own(tmp_path: Path) -> None:
+    script = tmp_path / "neighbour.py"
+    script.write_text("while True: pass")
+    told: list[str] = []
+    busy = subprocess.Popen([sys.executable, script])
+    try:
+        assert {os.getpid(), busy.pid} <= kit_pids()
+        IdleWatch(told.append).first()
+    finally:
+        busy.kill()
+        busy.wait()
+    assert "busy by itself" in told[0] and str(busy.pid) not in told[0]
+    before = {1: Process("init", 0, 5.0, 10.0), 2: Process("cc1", 1, 1.0, 10.0), 3: Process("kit", 1, 0.0, 10.0)}
+    after = {1: Process("init", 0, 5.0, 11.0), 2: Process("cc1", 1, 1.93, 11.0), 3: Process("kit", 1, 1.0, 11.0)}
+    assert busiest(before, after, frozenset({3})) == "cc1 (2) 93%"
+
+
+def test_a_session_says_why_it_has_no_cpu_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kit.rest._busy_share", lambda length: 1.5)
+    engine = FakeEngine(tmp_path)
+    session, store = perform(tmp_path, engine, make_plan(parse_arms("bare"), 2, 3, "cold"), scenario("one"))
+    assert store.get("x").facts["no CPU elsewhere"].startswith("before 2 of 2 blocks this machine is busy by itself")
+    assert [phase.elsewhere for sample in session.samples for phase in sample.phases] == [None, None]
