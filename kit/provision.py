@@ -49,6 +49,7 @@ class Provision:
         self._backings = ExitStack()
         self._running = ExitStack()
         self._grounds: dict[str, Ground] = {}
+        self._control_grounds: dict[str, Ground] = {}
         self._engines: dict[str, Engine] = {}
         self._fresh = 0
 
@@ -78,7 +79,7 @@ class Provision:
         return None
 
     def sync(self) -> None:
-        """Write back what making ready has left dirty, so that it is not charged to the first run."""
+        """Write back what making ready, or a run, has left dirty, so that it is not charged to the next run."""
         for ground in self._grounds.values():
             ground.backing.sync()
 
@@ -159,7 +160,17 @@ class Provision:
             self._grounds[arm.filesystem] = Ground(
                 self._backings.enter_context(backing), self._supplies.image, self._supplies.inputs
             )
+        if arm.control and arm.plain_root:
+            return self._control_ground(arm)
         return self._grounds[arm.filesystem]
+
+    def _control_ground(self, arm: Arm) -> Ground:
+        """A control has files of its own, so that it shows what a second copy does: where it lies on the disk and in
+        memory differs from copy to copy, and no other two arms share their files either."""
+        if arm.filesystem not in self._control_grounds:
+            ground = self._grounds[arm.filesystem]
+            self._control_grounds[arm.filesystem] = Ground(ground.backing, ground.image, ground.inputs, "control-")
+        return self._control_grounds[arm.filesystem]
 
 
 def _made(words: tuple[str, ...]) -> str:

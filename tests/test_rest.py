@@ -12,7 +12,9 @@ from kit.counters import Counters
 from kit.measure import _less_idle
 from kit.plan import make_plan
 from kit.rest import IdleRate, IdleWatch, Process, busiest, kit_pids
-from tests.test_session import FakeEngine, perform, scenario
+from tests.test_session import FakeEngine, calm, perform, scenario
+
+__all__ = ["calm"]
 
 INTERVAL = Counters(10.0, 5.0, 0.0, 1.0, 1.0, 0.0, 0.0, None, None, None, None, None, None, None)
 

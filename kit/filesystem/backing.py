@@ -19,7 +19,8 @@ DEFAULT_SIZE = 20 * GIB
 
 @dataclass(frozen=True)
 class BackingOptions:
-    """``mkfs`` and ``mount`` hold pairs (filesystem, options), added to the kit's own."""
+    """``mkfs`` and ``mount`` hold pairs (filesystem, options), added to the kit's own; an option
+    replaces its opposite."""
 
     size: int = DEFAULT_SIZE
     images: Path = Path("/var/tmp")  # where loop images lie
@@ -37,7 +38,9 @@ class BackingOptions:
 
     def mount_options(self, profile: Profile) -> tuple[str, ...]:
         extra = (text for name, text in self.mount if name == profile.name)
-        return (*profile.mount, *(item for text in extra for item in text.split(",") if item))
+        given = tuple(item for text in extra for item in text.split(",") if item)
+        reversed_ = {item.partition("=")[0] for item in given}
+        return (*(item for item in profile.mount if item.removeprefix("no") not in reversed_), *given)
 
 
 @dataclass(frozen=True)

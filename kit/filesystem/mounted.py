@@ -13,6 +13,10 @@ _SAME = {"barrier=0": "nobarrier", "barrier=1": "barrier"}
 _NOT_COMPARED = ("size", "nr_inodes", "nr_blocks", "defaults", "rw", "loop")
 
 
+#: Whose opposite is always shown where it is in force.
+_OFF_UNLESS_SHOWN = ("nodiscard",)
+
+
 def unconfirmed(name: str, wanted: Sequence[str], mount: Mount) -> tuple[str, ...]:
     """Options that the kernel does not show, so that nothing says whether they are in force.
 
@@ -37,7 +41,8 @@ def unconfirmed(name: str, wanted: Sequence[str], mount: Mount) -> tuple[str, ..
                 f"{name}: this kernel ignores the mount option {option}: {instead}",
                 "use a kernel that has it, or a profile without it",
             )
-        silent.append(option)
+        if option not in _OFF_UNLESS_SHOWN:
+            silent.append(option)
     return tuple(silent)
 
 
