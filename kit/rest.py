@@ -63,15 +63,15 @@ class IdleWatch:
     def first(self) -> IdleRate:
         """Until two windows of a second agree: daemons that have just started, and data still being written back, would
         otherwise pass for the state of rest. Tells which programs keep a machine busy."""
-        before = _processes()
+        before = processes()
         previous, current = _window(WINDOW), _window(WINDOW)
         for _ in range(PATIENCE - 2):
             if abs(current.rate - previous.rate) < STEADY:
                 break
-            before = _processes()
+            before = processes()
             previous, current = current, _window(WINDOW)
         if current.reason:
-            named = busiest(before, _processes(), kit_pids())
+            named = busiest(before, processes(), kit_pids())
             self._tell(f"{current.reason}{f' ({named})' if named else ''}: CPU elsewhere is left out while it is")
         self.rates.append(current)
         return current
@@ -122,7 +122,7 @@ class Process:
     at: float  # when that was read
 
 
-def _processes() -> dict[int, Process]:
+def processes() -> dict[int, Process]:
     found = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):  # it has ended
@@ -136,7 +136,7 @@ def _processes() -> dict[int, Process]:
 
 def kit_pids() -> frozenset[int]:
     """The kit and all that it has started."""
-    parents = {pid: process.parent for pid, process in _processes().items()}
+    parents = {pid: process.parent for pid, process in processes().items()}
     mine = {os.getpid()}
     while more := {pid for pid, parent in parents.items() if parent in mine} - mine:
         mine |= more
