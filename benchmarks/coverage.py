@@ -15,13 +15,13 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import noise
 import numpy as np
+from worlds import LAST, PENALTIES, WORLDS, Arms, play
 
 from kit import stats
 from kit.arm import parse_arms
@@ -29,58 +29,18 @@ from kit.burst import find_bursts
 from kit.compare import MORE, NOT_DETECTED, Comparison
 from kit.plan import Plan, make_plan
 from kit.runs import Runs
-from kit.sample import Phase, Sample
-from kit.schedule import End, Schedule, total_comparisons
+from kit.sample import Sample
+from kit.schedule import total_comparisons
 
-PENALTIES = {
-    "bare": 0.0, "bare+control": 0.0, "runtime:overlay2": 0.0, "bind:overlay2": 0.02, "layer:overlay2": 0.05,
-    "layer:vfs": 0.0, "layer:podman/overlay": float(np.log(1.1)), "bind:fuse-overlayfs": 0.02,
-    "layer:fuse-overlayfs": 0.08,
-}  # fmt: skip
-NOTHING, TENTH, LAST = "layer:vfs", "layer:podman/overlay", "layer:fuse-overlayfs"
+NOTHING, TENTH = "layer:vfs", "layer:podman/overlay"
 ROUNDS = (3, 4, 5, 8, 10, 20)
 PRECISIONS = (0.02, 0.01)
-_LONGEST = 100 * len(PENALTIES) + 300
 BOUNDS = (0.93, 0.97)
-Arms = dict[str, float]
 _HEAD = (
     f"{'':28} {'':7} {'worst':>7} {'':7} {'':6} {'half width':>13} {'before':>13} {'finds +10 %':>11} {'said to':>7}\n"
     f"{'':28} {'covers':>7} {'arm':>7} {'all':>7} {'A/A':>6} {'alone/ all':>13} {'alone/ all':>13} {'now':>5} "
     f"{'then':>5} {'see ≥':>7} {'power':>5} {'rounds':>6}"
 )
-
-
-@dataclass(frozen=True)
-class World:
-    """``weather``: of the machine, run after run. ``arms``: by what factor each arm's own noise is larger. ``last``:
-    the penalty of the last arm."""
-
-    weather: Callable[[np.random.Generator, int, noise.Floats], noise.Noise]
-    arms: Callable[[np.random.Generator], Arms] = lambda rng: dict.fromkeys(PENALTIES, 1.0)
-    last: float = PENALTIES[LAST]
-
-
-def _fuse(rng: np.random.Generator) -> Arms:
-    return {**{arm: rng.uniform(2 / 3, 4 / 3) for arm in PENALTIES}, LAST: 8 / 3}
-
-
-def _random(rng: np.random.Generator) -> Arms:
-    return {arm: float(np.exp(rng.normal(0, 0.35))) for arm in PENALTIES}
-
-
-def _one_noisy(rng: np.random.Generator) -> Arms:
-    return {**dict.fromkeys(PENALTIES, 1.0), LAST: 8 / 3}
-
-
-WORLDS = {
-    "equal": World(noise.normal),
-    "2-4 %, fuse 8 %": World(noise.normal, _fuse, float(np.log(2.4))),
-    "random variances": World(noise.normal, _random),
-    "AR(1) 0.6": World(noise.dependent),
-    "bursts": World(noise.bursting),
-    "one noisy near 0": World(noise.normal, _one_noisy, 0.0),
-    **{name: World(noise.WORLDS[name]) for name in ("recorded", "drift", "heavy tails", "memory")},
-}
 
 
 @dataclass(frozen=True)
@@ -102,25 +62,11 @@ class Tally:
 
 def simulate(plan: Plan, name: str, series: noise.Floats, seed: int) -> Tally:
     """One session: the kit's schedule asks for runs, the world answers."""
-    world = WORLDS[name]
-    rng = np.random.default_rng(seed)
-    weather, spreads = world.weather(rng, _LONGEST, series), world.arms(rng)
-    penalties = {**PENALTIES, LAST: world.last}
-    schedule = Schedule(plan, PENALTIES)
-    samples: list[Sample] = []
-    while not isinstance(block := schedule.next(samples), End):
-        for step in block.steps:
-            i, arm = len(samples), str(step.arm)
-            real = 10 * float(np.exp(penalties[arm] + spreads[arm] * weather.deviation[i]))
-            phase = Phase("build", "ok", real, steal=0.0, psi_cpu=real * float(weather.pressure[i]))
-            spin = float(np.exp(weather.memory[i]))
-            samples.append(
-                Sample(arm, step.block, "measured", "ok", float(i), (phase,), 0.004, 0.004, spin, spin,
-                       repeats=step.repeats)
-            )  # fmt: skip
+    penalties = {**PENALTIES, LAST: WORLDS[name].last}
+    samples = play(plan, WORLDS[name], penalties, series, seed)
     bursts = find_bursts(samples)
     flagged = [
-        Sample(**{**vars(item), "flags": bursts.get((item.arm, "", item.block), "") if item.repeats is None else ""})
+        replace(item, flags=bursts.get((item.arm, "", item.block), "") if item.repeats is None else "")
         for item in samples
     ]
     return judge(flagged, plan, penalties)

@@ -8,6 +8,7 @@ from kit.compare import Comparison, compare, not_comparable
 from kit.drift import Drift, drifts
 from kit.growth import Growth, growths
 from kit.ladder import Ladder, climb
+from kit.ranking import Ranking, rank
 from kit.record import Session
 from kit.runs import Runs
 
@@ -51,6 +52,7 @@ class Analysis:
     flagged: tuple[Flagged, ...]
     unlike: tuple[str, ...]  # why runs were not compared although both succeeded
     runs: Runs
+    rankings: tuple[Ranking, ...]  # one for each point
 
 
 def analyse(session: Session) -> Analysis:
@@ -66,6 +68,7 @@ def analyse(session: Session) -> Analysis:
         _flagged(session),
         not_comparable(runs, session.baselines),
         runs,
+        rank(runs, session.arms),
     )
 
 

@@ -10,22 +10,15 @@ import numpy as np
 
 from kit import pool, stats
 from kit.arm import CONTROL
+from kit.paired import Paired, find_adjusting, pair_up
 from kit.runs import Key, Runs, differing
 from kit.sample import Sample
-from kit.stats import Centre, Covariate, Floats
+from kit.stats import Centre
 
 #: The metrics that are compared; the rest is kept in the samples.
 METRICS = (
     "real", "user", "sys", "cgroup_user", "cgroup_sys", "cpu", "elsewhere", "cpu_total", "flush", "whole",
 )  # fmt: skip
-#: Metrics whose noise may come from the speed of the machine.
-_SPEED = {"real", "user", "sys", "cgroup_user", "cgroup_sys", "cpu", "cpu_total", "whole"}
-#: Metrics whose noise is the arm's own: that of a daemon, or of what is left to write.
-_OWN_NOISE = {"elsewhere", "flush"}
-#: What is tried as covariate, on a logarithmic scale: the spins before and after a run (of arithmetic and of memory),
-#: and CPU stolen during it. None of them can be an effect of the arm.
-COVARIATES = ("calibration", "memory", "steal")
-
 MORE, LESS, NOT_DETECTED, NO_INTERVAL = "more", "less", "not detected", "no interval"
 
 
@@ -154,114 +147,24 @@ def _compare_point(
     runs: Runs, pairs: Sequence[tuple[Key, Key]], phase: str, metric: str, family: int
 ) -> Iterator[Comparison]:
     """All arms at one point: they share what is known of the noise."""
-    found = []
-    for base in dict.fromkeys(base for _, base in pairs):
-        arms = [arm for arm, other in pairs if other == base]
-        adjusting = _find_adjusting(runs, [base, *arms], phase, metric) if metric in _SPEED else None
-        for arm in arms:
-            blocks = _find_blocks(runs, (arm, base), phase, metric, adjusting)
-            if blocks is not None:
-                found.append(blocks)
-    differences = pool.share([item.difference(metric) for item in found], family)
-    positive = [item for item in found if item.positive]
-    shared = pool.share([item.ratio(metric) for item in positive], family)
-    moved = any(item.moved for item in positive)
-    ratios = iter(shared)
-    plain = iter(pool.share([item.ratio(metric, False) for item in positive], family) if moved else shared)
-    for item, difference in zip(found, differences, strict=True):
+    keys = list(dict.fromkeys(key for pair in pairs for key in pair))
+    adjusting = find_adjusting(runs, keys, phase, metric)
+    found = [made for pair in pairs if (made := pair_up(runs, pair, phase, metric, adjusting))]
+    counted = [not is_control(item.arm[0]) for item in found]
+    positive = [(item, one) for item, one in zip(found, counted, strict=True) if item.positive]
+    shared = pool.share([item.ratio(one) for item, one in positive], family)
+    plain = shared
+    if adjusting:
+        plain = pool.share([item.ratio(one, adjusted=False) for item, one in positive], family)
+    ratios = iter(zip(shared, plain, strict=True))
+    differences = pool.share([item.difference(one) for item, one in zip(found, counted, strict=True)], family)
+    for item, one, difference in zip(found, counted, differences, strict=True):
         empty = Comparison(
             item.arm[0], item.base[0], phase, metric, None, None, None, item.one.size, 0.0, None, None, None,
-            NO_INTERVAL, item.arm[1], family=1 if is_control(item.arm[0]) else family,
+            NO_INTERVAL, item.arm[1], family=family if one else 1,
         )  # fmt: skip
-        made = _of_difference(empty, difference)
-        yield _of_ratio(made, item, next(ratios), next(plain)) if item.positive else made
-
-
-@dataclass(frozen=True)
-class _Blocks:
-    """The runs of an arm and of its baseline in the blocks that hold both."""
-
-    arm: Key
-    base: Key
-    one: Floats
-    other: Floats
-    moved: _Moved | None
-
-    @property
-    def positive(self) -> bool:
-        return bool(((self.one > 0) & (self.other > 0)).all())
-
-    def difference(self, metric: str) -> pool.Contrast:
-        centre = stats.mean_centre(self.one - self.other)
-        alike = abs(centre.estimate) <= (pool.NEAR - 1) * float(self.other.mean())
-        return self._contrast(centre, metric, alike)
-
-    def ratio(self, metric: str, adjusted: bool = True) -> pool.Contrast:
-        logs = np.log(self.one / self.other)
-        moved = self.moved if adjusted else None
-        centre = moved.covariate.centre(logs, moved.away) if moved else stats.robust_centre(logs)
-        return self._contrast(centre, metric, pool.near(centre.estimate))
-
-    def _contrast(self, centre: Centre, metric: str, alike: bool) -> pool.Contrast:
-        counted = not is_control(self.arm[0])
-        return pool.Contrast((self.arm[0], self.base[0]), centre, alike and metric not in _OWN_NOISE, counted)
-
-
-def _find_blocks(
-    runs: Runs, keys: tuple[Key, Key], phase: str, metric: str, adjusting: tuple[str, Covariate] | None
-) -> _Blocks | None:
-    ours, theirs = runs.common(keys)
-    one, other = runs.values(keys[0], phase, metric)[ours], runs.values(keys[1], phase, metric)[theirs]
-    both = np.isfinite(one) & np.isfinite(other)
-    if not both.any():
-        return None
-    moved = None
-    if adjusting is not None:
-        name, covariate = adjusting
-        away = _covariate(runs, keys[0], name)[ours] - _covariate(runs, keys[1], name)[theirs]
-        moved = _Moved(name, covariate, away[both])
-    return _Blocks(*keys, one[both], other[both], moved)
-
-
-@dataclass(frozen=True)
-class _Moved:
-    """By how much the covariate differed between the two runs of each block."""
-
-    name: str
-    covariate: Covariate
-    away: Floats
-
-
-def _find_adjusting(runs: Runs, keys: Sequence[Key], phase: str, metric: str) -> tuple[str, Covariate] | None:
-    """The covariate that explains most of the noise of these arms, if one is of use."""
-    places = runs.common(keys)
-    y = np.array([runs.values(key, phase, metric)[place] for key, place in zip(keys, places, strict=True)]).T
-    if y.shape[0] < 3 or not (np.isfinite(y) & (y > 0)).all():
-        return None
-    y = stats.residuals(np.log(y))
-    best: tuple[str, Covariate] | None = None
-    for name in COVARIATES:
-        x = runs.once(_covariate_residuals, runs, tuple(keys), name)
-        found = stats.find_covariate(y, x) if np.isfinite(x).all() else None
-        if found and (best is None or found.variance_left < best[1].variance_left):
-            best = (name, found)
-    return best
-
-
-def _covariate_residuals(runs: Runs, keys: Sequence[Key], name: str) -> Floats:
-    places = runs.common(keys)
-    x = [_covariate(runs, key, name)[place] for key, place in zip(keys, places, strict=True)]
-    return stats.residuals(np.array(x).T)
-
-
-def _covariate(runs: Runs, key: Key, name: str) -> Floats:
-    if name == "steal":
-        phase = runs.phases([key])[-1]
-        share: Floats = np.log1p(runs.values(key, phase, "steal") / runs.values(key, phase, "real"))
-        return share
-    spins = np.log(runs.attribute(key, f"{name}_before")) + np.log(runs.attribute(key, f"{name}_after"))
-    half: Floats = spins / 2
-    return half
+        compared = _of_difference(empty, difference)
+        yield _of_ratio(compared, item, *next(ratios)) if item.positive else compared
 
 
 def _of_difference(empty: Comparison, centre: pool.Shared) -> Comparison:
@@ -276,12 +179,8 @@ def _of_difference(empty: Comparison, centre: pool.Shared) -> Comparison:
     )
 
 
-def _of_ratio(made: Comparison, blocks: _Blocks, centre: pool.Shared, plain: Centre) -> Comparison:
-    moved = blocks.moved
-    narrowing = None
-    if moved is not None:
-        centre = moved.covariate.widen(centre, moved.away)
-        narrowing = 1 - _width(centre) / _width(plain) if plain.error else None
+def _of_ratio(made: Comparison, pair: Paired, centre: pool.Shared, plain: pool.Shared) -> Comparison:
+    centre = pair.widen(centre)
     ratio, together = stats.as_ratio(centre.interval()), stats.as_ratio(centre.interval_together())
     smallest = centre.detectable()
     return replace(
@@ -294,19 +193,13 @@ def _of_ratio(made: Comparison, blocks: _Blocks, centre: pool.Shared, plain: Cen
         low_all=together.low,
         high_all=together.high,
         verdict_all=_verdict(together, 1.0),
-        covariate=moved.name if moved else "",
-        narrowing=narrowing,
-        adjusted=float((blocks.one * np.exp(-moved.covariate.slope * moved.away)).mean()) if moved else None,
-        untrimmed=_untrimmed(blocks) if centre.n >= stats.ROBUST_FROM else None,
+        covariate=pair.covariate,
+        narrowing=1 - _width(centre) / _width(plain) if pair.covariate and plain.error else None,
+        adjusted=pair.adjusted(),
+        untrimmed=pair.untrimmed(),
         spread=centre.spread,
         borrowed=centre.degrees - stats.own_degrees(centre.n),
     )
-
-
-def _untrimmed(blocks: _Blocks) -> float:
-    logs = np.log(blocks.one / blocks.other)
-    moved = blocks.moved
-    return stats.exp(float((logs - moved.covariate.slope * moved.away if moved else logs).mean()))
 
 
 def _width(centre: Centre) -> float:

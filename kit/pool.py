@@ -7,7 +7,7 @@ So the variance of each is lifted to what they share where it lies below (docs/m
     shared = median over the arms of s² / (median of chi²[d] / d)
     s~² = max(s², (2 * shared + d * s²) / (2 + d))
 
-An arm that is noisier keeps its own, and an arm that takes far more or less time is left out: which is told by its
+An arm that is noisier keeps its own, and one that takes far more or less time is left out, which is told by its
 estimate, of which the variance is independent. What the quantiles of (estimate - truth) / s~ are, alone and of the
 largest over all arms, simulation tells: it knows of the arms that a baseline is common to (Dunnett 1955), which
 Bonferroni's inequality does not.
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -29,6 +29,9 @@ POWER = 0.80
 
 #: An arm whose ratio lies no farther from 1 (a quarter, either way) has noise like the others'.
 NEAR = 1.25
+#: One farther off is taken to be so many times as noisy, as long as it has no more degrees of freedom of its own than
+#: these; from then on its own variance is better.
+_FAR_NOISE, _FEW = 3, 3
 #: How many degrees of freedom the shared variance weighs.
 BORROWED = 2
 _DRAWS = 20_000
@@ -82,48 +85,69 @@ def share(contrasts: Sequence[Contrast], family: int) -> list[Shared]:
     ``family`` comparisons that these belong to at once. In the order given."""
     found = [Shared(*astuple(item.centre)) for item in contrasts]
     known = [i for i, item in enumerate(contrasts) if item.centre.error is not None]
-    alike = [i for i in known if contrasts[i].alike]
-    alike = alike if len(alike) > 1 else []
-    for group in (alike, [i for i in known if i not in alike]):
-        if group:
-            made = _share([contrasts[i] for i in group], family, bool(group is alike))
-            for i, centre in zip(group, made, strict=True):
-                found[i] = centre
+    pooled = [i for i in known if contrasts[i].alike or contrasts[i].centre.degrees <= _FEW]
+    if sum(contrasts[i].alike for i in pooled) < 2:
+        pooled = []
+    for group, share_ in ((pooled, _share_pooled), ([i for i in known if i not in pooled], _share_own)):
+        made = share_([contrasts[i] for i in group], family) if group else []
+        for i, centre in zip(group, made, strict=True):
+            found[i] = centre
     return found
 
 
-def _share(group: Sequence[Contrast], family: int, alike: bool) -> list[Shared]:
+def _share_pooled(group: Sequence[Contrast], family: int) -> list[Shared]:
+    alike = tuple(item.alike for item in group)
+    factors = _find_factors(*_structure(group, family), alike)
+    n = np.array([item.centre.n for item in group])
+    # An arm far off may be noisier by its nature: it is taken to be so, until it has runs enough to tell by itself.
+    times = np.where(alike, 1, _FAR_NOISE)
+    own = (np.array([item.centre.error for item in group]) / times) ** 2 * n  # the variance of one block
+    degrees = np.array([item.centre.degrees for item in group])
+    errors = times * np.sqrt(_lift(own, degrees, alike) / n)
+    alone = times * np.sqrt(own / _median_share(degrees))
+    made = [
+        _made(item.centre, float(error), factor, BORROWED)
+        for item, error, factor in zip(group, errors, factors, strict=True)
+    ]
+    # What is taken of an arm far off is no estimate of its noise.
+    return [
+        one if item.alike else replace(one, spread=float(spread))
+        for item, one, spread in zip(group, made, alone, strict=True)
+    ]
+
+
+def _share_own(group: Sequence[Contrast], family: int) -> list[Shared]:
+    factors = _find_factors(*_structure(group, family), None)
+    return [
+        _made(item.centre, item.centre.error or 0.0, factor, 0) for item, factor in zip(group, factors, strict=True)
+    ]
+
+
+def _structure(group: Sequence[Contrast], family: int) -> tuple[_Places, tuple[int, ...], tuple[bool, ...], float]:
+    """Which arms each pair is of, degrees of freedom, which count, and by how much they may all fail together."""
+    numbers: dict[Hashable, int] = {}
+    places = tuple(
+        (numbers.setdefault(one, len(numbers)), numbers.setdefault(other, len(numbers)))
+        for one, other in (item.pair for item in group)
+    )
     counted = tuple(item.counted for item in group)
     level = (1 - CONFIDENCE) * sum(counted) / max(family, 1)
-    degrees = tuple(item.centre.degrees for item in group)
-    errors = [item.centre.error or 0.0 for item in group]
-    if alike:
-        errors = _lifted(group, errors)
-    factors = _find_factors(_places([item.pair for item in group]), degrees, counted, level, alike)
-    made = []
-    for item, error, factor in zip(group, errors, factors, strict=True):
-        centre = item.centre
-        borrowed = centre.degrees + (BORROWED if alike else 0)
-        # An error with which Student's t gives the interval of the quantile that was simulated.
-        scale = factor.alone / student_quantile(0.5 + CONFIDENCE / 2, borrowed)
-        spread = error / factor.median * math.sqrt(centre.n)
-        made.append(
-            Shared(
-                centre.estimate, error * scale, borrowed, centre.n, factor.together / scale, factor.seen / scale, spread
-            )
-        )
-    return made
+    return places, tuple(item.centre.degrees for item in group), counted, level
 
 
-def _lifted(group: Sequence[Contrast], errors: Sequence[float]) -> list[float]:
-    n = np.array([item.centre.n for item in group])
-    own = np.array(errors) ** 2 * n  # the variance of one block
-    return [float(error) for error in np.sqrt(_lift(own, np.array([item.centre.degrees for item in group])) / n)]
+def _made(centre: Centre, error: float, factor: _Factors, borrowed: int) -> Shared:
+    degrees = centre.degrees + borrowed
+    # An error with which Student's t gives the interval of the quantile that was simulated.
+    scale = factor.alone / student_quantile(0.5 + CONFIDENCE / 2, degrees)
+    spread = error / factor.median * math.sqrt(centre.n)
+    together, seen = factor.together / scale, factor.seen / scale
+    return Shared(centre.estimate, error * scale, degrees, centre.n, together, seen, spread)
 
 
-def _lift(own: Floats, degrees: NDArray[np.int64]) -> Floats:
-    """Variances, pairs last, lifted to what they share."""
-    shared = np.median(own / _median_share(degrees), axis=-1, keepdims=True)
+def _lift(own: Floats, degrees: NDArray[np.int64], alike: Sequence[bool]) -> Floats:
+    """Variances, pairs last, lifted to what those that are alike share."""
+    mine = np.array(alike)
+    shared = np.median(own[..., mine] / _median_share(degrees[mine]), axis=-1, keepdims=True)
     lifted: Floats = np.maximum(own, (BORROWED * shared + degrees * own) / (BORROWED + degrees))
     return lifted
 
@@ -134,13 +158,6 @@ def _median_share(degrees: NDArray[np.int64]) -> Floats:
 
     share: Floats = chdtri(degrees, 0.5) / degrees
     return share
-
-
-def _places(pairs: Sequence[Pair]) -> _Places:
-    numbers: dict[Hashable, int] = {}
-    return tuple(
-        (numbers.setdefault(one, len(numbers)), numbers.setdefault(other, len(numbers))) for one, other in pairs
-    )
 
 
 @dataclass(frozen=True)
@@ -157,7 +174,11 @@ class _Factors:
 
 @lru_cache(maxsize=4096)
 def _find_factors(
-    places: _Places, degrees: tuple[int, ...], counted: tuple[bool, ...], level: float, alike: bool
+    places: _Places,
+    degrees: tuple[int, ...],
+    counted: tuple[bool, ...],
+    level: float,
+    alike: tuple[bool, ...] | None,
 ) -> tuple[_Factors, ...]:
     """The intervals of the counted pairs hold all at once but for ``level``. A pair not counted is alone."""
     small = tuple(min(d, _MOST) for d in degrees)
@@ -165,7 +186,7 @@ def _find_factors(
     ratios = np.abs(away) / error
     members = sum(counted)
     tail = level / max(members, 1) / 2  # Bonferroni's share of a pair: the scale on which few and many degrees compare
-    more = BORROWED if alike else 0
+    more = 0 if alike is None else BORROWED
     usual = np.array([student_quantile(1 - tail, d + more) for d in small])
     which = np.flatnonzero(counted)
     factor = float(np.quantile((ratios / usual)[:, which].max(axis=1), 1 - level)) if members > 1 else 1.0
@@ -173,14 +194,14 @@ def _find_factors(
     for i, d in enumerate(small):
         beyond = [student_quantile(p, degrees[i] + more) / student_quantile(p, d + more)
                   for p in (0.5 + CONFIDENCE / 2, 1 - tail)]  # fmt: skip
-        mine = [j for j, other in enumerate(small) if other == d]
+        mine = [j for j, other in enumerate(small) if other == d and (alike is None or alike[j] == alike[i])]
         alone = student_quantile(0.5 + CONFIDENCE / 2, d)
-        if alike:
+        if alike is not None:
             alone = float(np.quantile(ratios[:, mine], CONFIDENCE))
         together = alone
         if counted[i] and (members > 1 or level < 1 - CONFIDENCE):
             together = factor * float(usual[i])
-            if members == 1 and alike:
+            if members == 1 and alike is not None:
                 together = float(np.quantile(ratios[:, mine], 1 - level))
             together = max(alone, together)
         middle = float(np.median(error[:, mine]))
@@ -190,7 +211,7 @@ def _find_factors(
 
 
 @lru_cache(maxsize=8)
-def _simulate(places: _Places, degrees: tuple[int, ...], alike: bool) -> tuple[Floats, Floats]:
+def _simulate(places: _Places, degrees: tuple[int, ...], alike: tuple[bool, ...] | None) -> tuple[Floats, Floats]:
     """Differences, and their errors as ``share`` finds them, where all arms are the same and noise is normal, of
     variance 1: draws x pairs. Their true error is the root of 2."""
     rng = np.random.default_rng(_SEED)
@@ -208,7 +229,7 @@ def _simulate(places: _Places, degrees: tuple[int, ...], alike: bool) -> tuple[F
         total += np.square(draw())
         mine = np.array(degrees) == row
         own[:, mine] = total[:, mine] / row
-    return away, np.sqrt(_lift(own, np.array(degrees)) if alike else own)
+    return away, np.sqrt(own if alike is None else _lift(own, np.array(degrees), alike))
 
 
 def near(log_ratio: float) -> bool:

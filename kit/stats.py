@@ -25,7 +25,7 @@ COVARIATE_LEVEL = 0.01
 COVARIATE_DEGREES = 8
 #: Below so many blocks it costs more than it gives.
 COVARIATE_BLOCKS = 5
-_LARGEST = 709.0  # the largest logarithm of a float
+LARGEST = 709.0  # the largest logarithm of a float
 _EXACT = 25  # up to here the null distribution of Kendall's S is counted out
 
 
@@ -249,4 +249,4 @@ def least_squares_slopes(x: ArrayLike, rows: Floats) -> Floats:
 
 def exp(value: float) -> float:
     """With two noisy runs the t quantile of 12.7 can carry a bound past the largest float; JSON knows no infinity."""
-    return math.exp(min(value, _LARGEST))
+    return math.exp(min(value, LARGEST))

@@ -12,7 +12,7 @@ LAYERS = (
     | {"visible", "redact"}
     | {"threshold", "outcome", "history", "change", "regression", "between", "exchange"}
     | {"quantity", "night", "nightfile", "scenariofile", "toml", "limit"}
-    | {"pool"},
+    | {"pool", "paired", "ranking"},
     {"paths", "command", "host", "journal", "filesystem", "image", "engines", "probe", "store", "lock", "namespace"}
     | {"beneath"}
     | {"cgroup", "counters", "inputs", "measure", "guest", "idle", "mounts", "textfile", "runlog", "rest"},

@@ -60,10 +60,10 @@ def test_a_comparison_that_is_alone_or_unlike_has_students_interval() -> None:
     assert lone.interval().low == pytest.approx(centre.interval().low)
     assert lone.degrees == 2
     assert lone.interval_together().low == pytest.approx(lone.interval().low)
-    other = Contrast(("c", "b"), robust_centre([0.9, 0.91, 0.93]), alike=False)
-    far = share([*session(np.random.default_rng(3), 3, [0.03] * 4), other], 4)[-1]
+    other = Contrast(("c", "b"), robust_centre([0.9, 0.91, 0.93, 0.9, 0.92]), alike=False)
+    far = share([*session(np.random.default_rng(3), 5, [0.03] * 4), other], 4)[-1]
     assert far.interval().high == pytest.approx(other.centre.interval().high)
-    bonferroni = student_quantile(1 - 0.05 / 4 / 2, 2) * (other.centre.error or 0)
+    bonferroni = student_quantile(1 - 0.05 / 4 / 2, 4) * (other.centre.error or 0)
     assert (far.interval_together().high or 0) - far.estimate == pytest.approx(bonferroni)
 
 
@@ -129,3 +129,17 @@ def test_shared_keeps_what_a_centre_says() -> None:
     )
     assert [item.estimate for item in found] == [0.3, 0.1]
     assert [item.n for item in found] == [5, 5]
+
+
+def test_an_arm_far_off_is_told_with_three_rounds_and_its_noise_is_its_own_later() -> None:
+    rng = np.random.default_rng(10)
+    for blocks, borrowed in ((3, pool.BORROWED), (5, 0)):
+        held = []
+        for _ in range(500):
+            values = rng.normal([0] * 7 + [0.875], [0.03] * 7 + [0.08], (blocks, 8))
+            arms = [Contrast((i, 0), robust_centre(values[:, i] - values[:, 0]), i < 7) for i in range(1, 8)]
+            far = share(arms, 7)[-1]
+            held.append(not far.interval().leaves_out(0.875))
+            assert (far.interval_together().low or 0) > 0
+            assert far.degrees == blocks - 1 + borrowed
+        assert np.mean(held) > 0.93

@@ -1,0 +1,147 @@
+"""The ranking, on sessions whose truth is known."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from kit.errors import UsageError
+from kit.ranking import Ranking, find_letters, rank, split_picks
+from kit.reported import Reported
+from kit.runs import Runs
+from kit.sample import Phase, Sample
+
+TRUTH = {
+    "bare": 9.0, "bare@btrfs": 9.6, "runtime:overlay2": 9.0, "layer:overlay2": 10.0, "bind:overlay2": 10.0,
+    "layer:btrfs": 9.7, "layer:vfs": 14.0, "bare+control": 9.0,
+}  # fmt: skip
+PICKS = ["layer:overlay2", "bind:overlay2", "layer:btrfs", "layer:vfs"]
+
+
+def samples(rounds: int, noise: float, seed: int = 1, flush: float | None = 1.0) -> list[Sample]:
+    rng = np.random.default_rng(seed)
+    return [
+        Sample(
+            arm, block, "measured", "ok", 0.0,
+            (Phase("p", "ok", base * float(np.exp(rng.normal(0, noise))), flush=flush),),
+        )
+        for block in range(1, rounds + 1)
+        for arm, base in TRUTH.items()
+    ]  # fmt: skip
+
+
+def ranking(rounds: int = 5, noise: float = 0.003, **named: str) -> Ranking:
+    return rank(Runs(samples(rounds, noise)), list(TRUTH), **named)[0]
+
+
+def test_picks_are_arms_in_containers_on_a_driver() -> None:
+    picks, grounds = split_picks(list(TRUTH))
+    assert (picks, grounds) == (PICKS, ["bare", "bare@btrfs"])
+    assert split_picks(["bare@ext4", "bare@xfs"]) == (["bare@ext4", "bare@xfs"], [])
+    assert split_picks(["aufs", "device mapper"]) == (["aufs", "device mapper"], [])
+
+
+def test_all_are_ranked_by_time_until_data_is_safe_across_filesystems() -> None:
+    found = ranking()
+    assert (found.metric, found.reference, found.point) == ("whole", "layer:overlay2", "")
+    assert [row.arm for row in found.picks] == ["layer:btrfs", "layer:overlay2", "bind:overlay2", "layer:vfs"] or [
+        row.arm for row in found.picks
+    ] == ["layer:btrfs", "bind:overlay2", "layer:overlay2", "layer:vfs"]
+    rows = {row.arm: row for row in found.rows}
+    assert rows["layer:vfs"].against is not None
+    assert rows["layer:vfs"].against.ratio == pytest.approx(15 / 11, rel=0.01)
+    assert rows["layer:overlay2"].against is None
+    assert rows["layer:overlay2"].typical == rows["layer:overlay2"].seconds
+    assert {row.arm for row in found.rows if not row.pick} == {"bare", "bare@btrfs"}
+    assert [item.arm for item in found.filesystems] == ["bare@btrfs"]
+    assert found.filesystems[0].ratio == pytest.approx(10.6 / 10.0, rel=0.01)
+
+
+def test_what_cannot_be_told_apart_shares_a_letter_and_ranks() -> None:
+    rows = {row.arm: row for row in ranking().rows}
+    assert set(rows["layer:overlay2"].group) & set(rows["bind:overlay2"].group)
+    assert not set(rows["layer:vfs"].group) & set(rows["layer:overlay2"].group)
+    assert (rows["layer:vfs"].rank_low, rows["layer:vfs"].rank_high) == (4, 4)
+    assert (rows["layer:btrfs"].rank_low, rows["layer:btrfs"].rank_high) == (1, 1)
+    assert (rows["layer:overlay2"].rank_low, rows["layer:overlay2"].rank_high) == (2, 3)
+    assert (rows["bare"].rank_low, rows["bare"].group) == (0, "")
+
+
+def test_one_round_tells_nothing_apart() -> None:
+    found = ranking(1)
+    assert {row.group for row in found.picks} == {"a"}
+    assert {(row.rank_low, row.rank_high) for row in found.picks} == {(1, 4)}
+    assert not any(pair.told for pair in found.pairs)
+
+
+def test_a_reference_and_a_metric_can_be_named() -> None:
+    found = ranking(metric="real", reference="bare")
+    assert (found.metric, found.reference) == ("real", "bare")
+    rows = {row.arm: row for row in found.rows}
+    assert rows["layer:overlay2"].against is not None
+    assert rows["layer:overlay2"].against.ratio == pytest.approx(10 / 9, rel=0.01)
+    with pytest.raises(UsageError, match="no run of it succeeded"):
+        ranking(reference="layer:zfs")
+    with pytest.raises(UsageError, match="not measured"):
+        ranking(metric="elsewhere")
+
+
+def test_without_a_flush_it_is_by_real_time() -> None:
+    assert rank(Runs(samples(3, 0.01, flush=None)), list(TRUTH))[0].metric == "real"
+
+
+def test_of_a_figure_of_which_more_is_better_the_most_is_first() -> None:
+    made = [
+        Sample(
+            arm, block, "measured", "ok", 0.0,
+            (Phase("p", "ok", 1.0, reported=(Reported("ops", rate + block / 100, "1/s", "more"),)),),
+        )
+        for block in (1, 2, 3, 4)
+        for arm, rate in (("layer:overlay2", 100.0), ("layer:vfs", 150.0), ("layer:btrfs", 50.0))
+    ]  # fmt: skip
+    found = rank(Runs(made), ["layer:overlay2", "layer:vfs", "layer:btrfs"], "ops")[0]
+    assert [row.arm for row in found.rows] == ["layer:vfs", "layer:overlay2", "layer:btrfs"]
+    assert [row.rank_low for row in found.rows] == [1, 2, 3]
+    assert (found.unit, found.better) == ("1/s", "more")
+
+
+def test_an_arm_that_lacks_rounds_is_compared_in_those_it_has() -> None:
+    lacking = [item for item in samples(6, 0.003) if item.arm != "layer:vfs" or item.block > 3]
+    rows = {row.arm: row for row in rank(Runs(lacking), list(TRUTH))[0].rows}
+    assert rows["layer:vfs"].n == 3
+    assert rows["layer:vfs"].against is not None and rows["layer:vfs"].against.n == 3
+    assert rows["layer:vfs"].rank_low == 4
+
+
+def test_a_session_of_one_arm_has_no_ranking() -> None:
+    assert rank(Runs([item for item in samples(3, 0.01) if item.arm == "layer:vfs"]), ["layer:vfs"]) == ()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_letters_are_shared_by_exactly_those_that_are_not_told_apart(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    arms = [f"arm{i}" for i in range(7)]
+    apart = {pair for pair in combinations(arms, 2) if rng.random() < 0.5}
+    letters = find_letters(arms, apart)
+    for one, other in combinations(arms, 2):
+        assert bool(set(letters[one]) & set(letters[other])) == ((one, other) not in apart)
+    assert letters["arm0"].startswith("a")
+
+
+def test_letters_of_a_published_display() -> None:
+    # Piepho 2004, the usual case of a line: a-b and b-c alike, a-c told apart.
+    assert find_letters(["x", "y", "z"], {("x", "z")}) == {"x": "a", "y": "ab", "z": "b"}
+
+
+def test_two_arms_that_are_the_same_are_told_apart_in_few_sessions() -> None:
+    wrong = 0
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        made = [
+            Sample(arm, block, "measured", "ok", 0.0, (Phase("p", "ok", float(np.exp(rng.normal(0, 0.03)))),))
+            for block in range(1, 4)
+            for arm in ("layer:overlay2", "layer:vfs", "layer:btrfs", "bind:overlay2", "volume:overlay2")
+        ]
+        found = rank(Runs(made), [item.arm for item in made[:5]])[0]
+        wrong += any(pair.told for pair in found.pairs)
+    assert wrong / 300 < 0.085  # 5 %, and three standard errors of 300 sessions
