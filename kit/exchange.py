@@ -85,7 +85,9 @@ def _session(text: bytes, where: str) -> Session:
         session = decode_json(Session, text)
     except UnreadableError as error:
         raise UsageError(f"{where}: {error.message}", error.hint or _FIX) from None
-    unknown = surplus(msgspec.json.decode(text), encode(session))
+    data = msgspec.json.decode(text)
+    data["request"].pop("wipe", None)  # kits before 0.6 kept consent to wipe a device; nobody reads it any more
+    unknown = surplus(data, encode(session))
     if unknown:
         raise UsageError(f"{where}: {unknown} is unknown to this kit", "update the kit, or mend the file")
     return replace(session, imported=True)

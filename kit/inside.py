@@ -10,10 +10,11 @@ import tty
 from typing import Any
 
 from kit.errors import KitError
+from kit.freeze import kept_plan
 from kit.guest.needs import lacking
 from kit.host import read_host
 from kit.paths import find_paths
-from kit.perform import Errand, Job, check_kernel, perform, plan_of
+from kit.perform import Errand, Job, check_kernel, perform
 from kit.plan import Step
 from kit.record import Session
 from kit.sample import Sample
@@ -79,7 +80,7 @@ def _session(channel: Channel) -> Session:
     session = errand.session
     host = read_host()
     check_kernel(session, "kernel", host.kernel)  # the kit's own may have been built anew since
-    plan = plan_of(session.request)
+    plan = kept_plan(session)
     for line in lacking(plan.arms):
         channel.tell(line)
     job = Job(plan, errand.scenarios, host, paths, channel, channel)

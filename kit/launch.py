@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import time
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kit import __version__
+from kit.consent import check_devices, device_facts
 from kit.errors import MachineError, UnavailableError, UsageError
-from kit.filesystem.device import check_device
+from kit.freeze import absolute_paths, all_params, as_planned, kept_plan
 from kit.host import Host, read_host
 from kit.idle import wait_idle
 from kit.image import ImageCache
-from kit.paths import Paths, resource
+from kit.paths import Paths, find_paths, resource
 from kit.perform import Job, LoadSupplied, Supplied, check_kernel, equipped, perform, plan_of
+from kit.plan import Plan
 from kit.record import DONE, FAILED, INTERRUPTED, RUNNING, NotRun, Request, Session, new_session_id
 from kit.scenario import Scenario, command_scenario
 from kit.scenariofile import parse_scenario
@@ -31,8 +35,10 @@ if TYPE_CHECKING:
 
 def find_scenario(name: str) -> Scenario:
     """A bundled scenario by name, or a file by path; ``NAME:VARIANT`` picks a variant. Raises UsageError."""
-    stem, _, variant = name.partition(":")
-    path = Path(stem) if stem.endswith(".toml") else resource("scenarios") / f"{stem}.toml"
+    # A file's directory may have a colon in its name, a variant has none.
+    match = re.fullmatch(r"(.*\.toml)(?::([^:]*))?", name, re.DOTALL)
+    stem, variant = (match[1], match[2] or "") if match else (name.partition(":")[0], name.partition(":")[2])
+    path = Path(stem) if match else resource("scenarios") / f"{stem}.toml"
     if not path.is_file():
         hint = f"bundled: {', '.join(scenario_names())}; or give a file ending in .toml, or -- COMMAND"
         raise UsageError(f"there is no scenario '{name}'", hint)
@@ -52,17 +58,27 @@ def bind_scenarios(request: Request, host: Host) -> dict[str, Scenario]:
     return {label: scenario.bind(dict(values), host.cores) for label, values in points(request.params).items()}
 
 
-def check_load(request: Request, host: Host) -> None:
-    """Before anything is held or built. Raises UsageError."""
+def check_load(request: Request, host: Host) -> Scenario | None:
+    """The background load, bound; before anything is held or built. Raises UsageError."""
     if not request.load:
         if request.load_params:
             raise UsageError("--load-param goes with --load SCENARIO", "kit compare git --load kernel:loop")
-        return
-    find_scenario(request.load).bind(dict(request.load_params), host.cores)
+        return None
+    load = find_scenario(request.load).bind(dict(request.load_params), host.cores)
     if request.fresh:
         raise UsageError("--load and --fresh exclude each other", "the load lives on the session's own filesystems")
     if not host.root:
         raise MachineError("a background load needs root", "sudo kit …")
+    return load
+
+
+def plan_session(request: Request, host: Host) -> tuple[Request, dict[str, Scenario], Plan]:
+    """What a request means here and now: the request with all that it left open written out, its scenarios by the
+    sweep's points, and its plan. Nothing is held or built. Raises UsageError, MachineError."""
+    load = check_load(request, host)
+    request = all_params(absolute_paths(request), bind_scenarios(request, host).values(), load)
+    plan = plan_of(request)
+    return as_planned(request, plan), bind_scenarios(request, host), plan
 
 
 @dataclass(frozen=True)
@@ -74,19 +90,21 @@ class Patience:
     idle: float | None = None
 
 
-def launch(request: Request, paths: Paths, store: Store, observer: Observer, patience: Patience) -> Session:
-    """Run a new session. Raises KitError, KeyboardInterrupt; what was measured until then is in the store."""
+def launch(
+    request: Request,
+    paths: Paths,
+    store: Store,
+    observer: Observer,
+    patience: Patience,
+    wipe: Collection[Path] = (),
+) -> Session:
+    """Run a new session. ``wipe``: devices of it that are given up, with all that is on them. Raises KitError,
+    KeyboardInterrupt; what was measured until then is in the store."""
     now = time.time()
     request = replace(request, seed=request.seed or secrets.randbelow(10**9) + 1)
     request, machine, host = _where(request, paths, observer, read_host())
-    check_load(request, host)
-    scenarios = bind_scenarios(request, host)
+    request, scenarios, plan = plan_session(request, host)
     scenario = next(iter(scenarios.values()))
-    plan = plan_of(request)
-    if request.device:
-        check_device(Path(request.device), Path(request.wipe) if request.wipe else None)
-    if request.thin_device:
-        check_device(Path(request.thin_device), Path(request.wipe) if request.wipe else None)
     session = Session(
         id=new_session_id(now),
         created=now,
@@ -97,20 +115,42 @@ def launch(request: Request, paths: Paths, store: Store, observer: Observer, pat
         arms=tuple(map(str, plan.arms)),
         baselines=plan.baselines,
         seed=plan.seed,
-        facts={"machine": host.machine},  # needed before the rest is known: a session may stop at once
+        # Needed before the rest is known: a session may stop at once, and be resumed.
+        facts={"machine": host.machine, **device_facts(request)},
     )
-    return _carry_out(session, Job(plan, scenarios, host, paths, store, observer), store, patience, machine)
+    check_devices(session, wipe)
+
+    def begin() -> Session:
+        store.create(session)
+        return session
+
+    job = Job(plan, scenarios, host, paths, store, observer, tuple(wipe))
+    return _carry_out(session, job, store, patience, begin, machine)
 
 
-def resume(name: str, paths: Paths, store: Store, observer: Observer, patience: Patience) -> Session:
-    """Finish the plan of a stopped session: same seed, same order, what is missing. Raises UsageError."""
+def resume(
+    name: str, paths: Paths, store: Store, observer: Observer, patience: Patience, wipe: Collection[Path] = ()
+) -> Session:
+    """Finish the plan of a stopped session: same seed, same order, what is missing. Of one that is done nothing is
+    left: it is given back as it is. ``wipe``: as with launch, and for this start alone. Raises UsageError."""
     session = store.get(name)
     _check_own(session, read_host())
+    if session.status == DONE:
+        observer.tell(f"session {session.id} is done: nothing is left to run")
+        return session
     _, machine, host = _where(session.request, paths, observer, read_host())
     check_kernel(session, "host kernel" if machine else "kernel", host.kernel)
     scenarios = bind_scenarios(session.request, host)
-    job = Job(plan_of(session.request), scenarios, host, paths, store, observer)
-    return _carry_out(session, job, store, patience, machine)
+    check_devices(session, wipe)
+
+    def begin() -> Session:
+        found = store.get(session.id)  # another start may have gone on with it while this one waited
+        if found.status != DONE:
+            store.set_status(session.id, RUNNING)
+        return found
+
+    job = Job(kept_plan(session), scenarios, host, paths, store, observer, tuple(wipe))
+    return _carry_out(session, job, store, patience, begin, machine)
 
 
 def _check_own(session: Session, host: Host) -> None:
@@ -146,15 +186,32 @@ def _where(request: Request, paths: Paths, observer: Observer, host: Host) -> tu
     return replace(request, guest=machine.kind), machine, replace(host, cores=cores)
 
 
-def _carry_out(session: Session, job: Job, store: Store, patience: Patience, machine: Machine | None) -> Session:
-    """Hold the machine and run what is left of the session; whatever ends it, its state is in the store."""
+def with_guest_cores(request: Request, host: Host) -> Host:
+    """The host with the cores that the workload will find, without trying what this machine can boot: of a guest that
+    is not named, QEMU's where KVM may be usable. Raises UsageError."""
+    if not request.guest:
+        return host
+    from kit.guest import AUTO, Tools, make_machine
+
+    kernel = Path(request.kernel) if request.kernel else None
+    unknown = request.guest == AUTO and not kernel and Path("/dev/kvm").exists()
+    kind = "qemu" if unknown else request.guest
+    machine = make_machine(kind, Tools(find_paths().cache), kernel, None)
+    return replace(host, cores=machine.cores(request.guest_cores or host.cores))
+
+
+def _carry_out(
+    session: Session, job: Job, store: Store, patience: Patience, begin: Callable[[], Session], machine: Machine | None
+) -> Session:
+    """Hold the machine and run what is left of the session; whatever ends it, its state is in the store. ``begin``:
+    has it in the store as running, and gives it with all samples that it has by then."""
     with held_machine(session.id, job.paths, patience.wait, job.observer) as bench:
         if patience.idle is not None:
             wait_idle(patience.idle, job.observer.tell)
-        if session.samples:
-            store.set_status(session.id, RUNNING)
-        else:
-            store.create(session)
+        check_devices(session, job.wipe)  # again: it may have waited for hours
+        session = begin()
+        if session.status == DONE:
+            return session
         job.observer.tell(f"session {session.id}: {session.title}")
         try:
             session = _perform(session, job, equipped(bench, session.request), machine)

@@ -41,6 +41,7 @@ class Job:
     paths: Paths
     store: Keeper
     observer: Observer
+    wipe: tuple[Path, ...] = ()  # devices that the user gives up in this start
 
     @property
     def scenario(self) -> Scenario:
@@ -84,7 +85,7 @@ def perform(session: Session, job: Job, bench: Bench, supplied: Supplied) -> Ses
     with ExitStack() as stack:
         directory = stack.enter_context(shown(folders, bench, "of"))
         beside = _load_supplies(supplied.load, bench, stack) if supplied.load else None
-        options = backing_options(session.request, job.paths)
+        options = backing_options(session.request, job)
         supplies = Supplies(bench.setting, job.host, options, image, directory)
         provision = stack.enter_context(Provision(supplies, beside and beside[1]))
         not_run = _make_ready(provision, job)
@@ -93,7 +94,7 @@ def perform(session: Session, job: Job, bench: Bench, supplied: Supplied) -> Ses
         if beside:
             values = ", ".join(f"{name}={value}" for name, value in beside[0].scenario.values)
             facts["background load"] = f"{beside[0].scenario.label}, {values or 'no parameters'}"
-        session = replace(session, facts=facts, not_run=not_run)
+        session = replace(session, facts={**session.facts, **facts}, not_run=not_run)
         job.store.update(session)
         if len(not_run) == len(job.plan.arms):
             return replace(session, status=FAILED)
@@ -178,13 +179,13 @@ def _compilers(provision: Provision, arms: tuple[Arm, ...], not_run: set[str]) -
     return found
 
 
-def backing_options(request: Request, paths: Paths) -> BackingOptions:
+def backing_options(request: Request, job: Job) -> BackingOptions:
     return BackingOptions(
         size=request.size or DEFAULT_SIZE,
-        images=paths.state / "loops",
+        images=job.paths.state / "loops",
         directory=Path(request.directory).absolute() if request.directory else None,
         device=Path(request.device) if request.device else None,
-        wipe=Path(request.wipe) if request.wipe else None,
+        wipe=job.wipe,
         mkfs=request.mkfs,
         mount=request.mount,
         export=request.export,
@@ -200,7 +201,7 @@ def profiles(request: Request) -> Mapping[str, Profile]:
 def plan_of(request: Request) -> Plan:
     baseline = parse_arm(request.baseline, request.engine) if request.baseline else None
     if request.arms:
-        arms = tuple(parse_arm(text, request.engine) for text in request.arms)
+        arms = tuple(map(parse_arm, request.arms))
     elif request.engine == "system":
         from kit.engines.system import running_driver
 

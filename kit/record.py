@@ -20,10 +20,10 @@ UNCONFIRMED = "unconfirmed options of "
 
 @dataclass(frozen=True)
 class Request:
-    """Everything a user asked for. It is stored whole, so that a killed session can be resumed from it.
+    """Everything a user asked for, but not his consent to wipe a device, which holds for one start alone.
 
     ``params`` may hold lists of values, which are swept. ``arms`` empty means the default arms. Either ``scenario``
-    names one, or ``command`` is run as one.
+    names one, or ``command`` is run as one. In a stored session it is frozen: see kit.freeze.
     """
 
     scenario: str = ""
@@ -43,7 +43,6 @@ class Request:
     size: Whole = 0
     directory: str = ""
     device: str = ""
-    wipe: str = ""
     mkfs: tuple[tuple[str, str], ...] = ()
     mount: tuple[tuple[str, str], ...] = ()
     profiles: tuple[tuple[str, str], ...] = ()  # the user's own filesystem profiles: name, definition

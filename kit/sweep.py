@@ -23,6 +23,11 @@ def split_values(text: str) -> tuple[str, ...]:
     return tuple(part.replace("\\,", ",") for part in _COMMA.split(text))
 
 
+def join_values(values: Sequence[str]) -> str:
+    """What ``split_values`` takes apart."""
+    return ",".join(value.replace(",", "\\,") for value in values)
+
+
 def points(params: Sequence[tuple[str, str]]) -> dict[str, Values]:
     """Every combination of the parameters' values: its label, which names the swept ones alone, and all its values.
 

@@ -36,7 +36,7 @@ from kit.sample import Sample
 from kit.session import Bench
 
 #: Where the guest has what the host keeps in its data and cache directories.
-_DATA, _CACHE = "/kit/data", "/kit/cache"
+_DATA, _CACHE = "/kit/data", Path("/kit/cache")
 _LAST_LINES = 5
 #: Bytes that must be free where the guest's disk grows.
 _ROOM = 8 * GIB
@@ -87,10 +87,18 @@ def _disks(errand: Errand, job: Job, bench: Bench, machine: Machine, directory: 
         )
     data = directory / "errand"
     (data / "data").mkdir(parents=True)
-    text = json.dumps(wire.encode(errand)).replace(str(bench.paths.cache), _CACHE)
-    (data / "data/errand.json").write_text(text)
+    (data / "data/errand.json").write_text(errand_text(errand, bench.paths.cache))
     make_disk(data, directory / "data.img", "kit-data", 4 * (errand.session.request.size or 20 * GIB))
     return [*disks, Disk(directory / "data.img", WRITE)]
+
+
+def errand_text(errand: Errand, cache: Path) -> str:
+    """The errand as the guest reads it: what the host has in its cache lies elsewhere there."""
+
+    def place(path: Path) -> Path:
+        return _CACHE / path.relative_to(cache) if path.is_relative_to(cache) else path
+
+    return json.dumps(wire.encode(errand, place))
 
 
 def _cache_disk(errand: Errand, job: Job, bench: Bench, tools: Tools) -> Path:

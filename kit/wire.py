@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -27,9 +27,18 @@ Code = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
 Whole = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 
 
-def encode(value: Any) -> Any:
-    """A value of dataclasses, tuples, mappings, paths and plain scalars as JSON holds it."""
-    return msgspec.to_builtins(value, enc_hook=_encode_other)
+def encode(value: Any, place: Callable[[Path], Path] = lambda path: path) -> Any:
+    """A value of dataclasses, tuples, mappings, paths and plain scalars as JSON holds it. ``place``: where the reader
+    has what lies at a path here."""
+
+    def encode_other(other: Any) -> Any:
+        if isinstance(other, Mapping):
+            return dict(other)
+        if isinstance(other, Path):
+            return str(place(other))
+        raise TypeError(f"{type(other).__name__} can't be written")
+
+    return msgspec.to_builtins(value, enc_hook=encode_other)
 
 
 def decode(kind: type[T], data: Any) -> T:
@@ -68,14 +77,6 @@ def _malformed(kind: Any, error: Exception) -> UnreadableError:
     return UnreadableError(
         f"not a {getattr(kind, '__name__', kind)} as the kit writes it: {reason}", "made by another kit?"
     )
-
-
-def _encode_other(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return dict(value)
-    if isinstance(value, Path):
-        return str(value)
-    raise TypeError(f"{type(value).__name__} can't be written")
 
 
 def _decode_other(kind: type, value: Any) -> Any:

@@ -17,7 +17,7 @@ LAYERS = (
     | {"beneath"}
     | {"cgroup", "counters", "inputs", "measure", "guest", "idle", "mounts", "textfile", "runlog", "rest"},
     {"provision", "doctor", "session", "workload", "launch", "facts", "fetch", "supply", "load"}
-    | {"perform", "visit", "inside", "nightly", "past"},
+    | {"perform", "visit", "inside", "nightly", "past", "consent", "freeze"},
     {"report", "cli", "pytest_plugin", "progress", "__main__", "serve"},
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

@@ -78,6 +78,8 @@ def test_sessions_are_listed_by_what_they_are(kit: Kit, url: str) -> None:
     assert "2026-0002" in listed("--scenario", "mine") and "full" not in listed("--scenario", "mine")
     assert "full" in listed("--arm", "layer:vfs") and "2026-0001" not in listed("--arm", "layer:vfs")
     assert "no session fits" in listed("--machine", "zz") and "2026-0001" in listed("--machine", "a")
+    listing = kit("sessions", "--store", url, "-n", "1", TZ="Asia/Tokyo").stdout
+    assert "started (UTC)" in listing and "2023-11-14 22:13" in listing
     assert "2 older ones are not shown: -n 3" in listed("-n", "1")
 
 

@@ -23,6 +23,7 @@ from kit.record import NotRun, Request, Session
 from kit.reported import Reported
 from kit.sample import Phase, Sample
 from kit.scenario import command_scenario
+from kit.visit import errand_text
 from kit.wire import decode, encode
 from tests.conftest import Kit, left_on_machine
 
@@ -46,6 +47,27 @@ def test_what_is_sent_arrives_as_it_was() -> None:
     assert decode(Errand, json.loads(json.dumps(encode(errand)))) == errand
     step = Step(1, parse_arm("layer:podman/overlay+metacopy=on"), "jobs=2")
     assert decode(Step, json.loads(json.dumps(encode(step)))) == step
+
+
+@pytest.mark.parametrize("home", ["/home/kit", '/home/jörg/"kit" \\'])
+def test_what_lies_in_the_cache_is_named_as_the_guest_has_it(home: str) -> None:
+    cache = Path(home) / "cache"
+    image = replace(IMAGE, rootfs=cache / "images/x/rootfs.tar", origin=f"{cache}/images")
+    folders = {"": (PreparedInput("linux", "tree", cache / "inputs/linux.tar", "e"),)}
+    scenario = command_scenario(("echo", f"{cache}/kept"), None, None)
+    session = Session("id", 1.0, "0", "t", "running", Request(), ("bare",), (), 7)
+    sent = decode(Errand, json.loads(errand_text(Errand(session, {"": scenario}, Supplied(image, folders)), cache)))
+    assert sent.supplied.image and sent.supplied.image.rootfs == Path("/kit/cache/images/x/rootfs.tar")
+    assert sent.supplied.folders[""][0].path == Path("/kit/cache/inputs/linux.tar")
+    # What only looks like one of its paths, the workload's own command for example, stays.
+    assert (sent.scenarios[""], sent.supplied.image.origin) == (scenario, image.origin)
+
+
+def test_a_dry_run_knows_how_many_cores_the_guest_has(kit: Kit, tmp_path: Path) -> None:
+    words = ("compare", "kernel:short", "--arms", "bare", "--dry-run", "--guest")
+    assert "jobs=1" in kit(*words, "uml", "--guest-cores", "2", KIT_HOME=str(tmp_path / "home")).stdout
+    assert "jobs=3" in kit(*words, "qemu", "--guest-cores", "3", KIT_HOME=str(tmp_path / "home")).stdout
+    assert not (tmp_path / "home").exists()
 
 
 def test_a_number_that_json_shortened_is_a_float_again() -> None:

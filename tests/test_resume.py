@@ -11,10 +11,10 @@ from sqlalchemy import create_engine, text
 from kit.errors import UsageError
 from kit.exchange import dump, load
 from kit.host import read_host
-from kit.launch import Patience, resume
+from kit.launch import Patience, launch, resume
 from kit.paths import Paths, find_paths
 from kit.progress import Quiet
-from kit.record import INTERRUPTED, Request, Session, check_session_id, new_session_id
+from kit.record import DONE, INTERRUPTED, Request, Session, check_session_id, new_session_id
 from kit.store import open_store
 from tests.conftest import Kit
 
@@ -28,6 +28,7 @@ BAD_IDS = ("", ".", "..", ".hidden", "/some/dir", "a/b", "../../x", "a b", "a\n"
 
 def paths(tmp_path: Path) -> Paths:
     """Of the test's own: no lock of the machine is taken, nothing is written elsewhere."""
+    (tmp_path / "lock").mkdir(exist_ok=True)
     return replace(
         find_paths(), data=tmp_path / "data", state=tmp_path / "state", run=tmp_path / "run", lock=tmp_path / "lock"
     )
@@ -88,3 +89,65 @@ def test_sessions_of_an_older_store_and_of_another_machine_are_not_resumed(tmp_p
         connection.execute(text("UPDATE kit_schema SET version = 5"))
     with pytest.raises(UsageError, match="or begun by a kit before"):
         resume("last", paths(tmp_path), open_store("", tmp_path / "kit.db"), Quiet(), Patience())
+
+
+def test_a_session_stopped_before_its_first_sample_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = open_store("", tmp_path / "kit.db")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/file").write_text("x")
+    (tmp_path / "work").mkdir()
+    request = Request(
+        command=("test", "-f", "file"), source="src", arms=("host@dir",), rounds=1, cache="cold", directory="work"
+    )
+
+    def stop(*given: object, **more: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("kit.launch._gather", stop)
+        with pytest.raises(KeyboardInterrupt):
+            launch(request, paths(tmp_path), store, Quiet(), Patience())
+    (stopped,) = store.list()
+    assert (stopped.status, stopped.samples) == (INTERRUPTED, ())
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    done = resume("last", paths(tmp_path), store, Quiet(), Patience())
+    assert (done.status, [sample.status for sample in done.samples]) == (DONE, ["ok"])
+    assert store.get(stopped.id).samples == done.samples and store.get("last").arms == ("host@dir",)
+    again = resume("last", paths(tmp_path), store, Quiet(), Patience())
+    assert again == store.get("last") and again.samples == done.samples
+
+
+def test_of_a_finished_session_nothing_is_touched(kit: Kit, tmp_path: Path) -> None:
+    store = open_store("", tmp_path / "kit.db")
+    store.create(replace(STOPPED, status=DONE, request=replace(STOPPED.request, device="/dev/null/none")))
+    url = f"sqlite:///{tmp_path}/kit.db"
+    done = kit("compare", "--resume", "last", "--store", url, KIT_HOME=str(tmp_path / "home"))
+    assert done.returncode == 0 and "nothing is left" in done.stderr, done.stderr
+    assert not (tmp_path / "home").exists()
+
+
+def test_consent_of_an_older_store_or_export_is_forgotten(tmp_path: Path) -> None:
+    store = open_store("", tmp_path / "kit.db")
+    store.create(STOPPED)
+    store.close()
+    with create_engine(f"sqlite:///{tmp_path}/kit.db").begin() as connection:
+        connection.execute(text("ALTER TABLE kit_sessions DROP COLUMN imported"))
+        connection.execute(text("UPDATE kit_schema SET version = 5"))
+        connection.execute(text("""UPDATE kit_sessions SET request = '{"wipe": "/dev/x", "device": "/dev/x"}'"""))
+    assert open_store("", tmp_path / "kit.db").get("last").request == Request(device="/dev/x")
+    document = json.loads(dump([STOPPED]))
+    document["sessions"][0]["request"]["wipe"] = "/dev/x"
+    assert load(json.dumps(document), "x.json") == (replace(STOPPED, imported=True),)
+    assert "wipe" not in dump([STOPPED])
+
+
+def test_consent_names_a_device_of_the_session(tmp_path: Path) -> None:
+    store = open_store("", tmp_path / "kit.db")
+    with pytest.raises(UsageError, match="--wipe /dev/x: this session uses no such device"):
+        launch(STOPPED.request, paths(tmp_path), store, Quiet(), Patience(), [Path("/dev/x")])
+    store.create(STOPPED)
+    with pytest.raises(UsageError, match="--wipe /dev/x: this session uses no such device"):
+        resume("last", paths(tmp_path), store, Quiet(), Patience(), [Path("/dev/x")])
+    assert store.get("last").status == INTERRUPTED

@@ -111,7 +111,9 @@ class _CompareCommand(click.Command):
 @click.option("--size", "size_text", default="20G", show_default=True, help="Size of each (sparse) loop filesystem.")
 @click.option("--dir", "directory", default="", metavar="DIR", help="Where arms on @dir keep their files.")
 @click.option("--device", default="", metavar="/dev/X", help="Make the backing filesystem on this empty device.")
-@click.option("--wipe", default="", metavar="/dev/X", help="Destroy what is on that device first.")
+@click.option(
+    "--wipe", multiple=True, metavar="/dev/X", help="Destroy what is on that device first (repeatable, at each start)."
+)
 @click.option(
     "--thin-device", default="", metavar="/dev/X", help="The pool of devicemapper+thinpool on this empty device."
 )
@@ -156,12 +158,13 @@ def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, 
     store = the_store(store_url)
     observer = make_observer(quiet)
     paths = find_paths()
+    wipe = [Path(name).absolute() for name in given["wipe"]]
     patience = Patience(wait, duration(wait_idle, "--wait-idle") if wait_idle else None)
     try:
         if request:
-            session = launch(request, paths, store, observer, patience)
+            session = launch(request, paths, store, observer, patience, wipe)
         else:
-            session = resume(given["resume"], paths, store, observer, patience)
+            session = resume(given["resume"], paths, store, observer, patience, wipe)
     finally:
         observer.close()
     outputs = {"json": given["json_file"], "csv": given["csv_file"], "markdown": given["markdown_file"]}
@@ -185,15 +188,11 @@ def report(session: Session, outputs: dict[str, str | None]) -> None:
 def _describe(request: Request | None) -> None:
     """The plan of a request: everything is read and looked up, nothing is built, mounted or started."""
     from kit.host import read_host
-    from kit.launch import bind_scenarios, check_load
-    from kit.perform import plan_of
+    from kit.launch import plan_session, with_guest_cores
 
     if request is None:
         raise UsageError("--dry-run goes with a new session", "kit show SESSION shows what a stopped one has measured")
-    host = read_host()
-    check_load(request, host)
-    scenarios = bind_scenarios(request, host)
-    plan = plan_of(request)
+    _, scenarios, plan = plan_session(request, with_guest_cores(request, read_host()))
     baselines = dict(plan.baselines)
     for point, scenario in scenarios.items():
         values = ", ".join(f"{key}={value}" for key, value in scenario.values)
@@ -253,7 +252,6 @@ def _request(command: tuple[str, ...], given: dict[str, Any]) -> Request:
         size=size(given["size_text"]),
         directory=given["directory"],
         device=given["device"],
-        wipe=given["wipe"],
         mkfs=word_pairs(given["mkfs"], "--mkfs"),
         mount=pairs(given["mount"], "--mount"),
         profiles=tuple((name, profile.text) for name, profile in profiles.items()),

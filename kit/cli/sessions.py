@@ -54,11 +54,11 @@ def sessions(scenario: str, arm: str, machine: str, most: int, as_json: bool, st
         click.echo("no session fits" if scenario or arm or machine else "no session yet: kit compare smoke")
         return
     rows = [
-        [item.id, time.strftime("%Y-%m-%d %H:%M", time.localtime(item.created)), item.status, item.title,
+        [item.id, time.strftime("%Y-%m-%d %H:%M", time.gmtime(item.created)), item.status, item.title,
          len(item.arms) - len(item.not_run), item.request.rounds, item.facts.get("machine", "")]
         for item in found
     ]  # fmt: skip
-    click.echo(tabulate(rows, ["session", "started", "status", "scenario", "arms", "rounds", "machine"]))
+    click.echo(tabulate(rows, ["session", "started (UTC)", "status", "scenario", "arms", "rounds", "machine"]))
     if len(every) > len(found):
         click.echo(f"{len(every) - len(found)} older ones are not shown: -n {len(every)}")
 

@@ -26,7 +26,7 @@ class BackingOptions:
     images: Path = Path("/var/tmp")  # where loop images lie
     directory: Path | None = None
     device: Path | None = None
-    wipe: Path | None = None
+    wipe: tuple[Path, ...] = ()  # devices whose content the user gives up
     mkfs: tuple[tuple[str, str], ...] = ()
     mount: tuple[tuple[str, str], ...] = ()
     export: str = ""  # HOST:/PATH, for NFS

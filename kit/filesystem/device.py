@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
+import errno
 import json
+from collections.abc import Collection
 from pathlib import Path
+from typing import Any
 
 from kit.command import run
 from kit.errors import RunError, UsageError
+from kit.filesystem.backing import device_number
+from kit.filesystem.content import first_data
 
 
-def check_device(device: Path, wipe: Path | None) -> bool:
-    """Refuse a device that holds anything, unless ``wipe`` names that very device; a mounted one always.
+def check_device(device: Path, wipe: Collection[Path]) -> bool:
+    """Refuse a device that holds anything, unless ``wipe`` names that very device; one that is used always.
 
     Returns whether there is something to wipe. Changes nothing. Raises UsageError.
     """
-    if not device.is_block_device():
-        raise UsageError(f"{device} is not a block device", "see lsblk for what there is")
-    try:
-        info = json.loads(run(["lsblk", "--json", "--paths", "--output", "NAME,MOUNTPOINTS,FSTYPE,TYPE", device]))
-        signatures = run(["wipefs", "--noheadings", "--output", "TYPE", device]).split()
-    except RunError:
-        raise UsageError(f"{device} can't be read", "is there a medium in it? see lsblk") from None
-    disk = info["blockdevices"][0]
+    disk = _described(device, "NAME,MOUNTPOINTS")
     parts = disk.get("children", [])
     mounted = [point for node in (disk, *parts) for point in (node.get("mountpoints") or []) if point]
     if mounted:
@@ -29,15 +27,60 @@ def check_device(device: Path, wipe: Path | None) -> bool:
     holders = Path(f"/sys/class/block/{device.resolve().name}/holders")
     if holders.is_dir() and any(holders.iterdir()):
         raise UsageError(f"{device} is in use by {next(holders.iterdir()).name}", "stop what uses it")
-    found = [f"partition {part['name']}" for part in parts] + signatures
-    if found and wipe != device:
+    found = [f"partition {part['name']}" for part in parts] + _signatures(device)
+    try:
+        data = first_data(device)
+    except OSError as error:
+        if error.errno == errno.EBUSY:
+            raise UsageError(f"{device} is in use", "lsblk and swapon show what uses it") from None
+        raise UsageError(f"{device} can't be read: {error.strerror}", "dmesg says why") from None
+    if data is not None and not found:
+        found = [f"data, at byte {data}"]
+    if found and device not in wipe:
         raise UsageError(
             f"{device} is not empty: it holds {', '.join(found)}", f"--wipe {device} destroys what is on it"
         )
     return bool(found)
 
 
-def clear_device(device: Path, wipe: Path | None) -> None:
+def clear_device(device: Path, wipe: Collection[Path]) -> None:
     """Check it, and remove the signatures that ``wipe`` permits to remove."""
     if check_device(device, wipe):
         run(["wipefs", "--all", "--quiet", device])
+
+
+def identity(device: Path) -> str:
+    """What tells one device from another that comes to bear its name: its size, and its serial number, world-wide name
+    or the UUID of the partition or mapping, or the file behind it; its number where it has none of these. Not what is
+    on it, which a session changes. Raises UsageError."""
+    shown = _described(device, "SIZE,SERIAL,WWN,PARTUUID", "--nodeps")
+    found = {"serial": shown["serial"], "WWN": shown["wwn"], "partition": shown["partuuid"]}
+    number = device_number(device.resolve())
+    for key, name in (("mapping", "dm/uuid"), ("array", "md/uuid"), ("file", "loop/backing_file")):
+        file = Path(f"/sys/dev/block/{number}/{name}")
+        found[key] = file.read_text().strip() if file.is_file() else ""
+    known = [f"{key} {text.strip()}" for key, text in found.items() if text and text.strip()]
+    return ", ".join([f"{shown['size']} bytes", *(known or [f"device {number}"])])
+
+
+def _described(device: Path, columns: str, *options: str) -> dict[str, Any]:
+    """What lsblk says of it. Raises UsageError."""
+    if not device.is_block_device():
+        raise UsageError(f"{device} is not a block device", "see lsblk for what there is")
+    try:
+        text = run(["lsblk", "--json", "--paths", "--bytes", *options, "--output", columns, device])
+    except RunError:
+        raise _unreadable(device) from None
+    described: dict[str, Any] = json.loads(text)["blockdevices"][0]
+    return described
+
+
+def _signatures(device: Path) -> list[str]:
+    try:
+        return run(["wipefs", "--noheadings", "--output", "TYPE", device]).split()
+    except RunError:
+        raise _unreadable(device) from None
+
+
+def _unreadable(device: Path) -> UsageError:
+    return UsageError(f"{device} can't be read", "is there a medium in it? see lsblk")
