@@ -51,7 +51,7 @@ def test_bad_exports_and_imports(kit: Kit, url: str, tmp_path: Path) -> None:
         (("export", "--store", url), "name sessions, or --all"),
         (("export", "last", "--all", "--store", url), "name sessions, or --all"),
         (("export", "last", "-o", "/nonexistent/x", "--store", url), "can't be written"),
-        (("import", tmp_path / "bad.json"), "not an export"),
+        (("import", tmp_path / "bad.json"), "not a Session as the kit writes it"),
         (("import", tmp_path / "new.json"), "newer kit"),
         (("import", tmp_path / "good.json", tmp_path / "time.txt"), "one after another"),
         (("compare-sessions", "nosuch", "last", "--store", url), "no session 'nosuch'"),
