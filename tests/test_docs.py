@@ -260,7 +260,8 @@ def known_options() -> set[str]:
 #: Options of other programs.
 THEIRS = {
     "--lf", "--durations", "--junitxml", "--reflink", "--no-download", "--no-index", "--offline", "--csum", "--man",
-    "--variant", "--components", "--include", "--wildcards", "--hypothesis-profile", "--bind", "--add-subuids", "--add-subgids", "--detach",
+    "--variant", "--components", "--include", "--wildcards", "--hypothesis-profile", "--bind", "--add-subuids",
+    "--add-subgids", "--detach",
 }  # fmt: skip
 
 
