@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from kit.engines.daemon import Daemon
+from kit.errors import RunError
+from kit.image.recipe import read_recipe
 from kit.paths import find_paths
 from kit.progress import Quiet
 from kit.session import held_machine
@@ -116,3 +118,20 @@ def test_an_image_from_a_registry(kit: Kit, tmp_path: Path) -> None:
     finally:
         process.terminate()
         process.wait(10)
+
+
+@pytest.mark.machine
+def test_what_a_builder_mounts_is_gone_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A builder that is killed can't unmount; its mounts must not outlive it in a directory that somebody removes."""
+    program = tmp_path / "bin/mmdebstrap"
+    program.parent.mkdir()
+    program.write_text(
+        '#!/bin/sh\nmkdir "$TMPDIR/mounted"\nmount -t tmpfs none "$TMPDIR/mounted"\n'
+        'touch "$TMPDIR/mounted/inside"\n[ -e "$TMPDIR/mounted/inside" ] && kill -KILL $$\n'
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    with pytest.raises(RunError, match="building image smoke"):
+        read_recipe("smoke").build(tmp_path / "rootfs.tar", tmp_path / "archive.tar")
+    assert (tmp_path / "mounted").is_dir()
+    assert str(tmp_path) not in Path("/proc/self/mountinfo").read_text()

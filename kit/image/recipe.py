@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,8 +51,12 @@ class Recipe:
         hooks = [f"--customize-hook={hook}" for hook in self.customize]
         # What differs from build to build of the same packages and is of no use to a build.
         hooks.append('--customize-hook=rm -f "$1/var/cache/ldconfig/aux-cache" "$1/etc/hostname" "$1/etc/resolv.conf"')
+        # It mounts /proc, /sys and devices below its scratch directory. Killed, it can't unmount them, and whoever
+        # removes what it left would remove them too: in a namespace of its own they are gone with it.
+        private = ["unshare", "--mount", "--propagation", "private"] if os.geteuid() == 0 else []
         run(
             [
+                *private,
                 "mmdebstrap",
                 "--quiet",
                 "--variant=apt",
