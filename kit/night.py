@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from kit.analysis import Analysis
 from kit.change import CONFIRM, Track
 from kit.record import Request, Session
-from kit.regression import MISSING, REGRESSION, Finding
+from kit.regression import LIMIT, MISSING, Finding, Rule
+from kit.sweep import points
 from kit.threshold import Threshold
 
 DEFAULT_OUTPUT = "kit-nightly"
@@ -17,11 +18,13 @@ DEFAULT_OUTPUT = "kit-nightly"
 
 @dataclass(frozen=True)
 class Task:
-    """One scenario of the job. ``across``: conditions that may differ within one series."""
+    """One scenario of the job. ``across``: conditions that may differ within one series. ``on``: what it fails on, one
+    of kit.regression.RULES."""
 
     request: Request
     thresholds: tuple[Threshold, ...] = ()
     across: tuple[str, ...] = ()
+    on: str = LIMIT
 
     @property
     def name(self) -> str:
@@ -39,6 +42,11 @@ class Job:
     budget: float | None = None
     wait_idle: float | None = None
     confirm: int = CONFIRM
+
+    def rule(self, task: Task) -> Rule:
+        """How the thresholds of a task are judged: all those of the night at once."""
+        family = sum(len(one.thresholds) * len(points(one.request.params)) for one in self.tasks)
+        return Rule(task.on, self.confirm, max(family, 1))
 
 
 @dataclass(frozen=True)
@@ -61,18 +69,18 @@ class Part:
 
 @dataclass(frozen=True)
 class Night:
-    """One run of a job. Its exit code: 1 where something regressed, 2 where something could not run, else 0."""
+    """One run of a job. Its exit code: 1 where a threshold fails it, 2 where something could not run, else 0."""
 
     name: str
     started: float  # Unix time
     parts: tuple[Part, ...]
 
     @property
-    def regressions(self) -> Sequence[Finding]:
-        return [item for part in self.parts for item in part.findings if item.status == REGRESSION]
+    def findings(self) -> Sequence[Finding]:
+        return [item for part in self.parts for item in part.findings]
 
     @property
     def exit_code(self) -> int:
-        if self.regressions:
+        if any(item.fails for item in self.findings):
             return 1
         return 2 if any(part.lacking for part in self.parts) else 0

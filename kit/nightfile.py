@@ -12,6 +12,7 @@ from kit.night import DEFAULT_OUTPUT, Job, Task
 from kit.plan import CACHES
 from kit.quantity import duration, percentage, size
 from kit.record import Request
+from kit.regression import LIMIT, RULES
 from kit.threshold import parse_threshold
 from kit.toml import parse_toml
 
@@ -19,7 +20,7 @@ _TOP = {"store": str, "output": str, "budget": str, "wait_idle": str, "confirm":
 _LISTS = {"arms": list, "filesystems": list, "thresholds": list, "across": list, "command": list}
 _TEXTS = (
     "scenario", "source", "prepare", "image", "rootfs", "baseline", "cache", "engine", "load", "guest", "kernel",
-    "modules", "docker", "directory", "precision", "budget", "size", "timeout",
+    "modules", "docker", "directory", "precision", "budget", "size", "timeout", "on",
 )  # fmt: skip
 _TASK: dict[str, type] = {
     **_LISTS, **dict.fromkeys(_TEXTS, str), "rounds": int, "seed": int, "control": bool, "fresh": bool,
@@ -83,6 +84,8 @@ def _task(task: Any, defaults: Mapping[str, Any], where: str) -> Task:
         raise UsageError(f"{where}: give either scenario or command", 'scenario = "kernel:short"')
     if given.get("cache", "warm") not in CACHES:
         raise UsageError(f"{where}: cache = '{given['cache']}'", f"use one of: {', '.join(CACHES)}")
+    if given.get("on", LIMIT) not in RULES:
+        raise UsageError(f"{where}: on = '{given['on']}'", f"what it fails on is one of: {', '.join(RULES)}")
     if given.get("rounds", 1) < 1:
         raise UsageError(f"{where}: rounds = {given['rounds']}", "1 at least; 3 for an interval worth the name")
     engine = given.get("engine", DEFAULT_ENGINE)
@@ -109,7 +112,7 @@ def _task(task: Any, defaults: Mapping[str, Any], where: str) -> Task:
     strange = [item for item in thresholds if arms and item.arm not in map(str, arms)]
     if strange:
         raise UsageError(f"{where}: threshold '{strange[0]}' is of an arm that is not run", f"arms = {listed}")
-    return Task(request, thresholds, tuple(given.get("across", ())))
+    return Task(request, thresholds, tuple(given.get("across", ())), given.get("on", LIMIT))
 
 
 def _pairs(given: Mapping[str, Any], key: str, where: str) -> tuple[tuple[str, str], ...]:

@@ -13,7 +13,7 @@ from kit.night import Job, Night, Part, Task
 from kit.past import find_track, find_tracks
 from kit.paths import Paths
 from kit.record import DONE, Session
-from kit.regression import Finding, judge, missing
+from kit.regression import Finding, Rule, judge, missing
 from kit.session import Observer
 from kit.store import Store
 from kit.threshold import Threshold
@@ -43,14 +43,14 @@ def _run(task: Task, job: Job, paths: Paths, store: Store, observer: Observer, d
             request = replace(request, budget=min(left, request.budget or left))
     try:
         session = launch(request, paths, store, observer, Patience(wait=True, idle=job.wait_idle))
-        part = assess(task, session, store, job.confirm)
+        part = assess(task, session, store, job.rule(task))
     except KitError as error:
         observer.tell(f"could not run {task.name}: {error.message}")
         part = Part(task, error=str(error))
     return replace(part, seconds=time.monotonic() - began)
 
 
-def assess(task: Task, session: Session, store: Store, confirm: int) -> Part:
+def assess(task: Task, session: Session, store: Store, rule: Rule) -> Part:
     """Hold a session against the task's thresholds and the history that the store has."""
     analysis = analyse(session)
     failed = [sample for sample in session.samples if sample.status != "ok"]
@@ -58,11 +58,11 @@ def assess(task: Task, session: Session, store: Store, confirm: int) -> Part:
     if session.status != DONE or failed:
         what = failed[0] if failed else None
         error = f"{what.arm}, round {what.block}: {what.error}" if what else f"the session is {session.status}"
-    findings = [found for item in task.thresholds for found in _findings(item, task, session, analysis, store, confirm)]
-    tracks = find_tracks(session, analysis, store, task.across, confirm)
+    findings = [found for item in task.thresholds for found in _findings(item, task, session, analysis, store, rule)]
+    tracks = find_tracks(session, analysis, store, task.across, rule.confirm)
     # Of phases and other metrics too, where a threshold speaks of them.
     tracks += tuple(
-        Track(item.series, item.changes, confirm)
+        Track(item.series, item.changes, rule.confirm)
         for item in findings
         if item.series and (item.threshold.phase or item.threshold.metric != "real")
     )
@@ -70,12 +70,12 @@ def assess(task: Task, session: Session, store: Store, confirm: int) -> Part:
 
 
 def _findings(
-    threshold: Threshold, task: Task, session: Session, analysis: Analysis, store: Store, confirm: int
+    threshold: Threshold, task: Task, session: Session, analysis: Analysis, store: Store, rule: Rule
 ) -> list[Finding]:
     found = [item for item in threshold.find(analysis.comparisons) if item.ratio is not None]
     if not found or session.status != DONE:
         blocked = [item for item in session.not_run if item.arm == threshold.arm]
         why = f"not run: {blocked[0].reason}; fix: {blocked[0].fix}" if blocked else "not measured in this session"
         return [missing(threshold, why)]
-    tracks = [(item, find_track(item, session, store, task.across, confirm)) for item in found]
-    return [judge(threshold, item, one.series, one.changes, confirm) for item, one in tracks]
+    tracks = [(item, find_track(item, session, store, task.across, rule.confirm)) for item in found]
+    return [judge(threshold, item, one.series, one.changes, rule) for item, one in tracks]

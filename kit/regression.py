@@ -1,4 +1,4 @@
-"""Whether a threshold is broken for good: within the session and by a change point in the history, both. Pure."""
+"""Whether a threshold is broken: in this session, beyond noise, or for good by a change in the history. Pure."""
 
 from __future__ import annotations
 
@@ -13,6 +13,19 @@ from kit.threshold import CROSSED, HELD, Threshold
 GOOD, UNDECIDED, SUSPECT, OVER, REGRESSION, MISSING = (
     "good", "undecided", "suspect", "over", "regression", "missing",
 )  # fmt: skip
+#: What a night fails on: any penalty above its limit, or only one that has changed to a level above it.
+LIMIT, CHANGE = "limit", "change"
+RULES = (LIMIT, CHANGE)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """``on``: one of RULES. ``confirm``: so many sessions at a new level make a change. ``family``: so many thresholds
+    are judged in one night; where none is crossed, with 95 % none of them fails it."""
+
+    on: str = LIMIT
+    confirm: int = CONFIRM
+    family: int = 1
 
 
 @dataclass(frozen=True)
@@ -20,8 +33,9 @@ class Finding:
     """What became of one threshold at one point in one session, with the sentence that says why.
 
     ``good``: the whole interval lies below the limit. ``undecided``: the limit lies in it. ``suspect``: the whole
-    interval lies above, but too few sessions say so. ``over``: above since the series began, so nothing regressed.
-    ``regression``: above, and the series changed to that level. ``missing``: not measured.
+    interval lies above, but not with all thresholds of the night allowed for; or, on a change, too few sessions say so.
+    ``over``: above with all allowed for. ``regression``: above, and the series changed to that level. ``missing``: not
+    measured. ``fails``: the night fails for it.
     """
 
     threshold: Threshold
@@ -30,14 +44,16 @@ class Finding:
     comparison: Comparison | None = None
     series: Series | None = None
     changes: tuple[Change, ...] = ()
+    fails: bool = False
 
 
 def judge(
-    threshold: Threshold, item: Comparison, series: Series, changes: Sequence[Change], confirm: int = CONFIRM
+    threshold: Threshold, item: Comparison, series: Series, changes: Sequence[Change], rule: Rule = Rule()
 ) -> Finding:
     """``series`` ends with the session that ``item`` is of."""
-    status, why = _judge(threshold, item, series, changes, confirm)
-    return Finding(threshold, status, why, item, series, tuple(changes))
+    status, why = _judge(threshold, item, series, changes, rule)
+    fails = status == REGRESSION or (status == OVER and rule.on == LIMIT)
+    return Finding(threshold, status, why, item, series, tuple(changes), fails)
 
 
 def missing(threshold: Threshold, why: str) -> Finding:
@@ -45,7 +61,7 @@ def missing(threshold: Threshold, why: str) -> Finding:
 
 
 def _judge(
-    threshold: Threshold, item: Comparison, series: Series, changes: Sequence[Change], confirm: int
+    threshold: Threshold, item: Comparison, series: Series, changes: Sequence[Change], rule: Rule
 ) -> tuple[str, str]:
     within = threshold.judge(item)
     if within == HELD:
@@ -60,12 +76,29 @@ def _judge(
             f"{_percent(change.before)} before, {_percent(change.after)} in the last {change.sessions} sessions "
             f"(since {series.entries[change.index].session})"
         )
+    return _judge_alone(threshold, item, series, rule) if rule.on == LIMIT else _await(threshold, series, changes, rule)
+
+
+def _judge_alone(threshold: Threshold, item: Comparison, series: Series, rule: Rule) -> tuple[str, str]:
+    """A limit is a limit, whatever the nights before were."""
     over = _over(threshold, series)
-    if over < confirm:
-        return SUSPECT, f"above the limit in {over} session{'s' if over > 1 else ''} running; {confirm} would count"
+    since = f"{over} sessions running" if over > 1 else "this session"
+    if (item.low_among(rule.family) or 0.0) > threshold.limit:
+        return OVER, f"the whole interval is above the limit, in {since}"
+    return SUSPECT, f"above the limit taken alone, not among {rule.family} thresholds, in {since}"
+
+
+def _await(threshold: Threshold, series: Series, changes: Sequence[Change], rule: Rule) -> tuple[str, str]:
+    """Above the limit, and no confirmed change says so."""
+    over = _over(threshold, series)
+    if over < rule.confirm:
+        return (
+            SUSPECT,
+            f"above the limit in {over} session{'s' if over > 1 else ''} running; {rule.confirm} would count",
+        )
     fresh = [change for change in changes if change.up and not change.confirmed]
     if fresh:
-        return SUSPECT, f"a change {fresh[-1].sessions} sessions ago; {confirm} at the new level would count"
+        return SUSPECT, f"a change {fresh[-1].sessions} sessions ago; {rule.confirm} at the new level would count"
     if over == len(series.entries):
         return OVER, f"above the limit since this series began, {over} sessions ago: no change, so no regression"
     return SUSPECT, f"above the limit in {over} sessions running, but no change point tells them from those before"

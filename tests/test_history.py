@@ -16,7 +16,7 @@ from kit.errors import UsageError
 from kit.exchange import dump, load
 from kit.history import Entry, split
 from kit.record import Request, Session
-from kit.regression import GOOD, OVER, REGRESSION, SUSPECT, UNDECIDED, Finding, judge
+from kit.regression import CHANGE, GOOD, OVER, REGRESSION, SUSPECT, UNDECIDED, Finding, Rule, judge
 from kit.report.between import render_between
 from kit.report.history import Subject, render_history
 from kit.report.pytest_benchmark import render_pytest_benchmark
@@ -26,12 +26,13 @@ from kit.threshold import parse_threshold
 from tests.nights import entry, night
 
 LIMIT = parse_threshold("layer:overlay2 < 10 %")
+ON_CHANGE = Rule(CHANGE)
 
 
-def last_finding(penalties: list[float], noise: float = 0.003) -> Finding:
+def last_finding(penalties: list[float], noise: float = 0.003, rule: Rule = ON_CHANGE) -> Finding:
     entries = [entry(night(i, penalty, noise)) for i, penalty in enumerate(penalties)]
     series = split(entries)[-1]
-    return judge(LIMIT, entries[-1].outcome.comparison, series, find_changes(series))
+    return judge(LIMIT, entries[-1].outcome.comparison, series, find_changes(series), rule)
 
 
 @pytest.mark.parametrize(
@@ -159,6 +160,28 @@ def test_regressions_need_the_interval_and_the_history() -> None:
     assert last_finding([0.2] * 2).status == SUSPECT
     assert last_finding([*GOOD_NIGHTS, *[0.08] * 4]).status == GOOD  # a change below the limit is none of ours
     assert last_finding([*GOOD_NIGHTS, *[0.2] * 4, *[0.05] * 3]).status == GOOD
+
+
+def test_a_limit_is_a_limit_whatever_the_nights_before_were() -> None:
+    first = last_finding([15.35], rule=Rule())
+    assert first.status == OVER and first.fails
+    always = last_finding([0.2] * 8, rule=Rule())
+    assert always.status == OVER and always.fails and "8 sessions running" in always.why
+    assert not last_finding([0.2] * 8).fails  # on a change: nothing has changed
+    changed = last_finding([*GOOD_NIGHTS, 0.2, 0.2, 0.2], rule=Rule())
+    assert changed.status == REGRESSION and changed.fails
+    within = last_finding([*GOOD_NIGHTS, *[0.08] * 4], rule=Rule())
+    assert within.status == GOOD and not within.fails
+
+
+def test_of_many_thresholds_one_that_noise_crosses_does_not_fail_the_night() -> None:
+    """20 % with 5 % of noise in 4 rounds: its own interval leaves 10 % out, one that allows for 50 thresholds not."""
+    seeds = [[0.2] * count for count in range(1, 12)]
+    alone = [last_finding(penalties, 0.03, Rule()) for penalties in seeds]
+    among = [last_finding(penalties, 0.03, Rule(family=50)) for penalties in seeds]
+    suspect = [two for one, two in zip(alone, among, strict=True) if one.status == OVER and two.status == SUSPECT]
+    assert suspect and not any(item.fails for item in suspect)
+    assert "not among 50 thresholds" in suspect[0].why
 
 
 def test_the_store_keeps_outcomes_and_reads_them_without_samples(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from kit.night import Night, Part, Task
 from kit.nightfile import parse_nightly
 from kit.nightly import assess
 from kit.record import NotRun, Request
+from kit.regression import CHANGE, Rule
 from kit.report.junit import render_junit
 from kit.report.night import render_night_json, render_summary
 from kit.store import Store, open_store
@@ -56,7 +57,7 @@ def test_a_file_says_it_all() -> None:
     one, two = job.tasks
     assert one.request == Request(
         scenario="kernel:short", params=(("jobs", "2"),), arms=("bare", "layer:overlay2"), rounds=5, cache="cold",
-        size=20 << 30,
+        size=20 << 30, timeout=7200,
     )  # fmt: skip
     assert one.thresholds == (parse_threshold("layer:overlay2 build < 10 %"),)
     assert (two.request.command, two.request.precision, two.request.budget) == (("make", "-j8"), 0.02, 1200)
@@ -80,6 +81,7 @@ def test_a_file_says_it_all() -> None:
         ("[[tasks]]\nscenario='smoke'\nrounds=0", "rounds = 0"),
         ("[[tasks]]\nscenario='smoke'\nprecision='fine'", "task 1: precision fine"),
         ("[[tasks]]\nscenario='smoke'\ncache='hot'", "cache = 'hot'"),
+        ("[[tasks]]\nscenario='smoke'\non='fire'", "on = 'fire'"),
         ("[[tasks]]\nscenario='smoke'\nthresholds=['x']", "task 1: threshold 'x'"),
         ("[[tasks]]\nscenario='smoke'\narms=['bare']\nthresholds=['layer:overlay2 < 1 %']", "arm that is not run"),
     ],
@@ -99,10 +101,13 @@ TASK = Task(
 )
 
 
-def the_night(store: Store, penalties: list[float]) -> Night:
+ON_CHANGE = Rule(CHANGE)
+
+
+def the_night(store: Store, penalties: list[float], rule: Rule = ON_CHANGE) -> Night:
     for i, penalty in enumerate(penalties):
         store.add(night(i, penalty))
-    return Night("mine", 1e9, (assess(TASK, store.get("last"), store, 3),))
+    return Night("mine", 1e9, (assess(TASK, store.get("last"), store, rule),))
 
 
 def test_a_regression_ends_with_1_and_every_report_says_so(store: Store) -> None:
@@ -125,14 +130,30 @@ def test_a_regression_ends_with_1_and_every_report_says_so(store: Store) -> None
 def test_one_noisy_night_ends_with_0(store: Store) -> None:
     found = the_night(store, [0.05] * 8 + [0.5])
     assert found.exit_code == 0
-    assert "suspect" in render_summary(found)
+    summary = render_summary(found)
+    assert summary.startswith("## mine: suspect") and "**SUSPECT: layer:overlay2 < 10 %" in summary
+
+
+def test_a_penalty_above_its_limit_fails_the_first_night(store: Store) -> None:
+    found = the_night(store, [15.35], Rule())
+    assert found.exit_code == 1
+    summary = render_summary(found)
+    assert summary.startswith("## mine: OVER ITS LIMIT") and "**OVER: layer:overlay2 < 10 %" in summary
+    assert ElementTree.fromstring(render_junit(found)).get("failures") == "1"
+    assert json.loads(render_night_json(found))["tasks"][0]["thresholds"][0]["fails"] is True
+
+
+def test_a_job_judges_all_its_thresholds_at_once() -> None:
+    job = parse_nightly(FILE.replace("params = { jobs = 2 }", 'params = { jobs = "1,2,4" }\non = "change"'), "x", "x")
+    assert job.rule(job.tasks[0]) == Rule(CHANGE, 4, 3)
+    assert job.rule(job.tasks[1]).on == "limit"
 
 
 def test_a_changed_machine_is_named_and_is_no_regression(store: Store) -> None:
     for i in range(8):
         store.add(night(i, 0.05))
     store.add(night(8, 0.2, kernel="6.2"))
-    found = Night("mine", 1e9, (assess(TASK, store.get("last"), store, 3),))
+    found = Night("mine", 1e9, (assess(TASK, store.get("last"), store, ON_CHANGE),))
     assert found.exit_code == 0
     assert "a new series begins: kernel: 6.1 → 6.2" in render_summary(found)
 
@@ -144,7 +165,7 @@ def test_what_could_not_run_ends_with_2(store: Store) -> None:
         not_run=(NotRun("layer:overlay2", "no overlay", "boot another"),),
     )  # fmt: skip
     store.add(blocked)
-    found = Night("mine", 1e9, (assess(TASK, store.get("last"), store, 3),))
+    found = Night("mine", 1e9, (assess(TASK, store.get("last"), store, ON_CHANGE),))
     assert found.exit_code == 2
     root = ElementTree.fromstring(render_junit(found))
     assert (root.get("errors"), root.get("skipped")) == ("2", "1")
@@ -174,6 +195,7 @@ def test_nights_on_the_real_machine(kit: Kit, tiny: Path, tmp_path: Path) -> Non
         output = "{tmp_path}/out"
         confirm = 2
         [[tasks]]
+        on = "change"
         command = ["sh", "./run.sh"]
         source = "{project}"
         image = "{tiny}"

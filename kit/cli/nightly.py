@@ -1,4 +1,4 @@
-"""``kit nightly``: run what a file says, and tell by the exit code whether something regressed."""
+"""``kit nightly``: run what a file says, and tell by the exit code whether a limit was broken."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ A file:
   arms = ["bare", "bind:overlay2", "layer:overlay2"]
   thresholds = ["layer:overlay2 < 10 %", "layer:overlay2 unpack < 60 %"]
 
-A regression is a penalty that lies above its threshold with the whole interval, and that the history shows to have
-changed to that level, 3 sessions at least; one noisy night is none. docs/nightly.md has the rules and jobs for GitHub,
-GitLab, Jenkins and systemd.
+A night fails on a penalty whose interval lies above its limit, with all thresholds allowed for; with on = "change" only
+where the history shows that it has changed to that level. docs/nightly.md has the rules and jobs for GitHub, GitLab,
+Jenkins and systemd.
 
 Written to the output directory: junit.xml, summary.md (also to $GITHUB_STEP_SUMMARY), report.html, nightly.json.
-Exit codes: 0 good, 1 regression, 2 something could not run, 130 interrupted."""
+Exit codes: 0 good, 1 over a limit, 2 something could not run, 130 interrupted."""
 
 
 @click.command(epilog=_EPILOG)

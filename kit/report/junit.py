@@ -10,7 +10,7 @@ from xml.etree.ElementTree import Element, SubElement
 from kit.analysis import whole_real
 from kit.night import Night, Part
 from kit.record import Session
-from kit.regression import MISSING, REGRESSION, Finding
+from kit.regression import MISSING, Finding
 from kit.report.verdict import percent_interval, sentence
 
 _CONTROL = {code: None for code in range(32) if chr(code) not in "\t\n\r"}  # XML 1.0 has no place for these
@@ -73,7 +73,7 @@ def _threshold(part: Part, finding: Finding) -> Element:
     case = _case(part, f"{finding.threshold}{at}")
     found = f"{percent_interval(item.ratio, item.low, item.high)}: " if item else ""
     text = f"{finding.status}: {found}{finding.why}"
-    if finding.status == REGRESSION:
+    if finding.fails:
         return _with(case, "failure", text)
     if finding.status == MISSING:
         return _with(case, "error", text)

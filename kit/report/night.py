@@ -13,28 +13,32 @@ from tabulate import tabulate
 from kit.analysis import whole_real
 from kit.change import Track
 from kit.night import Night, Part
-from kit.regression import MISSING, Finding
+from kit.regression import GOOD, MISSING, OVER, REGRESSION, SUSPECT, UNDECIDED, Finding
 from kit.report import units
 from kit.report.history import change_lines
 from kit.report.verdict import percent_interval, sentence
 
 _WRAP = 118
-_RESULTS = {0: "good", 1: "REGRESSION", 2: "could not run"}
+#: From the worst to the best. A night is what the worst of its thresholds is, with what could not run between.
+_WORST = (REGRESSION, OVER, MISSING, SUSPECT, UNDECIDED, GOOD)
+_RESULTS = {REGRESSION: "REGRESSION", OVER: "OVER ITS LIMIT", MISSING: "could not run"}
 
 
 def result(night: Night) -> str:
-    """``good``, ``REGRESSION`` or ``could not run``."""
-    return _RESULTS[night.exit_code]
+    """What the worst threshold is, in words: ``good``, ``suspect``, ``OVER ITS LIMIT``, ``REGRESSION``, …"""
+    found = {item.status for item in night.findings} | {MISSING for part in night.parts if part.lacking}
+    worst = next((status for status in _WORST if status in found), GOOD)
+    return _RESULTS.get(worst, worst)
 
 
 def headlines(night: Night) -> list[str]:
-    """What must be read first: regressions, and what could not run."""
-    lines = [_finding_line(item) for item in night.regressions]
+    """What must be read first: what fails the night, what could not run, what may become worse."""
+    lines = [_finding_line(item) for item in night.findings if item.fails]
     for part in night.parts:
         if part.error:
             lines.append(f"{part.task.name}: {'could not run' if part.session is None else 'not whole'}: {part.error}")
         lines += [_finding_line(item) for item in part.findings if item.status == MISSING]
-    return lines
+    return lines + [_finding_line(item) for item in night.findings if item.status in (OVER, SUSPECT) and not item.fails]
 
 
 def render_summary(night: Night, markdown: bool = True) -> str:
@@ -132,6 +136,7 @@ def _part_json(part: Part) -> dict[str, Any]:
             {
                 "threshold": str(item.threshold),
                 "status": item.status,
+                "fails": item.fails,
                 "why": item.why,
                 "comparison": asdict(item.comparison) if item.comparison else None,
             }
