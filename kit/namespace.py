@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from kit.command import run
@@ -42,16 +42,14 @@ def covered(path: Path, journal: Journal) -> Iterator[None]:
     if path in _covered:
         yield
         return
-    journal.acquire("empty directory", path)
-    existed = path.is_dir()
-    path.mkdir(parents=True, exist_ok=True)
-    run(["mount", "-t", "tmpfs", "-o", "mode=711", "kit", path])
-    _covered.add(path)
-    try:
-        yield
-    finally:
-        _covered.remove(path)
-        run(["umount", path])
-        if not existed:
-            path.rmdir()
-        journal.release("empty directory", path)
+    with ExitStack() as stack:
+        if not path.is_dir():
+            stack.enter_context(journal.holding("empty directory", path))
+            path.mkdir()
+        run(["mount", "-t", "tmpfs", "-o", "mode=711", "kit", path])
+        _covered.add(path)
+        try:
+            yield
+        finally:
+            _covered.remove(path)
+            run(["umount", path])

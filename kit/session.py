@@ -13,13 +13,13 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from kit import journal as journals
 from kit.arm import Arm
 from kit.burst import find_bursts
 from kit.cgroup import Cgroup
 from kit.engines import Place, Setting
 from kit.errors import RunError
 from kit.journal import Journal
+from kit.leftovers import clean
 from kit.limit import Deadline, run_deadline
 from kit.load import Beside, Load
 from kit.lock import machine_lock
@@ -27,7 +27,7 @@ from kit.namespace import enter_private_mounts
 from kit.paths import Paths, make_private
 from kit.plan import Plan, Step
 from kit.probe import Spin, probe_binary, spin
-from kit.record import DONE, FAILED, Session
+from kit.record import DONE, FAILED, Session, check_session_id
 from kit.rest import IdleRate, IdleWatch
 from kit.runlog import cut_middle
 from kit.sample import Phase, Sample
@@ -89,22 +89,24 @@ class Bench:
 @contextmanager
 def held_machine(name: str, paths: Paths, wait: bool, observer: Observer) -> Iterator[Bench]:
     """Hold the machine: lock, leftovers of dead sessions cleaned, private mounts, run directory, control group."""
+    check_session_id(name)
+    # As root's: an arm's ordinary user must get through to its tree, and see nothing else.
+    mode = 0o711 if os.geteuid() == 0 else 0o700
     with ExitStack() as stack:
         stack.enter_context(machine_lock(paths.lock, name, wait, observer.tell))
-        for line in journals.clean(paths.state / "journal"):
-            observer.tell(f"cleaned up after {line}")
+        make_private(paths.state, mode)
+        cleaned = clean(paths.state / "journal")
+        for line in (*(f"cleaned up after {line}" for line in cleaned.undone), *cleaned.left):
+            observer.tell(line)
         stack.enter_context(_session_log(paths.data / "logs" / name / "session.log"))
         if os.geteuid() == 0:
             enter_private_mounts()
         journal = Journal(paths.state / "journal" / f"{name}.jsonl")
         stack.callback(journal.close)
         run = paths.run / name
-        # As root's: an arm's ordinary user must get through to its tree, and see nothing else.
-        mode = 0o711 if os.geteuid() == 0 else 0o700
         make_private(paths.run, mode)
         stack.callback(_remove_if_empty, paths.run)
-        stack.enter_context(journal.holding("directory", run))
-        make_private(run, mode)
+        stack.enter_context(journal.directory(run, mode))
         cgroup = f"kit-{name}"
         if os.geteuid() == 0:
             stack.enter_context(journal.holding("cgroup", cgroup))

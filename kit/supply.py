@@ -76,8 +76,7 @@ def shown(folders: Folders, bench: Bench, name: str) -> Iterator[Path | None]:
         yield None
         return
     directory = bench.paths.cache / "inputs" / f"{name}-{bench.setting.session}"
-    with bench.setting.journal.holding("directory", directory):
-        directory.mkdir()
+    with bench.setting.journal.directory(directory):
         for folder, items in folders.items():
             show_inputs(items, directory / folder)
         yield directory

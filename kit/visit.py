@@ -48,8 +48,7 @@ def visit(session: Session, job: Job, bench: Bench, supplied: Supplied, machine:
     tell = job.observer.tell
     with ExitStack() as stack:
         directory = bench.paths.state / "guest"
-        stack.enter_context(bench.setting.journal.holding("directory", directory))
-        directory.mkdir(parents=True)
+        stack.enter_context(bench.setting.journal.directory(directory, 0o700))
         errand = Errand(session, job.scenarios, supplied)
         disks = _disks(errand, job, bench, machine, directory)
         stack.callback(_bring_logs, disks[-1].path, directory / "mounted", bench)

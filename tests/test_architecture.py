@@ -15,7 +15,8 @@ LAYERS = (
     | {"pool", "paired", "ranking"},
     {"paths", "command", "host", "journal", "filesystem", "image", "engines", "probe", "store", "lock", "namespace"}
     | {"beneath"}
-    | {"cgroup", "counters", "inputs", "measure", "guest", "idle", "mounts", "textfile", "runlog", "rest"},
+    | {"cgroup", "counters", "inputs", "measure", "guest", "idle", "mounts", "owner", "leftovers"}
+    | {"textfile", "runlog", "rest"},
     {"provision", "doctor", "session", "workload", "launch", "facts", "fetch", "supply", "load"}
     | {"perform", "visit", "inside", "nightly", "past", "consent", "freeze"},
     {"report", "cli", "pytest_plugin", "progress", "__main__", "serve"},

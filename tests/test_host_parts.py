@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kit import command, journal
+from kit import command
 from kit.errors import BusyError, MachineError, RunError, UnavailableError, UsageError
 from kit.idle import wait_idle
 from kit.inputs import excluded, prepare_input
@@ -101,22 +101,6 @@ def test_the_last_pattern_decides() -> None:
     assert excluded("a/b.c", ("a/*",))
     assert not excluded("a/Kconfig", ("a/*", "!*/Kconfig"))
     assert excluded("a/Kconfig", ("a/*", "!*/Kconfig", "a/K*"))
-
-
-def test_journal_undoes_what_a_dead_session_left(tmp_path: Path) -> None:
-    book = journal.Journal(tmp_path / "journal" / "dead.jsonl")
-    left, gone = tmp_path / "left", tmp_path / "gone"
-    book.acquire("directory", left)
-    (left / "deep").mkdir(parents=True)
-    with book.holding("directory", gone):
-        gone.mkdir()
-    assert not gone.exists()
-    with book.path.open("a") as file:
-        file.write('["+", "dir')  # the crash came in the middle of a line
-    assert journal.pending(book.path) == [("directory", str(left))]
-    assert journal.clean(tmp_path / "journal") == [f"dead: removed directory {left}"]
-    assert not left.exists() and not book.path.exists()
-    assert journal.clean(tmp_path / "journal") == []
 
 
 def test_command_errors() -> None:

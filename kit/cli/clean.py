@@ -9,14 +9,16 @@ import click
 @click.option("--wait", is_flag=True, help="Wait for a running session instead of refusing.")
 def clean(wait: bool) -> None:
     """Undo whatever a killed session left on this machine. `kit compare` does it first, too."""
-    from kit import journal
+    from kit import leftovers
     from kit.lock import machine_lock
     from kit.paths import find_paths
 
     paths = find_paths()
     with machine_lock(paths.lock, "kit clean", wait, click.echo):
-        done = journal.clean(paths.state / "journal")
-    for line in done:
+        cleaned = leftovers.clean(paths.state / "journal")
+    for line in cleaned.undone:
         click.echo(line)
-    if not done:
+    for line in cleaned.left:
+        click.echo(line, err=True)
+    if not cleaned.undone:
         click.echo("nothing to clean")

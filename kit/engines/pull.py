@@ -89,8 +89,8 @@ def _some_docker(cache: ImageCache, setting: Setting) -> Iterator[Any]:
         except KitError:
             if os.geteuid() != 0:
                 raise MachineError("no Docker to fetch the image with", "start Docker, or run as root") from None
-            data = cache.directory / f".pull-{setting.session}"
-            stack.enter_context(setting.journal.holding("directory", data))
+            made = setting.journal.directory(cache.directory / f".pull-{setting.session}", 0o700)
+            data = stack.enter_context(made) / "docker"
             stack.enter_context(covered(Path("/run/containerd"), setting.journal))
             daemon = Daemon("vfs", data, setting.run / "pull", f"{setting.cgroup}/pull")
             stack.callback(daemon.stop)

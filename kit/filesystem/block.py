@@ -94,14 +94,9 @@ def block_file(path: Path, size: int) -> Path:
 @contextmanager
 def loop_device(image: Path, size: int, journal: Journal) -> Iterator[Path]:
     """A loop device over a sparse file that has no name any more, with direct I/O where the disk allows it."""
-    journal.acquire("file", image)
-    try:
-        with image.open("wb") as file:
-            file.truncate(size)
+    with journal.file(image):
+        os.truncate(image, size)
         loop = Path(run(["losetup", "--find", "--show", image], what="losetup").strip())
-    finally:
-        image.unlink(missing_ok=True)
-        journal.release("file", image)
     backing_file = Path(f"/sys/block/{loop.name}/loop/backing_file")
     try:
         with contextlib.suppress(RunError):

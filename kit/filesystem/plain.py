@@ -41,8 +41,7 @@ def directory_backing(profile: Profile, options: BackingOptions, where: Path, jo
     if not parent.is_dir():
         raise UsageError(f"{parent} is not a directory", "name one with --dir")
     path = parent / f"kit-{where.parent.parent.name}"
-    with journal.holding("directory", path):
-        path.mkdir()
+    with journal.directory(path):
         mount = mount_of(path)
         yield Backing(
             profile.name, path, f"directory of {mount.source}", mount.type, mount.options, block_number(mount)
@@ -66,8 +65,7 @@ def nfs_backing(profile: Profile, options: BackingOptions, where: Path, journal:
         mount = mount_of(where)
         path = where / f"kit-{where.parent.parent.name}"
         silent = unconfirmed(profile.name, (*wanted, *profile.expect), mount)
-        with journal.holding("directory", path):
-            path.mkdir()
+        with journal.directory(path):
             yield Backing(profile.name, path, f"export {export}", mount.type, mount.options, None, silent)
     finally:
         unmount(where)

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from kit.command import require, run
-from kit.errors import RunError
+from kit.errors import MachineError, RunError
 from kit.filesystem.block import loop_device
 from kit.journal import Journal
 
@@ -57,16 +57,24 @@ def _mapped(name: str, table: str, journal: Journal) -> Iterator[Path]:
 
 def remove_mapped(name: str) -> None:
     """Remove a mapped device and what was made of it, thin devices first."""
-    try:
-        known = run(["dmsetup", "ls"]).split("\n")
-    except RunError:
-        return  # no device mapper, no device
-    names = [line.split("\t")[0].split(" ")[0] for line in known]
+    names = _mapped_names()
     for found in [
         *(item for item in names if item.startswith(f"{name}-snap")),
         *(item for item in names if item == name),
     ]:
         run(["dmsetup", "remove", "--retry", "--noudevsync", found], what=f"dmsetup remove {found}")
+
+
+def is_mapped(name: str) -> bool:
+    return name in _mapped_names()
+
+
+def _mapped_names() -> list[str]:
+    try:
+        known = run(["dmsetup", "ls"]).split("\n")
+    except (RunError, MachineError):
+        return []  # no device mapper, no device
+    return [line.split("\t")[0].split(" ")[0] for line in known]
 
 
 def _sectors(device: Path) -> int:

@@ -44,8 +44,13 @@ def zfs_backing(profile: Profile, options: BackingOptions, where: Path, journal:
 
 def destroy_pool(name: str) -> None:
     """Destroy a pool of ours, if it is there."""
+    if is_pool(name):
+        run(["zpool", "destroy", "-f", name], what=f"zpool destroy {name}")
+
+
+def is_pool(name: str) -> bool:
     try:
         run(["zpool", "list", "-H", name])
     except (RunError, MachineError):
-        return
-    run(["zpool", "destroy", "-f", name], what=f"zpool destroy {name}")
+        return False
+    return True
