@@ -106,6 +106,12 @@ class Cgroup:
             return _split_v1(account)
         return None
 
+    def pressure(self, resource: str) -> float | None:
+        """Seconds in which some task in it or below waited for ``cpu``, ``io`` or ``memory``; None where no one counts
+        it: without a v2 hierarchy, or CONFIG_PSI."""
+        unified = self.paths.get(UNIFIED)
+        return read_pressure(unified / f"{resource}.pressure") if unified else None
+
     def kill(self) -> None:
         """SIGKILL everything in it and below, and wait until it is gone."""
         unified = self.paths.get(UNIFIED)
@@ -138,6 +144,15 @@ class Cgroup:
                 except OSError:
                     continue  # removed while we looked
         return pids - {0}
+
+
+def read_pressure(path: Path) -> float | None:
+    """The sum of all waiting in a pressure file, in seconds; None where there is no such file."""
+    try:
+        first = path.read_text().splitlines()[0]
+    except (OSError, IndexError):
+        return None
+    return int(first.rsplit("total=", 1)[1]) / 1e6
 
 
 def _remove_directory(path: Path) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kit.cgroup import Cgroup, machine_cpu
+from kit.cgroup import Cgroup, machine_cpu, read_pressure
 
 _USER_HZ = os.sysconf("SC_CLK_TCK")
 _SECTOR = 512  # of /sys/block/*/stat, whatever the device's own (Documentation/block/stat.rst)
@@ -28,6 +28,9 @@ class Counters:
     psi_cpu: float | None
     psi_io: float | None
     psi_memory: float | None
+    psi_cpu_own: float | None
+    psi_io_own: float | None
+    psi_memory_own: float | None
     read_bytes: float | None
     write_bytes: float | None
     read_ops: float | None
@@ -49,8 +52,11 @@ class Counters:
         return self.machine_cpu - self.group_user - self.group_sys - self.load_cpu - self.own_cpu
 
 
-def read_counters(cgroup: Cgroup | None, device: str | None, load: Cgroup | None = None) -> Counters:
-    """Read everything now. ``device``: MAJOR:MINOR of the backing device, or None. ``load``: a background load's."""
+def read_counters(
+    cgroup: Cgroup | None, device: str | None, load: Cgroup | None = None, session: Cgroup | None = None
+) -> Counters:
+    """Read everything now. ``device``: MAJOR:MINOR of the backing device, or None. ``load``: a background load's group.
+    ``session``: the group of all that the session has started."""
     group = cgroup.cpu() if cgroup else None
     beside = load.cpu() if load else None
     io = _device(device)
@@ -65,6 +71,9 @@ def read_counters(cgroup: Cgroup | None, device: str | None, load: Cgroup | None
         psi_cpu=pressure("cpu"),
         psi_io=pressure("io"),
         psi_memory=pressure("memory"),
+        psi_cpu_own=_own_pressure("cpu", cgroup, session),
+        psi_io_own=_own_pressure("io", cgroup, session),
+        psi_memory_own=_own_pressure("memory", cgroup, session),
         read_ops=io[0],
         read_bytes=io[1],
         write_ops=io[2],
@@ -73,12 +82,14 @@ def read_counters(cgroup: Cgroup | None, device: str | None, load: Cgroup | None
 
 
 def pressure(resource: str) -> float | None:
-    """Seconds in which some task waited for the resource (Documentation/accounting/psi.rst)."""
-    try:
-        first = Path(f"/proc/pressure/{resource}").read_text().splitlines()[0]
-    except OSError:
-        return None
-    return int(first.rsplit("total=", 1)[1]) / 1e6
+    """Seconds in which some task of the machine waited for the resource (Documentation/accounting/psi.rst)."""
+    return read_pressure(Path(f"/proc/pressure/{resource}"))
+
+
+def _own_pressure(resource: str, *groups: Cgroup | None) -> float | None:
+    """Of the arm's group or the session's, of which one holds the other or nothing."""
+    found = [group.pressure(resource) for group in groups if group]
+    return max((value for value in found if value is not None), default=None)
 
 
 def _steal() -> float:

@@ -14,11 +14,11 @@ from kit.sample import Phase
 
 def measure_phase(name: str, place: Place, argv: Sequence[str], cwd: str, output: IO[bytes], idle: IdleRate) -> Phase:
     """Run one phase in a place. Raises RunError if the command can't be started or the arm dies."""
-    before = read_counters(place.cgroup, place.backing.device, place.load)
+    before = read_counters(place.cgroup, place.backing.device, place.load, place.session)
     timing = place.run(argv, cwd, output)
-    after = read_counters(place.cgroup, place.backing.device, place.load)
+    after = read_counters(place.cgroup, place.backing.device, place.load, place.session)
     place.sync()
-    flushed = read_counters(place.cgroup, place.backing.device, place.load)
+    flushed = read_counters(place.cgroup, place.backing.device, place.load, place.session)
     return _phase(name, timing, after.since(before), flushed.since(after), idle)
 
 
@@ -47,6 +47,9 @@ def _phase(name: str, timing: Timing, work: Counters, flush: Counters, idle: Idl
         psi_cpu=work.psi_cpu,
         psi_io=work.psi_io,
         psi_memory=work.psi_memory,
+        psi_cpu_own=work.psi_cpu_own,
+        psi_io_own=work.psi_io_own,
+        psi_memory_own=work.psi_memory_own,
         steal=work.steal,
         exit_code=timing.exit_code,
         signal=timing.signal,

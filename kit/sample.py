@@ -31,6 +31,9 @@ ADDITIVE = (
     "psi_cpu",
     "psi_io",
     "psi_memory",
+    "psi_cpu_own",
+    "psi_io_own",
+    "psi_memory_own",
     "steal",
 )
 TOTAL = "total"
@@ -66,6 +69,9 @@ class Phase:
     psi_cpu: Finite | None = None
     psi_io: Finite | None = None
     psi_memory: Finite | None = None
+    psi_cpu_own: Finite | None = None  # of the arm, its engine and its load; the three above are the machine's
+    psi_io_own: Finite | None = None
+    psi_memory_own: Finite | None = None
     steal: Finite | None = None
     exit_code: Code | None = None
     signal: Code | None = None

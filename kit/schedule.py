@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from kit.burst import find_bursts
+from kit.burst import find_bursts, own_nature
 from kit.compare import Comparison, compare
 from kit.ladder import rungs
 from kit.plan import MOST_ROUNDS, Plan, Step
@@ -138,6 +138,8 @@ class Schedule:
 
     def _plan_repeats(self, samples: Sequence[Sample], first: int) -> list[Block]:
         bursts = find_bursts(samples)
+        nature = own_nature(samples, bursts)
+        bursts = {key: why for key, why in bursts.items() if key[:2] not in nature}
         hit = sorted({block for _, _, block in bursts})
         rounds = len({item.block for item in samples if item.kind == "measured" and item.repeats is None})
         planned = []

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from kit.arm import Arm
-from kit.burst import find_bursts
+from kit.burst import find_bursts, own_nature
 from kit.cgroup import Cgroup
 from kit.engines import Place, Setting
 from kit.errors import RunError
@@ -152,6 +152,11 @@ class Run:
     observer: Observer
     load: Load | None = None
 
+    @property
+    def group(self) -> Cgroup:
+        """The control group of all that the session starts; without root there is none of that name."""
+        return Cgroup.named(self.bench.setting.cgroup)
+
 
 def run_session(session: Session, run: Run, left: Callable[[], float | None] = lambda: None) -> Session:
     """Run what is left of the plan. Each sample is stored when it exists; returns the session in its final state.
@@ -187,17 +192,11 @@ def run_session(session: Session, run: Run, left: Callable[[], float | None] = l
         if all(sample.status != "ok" for sample in samples):
             run.observer.tell("every arm failed: the rest of the plan is left undone")
             return replace(session, status=FAILED, samples=tuple(samples))
-    status = DONE if samples else FAILED
+    facts = {**watch.facts(), **_natures(samples), "stopped": block.reason}
     if not samples:
-        run.observer.tell(
-            f"nothing was measured: {block.reason}; making ready counts, what is built or fetched does not"
-        )
-    session = replace(
-        session,
-        facts={**session.facts, **watch.facts(), "stopped": block.reason},
-        status=status,
-        samples=tuple(samples),
-    )
+        run.observer.tell(f"nothing was measured: {block.reason}; to make ready counts, to build or fetch does not")
+    status = DONE if samples else FAILED
+    session = replace(session, facts={**session.facts, **facts}, status=status, samples=tuple(samples))
     run.store.update(session)
     return session
 
@@ -254,6 +253,12 @@ def _flag_bursts(session: Session, samples: list[Sample], store: Keeper) -> list
     return flagged
 
 
+def _natures(samples: list[Sample]) -> dict[str, str]:
+    """Arms of which flagged runs are not made again, for the record."""
+    found = own_nature(samples, find_bursts(samples))
+    return {f"no repeats of {' at '.join(filter(None, key))}": f"{why}: its own doing" for key, why in found.items()}
+
+
 def _run_step(step: Step, run: Run, idle: IdleRate, pace: Pace) -> Sample:
     """One run of one arm. A failure of the workload or the arm is a sample too."""
     workload, bench, observer = run.workloads[step.point], run.bench, run.observer
@@ -279,7 +284,7 @@ def _run_step(step: Step, run: Run, idle: IdleRate, pace: Pace) -> Sample:
                 error = workload.prepare(place, logfile)
                 spins.append(spin(bench.setting.probe))
                 with _beside(run.load, step.arm) as beside:
-                    place = replace(place, load=run.load.group if run.load else None)
+                    place = replace(place, load=run.load.group if run.load else None, session=run.group)
                     settle(place, run.places, run.plan.cache)
                     error = error or workload.run(place, logfile, phases, idle, partial(observer.running, step))
                 sample = replace(sample, load=beside.text if beside else "")

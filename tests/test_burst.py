@@ -1,20 +1,22 @@
 from dataclasses import replace
 
 from kit.analysis import analyse
-from kit.burst import find_bursts
+from kit.burst import find_bursts, own_nature
 from kit.record import Request, Session
 from kit.report import render
 from kit.runs import Runs
 from kit.sample import Phase, Sample
 
+PSI = Phase("build", "ok", psi_cpu=1.8, psi_io=0, psi_memory=0, psi_cpu_own=1, psi_io_own=0, psi_memory_own=0, steal=0)
+
 
 def run(arm: str, block: int, real: float = 10.0, **changes: object) -> Sample:
-    phase = Phase("build", "ok", real, steal=0.0, psi_cpu=0.8, psi_io=0.0, psi_memory=0.0)
+    phase = replace(PSI, real=real)
     made = Sample(arm, block, "measured", "ok", 0.0, (phase,), 0.004, 0.004)
     return replace(made, **changes)  # type: ignore[arg-type]
 
 
-def hit(sample: Sample, **figures: float) -> Sample:
+def hit(sample: Sample, **figures: float | None) -> Sample:
     return replace(sample, phases=(replace(sample.phases[0], **figures),))  # type: ignore[arg-type]
 
 
@@ -22,7 +24,12 @@ QUIET = [run(arm, block) for arm in ("bare", "layer:overlay2") for block in (1, 
 
 
 def test_a_quiet_session_has_none_however_odd_its_times() -> None:
-    assert find_bursts([*QUIET, run("bare", 5, real=99.0, phases=(Phase("build", "ok", 99.0, psi_cpu=8.0),))]) == {}
+    assert (
+        find_bursts(
+            [*QUIET, run("bare", 5, real=99.0, phases=(Phase("build", "ok", 99.0, psi_cpu=9.0, psi_cpu_own=1.0),))]
+        )
+        == {}
+    )
 
 
 def test_steal_calibration_and_pressure_are_reasons() -> None:
@@ -30,18 +37,26 @@ def test_steal_calibration_and_pressure_are_reasons() -> None:
         *QUIET,
         hit(run("bare", 5), steal=1.0),
         run("bare", 6, calibration_after=0.006),
-        hit(run("bare", 7), psi_cpu=2.0),
+        hit(run("bare", 7), psi_cpu=3.0),
     ]
     assert find_bursts(runs) == {
         ("bare", "", 5): "steal 10%",
         ("bare", "", 6): "calibration after it +50%",
-        ("bare", "", 7): "cpu pressure 20%",
+        ("bare", "", 7): "cpu pressure from outside 20%",
     }
 
 
 def test_runs_of_a_moment_are_not_judged_by_shares() -> None:
-    short = [run("bare", block, real=0.05, phases=(Phase("build", "ok", 0.05, psi_cpu=0.0),)) for block in (1, 2, 3)]
-    assert find_bursts([*short, run("bare", 4, phases=(Phase("build", "ok", 0.05, psi_cpu=0.03, steal=0.01),))]) == {}
+    short = [
+        run("bare", block, real=0.05, phases=(Phase("build", "ok", 0.05, psi_cpu=0.0, psi_cpu_own=0.0),))
+        for block in (1, 2, 3)
+    ]
+    assert (
+        find_bursts(
+            [*short, run("bare", 4, phases=(Phase("build", "ok", 0.05, psi_cpu=0.03, psi_cpu_own=0.0, steal=0.01),))]
+        )
+        == {}
+    )
 
 
 def test_warmups_failures_and_repetitions_are_not_judged() -> None:
@@ -65,3 +80,28 @@ def test_a_repetition_takes_the_place_of_a_flagged_run_and_both_are_kept() -> No
     assert [(item.block, item.repeated) for item in analyse(session).flagged] == [(2, True)]
     assert "burst: layer:overlay2, round 2: steal 10%; a repetition stands in its place" in render("table", session)
     assert '"real": 30.0' in render("json", session)
+
+
+def test_an_arms_own_pressure_is_no_burst_and_what_is_unknown_is_none() -> None:
+    assert find_bursts([*QUIET, hit(run("bare", 5), psi_cpu=5.0, psi_cpu_own=4.2)]) == {}
+    unknown = [hit(item, psi_cpu_own=None) for item in (*QUIET, run("bare", 5))]
+    assert find_bursts([*unknown, hit(run("bare", 6), psi_cpu=9.0, psi_cpu_own=None)]) == {}
+
+
+def test_below_six_rounds_two_hits_do_not_become_the_norm() -> None:
+    runs = [run("bare", 1), *(hit(run("bare", block), psi_io=2.0) for block in (2, 3))]
+    assert [block for _, _, block in find_bursts(runs)] == [2, 3]
+    many = [run("bare", block) for block in (1, 2)] + [hit(run("bare", block), psi_io=2.0) for block in range(3, 9)]
+    assert find_bursts(many) == {}  # three quarters of all runs: the arm's usual
+
+
+def test_flags_that_gather_in_one_arm_are_its_nature() -> None:
+    blocks = range(1, 11)
+    others = [run(arm, block) for arm in ("bare", "bind:overlay2") for block in blocks]
+    mine = [run("layer:overlay2", block, calibration_after=0.006 if block <= 4 else 0.004) for block in blocks]
+    bursts = find_bursts([*others, *mine])
+    assert own_nature([*others, *mine], bursts) == {
+        ("layer:overlay2", ""): "4 of 10 runs flagged, 0 of 20 of the others"
+    }
+    spread = [replace(item, calibration_after=0.006) if item.block == 1 else item for item in others]
+    assert own_nature([*spread, *mine[1:]], find_bursts([*spread, *mine[1:]])) == {}

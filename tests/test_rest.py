@@ -16,7 +16,7 @@ from tests.test_session import FakeEngine, calm, perform, scenario
 
 __all__ = ["calm"]
 
-INTERVAL = Counters(10.0, 5.0, 0.0, 1.0, 1.0, 0.0, 0.0, None, None, None, None, None, None, None)
+INTERVAL = Counters(10.0, 5.0, 0.0, 1.0, 1.0, 0.0, 0.0, *[None] * 10)
 
 
 def test_rate_and_error_of_a_window() -> None:

@@ -123,3 +123,11 @@ def test_blocks_hit_by_a_burst_are_run_again_with_what_the_arm_is_compared_with(
 def test_a_machine_that_is_never_quiet_is_not_run_for_ever() -> None:
     blocks, _, _ = play(make_plan(ARMS, 8, 1, "cold"), wobble(0.03), lambda step: 5.0)
     assert len(blocks) == 8 + 2
+
+
+def test_an_arm_that_is_hit_by_its_own_doing_is_not_run_again() -> None:
+    def steal(step: Step) -> float:
+        return 5.0 if str(step.arm) == "layer:vfs" and step.block % 2 else 0.0
+
+    blocks, _, _ = play(make_plan(ARMS, 10, 1, "cold"), wobble(0.03), steal)
+    assert len(blocks) == 10

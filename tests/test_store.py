@@ -90,6 +90,8 @@ def make_first_schema(path: Path) -> None:
         connection.execute(text("DROP TABLE kit_reported"))
         connection.execute(text("DROP TABLE kit_outcomes"))
         connection.execute(text("ALTER TABLE kit_sessions DROP COLUMN imported"))
+        for resource in ("cpu", "io", "memory"):
+            connection.execute(text(f"ALTER TABLE kit_phases DROP COLUMN psi_{resource}_own"))
         connection.execute(text("UPDATE kit_schema SET version = 1"))
 
 

@@ -33,7 +33,8 @@ class Place:
     the tree lies in a writable layer above the image's. ``own``: where its root filesystem is one of its own, above the
     backing one (a thin device, a loop file). ``engine()`` puts the engine's socket where the arm sees it and
     returns its path there, '' where there is no engine; ``socket`` keeps it. ``load``: the control group of what
-    runs beside it. ``deadline``: when what still runs in it is ended."""
+    runs beside it, ``session``: that of all that the session has started. ``deadline``: when what
+    still runs in it is ended."""
 
     tree: str
     inputs: str
@@ -49,6 +50,7 @@ class Place:
     engine: Callable[[], str] = str
     socket: str = ""
     load: Cgroup | None = None
+    session: Cgroup | None = None
     own: Path | None = None
     deadline: Deadline | None = None
 

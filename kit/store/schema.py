@@ -22,7 +22,7 @@ from sqlalchemy import (
 
 from kit.sample import PHASE_FIELDS
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 
 
 def _sweeps_and_bursts(connection: Connection) -> None:
@@ -48,6 +48,11 @@ def _imported_sessions(connection: Connection) -> None:
     connection.execute(text("ALTER TABLE kit_sessions ADD COLUMN imported BOOLEAN NOT NULL DEFAULT TRUE"))
 
 
+def _own_pressure(connection: Connection) -> None:
+    for name in ("psi_cpu_own", "psi_io_own", "psi_memory_own"):
+        connection.execute(text(f"ALTER TABLE kit_phases ADD COLUMN {name} DOUBLE PRECISION"))
+
+
 #: Version N → what brings a store of version N - 1 to it.
 MIGRATIONS: dict[int, Callable[[Connection], None]] = {
     2: _sweeps_and_bursts,
@@ -55,6 +60,7 @@ MIGRATIONS: dict[int, Callable[[Connection], None]] = {
     4: _background_load,
     5: _outcomes,
     6: _imported_sessions,
+    7: _own_pressure,
 }
 
 metadata = MetaData()
