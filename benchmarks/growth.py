@@ -1,6 +1,6 @@
 """Statistics and report over 1,000, 100,000 and 1,000,000 samples: seconds, memory, and both per sample.
 
-    python benchmarks/growth.py
+    python benchmarks/growth.py [--sizes 1000,100000,1000000]
 
 A sample is one run of one arm with one phase. Time is that of analysing the session and rendering the table and the
 sentences, process CPU and wall; memory is what the peak rises by, from a process of its own for each size.
@@ -8,6 +8,7 @@ sentences, process CPU and wall; memory is what the peak rises by, from a proces
 
 from __future__ import annotations
 
+import argparse
 import resource
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from kit.report import render
 from kit.sample import Phase, Sample
 
 ARMS = ("bare", "bare+control", "runtime:overlay2", "bind:overlay2", "layer:overlay2")
-SIZES = (1_000, 100_000, 1_000_000)
+SIZES = "1000,100000,1000000"
 
 
 def phase(real: float) -> Phase:
@@ -56,9 +57,18 @@ def one(size: int) -> None:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", default=SIZES, help="three")
+    parser.add_argument("--one", type=int, help="in this process, figures alone")
+    arguments = parser.parse_args()
+    if arguments.one:
+        one(arguments.one)
+        return
     rows = []
-    for size in SIZES:
-        words = subprocess.run([sys.executable, __file__, str(size)], check=True, capture_output=True, text=True).stdout
+    for size in map(int, arguments.sizes.split(",")):
+        words = subprocess.run(
+            [sys.executable, __file__, "--one", str(size)], check=True, capture_output=True, text=True
+        ).stdout
         wall, cpu, rise = map(float, words.split())
         rows.append((size, wall, rise))
         figures = f"{wall:7.3f} s wall, {cpu:7.3f} s CPU, {wall / size * 1e6:8.2f} µs per sample"
@@ -66,11 +76,9 @@ def main() -> None:
     (_, small, _), (middle, time_middle, memory_middle), (large, time_large, memory_large) = rows
     ratio = (time_large / large) / (time_middle / middle)
     room = (memory_large / large) / (memory_middle / middle)
-    print(
-        f"time per sample, a million against 100,000: {ratio:.2f}; memory: {room:.2f}; fixed cost about {small:.2f} s"
-    )
+    print(f"time per sample, the largest against the next: {ratio:.2f}; memory: {room:.2f}; fixed about {small:.2f} s")
     sys.exit(time_large > 5 or ratio > 1.25 or room > 1.25)
 
 
 if __name__ == "__main__":
-    one(int(sys.argv[1])) if len(sys.argv) > 1 else main()
+    main()

@@ -1,9 +1,9 @@
 """What the harness costs: the share of a session's wall time that is not workload, and where the rest goes.
 
-    sudo python benchmarks/harness.py [SCENARIO] [--rounds 3]
+    sudo python benchmarks/harness.py [SCENARIO] [--rounds 3] [--arms bare,layer:overlay2]
 
 Workload is the time in phases, their flush included. Everything else is harness: image, filesystems, daemons, placing,
-releasing, calibration. Wanted for five arms of the kernel scenario: at most 10 %; and `kit --help` in under 0.2 s. The
+releasing, calibration. Wanted for nine arms of the kernel scenario: at most 6 %; and `kit --help` in under 0.2 s. The
 image and the sources are brought into the cache before: that is done once on a machine, not in every session.
 """
 
@@ -15,7 +15,8 @@ import subprocess
 import sys
 import time
 
-from kit.launch import launch
+from kit.arm import parse_arms
+from kit.launch import Patience, launch
 from kit.paths import find_paths
 from kit.plan import Step
 from kit.progress import Lines
@@ -23,7 +24,11 @@ from kit.record import Request
 from kit.sample import Sample
 from kit.store import open_store
 
-ARMS = ("bare", "runtime:overlay2", "bind:overlay2", "volume:overlay2", "layer:overlay2")
+ARMS = (
+    "bare", "runtime:overlay2", "bind:overlay2", "volume:overlay2", "layer:overlay2",
+    "layer:fuse-overlayfs", "layer:vfs", "bare@btrfs", "layer:btrfs",
+)  # fmt: skip
+MOST = 0.06
 
 
 _PHASES = "counters around phases, calibration after"
@@ -75,27 +80,28 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("scenario", nargs="?", default="kernel")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--arms", default=",".join(ARMS))
     arguments = parser.parse_args()
     paths = find_paths()
     store = open_store("", paths.data / "kit.db")
-    request = Request(scenario=arguments.scenario, arms=ARMS, rounds=arguments.rounds, control=False)
-    launch(
-        Request(scenario=arguments.scenario, arms=("bare",), rounds=1, cache="cold"), paths, store, Lines(), wait=True
-    )
+    arms = tuple(map(str, parse_arms(arguments.arms)))
+    request = Request(scenario=arguments.scenario, arms=arms, rounds=arguments.rounds, control=False)
+    first = Request(scenario=arguments.scenario, arms=("bare",), rounds=1, cache="cold")
+    launch(first, paths, store, Lines(), Patience(wait=True))
     clock = Clock()
     began = time.monotonic()
-    launch(request, paths, store, clock, wait=True)
+    launch(request, paths, store, clock, Patience(wait=True))
     whole = time.monotonic() - began
     clock.turn("")
     clock.spent[_PHASES] -= clock.work
     work = clock.work
     # The last thing that is told of is the storing of the last sample; what follows is taking everything down.
-    print(f"{arguments.scenario}, {len(ARMS)} arms, {arguments.rounds} rounds: {whole:.1f} s, workload {work:.1f} s")
+    print(f"{arguments.scenario}, {len(arms)} arms, {arguments.rounds} rounds: {whole:.1f} s, workload {work:.1f} s")
     for name, seconds in sorted(clock.spent.items(), key=lambda item: -item[1]):
         print(f"  {seconds:7.2f} s {seconds / whole:6.2%}  {name}")
     share, start = 1 - work / whole, help_seconds()
-    print(f"harness {share:.1%} (at most 10 %); kit --help {start:.3f} s (under 0.2 s)")
-    sys.exit(share > 0.1 or start > 0.2)
+    print(f"harness {share:.1%} (at most {MOST:.0%}); kit --help {start:.3f} s (under 0.2 s)")
+    sys.exit(share > MOST or start > 0.2)
 
 
 if __name__ == "__main__":

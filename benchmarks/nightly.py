@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import argparse
 import statistics
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -22,19 +24,22 @@ from kit.change import find_changes
 from kit.compare import Comparison
 from kit.history import Entry, Series
 from kit.outcome import Outcome
+from kit.stats import Floats
+
+Alarm = Callable[[Floats, int], int | None]
 
 NIGHTS, BEFORE, AFTER, LEVEL, NOISE = 60, 20, 20, 1.05, 0.02
 _EMPTY = Comparison("layer", "bare", "total", "real", 1.0, None, None, 5, 0.0, None, None, None, "no interval")
 
 
-def entries(ratios: np.ndarray) -> tuple[Entry, ...]:
+def entries(ratios: Floats) -> tuple[Entry, ...]:
     return tuple(
         Entry(str(i), float(i), "", "", {}, Outcome(replace(_EMPTY, ratio=float(ratio)), 1.0, 1.0, True, ()))
         for i, ratio in enumerate(ratios)
     )
 
 
-def kit_alarm(ratios: np.ndarray, confirm: int, start: int) -> int | None:
+def kit_alarm(confirm: int, ratios: Floats, start: int) -> int | None:
     """The first night, counted from 1, at which a confirmed rise stands in the history."""
     listed = entries(ratios)
     for night in range(start, len(listed) + 1):
@@ -44,7 +49,7 @@ def kit_alarm(ratios: np.ndarray, confirm: int, start: int) -> int | None:
     return None
 
 
-def naive_alarm(ratios: np.ndarray, start: int) -> int | None:
+def naive_alarm(ratios: Floats, start: int) -> int | None:
     for night in range(max(start, 5), len(ratios) + 1):
         past = ratios[: night - 1]
         if ratios[night - 1] > past.mean() + 2 * past.std(ddof=1):
@@ -54,11 +59,11 @@ def naive_alarm(ratios: np.ndarray, start: int) -> int | None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--series", type=int, default=300)
+    parser.add_argument("--series", type=int, default=300, help="3 at least")
     count = parser.parse_args().series
     dice = np.random.default_rng(20261121)
     quiet = dice.normal(LEVEL, NOISE, (count, NIGHTS))
-    rules = {f"confirm = {n}": (lambda ratios, start, n=n: kit_alarm(ratios, n, start)) for n in (2, 3, 4)}
+    rules: dict[str, Alarm] = {f"confirm = {n}": partial(kit_alarm, n) for n in (2, 3, 4)}
     rules["2 standard deviations"] = naive_alarm
     steps = (1, 2, 3, 5)
     print(f"{count} series, {NIGHTS} nights without a change; then a step after {BEFORE} nights")

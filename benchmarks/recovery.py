@@ -27,7 +27,7 @@ from pathlib import Path
 
 import numpy as np
 
-from kit.launch import launch
+from kit.launch import Patience, launch
 from kit.paths import find_paths
 from kit.plan import Step
 from kit.progress import Lines
@@ -107,8 +107,9 @@ def make_source(directory: Path) -> None:
     (directory / "unit.c").write_text("\n".join(lines) + f"\nint unit(int x) {{ return {calls}; }}\n")
 
 
-def measure(where: str, source: Path, rounds: int, observer: Lines) -> Session:
-    sizes = ",".join(str(size) for size in (0, *SIZES[where]))
+def measure(where: str, source: Path, rounds: int, observer: Lines, largest: bool) -> Session:
+    chosen = SIZES[where][-1:] if largest else SIZES[where]
+    sizes = ",".join(str(size) for size in (0, *chosen))
     request = Request(
         scenario=str(Path(__file__).with_name("recovery") / "scenario.toml"),
         params=(("source", str(source)), ("where", where), ("us", sizes)),
@@ -117,7 +118,7 @@ def measure(where: str, source: Path, rounds: int, observer: Lines) -> Session:
         control=False,
     )
     paths = find_paths()
-    return launch(request, paths, open_store("", paths.data / "kit.db"), observer, wait=True)
+    return launch(request, paths, open_store("", paths.data / "kit.db"), observer, Patience(wait=True))
 
 
 def injected(session: Session, arm: str, point: str) -> dict[int, float]:
@@ -195,13 +196,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--where", default=",".join(SIZES))
+    parser.add_argument("--largest", action="store_true", help="of the delays the largest alone")
     arguments = parser.parse_args()
     found: list[Check] = []
     for where in arguments.where.split(","):
         observer = Neighbour() if where == "neighbour" else Lines()
         with tempfile.TemporaryDirectory() as directory:
             make_source(Path(directory))
-            session = measure(where, Path(directory), arguments.rounds, observer)
+            session = measure(where, Path(directory), arguments.rounds, observer, arguments.largest)
         found += checks(session, where, observer.burnt if isinstance(observer, Neighbour) else {})
     print(f"{'':42} {'injected':>10} {'':>8}  {'recovered':>10} {'':>8} 95 % interval, % of bare")
     rows = [item.row(len(found)) for item in found]

@@ -74,7 +74,7 @@ def main() -> None:
         runs = [f"{2 * count}" if count else f"> {2 * MOST}" for count in (sequence, blocks)]
         print(f"{world:14} {runs[0]:>15} {runs[1]:>8} {ratio:>18}", flush=True)
         if world in ("recorded", "drift"):
-            good &= bool(blocks) and (not sequence or 2 * blocks <= sequence)
+            good &= blocks is not None and (sequence is None or 2 * blocks <= sequence)
     print(f"recorded noise and drift: {'at most' if good else 'MORE THAN'} half the runs")
     sys.exit(not good)
 

@@ -64,12 +64,13 @@ def main() -> None:
         start = time.monotonic()
         fill(store, samples)
         print(f"{samples} samples stored in {time.monotonic() - start:.1f} s, {path.stat().st_size / 2**20:.0f} MiB")
-        newest = store.list()[0].id
+        listed = [item.id for item in store.list()]
+        newest, (one, other) = listed[0], listed[1:3]
         store.close()
         client = make_app(open_store("", path, read_only=True), "token").test_client()
         assert client.get("/?token=token").status_code == 303
-        pages = ("/", "/?arm=layer:btrfs&page=5", f"/session/{newest}", "/session/20260100",
-                 "/history?scenario=kernel&arm=layer:overlay2", "/compare?a=20260100&b=20260101",
+        pages = ("/", "/?arm=layer:btrfs&page=5", f"/session/{newest}", f"/session/{one}",
+                 "/history?scenario=kernel&arm=layer:overlay2", f"/compare?a={other}&b={one}",
                  f"/session/{newest}.csv")  # fmt: skip
         for page in pages:
             took = []

@@ -1,0 +1,54 @@
+"""Every script in benchmarks/ starts, at its smallest size: docs/method.md cites what they print.
+
+What they find is not judged here: at this size nothing could be told.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent / "benchmarks"
+
+#: What each takes, and a word of what it prints in the end.
+SIMULATED = {
+    "bursts": (("--sessions", "2"), "both"),
+    "coverage": (("--sessions", "2", "--worlds", "equal", "--rounds", "3", "--precisions", ""), "bounds: "),
+    "growth": (("--sizes", "100,200,300"), "time per sample"),
+    "nightly": (("--series", "3"), "2 standard deviations"),
+    "ranking": (("--sessions", "2", "--worlds", "equal", "--rounds", "3"), "bounds: "),
+    "rounds": (("--sessions", "3"), "half the runs"),
+    "serve": (("--samples", "300"), ".csv"),
+}
+MEASURED = {
+    "harness": (("smoke", "--rounds", "1", "--arms", "bare"), "harness "),
+    "recovery": (("--rounds", "2", "--where", "container", "--largest"), "intervals hold the truth"),
+    "timer": (("1",), "daemon that leaves the tree"),
+}
+LIBRARIES = {"noise", "worlds"}
+
+
+def test_all_are_started() -> None:
+    assert {path.stem for path in ROOT.glob("*.py")} == {*SIMULATED, *MEASURED, *LIBRARIES}
+
+
+def start(name: str, words: tuple[str, ...], says: str) -> None:
+    done = subprocess.run(
+        [sys.executable, ROOT / f"{name}.py", *words],
+        env={**os.environ, "PYTHONPATH": str(ROOT.parent)}, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode in (0, 1) and "Traceback" not in done.stderr, done.stderr
+    assert says in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", SIMULATED)
+def test_simulations_start(name: str) -> None:
+    start(name, *SIMULATED[name])
+
+
+@pytest.mark.machine
+@pytest.mark.parametrize("name", MEASURED)
+def test_measurements_start(name: str) -> None:
+    start(name, *MEASURED[name])
