@@ -99,7 +99,7 @@ def named_image(name: str, cache: ImageCache, setting: Setting, observer: Observ
         return cache.from_recipe(name, force, observer.tell)
     path = Path(name)
     if path.is_file():
-        return from_archive(path, cache, setting) if is_archive(path) else cache.from_tarball(path)
+        return from_archive(path, cache) if is_archive(path) else cache.from_tarball(path)
     if name.startswith((".", "/")) or name.endswith((".tar", ".xz", ".gz", ".zst")):
         raise UsageError(f"there is no image file {name}", f"or name a recipe: {', '.join(recipes())}")
     return from_registry(name, cache, setting, observer.tell)

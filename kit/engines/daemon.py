@@ -41,7 +41,8 @@ class Program:
 
 class Daemon:
     """``data`` is its data-root on the backing filesystem, ``directory`` a short one for sockets, pidfile and log.
-    ``root``: the engine root that both daemons run in, ``shared``: what they see of the host's there."""
+    ``root``: the engine root that both daemons run in, ``shared``: what they see of the host's
+    there. ``words``: more options of dockerd."""
 
     def __init__(
         self,
@@ -52,6 +53,7 @@ class Daemon:
         options: Sequence[str] = (),
         root: EngineRoot | None = None,
         shared: Sequence[Path] = (),
+        words: Sequence[str] = (),
     ) -> None:
         self.driver = driver
         self.socket = directory / "s"
@@ -61,6 +63,7 @@ class Daemon:
         self._data = data
         self._directory = directory
         self._options = options
+        self._more = words
         self._root = root or EngineRoot()
         self._shared = shared
         self._log = directory / "dockerd.log"
@@ -177,6 +180,7 @@ class Daemon:
             "--ip6tables=false",
             "--ip-masq=false",
             *(f"--storage-opt={option}" for option in self._options),
+            *self._more,
         ]
 
     @property

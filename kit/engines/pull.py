@@ -1,8 +1,10 @@
-"""Images with layers: from a registry, or an archive that ``docker save`` wrote. A Docker does the pulling."""
+"""Images with layers: an archive that ``docker save`` wrote, or what a private Docker pulls from a registry. The user's
+own Docker has no part in it: neither its images nor their names are touched."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import tarfile
 from collections.abc import Callable, Iterator
@@ -12,10 +14,12 @@ from typing import Any
 
 from kit.engines import Setting
 from kit.engines.daemon import Daemon
-from kit.engines.system import connect
-from kit.errors import KitError, MachineError, RunError
+from kit.errors import MachineError, RunError
 from kit.image import Image, ImageCache
+from kit.image.saved import read_saved
 from kit.namespace import covered
+
+_CONFIGURATION = Path("/etc/docker/daemon.json")
 
 
 def is_archive(path: Path) -> bool:
@@ -27,73 +31,68 @@ def is_archive(path: Path) -> bool:
         return False
 
 
+def from_archive(path: Path, cache: ImageCache) -> Image:
+    """The first image of an archive of ``docker save``. Raises UsageError."""
+    stat = path.stat()
+    key = hashlib.sha256(f"{path.resolve()} {stat.st_size} {stat.st_mtime_ns}".encode()).hexdigest()[:12]
+    return cache.make(f"saved-{key}", path.name, str(path), lambda rootfs, archive: read_saved(path, rootfs, archive))
+
+
 def from_registry(reference: str, cache: ImageCache, setting: Setting, tell: Callable[[str], None]) -> Image:
     """Pull ``reference``, keep its layers and its flattened root filesystem. Raises RunError, MachineError."""
     if ":" not in reference.rpartition("/")[2] and "@" not in reference:
         reference += ":latest"
 
-    def fetch(client: Any) -> Any:
-        tell(f"pulling {reference}")
-        return client.images.pull(reference)
+    def build(rootfs: Path, archive: Path) -> dict[str, str]:
+        import docker.errors
+
+        saved = rootfs.with_name("saved.tar")
+        try:
+            with _private_docker(cache, setting) as client:
+                tell(f"pulling {reference}")
+                image = client.images.pull(reference)
+                with saved.open("wb") as file:
+                    file.writelines(image.save())
+        except docker.errors.DockerException as error:
+            raise RunError(
+                f"image {reference}: {error}", "is the reference right and the registry reachable?"
+            ) from None
+        env = read_saved(saved, rootfs, archive)
+        saved.unlink()
+        return env
 
     key = hashlib.sha256(reference.encode()).hexdigest()[:12]
-    return _keep(f"registry-{key}", reference, f"registry, {reference}", fetch, cache, setting)
-
-
-def from_archive(path: Path, cache: ImageCache, setting: Setting) -> Image:
-    """The first image of an archive of ``docker save``."""
-
-    def fetch(client: Any) -> Any:
-        with path.open("rb") as file:
-            return client.images.load(file)[0]
-
-    stat = path.stat()
-    key = hashlib.sha256(f"{path.resolve()} {stat.st_size} {stat.st_mtime_ns}".encode()).hexdigest()[:12]
-    return _keep(f"archive-{key}", path.name, str(path), fetch, cache, setting)
-
-
-def _keep(key: str, name: str, origin: str, fetch: Callable[[Any], Any], cache: ImageCache, setting: Setting) -> Image:
-    import docker.errors
-
-    def build(rootfs: Path, archive: Path) -> dict[str, str]:
-        try:
-            with _some_docker(cache, setting) as client:
-                image = fetch(client)
-                _export(client, image, rootfs, archive)
-                entries = image.attrs["Config"].get("Env") or ()
-                return dict(entry.split("=", 1) for entry in entries)
-        except docker.errors.DockerException as error:
-            raise RunError(f"image {name}: {error}", "is the reference right and the registry reachable?") from None
-
-    return cache.make(key, name, origin, build)
-
-
-def _export(client: Any, image: Any, rootfs: Path, archive: Path) -> None:
-    with archive.open("wb") as file:
-        file.writelines(image.save(named=True))
-    container = client.containers.create(image.id, command=["true"])
-    try:
-        with rootfs.open("wb") as file:
-            file.writelines(container.export())
-    finally:
-        container.remove(force=True)
+    return cache.make(f"pulled-{key}", reference, f"registry, {reference}", build)
 
 
 @contextmanager
-def _some_docker(cache: ImageCache, setting: Setting) -> Iterator[Any]:
-    """The running Docker where there is one that we may use, else a private one for the moment."""
+def _private_docker(cache: ImageCache, setting: Setting) -> Iterator[Any]:
+    """The client of a Docker that is there for the moment."""
+    if os.geteuid() != 0:
+        raise MachineError(
+            "pulling an image takes a private Docker, which needs root",
+            "docker pull IMAGE; docker save IMAGE -o image.tar; then --image ./image.tar",
+        )
     with ExitStack() as stack:
-        try:
-            client = connect()
-            stack.callback(client.close)
-        except KitError:
-            if os.geteuid() != 0:
-                raise MachineError("no Docker to fetch the image with", "start Docker, or run as root") from None
-            made = setting.journal.directory(cache.directory / f".pull-{setting.session}", 0o700)
-            data = stack.enter_context(made) / "docker"
-            stack.enter_context(covered(Path("/run/containerd"), setting.journal))
-            daemon = Daemon("vfs", data, setting.run / "pull", f"{setting.cgroup}/pull")
-            stack.callback(daemon.stop)
-            daemon.start()
-            client = daemon.client
-        yield client
+        made = setting.journal.directory(cache.directory / f".pull-{setting.session}", 0o700)
+        data = stack.enter_context(made) / "docker"
+        stack.enter_context(covered(Path("/run/containerd"), setting.journal))
+        words = registry_words(_CONFIGURATION)
+        daemon = Daemon("vfs", data, setting.run / "pull", f"{setting.cgroup}/pull", words=words)
+        stack.callback(daemon.stop)
+        daemon.start()
+        yield daemon.client
+
+
+def registry_words(configuration: Path) -> tuple[str, ...]:
+    """How the machine's own Docker reaches registries, as options of another: mirrors, and those without TLS."""
+    try:
+        known = json.loads(configuration.read_text(encoding="utf-8"))
+        return tuple(
+            f"--{option}={value}"
+            for key, option in (("registry-mirrors", "registry-mirror"), ("insecure-registries", "insecure-registry"))
+            for value in known.get(key) or ()
+            if isinstance(value, str)
+        )
+    except (OSError, ValueError, AttributeError, TypeError):
+        return ()  # there is none, or its Docker can't read it either
