@@ -142,7 +142,7 @@ def test_without_root_nobody_elses_docker_is_used(tmp_path: Path, monkeypatch: p
     from kit.engines.pull import from_registry
     from kit.journal import Journal
 
-    monkeypatch.setattr("os.geteuid", lambda: 1000)
     setting = Setting("x", tmp_path, tmp_path / "probe", Journal(tmp_path / "x.jsonl"), "none", tmp_path)
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
     with pytest.raises(MachineError, match="needs root"):
         from_registry("debian:12", ImageCache(tmp_path / "cache"), setting, lambda text: None)
