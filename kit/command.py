@@ -80,9 +80,10 @@ def run(
     cwd: Path | None = None,
     timeout: float | None = None,
     what: str = "",
+    pass_fds: Sequence[int] = (),
 ) -> str:
     """Run a command to its end and return its stdout. Raises RunError with the last lines of its stderr."""
-    return run_bytes(argv, env=env, cwd=cwd, timeout=timeout, what=what).decode(errors="replace")
+    return run_bytes(argv, env=env, cwd=cwd, timeout=timeout, what=what, pass_fds=pass_fds).decode(errors="replace")
 
 
 def run_bytes(
@@ -92,6 +93,7 @@ def run_bytes(
     cwd: Path | None = None,
     timeout: float | None = None,
     what: str = "",
+    pass_fds: Sequence[int] = (),
 ) -> bytes:
     """As run, for output that is no text."""
     words = [require(str(argv[0])), *map(str, argv[1:])]
@@ -103,6 +105,7 @@ def run_bytes(
         stderr=subprocess.PIPE,
         env={**environment(), **(env or {})},
         cwd=cwd,
+        pass_fds=tuple(pass_fds),
         start_new_session=True,  # Ctrl-C is ours to handle: the tool must not be killed half-way
     )
     try:

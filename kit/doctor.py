@@ -14,13 +14,13 @@ from kit.cgroup import machine_cpu
 from kit.command import require
 from kit.counters import pressure, read_counters
 from kit.engines import Place
-from kit.engines.place import CONTROL, TREE
 from kit.engines.root import root_name, versions
 from kit.errors import KitError, MachineError
 from kit.filesystem import BackingOptions, bundled
 from kit.filesystem.backing import GIB
 from kit.host import Host, read_host
 from kit.image import Image, ImageCache
+from kit.image.layout import CONTROL, TREE
 from kit.paths import Paths
 from kit.provision import Provision, Supplies
 from kit.session import DROP_CACHES, Bench, Observer, held_machine

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
-from kit.beneath import remove
+from kit.beneath import remove, unpack
 from kit.command import environment, require, run
 from kit.errors import MachineError, RunError, UnavailableError, UsageError
 from kit.scenario import Input
@@ -71,7 +71,7 @@ def cached_input(item: Input, origin: object, cache: Path, make: Callable[[Path]
 def _unpacked(tarball: Path) -> Path:
     directory = tarball.with_name("directory")
     directory.mkdir()
-    run(["tar", "-xpf", tarball, "-C", directory], what="unpacking an input")
+    unpack(tarball, directory, what="unpacking an input")
     return directory
 
 
@@ -188,7 +188,7 @@ def _reader(source: Path) -> list[str]:
         return ["tar", "--sort=name", "-C", str(source), "-cf", "-", "."]
     if source.name.endswith(_PACKED):
         return _decompress(source)
-    return ["tar", "-C", str(source.parent), "-cf", "-", source.name]
+    return ["tar", "-C", str(source.parent), "-cf", "-", f"./{source.name}"]
 
 
 def _decompress(path: Path) -> list[str]:

@@ -56,12 +56,13 @@ class Workload:
                 try:
                     place.unpack(item.path)
                 except RunError as error:
-                    raise RunError(place.backing.full() or error.message, MORE_ROOM) from None
+                    full = place.backing.full()
+                    raise RunError(full or error.message, MORE_ROOM if full else error.hint) from None
         if self.scenario.lower and not place.layered:
             _do(place, ["cp", "-a", self.scenario.lower, f"{place.tree}/lower"])
         uid, gid = (int(part) for part in self.scenario.user.split(":"))
         if uid or gid:
-            _do(place, ["chown", "-R", f"{uid}:{gid}", place.tree])
+            _do(place, ["chown", "-hR", f"{uid}:{gid}", place.tree])
         socket = place.engine() if self.scenario.engine else ""
         return replace(place, env={**place.env, **dict(self.scenario.env)}, uid=uid, gid=gid, socket=socket)
 

@@ -3,6 +3,8 @@
 import ast
 from pathlib import Path
 
+import pytest
+
 import kit
 
 ROOT = Path(kit.__file__).parent
@@ -73,6 +75,89 @@ def test_no_cycles_between_modules() -> None:
         assert free, f"cycle among {sorted(graph)}"
         done += free
         graph = {name: needs for name, needs in graph.items() if name not in free}
+
+
+def deletions_and_unpackings(tree: ast.Module) -> list[str]:
+    """What removes a directory with what is below it, unpacks an archive, or moves over filesystems by doing so."""
+    imported = {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module in ("shutil", "os", "tarfile", "zipfile")
+        for alias in node.names
+    }
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute | ast.Name):
+            name = node.attr if isinstance(node, ast.Attribute) else node.id
+            of = node.value.id if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) else ""
+            whole = name in ("rmtree", "extractall", "unpack_archive", "removedirs", "fwalk")
+            if whole or ((of == "shutil" or name in imported) and name == "move"):
+                found.append(f"line {node.lineno}: {name}")
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "extract":
+            found.append(f"line {node.lineno}: extract")
+        elif isinstance(node, ast.List | ast.Tuple | ast.Call):
+            words = node.args if isinstance(node, ast.Call) else node.elts
+            said = [word.value for word in words if isinstance(word, ast.Constant) and isinstance(word.value, str)]
+            if said and _unpacks_or_deletes(said):
+                found.append(f"line {node.lineno}: {' '.join(said)}")
+        elif isinstance(node, ast.For) and _walks_and_deletes(node):
+            found.append(f"line {node.lineno}: a walk with deletions")
+    return found
+
+
+def _unpacks_or_deletes(words: list[str]) -> bool:
+    """A command line: tar that writes files (-O writes to its output), rm of directories, find with deletions."""
+    options = [word for word in words[1:] if word.startswith("-")]
+    if words[0] in ("tar", "bsdtar", "cpio", "unzip"):
+        single = [word for word in options if not word.startswith("--")]
+        return "--extract" in options or any("x" in word and "O" not in word for word in single)
+    return words[0] == "rm" and any(set(word) & {"r", "R"} for word in options)
+
+
+def _walks_and_deletes(loop: ast.For) -> bool:
+    def called(node: ast.AST) -> set[str]:
+        calls = (item.func for item in ast.walk(node) if isinstance(item, ast.Call))
+        return {func.attr for func in calls if isinstance(func, ast.Attribute)}
+
+    return bool(called(loop.iter) & {"walk", "rglob"}) and any(
+        called(part) & {"unlink", "remove", "rmdir", "rename"} for part in loop.body
+    )
+
+
+#: Control groups are no files: a removal of theirs is asked of the kernel, and takes nothing with it.
+_WALKS_CONTROL_GROUPS = "cgroup.py"
+
+
+def test_one_module_removes_and_unpacks_below_a_directory() -> None:
+    """What is below a directory may have been written by a workload: kit.beneath goes there by descriptors."""
+    for path in files():
+        if module(path) != "beneath" and path.name != _WALKS_CONTROL_GROUPS:
+            assert not deletions_and_unpackings(ast.parse(path.read_text())), path
+
+
+@pytest.mark.parametrize(
+    ("code", "caught"),
+    [
+        ("shutil.rmtree(path)", True),
+        ("from shutil import rmtree\nstack.callback(rmtree, path)", True),
+        ("tar.extractall(path)", True),
+        ("tar.extract(member, path)", True),
+        ("run(['tar', '-xpf', archive, '-C', path])", True),
+        ("words = ['tar', *options, '--extract']", True),
+        ("run(['rm', '-rf', path])", True),
+        ("shutil.move(a, b)", True),
+        ("for top, _, names in os.walk(path):\n  for name in names: os.unlink(top + name)", True),
+        ("for item in path.rglob('*'): item.unlink()", True),
+        ("run(['tar', '-xOf', rootfs, name])", False),
+        ("run(['tar', '-C', path, '-cf', '-', '.'])", False),
+        ("reader.extractfile(member)", False),
+        ("for top, _, names in os.walk(path): read(top)", False),
+        ("path.unlink(missing_ok=True)", False),
+        ("shutil.copy(a, b)", False),
+    ],
+)
+def test_what_removes_and_unpacks_is_seen(code: str, caught: bool) -> None:
+    assert bool(deletions_and_unpackings(ast.parse(code))) == caught
 
 
 def test_sizes() -> None:

@@ -4,14 +4,17 @@ import os
 import resource
 import subprocess
 import sys
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from kit.beneath import remove
+from kit.beneath import remove, unpack
 from kit.command import run
+from kit.engines.ground import Ground, unpack_tree
 from kit.errors import RunError
+from kit.filesystem import Backing
 
 
 @pytest.fixture
@@ -157,4 +160,76 @@ def test_a_directory_that_becomes_a_symlink_meanwhile(tmp_path: Path, outside: P
     finally:
         swapper.kill()
         swapper.wait()
+    assert (outside / "sub/precious").read_text() == "kept"
+
+
+def tarball(path: Path, *names: str, link: tuple[str, str] = ("", "")) -> Path:
+    """An archive of empty files, without members for their directories, and of one hard link."""
+    with tarfile.open(path, "w") as tar:
+        for name in names:
+            tar.addfile(tarfile.TarInfo(name))
+        if link[0]:
+            entry = tarfile.TarInfo(link[0])
+            entry.type, entry.linkname = tarfile.LNKTYPE, link[1]
+            tar.addfile(entry)
+    return path
+
+
+def test_sources_are_not_unpacked_through_a_symlink_in_the_place_of_the_tree(tmp_path: Path, outside: Path) -> None:
+    """As an image has one whose /build is a symlink."""
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root/build").symlink_to(outside / "sub")
+    with pytest.raises(RunError, match="root/build can't be filled: it is a symlink"):
+        unpack_tree(tmp_path / "root/build", tarball(tmp_path / "src.tar", "precious"))
+    assert (outside / "sub/precious").read_text() == "kept"
+
+
+@pytest.mark.parametrize("absolute", [True, False])
+def test_sources_are_not_unpacked_through_a_symlink_in_the_tree(
+    tree: Path, tmp_path: Path, outside: Path, absolute: bool
+) -> None:
+    (tree / "a/src").symlink_to(outside if absolute else "../../outside")
+    with pytest.raises(RunError, match="a/src is a symlink"):
+        unpack(tarball(tmp_path / "src.tar", "x", "./a/src/sub/precious"), tree, what="sources")
+    with pytest.raises(RunError, match="a/src is a symlink"):
+        unpack(tarball(tmp_path / "src.tar", link=("stolen", "a/src/sub/precious")), tree, what="sources")
+    assert (outside / "sub/precious").read_text() == "kept"
+    assert not (tree / "stolen").exists()
+
+
+def test_sources_take_the_place_of_a_symlink(tree: Path, tmp_path: Path, outside: Path) -> None:
+    (tree / "precious").symlink_to(outside / "sub/precious")
+    unpack(tarball(tmp_path / "src.tar", "precious", "a/b/new"), tree, what="sources")
+    assert (tree / "precious").read_text() == ""
+    assert (tree / "a/b/new").exists()
+    assert (outside / "sub/precious").read_text() == "kept"
+
+
+def test_symlinks_of_an_archive_lead_none_of_its_own_members_out(tmp_path: Path, outside: Path) -> None:
+    with tarfile.open(tmp_path / "src.tar", "w") as tar:
+        for name, target in (("absolute", str(outside)), ("upwards", "../outside")):
+            entry = tarfile.TarInfo(name)
+            entry.type, entry.linkname = tarfile.SYMTYPE, target
+            tar.addfile(entry)
+            tar.addfile(tarfile.TarInfo(f"{name}/sub/precious"))
+        tar.addfile(tarfile.TarInfo("../outside/sub/precious"))
+        tar.addfile(tarfile.TarInfo(f"{outside}/sub/precious"))
+    (tmp_path / "tree").mkdir()
+    with pytest.raises(RunError):
+        unpack(tmp_path / "src.tar", tmp_path / "tree", what="sources")
+    assert (outside / "sub/precious").read_text() == "kept"
+
+
+def ground(path: Path) -> Ground:
+    return Ground(Backing("dir", path, "directory", "ext4", "", None), None, None)
+
+
+@pytest.mark.machine
+def test_what_a_run_left_mounted_in_its_tree_is_unmounted_and_kept(tmp_path: Path, outside: Path) -> None:
+    with ground(tmp_path).tree() as tree:
+        for name in ("a b", "c"):
+            (tree / name).mkdir()
+            run(["mount", "--bind", outside, tree / name])
+        run(["mount", "-t", "tmpfs", "kit", tree / "c/sub"])
+    assert not tree.exists()
     assert (outside / "sub/precious").read_text() == "kept"

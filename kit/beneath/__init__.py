@@ -2,6 +2,20 @@
 so that no symlink leads elsewhere, and never behind another mount."""
 
 from kit.beneath.cursor import Cursor, open_directory
+from kit.beneath.listing import Mark, marks
+from kit.beneath.members import Members, Owned, empty_file
 from kit.beneath.remove import remove, remove_at
+from kit.beneath.unpack import unpack
 
-__all__ = ["Cursor", "open_directory", "remove", "remove_at"]
+__all__ = [
+    "Cursor",
+    "Mark",
+    "Members",
+    "Owned",
+    "empty_file",
+    "marks",
+    "open_directory",
+    "remove",
+    "remove_at",
+    "unpack",
+]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -47,10 +48,11 @@ class Cursor:
         whole = "/".join([self._where, *self.names, *([name] if name else [])])
         return os.fsencode(whole).decode(errors="backslashreplace")
 
-    def enter(self, name: str) -> None:
-        """Go down into a directory. Raises OSError (also for a symlink), MountedError."""
+    def enter(self, name: str, only_look: bool = False) -> None:
+        """Go down into a directory. Raises OSError (also for a symlink), and MountedError unless it is only to be
+        looked at."""
         descriptor = open_directory(name, self.descriptor)
-        if _mount_id(descriptor) != self._mount:
+        if not only_look and _mount_id(descriptor) != self._mount:
             os.close(descriptor)
             raise self.mounted(name)
         self._above.append(self.descriptor)
@@ -74,6 +76,13 @@ class Cursor:
         os.close(self.descriptor)
         self.descriptor = back
         return self.names.pop()
+
+    def go(self, names: Sequence[str]) -> None:
+        """Go to the directory that these names lead to from the top. Raises as enter and leave."""
+        while self.names != [*names[: len(self.names)]]:
+            self.leave()
+        for name in names[len(self.names) :]:
+            self.enter(name)
 
     def open_up(self, name: str) -> None:
         """Permit ourselves what a directory of ours forbids. Raises OSError, MountedError."""

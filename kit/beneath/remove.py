@@ -21,25 +21,25 @@ def remove(path: Path) -> None:
     except FileNotFoundError:
         return
     try:
-        remove_at(parent, path.name, str(path.parent))
+        with Cursor(parent, str(path.parent)) as cursor:
+            remove_at(cursor, path.name)
     finally:
         os.close(parent)
 
 
-def remove_at(parent: int, name: str, where: str) -> None:
-    """As remove, for an entry of an open directory; ``where`` is its path, for errors."""
-    with Cursor(parent, where) as cursor:
-        if not _unlink(cursor, name):
-            return
-        _enter(cursor, name)
-        pending = [_clear(cursor)]
-        while pending:
-            if pending[-1]:
-                _enter(cursor, pending[-1].pop())
-                pending.append(_clear(cursor))
-            else:
-                pending.pop()
-                _rmdir(cursor, cursor.leave())
+def remove_at(cursor: Cursor, name: str) -> None:
+    """As remove, for an entry of the directory that a cursor stands in."""
+    if not _unlink(cursor, name):
+        return
+    _enter(cursor, name)
+    pending = [_clear(cursor)]
+    while pending:
+        if pending[-1]:
+            _enter(cursor, pending[-1].pop())
+            pending.append(_clear(cursor))
+        else:
+            pending.pop()
+            _rmdir(cursor, cursor.leave())
 
 
 def _enter(cursor: Cursor, name: str) -> None:

@@ -13,10 +13,11 @@ from typing import Any
 from kit.arm import Arm
 from kit.cgroup import Cgroup
 from kit.engines.control import Control
-from kit.engines.place import CONTROL, INPUTS, TREE, Place
+from kit.engines.place import Place
 from kit.errors import MORE_ROOM, MachineError, RunError
 from kit.filesystem.mounted import unconfirmed
 from kit.image import Image
+from kit.image.layout import CONTROL, INPUTS, TREE
 from kit.mounts import mount_of
 from kit.probe import Probe
 

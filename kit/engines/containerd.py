@@ -21,13 +21,14 @@ from kit.engines.container import arm_cgroup, check_features
 from kit.engines.control import control_directory
 from kit.engines.daemon import Daemon, Program
 from kit.engines.ground import Ground, unpack_tree
-from kit.engines.place import CONTROL, INPUTS, TREE, Place
+from kit.engines.place import Place
 from kit.engines.private import PrivateEngine
 from kit.errors import MORE_ROOM, RunError
 from kit.filesystem.block import block_file
 from kit.filesystem.thin_pool import thin_pool
 from kit.host import Host
 from kit.image import Image
+from kit.image.layout import CONTROL, INPUTS, TREE
 from kit.mounts import mount_of
 
 #: What would make a snapshotter work that is not there.

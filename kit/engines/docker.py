@@ -24,11 +24,12 @@ from kit.engines.container import (
 from kit.engines.control import Control, control_directory
 from kit.engines.daemon import Daemon
 from kit.engines.ground import Ground, unpack_tree
-from kit.engines.place import CONTROL, INPUTS, TREE, Place
+from kit.engines.place import Place
 from kit.engines.plain_runtime import VARIABLE
 from kit.engines.private import PrivateEngine
 from kit.errors import RunError
 from kit.filesystem.thin_pool import thin_pool
+from kit.image.layout import CONTROL, INPUTS, TREE
 
 #: What would make a driver work whose daemon does not start.
 _FIXES = {

@@ -9,13 +9,14 @@ from functools import cached_property
 from itertools import count
 from pathlib import Path
 
-from kit.beneath import remove
-from kit.command import run
+from kit.beneath import remove, unpack
 from kit.engines.place import DEFAULT_ENV
 from kit.engines.plain_root import PlainRoot
 from kit.errors import MachineError
 from kit.filesystem import Backing
+from kit.filesystem.block import unmount
 from kit.image import Image
+from kit.mounts import mounts_below
 
 
 @dataclass
@@ -46,12 +47,16 @@ class Ground:
 
     @contextmanager
     def tree(self) -> Iterator[Path]:
-        """A new build tree in a plain directory of the backing filesystem, removed afterwards."""
+        """A new build tree in a plain directory of the backing filesystem, removed afterwards; what is mounted in it by
+        then is unmounted first, and what can't be is left alone, with an error."""
         path = self.backing.path / self.new_name()
         path.mkdir()
+        path.chmod(0o755)  # whatever the umask is: users of scenarios go there
         try:
             yield path
         finally:
+            for mount in mounts_below(path):
+                unmount(mount.path)
             remove(path)
 
     def new_name(self) -> str:
@@ -60,5 +65,5 @@ class Ground:
 
 
 def unpack_tree(tree: Path, tarball: Path) -> None:
-    """Fill a build tree that the host can reach by path."""
-    run(["tar", "-xpf", tarball, "-C", tree], what="putting the sources in place")
+    """Fill a build tree that the host can reach by path. Raises RunError where it is a symlink."""
+    unpack(tarball, tree, what="putting the sources in place")

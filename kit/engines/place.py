@@ -14,11 +14,6 @@ from kit.filesystem.backing import sync_filesystem
 from kit.limit import Deadline
 from kit.probe import Probe, Timing
 
-#: Where an arm with a root filesystem of its own sees the build tree, the inputs, and the probe with its socket.
-TREE = "/build"
-INPUTS = "/kit-inputs"
-CONTROL = "/kit-control"
-
 DEFAULT_ENV = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "HOME": "/root",

@@ -3,79 +3,129 @@
 from __future__ import annotations
 
 import os
-import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 
-from kit.command import run
-from kit.engines.place import CONTROL, INPUTS, TREE
+from kit.beneath import Cursor, Mark, Members, Owned, empty_file, marks, open_directory, remove_at
+from kit.errors import RunError
 from kit.image import Image, unpack
-
-_Mark = tuple[int, int, int, int, int]
+from kit.image.layout import DIRECTORIES, misplaced
 
 
 class PlainRoot:
-    """A container's layer is new for each run; a plain directory is not, so what a run left in it is undone here."""
+    """A container's layer is new for each run; a plain directory is not, so what a run left in it is undone here. A run
+    may leave anything: it is looked at and undone by descriptors of directories, and no symlink is followed."""
 
     def __init__(self, image: Image, path: Path) -> None:
         self.path = path
         self._image = image
         unpack(image, path)
-        for directory in (TREE, CONTROL, INPUTS, "/dev", "/proc", "/sys", "/tmp", "/etc"):
-            (path / directory.lstrip("/")).mkdir(exist_ok=True)
-        # Engines mount theirs over these; where the image has none they are ours, and empty.
-        names = ("etc/hosts", "etc/hostname", "etc/resolv.conf")
-        self._own = tuple(name for name in names if not os.path.lexists(path / name))
-        for name in self._own:
-            (path / name).touch()
-        self._marks = dict(self._scan())
+        with self._top() as cursor:
+            for directory in (*DIRECTORIES, "/tmp"):
+                self._directory(cursor, directory)
+            self._own = tuple(self._add_files(cursor))
+            self._marks = dict(marks(cursor))
+
+    def _directory(self, cursor: Cursor, directory: str) -> None:
+        name = directory.lstrip("/")
+        try:
+            os.mkdir(name, dir_fd=cursor.descriptor)
+            os.chmod(name, 0o1777 if directory == "/tmp" else 0o755, dir_fd=cursor.descriptor)
+        except FileExistsError:
+            mode = os.stat(name, dir_fd=cursor.descriptor, follow_symlinks=False).st_mode
+            if directory in DIRECTORIES and not stat.S_ISDIR(mode):
+                raise misplaced(directory, self._image.name, stat.S_ISLNK(mode)) from None
+
+    def _add_files(self, cursor: Cursor) -> Iterator[str]:
+        """Engines mount theirs over these; where the image has none they are ours, and empty."""
+        cursor.go(["etc"])
+        for name in ("hosts", "hostname", "resolv.conf"):
+            try:
+                empty_file(cursor, name)
+            except FileExistsError:
+                continue
+            yield f"etc/{name}"
+        cursor.go([])
+
+    @contextmanager
+    def _top(self) -> Iterator[Cursor]:
+        descriptor = open_directory(self.path)
+        try:
+            with Cursor(descriptor, str(self.path)) as cursor:
+                yield cursor
+        finally:
+            os.close(descriptor)
+
+    @cached_property
+    def _members(self) -> Members:
+        return Members(self._image.rootfs)
 
     def restore(self) -> tuple[str, ...]:
-        """Remove what a run added, bring back what it changed or removed. Returns the paths concerned."""
-        now = dict(self._scan())
-        added = [name for name in now if name not in self._marks]
-        changed = [name for name, mark in self._marks.items() if now.get(name) != mark]
-        for name in sorted(added, reverse=True):
-            _remove(self.path / name)
-        if changed:
-            self._unpack_again(changed)
+        """Remove what a run added, bring back what it changed or removed. Returns the paths concerned. Raises RunError,
+        also where something is mounted in it."""
+        with self._top() as cursor:
+            now = dict(marks(cursor))
+            added = [name for name in now if name not in self._marks]
+            changed = [name for name, mark in self._marks.items() if now.get(name) != mark]
+            try:
+                _remove(cursor, [*added, *(name for name in changed if not self._is_directory_still(name, now))])
+                if changed:
+                    self._bring_back(cursor, changed)
+            except OSError as error:
+                raise RunError(f"{cursor.path()} can't be restored: {error}", "see dmesg and mount") from None
         return tuple(added + changed)
 
-    def _unpack_again(self, names: list[str]) -> None:
+    def _is_directory_still(self, name: str, now: dict[str, Mark]) -> bool:
+        return name not in now or (stat.S_ISDIR(now[name][0]) and stat.S_ISDIR(self._marks[name][0]))
+
+    def _bring_back(self, cursor: Cursor, names: Sequence[str]) -> None:
+        directories = sorted((name for name in names if stat.S_ISDIR(self._marks[name][0])), key=_parts)
+        others = [name for name in names if not stat.S_ISDIR(self._marks[name][0])]
+        with self._members as members, self._top() as links:
+            for name in directories:
+                _make_directory(cursor, name)
+            for name in set(others) & set(self._own):
+                cursor.go(_parts(name)[:-1])
+                members.make_empty(name, cursor, self._owned(name))
+            for name in sorted(set(others) - set(self._own), key=members.position):
+                cursor.go(_parts(name)[:-1])
+                members.make(name, cursor, self._owned(name), links)
+            for name in reversed(directories):  # what is made in one changes its time
+                cursor.go(_parts(name))
+                members.dress(name, cursor, self._owned(name))
+        cursor.go([])
+        now = dict(marks(cursor))
         for name in names:
-            if name in self._marks and not stat.S_ISDIR(self._marks[name][0]):
-                _remove(self.path / name)
-        for name in set(names) & set(self._own):
-            (self.path / name).touch()
-        names = [name for name in names if name not in self._own]
-        listing = self.path.with_name("root-changed")
-        listing.write_text("".join(f"./{name}\n" for name in names), encoding="utf-8", errors="surrogateescape")
-        words = ["tar", "--numeric-owner", "--xattrs", "--xattrs-include=*", "--no-recursion", "--overwrite", "-xpf"]
-        run([*words, self._image.rootfs, "-C", self.path, "--files-from", listing], what="restoring the plain root")
-        listing.unlink()
-        self._marks = dict(self._scan())
+            if now.get(name, ())[:4] != self._marks[name][:4]:
+                raise RunError(f"{cursor.path(name)} is not what it was, restored", "kit image rm, and build it again")
+        self._marks = now
 
-    def _scan(self) -> Iterator[tuple[str, _Mark]]:
-        """Every path and what tells a change: the change time cannot be set back by a program."""
-        prefix = len(str(self.path)) + 1
-        pending = [str(self.path)]
-        while pending:
-            with os.scandir(pending.pop()) as entries:
-                for entry in entries:
-                    info = entry.stat(follow_symlinks=False)
-                    if stat.S_ISDIR(info.st_mode):
-                        pending.append(entry.path)
-                        yield entry.path[prefix:], (info.st_mode, info.st_uid, info.st_gid, 0, 0)
-                    else:
-                        yield (
-                            entry.path[prefix:],
-                            (info.st_mode, info.st_uid, info.st_gid, info.st_size, info.st_ctime_ns),
-                        )
+    def _owned(self, name: str) -> Owned:
+        return Owned(*self._marks[name][:3])
 
 
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
+def _parts(name: str) -> list[str]:
+    return name.split("/") if name else []
+
+
+def _remove(cursor: Cursor, names: Sequence[str]) -> None:
+    """Those further up first: with a directory goes what is below it."""
+    gone = ""
+    for name in sorted(names, key=_parts):
+        if gone and name.startswith(f"{gone}/"):
+            continue
+        *above, last = _parts(name)
+        cursor.go(above)
+        remove_at(cursor, last)
+        gone = name
+
+
+def _make_directory(cursor: Cursor, name: str) -> None:
+    if name:
+        *above, last = _parts(name)
+        cursor.go(above)
+        with suppress(FileExistsError):
+            os.mkdir(last, 0o700, dir_fd=cursor.descriptor)

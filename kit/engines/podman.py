@@ -80,7 +80,7 @@ class PodmanService(Daemon):
                 os.killpg(process.pid, signal.SIGKILL)
         self._end_pause()
         # Its files belong to the user's other numbers; unshare mounts its overlay directory on itself.
-        script = 'umount "$1/overlay" 2>/dev/null; rm -rf "$1"'
+        script = 'umount "$1/overlay" 2>/dev/null; rm -rf --one-file-system "$1"'
         words = [*self._words(), "unshare", "sh", "-c", script, "sh", str(self._data)]
         try:
             run(words, what="removing rootless Podman's storage")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kit.beneath import remove
+from kit import beneath
 from kit.command import environment, run
 from kit.errors import MachineError, RunError, UsageError
 from kit.image import ImageCache, recipes, unpack
@@ -104,7 +104,7 @@ def given_programs(given: Path, cache: Path) -> Path:
             new = target.with_name(f".new-{target.name}")
             new.mkdir(parents=True, exist_ok=True)
             try:
-                run(["tar", "-xf", given, "-C", new])
+                beneath.unpack(given, new, what="tar")
             except RunError as error:
                 raise UsageError(f"{given} is no archive: {error.message}", _GIVEN) from None
             new.replace(target)
@@ -125,7 +125,7 @@ def image_root(name: str, cache: Path, tell: Callable[[str], None]) -> EngineRoo
     if not path.is_dir():
         path.parent.mkdir(parents=True, exist_ok=True)
         new = path.with_name(f".new-{path.name}")
-        remove(new)
+        beneath.remove(new)
         unpack(image, new)
         new.replace(path)
     return EngineRoot(path)

@@ -16,11 +16,12 @@ from kit.cgroup import Cgroup
 from kit.engines.container import ContainerSpec, docker_errors, empty_tree, load_image, remove_volume, start_container
 from kit.engines.control import control_directory
 from kit.engines.ground import Ground
-from kit.engines.place import INPUTS, TREE, Place
+from kit.engines.place import Place
 from kit.errors import KitError, MachineError, RunError
 from kit.filesystem import Backing
 from kit.filesystem.backing import block_number
 from kit.host import Host
+from kit.image.layout import INPUTS, TREE
 from kit.mounts import mount_of
 
 

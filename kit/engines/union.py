@@ -21,11 +21,12 @@ from kit.cgroup import Cgroup
 from kit.command import require, run, spawn, stop
 from kit.engines.bare import BareEngine, chroot_argv
 from kit.engines.ground import Ground, unpack_tree
-from kit.engines.place import INPUTS, TREE, Place
+from kit.engines.place import Place
 from kit.errors import MachineError, RunError
 from kit.filesystem.block import unmount
 from kit.filesystem.mounted import unconfirmed
 from kit.host import Host, kernel_filesystems
+from kit.image.layout import INPUTS, TREE
 from kit.mounts import mount_of
 
 _FUSE = "allow_other,suid,dev,use_ino"

@@ -13,6 +13,7 @@ from importlib import metadata
 from pathlib import Path
 
 import kit
+from kit.beneath import remove
 from kit.command import run
 from kit.errors import MachineError, RunError
 from kit.guest.disk import cached_disk
@@ -56,7 +57,7 @@ def _packages(directory: Path, wanted: tuple[str, ...], tell: Callable[[str], No
         return target
     tell("fetching the packages that the kit needs in a guest (once)")
     new = target.with_name(f".new-{target.name}")
-    shutil.rmtree(new, ignore_errors=True)
+    remove(new)
     words = ["--quiet", "--target", str(new), "--only-binary=:all:", "--implementation=cp", "--no-compile"]
     words += [f"--python-version={'.'.join(map(str, _VERSION))}", *(f"--platform={name}" for name in _PLATFORMS)]
     settings = {key: value for key, value in os.environ.items() if key.startswith(("PIP_", "SSL_"))}

@@ -8,7 +8,8 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from kit.command import run, run_bytes, spawn, stop
+from kit.beneath import remove, unpack
+from kit.command import run_bytes, spawn, stop
 from kit.errors import UsageError
 from kit.guest.kernel import cpio, early_modules
 from kit.guest.machine import COPY, READ, Boot, Disk, Kernel, Tools, kernel_words
@@ -134,14 +135,13 @@ class Qemu:
         if not (directory / "initrd").exists():
             directory.mkdir(exist_ok=True)
             scratch = directory / "unpacked"
-            scratch.mkdir(exist_ok=True)
+            remove(scratch)  # of a start that was killed
+            scratch.mkdir()
             wanted = ["./boot/vmlinuz-*", "./usr/lib/modules/*/modules.dep", "./usr/lib/modules/*/kernel/*"]
-            run(
-                ["tar", "-xf", image.rootfs, "-C", scratch, "--wildcards", *wanted], what="unpacking the guest's kernel"
-            )
+            unpack(image.rootfs, scratch, what="unpacking the guest's kernel", options=("--wildcards", *wanted))
             shutil.copy(next(scratch.glob("boot/vmlinuz-*")), directory / "vmlinuz")
             self._write_initial(directory / "initrd", next(scratch.glob("usr/lib/modules/*")))
-            shutil.rmtree(scratch)
+            remove(scratch)
         return directory / "vmlinuz", directory / "initrd"
 
     def _write_initial(self, target: Path, modules: Path) -> None:

@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from kit.beneath import remove
+from kit import beneath
 from kit.command import run
 from kit.errors import UsageError
+from kit.image.layout import check_layout
 from kit.image.recipe import Recipe, read_recipe
 
 Environment = Mapping[str, str]
@@ -56,11 +57,11 @@ class ImageCache:
         for path in self.directory.glob("*/image.json"):
             image = self._read(path.parent)
             if name == image.name or (len(name) >= 6 and image.digest.startswith(name)):
-                remove(path.parent)
+                beneath.remove(path.parent)
                 # What was unpacked or made of it.
-                remove(self._cache / "engines" / f"{image.name}-{image.digest[:12]}")
+                beneath.remove(self._cache / "engines" / f"{image.name}-{image.digest[:12]}")
                 if image.name == "guest":
-                    remove(self._cache / "guest")
+                    beneath.remove(self._cache / "guest")
                 gone.append(image)
         if not gone:
             raise UsageError(f"no cached image '{name}'", "kit image list shows what there is")
@@ -83,7 +84,7 @@ class ImageCache:
 
         def copy(rootfs: Path, archive: Path) -> Environment:
             with tempfile.TemporaryDirectory(dir=rootfs.parent) as scratch:
-                run(["tar", "--numeric-owner", "-xpf", path, "-C", scratch], what=f"unpacking {path}")
+                beneath.unpack(path, Path(scratch), what=f"unpacking {path}", options=("--numeric-owner",))
                 _pack(Path(scratch), rootfs)
             return {}
 
@@ -109,7 +110,7 @@ class ImageCache:
     def make(self, key: str, name: str, origin: str, build: Builder, force: bool = False) -> Image:
         """Get the image of that key, or have ``build(rootfs, archive)`` write its files and give its environment.
 
-        Complete or not there.
+        Complete or not there. Raises UsageError for one in which the kit's own directories lead elsewhere.
         """
         target = self.directory / key
         if (target / "image.json").exists() and not force:
@@ -119,6 +120,7 @@ class ImageCache:
             new = Path(scratch) / "image"
             new.mkdir()
             env = build(new / "rootfs.tar", new / "archive.tar")
+            check_layout(new / "rootfs.tar", name)
             image = Image(
                 name,
                 _sha256(new / "rootfs.tar"),
@@ -131,7 +133,7 @@ class ImageCache:
             )
             facts = {key: value for key, value in asdict(image).items() if key not in ("rootfs", "archive")}
             (new / "image.json").write_text(json.dumps(facts, indent=1))
-            remove(target)
+            beneath.remove(target)
             new.replace(target)
         return image
 
@@ -169,8 +171,7 @@ def _pack(directory: Path, destination: Path) -> None:
 def unpack(image: Image, directory: Path) -> None:
     """Unpack the root filesystem into a plain directory, owners and attributes kept; device nodes left out."""
     directory.mkdir(parents=True)
-    words: list[str | Path] = ["tar", *_KEEP, "--exclude=./dev/*", "-xpf", image.rootfs, "-C", directory]
-    run(words, what=f"unpacking image {image.name}")
+    beneath.unpack(image.rootfs, directory, what=f"unpacking image {image.name}", options=(*_KEEP, "--exclude=./dev/*"))
 
 
 def _sha256(path: Path) -> str:

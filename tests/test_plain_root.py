@@ -1,0 +1,190 @@
+"""A plain root filesystem is brought back whatever a run left in it, and nothing outside is touched."""
+
+import io
+import os
+import shutil
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kit.engines.plain_root import PlainRoot
+from kit.errors import KitError, UsageError
+from kit.image import Image, ImageCache
+
+_FILES = {"usr/lib/one": b"1", "usr/lib/two": b"2" * 5000, "usr/share/doc": b"d", "etc/passwd": b"root:x:0:0"}
+
+
+def add(tar: tarfile.TarFile, name: str, kind: bytes = tarfile.REGTYPE, data: bytes = b"", link: str = "") -> None:
+    entry = tarfile.TarInfo(f"./{name}")
+    entry.type, entry.size, entry.linkname = kind, len(data), link
+    entry.mode = 0o755 if kind == tarfile.DIRTYPE else 0o640
+    entry.uid, entry.gid, entry.mtime = os.geteuid(), os.getegid(), 1_000_000_000
+    tar.addfile(entry, io.BytesIO(data))
+
+
+def archive(path: Path, more: Callable[[tarfile.TarFile], None] = lambda tar: None) -> Image:
+    with tarfile.open(path, "w", format=tarfile.GNU_FORMAT) as tar:
+        for name in ("usr", "usr/lib", "usr/lib/deep", "usr/share", "etc", "tmp"):
+            add(tar, name, tarfile.DIRTYPE)
+        for name, data in _FILES.items():
+            add(tar, name, data=data)
+        add(tar, "usr/lib/same", tarfile.LNKTYPE, link="./usr/lib/one")
+        add(tar, "lib", tarfile.SYMTYPE, link="usr/lib")
+        more(tar)
+    return Image("test", "d" * 64, "test", path.stat().st_size, 0, path)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> PlainRoot:
+    return PlainRoot(archive(tmp_path / "rootfs.tar"), tmp_path / "root")
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Path:
+    """A directory of the host's with the image's names."""
+    path = tmp_path / "outside"
+    for name in ("one", "two", "same", "doc", "passwd", "deep/file", "lib/one", "share/doc"):
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_text("of the host")
+    return path
+
+
+def seen(path: Path) -> dict[str, tuple[int, int, int, str]]:
+    """Names with mode, owner, number of links, and content or target."""
+    found = {}
+    for item in sorted(path.rglob("*")):
+        stat = item.lstat()
+        content = str(item.readlink()) if item.is_symlink() else "" if item.is_dir() else item.read_text()
+        links = stat.st_nlink if item.is_file() and not item.is_symlink() else 0
+        found[str(item.relative_to(path))] = (stat.st_mode, stat.st_uid, links, content)
+    return found
+
+
+def _rename(root: Path, outside: Path) -> None:
+    (root / "usr").rename(root / "old")
+    (root / "usr").symlink_to(outside)
+
+
+def _replace_file(root: Path, outside: Path) -> None:
+    (root / "usr/lib/one").unlink()
+    (root / "usr/lib/one").mkdir()
+    (root / "usr/lib/one/-rf").write_text("")
+    (root / "usr/lib/one/up").symlink_to(outside)
+
+
+def _replace_lib(root: Path, outside: Path) -> None:
+    shutil.rmtree(root / "usr/lib")
+    (root / "usr/lib").symlink_to(outside)
+
+
+def _link_file(root: Path, outside: Path) -> None:
+    (root / "etc/passwd").unlink()
+    (root / "etc/passwd").symlink_to(outside / "passwd")
+    (root / "etc/hosts").unlink()
+    (root / "etc/hosts").symlink_to(outside / "doc")
+
+
+def _odd_names(root: Path, outside: Path) -> None:
+    for name in ("--checkpoint=1", f"new\n-C {outside}\none", os.fsdecode(b"\xff\xfe"), " ", "-C"):
+        (root / "usr/lib" / name).write_text("") if "/" not in name else None
+    (root / "usr/lib/one").write_text("changed")
+
+
+def _all_gone(root: Path, outside: Path) -> None:
+    for item in root.iterdir():
+        item.unlink() if item.is_symlink() else shutil.rmtree(item)
+
+
+def _modes(root: Path, outside: Path) -> None:
+    (root / "usr/share").chmod(0o700)
+    (root / "usr/lib/two").chmod(0o777)
+    root.chmod(0o711)
+    (root / "lib").unlink()
+    (root / "lib").symlink_to(outside)
+
+
+@pytest.mark.parametrize("act", [_rename, _replace_file, _replace_lib, _link_file, _odd_names, _all_gone, _modes])
+def test_all_is_brought_back_and_nothing_outside_is_touched(
+    root: PlainRoot, outside: Path, act: Callable[[Path, Path], None]
+) -> None:
+    host, before, mode = seen(outside), seen(root.path), root.path.stat().st_mode
+    act(root.path, outside)
+    assert root.restore()
+    assert seen(outside) == host
+    assert seen(root.path) == before
+    assert root.path.stat().st_mode == mode
+    assert root.restore() == ()
+    assert (root.path / "usr/lib/two").stat().st_mtime == 1_000_000_000
+    assert (root.path / "usr/lib/one").samefile(root.path / "usr/lib/same")
+
+
+def test_names_of_an_image_are_no_options(tmp_path: Path, outside: Path) -> None:
+    """A name with a line that begins with -C made tar read and write elsewhere."""
+    odd = f"usr/lib/x\n-C{outside}\n./one"
+
+    def more(tar: tarfile.TarFile) -> None:
+        for depth in range(odd.count("/")):
+            add(tar, "/".join(odd.split("/")[: depth + 1]), tarfile.DIRTYPE)
+        add(tar, odd, data=b"odd")
+        add(tar, os.fsdecode(b"usr/lib/\xff"), data=b"no text")
+        add(tar, "usr/lib/--to-command=false", data=b"option")
+
+    root = PlainRoot(archive(tmp_path / "rootfs.tar", more), tmp_path / "root")
+    host, before = seen(outside), seen(root.path)
+    for name in (odd, os.fsdecode(b"usr/lib/\xff"), "usr/lib/--to-command=false"):
+        (root.path / name).write_text("changed")
+    root.restore()
+    assert seen(root.path) == before
+    assert seen(outside) == host
+
+
+@pytest.mark.parametrize("name", ["build", "kit-control", "kit-inputs", "dev", "proc", "sys"])
+def test_an_image_whose_own_directories_lead_elsewhere_is_refused(tmp_path: Path, outside: Path, name: str) -> None:
+    image = archive(tmp_path / "rootfs.tar", lambda tar: add(tar, name, tarfile.SYMTYPE, link=str(outside)))
+    with pytest.raises(KitError, match=f"/{name} "):
+        PlainRoot(image, tmp_path / "root")
+
+
+def test_an_image_whose_etc_leads_elsewhere_is_refused(tmp_path: Path, outside: Path) -> None:
+    path = tmp_path / "rootfs.tar"
+    with tarfile.open(path, "w") as tar:
+        add(tar, "etc", tarfile.SYMTYPE, link=str(outside))
+    with pytest.raises(KitError, match="/etc "):
+        PlainRoot(Image("test", "d" * 64, "test", 1, 0, path), tmp_path / "root")
+    assert not (outside / "hosts").exists()
+
+
+def test_sparse_files_and_fifos_and_attributes_come_back(tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    (made / "etc").mkdir(parents=True)
+    with (made / "sparse").open("wb") as file:
+        file.seek(1 << 20)
+        file.write(b"end")
+    os.mkfifo(made / "fifo", 0o604)
+    (made / "noted").write_text("noted")
+    os.setxattr(made / "noted", "user.kit", b"\0\xff=\n")
+    words = ["tar", "--sparse", "--xattrs", "--xattrs-include=*", "-C", str(made), "-cf", str(tmp_path / "r.tar"), "."]
+    assert os.spawnvp(os.P_WAIT, "tar", words) == 0
+    root = PlainRoot(Image("test", "d" * 64, "test", 1, 0, tmp_path / "r.tar"), tmp_path / "root")
+    before = {name: (root.path / name).lstat() for name in ("sparse", "fifo", "noted")}
+    for name in before:
+        (root.path / name).unlink()
+    root.restore()
+    for name, stat in before.items():
+        now = (root.path / name).lstat()
+        kept = ("st_mode", "st_uid", "st_size", "st_mtime_ns", "st_blocks")
+        assert [getattr(now, key) for key in kept] == [getattr(stat, key) for key in kept], name
+    assert (root.path / "sparse").read_bytes() == bytes(1 << 20) + b"end"
+    assert os.getxattr(root.path / "noted", "user.kit") == b"\0\xff=\n"
+
+
+@pytest.mark.parametrize("name", ["build", "kit-control", "etc"])
+def test_an_image_in_which_a_directory_of_the_kit_leads_elsewhere_is_refused(tmp_path: Path, name: str) -> None:
+    for directory in ("root/bin", "outside"):
+        (tmp_path / directory).mkdir(parents=True)
+    (tmp_path / "root" / name).symlink_to(tmp_path / "outside")
+    with pytest.raises(UsageError, match=f"/{name} of image root is a symlink"):
+        ImageCache(tmp_path / "cache").from_directory(tmp_path / "root")
+    assert not ImageCache(tmp_path / "cache").list()
