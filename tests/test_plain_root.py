@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from kit.command import run
 from kit.engines.plain_root import PlainRoot
 from kit.errors import KitError, UsageError
 from kit.image import Image, ImageCache
@@ -188,3 +189,21 @@ def test_an_image_in_which_a_directory_of_the_kit_leads_elsewhere_is_refused(tmp
     with pytest.raises(UsageError, match=f"/{name} of image root is a symlink"):
         ImageCache(tmp_path / "cache").from_directory(tmp_path / "root")
     assert not ImageCache(tmp_path / "cache").list()
+
+
+@pytest.mark.machine
+def test_what_was_made_since_a_directory_was_opened_is_seen_on_btrfs(tmp_path: Path) -> None:
+    """A descriptor of btrfs lists what was there when it was opened: the build tree was seen as a run's."""
+    (tmp_path / "disk").touch()
+    os.truncate(tmp_path / "disk", 200 << 20)
+    run(["mkfs.btrfs", "-q", tmp_path / "disk"])
+    (tmp_path / "mounted").mkdir()
+    run(["mount", "-o", "loop", tmp_path / "disk", tmp_path / "mounted"])
+    try:
+        root = PlainRoot(archive(tmp_path / "rootfs.tar"), tmp_path / "mounted/root")
+        assert root.restore() == ()
+        _all_gone(root.path, tmp_path)
+        assert "build" in root.restore()
+        assert root.restore() == ()
+    finally:
+        run(["umount", tmp_path / "mounted"])

@@ -6,25 +6,34 @@ import os
 import stat
 from collections.abc import Iterator
 
-from kit.beneath.cursor import Cursor
+from kit.beneath.cursor import Cursor, open_directory
 
 #: Mode, owner, group, size and change time; the last two are 0 of a directory.
 Mark = tuple[int, int, int, int, int]
 
 
-def marks(cursor: Cursor) -> Iterator[tuple[str, Mark]]:
-    """Every name below a cursor, itself as '', and what tells a change: no program can set the change time back. The
-    cursor is back where it was when all are taken."""
+def marks(directory: int) -> Iterator[tuple[str, Mark]]:
+    """Every name below an open directory, itself as '', and what tells a change: no program can set the change time
+    back."""
+    # Opened anew: on btrfs a descriptor lists what was there when it was opened.
+    top = open_directory(".", directory)
+    try:
+        with Cursor(top, ".") as cursor:
+            yield from _walk(cursor)
+    finally:
+        os.close(top)
+
+
+def _walk(cursor: Cursor) -> Iterator[tuple[str, Mark]]:
     yield "", _mark(os.fstat(cursor.descriptor))
     pending = [_names(cursor)]
-    # A level's names are taken when it is entered: nothing is open but the cursor.
     prefixes = [""]
     while pending:
         for name, mark in pending[-1]:
             yield prefixes[-1] + name, mark
             if stat.S_ISDIR(mark[0]):
                 cursor.enter(name, only_look=True)
-                pending.append(_names(cursor))
+                pending.append(_names(cursor))  # all at once: nothing is open but the cursor
                 prefixes.append(f"{prefixes[-1]}{name}/")
                 break
         else:

@@ -27,7 +27,7 @@ class PlainRoot:
             for directory in (*DIRECTORIES, "/tmp"):
                 self._directory(cursor, directory)
             self._own = tuple(self._add_files(cursor))
-            self._marks = dict(marks(cursor))
+            self._marks = dict(marks(cursor.descriptor))
 
     def _directory(self, cursor: Cursor, directory: str) -> None:
         name = directory.lstrip("/")
@@ -67,7 +67,7 @@ class PlainRoot:
         """Remove what a run added, bring back what it changed or removed. Returns the paths concerned. Raises RunError,
         also where something is mounted in it."""
         with self._top() as cursor:
-            now = dict(marks(cursor))
+            now = dict(marks(cursor.descriptor))
             added = [name for name in now if name not in self._marks]
             changed = [name for name, mark in self._marks.items() if now.get(name) != mark]
             try:
@@ -97,7 +97,7 @@ class PlainRoot:
                 cursor.go(_parts(name))
                 members.dress(name, cursor, self._owned(name))
         cursor.go([])
-        now = dict(marks(cursor))
+        now = dict(marks(cursor.descriptor))
         for name in names:
             if now.get(name, ())[:4] != self._marks[name][:4]:
                 raise RunError(f"{cursor.path(name)} is not what it was, restored", "kit image rm, and build it again")
