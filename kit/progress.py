@@ -7,8 +7,10 @@ import time
 from typing import Any
 
 from kit.plan import Step
+from kit.redact import redact
 from kit.report import units
 from kit.sample import Sample
+from kit.visible import visible
 
 
 class Quiet:
@@ -28,7 +30,7 @@ class Quiet:
 
     def finished(self, step: Step, sample: Sample) -> None:
         if sample.status != "ok":
-            print(f"{_where(step)} failed: {sample.error}", file=sys.stderr)
+            print(_plain(f"{_where(step)} failed: {sample.error}"), file=sys.stderr)
 
     def close(self) -> None:
         return None
@@ -43,7 +45,7 @@ class Lines(Quiet):
         self._began = time.monotonic()
 
     def tell(self, text: str) -> None:
-        print(text, file=sys.stderr, flush=True)
+        print(_plain(text), file=sys.stderr, flush=True)
 
     def planned(self, steps: int, done: int) -> None:
         self._steps, self._finished = steps, 0
@@ -79,7 +81,7 @@ class Live(Lines):
         self._console = Console(stderr=True)
         # Twice a second: the kit's own CPU is subtracted from what it measures, but should be small all the same.
         self._bar: Any = Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=24),
             TextColumn("{task.completed}/{task.total}"),
             TimeElapsedColumn(),
@@ -92,7 +94,7 @@ class Live(Lines):
         self._bar.start()
 
     def tell(self, text: str) -> None:
-        self._bar.console.print(text, highlight=False, markup=False)
+        self._bar.console.print(_plain(text), highlight=False, markup=False)
 
     def planned(self, steps: int, done: int) -> None:
         super().planned(steps, done)
@@ -103,7 +105,7 @@ class Live(Lines):
         self._bar.update(self._task, total=self._steps)
 
     def running(self, step: Step, phase: str) -> None:
-        self._bar.update(self._task, description=f"{_where(step)}: {phase}")
+        self._bar.update(self._task, description=_plain(f"{_where(step)}: {phase}"))
 
     def finished(self, step: Step, sample: Sample) -> None:
         super().finished(step, sample)
@@ -117,6 +119,11 @@ def make_observer(quiet: bool) -> Quiet:
     if quiet:
         return Quiet()
     return Live() if sys.stderr.isatty() else Lines()
+
+
+def _plain(text: str) -> str:
+    """Errors hold what a workload has printed."""
+    return visible(redact(text))
 
 
 def _where(step: Step) -> str:

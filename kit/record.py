@@ -97,7 +97,7 @@ class Session:
         """The guest in which it ran, with its kernel and what that means for figures; '' for the machine itself."""
         if "guest" not in self.facts:
             return ""
-        kernel = self.facts.get("kernel", "unknown").split()[0]
+        kernel, *_ = self.facts.get("kernel", "").split() or ["unknown"]
         return f"{self.facts['guest']}, kernel {kernel}; accelerator: {self.facts.get('accelerator', 'unknown')}"
 
 

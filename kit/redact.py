@@ -7,7 +7,7 @@ import re
 
 HIDDEN = "***"
 
-_SECRET = r"(?:[\w-]*[_-])?(?:password|passwd|passphrase|pwd|token|secret|api_?key|signature|credential)s?"
+_SECRET = r"(?:[\w-]*[_-])?(?:password|passwd|passphrase|pwd|token|secret|api_?key|signature|credentials?)"
 _RULES = (
     # https://TOKEN@host: who one is may be the secret itself. Up to the last "@": a password may hold one, and a slash.
     (re.compile(r"(?i)\b((?:https?|ftps?)://)[^\s@/]*(?::\S*)?@"), rf"\1{HIDDEN}@"),

@@ -19,6 +19,8 @@ Key = tuple[str, str]  # arm, point
 Digests = tuple[tuple[str, str], ...]
 Made = TypeVar("Made")
 _NO_PHASE = Phase("", "ok")
+#: The least and the most that a figure may be: far beyond what anything measures, and their squares are floats still.
+_LEAST, _MOST = 1e-100, 1e100
 #: Metrics that are made of others, as sums: computed from the arrays of their parts.
 _SUMS = {
     "cpu_total": ("cpu", "elsewhere"),
@@ -26,6 +28,14 @@ _SUMS = {
     "_group": ("cgroup_user", "cgroup_sys"),
     "_tree": ("user", "sys"),
 }
+
+
+def _plausible(values: Floats) -> Floats:
+    """An imported file may hold any number: one beyond what can be measured is not measured, one below it is zero, and
+    no sum, square or ratio of the rest leaves the floats."""
+    size = np.abs(values)
+    made: Floats = np.where(size > _MOST, np.nan, np.where(size < _LEAST, 0.0, values))
+    return made
 
 
 class Runs:
@@ -36,7 +46,7 @@ class Runs:
     """
 
     def __init__(self, samples: Iterable[Sample]) -> None:
-        ok = [sample for sample in samples if sample.status == "ok" and sample.kind != "warmup"]
+        ok = [sample for sample in samples if sample.status == "ok" and sample.kind != "warmup" and sample.phases]
         repeated = {(sample.arm, sample.point, sample.repeats) for sample in ok if sample.repeats is not None}
         by_key: dict[Key, dict[int, Sample]] = {}
         for sample in ok:
@@ -94,10 +104,11 @@ class Runs:
             return np.where(np.isfinite(group), group, tree)
         if phase == TOTAL:
             parts = [self.values(key, name, metric) for name in self.phases([key]) if name != TOTAL]
-            return np.sum(parts, axis=0)  # type: ignore[no-any-return]
+            if parts:  # else a workload's only phase has that name
+                return np.sum(parts, axis=0)  # type: ignore[no-any-return]
         if metric not in PHASE_FIELDS:  # a figure that other arms report, or did at other points
             return self.figure(key, phase, metric)
-        return np.array(list(map(attrgetter(metric), self.once(self._phase, key, phase))), float)
+        return _plausible(np.array(list(map(attrgetter(metric), self.once(self._phase, key, phase))), float))
 
     def reported(self, keys: Iterable[Key], phase: str) -> dict[str, Reported]:
         """The figures that the workload reports of a phase, in the order in which it does, each with one example."""
@@ -120,7 +131,7 @@ class Runs:
 
     def _figure(self, key: Key, phase: str, name: str) -> Floats:
         listed = [{item.name: item.value for item in found.reported} for found in self.once(self._phase, key, phase)]
-        return np.array([values.get(name, np.nan) for values in listed], float)
+        return _plausible(np.array([values.get(name, np.nan) for values in listed], float))
 
     def _phase(self, key: Key, name: str) -> list[Phase]:
         shapes = self.once(self._shapes, key)
@@ -136,7 +147,7 @@ class Runs:
         return self.once(self._attribute, key, name)
 
     def _attribute(self, key: Key, name: str) -> Floats:
-        return np.array(list(map(attrgetter(name), self.samples(key))), float)
+        return _plausible(np.array(list(map(attrgetter(name), self.samples(key))), float))
 
     def common(self, keys: Sequence[Key]) -> tuple[NDArray[np.int64], ...]:
         """For each arm the positions of those runs whose blocks hold all the arms, and runs that may be compared."""

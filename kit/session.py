@@ -28,6 +28,7 @@ from kit.paths import Paths, make_private
 from kit.plan import Plan, Step
 from kit.probe import Spin, probe_binary, spin
 from kit.record import DONE, FAILED, Session, check_session_id
+from kit.redact import RedactedFormatter
 from kit.rest import IdleRate, IdleWatch
 from kit.runlog import cut_middle
 from kit.sample import Phase, Sample
@@ -118,9 +119,9 @@ def held_machine(name: str, paths: Paths, wait: bool, observer: Observer) -> Ite
 @contextmanager
 def _session_log(path: Path) -> Iterator[None]:
     """Every subprocess of the session with its stderr, and the daemons' own logs: what errors point to."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_private(path.parent)
     handler = logging.FileHandler(path, delay=True)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+    handler.setFormatter(RedactedFormatter("%(asctime)s %(message)s"))
     logger = logging.getLogger("kit")
     before = logger.level, logger.propagate
     logger.addHandler(handler)

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import re
 
-#: Control characters (C0, DEL, C1) but tab and newline, marks and overrides of direction, separators that end a line,
-#: and what no XML holds: surrogates and noncharacters.
+#: Control characters (C0, DEL, C1) but tab and the ends of lines, marks and overrides of direction, separators that end
+#: a line, and what no XML holds: surrogates and noncharacters.
 _HIDDEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff]"
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff]"
+    "|\r(?!\n)"
 )
 
 

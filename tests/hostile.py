@@ -35,10 +35,12 @@ def with_texts(value: T, change: Callable[[str, str], str], name: str = "") -> T
 
 
 def spoiled(session: Session, bad: str, arms_too: bool) -> Session:
-    """Everything that names something is followed by ``bad``; arms only if asked for, since the ladder reads them."""
+    """Every text but the id, which its type checks; arms only if asked for, since the ladder reads them."""
 
     def change(name: str, text: str) -> str:
         is_arm = text in session.arms or not text
-        return text if is_arm and not arms_too else f"{bad}{text}{bad}" if name in ("id", "title") else f"{text}{bad}"
+        if name == "id" or (is_arm and not arms_too):
+            return text
+        return f"{bad}{text}{bad}" if name == "title" else f"{text}{bad}"
 
     return with_texts(session, change)

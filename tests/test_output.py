@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import logging
+import os
 import re
+import stat
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -12,9 +17,24 @@ import pytest
 from playwright.sync_api import Page
 
 from kit.analysis import analyse
+from kit.arm import parse_arm
 from kit.change import track
+from kit.night import Night, Part, Task
+from kit.plan import Step
+from kit.progress import Lines, Quiet
+from kit.record import NotRun, Session
+from kit.redact import redact
+from kit.report import render
 from kit.report.html import render_html
+from kit.report.junit import render_junit
+from kit.report.night import render_night_json, render_summary
 from kit.report.page import SessionView, view
+from kit.report.plot import Picture
+from kit.report.pytest_benchmark import render_pytest_benchmark
+from kit.reported import Reported
+from kit.session import _session_log
+from kit.store import open_store
+from kit.visible import visible
 from tests.conftest import Kit
 from tests.hostile import CONTROL, MARKUP, PATH, spoiled
 from tests.nights import entry, ladder_session, night
@@ -100,20 +120,195 @@ def test_a_page_lets_no_script_run_but_its_own(browser: object, tmp_path: Path) 
 
 @pytest.mark.parametrize("bad", ["../../x", "/abs/x", "a\0b", "x" * 5000, "..", "<svg/onload=x>"])
 def test_plots_are_written_below_their_directory(kit: Kit, tmp_path: Path, bad: str) -> None:
-    """Also where a store holds names that no session of today's could have."""
+    """Whatever they are called: that a session's id is checked when it is read is another's care."""
     from kit.cli.report import _write_plots
 
     out = tmp_path / "a" / "b" / "plots"
-    session = replace(ladder_session(), id=bad)
-    _write_plots([view(session, analyse(session))], out, ["svg"])
+    made = view(ladder_session(), analyse(ladder_session()))
+    assert made.intervals and made.attribution and made.runs
+    named = replace(
+        made,
+        intervals=replace(made.intervals, name=f"{bad}-intervals"),
+        attribution=replace(made.attribution, name=f"{bad}-attribution"),
+        runs=replace(made.runs, name=f"{bad}-runs"),
+    )
+    _write_plots([named], out, ["svg"])
     every = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert len(every) == 3 and all(path.parent == out for path in every)
 
 
 def test_plots_of_two_sessions_never_share_a_file() -> None:
-    names = [
-        picture.identifier
-        for name in ("a/b", "a-b", "a b", "x" * 300 + "1", "x" * 300 + "2")
-        for picture in view(replace(ladder_session(), id=name), analyse(ladder_session())).pictures
-    ]
-    assert len(set(names)) == len(names) == 15
+    names = ("a/b", "a-b", "a b", "x" * 300 + "1", "x" * 300 + "2")
+    assert len({Picture(name, "", "", 1, 1, "").identifier for name in names}) == 5
+
+
+SECRETS = (
+    "postgresql+psycopg://ci:hunter2@db/kit", "postgresql://u:hunter2/@x@db:99999999/kit", "nosuch://u:hun:ter2@h:p/x",
+    "postgresql://db/kit?user=u&password=hunter2", "https://hunter2@github.com/x/y", "https://x:hunter2@git.example/y.git",
+    "https://example/y?access_token=hunter2&a=1", "https://example/y?private_token=hunter2",
+    "GITHUB_TOKEN=hunter2 make", "make --token=hunter2", "Authorization: Bearer hunter2hunter2",
+    "fatal: unable to access 'https://oauth2:hunter2@git.example/x/': no", "mysql://u:p@hunter2@h/d",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", SECRETS)
+def test_a_secret_is_left_out(text: str) -> None:
+    assert not re.search("hunter|ter2", redact(text))
+    assert redact(redact(text)) == redact(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["sqlite:////srv/kit.db", "postgresql+psycopg://ci@db/kit", "ssh://git@host/x", "bare@ext4", "layer:overlay2+a=b",
+     "https://example.org/a@b?x=y", "make -j8 CFLAGS=-O2", "http://127.0.0.1:8910/", "jobs=2; config=tiny",
+     "tokens=5", "root@machine:/x", "a basic test"],
+)  # fmt: skip
+def test_what_is_no_secret_stays(text: str) -> None:
+    assert redact(text) == text
+
+
+def _secretive() -> Session:
+    session = ladder_session()
+    url = "https://user:hunter2@git.example/a-rather-long-path/with-hyphens/that-a-line-does-not-hold"
+    failed = replace(session.samples[-1], error=f"cloning {url} failed {'x ' * 30}{url}")
+    return replace(
+        session, title=f"make SOURCE={url}", facts={**session.facts, "source": url},
+        request=replace(session.request, source=url, command=("git", "clone", url)),
+        not_run=(NotRun("layer:aufs", f"can't fetch {url}", f"git clone {url}"),),
+        samples=(*session.samples[:-1], failed),
+    )  # fmt: skip
+
+
+RENDERED = (
+    "table",
+    "explain",
+    "markdown",
+    "json",
+    "csv",
+    "html",
+    "svg",
+    "pytest-benchmark",
+    "junit",
+    "summary",
+    "night",
+)
+
+
+def rendered(name: str, session: Session) -> str:
+    """The session by one of the renderers."""
+    analysis = analyse(session)
+    made = Night(session.title, session.created, (Part(Task(session.request), session, analysis),))
+    if name == "html":
+        return render_html(session.title, [view(session, analysis)])
+    if name == "svg":
+        return "".join(picture.file() for picture in view(session, analysis).pictures)
+    if name == "pytest-benchmark":
+        return render_pytest_benchmark([session])
+    if name in ("junit", "summary", "night"):
+        return {"junit": render_junit, "summary": render_summary, "night": render_night_json}[name](made)
+    return render(name, session, analysis)
+
+
+@pytest.mark.parametrize("name", RENDERED)
+def test_no_report_holds_a_secret(name: str) -> None:
+    text = rendered(name, _secretive())
+    assert "hunter2" not in re.sub(r"\s", "", text)
+    assert text.count("***") or name in ("svg",)
+
+
+@pytest.mark.parametrize("name", RENDERED)
+def test_nothing_in_a_report_acts_on_a_terminal(name: str) -> None:
+    for session in (spoiled(ladder_session(), CONTROL, arms_too) for arms_too in (False, True)):
+        text = rendered(name, session)
+        assert visible(text) == text
+        assert "\\x1b" in text or "\\u001b" in text
+        text.encode()
+        if name == "junit":
+            ElementTree.fromstring(text)
+
+
+def test_visible_leaves_ordinary_text_alone() -> None:
+    text = "Größe 5 µs …▲▼●│ \t日本 \N{WAVING HAND SIGN} line\r\nline\n\ufffd"
+    assert visible(text) == text
+    assert visible("50 %\r100 %\x1b[0m\u202e") == "50 %\\x0d100 %\\x1b[0m\\u202e"
+
+
+def test_a_spreadsheet_takes_no_text_for_a_formula() -> None:
+    session = spoiled(ladder_session(), "", arms_too=False)
+    said = (Reported("=cmd|' /C calc'!A0", -5.5, "s"), Reported("@SUM(A1)", 1.0, "s"))
+    first = session.samples[0]
+    sample = replace(first, error="=HYPERLINK(1)", log="-1+2", load="+x", flags="-0.5",
+                     phases=(replace(first.phases[0], real=-1.5, reported=said),))  # fmt: skip
+    text = render("csv", replace(session, samples=(replace(sample, arm="@x"),)))
+    (row,) = csv.DictReader(io.StringIO(text))
+    assert (row["arm"], row["error"], row["log"], row["load"]) == ("'@x", "'=HYPERLINK(1)", "'-1+2", "'+x")
+    assert (row["flags"], row["real"], row["'=cmd|' /C calc'!A0"], row["'@SUM(A1)"]) == ("-0.5", "-1.5", "-5.5", "1.0")
+
+
+def test_the_command_line_says_no_secret(kit: Kit, tmp_path: Path) -> None:
+    for url in ("postgresql+psycopg://ci:hunter2@127.0.0.1:1/kit", "nosuch://u:hunter2@h/x",
+                "postgresql+psycopg://127.0.0.1:1/kit?password=hunter2"):  # fmt: skip
+        done = kit("sessions", "--store", url)
+        assert done.returncode == 2 and "hunter2" not in done.stderr + done.stdout, done.stderr
+    night = tmp_path / "night.toml"
+    night.write_text(
+        'store = "postgresql+psycopg://ci@db/kit?password=hunter2"\n[[tasks]]\nscenario = "smoke"\narms = ["bare"]\n'
+    )
+    done = kit("nightly", night, "--check")
+    assert done.returncode == 0 and "hunter2" not in done.stdout and "password=***" in done.stdout
+
+
+def test_the_sessions_log_holds_no_secret(tmp_path: Path) -> None:
+    with _session_log(tmp_path / "session.log"):
+        logging.getLogger("kit.command").debug("run: %s", "git clone https://hunter2@github.com/x")
+    text = (tmp_path / "session.log").read_text()
+    assert "hunter2" not in text and "https://***@github.com/x" in text
+
+
+def test_the_logs_of_a_session_are_its_owners_alone(tmp_path: Path) -> None:
+    """The store may be elsewhere; the umask, which arms and pytest inherit, stays as it was."""
+    before = os.umask(0o022)
+    try:
+        with _session_log(tmp_path / "logs" / "one" / "session.log"):
+            assert stat.S_IMODE((tmp_path / "logs" / "one").stat().st_mode) == 0o700
+        assert os.umask(before) == 0o022
+    finally:
+        os.umask(before)
+
+
+def test_the_list_of_sessions_moves_no_cursor(kit: Kit, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/kit.db"
+    secret = "\x1b]0;x\x07 https://x:hunter2@h/"
+    first, *others = night(1, 0.05).samples
+    samples = (replace(first, log=secret), *others)
+    session = replace(night(1, 0.05), title=secret, facts={"machine": "\x9b2J"}, samples=samples)
+    open_store(url, tmp_path).add(session)
+    for words in (("sessions",), ("sessions", "--json"), ("show",), ("show", "--format", "csv"), ("export", "last")):
+        done = kit(*words, "--store", url)
+        assert done.returncode == 0 and visible(done.stdout) == done.stdout, done.stderr
+        assert "hunter2" not in done.stdout and "x1b" in done.stdout.replace("\\u001b", "\\x1b")
+
+
+def test_progress_moves_no_cursor(capsys: pytest.CaptureFixture[str]) -> None:
+    sample = replace(ladder_session().samples[-1], error="\x1b[2Jno https://hunter2@h/ \x9b")
+    step = Step(1, parse_arm("bare"), "measured")
+    for observer in (Quiet(), Lines()):
+        observer.finished(step, sample)
+    said = capsys.readouterr().err
+    assert said.count("\\x1b[2Jno https://***@h/ \\x9b") == 2 and visible(said) == said
+
+
+def test_words_that_are_not_utf8_are_one_line(kit: Kit) -> None:
+    for words in (("sessions", "--scenario", "\udcff"), ("\udcff",), ("show", "\udcff"), ("import", "x\udcff")):
+        done = kit(*words)
+        assert done.returncode == 2 and "is not UTF-8\n" in done.stderr and "Traceback" not in done.stderr
+        assert done.stderr.count("\n") == 2
+
+
+def test_a_setting_that_is_not_utf8_is_one_line(kit: Kit) -> None:
+    done = kit("sessions", KIT_STORE="sqlite:////tmp/\udcff")
+    assert (
+        done.returncode == 2
+        and "'KIT_STORE=sqlite:////tmp/\\udcff' is not UTF-8" in done.stderr
+        and "Traceback" not in done.stderr
+    )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import io
+import os
 import signal
 import sys
 from types import FrameType
@@ -12,6 +14,8 @@ import click
 
 from kit import __version__
 from kit.errors import KitError, UsageError
+from kit.redact import redact
+from kit.visible import visible
 
 #: Each subcommand, where it is, and its line in --help.
 COMMANDS = {
@@ -70,30 +74,48 @@ def main() -> NoReturn:
     """Entry point: turns errors into one line and an exit code."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a test may have put something else in its place
+        sys.stdout.flush()
+        terminal, encoding = sys.stdout.isatty(), sys.stdout.encoding
+        sys.stdout = _Plain(sys.stdout.detach(), encoding, "backslashreplace", line_buffering=terminal)
     try:
         _check_words(sys.argv[1:])
         code = cli.main(standalone_mode=False, prog_name="kit")
     except KitError as error:
-        print(f"kit: {error}", file=sys.stderr)
+        _complain(f"kit: {error}")
         code = error.exit_code
     except click.exceptions.Abort:
         code = _interrupted()
     except KeyboardInterrupt:
         code = _interrupted()
     except click.ClickException as error:
-        error.show()
+        said = io.StringIO()
+        error.show(said)
+        _complain(said.getvalue().rstrip())
         code = error.exit_code
     except BrokenPipeError:
         code = 0  # whoever read us has seen enough
     except OSError as error:  # a right or a file that is missing where no one foresaw it
-        print(f"kit: {error.filename or 'system'}: {error.strerror or error}", file=sys.stderr)
+        _complain(f"kit: {error.filename or 'system'}: {error.strerror or error}")
         code = KitError.exit_code
     sys.exit(code if isinstance(code, int) else 0)
 
 
+class _Plain(io.TextIOWrapper):
+    """stdout: whatever a store, a workload or a name holds, no character of it acts on the terminal."""
+
+    def write(self, text: str) -> int:
+        return super().write(visible(text))
+
+
+def _complain(text: str) -> None:
+    print(visible(redact(text)), file=sys.stderr)
+
+
 def _check_words(words: list[str]) -> None:
-    """A word that is no text could be run, but neither stored nor printed. Raises UsageError."""
-    for word in words:
+    """A word, or a setting, that is no text could be used, but neither stored nor printed. Raises UsageError."""
+    settings = [f"{name}={value}" for name, value in os.environ.items() if name.startswith("KIT_")]
+    for word in (*words, *settings):
         try:
             word.encode()
         except UnicodeEncodeError:

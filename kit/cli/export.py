@@ -33,7 +33,7 @@ Examples:
 @click.option("-o", "--output", default="-", metavar="FILE", help="Write to a file; ending in .gz, compressed.")
 @store_option
 def export(sessions: tuple[str, ...], everything: bool, format_: str, output: str, store_url: str) -> None:
-    """Write SESSION… (ids, their beginnings, or last) with all samples as JSON."""
+    """Write SESSION… (ids, their beginnings, or last) with all samples as JSON, passwords and tokens left out."""
     from kit.exchange import dump_lines
     from kit.report.pytest_benchmark import render_pytest_benchmark
 
@@ -54,6 +54,8 @@ def export(sessions: tuple[str, ...], everything: bool, format_: str, output: st
 
 
 def _chosen(names: tuple[str, ...], everything: bool, store_url: str) -> Iterator[Session]:
+    from kit.report.shown import shown
+
     if everything == bool(names):
         raise UsageError("name sessions, or --all", "kit export last; kit sessions lists them")
     store = the_store(store_url)
@@ -61,4 +63,4 @@ def _chosen(names: tuple[str, ...], everything: bool, store_url: str) -> Iterato
     if not wanted:
         raise UsageError(f"the store {store.name} holds no session", "kit compare smoke makes one")
     found = [store.get(name).id for name in names] or wanted  # all of them are known before one is written
-    return map(store.get, found)
+    return (shown(store.get(name)) for name in found)

@@ -12,6 +12,7 @@ import click
 from kit.cli.options import store_option, the_store, wait_idle_option, write
 from kit.errors import KitError, UsageError
 from kit.quantity import duration
+from kit.redact import redact
 
 if TYPE_CHECKING:
     from kit.night import Job, Night
@@ -96,7 +97,7 @@ def _describe(job: Job) -> None:
         click.echo(f"task {number}: {task.name}: {', '.join(map(str, plan.arms))}; at least {plan.rounds} rounds")
         for item in task.thresholds:
             click.echo(f"  {item}")
-    click.echo(f"store: {job.store or 'the default'}; reports: {job.output}")
+    click.echo(f"store: {redact(job.store) or 'the default'}; reports: {job.output}")
 
 
 def _run(job: Job, quiet: bool, store_url: str) -> Night:

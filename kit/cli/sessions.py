@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 
 import click
 
@@ -37,10 +36,12 @@ def sessions(scenario: str, arm: str, machine: str, most: int, as_json: bool, st
     """List past sessions, newest first."""
     from tabulate import tabulate
 
+    from kit.report import units
+    from kit.report.shown import shown
     from kit.report.structured import session_facts
 
     every = [
-        item
+        shown(item)
         for item in the_store(store_url).list()
         if scenario in ("", item.title)
         and (not arm or arm in item.arms)
@@ -54,7 +55,7 @@ def sessions(scenario: str, arm: str, machine: str, most: int, as_json: bool, st
         click.echo("no session fits" if scenario or arm or machine else "no session yet: kit compare smoke")
         return
     rows = [
-        [item.id, time.strftime("%Y-%m-%d %H:%M", time.gmtime(item.created)), item.status, item.title,
+        [item.id, units.moment(item.created), item.status, item.title,
          len(item.arms) - len(item.not_run), item.request.rounds, item.facts.get("machine", "")]
         for item in found
     ]  # fmt: skip

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from kit.analysis import Analysis, analyse
 from kit.record import Session
+from kit.report.shown import shown
 
 Renderer = Callable[[Session, Analysis], str]
 
@@ -24,4 +25,10 @@ def render(name: str, session: Session, analysis: Analysis | None = None) -> str
     """A session in one of FORMATS; ``analysis`` where it is known already."""
     module, _, function = FORMATS[name].partition(":")
     renderer: Renderer = getattr(importlib.import_module(module), function)
-    return renderer(session, analysis or analyse(session))
+    return renderer(*shown_session(session, analysis))
+
+
+def shown_session(session: Session, analysis: Analysis | None = None) -> tuple[Session, Analysis]:
+    """A session as it may be shown, with its analysis, which is made anew where a text had to change."""
+    made = shown(session)
+    return made, analysis if analysis and made is session else analyse(made)

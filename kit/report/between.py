@@ -12,6 +12,7 @@ from kit.compare import LESS, MORE, NOT_DETECTED
 from kit.record import Session
 from kit.report import units
 from kit.report.history import interval_of
+from kit.report.shown import shown
 from kit.report.verdict import percent_interval
 
 _WRAP = 118
@@ -21,6 +22,7 @@ _WORDS = {MORE: "larger in B", LESS: "smaller in B", NOT_DETECTED: "no change de
 
 def render_between(before: Session, after: Session, found: Between, tablefmt: str = "simple") -> str:
     """Each arm's penalty in both sessions, the change with its interval, and what differs between the sessions."""
+    before, after, found = shown(before), shown(after), shown(found)
     head = f"{_name('A', before)}\n{_name('B', after)}"
     parts = [head if tablefmt == "simple" else head.replace("\n", "\n\n"), _table(found, tablefmt)]
     lines = _lines(found)

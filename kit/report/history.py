@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -15,6 +13,8 @@ from tabulate import tabulate
 from kit.change import Change, Track
 from kit.history import Entry, Series
 from kit.report import units
+from kit.report.sheet import render_sheet
+from kit.report.shown import shown
 from kit.report.verdict import Plot, percent_interval
 from kit.stats import Interval
 
@@ -33,6 +33,7 @@ class Subject:
 
 def render_history(subject: Subject, told: Sequence[Track], tablefmt: str = "simple") -> str:
     """Every series, the oldest first, with a table of its sessions and the sentences about its changes."""
+    subject, told = shown(subject), shown(tuple(told))
     count = sum(len(item.series.entries) for item in told)
     several = f" in {len(told)} series" if len(told) > 1 else ""
     head = (
@@ -139,6 +140,7 @@ def history_rows(number: int, item: Track) -> Iterator[dict[str, Any]]:
 
 
 def render_history_json(subject: Subject, told: Sequence[Track]) -> str:
+    subject, told = shown(subject), shown(tuple(told))
     document = {
         "subject": asdict(subject),
         "series": [
@@ -154,9 +156,5 @@ def render_history_json(subject: Subject, told: Sequence[Track]) -> str:
 
 
 def render_history_csv(told: Sequence[Track]) -> str:
-    text = io.StringIO()
-    rows = [row for number, item in enumerate(told, 1) for row in history_rows(number, item)]
-    writer = csv.DictWriter(text, list(rows[0]) if rows else [])
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
+    rows = [row for number, item in enumerate(shown(tuple(told)), 1) for row in history_rows(number, item)]
+    return render_sheet(list(rows[0]) if rows else [], rows)

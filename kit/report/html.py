@@ -12,9 +12,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from kit import __version__
-from kit.redact import redact
 from kit.report.page import SessionView
-from kit.visible import visible
+from kit.report.shown import shown_text
 
 
 @cache
@@ -32,7 +31,7 @@ def _environment() -> Environment:
 
 def _shown(value: Any) -> Any:
     """Every expression of a template comes through here before it is escaped."""
-    return visible(redact(value)) if isinstance(value, str) and not isinstance(value, Markup) else value
+    return shown_text(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _policy(css: str, js: str) -> str:

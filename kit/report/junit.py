@@ -11,21 +11,20 @@ from kit.analysis import whole_real
 from kit.night import Night, Part
 from kit.record import Session
 from kit.regression import MISSING, Finding
+from kit.report.shown import shown_text
 from kit.report.verdict import percent_interval, sentence
-
-_CONTROL = {code: None for code in range(32) if chr(code) not in "\t\n\r"}  # XML 1.0 has no place for these
 
 
 def render_junit(night: Night) -> str:
     """The form that Jenkins, GitLab and others read. A regression is a failure, what could not run an error, an arm
     that this machine can't run is skipped."""
-    root = Element("testsuites", name=_clean(night.name))
+    root = Element("testsuites", name=shown_text(night.name))
     for part in night.parts:
-        suite = SubElement(root, "testsuite", name=_clean(part.task.name), time=f"{part.seconds:.3f}")
+        suite = SubElement(root, "testsuite", name=shown_text(part.task.name), time=f"{part.seconds:.3f}")
         suite.set("timestamp", time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(night.started)))
         properties = SubElement(suite, "properties")
         for key, value in part.session.facts.items() if part.session else ():
-            SubElement(properties, "property", name=_clean(key), value=_clean(value))
+            SubElement(properties, "property", name=shown_text(key), value=shown_text(value))
         for case in _cases(part):
             suite.append(case)
         if not len(properties):
@@ -63,7 +62,7 @@ def _arm(part: Part, session: Session, arm: str) -> Element:
             for item in whole_real(part.analysis.comparisons)
             if item.arm == arm
         ]
-        SubElement(case, "system-out").text = _clean("\n".join(lines) or "a baseline")
+        SubElement(case, "system-out").text = shown_text("\n".join(lines) or "a baseline")
     return case
 
 
@@ -77,16 +76,18 @@ def _threshold(part: Part, finding: Finding) -> Element:
         return _with(case, "failure", text)
     if finding.status == MISSING:
         return _with(case, "error", text)
-    SubElement(case, "system-out").text = _clean(text)
+    SubElement(case, "system-out").text = shown_text(text)
     return case
 
 
 def _case(part: Part, name: str, seconds: float = 0.0) -> Element:
-    return Element("testcase", classname=_clean(f"kit.{part.task.name}"), name=_clean(name), time=f"{seconds:.3f}")
+    return Element(
+        "testcase", classname=shown_text(f"kit.{part.task.name}"), name=shown_text(name), time=f"{seconds:.3f}"
+    )
 
 
 def _with(case: Element, kind: str, message: str) -> Element:
-    SubElement(case, kind, message=_clean(message.split("\n")[0])).text = _clean(message)
+    SubElement(case, kind, message=shown_text(message.split("\n")[0])).text = shown_text(message)
     return case
 
 
@@ -94,7 +95,3 @@ def _count(element: Element) -> None:
     element.set("tests", str(len(element.findall(".//testcase"))))
     for kind, name in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
         element.set(name, str(len(element.findall(f".//{kind}"))))
-
-
-def _clean(text: str) -> str:
-    return text.translate(_CONTROL)

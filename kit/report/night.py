@@ -16,6 +16,7 @@ from kit.night import Night, Part
 from kit.regression import GOOD, MISSING, OVER, REGRESSION, SUSPECT, UNDECIDED, Finding
 from kit.report import units
 from kit.report.history import change_lines
+from kit.report.shown import shown
 from kit.report.verdict import percent_interval, sentence
 
 _WRAP = 118
@@ -43,6 +44,7 @@ def headlines(night: Night) -> list[str]:
 
 def render_summary(night: Night, markdown: bool = True) -> str:
     """For the step summary of a CI job, or for a terminal."""
+    night = shown(night)
     when = f"{units.moment(night.started)} UTC"
     head = f"{night.name}: {result(night)}, {when}"
     parts = [f"## {head}" if markdown else head]
@@ -115,6 +117,7 @@ def _track_lines(track: Track) -> Iterator[str]:
 
 def render_night_json(night: Night) -> str:
     """Everything the exit code rests on, for programs."""
+    night = shown(night)
     document = {
         "schema": 1,
         "name": night.name,

@@ -12,7 +12,7 @@ from kit.compare import Comparison
 from kit.ladder import Ladder
 from kit.record import Session
 from kit.regression import Finding
-from kit.report import course, units
+from kit.report import course, shown_session, units
 from kit.report.explain import explain, where
 from kit.report.history import change_lines
 from kit.report.ladder import shares, whole_of
@@ -95,6 +95,7 @@ def view(
     links: Sequence[tuple[str, str]] = (),
 ) -> SessionView:
     """``links``: where the data are, by name; without any they are part of the page."""
+    session, analysis = shown_session(session, analysis)
     said = explain(session, analysis)
     found = whole_real(analysis.comparisons)
     ladders = _whole_ladders(analysis)

@@ -12,6 +12,7 @@ import numpy as np
 
 from kit.analysis import Analysis, analyse
 from kit.record import Session
+from kit.report.shown import shown
 
 #: Of pytest-benchmark whose format this is.
 _VERSION = "5.1.0"
@@ -22,15 +23,22 @@ def render_pytest_benchmark(sessions: Sequence[Session]) -> str:
 
     ``extra_info`` holds what the format has no place for: baseline, ratio and interval.
     """
+    sessions = [shown(session) for session in sessions]
     first = sessions[0]
     document = {
         "machine_info": _machine(first),
         "commit_info": {"id": "unknown", "time": None, "dirty": False, "branch": "unknown"},
         "benchmarks": [row for session in sessions for row in _benchmarks(session, analyse(session))],
-        "datetime": datetime.datetime.fromtimestamp(first.created, datetime.UTC).isoformat(),
+        "datetime": _moment(first.created),
         "version": _VERSION,
     }
     return json.dumps(document, indent=1) + "\n"
+
+
+def _moment(seconds: float) -> str:
+    """ISO 8601, UTC; the epoch where a session from elsewhere claims a time that no calendar has."""
+    known = seconds if 0 <= seconds < 253402300800 else 0
+    return datetime.datetime.fromtimestamp(known, datetime.UTC).isoformat()
 
 
 def _machine(session: Session) -> dict[str, Any]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -11,6 +9,7 @@ from typing import Any
 
 from kit.analysis import Analysis
 from kit.record import Session
+from kit.report.sheet import render_sheet
 from kit.sample import PHASE_FIELDS, Phase, Sample
 
 #: Raised when a consumer of the JSON would have to change.
@@ -73,13 +72,11 @@ def _figures(phase: Phase | None) -> dict[str, Any]:
 
 
 def render_csv(session: Session, analysis: Analysis) -> str:
-    text = io.StringIO()
     rows = [row for sample in session.samples if sample.kind != "warmup" for row in sample_rows(sample)]
     said = dict.fromkeys(figure["name"] for row in rows for figure in row["reported"])
     kept = [name for name in (rows[0] if rows else {}) if name not in ("digests", "reported")]
-    writer = csv.DictWriter(text, ["session", "guest", *kept, *said], extrasaction="ignore")
-    writer.writeheader()
-    for row in rows:
-        figures = {item["name"]: item["value"] for item in row["reported"]}
-        writer.writerow({"session": session.id, "guest": session.guest, **row, **figures})
-    return text.getvalue()
+    common = {"session": session.id, "guest": session.guest}
+    return render_sheet(
+        ["session", "guest", *kept, *said],
+        ({**common, **row, **{item["name"]: item["value"] for item in row["reported"]}} for row in rows),
+    )

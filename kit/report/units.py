@@ -8,6 +8,7 @@ from typing import Protocol
 from kit.compare import Comparison
 
 NOTHING = "–"
+_YEAR_10000 = 253402300800
 
 
 def seconds(value: float | None) -> str:
@@ -60,8 +61,8 @@ def against(item: Pair) -> str:
 
 
 def moment(seconds: float) -> str:
-    """Unix time as ``2026-11-21 19:07``, UTC."""
-    return time.strftime("%Y-%m-%d %H:%M", time.gmtime(seconds))
+    """Unix time as ``2026-11-21 19:07``, UTC; a session from elsewhere may claim a time that no calendar has."""
+    return time.strftime("%Y-%m-%d %H:%M", time.gmtime(seconds)) if 0 <= seconds < _YEAR_10000 else NOTHING
 
 
 def at(point: str) -> str:

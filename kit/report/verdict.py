@@ -16,6 +16,7 @@ from kit.report import units
 
 _WIDTH = 33  # of the plot, odd: 1 is in the middle
 _WRAP = 118
+_FARTHEST = 300.0  # a logarithm; two noisy runs have intervals that end beyond the floats
 
 
 def verdicts(analysis: Analysis, tablefmt: str = "simple") -> str:
@@ -92,7 +93,7 @@ class Plot:
         ends = [abs(math.log(end)) for item in found for end in (item.low, item.high, item.ratio) if end and end > 0]
         # Four times the median end: one arm that is several times slower must not flatten all others.
         usual = sorted(ends)[len(ends) // 2] if ends else 0.0
-        self._reach = min(max(ends, default=0.01), max(4 * usual, 0.01)) or 0.01
+        self._reach = min(max(ends, default=0.01), max(4 * usual, 0.01), _FARTHEST) or 0.01
 
     def axis(self) -> str:
         left, right = units.percent(math.exp(-self._reach)), units.percent(math.exp(self._reach))

@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+_FARTHEST = 300.0  # from 1, as a logarithm: two noisy runs have intervals that end beyond the floats
+
 
 @dataclass(frozen=True)
 class Scale:
@@ -65,4 +67,4 @@ def spread(values: Sequence[float]) -> float:
     """How far ratios reach from 1, as a logarithm: one that is several times slower must not flatten all others."""
     ends = sorted(abs(math.log(value)) for value in values if value > 0)
     usual = ends[len(ends) // 2] if ends else 0.0
-    return min(max(ends, default=0.01), max(4 * usual, 0.01)) or 0.01
+    return min(max(ends, default=0.01), max(4 * usual, 0.01), _FARTHEST) or 0.01

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 from kit.change import Track
 from kit.history import Entry
 from kit.report import units
@@ -36,10 +34,10 @@ def plot_track(track: Track, limit: float | None = None, name: str = "history") 
     parts += _levels(track, x, y)
     step = max(1, len(entries) // 8)
     for i in range(0, len(entries), step):
-        day = time.strftime("%m-%d", time.gmtime(entries[i].created))
+        day = units.moment(entries[i].created)[5:10]
         parts.append(text(x.at(i), _TOP + _HEIGHT + 20, day, "middle", "quiet"))
     item = entries[-1].outcome.comparison
-    first, last = (time.strftime("%Y-%m-%d", time.gmtime(entry.created)) for entry in (entries[0], entries[-1]))
+    first, last = (units.moment(entry.created)[:10] for entry in (entries[0], entries[-1]))
     changes = "; ".join(
         f"{'change' if change.confirmed else 'perhaps a change'} at {entries[change.index].session} from "
         f"{units.percent(change.before)} to {units.percent(change.after)}"

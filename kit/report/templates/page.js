@@ -59,7 +59,8 @@
   // The data of a session, as CSV and as JSON.
   const quote = (value) => {
     if (value === null || value === undefined) return "";
-    const text = String(value);
+    let text = String(value);
+    if (typeof value === "string" && /^[=+\-@\t\r]/.test(text) && Number.isNaN(Number(text))) text = "'" + text;
     return /[",\r\n]/.test(text) ? '"' + text.replaceAll('"', '""') + '"' : text;
   };
   const toCsv = (data) => {

@@ -1,0 +1,84 @@
+"""Whatever a store holds of a session is shown by every renderer: odd figures and texts, none of them a traceback."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kit.analysis import analyse
+from kit.between import compare_sessions
+from kit.change import track
+from kit.history import make_entry
+from kit.night import Night, Part, Task
+from kit.outcome import outcomes
+from kit.record import Session
+from kit.report import FORMATS, render
+from kit.report.between import render_between
+from kit.report.history import Subject, render_history, render_history_csv, render_history_json
+from kit.report.html import render_html
+from kit.report.junit import render_junit
+from kit.report.night import render_night_json, render_summary
+from kit.report.page import view
+from kit.report.pytest_benchmark import render_pytest_benchmark
+from kit.report.structured import session_facts
+from kit.visible import visible
+from tests.mutation import mutated
+from tests.nights import night
+
+_NUMBERS = ("x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "width", "height")
+
+
+def render_everywhere(session: Session) -> None:
+    """By every renderer. Raises whatever they raise, and where what they made is not what it claims."""
+    analysis = analyse(session)
+    for name in FORMATS:
+        text = render(name, session, analysis)
+        text.encode()
+        assert visible(text) == text or name == "json"
+        if name == "json":
+            _strict(text)
+    _strict(json.dumps(session_facts(session)))
+    found = outcomes(analysis.runs, analysis.comparisons)
+    tracks = []
+    for item in [item for item in found if item.comparison.ratio and item.comparison.metric == "real"][:3]:
+        entries = [make_entry(night(i, 0.05), item) for i in range(4)] + [make_entry(session, item)]
+        tracks.append(track(entries, session.id))
+        subject = Subject(session.title, item.comparison.arm, item.comparison.baseline, "real")
+        render_history(subject, tracks[-1:])
+        _strict(render_history_json(subject, tracks[-1:]))
+        render_history_csv(tracks[-1:])
+    made = view(session, analysis, tracks)
+    render_html(session.title, [made])
+    for picture in made.pictures:
+        for element in ElementTree.fromstring(picture.file()).iter():
+            numbers = [element.attrib[name] for name in _NUMBERS if name in element.attrib]
+            assert all(math.isfinite(float(number)) for number in numbers), (picture.title, element.attrib)
+    _strict(render_pytest_benchmark([session]))
+    part = Part(Task(session.request), session, analysis, tracks=tuple(tracks))
+    night_ = Night(session.title, 1.7e9, (part,))
+    ElementTree.fromstring(render_junit(night_))
+    render_summary(night_)
+    _strict(render_night_json(night_))
+    other = night(2, 0.1)
+    render_between(other, session, compare_sessions((other, analyse(other)), (session, analysis)))
+
+
+def _strict(text: str) -> None:
+    """JSON as others read it: it knows neither infinity nor what is not a number."""
+
+    def refuse(word: str) -> None:
+        raise AssertionError(f"{word} is no JSON")
+
+    json.loads(text, parse_constant=refuse)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@given(st.integers(0, 2**32))
+def test_every_session_that_can_be_stored_is_shown(seed: int) -> None:
+    render_everywhere(mutated(random.Random(seed)))
