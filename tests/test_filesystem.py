@@ -71,7 +71,7 @@ def test_what_the_kernel_shows_confirms_contradicts_or_says_nothing() -> None:
 @pytest.fixture
 def journal(tmp_path: Path) -> Iterator[Journal]:
     enter_private_mounts()
-    journal = Journal(tmp_path / "journal")
+    journal = Journal(tmp_path / "journal" / "run.jsonl")
     yield journal
     journal.close()
 
