@@ -60,7 +60,8 @@ def test_background_load_runs_beside_every_run_and_is_not_the_arms(kit: Kit, tmp
     for item in found["samples"]:
         share = float(item["load"].removeprefix("busy: ").split()[0])
         assert share > 0.5, "it did not run"
-        assert item["elsewhere"] < share / 2, "its CPU is charged to the arm"
+        if "no CPU elsewhere" not in found["session"]["facts"]:
+            assert item["elsewhere"] < share / 2, "its CPU is charged to the arm"
         assert any(name == "load's scenario" for name in item["digests"])
     assert "background load beside every run" in found["table"]
 
