@@ -6,6 +6,7 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Collection
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +25,7 @@ from kit.record import DONE, FAILED, INTERRUPTED, RUNNING, NotRun, Request, Sess
 from kit.scenario import Scenario, command_scenario
 from kit.scenariofile import parse_scenario
 from kit.session import Bench, Observer, held_machine
+from kit.store import Outbox
 from kit.supply import Supplier
 from kit.sweep import points
 from kit.textfile import read_text
@@ -205,10 +207,13 @@ def _carry_out(
 ) -> Session:
     """Hold the machine and run what is left of the session; whatever ends it, its state is in the store. ``begin``:
     has it in the store as running, and gives it with all samples that it has by then."""
-    with held_machine(session.id, job.paths, patience.wait, job.observer) as bench:
+    with ExitStack() as stack:
+        bench = stack.enter_context(held_machine(session.id, job.paths, patience.wait, job.observer))
         if patience.idle is not None:
             wait_idle(patience.idle, job.observer.tell)
         check_devices(session, job.wipe)  # again: it may have waited for hours
+        keeper = stack.enter_context(Outbox(session, store, job.paths.data, job.observer.tell))
+        job = replace(job, store=keeper)
         session = begin()
         if session.status == DONE:
             return session
@@ -216,12 +221,12 @@ def _carry_out(
         try:
             session = _perform(session, job, equipped(bench, session.request), machine)
         except KeyboardInterrupt:
-            store.set_status(session.id, INTERRUPTED)
+            keeper.set_status(session.id, INTERRUPTED)
             raise
         except BaseException:
-            store.set_status(session.id, FAILED)
+            keeper.set_status(session.id, FAILED)
             raise
-        store.set_status(session.id, session.status)
+        keeper.set_status(session.id, session.status)
         if session.status == DONE:
             store.keep_outcomes(session)
         return session

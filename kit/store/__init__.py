@@ -1,5 +1,6 @@
 """Where sessions and samples are kept: SQLite, or any database SQLAlchemy reaches."""
 
+from kit.store.outbox import Outbox
 from kit.store.store import Store, open_store
 
-__all__ = ["Store", "open_store"]
+__all__ = ["Outbox", "Store", "open_store"]

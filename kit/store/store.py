@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, delete, insert, select
 
 from kit.compare import compare
 from kit.errors import RunError, UsageError
@@ -16,10 +16,12 @@ from kit.outcome import Outcome, outcomes
 from kit.record import DONE, Session
 from kit.runs import Runs
 from kit.sample import Sample
+from kit.store.changes import Change, Flag, Status, apply_changes
 from kit.store.database import Database, close_to_others, make_private
+from kit.store.outbox import deliver, outbox_directory
 from kit.store.outcomes import kept_versions, read_outcomes, write_outcomes
 from kit.store.rows import read_samples, read_session, session_row, write_sample
-from kit.store.schema import samples, sessions
+from kit.store.schema import sessions
 from kit.wire import UnreadableError
 
 
@@ -29,13 +31,16 @@ def open_store(
     """Open the store at ``url``, or the SQLite file ``default``. Raises UsageError if it can't be opened.
 
     ``read_only``: nothing is written to it any more, outcomes neither; one that is not there is made all the same.
-    ``tell`` is told of what in it can't be read.
+    ``tell`` is told of what in it can't be read, and of what had waited for it beside ``default`` and is stored now.
     """
     if not url:
         make_private(default.parent)
         close_to_others(default)
         url = f"sqlite:///{default}"
-    return Store(Database(url), read_only, tell)
+    store = Store(Database(url), read_only, tell)
+    if not read_only:
+        deliver(store, outbox_directory(default.parent), tell)
+    return store
 
 
 class Store:
@@ -74,25 +79,22 @@ class Store:
 
     def update(self, session: Session) -> None:
         """Write facts and not-run arms anew."""
-        row = session_row(session)
-        changed = {key: row[key] for key in ("facts", "not_run")}
-        with self._database.writing() as connection:
-            connection.execute(update(sessions).where(sessions.c.id == session.id).values(**changed))
+        self.take(session.id, [session])
 
     def set_status(self, session_id: str, status: str) -> None:
-        with self._database.writing() as connection:
-            connection.execute(update(sessions).where(sessions.c.id == session_id).values(status=status))
+        self.take(session_id, [Status(status)])
 
     def add_sample(self, session_id: str, sample: Sample) -> None:
-        with self._database.writing() as connection:
-            write_sample(connection, session_id, sample)
+        self.take(session_id, [sample])
 
     def set_flags(self, session_id: str, arm: str, point: str, block: int, flags: str) -> None:
         """Flag a measured run that something outside hit."""
-        mine = (samples.c.session == session_id) & (samples.c.arm == arm) & (samples.c.point == point)
-        run = mine & (samples.c.block == block) & (samples.c.kind == "measured")
+        self.take(session_id, [Flag(arm, point, block, flags)])
+
+    def take(self, session_id: str, changes: Sequence[Change]) -> None:
+        """All of them, or none."""
         with self._database.writing() as connection:
-            connection.execute(update(samples).where(run).values(flags=flags))
+            apply_changes(connection, session_id, changes)
 
     def keep_outcomes(self, session: Session) -> None:
         """Work out what the session found and keep it, for histories."""

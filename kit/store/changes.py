@@ -1,0 +1,89 @@
+"""What happens to a session while it runs, as changes that a store takes in their order, and lines that hold them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlalchemy import Connection, insert, select, update
+
+from kit.record import Session
+from kit.sample import Sample
+from kit.store.rows import session_row, write_sample
+from kit.store.schema import samples, sessions
+from kit.wire import Count, decode, decode_json, encode
+
+
+@dataclass(frozen=True)
+class Flag:
+    """A measured run that something outside hit."""
+
+    arm: str
+    point: str
+    block: Count
+    flags: str
+
+
+@dataclass(frozen=True)
+class Status:
+    status: str
+
+
+#: A session begins or has new facts; a run is over; a run is flagged; the session has ended.
+Change = Session | Sample | Flag | Status
+_KINDS: dict[str, type[Change]] = {kind.__name__.lower(): kind for kind in (Session, Sample, Flag, Status)}
+
+
+def dump_change(change: Change) -> bytes:
+    if isinstance(change, Session):
+        change = replace(change, samples=())
+    return json.dumps([type(change).__name__.lower(), encode(change)], allow_nan=False).encode()
+
+
+def load_change(line: bytes) -> Change:
+    """Raises UnreadableError."""
+    name, value = decode_json(tuple[str, Any], line)
+    return decode(_KINDS.get(name, Status), value)
+
+
+def apply_changes(connection: Connection, session_id: str, changes: Sequence[Change]) -> None:
+    """In their order. A change that was made already, where the store's word on it was lost, makes no difference."""
+    for change in changes:
+        _APPLY[type(change)](connection, session_id, change)
+
+
+def _session(connection: Connection, session_id: str, session: Session) -> None:
+    row = session_row(session)
+    if connection.execute(select(sessions.c.id).where(sessions.c.id == session_id)).first():
+        changed = {key: row[key] for key in ("facts", "not_run")}
+        connection.execute(update(sessions).where(sessions.c.id == session_id).values(**changed))
+    else:
+        connection.execute(insert(sessions).values(**row))
+
+
+def _sample(connection: Connection, session_id: str, sample: Sample) -> None:
+    mine = samples.c.session == session_id
+    for name in ("arm", "point", "block", "kind", "started"):
+        mine &= samples.c[name] == getattr(sample, name)
+    if not connection.execute(select(samples.c.id).where(mine)).first():
+        write_sample(connection, session_id, sample)
+
+
+def _flag(connection: Connection, session_id: str, flag: Flag) -> None:
+    mine = (samples.c.session == session_id) & (samples.c.arm == flag.arm) & (samples.c.point == flag.point)
+    run = mine & (samples.c.block == flag.block) & (samples.c.kind == "measured")
+    connection.execute(update(samples).where(run).values(flags=flag.flags))
+
+
+def _status(connection: Connection, session_id: str, status: Status) -> None:
+    connection.execute(update(sessions).where(sessions.c.id == session_id).values(status=status.status))
+
+
+_APPLY: dict[type[Change], Callable[[Connection, str, Any], None]] = {
+    Session: _session,
+    Sample: _sample,
+    Flag: _flag,
+    Status: _status,
+}

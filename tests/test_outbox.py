@@ -1,0 +1,206 @@
+"""Runs that a store refused: none is lost, none is stored twice, the session goes on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kit.errors import RunError
+from kit.record import DONE, RUNNING, Session
+from kit.sample import Sample
+from kit.store import Outbox, Store, open_store
+from kit.store import database as databases
+from kit.store.database import Database
+from tests.conftest import Kit
+from tests.nights import ladder_session
+
+FULL = ladder_session()
+HEAD = replace(FULL, status=RUNNING, samples=())
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(databases._WAITING, "sqlite", {"timeout": 0})
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Another process writes for long."""
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    finally:
+        other.close()
+
+
+def opened(data: Path, said: list[str]) -> Store:
+    return open_store("", data / "kit.db", tell=said.append)
+
+
+def finish(outbox: Outbox, samples: tuple[Sample, ...]) -> None:
+    for sample in samples:
+        outbox.add_sample(HEAD.id, sample)
+    outbox.set_flags(HEAD.id, "bare", "", 1, "steal 9%")
+    outbox.update(replace(HEAD, facts={"kernel": "7"}))
+    outbox.set_status(HEAD.id, DONE)
+
+
+def expected() -> Session:
+    first = FULL.samples[0]
+    assert (first.arm, first.block) == ("bare", 1)
+    samples = (replace(first, flags="steal 9%"), *FULL.samples[1:])
+    return replace(FULL, facts={"kernel": "7"}, samples=samples)
+
+
+def test_a_locked_store_is_tried_again_with_each_later_run(tmp_path: Path) -> None:
+    said: list[str] = []
+    store = opened(tmp_path, said)
+    with Outbox(HEAD, store, tmp_path, said.append) as outbox:
+        outbox.begin()
+        outbox.add_sample(HEAD.id, FULL.samples[0])
+        with locked(tmp_path / "kit.db"):
+            for sample in FULL.samples[1:4]:
+                outbox.add_sample(HEAD.id, sample)
+        assert len(store.get(HEAD.id).samples) == 1
+        finish(outbox, FULL.samples[4:])
+    assert store.get(HEAD.id) == expected()
+    assert [*(tmp_path / "outbox").iterdir()] == []
+    assert len(said) == 2 and "locked: what is measured waits in" in said[0] and "is back" in said[1]
+
+
+def left_waiting(data: Path, killed: bool) -> Path:
+    """The outbox of a session whose store refused all of it, and whose process has ended."""
+    opened(data, []).close()
+    with locked(data / "kit.db"):
+        child = os.fork()
+        if child == 0:
+            with Outbox(HEAD, Store(Database(f"sqlite:///{data}/kit.db"), False, print), data, print) as outbox:
+                finish(outbox, FULL.samples)
+                if killed:
+                    os.kill(os.getpid(), signal.SIGKILL)
+            os._exit(0)
+        os.waitpid(child, 0)
+    (file,) = (data / "outbox").iterdir()
+    return file
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_what_waits_at_the_end_is_delivered_by_the_next_kit_once(tmp_path: Path, killed: bool, kit: Kit) -> None:
+    file = left_waiting(tmp_path / "data", killed)
+    assert file.stat().st_mode & 0o777 == 0o600 and file.parent.stat().st_mode & 0o777 == 0o700
+    again = file.read_bytes()
+    done = kit("sessions", KIT_HOME=str(tmp_path))
+    assert f"{len(FULL.samples)} runs of session {HEAD.id} that had waited are stored" in done.stderr
+    store = opened(tmp_path / "data", [])
+    assert store.get(HEAD.id) == expected() and not file.exists()
+    file.write_bytes(again)  # as where the store's word got lost
+    said: list[str] = []
+    assert opened(tmp_path / "data", said).get(HEAD.id) == expected()
+    assert "that had waited" in said[0] and not file.exists()
+
+
+def test_a_running_sessions_outbox_is_its_own(tmp_path: Path) -> None:
+    said: list[str] = []
+    store = opened(tmp_path, said)
+    with Outbox(HEAD, store, tmp_path, said.append) as outbox:
+        outbox.begin()
+        with locked(tmp_path / "kit.db"):
+            outbox.add_sample(HEAD.id, FULL.samples[0])
+        assert opened(tmp_path, said).get(HEAD.id).samples == ()
+    assert store.get(HEAD.id).samples == FULL.samples[:1]
+
+
+def test_another_stores_outbox_is_left_alone(tmp_path: Path) -> None:
+    file = left_waiting(tmp_path, killed=False)
+    assert open_store(f"sqlite:///{tmp_path}/other.db", tmp_path / "kit.db").list() == ()
+    assert open_store("", tmp_path / "kit.db", read_only=True).list() == () and file.exists()
+    assert opened(tmp_path, []).get(HEAD.id) == expected() and not file.exists()
+
+
+def test_a_damaged_outbox_is_named_and_stops_nobody(tmp_path: Path, kit: Kit) -> None:
+    directory = tmp_path / "data" / "outbox"
+    directory.mkdir(parents=True)
+    store = opened(tmp_path / "data", [])
+    name = f'{{"store": "{store.name}"}}\n'
+    (directory / "a.jsonl").write_text(name + '["sample", {"arm": 1}]\n')
+    (directory / "b.jsonl").write_bytes(b"\xff\n\xff\n")
+    (directory / "c.jsonl").write_text(name)  # its session was killed before it had begun
+    done = kit("sessions", KIT_HOME=str(tmp_path))
+    assert done.returncode == 0 and done.stderr.count("can't be delivered") == 2
+    assert sorted(path.name for path in directory.iterdir()) == ["a.jsonl", "b.jsonl"]
+
+
+def test_a_session_that_can_not_be_begun_says_so_at_once(tmp_path: Path) -> None:
+    store = opened(tmp_path, [])
+    with pytest.raises(RunError), Outbox(HEAD, store, tmp_path, print) as outbox, locked(tmp_path / "kit.db"):
+        outbox.begin()
+    assert [*(tmp_path / "outbox").iterdir()] == []
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A small filesystem of the test's own."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root: a tmpfs of the test's own is mounted")
+    mounted = tmp_path / "disk"
+    mounted.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4M", "kit-test", mounted], check=True)
+    try:
+        yield mounted
+    finally:
+        subprocess.run(["umount", mounted], check=True)
+
+
+def fill(disk: Path) -> Path:
+    ballast = disk / "ballast"
+    with ballast.open("wb", buffering=0) as file:
+        for size in (1 << 16, 1 << 10, 1):
+            try:
+                while True:
+                    file.write(bytes(size))
+            except OSError:
+                continue
+    return ballast
+
+
+def test_a_full_disk_keeps_runs_and_status(disk: Path, kit: Kit) -> None:
+    """The outbox took its room when the session began."""
+    said: list[str] = []
+    store = opened(disk / "data", said)
+    with Outbox(HEAD, store, disk / "data", said.append) as outbox:
+        outbox.begin()
+        ballast = fill(disk)
+        finish(outbox, FULL.samples)
+    assert "full: what is measured waits in" in said[0] and "delivers them" in said[-1]
+    ballast.unlink()
+    assert kit("sessions", KIT_HOME=str(disk)).returncode == 0
+    assert store.get(HEAD.id) == expected()
+    store.close()
+
+
+def test_what_not_even_the_outbox_can_keep_is_held_in_memory_and_said(disk: Path) -> None:
+    said: list[str] = []
+    store = opened(disk / "data", said)
+    ballast = fill(disk)
+    with Outbox(HEAD, store, disk / "data", said.append) as outbox:
+        ballast.unlink()
+        outbox.begin()
+        ballast = fill(disk)
+        outbox.add_sample(HEAD.id, FULL.samples[0])
+        assert "in memory alone" in said[-1] and "Free space" in said[-1]
+        ballast.unlink()
+        outbox.add_sample(HEAD.id, FULL.samples[1])
+        assert store.get(HEAD.id).samples == FULL.samples[:2]
+        fill(disk)
+        outbox.add_sample(HEAD.id, FULL.samples[2])
+    assert said[-1].startswith(f"NOT STORED: 1 runs of session {HEAD.id}")
+    store.close()
