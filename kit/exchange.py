@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
@@ -11,7 +10,7 @@ import msgspec
 
 from kit.errors import UsageError
 from kit.record import Session
-from kit.wire import UnreadableError, decode_json, encode, surplus
+from kit.wire import UnreadableError, decode_json, encode, encode_json, surplus
 
 #: Raised when an older kit could not read what this one writes.
 EXPORT_SCHEMA = 1
@@ -31,7 +30,7 @@ def dump_lines(sessions: Iterable[Session]) -> Iterator[str]:
     yield _HEAD
     separator = "\n"
     for session in sessions:
-        yield f"{separator}{json.dumps(encode(session), allow_nan=False)}"
+        yield f"{separator}{encode_json(session)}"
         separator = ",\n"
     yield f"\n{_END}"
 

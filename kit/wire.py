@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -12,6 +14,7 @@ from msgspec import Meta
 from kit.errors import UsageError
 
 T = TypeVar("T")
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 class UnreadableError(UsageError):
@@ -39,6 +42,24 @@ def encode(value: Any, place: Callable[[Path], Path] = lambda path: path) -> Any
         raise TypeError(f"{type(other).__name__} can't be written")
 
     return msgspec.to_builtins(value, enc_hook=encode_other)
+
+
+def encode_json(value: Any) -> str:
+    """The same as JSON text, in one line. Raises ValueError where a float is infinite or no number."""
+    return json.dumps(_all_storable(encode(value)), allow_nan=False)
+
+
+def storable(text: str) -> str:
+    """With U+FFFD for what no database and no file holds: NUL, and what Python makes of bytes that are not UTF-8."""
+    return _UNSTORABLE.sub("\ufffd", text)
+
+
+def _all_storable(value: Any) -> Any:
+    if isinstance(value, str):
+        return storable(value)
+    if isinstance(value, dict):
+        return {storable(name): _all_storable(item) for name, item in value.items()}
+    return [_all_storable(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def decode(kind: type[T], data: Any) -> T:

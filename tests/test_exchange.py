@@ -7,17 +7,23 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from sqlalchemy import create_engine, text
 
 from kit.errors import KitError, UsageError
-from kit.exchange import dump
-from kit.store import open_store
+from kit.exchange import dump, load
+from kit.record import NotRun, Request, Session
+from kit.reported import Reported
+from kit.sample import Phase, Sample
+from kit.store import Outbox, open_store
+from kit.wire import decode_json, encode_json
 from tests.conftest import Kit
 from tests.nights import ladder_session, night
+from tests.test_store import make_first_schema
 
 
 @pytest.fixture
@@ -99,9 +105,16 @@ def test_pytest_benchmark_compares_what_was_exported(kit: Kit, url: str, tmp_pat
     assert len(rows) == 1 + 2 * 2 * 3
 
 
+@dataclass(frozen=True)
+class Server:
+    url: str
+    start: Callable[[], None]
+    stop: Callable[[], None]
+
+
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A PostgreSQL server of its own; yields the URL of an empty database."""
+def postgresql() -> Iterator[Server]:
+    """A PostgreSQL server of its own, with an empty database."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
     if not found:
         pytest.skip("needs postgresql: make system installs it")
@@ -120,23 +133,27 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     data = str(directory / "data")
     try:
         run("initdb", "-D", data, "-A", "trust", "-U", "kit")
-        run(
-            "pg_ctl",
-            "-D",
-            data,
-            "-w",
-            "-o",
-            f"-k {directory} -c listen_addresses=''",
-            "-l",
-            f"{directory}/log",
-            "start",
-        )
-        try:
-            yield f"postgresql+psycopg://kit@/postgres?host={directory}"
-        finally:
+        options = ["-o", f"-k {directory} -c listen_addresses=''", "-l", f"{directory}/log"]
+
+        def start() -> None:
+            run("pg_ctl", "-D", data, "-w", *options, "start")
+
+        def stop() -> None:
             run("pg_ctl", "-D", data, "-w", "-m", "immediate", "stop")
+
+        start()
+        try:
+            yield Server(f"postgresql+psycopg://kit@/postgres?host={directory}", start, stop)
+        finally:
+            stop()
     finally:
         shutil.rmtree(directory)
+
+
+@pytest.fixture
+def server(postgresql: Server) -> str:
+    """Its URL."""
+    return postgresql.url
 
 
 def test_a_server_is_a_store_for_several_machines(server: str, kit: Kit, tmp_path: Path) -> None:
@@ -186,8 +203,6 @@ def test_a_server_that_is_not_there_is_one_line_without_a_password(kit: Kit, ser
 
 
 def test_a_role_that_may_only_read_can_serve(server: str, tmp_path: Path) -> None:
-    from sqlalchemy import create_engine, text
-
     open_store(server, tmp_path).add(replace(night(50, 0.05), id="for-reader"))
     with create_engine(server).begin() as connection:
         connection.execute(text("CREATE ROLE reader LOGIN"))
@@ -200,8 +215,6 @@ def test_a_role_that_may_only_read_can_serve(server: str, tmp_path: Path) -> Non
 
 
 def test_a_server_that_goes_away_ends_in_one_line(server: str, tmp_path: Path) -> None:
-    from sqlalchemy import create_engine, text
-
     store = open_store(server, tmp_path)
     with create_engine(server).begin() as connection:
         connection.execute(text("ALTER TABLE kit_samples RENAME TO kit_gone"))
@@ -211,3 +224,74 @@ def test_a_server_that_goes_away_ends_in_one_line(server: str, tmp_path: Path) -
     finally:
         with create_engine(server).begin() as connection:
             connection.execute(text("ALTER TABLE kit_gone RENAME TO kit_samples"))
+
+
+def odd_session(name: str) -> Session:
+    """What workloads print and users write, at its oddest."""
+    odd = "N" * 300 + "\0 \udcff \x1b[31m 𝄞"
+    phase = Phase(odd, odd, real=1.0, reported=(Reported(odd, 1.0, odd, odd),))
+    sample = Sample("bare", 1, "measured", odd, 0.0, (phase,), error=odd, log=odd, digests=((odd, odd),), flags=odd)
+    return replace(
+        ladder_session(), id=name, title=odd, status="running", kit_version=odd, facts={odd: odd}, samples=(sample,),
+        seed=2**40, request=Request(command=(odd,)), not_run=(NotRun(odd, odd, odd),),
+    )  # fmt: skip
+
+
+def as_stored(session: Session) -> Session:
+    return decode_json(Session, encode_json(session))
+
+
+@pytest.mark.parametrize("begun", [0, 1, 7], ids=["new", "of schema 1", "of schema 7"])
+def test_a_server_takes_words_of_any_length_and_kind(server: str, tmp_path: Path, begun: int) -> None:
+    url = f"{server}&options=-csearch_path%3Dodd{begun}"
+    with create_engine(server).begin() as connection:
+        connection.execute(text(f"CREATE SCHEMA odd{begun}"))
+    if begun:
+        make_old(url, begun)
+    session = odd_session(f"odd-{begun}")
+    store, sqlite = open_store(url, tmp_path / "kit.db"), open_store("", tmp_path / "kit.db")
+    for one in (store, sqlite):
+        one.create(replace(session, samples=()))
+        one.add_sample(session.id, session.samples[0])
+        assert one.get(session.id) == as_stored(session)
+    assert [*load(dump([store.get(session.id)]), "x")] == [replace(as_stored(session), imported=True)]
+    store.close()
+
+
+def make_old(url: str, version: int) -> None:
+    """A database as an older kit made it, with its bounds."""
+    open_store(url, Path()).close()
+    with create_engine(url).begin() as connection:
+        for column, length in (("kit_phases.name", 60), ("kit_reported.name", 100), ("kit_sessions.kit_version", 40)):
+            table, _, name = column.partition(".")
+            connection.execute(text(f"ALTER TABLE {table} ALTER COLUMN {name} TYPE VARCHAR({length})"))
+        connection.execute(text("ALTER TABLE kit_sessions ALTER COLUMN seed TYPE INTEGER"))
+        connection.execute(text(f"UPDATE kit_schema SET version = {version}"))
+    if version == 1:
+        make_first_schema(url)
+
+
+def test_a_server_that_is_stopped_for_a_while_ends_no_session(postgresql: Server, tmp_path: Path) -> None:
+    said: list[str] = []
+    session = replace(ladder_session(), id="stopped", status="running", samples=())
+    samples = ladder_session().samples
+    store = open_store(postgresql.url, tmp_path / "kit.db", tell=said.append)
+    with Outbox(session, store, tmp_path, said.append) as outbox:
+        store.create(session)
+        outbox.add_sample(session.id, samples[0])
+        postgresql.stop()
+        try:
+            outbox.add_sample(session.id, samples[1])
+            outbox.add_sample(session.id, samples[2])
+        finally:
+            postgresql.start()
+        assert store.get(session.id).samples == samples[:1]
+        outbox.add_sample(session.id, samples[3])
+        postgresql.stop()
+        outbox.add_sample(session.id, samples[4])
+    postgresql.start()
+    assert "waits in" in said[0] and "is back" in said[1] and "delivers them" in said[-1]
+    assert all("\n" not in line for line in said)
+    again = open_store(postgresql.url, tmp_path / "kit.db", tell=said.append)
+    assert again.get(session.id).samples == samples[:5] and "that had waited" in said[-1]
+    assert [*(tmp_path / "outbox").iterdir()] == []

@@ -65,7 +65,7 @@ def test_a_locked_store_is_tried_again_with_each_later_run(tmp_path: Path) -> No
     said: list[str] = []
     store = opened(tmp_path, said)
     with Outbox(HEAD, store, tmp_path, said.append) as outbox:
-        outbox.begin()
+        store.create(HEAD)
         outbox.add_sample(HEAD.id, FULL.samples[0])
         with locked(tmp_path / "kit.db"):
             for sample in FULL.samples[1:4]:
@@ -108,11 +108,23 @@ def test_what_waits_at_the_end_is_delivered_by_the_next_kit_once(tmp_path: Path,
     assert "that had waited" in said[0] and not file.exists()
 
 
+def test_what_the_store_knows_by_then_stays(tmp_path: Path) -> None:
+    store = opened(tmp_path, [])
+    with Outbox(HEAD, store, tmp_path, print) as outbox:
+        store.create(HEAD)
+        outbox.update(replace(HEAD, facts={"kernel": "7"}))
+        other = sqlite3.connect(tmp_path / "kit.db", isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        outbox.add_sample(HEAD.id, FULL.samples[0])
+    other.close()
+    assert opened(tmp_path, []).get(HEAD.id) == replace(HEAD, facts={"kernel": "7"}, samples=FULL.samples[:1])
+
+
 def test_a_running_sessions_outbox_is_its_own(tmp_path: Path) -> None:
     said: list[str] = []
     store = opened(tmp_path, said)
     with Outbox(HEAD, store, tmp_path, said.append) as outbox:
-        outbox.begin()
+        store.create(HEAD)
         with locked(tmp_path / "kit.db"):
             outbox.add_sample(HEAD.id, FULL.samples[0])
         assert opened(tmp_path, said).get(HEAD.id).samples == ()
@@ -139,11 +151,16 @@ def test_a_damaged_outbox_is_named_and_stops_nobody(tmp_path: Path, kit: Kit) ->
     assert sorted(path.name for path in directory.iterdir()) == ["a.jsonl", "b.jsonl"]
 
 
-def test_a_session_that_can_not_be_begun_says_so_at_once(tmp_path: Path) -> None:
-    store = opened(tmp_path, [])
-    with pytest.raises(RunError), Outbox(HEAD, store, tmp_path, print) as outbox, locked(tmp_path / "kit.db"):
-        outbox.begin()
-    assert [*(tmp_path / "outbox").iterdir()] == []
+def test_a_session_is_not_resumed_before_what_it_left_is_stored(tmp_path: Path) -> None:
+    file = left_waiting(tmp_path, killed=True)
+    store = Store(Database(f"sqlite:///{tmp_path}/kit.db"), False, print)
+    with locked(tmp_path / "kit.db"), pytest.raises(RunError, match="still waits"):
+        Outbox(HEAD, store, tmp_path, print).__enter__()
+    with Outbox(HEAD, store, tmp_path, print) as outbox:
+        assert store.get(HEAD.id) == expected()
+        with locked(tmp_path / "kit.db"):
+            outbox.set_status(HEAD.id, RUNNING)
+    assert store.get(HEAD.id).status == RUNNING and not file.exists()
 
 
 @pytest.fixture
@@ -177,7 +194,7 @@ def test_a_full_disk_keeps_runs_and_status(disk: Path, kit: Kit) -> None:
     said: list[str] = []
     store = opened(disk / "data", said)
     with Outbox(HEAD, store, disk / "data", said.append) as outbox:
-        outbox.begin()
+        store.create(HEAD)
         ballast = fill(disk)
         finish(outbox, FULL.samples)
     assert "full: what is measured waits in" in said[0] and "delivers them" in said[-1]
@@ -193,7 +210,7 @@ def test_what_not_even_the_outbox_can_keep_is_held_in_memory_and_said(disk: Path
     ballast = fill(disk)
     with Outbox(HEAD, store, disk / "data", said.append) as outbox:
         ballast.unlink()
-        outbox.begin()
+        store.create(HEAD)
         ballast = fill(disk)
         outbox.add_sample(HEAD.id, FULL.samples[0])
         assert "in memory alone" in said[-1] and "Free space" in said[-1]

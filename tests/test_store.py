@@ -82,9 +82,9 @@ def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
         open_store("", tmp_path / "kit.db")
 
 
-def make_first_schema(path: Path) -> None:
+def make_first_schema(url: str) -> None:
     """Of a store as today's kit makes it."""
-    with create_engine(f"sqlite:///{path}").begin() as connection:
+    with create_engine(url).begin() as connection:
         for column in ("point", "flags", "repeats", "load", "memory_before", "memory_after"):
             connection.execute(text(f"ALTER TABLE kit_samples DROP COLUMN {column}"))
         connection.execute(text("DROP TABLE kit_reported"))
@@ -101,7 +101,7 @@ def test_a_store_of_the_first_schema_is_brought_up_to_date(tmp_path: Path) -> No
     store.create(SESSION)
     store.add_sample(SESSION.id, SAMPLE)
     store.close()
-    make_first_schema(tmp_path / "kit.db")
+    make_first_schema(f"sqlite:///{tmp_path}/kit.db")
     again = open_store("", tmp_path / "kit.db")
     assert again.get("last").samples == (replace(SAMPLE, phases=(plain, SAMPLE.phases[1])),)
     new = replace(SAMPLE, block=2, point="jobs=2", repeats=1, memory_before=0.05)

@@ -58,7 +58,7 @@ def test_a_store_killed_at_any_statement_opens_again(old: bool, tmp_path: Path) 
         path = tmp_path / str(statement) / "kit.db"
         if old:
             open_store("", path).close()
-            make_first_schema(path)
+            make_first_schema(f"sqlite:///{path}")
         status = forked(killed_at(statement, lambda path=path: open_store("", path).close()))  # type: ignore[misc]
         store = open_store("", path)
         store.add(night(1, 0.1))

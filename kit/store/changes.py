@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,7 +12,7 @@ from kit.record import Session
 from kit.sample import Sample
 from kit.store.rows import session_row, write_sample
 from kit.store.schema import samples, sessions
-from kit.wire import Count, decode, decode_json, encode
+from kit.wire import Count, decode, decode_json, encode_json
 
 
 @dataclass(frozen=True)
@@ -27,19 +26,26 @@ class Flag:
 
 
 @dataclass(frozen=True)
+class Begin:
+    """A session without samples. One that is there is left as it is: it may know more by now."""
+
+    session: Session
+
+
+@dataclass(frozen=True)
 class Status:
     status: str
 
 
-#: A session begins or has new facts; a run is over; a run is flagged; the session has ended.
-Change = Session | Sample | Flag | Status
-_KINDS: dict[str, type[Change]] = {kind.__name__.lower(): kind for kind in (Session, Sample, Flag, Status)}
+#: A session begins; it has new facts; a run is over; a run is flagged; the session has ended.
+Change = Begin | Session | Sample | Flag | Status
+_KINDS: dict[str, type[Change]] = {kind.__name__.lower(): kind for kind in (Begin, Session, Sample, Flag, Status)}
 
 
 def dump_change(change: Change) -> bytes:
     if isinstance(change, Session):
         change = replace(change, samples=())
-    return json.dumps([type(change).__name__.lower(), encode(change)], allow_nan=False).encode()
+    return encode_json([type(change).__name__.lower(), change]).encode()
 
 
 def load_change(line: bytes) -> Change:
@@ -54,13 +60,15 @@ def apply_changes(connection: Connection, session_id: str, changes: Sequence[Cha
         _APPLY[type(change)](connection, session_id, change)
 
 
+def _begin(connection: Connection, session_id: str, begin: Begin) -> None:
+    if not connection.execute(select(sessions.c.id).where(sessions.c.id == session_id)).first():
+        connection.execute(insert(sessions).values(**session_row(begin.session)))
+
+
 def _session(connection: Connection, session_id: str, session: Session) -> None:
     row = session_row(session)
-    if connection.execute(select(sessions.c.id).where(sessions.c.id == session_id)).first():
-        changed = {key: row[key] for key in ("facts", "not_run")}
-        connection.execute(update(sessions).where(sessions.c.id == session_id).values(**changed))
-    else:
-        connection.execute(insert(sessions).values(**row))
+    changed = {key: row[key] for key in ("facts", "not_run")}
+    connection.execute(update(sessions).where(sessions.c.id == session_id).values(**changed))
 
 
 def _sample(connection: Connection, session_id: str, sample: Sample) -> None:
@@ -82,6 +90,7 @@ def _status(connection: Connection, session_id: str, status: Status) -> None:
 
 
 _APPLY: dict[type[Change], Callable[[Connection, str, Any], None]] = {
+    Begin: _begin,
     Session: _session,
     Sample: _sample,
     Flag: _flag,

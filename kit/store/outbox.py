@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, Self
 
 from kit.errors import KitError, RunError
-from kit.record import RUNNING, Session
+from kit.record import Session
 from kit.sample import Sample
-from kit.store.changes import Change, Flag, Status, dump_change, load_change
+from kit.store.changes import Begin, Change, Flag, Status, dump_change, load_change
 from kit.store.database import make_private
-from kit.wire import UnreadableError, decode_json
+from kit.wire import UnreadableError, decode_json, encode_json
 
 #: Bytes that a session's file takes from the disk at its beginning, so that a disk that becomes full has room for it.
 RESERVED = 1 << 20
+
+#: Lines that every file begins with: its store, and the session.
+_HEAD = 2
 
 
 def outbox_directory(data: Path) -> Path:
@@ -48,12 +51,24 @@ class Outbox:
         self._file: _File | None = None
 
     def __enter__(self) -> Self:
-        with suppress(OSError):  # then there is memory
+        """Raises RunError where the store still refuses what an earlier start of the session has left."""
+        try:
             make_private(self._path.parent.parent)
             make_private(self._path.parent)
-            self._file = _File(self._path)
-            self._file.add(json.dumps({"store": self._store.name}).encode())
-            self._file.add(dump_change(self._session))
+            begin = dump_change(Begin(replace(self._session, samples=())))
+            self._file = _File(self._path, [encode_json({"store": self._store.name}).encode(), begin])
+        except OSError:
+            return self  # then there is memory
+        try:
+            if len(self._file.lines) > _HEAD:
+                self._waiting = [load_change(line) for line in self._file.lines[1:]]
+                self._kept = len(self._waiting)
+                self._pass_on()
+            if self._waiting:
+                raise RunError(f"{self._path} still waits for the store {self._store.name}", "mend the store first")
+        except BaseException:
+            self._file.close()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -71,10 +86,6 @@ class Outbox:
             )
         if self._file:
             self._file.close()
-
-    def begin(self) -> None:
-        """Raises RunError where the store refuses already now, before anything was measured."""
-        self._store.take(self._session.id, [self._session, Status(RUNNING)])
 
     def update(self, session: Session) -> None:
         self._send(session)
@@ -127,17 +138,24 @@ class Outbox:
 class _File:
     """Lines, each on the disk when ``add`` returns; their end is the first NUL. Locked as long as it is open."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, head: list[bytes]) -> None:
+        """Of a file that is there the lines are kept, else it begins with those of ``head``."""
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.ftruncate(self._file, 0)
+            self.lines = _lines(path.read_bytes())
+            self._head = sum(len(line) + 1 for line in self.lines[: len(head)])
+            self._end = sum(len(line) + 1 for line in self.lines)
+            os.ftruncate(self._file, self._end)
             os.posix_fallocate(self._file, 0, RESERVED)
+            if len(self.lines) < len(head):
+                self._end = 0
+                for line in head:
+                    self.add(line)
+                self._head = self._end
         except OSError:
             self.close()
             raise
-        self._begin: list[int] = []
-        self._end = 0
 
     def add(self, line: bytes) -> None:
         data, at = line + b"\n", self._end
@@ -145,16 +163,13 @@ class _File:
             written = os.pwrite(self._file, data, at)
             data, at = data[written:], at + written
         os.fdatasync(self._file)
-        self._begin.append(self._end)
         self._end = at
 
     def forget(self) -> None:
-        """All but the first two lines, which say where the rest belongs."""
-        if len(self._begin) > 2:
-            start = self._begin[2]
-            os.pwrite(self._file, bytes(self._end - start), start)
-            os.fdatasync(self._file)
-            self._begin, self._end = self._begin[:2], start
+        """All but the head, which says where the rest belongs."""
+        os.pwrite(self._file, bytes(self._end - self._head), self._head)
+        os.fdatasync(self._file)
+        self._end = self._head
 
     def close(self) -> None:
         os.close(self._file)
@@ -173,17 +188,22 @@ def deliver(store: Taker, directory: Path, tell: Callable[[str], None]) -> None:
                 tell(f"{path} still waits: {error.message}")
 
 
+def _lines(content: bytes) -> list[bytes]:
+    return content.partition(b"\0")[0].split(b"\n")[:-1]  # a line without its end was never kept
+
+
 def _deliver(store: Taker, path: Path, content: bytes, tell: Callable[[str], None]) -> None:
-    lines = content.partition(b"\0")[0].split(b"\n")[:-1]  # a line without its end was never kept
-    if len(lines) < 2:
+    lines = _lines(content)
+    if len(lines) < _HEAD:
         path.unlink()
         return
     head: dict[str, Any] = decode_json(dict[str, Any], lines[0])
     if head.get("store") != store.name:
         return
     changes = [load_change(line) for line in lines[1:]]
-    if len(changes) > 1 and isinstance(changes[0], Session):
-        store.take(changes[0].id, changes)
+    if len(changes) > 1 and isinstance(changes[0], Begin):
+        session = changes[0].session.id
+        store.take(session, changes)
         count = sum(isinstance(change, Sample) for change in changes)
-        tell(f"{count} runs of session {changes[0].id} that had waited are stored")
+        tell(f"{count} runs of session {session} that had waited are stored")
     path.unlink()

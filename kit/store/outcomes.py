@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ from sqlalchemy import Connection, delete, insert, select
 from kit.compare import Comparison
 from kit.outcome import OUTCOME_VERSION, Outcome
 from kit.store.schema import outcomes, sessions
-from kit.wire import UnreadableError, decode_json, encode
+from kit.wire import UnreadableError, decode_json, encode_json
 
 
 def write_outcomes(connection: Connection, session_id: str, found: Sequence[Outcome]) -> None:
@@ -27,8 +26,8 @@ def write_outcomes(connection: Connection, session_id: str, found: Sequence[Outc
             "whole": item.whole,
             "mean": item.mean,
             "base_mean": item.base_mean,
-            "comparison": json.dumps(encode(item.comparison)),
-            "digests": json.dumps(dict(item.digests)),
+            "comparison": encode_json(item.comparison),
+            "digests": encode_json(dict(item.digests)),
         }
         for position, item in enumerate(found)
     ] or [dict.fromkeys(("arm", "phase", "metric", "point", "comparison", "digests"), "") | _NOTHING]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import Any
@@ -12,7 +11,7 @@ from sqlalchemy import Connection, insert, select
 from kit.record import Session
 from kit.sample import PHASE_FIELDS, Sample
 from kit.store.schema import phases, reported, samples
-from kit.wire import decode, decode_json, encode
+from kit.wire import decode, decode_json, encode_json
 
 #: Columns that hold JSON.
 _JSON = ("request", "arms", "baselines", "facts", "not_run")
@@ -20,7 +19,7 @@ _JSON = ("request", "arms", "baselines", "facts", "not_run")
 
 def session_row(session: Session) -> dict[str, Any]:
     row = {item.name: getattr(session, item.name) for item in fields(Session) if item.name != "samples"}
-    return row | {name: json.dumps(encode(row[name]), allow_nan=False) for name in _JSON}
+    return row | {name: encode_json(row[name]) for name in _JSON}
 
 
 def read_session(row: Mapping[Any, Any]) -> Session:
@@ -30,7 +29,7 @@ def read_session(row: Mapping[Any, Any]) -> Session:
 
 def write_sample(connection: Connection, session_id: str, sample: Sample) -> None:
     row = {item.name: getattr(sample, item.name) for item in fields(Sample) if item.name != "phases"}
-    row["digests"] = json.dumps(dict(sample.digests))
+    row["digests"] = encode_json(dict(sample.digests))
     result = connection.execute(insert(samples).values(session=session_id, **row))
     key = result.inserted_primary_key[0] if result.inserted_primary_key else None
     if sample.phases:

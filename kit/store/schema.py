@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sqlalchemy import (
+    BigInteger,
     Boolean,
     Column,
     Connection,
+    Dialect,
     Float,
     ForeignKey,
     Index,
@@ -16,13 +18,15 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    TypeDecorator,
     text,
     true,
 )
 
 from kit.sample import PHASE_FIELDS
+from kit.wire import storable
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 
 
 def _sweeps_and_bursts(connection: Connection) -> None:
@@ -53,6 +57,21 @@ def _own_pressure(connection: Connection) -> None:
         connection.execute(text(f"ALTER TABLE kit_phases ADD COLUMN {name} DOUBLE PRECISION"))
 
 
+def _any_length(connection: Connection) -> None:
+    """PostgreSQL refuses what is longer than its column, and what needs more than 32 bits; SQLite does not."""
+    if connection.dialect.name != "postgresql":
+        return
+    for column, kind in (
+        *((f"kit_sessions.{name}", "TEXT") for name in ("kit_version", "status")),
+        *((f"kit_samples.{name}", "TEXT") for name in ("kind", "status")),
+        *((f"kit_phases.{name}", "TEXT") for name in ("name", "status")),
+        *((f"kit_reported.{name}", "TEXT") for name in ("name", "unit", "better")),
+        ("kit_sessions.seed", "BIGINT"),
+    ):
+        table, _, name = column.partition(".")
+        connection.execute(text(f"ALTER TABLE {table} ALTER COLUMN {name} TYPE {kind}"))
+
+
 #: Version N → what brings a store of version N - 1 to it.
 MIGRATIONS: dict[int, Callable[[Connection], None]] = {
     2: _sweeps_and_bursts,
@@ -61,7 +80,19 @@ MIGRATIONS: dict[int, Callable[[Connection], None]] = {
     5: _outcomes,
     6: _imported_sessions,
     7: _own_pressure,
+    8: _any_length,
 }
+
+
+class Words(TypeDecorator[str]):
+    """Text of any length, as every database holds it."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        return value and storable(value)
+
 
 metadata = MetaData()
 
@@ -72,15 +103,15 @@ sessions = Table(
     metadata,
     Column("id", String(40), primary_key=True),
     Column("created", Float, nullable=False, index=True),
-    Column("kit_version", String(40), nullable=False),
-    Column("title", Text, nullable=False),
-    Column("status", String(20), nullable=False),
-    Column("request", Text, nullable=False),  # JSON
-    Column("arms", Text, nullable=False),  # JSON
-    Column("baselines", Text, nullable=False),  # JSON
-    Column("seed", Integer, nullable=False),
-    Column("facts", Text, nullable=False),  # JSON
-    Column("not_run", Text, nullable=False),  # JSON
+    Column("kit_version", Words, nullable=False),
+    Column("title", Words, nullable=False),
+    Column("status", Words, nullable=False),
+    Column("request", Words, nullable=False),  # JSON
+    Column("arms", Words, nullable=False),  # JSON
+    Column("baselines", Words, nullable=False),  # JSON
+    Column("seed", BigInteger, nullable=False),
+    Column("facts", Words, nullable=False),  # JSON
+    Column("not_run", Words, nullable=False),  # JSON
     Column("imported", Boolean, nullable=False, server_default=true()),
 )
 
@@ -89,23 +120,23 @@ samples = Table(
     metadata,
     Column("id", Integer, primary_key=True),
     Column("session", String(40), ForeignKey("kit_sessions.id", ondelete="CASCADE"), nullable=False, index=True),
-    Column("arm", Text, nullable=False),
+    Column("arm", Words, nullable=False),
     Column("block", Integer, nullable=False),
-    Column("kind", String(20), nullable=False),
-    Column("status", String(20), nullable=False),
+    Column("kind", Words, nullable=False),
+    Column("status", Words, nullable=False),
     Column("started", Float, nullable=False),
     Column("calibration_before", Float),
     Column("calibration_after", Float),
     Column("memory_before", Float),
     Column("memory_after", Float),
     Column("engine_seconds", Float),
-    Column("error", Text, nullable=False),
-    Column("log", Text, nullable=False),
-    Column("digests", Text, nullable=False),  # JSON
-    Column("point", Text, nullable=False, server_default=""),
-    Column("flags", Text, nullable=False, server_default=""),
+    Column("error", Words, nullable=False),
+    Column("log", Words, nullable=False),
+    Column("digests", Words, nullable=False),  # JSON
+    Column("point", Words, nullable=False, server_default=""),
+    Column("flags", Words, nullable=False, server_default=""),
     Column("repeats", Integer),
-    Column("load", Text, nullable=False, server_default=""),
+    Column("load", Words, nullable=False, server_default=""),
 )
 
 _TEXT_FIELDS = ("name", "status")
@@ -119,7 +150,7 @@ phases = Table(
     *(
         Column(
             name,
-            String(60) if name in _TEXT_FIELDS else Integer() if name in _INTEGER_FIELDS else Float(),
+            Words if name in _TEXT_FIELDS else Integer() if name in _INTEGER_FIELDS else Float(),
             nullable=name not in _TEXT_FIELDS,
         )
         for name in PHASE_FIELDS
@@ -132,10 +163,10 @@ reported = Table(
     Column("sample", Integer, ForeignKey("kit_samples.id", ondelete="CASCADE"), primary_key=True),
     Column("position", Integer, primary_key=True),  # of the phase
     Column("number", Integer, primary_key=True),  # in the order in which the workload says it
-    Column("name", String(100), nullable=False),
+    Column("name", Words, nullable=False),
     Column("value", Float),
-    Column("unit", String(40), nullable=False),
-    Column("better", String(10), nullable=False),
+    Column("unit", Words, nullable=False),
+    Column("better", Words, nullable=False),
 )
 
 #: What sessions found, worked out from their samples: a history reads these rows instead of all samples.
@@ -145,14 +176,14 @@ outcomes = Table(
     Column("session", String(40), ForeignKey("kit_sessions.id", ondelete="CASCADE"), primary_key=True),
     Column("position", Integer, primary_key=True),
     Column("version", Integer, nullable=False),  # OUTCOME_VERSION of the kit that worked them out
-    Column("arm", Text, nullable=False),
-    Column("phase", Text, nullable=False),
-    Column("metric", Text, nullable=False),
-    Column("point", Text, nullable=False),
+    Column("arm", Words, nullable=False),
+    Column("phase", Words, nullable=False),
+    Column("metric", Words, nullable=False),
+    Column("point", Words, nullable=False),
     Column("whole", Boolean, nullable=False),
     Column("mean", Float),
     Column("base_mean", Float),
-    Column("comparison", Text, nullable=False),  # JSON
-    Column("digests", Text, nullable=False),  # JSON
+    Column("comparison", Words, nullable=False),  # JSON
+    Column("digests", Words, nullable=False),  # JSON
     Index("kit_outcomes_of", "arm", "metric", "phase"),
 )
