@@ -49,7 +49,7 @@ def one(size: int) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     wall, cpu = time.monotonic(), time.process_time()
     analysis = analyse(made)
-    text = render("table", made, analysis) + render("explain", made, analysis)
+    text = render("full", made, analysis) + render("explain", made, analysis)
     wall, cpu = time.monotonic() - wall, time.process_time() - cpu
     rise = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     assert "layer:overlay2 / bare" in text

@@ -55,8 +55,10 @@ class Analysis:
     rankings: tuple[Ranking, ...]  # one for each point
 
 
-def analyse(session: Session) -> Analysis:
-    """All statistics of a session. Takes a few seconds for a million samples."""
+def analyse(session: Session, metric: str = "", reference: str = "") -> Analysis:
+    """All statistics of a session. Takes a few seconds for a million samples. ``metric`` and ``reference``: what the
+    ranking is by, and the arm that the others are ranked against; kit.ranking chooses where they are empty. Raises
+    UsageError where one of them is not there."""
     runs = Runs(session.samples)
     comparisons = compare(runs, session.baselines)
     return Analysis(
@@ -68,7 +70,7 @@ def analyse(session: Session) -> Analysis:
         _flagged(session),
         not_comparable(runs, session.baselines),
         runs,
-        rank(runs, session.arms),
+        rank(runs, session.arms, metric, reference),
     )
 
 

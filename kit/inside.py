@@ -35,6 +35,9 @@ class Channel:
         while data:
             data = data[os.write(self._file, data) :]
 
+    def began(self, session: Session) -> None:
+        """The host knows: it sent the session."""
+
     def tell(self, text: str) -> None:
         self.say("tell", text)
 

@@ -217,6 +217,7 @@ def _carry_out(
         session = begin()
         if session.status == DONE:
             return session
+        job.observer.began(session)
         job.observer.tell(f"session {session.id}: {session.title}")
         try:
             session = _perform(session, job, equipped(bench, session.request), machine)

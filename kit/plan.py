@@ -10,7 +10,7 @@ from kit.arm import CONTROL, DEFAULT_FILESYSTEM, DRIVER_FILESYSTEM, Arm, parse_a
 from kit.errors import UsageError
 
 CACHES = ("warm", "cold")
-DEFAULT_ROUNDS = 3
+DEFAULT_ROUNDS = 5
 #: From this many rounds on every block holds a control.
 CONTROL_FROM = 4
 #: With a precision or a budget: the least rounds before any is judged, and the most where none is reached.
@@ -150,9 +150,7 @@ def make_plan(
 ) -> Plan:
     """``control`` None: from CONTROL_FROM rounds on, and where their number is open. Raises UsageError."""
     if rounds < 1:
-        raise UsageError(
-            f"--rounds {rounds}: at least one round is needed", "3 is the least that gives a usable interval"
-        )
+        raise UsageError(f"--rounds {rounds}: at least one round is needed", "3 are a first look, 5 an answer")
     if cache not in CACHES:
         raise UsageError(f"--cache {cache}: unknown", f"use one of: {', '.join(CACHES)}")
     if precision is not None:

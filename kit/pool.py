@@ -34,7 +34,8 @@ NEAR = 1.25
 _FAR_NOISE, _FEW = 3, 3
 #: How many degrees of freedom the shared variance weighs.
 BORROWED = 2
-_DRAWS = 20_000
+#: Sessions that are simulated; fewer where there are so many pairs that they would fill the memory.
+_DRAWS, _LEAST_DRAWS, _MOST_VALUES = 20_000, 2_000, 4_000_000
 _SEED = 20_261_121
 #: Above so many degrees of freedom Student's t tells how quantiles go on.
 _MOST = 40
@@ -190,24 +191,36 @@ def _find_factors(
     usual = np.array([student_quantile(1 - tail, d + more) for d in small])
     which = np.flatnonzero(counted)
     factor = float(np.quantile((ratios / usual)[:, which].max(axis=1), 1 - level)) if members > 1 else 1.0
+    kinds: dict[Hashable, _Factors] = {}  # of pairs that are alike in all this rests on
     found = []
     for i, d in enumerate(small):
-        beyond = [student_quantile(p, degrees[i] + more) / student_quantile(p, d + more)
-                  for p in (0.5 + CONFIDENCE / 2, 1 - tail)]  # fmt: skip
-        mine = [j for j, other in enumerate(small) if other == d and (alike is None or alike[j] == alike[i])]
-        alone = student_quantile(0.5 + CONFIDENCE / 2, d)
-        if alike is not None:
-            alone = float(np.quantile(ratios[:, mine], CONFIDENCE))
-        together = alone
-        if counted[i] and (members > 1 or level < 1 - CONFIDENCE):
-            together = factor * float(usual[i])
-            if members == 1 and alike is not None:
-                together = float(np.quantile(ratios[:, mine], 1 - level))
-            together = max(alone, together)
-        middle = float(np.median(error[:, mine]))
-        seen = float(np.quantile(together * error[:, mine] - away[:, mine], POWER)) / middle
-        found.append(_Factors(alone * beyond[0], together * beyond[1], seen, middle / math.sqrt(2)))
+        kind = degrees[i], counted[i], alike is None or alike[i]
+        if kind not in kinds:
+            mine = [j for j, other in enumerate(small) if other == d and (alike is None or alike[j] == alike[i])]
+            together = None
+            if counted[i] and (members > 1 or level < 1 - CONFIDENCE):
+                together = factor * float(usual[i])
+                if members == 1 and alike is not None:
+                    together = float(np.quantile(ratios[:, mine], 1 - level))
+            beyond = [student_quantile(p, degrees[i] + more) / student_quantile(p, d + more)
+                      for p in (0.5 + CONFIDENCE / 2, 1 - tail)]  # fmt: skip
+            own = None if alike is not None else student_quantile(0.5 + CONFIDENCE / 2, d)
+            kinds[kind] = _read_off(away[:, mine], error[:, mine], own, together, beyond)
+        found.append(kinds[kind])
     return tuple(found)
+
+
+def _read_off(
+    away: Floats, error: Floats, alone: float | None, together: float | None, beyond: Sequence[float]
+) -> _Factors:
+    """The factors of pairs that are alike. ``alone``: where it is known without simulation; ``together``: None for
+    those that are alone; ``beyond``: how both go on above the most degrees of freedom that are simulated."""
+    if alone is None:
+        alone = float(np.quantile(np.abs(away) / error, CONFIDENCE))
+    wide = max(alone, together or 0.0)
+    middle = float(np.median(error))
+    seen = float(np.quantile(wide * error - away, POWER)) / middle
+    return _Factors(alone * beyond[0], wide * beyond[1], seen, middle / math.sqrt(2))
 
 
 @lru_cache(maxsize=8)
@@ -217,9 +230,10 @@ def _simulate(places: _Places, degrees: tuple[int, ...], alike: tuple[bool, ...]
     rng = np.random.default_rng(_SEED)
     first, second = np.array(places).T
     arms = int(max(first.max(), second.max())) + 1
+    draws = min(_DRAWS, max(_LEAST_DRAWS, _MOST_VALUES // len(places)))
 
     def draw() -> Floats:
-        values = rng.standard_normal((_DRAWS, arms))
+        values = rng.standard_normal((draws, arms))
         apart: Floats = values[:, first] - values[:, second]
         return apart
 

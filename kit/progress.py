@@ -1,12 +1,14 @@
-"""Live progress: a line that moves on a terminal, plain lines elsewhere, nothing with --quiet."""
+"""Live progress: a table and a line that move on a terminal, plain lines elsewhere, nothing with --quiet."""
 
 from __future__ import annotations
 
 import sys
 import time
+from dataclasses import replace
 from typing import Any
 
 from kit.plan import Step
+from kit.record import Session
 from kit.redact import redact
 from kit.report import units
 from kit.sample import Sample
@@ -15,6 +17,18 @@ from kit.visible import visible
 
 class Quiet:
     """Says nothing but what went wrong."""
+
+    def __init__(self) -> None:
+        self._session: Session | None = None
+        self._samples: list[Sample] = []
+
+    @property
+    def latest(self) -> Session | None:
+        """The session with all that it has measured so far; None before it began."""
+        return replace(self._session, samples=tuple(self._samples)) if self._session else None
+
+    def began(self, session: Session) -> None:
+        self._session, self._samples = session, list(session.samples)
 
     def tell(self, text: str) -> None:
         return None
@@ -29,6 +43,7 @@ class Quiet:
         return None
 
     def finished(self, step: Step, sample: Sample) -> None:
+        self._samples.append(sample)
         if sample.status != "ok":
             print(_plain(f"{_where(step)} failed: {sample.error}"), file=sys.stderr)
 
@@ -40,6 +55,7 @@ class Lines(Quiet):
     """One plain line per event on stderr, without control codes."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._steps = 0
         self._finished = 0
         self._began = time.monotonic()
@@ -58,6 +74,7 @@ class Lines(Quiet):
         self.tell(reason)
 
     def finished(self, step: Step, sample: Sample) -> None:
+        self._samples.append(sample)
         self._finished += 1
         real = sum(phase.real or 0 for phase in sample.phases)
         what = f"real {units.seconds(real)}" if sample.status == "ok" else f"FAILED: {sample.error}"
@@ -71,30 +88,30 @@ class Lines(Quiet):
 
 
 class Live(Lines):
-    """On a terminal: finished runs as lines, and below them what runs now, since when, and how long it may take."""
+    """On a terminal: finished runs as lines, below them the ranking so far, which is made anew after every round, and
+    what runs now, since when, and how long it may take."""
 
     def __init__(self) -> None:
         super().__init__()
         from rich.console import Console
+        from rich.live import Live as Region
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-        self._console = Console(stderr=True)
-        # Twice a second: the kit's own CPU is subtracted from what it measures, but should be small all the same.
+        self._block = 1
         self._bar: Any = Progress(
             TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=24),
             TextColumn("{task.completed}/{task.total}"),
             TimeElapsedColumn(),
             TextColumn("{task.fields[left]}"),
-            console=self._console,
-            refresh_per_second=2,
-            transient=True,
         )
         self._task = self._bar.add_task("starting", total=None, left="")
-        self._bar.start()
+        # Twice a second: the kit's own CPU is subtracted from what it measures, but should be small all the same.
+        self._region: Any = Region(self._bar, console=Console(stderr=True), refresh_per_second=2, transient=True)
+        self._region.start()
 
     def tell(self, text: str) -> None:
-        self._bar.console.print(_plain(text), highlight=False, markup=False)
+        self._region.console.print(_plain(text), highlight=False, markup=False)
 
     def planned(self, steps: int, done: int) -> None:
         super().planned(steps, done)
@@ -105,14 +122,43 @@ class Live(Lines):
         self._bar.update(self._task, total=self._steps)
 
     def running(self, step: Step, phase: str) -> None:
+        if step.block > self._block:  # a round is whole, and the next one's first run has not begun
+            self._block = step.block
+            self._show_ranking()
         self._bar.update(self._task, description=_plain(f"{_where(step)}: {phase}"))
+
+    def _show_ranking(self) -> None:
+        from rich.console import Group
+        from rich.text import Text
+
+        text = so_far(self.latest, self._region.console.width)
+        if text:
+            self._region.update(Group(Text(text, no_wrap=True), Text(""), self._bar))
 
     def finished(self, step: Step, sample: Sample) -> None:
         super().finished(step, sample)
         self._bar.update(self._task, completed=self._finished, left=self._left())
 
     def close(self) -> None:
-        self._bar.stop()
+        self._region.stop()
+
+
+def so_far(session: Session | None, width: int) -> str:
+    """The ranking of what has been measured, for the time until the session ends; '' where there is none yet."""
+    if session is None:
+        return ""
+    from kit.analysis import analyse
+    from kit.report.answer import COLUMNS, ROWS
+    from kit.report.course import rounds
+    from kit.report.ranking import caption, table
+
+    analysis = analyse(session)
+    shown = analysis.rankings[-1:]
+    parts = [
+        f"\nafter {rounds(session)}: {caption(item)}\n{table(item, analysis, min(width, COLUMNS), most=ROWS)}"
+        for item in shown
+    ]
+    return "".join(parts)
 
 
 def make_observer(quiet: bool) -> Quiet:

@@ -92,6 +92,16 @@ class Ranking:
     def picks(self) -> tuple[RankRow, ...]:
         return tuple(row for row in self.rows if row.pick)
 
+    def better_than(self, arm: str) -> frozenset[str]:
+        """The picks that are told to be better than this one."""
+        picks = {row.arm for row in self.picks}
+        found = {pair.other for pair in self.pairs if pair.arm == arm and pair.told and not self._wins(pair)}
+        found |= {pair.arm for pair in self.pairs if pair.other == arm and pair.told and self._wins(pair)}
+        return frozenset(found & picks)
+
+    def _wins(self, pair: Difference) -> bool:
+        return _beats(pair, self.better)
+
     @property
     def typical(self) -> bool:
         """True where ratios are those of typical blocks, without a tenth at either end."""

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kit.errors import UsageError
+from kit.plan import DEFAULT_ROUNDS
 from kit.sample import Sample
 from kit.wire import Amount, Count, Moment, Whole
 
@@ -36,7 +37,7 @@ class Request:
     arms: tuple[str, ...] = ()
     engine: str = "docker"
     baseline: str = ""
-    rounds: Count = 3
+    rounds: Count = DEFAULT_ROUNDS
     seed: Whole = 0
     cache: str = "warm"
     fresh: bool = False

@@ -44,6 +44,9 @@ class Observer(Protocol):
     def tell(self, text: str) -> None:
         """A sentence for the user."""
 
+    def began(self, session: Session) -> None:
+        """A session has begun or goes on, with the samples that it has."""
+
     def planned(self, steps: int, done: int) -> None:
         """So many runs at least, so many done by an earlier start."""
 

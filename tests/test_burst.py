@@ -78,7 +78,7 @@ def test_a_repetition_takes_the_place_of_a_flagged_run_and_both_are_kept() -> No
         samples=(*samples, *again),
     )  # fmt: skip
     assert [(item.block, item.repeated) for item in analyse(session).flagged] == [(2, True)]
-    assert "burst: layer:overlay2, round 2: steal 10%; a repetition stands in its place" in render("table", session)
+    assert "burst: layer:overlay2, round 2: steal 10%; a repetition stands in its place" in render("full", session)
     assert '"real": 30.0' in render("json", session)
 
 

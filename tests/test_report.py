@@ -31,7 +31,7 @@ def text(name: str, session: Session) -> str:
 
 
 def test_table_shows_every_figure_with_its_interval() -> None:
-    table = text("table", SESSION)
+    table = text("full", SESSION)
     assert "total of 2 phases" in table
     assert "phase build" in table and "phase clean" in table
     assert "1.248 (" in table  # build: 2.52 / 2.02 within blocks
@@ -42,7 +42,7 @@ def test_table_shows_every_figure_with_its_interval() -> None:
 
 
 def test_one_run_has_no_interval_and_says_so() -> None:
-    table = text("table", replace(SESSION, samples=SESSION.samples[:2]))
+    table = text("full", replace(SESSION, samples=SESSION.samples[:2]))
     assert "1 run: no interval" in table
     assert "(no interval)" in table
 
@@ -52,13 +52,13 @@ def test_cgroup_figures_replace_the_trees_where_a_daemon_left_it() -> None:
         Sample(arm, 1, "measured", "ok", 0.0, (phase("build", 1.0, group=group),))
         for arm, group in (("bare", 9.0), ("layer:overlay2", 9.5))
     )
-    table = text("table", replace(SESSION, samples=samples))
+    table = text("full", replace(SESSION, samples=samples))
     assert "user*" in table and "9.500 s" in table and "processes left the tree" in table
 
 
 def test_failures_show_their_last_lines_and_log() -> None:
     bad = Sample("bare", 1, "measured", "failed", 0.0, (), error="build failed\n  | cc: no", log="/the/log")
-    table = text("table", replace(SESSION, samples=(bad,), not_run=()))
+    table = text("full", replace(SESSION, samples=(bad,), not_run=()))
     assert "failed: bare, round 1: build failed\n  | cc: no\n  full log: /the/log" in table
 
 
@@ -79,7 +79,7 @@ LADDER = replace(
 
 
 def test_the_ladder_is_a_table_of_its_own() -> None:
-    table = text("table", LADDER)
+    table = text("full", LADDER)
     assert "where the cost of layer:overlay2 comes from: seconds more than bare, and % of it, 5 rounds" in table
     head = next(line for line in table.splitlines() if "runtime tax" in line)
     assert head.split("  ")[0] == "" and all(name in head for name in ("read tax", "write tax", "flush debt", "whole"))
@@ -88,7 +88,7 @@ def test_the_ladder_is_a_table_of_its_own() -> None:
 
 
 def test_verdicts_show_both_intervals_and_a_plot() -> None:
-    table = text("table", LADDER)
+    table = text("full", LADDER)
     assert "all 3 at once" in table
     lines = {line.split()[0]: line for line in table.splitlines() if "│" in line}
     assert lines["layer:overlay2"].endswith("slower") and "●│" in lines["layer:overlay2"]
@@ -99,11 +99,11 @@ def test_verdicts_show_both_intervals_and_a_plot() -> None:
 
 
 def test_the_noise_floor_names_the_smallest_penalty() -> None:
-    table = " ".join(text("table", LADDER).split())
+    table = " ".join(text("full", LADDER).split())
     assert "noise floor: two identical copies of bare differ by" in table
     assert "smallest penalty that a comparison here could detect (80 % power):" in table
     without = replace(LADDER, baselines=LADDER.baselines[1:])
-    assert "--control measures it with two identical arms" in " ".join(text("table", without).split())
+    assert "--control measures it with two identical arms" in " ".join(text("full", without).split())
 
 
 def test_explain_says_in_sentences_what_was_found_and_what_was_not() -> None:
@@ -141,7 +141,7 @@ def test_a_sweep_has_a_table_for_each_point_and_its_growth() -> None:
         for item in SESSION.samples
         for jobs in (10, 2)
     )
-    table = text("table", replace(SESSION, samples=samples))
+    table = text("full", replace(SESSION, samples=samples))
     assert table.index("total of 2 phases at jobs=2") < table.index("total of 2 phases at jobs=10")
     assert "phase build" not in table
     assert "layer:overlay2 / bare [jobs=10]" in table
@@ -152,7 +152,7 @@ def test_drift_of_the_machine_is_told() -> None:
     samples = tuple(
         run(arm, b, r * 1.05**b) for b in range(1, 9) for arm, r in (("bare", 2.0), ("layer:overlay2", 2.5))
     )
-    assert "drift: all arms changed by +" in text("table", replace(SESSION, samples=samples))
+    assert "drift: all arms changed by +" in text("full", replace(SESSION, samples=samples))
 
 
 def test_what_a_workload_reports_is_compared_and_shown() -> None:
@@ -162,7 +162,7 @@ def test_what_a_workload_reports_is_compared_and_shown() -> None:
         return replace(item, phases=(replace(item.phases[0], reported=said), item.phases[1]))
 
     session = replace(SESSION, samples=tuple(with_figures(item) for item in SESSION.samples))
-    table = text("table", session)
+    table = text("full", session)
     assert "reported by phase build" in table
     assert "read bandwidth, MB/s (more is better)  bare            102" in table
     assert "layer:overlay2  82                0.804 (" in table
@@ -204,7 +204,7 @@ def test_warm_vfs_is_flagged_and_cold_is_not() -> None:
         samples = (run("bare", 1, 2.0), run("layer:vfs", 1, 1.9))
         arms, pairs = ("bare", "layer:vfs"), (("layer:vfs", "bare"),)
         facts = {"caches": caches}
-        return text("table", replace(SESSION, arms=arms, baselines=pairs, facts=facts, samples=samples, not_run=()))
+        return text("full", replace(SESSION, arms=arms, baselines=pairs, facts=facts, samples=samples, not_run=()))
 
     assert "layer:vfs: the root filesystem is copied for every container" in of("warm")
     assert "is copied for every container" not in of("cold")
@@ -215,6 +215,6 @@ def test_a_figure_that_one_arm_does_not_report_is_not_measured_there() -> None:
         said = (Reported("fragments", 3.0, ""),) if item.arm == "bare" else ()
         return replace(item, phases=(replace(item.phases[0], reported=said), item.phases[1]))
 
-    table = text("table", replace(SESSION, samples=tuple(told(item) for item in SESSION.samples)))
+    table = text("full", replace(SESSION, samples=tuple(told(item) for item in SESSION.samples)))
     lines = [line.split() for line in table.partition("reported by phase build")[2].splitlines()[3:5]]
     assert lines == [["fragments", "bare", "3"], ["layer:overlay2", "–"]]

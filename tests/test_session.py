@@ -98,6 +98,9 @@ class Ears:
     def __init__(self, engine: FakeEngine) -> None:
         self.engine = engine
 
+    def began(self, session: Session) -> None:
+        pass
+
     def tell(self, text: str) -> None:
         self.engine.events.append(f"tell {text}")
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kit.cli.completion import complete_scenarios
-from kit.cli.options import check_writable, store_option, the_store, wait_idle_option, write
+from kit.cli.options import check_writable, rank_options, store_option, the_store, wait_idle_option, write
 from kit.errors import UsageError
+from kit.plan import DEFAULT_ROUNDS
 from kit.quantity import duration, pairs, percentage, size, word_pairs
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ class _CompareCommand(click.Command):
 @click.option(
     "--rounds",
     type=click.IntRange(1),
-    default=3,
+    default=DEFAULT_ROUNDS,
     show_default=True,
     help="Runs of every arm; the least, with --precision or --budget.",
 )
@@ -136,8 +137,9 @@ class _CompareCommand(click.Command):
 @click.option("--json", "json_file", metavar="FILE", help="Also write everything as JSON (- for stdout).")
 @click.option("--csv", "csv_file", metavar="FILE", help="Also write the samples as CSV.")
 @click.option("--markdown", "markdown_file", metavar="FILE", help="Also write the table as Markdown.")
+@rank_options
 @click.option("--dry-run", is_flag=True, help="Say what would be run, and end.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress, only the table.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress, only the answer.")
 @store_option
 @click.pass_context
 def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, store_url: str, **given: Any) -> int:
@@ -165,21 +167,26 @@ def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, 
             session = launch(request, paths, store, observer, patience, wipe)
         else:
             session = resume(given["resume"], paths, store, observer, patience, wipe)
+    except KeyboardInterrupt:
+        observer.close()
+        if observer.latest and observer.latest.samples:
+            report(observer.latest, {}, given["rank"], given["reference"])
+        raise
     finally:
         observer.close()
     outputs = {"json": given["json_file"], "csv": given["csv_file"], "markdown": given["markdown_file"]}
-    report(session, outputs)
+    report(session, outputs, given["rank"], given["reference"])
     return exit_code(session)
 
 
-def report(session: Session, outputs: dict[str, str | None]) -> None:
-    """Print the table, unless a file's place on stdout takes its own, and write the files."""
+def report(session: Session, outputs: dict[str, str | None], rank: str = "", reference: str = "") -> None:
+    """Print the answer, unless a file's place on stdout takes its own, and write the files."""
     from kit.analysis import analyse
     from kit.report import render
 
-    analysis = analyse(session)
+    analysis = analyse(session, rank, reference)
     if "-" not in outputs.values():
-        click.echo(render("table", session, analysis), nl=False)
+        click.echo(render("answer", session, analysis), nl=False)
     for name, path in outputs.items():
         if path:
             write(path, render(name, session, analysis))

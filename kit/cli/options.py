@@ -31,6 +31,19 @@ def wait_idle_option(command: Command) -> Command:
     )(command)  # fmt: skip
 
 
+def rank_options(command: Command) -> Command:
+    """What the ranking is by, and against which arm."""
+    metric = click.option(
+        "--rank", metavar="METRIC", default="",
+        help="Rank arms by this: real, cpu_total, …, or a figure of the workload's.  [default: whole, real + flush]",
+    )  # fmt: skip
+    reference = click.option(
+        "--reference", metavar="ARM", default="",
+        help="Rank against this arm.  [default: layer:overlay2 where it ran, else the best]",
+    )  # fmt: skip
+    return metric(reference(command))
+
+
 def json_flag(command: Command) -> Command:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
 

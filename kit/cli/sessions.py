@@ -7,14 +7,16 @@ import json
 import click
 
 from kit.cli.completion import complete_scenarios, complete_sessions
-from kit.cli.options import json_flag, store_option, the_store, write
+from kit.cli.options import json_flag, rank_options, store_option, the_store, write
 from kit.errors import UsageError
 
 _SHOW_EPILOG = """\b
 Examples:
   kit show last
   kit show 20261121 --format markdown
+  kit show last --full
   kit show last --explain
+  kit show last --rank cpu_total --reference bind:overlay2
   kit show last --json | jq .comparisons"""
 
 
@@ -66,17 +68,26 @@ def sessions(scenario: str, arm: str, machine: str, most: int, as_json: bool, st
 
 @click.command(epilog=_SHOW_EPILOG)
 @click.argument("session", default="last", shell_complete=complete_sessions)
-@click.option("--format", "format_", type=click.Choice(["table", "explain", "markdown", "json", "csv"]),
-              default="table", show_default=True, help="How to print it.")  # fmt: skip
+@click.option("--format", "format_", type=click.Choice(["answer", "full", "explain", "markdown", "json", "csv"]),
+              default="answer", show_default=True, help="How to print it.")  # fmt: skip
+@click.option("--full", is_flag=True, help="Every phase, ladder, note and fact: the same as --format full.")
 @click.option("--explain", is_flag=True, help="In plain sentences: the same as --format explain.")
 @click.option("-o", "--output", default="-", metavar="FILE", help="Write to a file instead of stdout.")
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
+@rank_options
 @store_option
-def show(session: str, format_: str, explain: bool, output: str, as_json: bool, store_url: str) -> None:
+def show(
+    session: str, format_: str, full: bool, explain: bool, output: str, as_json: bool, rank: str, reference: str,
+    store_url: str,
+) -> None:  # fmt: skip
     """Print SESSION again: its id, a unique beginning of it, or last."""
+    from kit.analysis import analyse
     from kit.report import render
 
-    if explain and as_json:
-        raise UsageError("--explain and --json exclude each other", "give one of them")
-    text = render("json" if as_json else "explain" if explain else format_, the_store(store_url).get(session))
+    flags = {"--full": ("full", full), "--explain": ("explain", explain), "--json": ("json", as_json)}
+    given = [(flag, name) for flag, (name, set_) in flags.items() if set_]
+    if len(given) > 1:
+        raise UsageError(f"{given[0][0]} and {given[1][0]} exclude each other", "give one of them")
+    found = the_store(store_url).get(session)
+    text = render(given[0][1] if given else format_, found, analyse(found, rank, reference))
     write(output, text if text.endswith("\n") else f"{text}\n")

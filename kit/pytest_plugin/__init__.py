@@ -32,7 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("kit", "storage driver test kit")
     add = group.addoption
     add("--kit-arms", metavar="A,B,…", help="collect scenario files and run them on these arms; 'default': all")
-    add("--kit-rounds", type=int, metavar="N", help="runs of every arm, the least with precision or budget (default 3)")
+    add("--kit-rounds", type=int, metavar="N", help="runs of every arm, the least with precision or budget (default 5)")
     add("--kit-precision", default="", metavar="P%", help="go on until every ratio is known that well")
     add("--kit-budget", default="", metavar="TIME", help="go on for so long, for each scenario: 30m, 1h30m")
     add("--kit-timeout", default="", metavar="TIME", help="end a run that takes longer, with all that it started")
@@ -87,7 +87,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     bench = config.stash[BENCH]
     for session in bench.sessions:
         terminalreporter.section(f"kit {session.title}")
-        terminalreporter.write_line(render("table", session))
+        terminalreporter.write_line(render("answer", session))
         if config.getoption("kit_compare"):
             terminalreporter.section(f"kit {session.title}, against an earlier session", sep="-")
             terminalreporter.write_line(bench.between(session))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kit.errors import KitError
+from kit.plan import DEFAULT_ROUNDS
 
 if TYPE_CHECKING:
     from kit.record import Request, Session
@@ -54,7 +55,7 @@ class Bench:
         precision, budget, timeout = option("kit_precision"), option("kit_budget"), option("kit_timeout")
         return {
             "engine": option("kit_engine"),
-            "rounds": option("kit_rounds") or 3,
+            "rounds": option("kit_rounds") or DEFAULT_ROUNDS,
             "seed": option("kit_seed") or 0,
             "cache": option("kit_cache") or "warm",
             "load": option("kit_load"),

@@ -13,7 +13,8 @@ Renderer = Callable[[Session, Analysis], str]
 
 #: Each format and what renders it, imported on use.
 FORMATS = {
-    "table": "kit.report.table:render_text",
+    "answer": "kit.report.answer:render_answer",
+    "full": "kit.report.table:render_text",
     "explain": "kit.report.explain:render_explain",
     "markdown": "kit.report.table:render_markdown",
     "json": "kit.report.structured:render_json",

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from kit.record import NotRun, Session
+from kit.record import DONE, NotRun, Session
+from kit.report import units
 from kit.sample import Sample
+
+
+def head(session: Session) -> str:
+    """What was measured, when, and how often."""
+    state = "" if session.status == DONE else f", {session.status}"
+    return f"{session.title}: session {session.id}, {units.moment(session.created)} UTC, {rounds(session)}{state}"
 
 
 def rounds(session: Session) -> str:

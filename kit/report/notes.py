@@ -15,6 +15,8 @@ from kit.sample import Sample
 
 #: The cgroup's figure replaces the tree's where they differ by more than both of these.
 _RELATIVE, _ABSOLUTE = 0.02, 0.02
+#: Megabytes that a warm run may read before it is worth a note.
+_WARM_READS = 10.0
 
 
 def notes(session: Session, analysis: Analysis) -> list[str]:
@@ -46,14 +48,9 @@ def notes(session: Session, analysis: Analysis) -> list[str]:
             f"{', '.join(above)}: each container has a filesystem and a device of its own (see the facts): where "
             "that is of another type than the bare arm's, part of the difference is the filesystem's"
         )
-    measured = {sample.arm for sample in kept}
-    copied = [arm for arm in session.arms if arm in measured and copies_all(arm)]
-    if copied and session.facts.get("caches") == "warm":
-        found.append(
-            f"{', '.join(copied)}: the root filesystem is copied for every container, so its files are in the page "
-            "cache as just written, the other arms' as read; a warm figure below bare shows that, not the driver: "
-            "use --cache cold"
-        )
+    if copied(session):
+        found.append(copied_note(session))
+    found += _reads(session, runs)
     if len({sample.block for sample in kept}) == 1:
         found.append("1 run: no interval")
     return found
@@ -77,6 +74,42 @@ def copies_all(arm: str) -> bool:
     """True for drivers that copy the whole root filesystem."""
     found = parsed(arm)
     return found is not None and found.driver in ("vfs", "native")
+
+
+def copied(session: Session) -> tuple[str, ...]:
+    """Arms whose warm figure is not what they cost in use: their files lie in the page cache as just written."""
+    if session.facts.get("caches") != "warm":
+        return ()
+    measured = {sample.arm for sample in session.samples if sample.kind != "warmup"}
+    return tuple(arm for arm in session.arms if arm in measured and copies_all(arm))
+
+
+def copied_note(session: Session) -> str:
+    return (
+        f"{', '.join(copied(session))}: the root filesystem is copied for every container before the clock starts, "
+        "and is in the page cache then: its warm figure is not what it costs in use (--cache cold)"
+    )
+
+
+def _reads(session: Session, runs: Runs) -> Iterator[str]:
+    """Which arms read from the disk although caches are warm."""
+    if session.facts.get("caches") != "warm":
+        return
+    for point in runs.points:
+        read = {arm: _megabytes(runs, (arm, point)) for arm in session.arms if runs.has((arm, point))}
+        many = [f"{arm} {amount:.0f} MB" for arm, amount in read.items() if amount >= _WARM_READS]
+        if many:
+            at = f" at {point}" if point else ""
+            yield (
+                f"read from the disk in a warm run{at}, on average: {', '.join(many)}. What every container has to "
+                "read anew is part of what it costs: btrfs shares no page cache between a snapshot and its original"
+            )
+
+
+def _megabytes(runs: Runs, key: Key) -> float:
+    values = runs.values(key, runs.phases([key])[-1], "read_bytes")
+    known = values[np.isfinite(values)]
+    return float(known.mean()) / 1e6 if known.size else 0.0
 
 
 def _loads(kept: Sequence[Sample]) -> Iterator[str]:

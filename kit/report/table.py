@@ -15,7 +15,8 @@ from kit.record import Session
 from kit.report import course, units
 from kit.report.figures import figures
 from kit.report.ladder import ladders
-from kit.report.notes import leaves_tree, notes
+from kit.report.notes import copied, leaves_tree, notes
+from kit.report.ranking import caption, headline, table
 from kit.report.verdict import assurance, verdicts
 from kit.runs import Key, Runs
 from kit.sample import TOTAL
@@ -48,7 +49,7 @@ def render_markdown(session: Session, analysis: Analysis) -> str:
 
 def _render(session: Session, analysis: Analysis, style: _Style) -> str:
     runs = analysis.runs
-    parts = [_head(session, style)]
+    parts = [_head(session, analysis, style)]
     index = {(item.arm, item.point, item.phase, item.metric): item for item in analysis.comparisons}
     for point in runs.points:
         keys = [(arm, point) for arm in session.arms if runs.has((arm, point))]
@@ -64,11 +65,14 @@ def _render(session: Session, analysis: Analysis, style: _Style) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _head(session: Session, style: _Style) -> str:
-    when = f"{units.moment(session.created)} UTC"
-    state = "" if session.status == "done" else f", {session.status}"
-    head = f"{session.title}: session {session.id}, {when}, {course.rounds(session)}{state}"
-    return head + (f"\n{style.newline.strip()}IN A GUEST: {session.guest}" if session.guest else "")
+def _head(session: Session, analysis: Analysis, style: _Style) -> str:
+    lines = [course.head(session)]
+    if session.guest:
+        lines.append(f"{style.newline.strip()}IN A GUEST: {session.guest}")
+    for ranking in analysis.rankings:
+        shown = table(ranking, analysis, None, style.format)
+        lines += ["", headline(ranking, copied(session)), "", style.heading(caption(ranking)), shown]
+    return "\n".join(lines)
 
 
 def _total_first(phases: Sequence[str]) -> list[str]:
