@@ -22,8 +22,10 @@ SIMULATED = {
     "rounds": (("--sessions", "3"), "half the runs"),
     "serve": (("--samples", "300"), ".csv"),
 }
+SCENARIO = "moment.toml"
+MOMENT = 'name = "moment"\nsummary = "x"\nimage = "smoke"\n[[phases]]\nname = "run"\nrun = ["true"]\n'
 MEASURED = {
-    "harness": (("smoke", "--rounds", "1", "--arms", "bare"), "harness "),
+    "harness": ((SCENARIO, "--rounds", "1", "--arms", "bare"), "harness "),
     "recovery": (("--rounds", "2", "--where", "container", "--largest"), "intervals hold the truth"),
     "timer": (("1",), "daemon that leaves the tree"),
 }
@@ -34,9 +36,10 @@ def test_all_are_started() -> None:
     assert {path.stem for path in ROOT.glob("*.py")} == {*SIMULATED, *MEASURED, *LIBRARIES}
 
 
-def start(name: str, words: tuple[str, ...], says: str) -> None:
+def start(name: str, words: tuple[str, ...], says: str, where: Path) -> None:
+    (where / SCENARIO).write_text(MOMENT)
     done = subprocess.run(
-        [sys.executable, ROOT / f"{name}.py", *words],
+        [sys.executable, ROOT / f"{name}.py", *words], cwd=where,
         env={**os.environ, "PYTHONPATH": str(ROOT.parent)}, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode in (0, 1) and "Traceback" not in done.stderr, done.stderr
@@ -44,11 +47,11 @@ def start(name: str, words: tuple[str, ...], says: str) -> None:
 
 
 @pytest.mark.parametrize("name", SIMULATED)
-def test_simulations_start(name: str) -> None:
-    start(name, *SIMULATED[name])
+def test_simulations_start(name: str, tmp_path: Path) -> None:
+    start(name, *SIMULATED[name], tmp_path)
 
 
 @pytest.mark.machine
 @pytest.mark.parametrize("name", MEASURED)
-def test_measurements_start(name: str) -> None:
-    start(name, *MEASURED[name])
+def test_measurements_start(name: str, tmp_path: Path) -> None:
+    start(name, *MEASURED[name], tmp_path)
