@@ -259,6 +259,7 @@ def known_options() -> set[str]:
 
 #: Options of other programs.
 THEIRS = {
+    "--token",
     "--lf", "--durations", "--junitxml", "--reflink", "--no-download", "--no-index", "--offline", "--csum", "--man",
     "--variant", "--components", "--include", "--wildcards", "--hypothesis-profile", "--bind", "--add-subuids",
     "--add-subgids", "--detach",
