@@ -21,7 +21,7 @@ from kit.image import ImageCache
 from kit.paths import Paths, find_paths, resource
 from kit.perform import Job, LoadSupplied, Supplied, check_kernel, equipped, perform, plan_of
 from kit.plan import Plan
-from kit.record import DONE, FAILED, INTERRUPTED, RUNNING, NotRun, Request, Session, new_session_id
+from kit.record import DONE, FAILED, INTERRUPTED, RUNNING, NotRun, Request, Session, new_session_id, title_of
 from kit.scenario import Scenario, command_scenario
 from kit.scenariofile import parse_scenario
 from kit.session import Bench, Observer, held_machine
@@ -111,7 +111,7 @@ def launch(
         id=new_session_id(now),
         created=now,
         kit_version=__version__,
-        title=scenario.label if not request.command else scenario.summary,
+        title=title_of(request, scenario.label),
         status=RUNNING,
         request=request,
         arms=tuple(map(str, plan.arms)),

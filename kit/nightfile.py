@@ -19,8 +19,8 @@ from kit.toml import parse_toml
 _TOP = {"store": str, "output": str, "budget": str, "wait_idle": str, "confirm": int, "defaults": dict, "tasks": list}
 _LISTS = {"arms": list, "filesystems": list, "thresholds": list, "across": list, "command": list}
 _TEXTS = (
-    "scenario", "source", "prepare", "image", "rootfs", "baseline", "cache", "engine", "load", "guest", "kernel",
-    "modules", "docker", "directory", "precision", "budget", "size", "timeout", "on",
+    "scenario", "title", "source", "prepare", "image", "rootfs", "baseline", "cache", "engine", "load", "guest",
+    "kernel", "modules", "docker", "directory", "precision", "budget", "size", "timeout", "on",
 )  # fmt: skip
 _TASK: dict[str, type] = {
     **_LISTS, **dict.fromkeys(_TEXTS, str), "rounds": int, "seed": int, "control": bool, "fresh": bool,
@@ -28,8 +28,8 @@ _TASK: dict[str, type] = {
 }  # fmt: skip
 #: What goes into a request as it stands.
 _PLAIN = (
-    "scenario", "source", "prepare", "image", "rootfs", "baseline", "cache", "engine", "load", "guest", "kernel",
-    "modules", "docker", "directory", "rounds", "seed", "control", "fresh",
+    "scenario", "title", "source", "prepare", "image", "rootfs", "baseline", "cache", "engine", "load", "guest",
+    "kernel", "modules", "docker", "directory", "rounds", "seed", "control", "fresh",
 )  # fmt: skip
 _QUANTITIES: dict[str, Callable[[str, str], float | int]] = {
     "precision": percentage, "budget": duration, "size": size, "timeout": duration,

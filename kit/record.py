@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import random
 import re
+import shlex
 import string
+import textwrap
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -28,6 +30,7 @@ class Request:
     """
 
     scenario: str = ""
+    title: str = ""  # what the session is called; '': the scenario's name, or the command's first words
     params: tuple[tuple[str, str], ...] = ()
     command: tuple[str, ...] = ()
     source: str = ""
@@ -79,7 +82,7 @@ class Session:
     id: str
     created: Moment  # Unix time
     kit_version: str
-    title: str  # the scenario's name, or the command
+    title: str  # what it is called, in lists and as a series
     status: str
     request: Request
     arms: tuple[str, ...]
@@ -117,6 +120,17 @@ def check_session_id(text: object) -> None:
         raise UsageError(
             f"{str(text)[:60]!r} is no session's id", "letters, digits, '-', '.' and '_', no dot first, 40 at most"
         )
+
+
+#: Of a title that is a command: a list of sessions is no place for a whole script.
+_TITLE = 40
+
+
+def title_of(request: Request, label: str) -> str:
+    """What the user calls the session, else its scenario, else the first words of its command."""
+    if request.title or not request.command:
+        return request.title or label
+    return textwrap.shorten(shlex.join(request.command), _TITLE, placeholder=" …")
 
 
 def new_session_id(now: float) -> str:

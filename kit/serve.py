@@ -7,12 +7,13 @@ import hmac
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from kit.analysis import Analysis, analyse, whole_real
 from kit.change import CONFIRM, Track, find_changes
+from kit.compare import Comparison
 from kit.errors import KitError, MachineError, UsageError, not_installed
 from kit.history import split
 from kit.past import find_tracks
@@ -21,6 +22,7 @@ from kit.report import render, units
 from kit.report.between import between_rows
 from kit.report.html import content_policy, render_page
 from kit.report.page import track_view, view
+from kit.report.ranking import result_line
 from kit.store import Store
 
 if TYPE_CHECKING:
@@ -45,6 +47,10 @@ class Library:
     def heads(self) -> tuple[Session, ...]:
         """All sessions without samples, newest first."""
         return self._store.list()
+
+    def results(self, names: Sequence[str]) -> Mapping[str, Sequence[Comparison]]:
+        """What each session found of real time of the whole run."""
+        return self._store.results(names)
 
     def get(self, name: str) -> tuple[Session, Analysis]:
         """Raises UsageError where there is no such session. One that still runs is read anew each time."""
@@ -181,9 +187,12 @@ def _list(library: Library, request: Request) -> str:
         "machine": sorted({item.facts.get("machine", "") for item in heads} - {""}),
         "status": sorted({item.status for item in heads}),
     }
+    shown = found[(number - 1) * PAGE : number * PAGE]
+    results = library.results([item.id for item in shown])
     rows = [
         {
             "id": item.id,
+            "result": result_line(results.get(item.id, ())),
             "title": item.title,
             "when": units.moment(item.created),
             "status": item.status,
@@ -192,7 +201,7 @@ def _list(library: Library, request: Request) -> str:
             "kernel": item.facts.get("kernel", "").split(" ")[0],
             "guest": bool(item.guest),
         }
-        for item in found[(number - 1) * PAGE : number * PAGE]
+        for item in shown
     ]
     return render_page(
         "list.html.j2", title="Sessions", rows=rows, options=options, chosen=chosen, page=number, last=last,

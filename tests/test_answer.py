@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from kit.analysis import analyse
+from kit.analysis import analyse, whole_real
 from kit.errors import UsageError
-from kit.record import NotRun, Session
+from kit.record import NotRun, Request, Session, title_of
 from kit.report.answer import COLUMNS, LINES, answer
-from kit.report.ranking import headline
+from kit.report.ranking import headline, result_line
 from kit.sample import Phase, Sample
 from tests.nights import ladder_session, night
 
@@ -99,3 +99,19 @@ def test_ranked_by_another_metric_and_against_another_arm() -> None:
         analyse(session, "", "layer:zfs")
     with pytest.raises(UsageError, match="metric nosuch"):
         analyse(session, "nosuch")
+
+
+def test_a_session_has_a_title_that_fits_a_list() -> None:
+    words = ("sh", "-c", "for i in 1 2 3; do something very long with it; done; and more of it")
+    assert title_of(Request(command=words), "command") == "sh -c 'for i in 1 2 3; do something …"
+    assert title_of(Request(command=words, title="our build"), "command") == "our build"
+    assert title_of(Request(scenario="kernel:short"), "kernel:short") == "kernel:short"
+
+
+def test_a_list_shows_what_each_session_found() -> None:
+    found = [item for item in whole_real(analyse(made(COSTS)).comparisons) if not item.control]
+    line = result_line(found)
+    assert line.startswith("layer:fuse-overlayfs / bare +14") and "more told" in line
+    assert result_line(()) == ""
+    noisy = [item for item in whole_real(analyse(made({"bare": 1.0, "layer:overlay2": 1.0}, noise=0.3)).comparisons)]
+    assert result_line(noisy) == "none of 1 told from its baseline"

@@ -51,7 +51,7 @@ Examples:
   kit compare kernel:short --load kernel:loop --arms bare,layer:overlay2
   kit compare kernel:short --guest uml --arms bare,bind:devicemapper,layer:devicemapper,layer:overlay2
   kit compare smoke --kernel ~/linux/arch/x86/boot/bzImage --arms bare,layer:aufs
-  kit compare --source ~/project --arms bare,layer:overlay2,layer:btrfs -- make -j8
+  kit compare --source ~/project --arms bare,layer:overlay2,layer:btrfs --title 'our build' -- make -j8
   kit compare --image debian:12 --arms bare,layer:overlay2 -- sh -c 'find / -xdev | wc -l'
   kit compare --resume last
 
@@ -131,6 +131,9 @@ class _CompareCommand(click.Command):
 @click.option("--modules", default="", metavar="DIR", help="Its /lib/modules/VERSION, where not all is built in.")
 @click.option("--guest-memory", default="", metavar="SIZE", help="[default: half of the host's, 4G at most]")
 @click.option("--guest-cores", type=click.IntRange(1), help="[default: the host's; User-Mode Linux has one]")
+@click.option(
+    "--title", default="", help="What to call the session.  [default: the scenario, or the command's first words]"
+)
 @click.option("--resume", metavar="SESSION", help="Finish a stopped session: an id, its beginning, or last.")
 @click.option("--wait", is_flag=True, help="Wait for a session that is running instead of refusing.")
 @wait_idle_option
@@ -243,6 +246,7 @@ def _request(command: tuple[str, ...], given: dict[str, Any]) -> Request:
     profiles = read_profiles(Path(given["fs_file"])) if given["fs_file"] else {}
     return Request(
         scenario=given["scenario"] or "",
+        title=given["title"],
         params=pairs(given["params"], "--param"),
         command=command,
         source=given["source"],

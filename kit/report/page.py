@@ -10,13 +10,16 @@ from kit.analysis import Analysis, whole_real
 from kit.change import Track
 from kit.compare import Comparison
 from kit.ladder import Ladder
+from kit.ranking import Ranking
 from kit.record import Session
 from kit.regression import Finding
 from kit.report import course, shown_session, units
 from kit.report.explain import explain, where
 from kit.report.history import change_lines
 from kit.report.ladder import shares, whole_of
+from kit.report.notes import copied
 from kit.report.plot import Picture, plot_attribution, plot_intervals, plot_runs, plot_track
+from kit.report.ranking import caption, cells, headings, headline, sentences
 from kit.report.structured import document
 from kit.report.verdict import assurance_lines, percent_interval, sentence
 from kit.sample import TOTAL
@@ -46,6 +49,15 @@ class TrackView:
 
 
 @dataclass(frozen=True)
+class RankingView:
+    headline: str
+    caption: str
+    headers: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    lines: Sequence[str]
+
+
+@dataclass(frozen=True)
 class SessionView:
     """Everything that session.html.j2 asks for."""
 
@@ -55,6 +67,7 @@ class SessionView:
     rounds: str
     status: str
     guest: str
+    rankings: Sequence[RankingView]
     measured: str
     arms: Sequence[tuple[str, str, str]]  # name, in words, baseline
     answers: Sequence[str]
@@ -110,6 +123,7 @@ def view(
         rounds=course.rounds(session),
         status=session.status,
         guest=session.guest,
+        rankings=[_ranking(session, analysis, item) for item in analysis.rankings],
         measured=_measured(session, analysis),
         arms=[(arm, where(arm), dict(session.baselines).get(arm, units.NOTHING)) for arm in session.arms],
         answers=_tied(said.answers),
@@ -139,6 +153,13 @@ def view(
         data="" if links else json.dumps(document(session, analysis)).replace("<", "\\u003c"),
         links=links,
     )
+
+
+def _ranking(session: Session, analysis: Analysis, ranking: Ranking) -> RankingView:
+    return RankingView(
+        _tied([headline(ranking, copied(session))])[0], caption(ranking), headings(ranking), cells(ranking, analysis),
+        _tied(list(sentences(ranking))),
+    )  # fmt: skip
 
 
 def _measured(session: Session, analysis: Analysis) -> str:

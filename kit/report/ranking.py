@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from tabulate import tabulate
 
 from kit.analysis import Analysis
-from kit.compare import Comparison
+from kit.compare import LESS, MORE, Comparison
 from kit.ranking import WHOLE, Difference, Ranking, RankRow
 from kit.report import units
 
@@ -89,20 +89,34 @@ def table(
     ones left out first.
 
     ``rank``: the ranks that it may have. Arms that share a letter of ``alike`` can't be told apart."""
+    headers = headings(ranking)
     index = over_bare(ranking, analysis)
-    headers = ["rank", "arm", _unit(ranking), f"against {ranking.reference}", "over bare, same FS", "alike"]
     listed = list(ranking.rows)
     while most is not None and len(listed) > most:  # from the worst on; what all are compared with stays
         listed.remove(next(row for row in reversed(listed) if row.against is not None))
     rows = [_cells(row, ranking, index) for row in listed]
     for left_out in ((), (5,), (4, 5), (0, 4, 5)) if index else ((4,), (4, 5), (0, 4, 5)):
         shown = [i for i in range(len(headers)) if i not in left_out]
-        cells = [[row[i] for i in shown] for row in rows]
-        made = tabulate(cells, [headers[i] for i in shown], tablefmt=tablefmt, disable_numparse=True)
+        made = tabulate(
+            [[row[i] for i in shown] for row in rows],
+            [headers[i] for i in shown],
+            tablefmt=tablefmt,
+            disable_numparse=True,
+        )
         if width is None or max(map(len, made.splitlines())) <= width:
             break
     hidden = len(ranking.rows) - len(listed)
     return made + (f"\n{hidden} more arms, slower or worse: --full" if hidden else "")
+
+
+def headings(ranking: Ranking) -> list[str]:
+    return ["rank", "arm", _unit(ranking), f"against {ranking.reference}", "over bare, same FS", "alike"]
+
+
+def cells(ranking: Ranking, analysis: Analysis) -> list[list[str]]:
+    """All rows, with a cell for each of the headings."""
+    index = over_bare(ranking, analysis)
+    return [_cells(row, ranking, index) for row in ranking.rows]
 
 
 def _unit(ranking: Ranking) -> str:
@@ -164,3 +178,20 @@ def _said(item: Difference, ranking: Ranking) -> str:
 
 def _size(ratio: float) -> str:
     return units.percent(ratio).lstrip("+-")
+
+
+def result_line(found: Sequence[Comparison]) -> str:
+    """What a session found, in a line of a list: the largest cost that is told from its baseline, how many are not."""
+    known = [item for item in found if item.ratio and item.low_all is not None and item.high_all is not None]
+    told = sorted((item for item in known if item.verdict_all in (MORE, LESS)), key=lambda item: -abs(_log(item)))
+    quiet = len(known) - len(told)
+    parts = [f"{units.against(item)} {change(item.ratio, item.low_all, item.high_all)}" for item in told[:1]]
+    if len(told) > 1:
+        parts.append(f"{len(told) - 1} more told from their baselines")
+    if quiet:
+        parts.append(f"{quiet} not")
+    return ", ".join(parts) if told else f"none of {quiet} told from its baseline" if quiet else ""
+
+
+def _log(item: Comparison) -> float:
+    return math.log(item.ratio) if item.ratio else 0.0

@@ -54,6 +54,18 @@ def read_outcomes(
     return [(row.session, _outcome(row)) for row in connection.execute(query)]
 
 
+def read_results(connection: Connection, names: Sequence[str], metric: str) -> dict[str, list[Comparison]]:
+    """What those sessions found of the whole run in one metric, as far as it is kept, by session."""
+    mine = outcomes.c.session.in_(names) & outcomes.c.whole & (outcomes.c.metric == metric)
+    query = select(outcomes).where(mine).order_by(outcomes.c.session, outcomes.c.position)
+    found: dict[str, list[Comparison]] = {}
+    for row in connection.execute(query):
+        outcome = _outcome(row)
+        if outcome is not None:
+            found.setdefault(row.session, []).append(outcome.comparison)
+    return found
+
+
 def _outcome(row: Any) -> Outcome | None:
     try:
         comparison, digests = decode_json(Comparison, row.comparison), decode_json(dict[str, str], row.digests)

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select
 
-from kit.compare import compare
+from kit.compare import Comparison, compare
 from kit.errors import RunError, UsageError
 from kit.history import Entry, make_entry
 from kit.outcome import Outcome, outcomes
@@ -19,7 +19,7 @@ from kit.sample import Sample
 from kit.store.changes import Change, Flag, Status, apply_changes
 from kit.store.database import Database, close_to_others, make_private
 from kit.store.outbox import deliver, outbox_directory
-from kit.store.outcomes import kept_versions, read_outcomes, write_outcomes
+from kit.store.outcomes import kept_versions, read_outcomes, read_results, write_outcomes
 from kit.store.rows import read_samples, read_session, session_row, write_sample
 from kit.store.schema import sessions
 from kit.wire import UnreadableError
@@ -130,6 +130,11 @@ class Store:
             found += [(session_id, item) for item in listed if _is_of(item, arm, phase, metric)]
         made = [make_entry(heads[name], item) for name, item in found if name in heads and item.comparison.ratio]
         return tuple(sorted(made, key=lambda entry: (entry.created, entry.session)))
+
+    def results(self, names: Sequence[str], metric: str = "real") -> Mapping[str, Sequence[Comparison]]:
+        """What each of these sessions found of the whole run, by id; nothing of one whose outcomes are not kept."""
+        with self._database.reading() as connection:
+            return read_results(connection, names, metric)
 
     def list(self) -> tuple[Session, ...]:
         """All sessions, newest first, without their samples."""
