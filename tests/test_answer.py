@@ -113,5 +113,5 @@ def test_a_list_shows_what_each_session_found() -> None:
     line = result_line(found)
     assert line.startswith("layer:fuse-overlayfs / bare +14") and "more told" in line
     assert result_line(()) == ""
-    noisy = [item for item in whole_real(analyse(made({"bare": 1.0, "layer:overlay2": 1.0}, noise=0.3)).comparisons)]
+    noisy = list(whole_real(analyse(made({"bare": 1.0, "layer:overlay2": 1.0}, noise=0.3)).comparisons))
     assert result_line(noisy) == "none of 1 told from its baseline"

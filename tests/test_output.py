@@ -180,7 +180,8 @@ def _secretive() -> Session:
 
 
 RENDERED = (
-    "table",
+    "answer",
+    "full",
     "explain",
     "markdown",
     "json",

@@ -19,7 +19,7 @@ def compare(kit: Kit, tmp_path: Path, *words: str | Path, code: int = 0) -> dict
     done = kit("compare", *words, "--json", out, "--size", "6G", timeout=600)
     assert done.returncode == code, done.stdout + done.stderr
     document: dict[str, Any] = json.loads(out.read_text())
-    return {**document, "table": done.stdout}
+    return {**document, "table": kit("show", "last", "--full").stdout}
 
 
 def figures(document: dict[str, Any]) -> set[tuple[str, str]]:
