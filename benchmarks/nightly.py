@@ -2,8 +2,9 @@
 
     python benchmarks/nightly.py [--series 300]
 
-Nights of one penalty with normal noise from night to night; thresholds are set low enough that the history alone
-decides, which is the worst case: in use the within-session interval has to cross the limit as well. Printed for each
+Nights of one penalty with normal noise from night to night, independent, or each taking after the last (AR(1) of 0.3
+and 0.6); thresholds are set low enough that the history alone decides, which is the worst case: in use the
+within-session interval has to cross the limit as well. Printed for each
 number of sessions that a change needs: the share of series of 60 nights, without any change, in which some night would
 have been called a regression; and for a change of 1 to 5 standard deviations of that noise after 20 nights the share
 that is found within the next 20, and the median number of nights until then. Beside it the same for the naive rule that
@@ -28,6 +29,7 @@ from kit.stats import Floats
 
 Alarm = Callable[[Floats, int], int | None]
 
+DEPENDENCES = (0.0, 0.3, 0.6)
 NIGHTS, BEFORE, AFTER, LEVEL, NOISE = 60, 20, 20, 1.05, 0.02
 _EMPTY = Comparison("layer", "bare", "total", "real", 1.0, None, None, 5, 0.0, None, None, None, "no interval")
 
@@ -61,12 +63,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--series", type=int, default=300, help="3 at least")
     count = parser.parse_args().series
+    for dependence in DEPENDENCES:
+        report(count, dependence)
+
+
+def nights(count: int, dependence: float) -> Floats:
+    """Series of nights of which each takes after the last (AR(1)), all of the same spread."""
     dice = np.random.default_rng(20261121)
-    quiet = dice.normal(LEVEL, NOISE, (count, NIGHTS))
+    values = dice.normal(0, 1, (count, NIGHTS))
+    for night in range(1, NIGHTS):
+        values[:, night] = dependence * values[:, night - 1] + (1 - dependence**2) ** 0.5 * values[:, night]
+    series: Floats = LEVEL + NOISE * values
+    return series
+
+
+def report(count: int, dependence: float) -> None:
+    quiet = nights(count, dependence)
     rules: dict[str, Alarm] = {f"confirm = {n}": partial(kit_alarm, n) for n in (2, 3, 4)}
     rules["2 standard deviations"] = naive_alarm
     steps = (1, 2, 3, 5)
-    print(f"{count} series, {NIGHTS} nights without a change; then a step after {BEFORE} nights")
+    print(f"\nAR(1) {dependence}: {count} series, {NIGHTS} nights without a change; then a step after {BEFORE} nights")
     print(f"{'rule':24}{'false alarm':>12}" + "".join(f"{f'step {step} sd':>20}" for step in steps))
     for name, alarm in rules.items():
         false = sum(alarm(series, 1) is not None for series in quiet) / count

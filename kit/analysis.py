@@ -43,6 +43,27 @@ class Flagged:
 
 
 @dataclass(frozen=True)
+class Unrepeated:
+    """A comparison with its repetitions, and as it would be without any, flagged runs and all. Real time of the whole
+    run."""
+
+    found: Comparison
+    without: Comparison
+
+    @property
+    def differs(self) -> bool:
+        """True where one ratio lies outside the other's interval, or the verdict is another: repetitions made it."""
+        one, two = self.found, self.without
+        if one.verdict_all != two.verdict_all:
+            return True
+        return any(
+            here.ratio is not None and there.low is not None and there.high is not None
+            and not there.low <= here.ratio <= there.high
+            for here, there in ((one, two), (two, one))
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
 class Analysis:
     comparisons: tuple[Comparison, ...]
     ladders: tuple[Ladder, ...]
@@ -53,6 +74,7 @@ class Analysis:
     unlike: tuple[str, ...]  # why runs were not compared although both succeeded
     runs: Runs
     rankings: tuple[Ranking, ...]  # one for each point
+    unrepeated: tuple[Unrepeated, ...]  # empty where nothing was repeated
 
 
 def analyse(session: Session, metric: str = "", reference: str = "") -> Analysis:
@@ -71,6 +93,7 @@ def analyse(session: Session, metric: str = "", reference: str = "") -> Analysis
         not_comparable(runs, session.baselines),
         runs,
         rank(runs, session.arms, metric, reference),
+        _unrepeated(session, comparisons),
     )
 
 
@@ -87,6 +110,15 @@ def _floors(comparisons: tuple[Comparison, ...]) -> list[Floor]:
         for item in whole_real(comparisons)
         if item.control and item.ratio is not None
     ]
+
+
+def _unrepeated(session: Session, comparisons: tuple[Comparison, ...]) -> tuple[Unrepeated, ...]:
+    if all(item.repeats is None for item in session.samples):
+        return ()
+    planned = compare(Runs(session.samples, repetitions=False), session.baselines, ("real",), whole=True)
+    before = {(item.arm, item.baseline, item.point): item for item in planned}
+    found = ((item, before.get((item.arm, item.baseline, item.point))) for item in whole_real(comparisons))
+    return tuple(Unrepeated(item, other) for item, other in found if other and not item.control)
 
 
 def _flagged(session: Session) -> tuple[Flagged, ...]:

@@ -12,13 +12,13 @@ from kit.compare import LESS, MORE, NO_INTERVAL, NOT_DETECTED, Comparison
 from kit.history import Differing, conditions, differences
 from kit.record import Session
 from kit.runs import Runs, differing
-from kit.stats import Floats
 
 
 @dataclass(frozen=True)
 class Moved:
     """A penalty in session A and in session B. ``change``: B's over A's with its 95 % interval, by Welch's t test on
-    the logarithms of the blocks' ratios (Welch 1947); the sessions are independent, so blocks do not pair. ``own`` and
+    the logarithms of the two ratios, each with the error that its own session's noise gives it (Welch 1947); the
+    sessions are independent, so blocks do not pair. ``own`` and
     ``base``: the same of the arm's and the baseline's own times, which nothing frees of the machine's state.
     ``verdict`` is that of the interval alone, ``verdict_all`` allows for all ``family`` arms at once."""
 
@@ -65,19 +65,12 @@ def _moved(one: Comparison, two: Comparison, before: Runs, after: Runs, family: 
     own, base = (_own(name, one, two, before, after) for name in (one.arm, one.baseline))
     if unlike:
         return Moved(one, two, None, NO_INTERVAL, own, base, unlike=unlike)
-    logs = _logs(one, before), _logs(two, after)
-    change = stats.welch_ratio(*logs)
-    together = stats.welch_ratio(*logs, stats.family_confidence(family))
+    centres = one.centre, two.centre
+    if centres[0] is None or centres[1] is None:
+        return Moved(one, two, None, NO_INTERVAL, own, base)
+    change = stats.as_ratio(stats.welch(centres[0], centres[1]))
+    together = stats.as_ratio(stats.welch(centres[0], centres[1], stats.family_confidence(family)))
     return Moved(one, two, change, _verdict(change), own, base, _verdict(together), family)
-
-
-def _logs(item: Comparison, runs: Runs) -> Floats:
-    keys = [(item.arm, item.point), (item.baseline, item.point)]
-    ours, theirs = runs.common(keys)
-    pairs = runs.values(keys[0], item.phase, item.metric)[ours], runs.values(keys[1], item.phase, item.metric)[theirs]
-    usable = (pairs[0] > 0) & (pairs[1] > 0)
-    logs: Floats = np.log(pairs[0][usable] / pairs[1][usable])
-    return logs
 
 
 def _own(arm: str, one: Comparison, two: Comparison, before: Runs, after: Runs) -> stats.Interval | None:

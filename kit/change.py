@@ -2,7 +2,8 @@
 
 The detection is apache-otava's (Fleming et al. 2023, "Hunter: Using Change Point Detection to Hunt for Performance
 Regressions"; Matteson and James 2014 for the divisive search): windows of the series are split where the energy
-distance is largest, splits are kept by a t test and merged again where they do not hold.
+distance is largest, splits are kept by a t test and merged again where they do not hold, also if nights depend on each
+other.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ from statistics import fmean
 import numpy as np
 
 from kit import stats
+from kit.dependence import find_dependence, keep_points
 from kit.errors import not_installed
 from kit.history import Differing, Entry, Series, differences, split
 
-#: Of the t test at a split; 10 times as much in the search. The split is where the test is most significant, so a false
-#: alarm is likelier than this: with CONFIRM one series of 60 sessions without any change in 50 has one
-#: (benchmarks/nightly.py; one in 12 with 0.001).
+#: Of the t test at a split; 10 times as much in the search. Of these kit.dependence leaves those that hold where nights
+#: depend on each other. The split is where the test is most significant, so a false alarm is likelier than this
+#: (benchmarks/nightly.py counts them).
 P = 0.0001
 #: Sessions at the new level before it counts: one noisy night is none.
 CONFIRM = 3
@@ -58,6 +60,11 @@ class Track:
     changes: tuple[Change, ...]
     confirm: int
 
+    @property
+    def dependence(self) -> float:
+        """By how much one session takes after the last, 0 to 0.9, as far as the series tells; changes allow for it."""
+        return find_dependence([entry.ratio for entry in self.series.entries], [item.index for item in self.changes])
+
 
 def track(entries: Sequence[Entry], session: str, across: Iterable[str] = (), confirm: int = CONFIRM) -> Track:
     """The series that a session's entry is in, up to it. Raises MachineError; ValueError where it has no entry."""
@@ -79,7 +86,7 @@ def find_changes(series: Series, confirm: int = CONFIRM, p: float = P) -> tuple[
     ratios = [entry.ratio for entry in series.entries]
     if len(ratios) < 3:
         return ()
-    points = _detect(ratios, p)
+    points = list(keep_points(ratios, [index for index, _ in _detect(ratios, p)]).items())
     edges = [0, *(index for index, _ in points), len(ratios)]
     found = []
     for i, (index, chance) in enumerate(points, 1):

@@ -90,6 +90,18 @@ class Comparison:
             return False
         return not self.low <= self.untrimmed <= self.high
 
+    @property
+    def centre(self) -> Centre | None:
+        """Of the logarithm of the ratio, with the error and degrees of freedom that its interval stands on."""
+        if not self.ratio:
+            return None
+        degrees = stats.own_degrees(self.n) + self.borrowed
+        error = None
+        if self.low and self.high:
+            half = math.log(self.high / self.low) / 2
+            error = half / stats.student_quantile(0.5 + stats.CONFIDENCE / 2, degrees)
+        return Centre(math.log(self.ratio), error, degrees, self.n)
+
     def rounds_for(self, reach: float) -> int | None:
         """About how many rounds would bring the interval to ±``reach`` of the ratio. None where that can't be told."""
         return pool.rounds_needed(self.spread, self.borrowed, math.log1p(reach)) if self.spread else None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kit import stats
+from kit import pool, stats
 from kit.compare import is_control
 from kit.runs import Runs
 from kit.sweep import parse_point, positive_number
@@ -19,7 +19,8 @@ class Growth:
     """By what factor the ratio of ``arm`` to ``baseline`` changes with each doubling of ``parameter``.
 
     In each block the slope of the log ratio over the parameter's binary logarithm is found by least squares;
-    ``factor`` is the mean of these slopes with its 95 % interval, as a ratio. 1 means: the penalty does not grow.
+    ``factor`` is the mean of these slopes with its 95 % interval, as a ratio, by the noise that all arms share. 1
+    means: the penalty does not grow.
     """
 
     arm: str
@@ -38,12 +39,20 @@ def growths(runs: Runs, baselines: Sequence[tuple[str, str]], metric: str = "rea
         numbers = {point: positive_number(values.get(name, "")) for point, values in settings.items()}
         known = {point: number for point, number in numbers.items() if number is not None}
         if len(known) == len(settings) and len(set(known.values())) > 1:
-            made = (_growth(runs, pair, name, known, metric) for pair in baselines if not is_control(pair[0]))
-            found += [item for item in made if item]
+            made = [_slopes(runs, pair, known, metric) for pair in baselines if not is_control(pair[0])]
+            slopes = [item for item in made if item]
+            centres = pool.share([contrast for contrast, *_ in slopes], len(slopes))
+            found += [
+                Growth(*pair, phase, metric, name, stats.as_ratio(centre.interval()))
+                for (_, pair, phase), centre in zip(slopes, centres, strict=True)
+            ]
     return tuple(found)
 
 
-def _growth(runs: Runs, pair: tuple[str, str], name: str, numbers: Mapping[str, float], metric: str) -> Growth | None:
+def _slopes(
+    runs: Runs, pair: tuple[str, str], numbers: Mapping[str, float], metric: str
+) -> tuple[pool.Contrast, tuple[str, str], str] | None:
+    """The slope of each block, and of which phase."""
     keys = [(arm, point) for point in numbers for arm in pair]
     if not all(runs.has(key) for key in keys):
         return None
@@ -57,5 +66,6 @@ def _growth(runs: Runs, pair: tuple[str, str], name: str, numbers: Mapping[str, 
         return None
     logs = np.log(values[0::2] / values[1::2]).T
     slopes = stats.least_squares_slopes([math.log2(number) for number in numbers.values()], logs)
-    factor = stats.as_ratio(stats.robust_centre(slopes).interval())
-    return Growth(*pair, phase, metric, name, factor)
+    centre = stats.robust_centre(slopes)
+    alike = pool.near(centre.estimate) and pool.near(float(logs.mean()))
+    return pool.Contrast(pair, centre, alike), pair, phase

@@ -5,16 +5,19 @@ Everything here is linear, plain means over the same blocks, so that the steps a
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import permutations
+from itertools import combinations, permutations
 
 import numpy as np
 
+from kit import pool
 from kit.arm import Arm, parse_arm
 from kit.errors import UsageError
 from kit.runs import Key, Runs
-from kit.stats import Floats, Interval, mean_interval
+from kit.stats import Floats, Interval, mean_centre
 
 RUNTIME, READ, WRITE, FLUSH, WHOLE = "runtime tax", "read tax", "write tax", "flush debt", "whole"
 #: What can be split: time, and CPU of the build, elsewhere and both.
@@ -29,8 +32,8 @@ _DEBT = {"real": "flush", "elsewhere": "flush_cpu", "cpu_total": "flush_cpu"}
 class Step:
     """One rung of the ladder: what it adds, in seconds per run and as a share of the baseline's cost.
 
-    Both are means over the blocks with 95 % intervals; in each block the share is of that block's baseline: of its real
-    time and flush, or of all its CPU.
+    Both are means over the blocks with 95 % intervals, by the noise that the rungs share; in each block the share is of
+    that block's baseline: of its real time and flush, or of all its CPU.
     """
 
     name: str
@@ -45,6 +48,8 @@ class Ladder:
     """The penalty of ``arm`` against ``baseline`` in one cost of one phase; ``steps`` add up to ``whole``.
 
     ``base`` is what the shares are of, in seconds, ``n`` the number of blocks that hold every arm of the ladder.
+    ``dearest``: the steps that most of it is, which is one where it costs more than each other one with all pairs of
+    steps looked at, else with those that it can't be told from; none where nothing is told to cost anything.
     """
 
     arm: str
@@ -56,6 +61,7 @@ class Ladder:
     base: float
     steps: tuple[Step, ...]
     whole: Step
+    dearest: tuple[Step, ...] = ()
 
 
 def rungs(arm: str, baseline: str, others: Sequence[str]) -> tuple[tuple[str, str], ...]:
@@ -166,12 +172,17 @@ def _split(runs: Runs, keys: Sequence[Key], chain: Sequence[tuple[str, str]], ph
     start = costs[0] + debts[0]
     base = start if cost == "real" else _all_cpu(runs, keys[0], phase)[places[0]][whole]
     names = [arm for arm, _ in chain]
-    steps = [_step(chain[i][1], names[i - 1], names[i], costs[i] - costs[i - 1], base) for i in range(1, len(chain))]
+    parts = [costs[i] - costs[i - 1] for i in range(1, len(chain))]
+    rises = [(chain[i][1], names[i - 1], names[i]) for i in range(1, len(chain))]
+    ends = names[0], names[-1]
+    *steps, total = _steps([*rises, (WHOLE, *ends)], [*parts, costs[-1] + debts[-1] - start], base, cost != "elsewhere")
     if cost in _DEBT:
-        steps.append(_step(FLUSH, names[0], names[-1], debts[-1] - debts[0], base))
-    total = _step(WHOLE, names[0], names[-1], costs[-1] + debts[-1] - start, base)
-    point = keys[0][1]
-    return Ladder(names[-1], names[0], phase, cost, point, int(base.size), float(base.mean()), tuple(steps), total)
+        parts.append(debts[-1] - debts[0])
+        steps += _steps([(FLUSH, *ends)], parts[-1:], base, False)
+    dearest = _dearest(steps, parts, float(base.mean()), cost != "elsewhere")
+    return Ladder(
+        ends[1], ends[0], phase, cost, keys[0][1], int(base.size), float(base.mean()), tuple(steps), total, dearest
+    )
 
 
 def _all_cpu(runs: Runs, key: Key, phase: str) -> Floats:
@@ -180,8 +191,44 @@ def _all_cpu(runs: Runs, key: Key, phase: str) -> Floats:
     return np.where(np.isfinite(everything), everything, runs.values(key, phase, "cpu"))
 
 
-def _step(name: str, lower: str, upper: str, seconds: Floats, base: Floats) -> Step:
+def _steps(names: Sequence[tuple[str, str, str]], seconds: Sequence[Floats], base: Floats, alike: bool) -> list[Step]:
+    """Steps that share what is known of their noise, where it is ``alike``."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        share = seconds / base
-    known = bool(np.isfinite(share).all()) and bool((base > 0).all())
-    return Step(name, lower, upper, mean_interval(seconds), mean_interval(share) if known else None)
+        shares = [part / base for part in seconds]
+    known = bool((base > 0).all()) and all(bool(np.isfinite(share).all()) for share in shares)
+    pairs = [(lower, upper) for _, lower, upper in names]
+    absolute = _share(pairs, seconds, float(base.mean()), alike)
+    relative = _share(pairs, shares, 1.0, alike) if known else [None] * len(names)
+    return [Step(*name, one, two) for name, one, two in zip(names, absolute, relative, strict=True)]
+
+
+def _share(pairs: Sequence[pool.Pair], parts: Sequence[Floats], base: float, alike: bool) -> list[Interval]:
+    centres = [mean_centre(part) for part in parts]
+    contrasts = [
+        pool.Contrast(pair, centre, alike and abs(centre.estimate) <= (pool.NEAR - 1) * base)
+        for pair, centre in zip(pairs, centres, strict=True)
+    ]
+    return [centre.interval() for centre in pool.share(contrasts, len(contrasts))]
+
+
+def _dearest(steps: Sequence[Step], parts: Sequence[Floats], base: float, alike: bool) -> tuple[Step, ...]:
+    """See Ladder. Differences of steps, each divided by what makes its noise that of one step: neighbours have an arm
+    in common, which counts twice."""
+    order = sorted(range(len(steps)), key=lambda i: -steps[i].seconds.estimate)
+    if not any((step.seconds.low or 0) > 0 for step in steps):
+        return ()
+    contrasts = []
+    for i, j in combinations(order, 2):
+        weights = Counter({steps[i].upper: 1, steps[i].lower: -1})
+        if FLUSH in (steps[i].name, steps[j].name):
+            squares = 4
+        else:
+            weights.subtract({steps[j].upper: 1, steps[j].lower: -1})
+            squares = sum(weight**2 for weight in weights.values())
+        centre = mean_centre((parts[i] - parts[j]) / math.sqrt(squares / 2))
+        near = max(abs(steps[i].seconds.estimate), abs(steps[j].seconds.estimate)) <= (pool.NEAR - 1) * base
+        contrasts.append(pool.Contrast((i, j), centre, alike and near))
+    apart = pool.share(contrasts, len(contrasts))
+    first = order[0]
+    rivals = [j for j, centre in zip(order[1:], apart, strict=False) if not (centre.interval_together().low or 0) > 0]
+    return (steps[first], *(steps[j] for j in rivals if steps[j].seconds.estimate > 0))

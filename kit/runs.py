@@ -41,12 +41,15 @@ def _plausible(values: Floats) -> Floats:
 class Runs:
     """All measured runs that succeeded, by arm and point, in the order of their blocks.
 
-    A flagged run that has been repeated gives way to its repetition, which stands in a block of its own. Where a
-    block holds an arm twice (an imported file may), the later run counts.
+    A flagged run that has been repeated gives way to its repetition, which stands in a block of its own; without
+    ``repetitions`` all runs are as they were planned, flagged or not. Where a block holds an arm twice (an imported
+    file may), the later run counts.
     """
 
-    def __init__(self, samples: Iterable[Sample]) -> None:
+    def __init__(self, samples: Iterable[Sample], repetitions: bool = True) -> None:
         ok = [sample for sample in samples if sample.status == "ok" and sample.kind != "warmup" and sample.phases]
+        if not repetitions:
+            ok = [sample for sample in ok if sample.repeats is None]
         repeated = {(sample.arm, sample.point, sample.repeats) for sample in ok if sample.repeats is not None}
         by_key: dict[Key, dict[int, Sample]] = {}
         for sample in ok:

@@ -105,7 +105,9 @@ class Schedule:
         unsettled = [item for item in unsettled if not item.control]
         names = {item.arm for item in unsettled}
         if not names:
-            return frozenset(), f"every interval is within ±{plan.precision:.2%} of its ratio".replace(".00", "")
+            return frozenset(), f"every interval was within ±{plan.precision:.2%} of its ratio one round ago".replace(
+                ".00", ""
+            )
         widest = max(unsettled, key=lambda item: item.reach)
         reason = f"round {number}: {', '.join(sorted(names))} not within ±{plan.precision:.1%} yet"
         return self._needed(names), f"{reason}; widest: {widest.arm} ±{widest.reach:.1%}"

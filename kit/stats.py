@@ -115,22 +115,26 @@ def as_ratio(logs: Interval) -> Interval:
 
 
 def welch_ratio(one: Floats, two: Floats, confidence: float = CONFIDENCE) -> Interval | None:
-    """How many times as large two is as one, of logarithms of either, with its interval by Welch's t test (Welch
-    1947): for values that do not pair. None where either is empty."""
+    """How many times as large two is as one, of logarithms of either, with its interval by Welch's t test: for values
+    that do not pair. None where either is empty."""
     if not one.size or not two.size:
         return None
-    left, right = robust_centre(one), robust_centre(two)
-    estimate = right.estimate - left.estimate
-    n = min(left.n, right.n)
-    if left.error is None or right.error is None:
-        return as_ratio(Interval(estimate, None, None, n))
-    variances = left.error**2, right.error**2
+    return as_ratio(welch(robust_centre(one), robust_centre(two), confidence))
+
+
+def welch(one: Centre, two: Centre, confidence: float = CONFIDENCE) -> Interval:
+    """How much larger two is than one, each known by itself (Welch 1947)."""
+    estimate = two.estimate - one.estimate
+    n = min(one.n, two.n)
+    if one.error is None or two.error is None:
+        return Interval(estimate, None, None, n)
+    variances = one.error**2, two.error**2
     total = sum(variances)
     if not total:
-        return as_ratio(Interval(estimate, estimate, estimate, n))
-    degrees = total**2 / (variances[0] ** 2 / left.degrees + variances[1] ** 2 / right.degrees)
+        return Interval(estimate, estimate, estimate, n)
+    degrees = total**2 / (variances[0] ** 2 / one.degrees + variances[1] ** 2 / two.degrees)
     half = student_quantile(0.5 + confidence / 2, degrees) * math.sqrt(total)
-    return as_ratio(Interval(estimate, estimate - half, estimate + half, n))
+    return Interval(estimate, estimate - half, estimate + half, n)
 
 
 def family_confidence(members: int, confidence: float = CONFIDENCE) -> float:

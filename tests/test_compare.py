@@ -1,6 +1,7 @@
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from kit.compare import Comparison, compare, not_comparable
@@ -108,3 +109,33 @@ def test_no_detected_difference_names_what_would_have_been_seen() -> None:
 def test_total_lacks_what_a_phase_lacks() -> None:
     whole = total([Phase("a", "ok", real=1.0, flush=2.0, max_rss=5.0), Phase("b", "ok", real=2.0, max_rss=7.0)])
     assert (whole.real, whole.flush, whole.max_rss) == (3.0, None, 7.0)
+
+
+def test_where_a_covariate_moves_the_ratio_the_seconds_move_with_it() -> None:
+    rng = np.random.default_rng(1)
+    made = []
+    for block in range(1, 7):
+        for arm, slower in (("bare", 0.0), ("layer:overlay2", 0.03), ("layer:vfs", 0.0), ("layer:btrfs", 0.0)):
+            speed = float(rng.normal(0, 0.02)) - (0.06 if arm == "layer:overlay2" else 0.0)  # it met a faster machine
+            real = 10 * math.exp(slower + speed + float(rng.normal(0, 0.002)))
+            spin = math.exp(speed)
+            made.append(sample(arm, block, real, memory_before=spin, memory_after=spin))
+    pairs = [(arm, "bare") for arm in ("layer:overlay2", "layer:vfs", "layer:btrfs")]
+    found = next(item for item in compare(made, pairs, ["real"]))
+    base = float(np.mean([item.phases[0].real for item in made if item.arm == "bare" and item.phases[0].real]))
+    assert (found.covariate, found.verdict) == ("memory", "more")
+    assert found.ratio == pytest.approx(math.exp(0.03), abs=0.005)
+    assert found.difference < 0  # the seconds as they were
+    assert found.adjusted is not None and found.adjusted / base == pytest.approx(found.ratio, abs=0.005)
+
+
+def test_from_ten_rounds_on_the_typical_ratio_and_that_of_all_stand_side_by_side() -> None:
+    nine = ratio_of(*[(1.1 + block / 1000, 1.0) for block in range(9)])
+    assert (nine.untrimmed, nine.outliers) == (None, False)
+    steady = ratio_of(*[(1.1 + block / 1000, 1.0) for block in range(12)])
+    assert steady.untrimmed == pytest.approx(steady.ratio, abs=0.001)
+    assert not steady.outliers
+    hit = ratio_of(*[(1.1 + block / 1000, 1.0) for block in range(11)], (2.2, 1.0))
+    assert hit.ratio == pytest.approx(1.106, abs=0.002)
+    assert hit.untrimmed is not None and hit.untrimmed > 1.15
+    assert hit.outliers

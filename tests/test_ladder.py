@@ -1,5 +1,7 @@
+import math
 from zlib import crc32
 
+import numpy as np
 import pytest
 
 from kit.ladder import FLUSH, READ, RUNTIME, WRITE, Ladder, climb, rungs
@@ -122,3 +124,38 @@ def test_a_baseline_of_zero_has_seconds_but_no_share() -> None:
     found = [item for item in climb(Runs(samples), PAIRS, ARMS) if item.cost == "elsewhere"]
     assert found[0].whole.share is None
     assert found[0].whole.seconds.estimate == 0.0
+
+
+def noisy(rng: np.random.Generator, blocks: int, costs: dict[str, float]) -> Ladder:
+    samples = [
+        Sample(arm, block, "measured", "ok", 0.0,
+               (Phase("p", "ok", cost + float(rng.normal(0, 0.3)), flush=0.5 + float(rng.normal(0, 0.05))),))
+        for block in range(1, blocks + 1)
+        for arm, cost in costs.items()
+    ]  # fmt: skip
+    return next(item for item in climb(Runs(samples), PAIRS, ARMS) if item.cost == "real")
+
+
+def test_the_dearest_step_is_named_only_where_it_is_told_from_the_others() -> None:
+    rng = np.random.default_rng(1)
+    equal = dict(zip(ARMS, (10.0, 10.0, 10.6, 11.2), strict=True))
+    found = [noisy(rng, 4, equal).dearest for _ in range(60)]
+    assert sum(len(steps) == 1 for steps in found) <= 6  # neither is dearer: 5 % and chance
+    several = [{step.name for step in steps} for steps in found if len(steps) > 1]
+    assert several and all({READ, WRITE} & names for names in several)
+    clear = noisy(rng, 5, dict(zip(ARMS, (10.0, 10.1, 10.2, 14.0), strict=True))).dearest
+    assert [step.name for step in clear] == [WRITE]
+    nothing = noisy(np.random.default_rng(2), 3, dict.fromkeys(ARMS, 10.0)).dearest
+    assert nothing == ()
+
+
+def test_steps_share_their_noise() -> None:
+    rng = np.random.default_rng(3)
+    widths, held = [], []
+    for _ in range(200):
+        found = noisy(rng, 3, dict(zip(ARMS, (10.0, 10.1, 10.6, 11.2), strict=True)))
+        for step, truth in zip(found.steps[:3], (0.1, 0.5, 0.6), strict=True):
+            held.append(not step.seconds.leaves_out(truth))
+            widths.append((step.seconds.high or 0) - step.seconds.estimate)
+    assert 0.92 < np.mean(held) < 0.98
+    assert np.mean(widths) < 0.8 * 4.303 * 0.3 * math.sqrt(2 / 3) * 0.886  # of Student's t with 2 degrees

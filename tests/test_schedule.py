@@ -46,7 +46,7 @@ def test_fixed_rounds_after_a_warm_up() -> None:
 def test_precision_goes_on_until_it_is_reached_and_not_longer() -> None:
     blocks, _, end = play(make_plan(ARMS, 3, 1, "cold", precision=0.02), wobble(0.03))
     assert SEQUENTIAL_ROUNDS < len(blocks) < 60
-    assert end.reason == "every interval is within ±2% of its ratio"
+    assert end.reason == "every interval was within ±2% of its ratio one round ago"
     quiet, _, _ = play(make_plan(ARMS, 3, 1, "cold", precision=0.02), wobble(0.001))
     assert len(quiet) == SEQUENTIAL_ROUNDS
 

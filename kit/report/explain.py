@@ -105,8 +105,9 @@ def _arm(item: Comparison, steps: Ladder | None) -> Iterator[str]:
         yield f"{what} took {units.percent(item.ratio)} against {item.baseline}, in one run: that says nothing yet."
         return
     if item.verdict == NOT_DETECTED:
-        floor = f"; a penalty of {_abs(item.detectable)} or more would have been seen" if item.detectable else ""
-        yield f"{what}: no difference to {item.baseline} was detected ({_range(item)}){floor}."
+        floor = f"; {_abs(item.detectable)} or more would have been seen" if item.detectable else ""
+        most = f" it costs {units.percent(item.high)} at most" if item.high else ""
+        yield f"{what}: no difference to {item.baseline} was detected;{most} ({_range(item)}){floor}."
     else:
         word = "cost" if item.verdict == MORE else "saved"
         yield f"{what} {word} {_abs(item.ratio)} ({_range(item)}) of the real time of {item.baseline}."
@@ -173,12 +174,17 @@ def _advice(found: Sequence[Comparison], analysis: Analysis) -> Iterator[str]:
         steps = _ladder(analysis, item)
         if item.verdict != MORE or not steps:
             continue
-        dear = [step for step in steps.steps if step.share and (step.share.low or 0) > 0]
-        if dear:
-            step = max(dear, key=lambda step: step.seconds.estimate)
+        if len(steps.dearest) == 1:
+            step = steps.dearest[0]
             joined = ladder.READ in step.name and step.name != ladder.READ
             hint = _JOINED if joined else _ADVICE.get(step.name.partition(":")[0], "")
             yield f"{item.arm}: most of it is {_step_words(step)}; {hint.format(arm=steps.steps[0].upper)}"
+        elif steps.dearest:
+            words = [_step_words(step) for step in steps.dearest]
+            yield (
+                f"{item.arm}: most of it is {', '.join(words[:-1])} and {words[-1]} together; "
+                "more rounds would tell which of them"
+            )
     for item in _elsewhere(analysis):
         interval = f"({units.seconds(item.difference_low)} to {units.seconds(item.difference_high)})"
         yield (

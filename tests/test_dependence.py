@@ -1,0 +1,53 @@
+"""Nights that depend on each other, of known dependence."""
+
+import numpy as np
+import pytest
+
+from kit.dependence import USUAL, find_dependence, keep_points
+from kit.stats import Floats
+
+
+def nights(rng: np.random.Generator, count: int, dependence: float) -> Floats:
+    values = rng.normal(0, 1, count)
+    for night in range(1, count):
+        values[night] = dependence * values[night - 1] + (1 - dependence**2) ** 0.5 * values[night]
+    return values
+
+
+@pytest.mark.parametrize("dependence", [0.0, 0.3, 0.6])
+def test_dependence_is_found_in_a_long_series_also_across_levels(dependence: float) -> None:
+    rng = np.random.default_rng(1)
+    found = []
+    for _ in range(50):
+        values = nights(rng, 400, dependence)
+        values[200:] += 5
+        found.append(find_dependence(list(values), [200]))
+    assert np.mean(found) == pytest.approx(dependence, abs=0.05)
+
+
+def test_a_short_series_says_what_is_usual() -> None:
+    assert find_dependence([1.0, 2.0, 1.5], []) == USUAL
+    assert find_dependence([1.0] * 30, []) == USUAL
+    rng = np.random.default_rng(2)
+    assert np.mean([find_dependence(list(nights(rng, 8, 0.0)), []) for _ in range(200)]) > 0.15
+
+
+def test_a_step_stays_where_it_is_clear_and_goes_where_dependence_explains_it() -> None:
+    rng = np.random.default_rng(3)
+    independent, dependent = nights(rng, 60, 0.0), nights(rng, 60, 0.7)
+    independent[30:] += 1.6
+    dependent[30:] += 1.6
+    assert list(keep_points(list(independent), [30])) == [30]
+    assert keep_points(list(dependent), [30]) == {}
+
+
+def test_without_the_least_certain_its_neighbours_stand_on_more_nights() -> None:
+    rng = np.random.default_rng(4)
+    values = nights(rng, 60, 0.0)
+    values[40:] += 3
+    assert list(keep_points(list(values), [20, 40])) == [40]
+
+
+def test_a_series_without_noise() -> None:
+    assert keep_points([1.0] * 10 + [2.0] * 10, [10]) == {10: 0.0}
+    assert keep_points([1.0] * 10 + [1.0] * 10, [10]) == {}
