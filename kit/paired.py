@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kit import pool, stats
 from kit.runs import Key, Runs
@@ -19,6 +20,7 @@ _OWN_NOISE = {"elsewhere", "flush"}
 #: What is tried as covariate, on a logarithmic scale: the spins before and after a run (of arithmetic and of memory),
 #: and CPU stolen during it. None of them can be an effect of the arm.
 COVARIATES = ("calibration", "memory", "steal")
+_BLOCKS = 10_000  # as many as a covariate is judged by
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,7 @@ def find_adjusting(runs: Runs, keys: Sequence[Key], phase: str, metric: str) -> 
     """The covariate that explains most of the noise of these arms, if one is of use."""
     if metric not in _SPEED or len(keys) < 2:
         return None
-    places = runs.common(keys)
+    places = _some(runs.common(keys))
     y = np.array([runs.values(key, phase, metric)[place] for key, place in zip(keys, places, strict=True)]).T
     if y.shape[0] < stats.COVARIATE_BLOCKS or not (np.isfinite(y) & (y > 0)).all():
         return None
@@ -133,8 +135,14 @@ def find_adjusting(runs: Runs, keys: Sequence[Key], phase: str, metric: str) -> 
     return best
 
 
+def _some(places: Sequence[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
+    """Every k-th block of very many: a slope needs no more, and a million samples are to be no burden."""
+    step = max(1, places[0].size // _BLOCKS)
+    return [place[::step] for place in places]
+
+
 def _covariate_residuals(runs: Runs, keys: Sequence[Key], name: str) -> Floats:
-    places = runs.common(keys)
+    places = _some(runs.common(keys))
     x = [_covariate(runs, key, name)[place] for key, place in zip(keys, places, strict=True)]
     return stats.residuals(np.array(x).T)
 

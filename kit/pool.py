@@ -38,7 +38,7 @@ BORROWED = 2
 _DRAWS, _LEAST_DRAWS, _MOST_VALUES = 20_000, 2_000, 4_000_000
 _SEED = 20_261_121
 #: Above so many degrees of freedom Student's t tells how quantiles go on.
-_MOST = 40
+_MOST = 20
 
 Pair = tuple[Hashable, Hashable]
 _Places = tuple[tuple[int, int], ...]
@@ -232,13 +232,13 @@ def _simulate(places: _Places, degrees: tuple[int, ...], alike: tuple[bool, ...]
     arms = int(max(first.max(), second.max())) + 1
     draws = min(_DRAWS, max(_LEAST_DRAWS, _MOST_VALUES // len(places)))
 
-    def draw() -> Floats:
-        values = rng.standard_normal((draws, arms))
-        apart: Floats = values[:, first] - values[:, second]
+    def draw() -> NDArray[np.float32]:
+        values = rng.standard_normal((draws, arms), dtype=np.float32)
+        apart: NDArray[np.float32] = values[:, first] - values[:, second]
         return apart
 
-    away = draw()
-    total, own = np.zeros_like(away), np.empty_like(away)
+    away = draw().astype(float)
+    total, own = np.zeros_like(away), np.empty_like(away)  # sums in double precision
     for row in range(1, max(degrees) + 1):
         total += np.square(draw())
         mine = np.array(degrees) == row
