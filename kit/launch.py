@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from kit import __version__
 from kit.consent import check_devices, device_facts
 from kit.errors import MachineError, UnavailableError, UsageError
+from kit.estimate import how_long, run_seconds
 from kit.freeze import absolute_paths, all_params, as_planned, kept_plan
 from kit.host import Host, read_host
 from kit.idle import wait_idle
@@ -121,6 +122,7 @@ def launch(
         facts={"machine": host.machine, **device_facts(request)},
     )
     check_devices(session, wipe)
+    observer.tell(how_long(plan, _last_pace(session, store)))
 
     def begin() -> Session:
         store.create(session)
@@ -128,6 +130,15 @@ def launch(
 
     job = Job(plan, scenarios, host, paths, store, observer, tuple(wipe))
     return _carry_out(session, job, store, patience, begin, machine)
+
+
+def _last_pace(session: Session, store: Store) -> float | None:
+    """Seconds that a run took in the last session of that title on this machine."""
+    for head in store.list():
+        alike = (head.title, head.facts.get("machine")) == (session.title, session.facts.get("machine"))
+        if alike and head.status == DONE:
+            return run_seconds(store.get(head.id).samples)
+    return None
 
 
 def resume(

@@ -14,7 +14,7 @@ LAYERS = (
     | {"visible", "redact"}
     | {"threshold", "outcome", "history", "change", "regression", "between", "exchange"}
     | {"quantity", "night", "nightfile", "scenariofile", "toml", "limit"}
-    | {"pool", "paired", "ranking", "dependence"},
+    | {"pool", "paired", "ranking", "dependence", "estimate"},
     {"paths", "command", "host", "journal", "filesystem", "image", "engines", "probe", "store", "lock", "namespace"}
     | {"beneath"}
     | {"cgroup", "counters", "inputs", "measure", "guest", "idle", "mounts", "owner", "leftovers"}

@@ -1,0 +1,25 @@
+"""What a user is told before a session begins."""
+
+from kit.arm import parse_arms
+from kit.estimate import how_long, run_seconds
+from kit.plan import make_plan
+from kit.sample import Sample
+
+
+def runs(*starts: float) -> list[Sample]:
+    return [Sample("bare", i, "measured", "ok", start, ()) for i, start in enumerate(starts)]
+
+
+def test_a_run_takes_what_lies_between_two_starts_but_for_pauses() -> None:
+    assert run_seconds(runs(100, 110, 120, 132)) == 32 / 3
+    assert run_seconds(runs(100, 110, 120, 90_000, 90_010)) == 10
+    assert run_seconds(runs(100)) is None
+
+
+def test_the_sentence_counts_runs_and_minutes() -> None:
+    plan = make_plan(parse_arms("bare,layer:overlay2"), 5, 1, control=False)
+    assert how_long(plan, 30) == "5 rounds of 2 arms, 12 runs: about 6 minutes, by the last session of this kind"
+    assert "the first round will tell" in how_long(plan, None)
+    cold = make_plan(parse_arms("bare,layer:overlay2"), 1, 1, "cold", control=False)
+    assert how_long(cold, 5).startswith("1 round of 2 arms, 2 runs: about 10 seconds")
+    assert "60 minutes at most" in how_long(make_plan(parse_arms("bare"), 2, 1, budget=3600), 5)
