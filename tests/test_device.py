@@ -74,7 +74,7 @@ def test_raw_data_without_a_signature_is_not_empty(loop: Path) -> None:
     assert check_device(loop, ()) is False
     with loop.open("r+b") as file:
         file.seek(70 * MIB)
-        file.write(b"\1" * 12 * MIB)
+        file.write(b"\1" * 9 * MIB)
     with pytest.raises(UsageError, match=rf"{loop} is not empty: it holds data, at byte \d+"):
         clear_device(loop, ())
     assert check_device(loop, (loop,)) is True

@@ -42,7 +42,9 @@ def two_layers(daemon: Daemon, probe: Path, tag: str) -> None:
     tar = io.BytesIO()
     with tarfile.open(fileobj=tar, mode="w") as archive:
         archive.add(probe, "bin/spin")
-        archive.addfile(tarfile.TarInfo("etc"), None)
+        etc = tarfile.TarInfo("etc")
+        etc.type, etc.mode = tarfile.DIRTYPE, 0o755
+        archive.addfile(etc)
     daemon.client.api.import_image_from_data(tar.getvalue(), repository="base", tag="1")
     dockerfile = io.BytesIO(b"FROM base:1\nCOPY bin/spin /opt/again\nENV PATH=/bin:/opt\n")
     context = io.BytesIO()
@@ -66,7 +68,8 @@ def check(kit: Kit, image: str) -> None:
         "--arms", "bare,runtime,layer:overlay2,layer:btrfs", "--", "again", "spin",
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    assert len(json.loads(done.stdout)["samples"]) == 5
+    runs = [row for row in json.loads(done.stdout)["samples"] if row["repeats"] is None]
+    assert len(runs) == 5, done.stdout
     assert left_on_machine() == []
 
 
@@ -82,7 +85,7 @@ def test_an_archive_keeps_its_layers(kit: Kit, tmp_path: Path) -> None:
 
 def test_a_missing_image_is_explained(kit: Kit) -> None:
     done = kit("compare", "--image", "./nosuch.tar", "--arms", "bare", "--", "true")
-    assert done.returncode == 2 and "there is no image file ./nosuch.tar" in done.stderr
+    assert done.returncode == 2 and f"there is no image file {Path.cwd()}/nosuch.tar" in done.stderr
 
 
 def test_an_unreachable_registry_is_explained(kit: Kit) -> None:
