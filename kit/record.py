@@ -63,7 +63,7 @@ class Request:
     precision: Amount | None = None  # 0.02 for 2 %
     budget: Amount | None = None  # seconds
     control: bool | None = None  # None: from CONTROL_FROM rounds on
-    timeout: float | None = None  # seconds, of each run
+    timeout: Amount | None = None  # seconds, of each run
 
 
 @dataclass(frozen=True)
