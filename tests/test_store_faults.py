@@ -158,7 +158,9 @@ def test_a_damaged_store_is_one_line_with_a_fix(damage: str, tmp_path: Path, kit
         "://",
     ],
 )
-def test_a_store_url_that_is_wrong_is_one_line(url: str, tmp_path: Path) -> None:
+def test_a_store_url_that_is_wrong_is_one_line(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError, match=r"^--store ") as found:
         open_store(url.format(tmp_path), tmp_path / "kit.db")
     assert "\n" not in found.value.message and "secret" not in found.value.message and found.value.hint
+    assert [*tmp_path.iterdir()] == []

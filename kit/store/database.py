@@ -111,14 +111,14 @@ def _version(connection: Connection) -> int | None:
 
 
 def _engine(url: URL) -> Engine:
-    if url.get_backend_name() == "sqlite":
-        if "uri" not in url.query and (unknown := sorted(set(url.query) - _SQLITE_OPTIONS)):
-            raise ValueError(f"unknown option '{unknown[0]}'; SQLite's own go with sqlite:///file:PATH?…&uri=true")
-        _make_private(url)
+    unknown = sorted(set(url.query) - _SQLITE_OPTIONS)
+    if unknown and url.get_backend_name() == "sqlite" and "uri" not in url.query:
+        raise ValueError(f"unknown option '{unknown[0]}'; SQLite's own go with sqlite:///file:PATH?…&uri=true")
     waiting = {key: value for key, value in _WAITING.get(url.drivername, {}).items() if key not in url.query}
     # A session may be silent for hours: the connection is tried before it is used again.
     engine = create_engine(url, pool_pre_ping=True, connect_args=waiting)
     if engine.dialect.name == "sqlite":
+        _make_private(url)
         event.listen(engine, "connect", _durable)
         event.listen(engine, "begin", _begin)
     return engine
