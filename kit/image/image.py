@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
+import os
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -75,7 +78,7 @@ class ImageCache:
             recipe.build(rootfs, archive)
             return {}
 
-        return self.make(_recipe_key(recipe), name, f"recipe {name}, {recipe.suite}", build, force)
+        return self.make(_recipe_key(recipe), name, f"recipe {name}, {recipe.suite}", build, force, tell)
 
     def from_tarball(self, path: Path) -> Image:
         """A root filesystem in a tarball of any compression that tar knows."""
@@ -107,15 +110,50 @@ class ImageCache:
             force=True,
         )
 
-    def make(self, key: str, name: str, origin: str, build: Builder, force: bool = False) -> Image:
+    def make(
+        self,
+        key: str,
+        name: str,
+        origin: str,
+        build: Builder,
+        force: bool = False,
+        tell: Callable[[str], None] = lambda text: None,
+    ) -> Image:
         """Get the image of that key, or have ``build(rootfs, archive)`` write its files and give its environment.
 
-        Complete or not there. Raises UsageError for one in which the kit's own directories lead elsewhere.
+        Complete or not there; made once where several want it. Raises UsageError for one in which the kit's own
+        directories lead elsewhere.
         """
         target = self.directory / key
         if (target / "image.json").exists() and not force:
             return self._read(target)
         self.directory.mkdir(parents=True, exist_ok=True)
+        with self._alone(key, lambda: tell(f"waiting for another that makes image {name}")):
+            if (target / "image.json").exists() and not force:
+                return self._read(target)
+            return self._make(target, name, origin, build)
+
+    @contextmanager
+    def _alone(self, key: str, on_wait: Callable[[], None]) -> Iterator[None]:
+        """Hold a key by a locked file (flock(2)) beside its directory. It is removed at the end; who is killed leaves
+        one that is free."""
+        path = self.directory / f".{key}.lock"
+        with ExitStack() as stack:
+            while True:
+                file = stack.enter_context(path.open("ab"))
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    on_wait()
+                    fcntl.flock(file, fcntl.LOCK_EX)
+                with suppress(FileNotFoundError):
+                    if os.path.samestat(path.stat(), os.fstat(file.fileno())):
+                        break
+                file.close()  # whoever held it has removed it: others lock a new one
+            stack.callback(path.unlink, missing_ok=True)
+            yield
+
+    def _make(self, target: Path, name: str, origin: str, build: Builder) -> Image:
         with tempfile.TemporaryDirectory(prefix=".new-", dir=self.directory) as scratch:
             new = Path(scratch) / "image"
             new.mkdir()
