@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kit.outcome import Outcome
-from kit.record import Session
+from kit.record import NO_ELSEWHERE, NO_REPEATS, Session
 
 #: Facts that differ from session to session, or that no figure depends on. An image is told by its digest.
 _VOLATILE = frozenset({"machine", "seed", "rounds", "stopped", "idle CPU", "machine CPU from", "burst rule", "image"})
@@ -75,7 +75,7 @@ def conditions(session: Session, outcome: Outcome | None = None) -> dict[str, st
     facts = {
         key: _steady(value, session.id)
         for key, value in session.facts.items()
-        if key not in _VOLATILE and not key.startswith("no ")
+        if key not in _VOLATILE and not key.startswith((NO_ELSEWHERE, NO_REPEATS))
     }
     digests = outcome.digests if outcome else ()
     return {"guest": "none", **facts, **{f"{_DIGEST}{key}": value for key, value in digests}}

@@ -19,6 +19,8 @@ from kit.wire import Amount, Count, Moment, Whole
 RUNNING, DONE, INTERRUPTED, FAILED = "running", "done", "interrupted", "failed"
 #: Begins the facts that name mount options which the kernel does not show.
 UNCONFIRMED = "unconfirmed options of "
+#: Facts of one session's course: why figures are lacking, and which arm's flagged runs are not made again.
+NO_ELSEWHERE, NO_REPEATS = "no CPU elsewhere", "no repeats of "
 
 
 @dataclass(frozen=True)

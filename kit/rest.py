@@ -15,6 +15,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 
 from kit.cgroup import machine_cpu
+from kit.record import NO_ELSEWHERE
 
 #: CPU seconds per second. Above the first a machine is busy, and a workload would take from its other programs what
 #: they seem to take from it; a standard error above the second leaves nothing to be told; windows that agree within the
@@ -100,7 +101,7 @@ class IdleWatch:
         found = {"idle CPU": f"{fmean(values):.4f} s per s{spread}"}
         without = [item.reason for item in self.rates if item.reason]
         if without:
-            found["no CPU elsewhere"] = f"before {len(without)} of {len(values)} blocks {without[0]}"
+            found[NO_ELSEWHERE] = f"before {len(without)} of {len(values)} blocks {without[0]}"
         return found
 
 

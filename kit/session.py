@@ -27,7 +27,7 @@ from kit.namespace import enter_private_mounts
 from kit.paths import Paths, make_private
 from kit.plan import Plan, Step
 from kit.probe import Spin, probe_binary, spin
-from kit.record import DONE, FAILED, Session, check_session_id
+from kit.record import DONE, FAILED, NO_REPEATS, Session, check_session_id
 from kit.redact import RedactedFormatter
 from kit.rest import IdleRate, IdleWatch
 from kit.runlog import cut_middle
@@ -260,7 +260,7 @@ def _flag_bursts(session: Session, samples: list[Sample], store: Keeper) -> list
 def _natures(samples: list[Sample]) -> dict[str, str]:
     """Arms of which flagged runs are not made again, for the record."""
     found = own_nature(samples, find_bursts(samples))
-    return {f"no repeats of {' at '.join(filter(None, key))}": f"{why}: its own doing" for key, why in found.items()}
+    return {f"{NO_REPEATS}{' at '.join(filter(None, key))}": f"{why}: its own doing" for key, why in found.items()}
 
 
 def _run_step(step: Step, run: Run, idle: IdleRate, pace: Pace) -> Sample:

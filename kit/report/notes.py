@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from kit.analysis import Analysis
+from kit.analysis import Analysis, whole_real
 from kit.arm import Arm, parse_arm
 from kit.errors import UsageError
-from kit.record import UNCONFIRMED, Session
+from kit.record import NO_ELSEWHERE, NO_REPEATS, UNCONFIRMED, Session
+from kit.report import units
 from kit.runs import Key, Runs
 from kit.sample import Sample
 
@@ -51,9 +52,35 @@ def notes(session: Session, analysis: Analysis) -> list[str]:
     if copied(session):
         found.append(copied_note(session))
     found += _reads(session, runs)
+    found += _conduct(session, analysis)
     if len({sample.block for sample in kept}) == 1:
         found.append("1 run: no interval")
     return found
+
+
+def _conduct(session: Session, analysis: Analysis) -> Iterator[str]:
+    """Where a figure is adjusted, left out, or hangs on a few runs."""
+    for key, text in session.facts.items():
+        if key == NO_ELSEWHERE:
+            yield f"CPU elsewhere is left out {text}"
+        elif key.startswith(NO_REPEATS):
+            yield f"runs of {key.removeprefix(NO_REPEATS)} are flagged and not made again: {text}"
+    whole = [item for item in whole_real(analysis.comparisons) if not item.control]
+    if any(item.adjusted is not None for item in whole):
+        yield "° seconds are adjusted as the ratio below them is: by what they would be at the baseline's speed"
+    for item in whole:
+        if item.outliers and item.untrimmed:
+            yield (
+                f"{units.against(item)}: {units.percent(item.ratio or 0)} is the typical round's; over all rounds the "
+                f"mean is {units.percent(item.untrimmed)}: a few runs make the difference"
+            )
+    for pair in analysis.unrepeated:
+        if pair.differs and pair.found.ratio and pair.without.ratio:
+            without = pair.without
+            yield (
+                f"{units.against(without)} without repeated runs: {units.percent(without.ratio or 0)} "
+                f"({units.percent(without.low or 0)} … {units.percent(without.high or 0)})"
+            )
 
 
 def parsed(arm: str) -> Arm | None:

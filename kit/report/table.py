@@ -109,7 +109,13 @@ def _cell(runs: Runs, key: Key, index: Index, phase: str, metric: str, grouped: 
     known = values[np.isfinite(values)]
     text = units.seconds(float(known.mean())) if known.size else units.NOTHING
     comparison = index.get((*key, phase, metric))
-    return text if comparison is None else f"{text}{style.newline}{units.ratio(comparison)}"
+    if comparison is None:
+        return text
+    if comparison.adjusted is not None:  # a row must not contradict itself
+        text = f"{units.seconds(comparison.adjusted)}°"
+    # CPU elsewhere is next to nothing on most baselines: 90 times that says less than seconds do.
+    against = units.difference(comparison) if metric == "elsewhere" else units.ratio(comparison)
+    return f"{text}{style.newline}{against}"
 
 
 def _failures(session: Session) -> str:

@@ -23,13 +23,14 @@ def seconds(value: float | None) -> str:
 def ratio(item: Comparison) -> str:
     """``1.056 (1.031–1.082)``; a difference in seconds where a zero leaves no ratio."""
     if item.ratio is None:
-        return _difference(item)
+        return difference(item)
     if item.low is None or item.high is None:
         return f"{_number(item.ratio)} (no interval)"
     return f"{_number(item.ratio)} ({_number(item.low)}–{_number(item.high)})"
 
 
-def _difference(item: Comparison) -> str:
+def difference(item: Comparison) -> str:
+    """``+0.21 s (+0.18…+0.24)`` more than the baseline."""
     if item.difference_low is None or item.difference_high is None:
         return f"{item.difference:+.3f} s (no interval)"
     return f"{item.difference:+.2f} s ({item.difference_low:+.2f}…{item.difference_high:+.2f})"
