@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import pairwise
 
 from kit.plan import Plan
@@ -18,11 +18,12 @@ def run_seconds(samples: Sequence[Sample]) -> float | None:
     return sum(usual) / len(usual) if usual else None
 
 
-def how_long(plan: Plan, seconds: float | None) -> str:
-    """A sentence for the user, before anything is run."""
-    runs = len(plan.arms) * len(plan.points) * (plan.rounds + (plan.cache == "warm"))
+def how_long(plan: Plan, seconds: float | None, not_run: Collection[str] = ()) -> str:
+    """A sentence for the user, before anything is run. ``not_run``: arms that could not run the last time."""
+    arms = sum(str(arm) not in not_run for arm in plan.arms)
+    runs = arms * len(plan.points) * (plan.rounds + (plan.cache == "warm"))
     least = "at least " if plan.sequential else ""
-    what = f"{least}{plan.rounds} round{'s' if plan.rounds != 1 else ''} of {len(plan.arms)} arms, {runs} runs"
+    what = f"{least}{plan.rounds} round{'s' if plan.rounds != 1 else ''} of {arms} arms, {runs} runs"
     if plan.budget is not None:
         return f"{what}, {_minutes(plan.budget)} at most"
     if seconds is None:

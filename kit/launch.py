@@ -122,7 +122,9 @@ def launch(
         facts={"machine": host.machine, **device_facts(request)},
     )
     check_devices(session, wipe)
-    observer.tell(how_long(plan, _last_pace(session, store)))
+    last = _last_alike(session, store)
+    not_run = [item.arm for item in last.not_run] if last else ()
+    observer.tell(how_long(plan, run_seconds(last.samples) if last else None, not_run))
 
     def begin() -> Session:
         store.create(session)
@@ -132,12 +134,12 @@ def launch(
     return _carry_out(session, job, store, patience, begin, machine)
 
 
-def _last_pace(session: Session, store: Store) -> float | None:
-    """Seconds that a run took in the last session of that title on this machine."""
+def _last_alike(session: Session, store: Store) -> Session | None:
+    """The last session of that title that was finished on this machine."""
     for head in store.list():
         alike = (head.title, head.facts.get("machine")) == (session.title, session.facts.get("machine"))
         if alike and head.status == DONE:
-            return run_seconds(store.get(head.id).samples)
+            return store.get(head.id)
     return None
 
 

@@ -19,6 +19,7 @@ def test_a_run_takes_what_lies_between_two_starts_but_for_pauses() -> None:
 def test_the_sentence_counts_runs_and_minutes() -> None:
     plan = make_plan(parse_arms("bare,layer:overlay2"), 5, 1, control=False)
     assert how_long(plan, 30) == "5 rounds of 2 arms, 12 runs: about 6 minutes, by the last session of this kind"
+    assert how_long(plan, 30, ["layer:overlay2"]).startswith("5 rounds of 1 arms, 6 runs: about 3 minutes")
     assert "the first round will tell" in how_long(plan, None)
     cold = make_plan(parse_arms("bare,layer:overlay2"), 1, 1, "cold", control=False)
     assert how_long(cold, 5).startswith("1 round of 2 arms, 2 runs: about 10 seconds")
