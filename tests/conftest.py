@@ -12,6 +12,7 @@ from hypothesis import settings
 from kit.command import run_bytes
 from kit.image import ImageCache
 from kit.paths import find_paths
+from tests.builder import Builder, building, images_of, turn
 
 pytest_plugins = ["pytester"]
 
@@ -38,14 +39,51 @@ def kit_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     shutil.rmtree(home)
 
 
+def machine_lacks() -> str:
+    """Why tests of the real machine can't be run here, or ''."""
+    if os.geteuid() != 0:
+        return "needs root: real mounts, daemons and cgroups"
+    for tool in ("dockerd", "mmdebstrap", "mkfs.xfs", "mkfs.btrfs", "fuse-overlayfs"):
+        if shutil.which(tool, path=f"{os.environ['PATH']}:/usr/sbin:/sbin") is None:
+            return f"needs {tool}: make system installs it"
+    return ""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=turn)
+
+
+BUILDER = pytest.StashKey[Builder]()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def builder(kit_home: Path, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Images are built while tests run that need none."""
+    names = [] if machine_lacks() else images_of(request.session.items)
+    with building(names, tmp_path_factory.mktemp("builder")) as started:
+        request.config.stash[BUILDER] = started
+        if turn(request.session.items[0]) == 2:
+            started.wait()
+        yield
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("machine") is None:
         return
-    if os.geteuid() != 0:
-        pytest.skip("needs root: real mounts, daemons and cgroups")
-    for tool in ("dockerd", "mmdebstrap", "mkfs.xfs", "mkfs.btrfs", "fuse-overlayfs"):
-        if shutil.which(tool, path=f"{os.environ['PATH']}:/usr/sbin:/sbin") is None:
-            pytest.skip(f"needs {tool}: make system installs it")
+    if reason := machine_lacks():
+        pytest.skip(reason)
+    if turn(item) == 2 and BUILDER in item.config.stash:
+        item.config.stash[BUILDER].wait()
+
+
+@pytest.fixture(autouse=True)
+def _declared(builder: None, request: pytest.FixtureRequest) -> Iterator[None]:
+    """An image that nobody has declared would be built while others wait, and measure a busy machine."""
+    yield
+    if request.node.get_closest_marker("machine") and not machine_lacks():
+        missing = request.config.stash[BUILDER].undeclared()
+        assert not missing, f"built for a test without @pytest.mark.images: {sorted(missing)}"
 
 
 @pytest.fixture

@@ -52,6 +52,7 @@ def test_simulations_start(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.machine
+@pytest.mark.images("smoke", "kernel")
 @pytest.mark.parametrize("name", MEASURED)
 def test_measurements_start(name: str, tmp_path: Path) -> None:
     start(name, *MEASURED[name], tmp_path)

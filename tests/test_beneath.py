@@ -16,6 +16,8 @@ from kit.engines.ground import Ground, unpack_tree
 from kit.errors import RunError
 from kit.filesystem import Backing
 
+pytestmark = pytest.mark.unmeasured
+
 
 @pytest.fixture
 def outside(tmp_path: Path) -> Path:

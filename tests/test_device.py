@@ -13,6 +13,8 @@ from kit.filesystem.content import first_data
 from kit.filesystem.device import check_device, clear_device, identity
 from kit.record import INTERRUPTED, Request, Session
 
+pytestmark = pytest.mark.unmeasured
+
 MIB = 1 << 20
 BIG = 300 * MIB
 

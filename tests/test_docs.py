@@ -136,6 +136,7 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory, tiny: Path) -> Iterator[di
 
 
 @pytest.mark.machine
+@pytest.mark.images("kernel", "smoke")
 @pytest.mark.parametrize("path", DOCS, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_every_command_block_runs(path: Path, sandbox: dict[str, str]) -> None:
     ran = 0

@@ -21,7 +21,7 @@ from kit.session import Bench, held_machine
 from tests.conftest import left_on_machine
 from tests.engine_suite import EngineSuite, sh
 
-pytestmark = pytest.mark.machine
+pytestmark = [pytest.mark.machine, pytest.mark.unmeasured, pytest.mark.images("smoke", "docker-26.1")]
 
 ARMS = (
     "bare", "bare@xfs", "bare@btrfs", "bare@tmpfs", "bare@ext2", "bare@ext3", "bare@dir", "host", "runtime",

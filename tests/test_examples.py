@@ -71,6 +71,7 @@ def test_the_nightly_file_is_right() -> None:
 
 
 @pytest.mark.machine
+@pytest.mark.images("smoke")
 def test_the_example_project(tmp_path: Path) -> None:
     project = tmp_path / "project"
     shutil.copytree(EXAMPLES / "pytest-project", project)

@@ -20,6 +20,8 @@ from kit.journal import Journal
 from kit.mounts import Mount
 from kit.namespace import enter_private_mounts
 
+pytestmark = pytest.mark.unmeasured
+
 BTRFS = Mount("0:44", Path("/x"), "btrfs", "/dev/loop7", "rw,relatime,rw,nodatasum,nodatacow,compress=zstd:3")
 
 

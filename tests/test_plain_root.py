@@ -14,6 +14,8 @@ from kit.engines.plain_root import PlainRoot
 from kit.errors import KitError, UsageError
 from kit.image import Image, ImageCache
 
+pytestmark = pytest.mark.unmeasured
+
 _FILES = {"usr/lib/one": b"1", "usr/lib/two": b"2" * 5000, "usr/share/doc": b"d", "etc/passwd": b"root:x:0:0"}
 
 

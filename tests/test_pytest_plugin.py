@@ -6,6 +6,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+pytestmark = pytest.mark.images("smoke")
+
 SCENARIO = """\
 name = "tiny"
 summary = "two phases"

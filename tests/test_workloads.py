@@ -8,7 +8,7 @@ import pytest
 
 from tests.conftest import Kit
 
-pytestmark = pytest.mark.machine
+pytestmark = [pytest.mark.machine, pytest.mark.images("smoke")]
 
 ARMS = ("bare", "layer:overlay2")
 
@@ -92,6 +92,7 @@ def test_inputs_are_fetched_once_in_the_image(kit: Kit, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.images("layers")
 def test_layers(kit: Kit, tmp_path: Path) -> None:
     words = ("layers", "--arms", "bare,bind:overlay2,layer:overlay2", "--rounds", "1", "--cache", "cold")
     found = compare(kit, tmp_path, *words, "--param", "parallel=2")
@@ -107,6 +108,7 @@ def test_layers(kit: Kit, tmp_path: Path) -> None:
     assert refused == {"bare": 0, "bind:overlay2": 0, "layer:overlay2": 1}
 
 
+@pytest.mark.images("storage")
 def test_lifecycle_of_an_engine_and_of_plain_directories(kit: Kit, tmp_path: Path) -> None:
     words = ("lifecycle:short", "--param", "count=2", "--param", "steps=2", "--cache", "cold")
     found = compare(kit, tmp_path, *words, "--arms", ",".join(ARMS), "--rounds", "1")
@@ -128,6 +130,7 @@ POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
 """
 
 
+@pytest.mark.images("maven")
 def test_maven_builds_a_project_of_two_modules_offline(kit: Kit, tmp_path: Path) -> None:
     project = tmp_path / "project"
     for name in ("one", "two"):

@@ -1,0 +1,101 @@
+"""Images of recipes that the collected machine tests need, built in the background while others run.
+
+A test says what it needs by ``@pytest.mark.images("kernel")``, or by a fixture that needs one. What measures waits
+until all are there, so that it has the machine for itself. An image that could not be built is tried again, and
+explained, by the test that needs it (kit.image.ImageCache makes each once, whoever else wants it).
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from kit.image import ImageCache, recipes
+from kit.paths import find_paths
+
+FIXTURES = {"tiny": "guest", "uml": "uml"}
+AT_ONCE = 2  # each waits for a mirror and for the disk half of its time
+PATIENCE = 1200.0  # seconds; what is not built then, the tests build themselves
+_BUILD = """
+import sys
+from kit.image import ImageCache
+from kit.paths import find_paths
+ImageCache(find_paths().cache).from_recipe(sys.argv[1])
+"""
+#: A niceness counts within one session only (sched(7), CONFIG_SCHED_AUTOGROUP), and each command of the kit's has one.
+_NICED = """#!/bin/sh
+{{ echo 19 > /proc/self/autogroup; }} 2>/dev/null
+exec {program} "$@"
+"""
+
+
+def turn(item: pytest.Item) -> int:
+    """Tests without a machine come first, then those beside which images may be built, then those that measure."""
+    if item.get_closest_marker("machine") is None:
+        return 0
+    return 1 if item.get_closest_marker("unmeasured") else 2
+
+
+def images_of(items: Iterable[pytest.Item]) -> list[str]:
+    """What they need, in the order in which they need it."""
+    found: dict[str, None] = {}
+    for item in items:
+        if turn(item) == 0:
+            continue
+        for mark in item.iter_markers("images"):
+            found |= dict.fromkeys(mark.args)
+        found |= dict.fromkeys(FIXTURES[name] for name in getattr(item, "fixturenames", ()) if name in FIXTURES)
+    return list(found)
+
+
+def built() -> set[str]:
+    return {image.name for image in ImageCache(find_paths().cache).list()} & set(recipes())
+
+
+@dataclass(frozen=True)
+class Builder:
+    """``known``: what need not be built by a test, since it is there, or is being built."""
+
+    process: subprocess.Popen[str]
+    known: frozenset[str]
+
+    def wait(self) -> None:
+        try:
+            self.process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+
+    def undeclared(self) -> set[str]:
+        return built() - self.known
+
+
+@contextmanager
+def building(names: Sequence[str], directory: Path) -> Iterator[Builder]:
+    """Build them one after the other, at the lowest priority; all ends with this process, whatever ends it: in
+    namespaces of their own, processes and mounts go with the first of them, and that goes with its parent."""
+    program = shutil.which("mmdebstrap")
+    (directory / "mmdebstrap").write_text(_NICED.format(program=program))
+    (directory / "mmdebstrap").chmod(0o755)
+    words = ["setpriv", "--pdeathsig", "KILL", "--", "unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--",
+             "nice", "-n", "19", "xargs", "--max-procs", str(AT_ONCE), "--max-args", "1", "--no-run-if-empty",
+             sys.executable, "-c", _BUILD]  # fmt: skip
+    with (directory / "log").open("wb") as log:
+        process = subprocess.Popen(
+            words if names else ["true"], stdin=subprocess.PIPE, stdout=log, stderr=log, text=True,
+            env={**os.environ, "PATH": f"{directory}:{os.environ['PATH']}"},
+        )  # fmt: skip
+    known = frozenset(built() | set(names))
+    assert process.stdin
+    process.stdin.write("\n".join(names))
+    process.stdin.close()
+    try:
+        yield Builder(process, known)
+    finally:
+        process.kill()
+        process.wait()

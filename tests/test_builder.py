@@ -1,0 +1,87 @@
+"""The order of tests, and the images that are built beside them."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.builder import images_of, turn
+
+ROOT = Path(__file__).parent.parent
+
+ORDERED = """
+import pytest
+
+@pytest.mark.machine
+@pytest.mark.images("kernel", "smoke")
+def test_measured(): pass
+
+@pytest.mark.machine
+def test_by_fixture(tiny): pass
+
+@pytest.mark.machine
+@pytest.mark.unmeasured
+@pytest.mark.images("smoke")
+def test_unmeasured(): pass
+
+@pytest.mark.images("storage")
+def test_quick(): pass
+"""
+
+
+def test_quick_tests_come_first_and_images_in_the_order_of_need(pytester: pytest.Pytester) -> None:
+    pytester.makeini("[pytest]\nmarkers =\n  machine\n  unmeasured\n  images(x)\n")
+    items = sorted(pytester.getitems(ORDERED), key=turn)
+    assert [item.name for item in items] == ["test_quick", "test_unmeasured", "test_measured", "test_by_fixture"]
+    assert images_of(items) == ["smoke", "kernel", "guest"]
+
+
+BUILD = """
+import time
+from pathlib import Path
+from tests.builder import building
+with building(["smoke"], Path.cwd()):
+    time.sleep(1000)
+"""
+
+
+@pytest.mark.machine
+@pytest.mark.unmeasured
+def test_builds_end_with_the_tests_and_leave_no_mount(tmp_path: Path) -> None:
+    """Also where these are killed."""
+    program = tmp_path / "bin/mmdebstrap"
+    program.parent.mkdir()
+    program.write_text(
+        f'#!/bin/sh\nmkdir "$TMPDIR/inside"\nmount -t tmpfs none "$TMPDIR/inside"\ntouch {tmp_path}/begun\n'
+        "exec setsid sleep 4040.7\n"
+    )
+    program.chmod(0o755)
+    env = {**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT),
+           "KIT_HOME": str(tmp_path / "home")}  # fmt: skip
+    process = subprocess.Popen([sys.executable, "-c", BUILD], cwd=tmp_path, env=env)
+    while not (tmp_path / "begun").exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    assert sleepers()
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    deadline = time.monotonic() + 60
+    while sleepers() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert sleepers() == []
+    assert str(tmp_path) not in Path("/proc/self/mountinfo").read_text()
+
+
+def sleepers() -> list[Path]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if b"sleep\0004040.7" in path.read_bytes():
+                found.append(path)
+        except OSError:
+            continue
+    return found
