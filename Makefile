@@ -12,7 +12,7 @@ compare: system $(VENV)/bin/kit
 test: TOOLS += docker-registry:docker-registry chromium:chromium pg_lsclusters:postgresql systemd-analyze:systemd
 test: FONT = fonts-dejavu-core
 test: system $(VENV)/bin/tox
-	$(SUDO) $(VENV)/bin/tox $(ARGS)
+	$(SUDO) $(VENV)/bin/tox run-parallel --parallel all --parallel-live --parallel-no-spinner $(ARGS)
 
 # What the kit calls, as COMMAND:PACKAGE. A command that is there already brings no package with it, so that another
 # vendor's Docker is left alone.
