@@ -11,6 +11,7 @@ from kit.ladder import Ladder, climb
 from kit.ranking import Ranking, rank
 from kit.record import Session
 from kit.runs import Runs
+from kit.sample import Sample
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ def _floors(comparisons: tuple[Comparison, ...]) -> list[Floor]:
 
 
 def _unrepeated(session: Session, comparisons: tuple[Comparison, ...]) -> tuple[Unrepeated, ...]:
-    if all(item.repeats is None for item in session.samples):
+    if not _repetitions(session):
         return ()
     planned = compare(Runs(session.samples, repetitions=False), session.baselines, ("real",), whole=True)
     before = {(item.arm, item.baseline, item.point): item for item in planned}
@@ -122,9 +123,13 @@ def _unrepeated(session: Session, comparisons: tuple[Comparison, ...]) -> tuple[
 
 
 def _flagged(session: Session) -> tuple[Flagged, ...]:
-    repeated = {(item.arm, item.point, item.repeats) for item in session.samples if item.status == "ok"}
+    repeated = {(item.arm, item.point, item.repeats) for item in _repetitions(session) if item.status == "ok"}
     return tuple(
         Flagged(item.arm, item.point, item.block, item.flags, (item.arm, item.point, item.block) in repeated)
         for item in session.samples
         if item.flags
     )
+
+
+def _repetitions(session: Session) -> list[Sample]:
+    return [item for item in session.samples if item.repeats is not None]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from operator import attrgetter
+from itertools import chain
+from operator import attrgetter, itemgetter
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,6 +20,7 @@ Key = tuple[str, str]  # arm, point
 Digests = tuple[tuple[str, str], ...]
 Made = TypeVar("Made")
 _NO_PHASE = Phase("", "ok")
+_PHASES, _NAME, _REPORTED, _DIGESTS = map(attrgetter, ("phases", "name", "reported", "digests"))
 #: The least and the most that a figure may be: far beyond what anything measures, and their squares are floats still.
 _LEAST, _MOST = 1e-100, 1e100
 #: Metrics that are made of others, as sums: computed from the arrays of their parts.
@@ -89,7 +91,13 @@ class Runs:
         return (*names, TOTAL) if any(len(shape) > 1 for shape in shapes) else tuple(names)
 
     def _shapes(self, key: Key) -> set[tuple[str, ...]]:
-        return {tuple([phase.name for phase in sample.phases]) for sample in self.samples(key)}
+        shapes: set[tuple[str, ...]] = set()
+        by_length: dict[int, list[tuple[Phase, ...]]] = {}
+        for phases in map(_PHASES, self.samples(key)):
+            by_length.setdefault(len(phases), []).append(phases)
+        for length, listed in by_length.items():  # by columns: a run at a time, a million take a second
+            shapes |= set(zip(*(map(_NAME, map(itemgetter(i), listed)) for i in range(length)), strict=True))
+        return shapes
 
     def values(self, key: Key, phase: str, metric: str) -> Floats:
         """The metric, the kit's own or one that the workload reports, in every run of the arm, in the order of
@@ -123,9 +131,8 @@ class Runs:
     def _reported(self, key: Key, phase: str) -> dict[str, Reported]:
         found: dict[str, Reported] = {}
         if phase != TOTAL:
-            for item in self.once(self._phase, key, phase):
-                for figure in item.reported:
-                    found.setdefault(figure.name, figure)
+            for figure in chain.from_iterable(map(_REPORTED, self.once(self._phase, key, phase))):
+                found.setdefault(figure.name, figure)
         return found
 
     def figure(self, key: Key, phase: str, name: str) -> Floats:
@@ -177,12 +184,12 @@ class Runs:
 
     def _digests(self) -> dict[Digests, int]:
         """All digests that occur, numbered."""
-        found = dict.fromkeys(sample.digests for samples in self._samples.values() for sample in samples)
+        found = dict.fromkeys(map(_DIGESTS, chain.from_iterable(self._samples.values())))
         return {digests: number for number, digests in enumerate(found)}
 
     def _marks(self, key: Key) -> NDArray[np.int64]:
         numbers = self.once(self._digests)
-        return np.array([numbers[sample.digests] for sample in self.samples(key)], np.int64)
+        return np.array(list(map(numbers.__getitem__, map(_DIGESTS, self.samples(key)))), np.int64)
 
 
 def _order(point: str) -> list[tuple[float, str]]:

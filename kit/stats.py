@@ -179,7 +179,7 @@ def find_covariate(y: Floats, x: Floats) -> Covariate | None:
     degrees = (blocks - 1) * (arms - 1) - 1
     if blocks < COVARIATE_BLOCKS or degrees < COVARIATE_DEGREES:
         return None
-    sxx, sxy, syy = float(np.vdot(x, x)), float(np.vdot(x, y)), float(np.vdot(y, y))
+    sxx, sxy, syy = float((x * x).sum()), float((x * y).sum()), float((y * y).sum())
     if sxx <= 0 or syy <= 0:
         return None
     slope = sxy / sxx

@@ -59,5 +59,8 @@ def test_values_that_are_no_numbers_have_no_slope() -> None:
 
 
 def test_points_are_in_the_order_of_their_numbers() -> None:
-    made = [Sample("bare", 1, "measured", "ok", 0.0, (), point=f"jobs={jobs}") for jobs in (16, 2, 128, 1)]
+    made = [
+        Sample("bare", 1, "measured", "ok", 0.0, (Phase("p", "ok", 1.0),), point=f"jobs={jobs}")
+        for jobs in (16, 2, 128, 1)
+    ]
     assert Runs(made).points == ("jobs=1", "jobs=2", "jobs=16", "jobs=128")

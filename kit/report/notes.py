@@ -43,7 +43,8 @@ def notes(session: Session, analysis: Analysis) -> list[str]:
             found.append("; ".join(f"{key}: {value}" for key, value in compilers.items()) + ": they DIFFER")
     found += _filesystems(session)
     found += _loads(kept)
-    above = [arm for arm in session.arms if arm in {sample.arm for sample in kept} and has_own_filesystem(arm)]
+    ran = {sample.arm for sample in kept}
+    above = [arm for arm in session.arms if arm in ran and has_own_filesystem(arm)]
     if above:
         found.append(
             f"{', '.join(above)}: each container has a filesystem and a device of its own (see the facts): where "
