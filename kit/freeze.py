@@ -59,6 +59,7 @@ def kept_plan(session: Session) -> Plan:
         points=tuple(points(request.params)),
         precision=request.precision,
         budget=request.budget,
+        timeout=request.timeout,
     )
 
 

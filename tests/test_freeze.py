@@ -26,7 +26,7 @@ def begun(request: Request) -> tuple[Session, Plan]:
     [
         Request(command=("true",)),
         Request(command=("true",), arms=("layer:overlay2@xfs",), precision=0.02),
-        Request(command=("true",), arms=("bare", "layer:vfs"), rounds=5, baseline="layer:vfs"),
+        Request(command=("true",), arms=("bare", "layer:vfs"), rounds=5, baseline="layer:vfs", timeout=60.0),
         Request(command=("true",), arms=("host@dir", "layer:system/overlay2", "layer:vfs"), engine="system"),
         Request(scenario="kernel:short", params=(("jobs", "1,2"),), arms=("bare", "layer:vfs"), control=True),
     ],
