@@ -7,20 +7,29 @@ import re
 
 HIDDEN = "***"
 
-_SECRET = r"(?:[\w-]*[_-])?(?:password|passwd|passphrase|pwd|token|secret|api_?key|signature|credentials?)"
+#: However it goes on before it: PGPASSWORD, GITHUB_TOKEN, X-Amz-Signature. PWD and OLDPWD are directories.
+_SECRET = (
+    r"(?:password|passwd|passphrase|(?<![a-z])pwd|token|secret|(?:api|access|private)[_-]?key|signature|credentials?)"
+)
+#: No secret has more characters. Without a bound a text of 20,000 dashes takes half a minute.
+_REST = r"\S{0,4000}"
 _RULES = (
     # https://TOKEN@host: who one is may be the secret itself. Up to the last "@": a password may hold one, and a slash.
-    (re.compile(r"(?i)\b((?:https?|ftps?)://)[^\s@/]*(?::\S*)?@"), rf"\1{HIDDEN}@"),
+    (re.compile(rf"(?i)\b((?:https?|ftps?)://)[^\s:@/]{{0,4000}}(?::{_REST})?@"), rf"\1{HIDDEN}@"),
     # scheme://user:password@host, whatever the password holds, also where the rest is no URL.
-    (re.compile(r"(?i)\b([a-z][a-z0-9+.-]*://[^\s:/@]*):\S*@"), rf"\1:{HIDDEN}@"),
-    # ?password=…, &access_token=…, --token=…, GITHUB_TOKEN=…
-    (re.compile(rf"(?i)((?:^|[\s'\"?&;,(]|--){_SECRET}=)[^\s'\"&;,)]+"), rf"\1{HIDDEN}"),
+    (re.compile(rf"(?i)\b([a-z][a-z0-9+.-]{{0,40}}://[^\s:/@]{{0,200}}):{_REST}@"), rf"\1:{HIDDEN}@"),
+    # ?password=…, &access_token=…, --token=…, GITHUB_TOKEN='…'
+    (re.compile(rf"(?i)({_SECRET}=)(?:'[^']*'|\"[^\"]*\"|[^\s'\"&;,)]+)"), rf"\1{HIDDEN}"),
+    # "password": "…" of JSON and Python
+    (re.compile(rf"(?i)({_SECRET}(['\"])\s?:\s?(['\"]))(?:(?!\3).)+"), rf"\1{HIDDEN}"),
+    # Headers of requests
+    (re.compile(r"(?i)\b((?:(?:private|job|deploy|access|auth)-token|x-api-key)\s?:\s?)[^\s'\"]+"), rf"\1{HIDDEN}"),
     (re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}"), rf"\1 {HIDDEN}"),
     # Tokens of GitHub and GitLab, wherever they stand.
     (re.compile(r"\b(?:gh[pousr]_|github_pat_|glpat-)[\w-]{16,}"), HIDDEN),
 )
 #: Where none of these is, no rule fits: most texts are told by one search.
-_MAYBE = re.compile(r"(?i)@|=|bearer|basic|gh[pousr]_|github_pat_|glpat-")
+_MAYBE = re.compile(r"(?i)@|=|:|bearer|basic|gh[pousr]_|github_pat_|glpat-")
 
 
 def redact(text: str) -> str:

@@ -148,6 +148,8 @@ SECRETS = (
     "https://example/y?access_token=hunter2&a=1", "https://example/y?private_token=hunter2",
     "GITHUB_TOKEN=hunter2 make", "make --token=hunter2", "Authorization: Bearer hunter2hunter2",
     "fatal: unable to access 'https://oauth2:hunter2@git.example/x/': no", "mysql://u:p@hunter2@h/d",
+    "https://u:p@hunter2/x@git.example/y.git", "PGPASSWORD=hunter2 psql", "AWS_SECRET_ACCESS_KEY=hunter2",
+    "TOKEN='hun ter2' make", '--token="hunter2"', '{"password": "hunter2"}', "curl -H 'PRIVATE-TOKEN: hunter2'",
 )  # fmt: skip
 
 
@@ -161,10 +163,16 @@ def test_a_secret_is_left_out(text: str) -> None:
     "text",
     ["sqlite:////srv/kit.db", "postgresql+psycopg://ci@db/kit", "ssh://git@host/x", "bare@ext4", "layer:overlay2+a=b",
      "https://example.org/a@b?x=y", "make -j8 CFLAGS=-O2", "http://127.0.0.1:8910/", "jobs=2; config=tiny",
-     "tokens=5", "root@machine:/x", "a basic test"],
+     "tokens=5", "root@machine:/x", "a basic test", "OLDPWD=/x", "the token: new with each start"],
 )  # fmt: skip
 def test_what_is_no_secret_stays(text: str) -> None:
     assert redact(text) == text
+
+
+@pytest.mark.parametrize("part", ["-", "a+", "http://", "http://:", "a:", "token='", '"token":"', "basic ", "_"])
+def test_no_text_takes_long_to_redact(part: str) -> None:
+    """Were it a time that grows with the square of the length, or faster, this would not end."""
+    assert redact(part * (100_000 // len(part)) + "=")
 
 
 def _secretive() -> Session:
