@@ -108,11 +108,12 @@ class Session:
 
 
 #: A session's id is the name of files and directories, of a control group, and a part of addresses of pages.
-_SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
+_SESSION_ID = re.compile(r"(?!last\Z)[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 
 
 def is_session_id(text: str) -> bool:
-    """Whether a session may be called so: letters, digits, ``-``, ``.`` and ``_``, no dot first, 40 at most."""
+    """Whether a session may be called so: letters, digits, ``-``, ``.`` and ``_``, no dot first, 40 at most; not
+    ``last``, which means the newest one."""
     return _SESSION_ID.fullmatch(text) is not None
 
 
@@ -120,7 +121,8 @@ def check_session_id(text: object) -> None:
     """Raises UsageError."""
     if not isinstance(text, str) or not is_session_id(text):
         raise UsageError(
-            f"{str(text)[:60]!r} is no session's id", "letters, digits, '-', '.' and '_', no dot first, 40 at most"
+            f"{str(text)[:60]!r} is no session's id",
+            "letters, digits, '-', '.' and '_', no dot first, 40 at most; not last",
         )
 
 

@@ -8,6 +8,8 @@ from kit.parsers import LONGEST
 
 #: Bytes of a run's log that are kept: from its beginning, and to its end.
 HEAD = TAIL = 8 << 20
+#: Bytes of the longest, with the line in the middle that says what is left out.
+MOST_LOG = HEAD + TAIL + 100
 #: Bytes of a phase's output that are read for figures: more than a parser takes.
 MOST_REPORT = 4 * LONGEST + 1
 _LAST = 16 << 10

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from kit import errors, wire
+from kit.beneath import copy_file, plain_files
 from kit.cgroup import Cgroup
 from kit.command import run, spawn
 from kit.engines.root import image_root, root_name, versions
@@ -32,6 +33,7 @@ from kit.image import unpack
 from kit.perform import Errand, Job, Supplied
 from kit.plan import Step
 from kit.record import Session
+from kit.runlog import MOST_LOG
 from kit.sample import Sample
 from kit.session import Bench
 
@@ -268,15 +270,19 @@ def _bring_logs(disk: Path, where: Path, bench: Bench) -> None:
     """Copy the logs of the runs from the guest's disk; its journal is replayed by mounting it."""
     where.mkdir()
     try:
-        run(["mount", "-o", "loop", disk, where], what="reading the guest's logs")
+        run(["mount", "-o", "loop,nodev,nosuid,noexec", disk, where], what="reading the guest's logs")
     except RunError:
         return  # the guest died before it had a filesystem that can be read; the samples are here
     try:
-        name = bench.setting.session
-        source = where / "data/logs" / name
-        if source.is_dir():
-            target = bench.paths.data / "logs" / name
-            (source / "session.log").replace(source / "guest.log")
-            shutil.copytree(source, target, dirs_exist_ok=True)
+        copy_logs(where, bench.setting.session, bench.paths.data / "logs" / bench.setting.session)
     finally:
         unmount(where)
+
+
+def copy_logs(disk: Path, session: str, target: Path) -> None:
+    """What ran in the guest was root there: a symlink on its disk would lead to files of the host's, and a log be as
+    long as the host's disk. Without logs the session is whole."""
+    names = {"session.log": "guest.log", "console.log": "guest-console.log"}  # the host has its own
+    with suppress(OSError), plain_files(disk, ("data", "logs", session)) as files:
+        for name, file in files:
+            copy_file(file, target / names.get(name, name), MOST_LOG)

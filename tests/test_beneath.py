@@ -15,6 +15,7 @@ from kit.command import run
 from kit.engines.ground import Ground, unpack_tree
 from kit.errors import RunError
 from kit.filesystem import Backing
+from kit.visit import copy_logs
 
 pytestmark = pytest.mark.unmeasured
 
@@ -235,3 +236,32 @@ def test_what_a_run_left_mounted_in_its_tree_is_unmounted_and_kept(tmp_path: Pat
         run(["mount", "-t", "tmpfs", "kit", tree / "c/sub"])
     assert not tree.exists()
     assert (outside / "sub/precious").read_text() == "kept"
+
+
+def test_logs_of_a_guest_are_plain_files_with_a_bound(
+    tmp_path: Path, outside: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kit.visit.MOST_LOG", 5)
+    logs, target = tmp_path / "disk/data/logs/x", tmp_path / "target"
+    logs.mkdir(parents=True)
+    target.mkdir()
+    (logs / "1 bare.log").write_text("0123456789")
+    (logs / "session.log").write_text("said")
+    (logs / "link.log").symlink_to(outside / "sub/precious")
+    (logs / "dir").symlink_to(outside)
+    os.mkfifo(logs / "fifo.log")
+    copy_logs(tmp_path / "disk", "x", target)
+    assert {path.name: path.read_text() for path in target.iterdir()} == {"1 bare.log": "01234", "guest.log": "said"}
+
+
+@pytest.mark.parametrize("link", ["disk/data", "disk/data/logs", "disk/data/logs/x"])
+def test_logs_of_a_guest_are_on_its_disk(tmp_path: Path, link: str) -> None:
+    target = tmp_path / "target"
+    for directory in (tmp_path / "host/logs/x", tmp_path / "host/x", target, (tmp_path / link).parent):
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / "session.log").write_text("the host's")
+    (tmp_path / link).symlink_to(tmp_path / ("host/x" if link.endswith("x") else "host"))
+    (tmp_path / "host/session.log").write_text("the host's")
+    copy_logs(tmp_path / "disk", "x", target)
+    assert [path.name for path in target.iterdir()] == ["session.log"]
+    assert all(path.read_text() == "the host's" for path in (tmp_path / "host").rglob("session.log"))

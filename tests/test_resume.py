@@ -23,7 +23,22 @@ STOPPED = Session(
     request=Request(command=("true",), arms=("bare",)), arms=("bare",), baselines=(), seed=1,
     facts={"machine": read_host().machine},
 )  # fmt: skip
-BAD_IDS = ("", ".", "..", ".hidden", "/some/dir", "a/b", "../../x", "a b", "a\n", "<script>", "ä", "-rf", "a" * 41)
+BAD_IDS = (
+    "last",
+    "",
+    ".",
+    "..",
+    ".hidden",
+    "/some/dir",
+    "a/b",
+    "../../x",
+    "a b",
+    "a\n",
+    "<script>",
+    "ä",
+    "-rf",
+    "a" * 41,
+)
 
 
 def paths(tmp_path: Path) -> Paths:
