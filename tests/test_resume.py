@@ -17,6 +17,7 @@ from kit.progress import Quiet
 from kit.record import DONE, INTERRUPTED, Request, Session, check_session_id, new_session_id
 from kit.store import open_store
 from tests.conftest import Kit
+from tests.test_store import make_first_schema
 
 STOPPED = Session(
     id="20260101-000000-aaaa", created=1e9, kit_version="0", title="true", status=INTERRUPTED,
@@ -99,9 +100,7 @@ def test_sessions_of_an_older_store_and_of_another_machine_are_not_resumed(tmp_p
     with pytest.raises(UsageError, match="began on another machine"):
         resume("last", paths(tmp_path), store, Quiet(), Patience())
     store.close()
-    with create_engine(f"sqlite:///{tmp_path}/kit.db").begin() as connection:
-        connection.execute(text("ALTER TABLE kit_sessions DROP COLUMN imported"))
-        connection.execute(text("UPDATE kit_schema SET version = 5"))
+    make_first_schema(f"sqlite:///{tmp_path}/kit.db")
     with pytest.raises(UsageError, match="or begun by a kit before"):
         resume("last", paths(tmp_path), open_store("", tmp_path / "kit.db"), Quiet(), Patience())
 
@@ -147,9 +146,8 @@ def test_consent_of_an_older_store_or_export_is_forgotten(tmp_path: Path) -> Non
     store = open_store("", tmp_path / "kit.db")
     store.create(STOPPED)
     store.close()
+    make_first_schema(f"sqlite:///{tmp_path}/kit.db")
     with create_engine(f"sqlite:///{tmp_path}/kit.db").begin() as connection:
-        connection.execute(text("ALTER TABLE kit_sessions DROP COLUMN imported"))
-        connection.execute(text("UPDATE kit_schema SET version = 5"))
         connection.execute(text("""UPDATE kit_sessions SET request = '{"wipe": "/dev/x", "device": "/dev/x"}'"""))
     assert open_store("", tmp_path / "kit.db").get("last").request == Request(device="/dev/x")
     document = json.loads(dump([STOPPED]))
