@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 import re
@@ -267,7 +268,7 @@ def _run_step(step: Step, run: Run, idle: IdleRate, pace: Pace) -> Sample:
     """One run of one arm. A failure of the workload or the arm is a sample too."""
     workload, bench, observer = run.workloads[step.point], run.bench, run.observer
     started = time.time()
-    logfile = bench.paths.data / "logs" / bench.setting.session / f"{_label(step)}.log"
+    logfile = bench.paths.data / "logs" / bench.setting.session / f"{log_name(step)}"
     logfile.parent.mkdir(parents=True, exist_ok=True)
     sample = Sample(
         str(step.arm), step.block, step.kind, "failed", started, (),
@@ -331,9 +332,17 @@ def _beside(load: Load | None, arm: Arm) -> AbstractContextManager[Beside | None
     return load.beside(arm) if load else nullcontext()
 
 
-def _label(step: Step) -> str:
-    """A file name for the run's log."""
-    return re.sub(r"[^\w.@+=-]", "-", f"{step.block:03d}-{step.arm}{'-' if step.point else ''}{step.point}")
+#: Characters of a log's name but its ending, before one that is longer is cut.
+_LONGEST = 200
+
+
+def log_name(step: Step) -> str:
+    """A file name for the run's log. Long ones, of swept values, are cut: a name has 255 bytes."""
+    whole = f"{step.block:03d}-{step.arm}{'-' if step.point else ''}{step.point}"
+    name = re.sub(r"[^\w.@+=-]", "-", whole, flags=re.ASCII)
+    if len(name) > _LONGEST:
+        name = f"{name[:_LONGEST]}-{hashlib.sha256(whole.encode()).hexdigest()[:8]}"
+    return f"{name}.log"
 
 
 def settle(place: Place, places: Places, cache: str) -> None:

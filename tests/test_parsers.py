@@ -82,3 +82,11 @@ def test_bonnie_leaves_out_what_was_not_run() -> None:
     assert "rewrite" not in found and "seeks: worst latency" not in found
     assert found["create, sequential"] == 9.0 and found["stat, sequential"] is None
     assert found["create, sequential: worst latency"] == 3803.0
+
+
+def test_what_is_said_of_a_wrong_report_has_a_bound() -> None:
+    document = json.dumps({"jobs": [{"jobname": "x" * 1_000_000, "error": 1}]}, indent=2)
+    for name, text in (("fio", document), ("lines", "kit: " + "x" * 1_000_000)):
+        with pytest.raises(RunError) as failure:
+            parse_report(name, text)
+        assert len(failure.value.message) < 400

@@ -22,7 +22,7 @@ from kit.record import Request, Session
 from kit.sample import Sample
 from kit.scenario import Scenario
 from kit.scenario import Step as Command
-from kit.session import Bench, Run, run_session
+from kit.session import Bench, Run, log_name, run_session
 from kit.store import Store, open_store
 from kit.workload import Workload
 
@@ -218,3 +218,12 @@ def test_engine_seconds_hold_no_workload_also_where_the_arm_dies(
     session, _ = perform(tmp_path, engine, plan, scenario("die"))
     (sample,) = session.samples
     assert sample.error == "the arm died" and sample.engine_seconds == 0
+
+
+def test_logs_of_long_points_have_names_that_files_can_have(tmp_path: Path) -> None:
+    ends = ("1", "2")
+    steps = [Step(1, parse_arms("bare")[0], "words=" + "ä" * 300 + end) for end in ends]
+    for step in steps:
+        (tmp_path / log_name(step)).touch()
+    assert len(list(tmp_path.iterdir())) == len(ends)
+    assert log_name(Step(1, steps[0].arm, "jobs=2")) == f"001-{steps[0].arm}-jobs=2.log"

@@ -19,6 +19,8 @@ PARSERS = {
 }
 #: Characters of a report, figures in it, characters of a figure's name and unit: what a store holds.
 LONGEST, MOST, LONGEST_NAME, LONGEST_UNIT = 16 << 20, 1000, 100, 40
+#: Characters of a reason, which may hold what was printed.
+_REASON = 300
 
 
 def parse_report(name: str, text: str) -> tuple[Reported, ...]:
@@ -31,7 +33,9 @@ def parse_report(name: str, text: str) -> tuple[Reported, ...]:
         found = parser(text)
         _check(found)
     except ValueError as error:
-        raise RunError(f"the figures that it reports can't be read as {name}: {error}", "see its log") from None
+        raise RunError(
+            f"the figures that it reports can't be read as {name}: {str(error)[:_REASON]}", "see its log"
+        ) from None
     return found
 
 
