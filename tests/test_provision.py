@@ -24,7 +24,7 @@ def test_a_control_has_a_plain_root_of_its_own_and_others_share_theirs(tmp_path:
     with tarfile.open(tmp_path / "root.tar", "w") as tar:
         tar.add(tmp_path / "tool", "usr/bin/tool")
     image = ImageCache(tmp_path / "cache").from_tarball(tmp_path / "root.tar")
-    setting = Setting("x", tmp_path, probe_binary(tmp_path), Journal(tmp_path / "x.jsonl"), "none")
+    setting = Setting("x", tmp_path, probe_binary(tmp_path), Journal(tmp_path / "journal" / "x.jsonl"), "none")
     directory = tmp_path / "dir"
     directory.mkdir()
     options = BackingOptions(directory=directory)

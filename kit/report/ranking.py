@@ -52,6 +52,8 @@ def _only(ranking: Ranking, row: RankRow) -> str:
 def _bounds(ranking: Ranking, arms: Collection[str]) -> str:
     """How large a difference to the reference may be that was not told."""
     ends = [row.against for row in ranking.picks if row.against and row.arm in arms]
+    if not ends:
+        return f"{ranking.reference} shares no round with another"
     if any(item.low_all is None or item.high_all is None for item in ends):
         return "one round has no interval"
     low = min(item.low_all or 0.0 for item in ends)
