@@ -120,12 +120,6 @@ class Sample:
     load: str = ""  # what ran beside it on purpose; "" where nothing did
     repeats: Count | None = None  # the block that this run repeats because a run of it was flagged
 
-    def with_total(self) -> tuple[Phase, ...]:
-        """The phases, and their total where there is more than one and every one of them is ok."""
-        if len(self.phases) < 2 or self.status != "ok":
-            return self.phases
-        return (*self.phases, total(self.phases))
-
 
 def _sum(*values: float | None) -> float | None:
     known = [value for value in values if value is not None]

@@ -164,3 +164,10 @@ def test_a_store_url_that_is_wrong_is_one_line(url: str, tmp_path: Path, monkeyp
         open_store(url.format(tmp_path), tmp_path / "kit.db")
     assert "\n" not in found.value.message and "secret" not in found.value.message and found.value.hint
     assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.parametrize("url", ["u:hunter2@host/db", "hunter2", "postgresql://u:hun ter2@h:x/hunter2"])
+def test_a_store_that_is_no_url_is_not_repeated(url: str, tmp_path: Path) -> None:
+    with pytest.raises(KitError) as failure:
+        open_store(url, tmp_path / "kit.db")
+    assert "hunter2" not in failure.value.message and "ter2" not in failure.value.message

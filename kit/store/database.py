@@ -40,7 +40,8 @@ class Database:
 
     def __init__(self, url: str) -> None:
         """Raises UsageError where it can't be opened."""
-        shown = f"{url.partition('://')[0]}://…"  # what can't be parsed may hold a password anywhere
+        scheme, separator, _ = url.partition("://")
+        shown = f"{scheme}{separator}…" if separator else "…"  # what can't be parsed may hold a password anywhere
         try:
             parsed = make_url(url)
             shown = _shown(parsed)
