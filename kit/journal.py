@@ -44,6 +44,15 @@ KINDS = {
 }
 
 
+def _create(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        raise RunError(f"{path} is there: the session {path.stem} still runs", "wait for its end") from None
+    except OSError as error:
+        raise MachineError(f"{path} can't be made: {error.strerror}", MORE_ROOM) from None
+
+
 class Journal:
     """An append-only file of one session: whose it is, then a line per thing acquired or released, durable before the
     act. It is locked (flock(2)) while the session lives."""
@@ -52,13 +61,12 @@ class Journal:
         """Raises MachineError where somebody else could write to it, RunError where the session has one already."""
         self.path = path
         make_private(path.parent)
-        try:
-            self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        except FileExistsError:
-            raise RunError(f"{path} is there: the session {path.stem} still runs", "wait for its end") from None
-        except OSError as error:
-            raise MachineError(f"{path} can't be made: {error.strerror}", MORE_ROOM) from None
+        self._file = _create(path)
         fcntl.flock(self._file, fcntl.LOCK_EX)
+        while not os.fstat(self._file).st_nlink:  # taken for a dead one's before it was locked, and removed
+            os.close(self._file)
+            self._file = _create(path)
+            fcntl.flock(self._file, fcntl.LOCK_EX)
         self._write(["owner", *Owner.me().words])
         directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:

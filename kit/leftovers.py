@@ -5,10 +5,12 @@ from __future__ import annotations
 import fcntl
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from kit.errors import KitError
+from kit.errors import KitError, MachineError
 from kit.journal import KINDS, is_taken, parse, undo
 from kit.owner import Owner
 from kit.paths import make_private, user_name
@@ -37,17 +39,23 @@ def clean(directory: Path) -> Cleaned:
     left: list[str] = []
     for path in sorted(directory.glob("*.jsonl")):
         try:
-            runs, entries = _read(path)
+            with _read(path) as (runs, entries):
+                if runs:
+                    left.append(f"{path.stem} still runs ({runs}): what it holds is left alone")
+                    continue
+                undone += _undo_all(path.stem, entries)
+                path.unlink()  # locked until then: who makes a journal of that name waits, and makes it anew
         except _RefusedError as error:
-            aside = path.rename(path.with_suffix(".refused"))
+            aside = _put_aside(path)
             left.append(f"journal {path}: {error}; nothing of it was undone, see {aside.name}")
-            continue
-        if runs:
-            left.append(f"{path.stem} still runs ({runs}): what it holds is left alone")
-            continue
-        undone += _undo_all(path.stem, entries)
-        path.unlink()
     return Cleaned(tuple(undone), tuple(left))
+
+
+def _put_aside(path: Path) -> Path:
+    try:
+        return path.rename(path.with_suffix(".refused"))
+    except OSError as error:
+        raise MachineError(f"{path} can't be put aside: {error.strerror}", f"remove {path} by hand") from None
 
 
 def _undo_all(session: str, entries: list[tuple[str, str]]) -> list[str]:
@@ -64,8 +72,10 @@ def _undo_all(session: str, entries: list[tuple[str, str]]) -> list[str]:
     return done
 
 
-def _read(path: Path) -> tuple[str, list[tuple[str, str]]]:
-    """'' or which process it is that still runs, and the entries. Raises _RefusedError."""
+@contextmanager
+def _read(path: Path) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """'' or which process it is that still runs, and the entries; a dead one's is locked for the length of the block.
+    Raises _RefusedError."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
@@ -85,8 +95,9 @@ def _read(path: Path) -> tuple[str, list[tuple[str, str]]]:
             raise _RefusedError(str(error)) from None
         # A number says who it is in its own PID namespace alone, the lock says it everywhere.
         if _locked(descriptor) or (owner and owner != Owner.me() and owner.lives()):
-            return f"process {owner.pid}" if owner else "a process", entries
-        return "", entries
+            yield f"process {owner.pid}" if owner else "a process", entries
+            return
+        yield "", entries
 
 
 def _locked(descriptor: int) -> bool:

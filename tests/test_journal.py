@@ -1,5 +1,6 @@
 """What sessions acquire is undone, of dead ones too; what they did not make is not."""
 
+import fcntl
 import json
 import os
 import stat
@@ -211,6 +212,33 @@ def test_a_journal_that_is_there_is_not_written_to(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="the session x still runs"):
         Journal(tmp_path / "journal" / "x.jsonl")
     book.close()
+
+
+def test_a_journal_that_a_cleaner_takes_before_it_is_locked_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sessions that do not share the machine's lock may share the directory."""
+    lock, cleaned = fcntl.flock, []
+
+    def late(file: int, how: int) -> None:
+        if not cleaned:
+            cleaned.append(True)
+            clean(tmp_path / "journal")
+        lock(file, how)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("kit.journal.fcntl.flock", late)
+        book = Journal(tmp_path / "journal" / "x.jsonl")
+    assert cleaned and book.path.exists()
+    assert "still runs" in clean(tmp_path / "journal").left[0]
+    book.close()
+
+
+def test_what_is_in_the_way_of_a_refused_journal_is_one_line(tmp_path: Path) -> None:
+    path = owned(tmp_path, Owner(1, 1, "long ago"), ["+", "nosuch", "x"])
+    path.with_suffix(".refused").mkdir()
+    with pytest.raises(MachineError, match="can't be put aside"):
+        clean(tmp_path / "journal")
 
 
 def test_a_link_in_place_of_a_directory_is_removed_alone(tmp_path: Path) -> None:
