@@ -20,6 +20,8 @@ _RULES = (
     (re.compile(rf"(?i)\b([a-z][a-z0-9+.-]{{0,40}}://[^\s:/@]{{0,200}}):{_REST}@"), rf"\1:{HIDDEN}@"),
     # ?password=…, &access_token=…, --token=…, GITHUB_TOKEN='…'
     (re.compile(rf"(?i)({_SECRET}=)(?:'[^']*'|\"[^\"]*\"|[^\s'\"&;,)]+)"), rf"\1{HIDDEN}"),
+    # --password …, --registry-token …: an option and its value as words of their own
+    (re.compile(rf"(?i)(--[\w-]{{0,40}}{_SECRET}\s{{1,4}})(?!-)\S{{1,4000}}"), rf"\1{HIDDEN}"),
     # "password": "…" of JSON and Python
     (re.compile(rf"(?i)({_SECRET}(['\"])\s?:\s?(['\"]))(?:(?!\3).)+"), rf"\1{HIDDEN}"),
     # Headers of requests
@@ -29,7 +31,7 @@ _RULES = (
     (re.compile(r"\b(?:gh[pousr]_|github_pat_|glpat-)[\w-]{16,}"), HIDDEN),
 )
 #: Where none of these is, no rule fits: most texts are told by one search.
-_MAYBE = re.compile(r"(?i)@|=|:|bearer|basic|gh[pousr]_|github_pat_|glpat-")
+_MAYBE = re.compile(r"(?i)@|=|:|--|bearer|basic|gh[pousr]_|github_pat_|glpat-")
 
 
 def redact(text: str) -> str:

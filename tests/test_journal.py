@@ -218,7 +218,8 @@ def test_a_journal_that_a_cleaner_takes_before_it_is_locked_is_made_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sessions that do not share the machine's lock may share the directory."""
-    lock, cleaned = fcntl.flock, []
+    lock = fcntl.flock
+    cleaned: list[bool] = []
 
     def late(file: int, how: int) -> None:
         if not cleaned:

@@ -148,7 +148,8 @@ SECRETS = (
     "https://example/y?access_token=hunter2&a=1", "https://example/y?private_token=hunter2",
     "GITHUB_TOKEN=hunter2 make", "make --token=hunter2", "Authorization: Bearer hunter2hunter2",
     "fatal: unable to access 'https://oauth2:hunter2@git.example/x/': no", "mysql://u:p@hunter2@h/d",
-    "https://u:p@hunter2/x@git.example/y.git", "PGPASSWORD=hunter2 psql", "AWS_SECRET_ACCESS_KEY=hunter2",
+    "https://u:p@hunter2/x@git.example/y.git", "PGPASSWORD=hunter2 psql", "curl --password hunter2 x",
+    "AWS_SECRET_ACCESS_KEY=hunter2",
     "TOKEN='hun ter2' make", '--token="hunter2"', '{"password": "hunter2"}', "curl -H 'PRIVATE-TOKEN: hunter2'",
 )  # fmt: skip
 
