@@ -90,6 +90,13 @@ def test_little_to_go_on_is_said() -> None:
     assert "nothing was measured" in shown(empty) and "fix: sudo" in shown(empty)
 
 
+def test_the_log_of_a_failed_run_is_named_whole() -> None:
+    log = "/var/lib/" + "long/" * 30 + "001-bare.log"
+    failed = Sample("bare", 1, "measured", "failed", 0.0, (), error="run failed\n  | reason", log=log)
+    text = shown(replace(made({"bare": 8.5}), samples=(failed,)))
+    assert f"full log: {log}" in text and "  | reason" in text
+
+
 def test_ranked_by_another_metric_and_against_another_arm() -> None:
     session = made(COSTS)
     (by_cpu,) = analyse(session, "cpu", "bind:overlay2").rankings

@@ -21,6 +21,7 @@ from kit.stats import Interval
 #: What the first screen takes at most.
 COLUMNS, LINES = 100, 30
 ROWS = 10
+_LOG = "  full log: "
 
 
 def render_answer(session: Session, analysis: Analysis) -> str:
@@ -33,7 +34,7 @@ def answer(session: Session, analysis: Analysis, width: int = COLUMNS) -> str:
     parts = [_head(session, analysis, width), *_tables(session, analysis, width)]
     below = [_wrap(line, width) for line in (*_why(analysis), *_mind(session, analysis))]
     last = "\n".join((*_failures(session), *_not_run(session))).splitlines()
-    below += [_cut(line, width) for line in last]
+    below += [line if line.startswith(_LOG) else _cut(line, width) for line in last]  # a path that is cut is none
     below.append(_cut(f"more: kit show {session.id} --full or --explain; kit report {session.id}", width))
     said = list(sentences(analysis.rankings[0])) if len(analysis.rankings) == 1 else []
     left = LINES - sum(part.count("\n") + 2 for part in parts) - sum(line.count("\n") + 1 for line in below) - 1
@@ -154,7 +155,7 @@ def _failures(session: Session) -> Iterator[str]:
     found = course.failed(session)
     for where, sample in found[:1]:
         yield f"failed: {where}: {sample.error or 'no reason known'}"
-        yield f"  full log: {sample.log}"
+        yield f"{_LOG}{sample.log}"
     if len(found) > 1:
         yield f"failed: {len(found) - 1} more run{'s' if len(found) > 2 else ''}: --full"
 
