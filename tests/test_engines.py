@@ -53,7 +53,7 @@ def provision(bench: Bench) -> Iterator[Provision]:
     inputs = bench.paths.cache / "some-inputs"
     inputs.mkdir(exist_ok=True)
     (inputs / "given").write_text("an input")
-    options = BackingOptions(size=10 * GIB, images=bench.paths.state / "loops")
+    options = BackingOptions(size=16 * GIB, images=bench.paths.state / "loops")
     with Provision(Supplies(bench.setting, read_host(), options, image, inputs)) as made:
         yield made
     assert not [line for line in Path("/proc/self/mountinfo").read_text().splitlines() if "/run/kit/" in line]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -176,9 +177,29 @@ def _why_dead(container: Any) -> str:
     return f"the container is {state['Status']}: {state.get('Error') or 'exit status ' + str(state.get('ExitCode'))}"
 
 
+#: Seconds in which an engine may come to see that a container has ended by itself.
+_SETTLING = 10.0
+
+
 def _stop(container: Any, alive: Callable[[], str]) -> None:
     """Remove it; with its daemon dead the session's cgroup is what ends it."""
-    _unless_dead("a container can't be removed", container.stop, alive)
+    _unless_dead("a container can't be removed", lambda: _remove(container), alive)
+
+
+def _remove(container: Any) -> None:
+    """Its first process ends as soon as the probe is closed. Podman refuses to kill what ends just then ("container
+    state improper"), and removes it a moment later."""
+    import docker.errors
+
+    deadline = time.monotonic() + _SETTLING
+    while True:
+        try:
+            container.stop()
+            return
+        except docker.errors.APIError as error:
+            if "state improper" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
 
 
 def remove_volume(volume: Any, alive: Callable[[], str]) -> None:
