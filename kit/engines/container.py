@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -64,11 +63,13 @@ def start_container(stack: ExitStack, spec: ContainerSpec, alive: Callable[[], s
     """Start it and wait for its probe; the stack removes it by force, its anonymous volumes too. Raises RunError."""
     with docker_errors(f"{spec.arm}: no container", alive):
         container = _describe(spec)
+        # Its probe is let go after it: Podman can't remove a container that ends by itself in that moment.
+        connection = stack.enter_context(ExitStack())
         stack.callback(_stop, container, alive)
         container.start()
         wrapped = container.get_wrapped_container()
         probe = spec.control.server.accept(lambda: alive() or _why_dead(wrapped))
-        stack.callback(probe.close)
+        connection.callback(probe.close)
         wrapped.reload()
         return Running(wrapped, probe, int(wrapped.attrs["State"]["Pid"]))
 
@@ -177,29 +178,9 @@ def _why_dead(container: Any) -> str:
     return f"the container is {state['Status']}: {state.get('Error') or 'exit status ' + str(state.get('ExitCode'))}"
 
 
-#: Seconds in which an engine may come to see that a container has ended by itself.
-_SETTLING = 10.0
-
-
 def _stop(container: Any, alive: Callable[[], str]) -> None:
     """Remove it; with its daemon dead the session's cgroup is what ends it."""
-    _unless_dead("a container can't be removed", lambda: _remove(container), alive)
-
-
-def _remove(container: Any) -> None:
-    """Its first process ends as soon as the probe is closed. Podman refuses to kill what ends just then ("container
-    state improper"), and removes it a moment later."""
-    import docker.errors
-
-    deadline = time.monotonic() + _SETTLING
-    while True:
-        try:
-            container.stop()
-            return
-        except docker.errors.APIError as error:
-            if "state improper" not in str(error) or time.monotonic() > deadline:
-                raise
-            time.sleep(0.1)
+    _unless_dead("a container can't be removed", container.stop, alive)
 
 
 def remove_volume(volume: Any, alive: Callable[[], str]) -> None:
