@@ -51,7 +51,7 @@ def test_scenario_files_are_benchmarks(pytester: pytest.Pytester) -> None:
     )
     done.assert_outcomes(passed=2, skipped=1)
     done.stdout.fnmatch_lines(
-        ["*tiny*bare* PASSED*", "*tiny*layer:aufs* SKIPPED*", "*kit tiny*", "*total of 2 phases*"]
+        ["*tiny*bare* PASSED*", "*tiny*layer:aufs* SKIPPED*", "*kit tiny*", "*time until the data is safe*"]
     )
     document = json.loads(Path("out.json").read_text())
     blocks = [row["block"] for row in document["samples"]]
@@ -125,8 +125,8 @@ def test_markers_and_thresholds(pytester: pytest.Pytester, tiny: Path) -> None:
     done.stdout.fnmatch_lines(
         [
             "*union:overlay run < 10 % does not hold*",
-            "*union:overlay / bare, real of run, 3 rounds: +* % (+* % … +* %), slower*",
-            "*where * = <union:overlay / bare, real of run: * (*–*), 3 rounds>.high*",
+            "*union:overlay / bare, real of run, 5 rounds: +* % (+* % … +* %), slower*",
+            "*where * = <union:overlay / bare, real of run: * (*–*), 5 rounds>.high*",
             "*union:overlay < 10 % is undecided: one run has no interval*",
         ]
     )
