@@ -169,6 +169,24 @@ def test_the_running_docker_is_used_and_left_as_it_was(
     client.close()
 
 
+def test_a_container_is_removed_while_it_runs(bench: Bench, provision: Provision) -> None:
+    """Podman fails to remove one that ends by itself in that moment: rarely, but then a run is lost. Only Docker tells
+    how it ended."""
+    import docker
+
+    arm = parse_arm("layer:overlay2")
+    assert provision.ready(arm) is None
+    with provision.place(arm) as place:
+        assert place.engine()
+        (socket,) = bench.setting.run.glob("*/engine")
+        client = docker.DockerClient(base_url=f"unix://{socket}")
+        events = client.events(filters={"event": "die"}, decode=True)
+    died = next(iter(events))
+    assert died["Actor"]["Attributes"]["exitCode"] == "137"  # by SIGKILL
+    events.close()
+    client.close()
+
+
 def test_private_namespace_is_private() -> None:
     enter_private_mounts()
     assert not [line for line in left_on_machine() if line.startswith("process") and "engine-suite" not in line]
