@@ -8,13 +8,12 @@ import json
 import os
 import subprocess
 import tarfile
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
-from kit.beneath import remove, unpack
+from kit.beneath import remove, scratch, unpack
 from kit.command import environment, require, run
 from kit.errors import MachineError, RunError, UnavailableError, UsageError
 from kit.scenario import Input
@@ -57,9 +56,9 @@ def cached_input(item: Input, origin: object, cache: Path, make: Callable[[Path]
     facts = target.with_name(target.name + ".json")
     if not facts.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".new-", dir=target.parent) as scratch:
-            new = Path(scratch) / "repacked"
-            digest = _repack(make(Path(scratch)), new, item)
+        with scratch(target.parent) as directory:
+            new = directory / "repacked"
+            digest = _repack(make(directory), new, item)
             if item.into == "directory":
                 new = _unpacked(new)
                 remove(target)  # of a start that was killed before it wrote its facts

@@ -90,7 +90,7 @@ def deletions_and_unpackings(tree: ast.Module) -> list[str]:
         if isinstance(node, ast.Attribute | ast.Name):
             name = node.attr if isinstance(node, ast.Attribute) else node.id
             of = node.value.id if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) else ""
-            whole = name in ("rmtree", "extractall", "unpack_archive", "removedirs", "fwalk")
+            whole = name in ("rmtree", "TemporaryDirectory", "extractall", "unpack_archive", "removedirs", "fwalk")
             if whole or ((of == "shutil" or name in imported) and name == "move"):
                 found.append(f"line {node.lineno}: {name}")
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "extract":
@@ -139,6 +139,7 @@ def test_one_module_removes_and_unpacks_below_a_directory() -> None:
     ("code", "caught"),
     [
         ("shutil.rmtree(path)", True),
+        ("with tempfile.TemporaryDirectory(dir=cache) as scratch: build(scratch)", True),
         ("from shutil import rmtree\nstack.callback(rmtree, path)", True),
         ("tar.extractall(path)", True),
         ("tar.extract(member, path)", True),

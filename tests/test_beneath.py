@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.beneath import remove, unpack
+from kit.beneath import remove, scratch, unpack
 from kit.command import run
 from kit.engines.ground import Ground, unpack_tree
 from kit.errors import RunError
@@ -124,6 +124,25 @@ def test_never_behind_a_bind_mount_of_the_same_filesystem(
     with pytest.raises(RunError, match=f"is mounted at {point}"):
         remove(tree)
     assert (outside / "sub/precious").read_text() == "kept"
+
+
+@pytest.mark.machine
+def test_what_a_builder_has_left_mounted_in_its_scratch_directory_is_kept(
+    tmp_path: Path, outside: Path, mounts: list[Path]
+) -> None:
+    with pytest.raises(RunError, match="is mounted at"), scratch(tmp_path) as made:
+        (made / "proc").mkdir()
+        run(["mount", "--bind", outside, made / "proc"])
+        mounts.append(made / "proc")
+    assert (outside / "sub/precious").read_text() == "kept"
+
+
+def test_a_scratch_directory_is_the_users_alone_and_goes_with_what_it_holds(tmp_path: Path) -> None:
+    with pytest.raises(KeyError), scratch(tmp_path) as made:
+        assert made.parent == tmp_path and made.stat().st_mode & 0o777 == 0o700
+        (made / "a/b").mkdir(parents=True)
+        raise KeyError
+    assert not made.exists()
 
 
 @pytest.mark.machine

@@ -6,6 +6,7 @@ from kit.beneath.cursor import Cursor, open_directory
 from kit.beneath.listing import Mark, marks
 from kit.beneath.members import Members, Owned, empty_file
 from kit.beneath.remove import remove, remove_at
+from kit.beneath.scratch import scratch
 from kit.beneath.unpack import unpack
 
 __all__ = [
@@ -20,5 +21,6 @@ __all__ = [
     "plain_files",
     "remove",
     "remove_at",
+    "scratch",
     "unpack",
 ]

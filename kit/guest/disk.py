@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from kit.beneath import scratch
 from kit.command import run
 
 #: How many of one name are kept: the newest in use.
@@ -21,9 +21,9 @@ def cached_disk(
     target = directory / f"{name}-{key}.img"
     if not target.exists():
         tell(f"making the guest's disk of {name} (once)")
-        with tempfile.TemporaryDirectory(prefix=".new-", dir=directory) as scratch:
-            new = Path(scratch) / "disk.img"
-            make_disk(fill(Path(scratch)), new, f"kit-{name}", spare)
+        with scratch(directory) as made:
+            new = made / "disk.img"
+            make_disk(fill(made), new, f"kit-{name}", spare)
             new.replace(target)
     os.utime(target)
     for old in sorted(directory.glob(f"{name}-*.img"), key=lambda path: -path.stat().st_mtime)[_KEPT:]:

@@ -6,7 +6,6 @@ import fcntl
 import hashlib
 import json
 import os
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -86,9 +85,9 @@ class ImageCache:
         key = hashlib.sha256(f"{path.resolve()} {stat.st_size} {stat.st_mtime_ns}".encode()).hexdigest()[:12]
 
         def copy(rootfs: Path, archive: Path) -> Environment:
-            with tempfile.TemporaryDirectory(dir=rootfs.parent) as scratch:
-                beneath.unpack(path, Path(scratch), what=f"unpacking {path}", options=("--numeric-owner",))
-                _pack(Path(scratch), rootfs)
+            with beneath.scratch(rootfs.parent) as scratch:
+                beneath.unpack(path, scratch, what=f"unpacking {path}", options=("--numeric-owner",))
+                _pack(scratch, rootfs)
             return {}
 
         return self.make(f"tarball-{key}", path.name, str(path), copy)
@@ -154,8 +153,8 @@ class ImageCache:
             yield
 
     def _make(self, target: Path, name: str, origin: str, build: Builder) -> Image:
-        with tempfile.TemporaryDirectory(prefix=".new-", dir=self.directory) as scratch:
-            new = Path(scratch) / "image"
+        with beneath.scratch(self.directory) as scratch:
+            new = scratch / "image"
             new.mkdir()
             env = build(new / "rootfs.tar", new / "archive.tar")
             check_layout(new / "rootfs.tar", name)

@@ -7,9 +7,9 @@ import json
 import platform
 import sys
 import tarfile
-import tempfile
 from pathlib import Path
 
+from kit.beneath import scratch
 from kit.command import run
 
 #: What Debian and Go call them.
@@ -20,11 +20,11 @@ def add_layers(program: Path, rootfs: Path, archive: Path, date: str) -> None:
     """Run ``program DIRECTORY``, add each layer it writes to the tarball ``rootfs``, and write ``archive``, an image
     that keeps the layers apart (Docker Image Specification v1.2, the format of ``docker save``). ``date``: of files,
     in seconds since 1970."""
-    with tempfile.TemporaryDirectory(dir=rootfs.parent) as scratch:
-        written = Path(scratch) / "layers"
+    with scratch(rootfs.parent) as made:
+        written = made / "layers"
         written.mkdir()
         run([sys.executable, "-I", program, written], what=f"layers of {program.parent.name}")
-        base = Path(scratch) / "base.tar"
+        base = made / "base.tar"
         base.write_bytes(b"")
         run(["cp", "--reflink=auto", rootfs, base])
         layers = [base]
@@ -34,7 +34,7 @@ def add_layers(program: Path, rootfs: Path, archive: Path, date: str) -> None:
             run(["tar", *alike, "-C", directory, "-cf", tarball, "."], what=f"layer {directory.name}")
             run(["tar", *alike, "-C", directory, "--append", "-f", rootfs, "."], what=f"layer {directory.name}")
             layers.append(tarball)
-        _write_archive(layers, archive, Path(scratch))
+        _write_archive(layers, archive, made)
 
 
 def _write_archive(layers: list[Path], archive: Path, scratch: Path) -> None:
