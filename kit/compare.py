@@ -114,13 +114,7 @@ class Comparison:
 
     def low_among(self, family: int) -> float | None:
         """The lower end of an interval that holds at once with ``family`` - 1 others of any kind (Bonferroni)."""
-        if not self.ratio or not self.low:
-            return None
-        degrees = stats.own_degrees(self.n) + self.borrowed
-        wide = 0.5 + stats.family_confidence(family) / 2
-        usual = stats.student_quantile(0.5 + stats.CONFIDENCE / 2, degrees)
-        reach = math.log(self.ratio / self.low) * stats.student_quantile(wide, degrees) / usual
-        return self.ratio * math.exp(-reach)
+        return stats.as_ratio(self.centre.interval(stats.family_confidence(family))).low if self.centre else None
 
     @property
     def reach(self) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import stat
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from kit.errors import KitError, MachineError
 from kit.journal import KINDS, is_taken, parse, undo
+from kit.lock import try_lock
 from kit.owner import Owner
 from kit.paths import make_private, user_name
 
@@ -94,16 +94,8 @@ def _read(path: Path) -> Iterator[tuple[str, list[tuple[str, str]]]]:
         except ValueError as error:
             raise _RefusedError(str(error)) from None
         # A number says who it is in its own PID namespace alone, the lock says it everywhere.
-        if _locked(descriptor) or (owner and owner != Owner.me() and owner.lives()):
+        # An owner that is this process has closed it, with leftovers that it could not undo.
+        if not try_lock(descriptor) or (owner and owner != Owner.me() and owner.lives()):
             yield f"process {owner.pid}" if owner else "a process", entries
             return
         yield "", entries
-
-
-def _locked(descriptor: int) -> bool:
-    """By a session that lives; this process may have closed one whose leftovers it could not undo."""
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    return False

@@ -32,7 +32,7 @@ def machine_lock(
     """Hold the machine for ``name``. Raises BusyError naming the holder, or waits for it if ``wait``; MachineError."""
     with ExitStack() as stack:
         machine, queue = (stack.enter_context(_opened(path)) for path in (directory, directory.parent))
-        if not (_locks(queue) and _locks(machine)):
+        if not (try_lock(queue) and try_lock(machine)):
             holder = _holder(machine, queue)
             if not wait:
                 raise BusyError(
@@ -62,7 +62,8 @@ def _opened(directory: Path) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _locks(descriptor: int) -> bool:
+def try_lock(descriptor: int) -> bool:
+    """Lock an open file (flock(2)) for this opening of it alone; False where another has it."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

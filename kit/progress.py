@@ -9,10 +9,9 @@ from typing import Any
 
 from kit.plan import Step
 from kit.record import Session
-from kit.redact import redact
 from kit.report import units
 from kit.sample import Sample
-from kit.visible import visible
+from kit.visible import printable
 
 
 class Quiet:
@@ -45,7 +44,7 @@ class Quiet:
     def finished(self, step: Step, sample: Sample) -> None:
         self._samples.append(sample)
         if sample.status != "ok":
-            print(_plain(f"{_where(step)} failed: {sample.error}"), file=sys.stderr)
+            print(printable(f"{_where(step)} failed: {sample.error}"), file=sys.stderr)
 
     def close(self) -> None:
         return None
@@ -61,7 +60,7 @@ class Lines(Quiet):
         self._began = time.monotonic()
 
     def tell(self, text: str) -> None:
-        print(_plain(text), file=sys.stderr, flush=True)
+        print(printable(text), file=sys.stderr, flush=True)
 
     def planned(self, steps: int, done: int) -> None:
         self._steps, self._finished = steps, 0
@@ -111,7 +110,7 @@ class Live(Lines):
         self._region.start()
 
     def tell(self, text: str) -> None:
-        self._region.console.print(_plain(text), highlight=False, markup=False)
+        self._region.console.print(printable(text), highlight=False, markup=False)
 
     def planned(self, steps: int, done: int) -> None:
         super().planned(steps, done)
@@ -125,7 +124,7 @@ class Live(Lines):
         if step.block > self._block:  # a round is whole, and the next one's first run has not begun
             self._block = step.block
             self._show_ranking()
-        self._bar.update(self._task, description=_plain(f"{_where(step)}: {phase}"))
+        self._bar.update(self._task, description=printable(f"{_where(step)}: {phase}"))
 
     def _show_ranking(self) -> None:
         from rich.console import Group
@@ -165,11 +164,6 @@ def make_observer(quiet: bool) -> Quiet:
     if quiet:
         return Quiet()
     return Live() if sys.stderr.isatty() else Lines()
-
-
-def _plain(text: str) -> str:
-    """Errors hold what a workload has printed."""
-    return visible(redact(text))
 
 
 def _where(step: Step) -> str:

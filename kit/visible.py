@@ -1,9 +1,11 @@
 """Text that comes from workloads, imports and names, as it may be shown: nothing in it moves a cursor or turns the
-direction of writing. Pure."""
+direction of writing, and no secret is said. Pure."""
 
 from __future__ import annotations
 
 import re
+
+from kit.redact import redact
 
 #: Control characters (C0, DEL, C1) but tab and the ends of lines, marks and overrides of direction, separators that end
 #: a line, and what no XML holds: surrogates and noncharacters.
@@ -16,6 +18,12 @@ _HIDDEN = re.compile(
 def visible(text: str) -> str:
     """With an escape in the place of each character that acts instead of being seen: ``\\x1b``, ``\\u202e``."""
     return _HIDDEN.sub(_escape, text) if _HIDDEN.search(text) else text
+
+
+def printable(text: str) -> str:
+    """``visible``, without passwords and tokens: of what workloads, errors and users say. In this order, since an
+    escape in the midst of a secret would hide it from what looks for it."""
+    return visible(redact(text))
 
 
 def _escape(found: re.Match[str]) -> str:

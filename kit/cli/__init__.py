@@ -14,8 +14,7 @@ import click
 
 from kit import __version__
 from kit.errors import KitError, UsageError
-from kit.redact import redact
-from kit.visible import visible
+from kit.visible import printable, visible
 
 #: Each subcommand, where it is, and its line in --help.
 COMMANDS = {
@@ -109,7 +108,7 @@ class _Plain(io.TextIOWrapper):
 
 
 def _complain(text: str) -> None:
-    print(visible(redact(text)), file=sys.stderr)
+    print(printable(text), file=sys.stderr)
 
 
 def _check_words(words: list[str]) -> None:

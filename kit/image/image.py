@@ -17,6 +17,7 @@ from kit.command import run
 from kit.errors import UsageError
 from kit.image.layout import check_layout
 from kit.image.recipe import Recipe, read_recipe
+from kit.lock import try_lock
 
 Environment = Mapping[str, str]
 #: Writes rootfs.tar, and archive.tar where there are layers; returns the image's environment.
@@ -140,9 +141,7 @@ class ImageCache:
         with ExitStack() as stack:
             while True:
                 file = stack.enter_context(path.open("ab"))
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
+                if not try_lock(file.fileno()):
                     on_wait()
                     fcntl.flock(file, fcntl.LOCK_EX)
                 with suppress(FileNotFoundError):

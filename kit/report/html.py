@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from kit import __version__
 from kit.report.page import SessionView
-from kit.report.shown import shown_text
+from kit.visible import printable
 
 
 @cache
@@ -31,7 +31,7 @@ def _environment() -> Environment:
 
 def _shown(value: Any) -> Any:
     """Every expression of a template comes through here before it is escaped."""
-    return shown_text(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _policy(css: str, js: str) -> str:

@@ -11,20 +11,20 @@ from kit.analysis import whole_real
 from kit.night import Night, Part
 from kit.record import Session
 from kit.regression import MISSING, Finding
-from kit.report.shown import shown_text
 from kit.report.verdict import percent_interval, sentence
+from kit.visible import printable
 
 
 def render_junit(night: Night) -> str:
     """The form that Jenkins, GitLab and others read. A regression is a failure, what could not run an error, an arm
     that this machine can't run is skipped."""
-    root = Element("testsuites", name=shown_text(night.name))
+    root = Element("testsuites", name=printable(night.name))
     for part in night.parts:
-        suite = SubElement(root, "testsuite", name=shown_text(part.task.name), time=f"{part.seconds:.3f}")
+        suite = SubElement(root, "testsuite", name=printable(part.task.name), time=f"{part.seconds:.3f}")
         suite.set("timestamp", time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(night.started)))
         properties = SubElement(suite, "properties")
         for key, value in part.session.facts.items() if part.session else ():
-            SubElement(properties, "property", name=shown_text(key), value=shown_text(value))
+            SubElement(properties, "property", name=printable(key), value=printable(value))
         for case in _cases(part):
             suite.append(case)
         if not len(properties):
@@ -62,7 +62,7 @@ def _arm(part: Part, session: Session, arm: str) -> Element:
             for item in whole_real(part.analysis.comparisons)
             if item.arm == arm
         ]
-        SubElement(case, "system-out").text = shown_text("\n".join(lines) or "a baseline")
+        SubElement(case, "system-out").text = printable("\n".join(lines) or "a baseline")
     return case
 
 
@@ -76,18 +76,18 @@ def _threshold(part: Part, finding: Finding) -> Element:
         return _with(case, "failure", text)
     if finding.status == MISSING:
         return _with(case, "error", text)
-    SubElement(case, "system-out").text = shown_text(text)
+    SubElement(case, "system-out").text = printable(text)
     return case
 
 
 def _case(part: Part, name: str, seconds: float = 0.0) -> Element:
     return Element(
-        "testcase", classname=shown_text(f"kit.{part.task.name}"), name=shown_text(name), time=f"{seconds:.3f}"
+        "testcase", classname=printable(f"kit.{part.task.name}"), name=printable(name), time=f"{seconds:.3f}"
     )
 
 
 def _with(case: Element, kind: str, message: str) -> Element:
-    SubElement(case, kind, message=shown_text(message.split("\n")[0])).text = shown_text(message)
+    SubElement(case, kind, message=printable(message.split("\n")[0])).text = printable(message)
     return case
 
 

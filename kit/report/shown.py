@@ -8,9 +8,8 @@ from itertools import chain
 from operator import attrgetter
 from typing import Any, TypeVar
 
-from kit.redact import redact
 from kit.sample import Sample
-from kit.visible import visible
+from kit.visible import printable, visible
 
 T = TypeVar("T")
 #: Fields by which things are told apart: they hold no secrets, and what differs must go on differing.
@@ -23,15 +22,11 @@ def shown(value: T) -> T:
     return made
 
 
-def shown_text(text: str) -> str:
-    return visible(redact(text))
-
-
 def _shown(value: Any, name: str) -> Any:
     if isinstance(value, str):
-        return visible(value) if name in _NAMES else shown_text(value)
+        return visible(value) if name in _NAMES else printable(value)
     if isinstance(value, tuple):
-        if name == "samples" and not any(text != shown_text(text) for text in _texts(value)):
+        if name == "samples" and not any(text != printable(text) for text in _texts(value)):
             return value
         items = tuple(_shown(item, name) for item in value)
         return items if any(one is not other for one, other in zip(items, value, strict=True)) else value

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, replace
 from html import escape
 
-from kit.report.shown import shown_text
+from kit.visible import printable
 
 #: Width of one character of the labels, in the units of a picture; labels are set in 13 of them.
 CHARACTER = 7.8
@@ -85,7 +85,7 @@ class Picture:
 
 def _words(text: str) -> str:
     """Whatever it holds, as text of an element."""
-    return escape(shown_text(text))
+    return escape(printable(text))
 
 
 def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
