@@ -6,14 +6,14 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Collection
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kit import __version__
 from kit.consent import check_devices, device_facts
-from kit.errors import MachineError, UnavailableError, UsageError
+from kit.errors import KitError, MachineError, UnavailableError, UsageError
 from kit.estimate import how_long, run_seconds
 from kit.freeze import absolute_paths, all_params, as_planned, kept_plan
 from kit.host import Host, read_host
@@ -135,11 +135,13 @@ def launch(
 
 
 def _last_alike(session: Session, store: Store) -> Session | None:
-    """The last session of that title that was finished on this machine."""
-    for head in store.list():
-        alike = (head.title, head.facts.get("machine")) == (session.title, session.facts.get("machine"))
-        if alike and head.status == DONE:
-            return store.get(head.id)
+    """The last session of that title that was finished on this machine; None where it can't be read, which is no reason
+    not to begin another."""
+    with suppress(KitError):
+        for head in store.list():
+            alike = (head.title, head.facts.get("machine")) == (session.title, session.facts.get("machine"))
+            if alike and head.status == DONE:
+                return store.get(head.id)
     return None
 
 

@@ -81,6 +81,7 @@ def test_help_has_examples(kit: Kit, command: str) -> None:
         ("compare smoke --rounds 0", "not in the range"),
         ("compare smoke --device /dev/null", "not a block device"),
         ("compare --resume nosuch", "no session 'nosuch'"),
+        ("compare smoke --arms bare --reference bind:overlay2", "--reference bind:overlay2: no arm of this session"),
         ("compare smoke --source /tmp", "goes with -- COMMAND"),
         ("compare --nosuch", "No such option"),
         ("compare --", "nothing stands behind --"),

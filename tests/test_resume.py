@@ -6,8 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from click.exceptions import Abort
 from sqlalchemy import create_engine, text
 
+from kit.cli.compare import compare
 from kit.errors import UsageError
 from kit.exchange import dump, load
 from kit.host import read_host
@@ -15,6 +17,7 @@ from kit.launch import Patience, launch, resume
 from kit.paths import Paths, find_paths
 from kit.progress import Quiet
 from kit.record import DONE, INTERRUPTED, Request, Session, check_session_id, new_session_id
+from kit.sample import Phase, Sample
 from kit.store import open_store
 from tests.conftest import Kit
 from tests.test_store import make_first_schema
@@ -164,3 +167,37 @@ def test_consent_names_a_device_of_the_session(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--wipe /dev/x: this session uses no such device"):
         resume("last", paths(tmp_path), store, Quiet(), Patience(), [Path("/dev/x")])
     assert store.get("last").status == INTERRUPTED
+
+
+def test_a_damaged_session_of_the_past_keeps_no_other_from_beginning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it took is only told beforehand."""
+    store = open_store("", tmp_path / "kit.db")
+    store.add(replace(STOPPED, status=DONE, samples=(Sample("bare", 1, "measured", "ok", 1e9, ()),)))
+    with create_engine(f"sqlite:///{tmp_path}/kit.db").begin() as connection:
+        connection.execute(text("UPDATE kit_samples SET digests = '{'"))
+
+    def stop(*given: object, **more: object) -> None:
+        raise KeyboardInterrupt
+
+    (tmp_path / "work").mkdir()
+    request = Request(command=("true",), arms=("host@dir",), rounds=1, directory=str(tmp_path / "work"))
+    monkeypatch.setattr("kit.launch._perform", stop)
+    with pytest.raises(KeyboardInterrupt):
+        launch(request, paths(tmp_path), store, Quiet(), Patience())
+
+
+def test_ctrl_c_before_the_reference_has_run_is_no_bad_input(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(request: Request, paths: Paths, store: object, observer: Quiet, *rest: object) -> None:
+        samples = (Sample("bare", 1, "measured", "ok", 1e9, (Phase("run", "ok", real=1.0, flush=0.1),)),)
+        observer.began(replace(STOPPED, arms=("bare", "layer:overlay2"), samples=samples))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("kit.launch.launch", stopped)
+    words = ["smoke", "--arms", "bare,layer:overlay2", "--reference", "layer:overlay2", "-q"]
+    with pytest.raises(Abort):  # click's word for Ctrl-C, for which the program ends with 130
+        compare.main(words, standalone_mode=False)
+    assert "1.000 s" in capsys.readouterr().out

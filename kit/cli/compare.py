@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -149,6 +150,7 @@ def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, 
     """Run SCENARIO, or the command behind --, on several arms in random order, and print what each one costs."""
     from kit.launch import Patience, launch, resume
     from kit.paths import find_paths
+    from kit.perform import plan_of
     from kit.progress import make_observer
 
     for name in ("json_file", "csv_file", "markdown_file"):
@@ -161,6 +163,9 @@ def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, 
         _describe(request)
         return 0
     store = the_store(store_url)
+    if given["reference"]:
+        planned = plan_of(request).arms if request else store.get(given["resume"]).arms
+        _check_reference(given["reference"], tuple(map(str, planned)))
     observer = make_observer(quiet)
     paths = find_paths()
     wipe = [Path(name).absolute() for name in given["wipe"]]
@@ -173,13 +178,27 @@ def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, 
     except KeyboardInterrupt:
         observer.close()
         if observer.latest and observer.latest.samples:
-            report(observer.latest, {}, given["rank"], given["reference"])
+            _report_so_far(observer.latest, given["rank"], given["reference"])
         raise
     finally:
         observer.close()
     outputs = {"json": given["json_file"], "csv": given["csv_file"], "markdown": given["markdown_file"]}
     report(session, outputs, given["rank"], given["reference"])
     return exit_code(session)
+
+
+def _report_so_far(session: Session, rank: str, reference: str) -> None:
+    """Of a session that was stopped; what it was to be ranked by or against may not have been measured yet."""
+    try:
+        report(session, {}, rank, reference)
+    except UsageError:
+        report(session, {})
+
+
+def _check_reference(reference: str, arms: Sequence[str]) -> None:
+    """Before hours of measuring, not after. Raises UsageError."""
+    if reference not in arms:
+        raise UsageError(f"--reference {reference}: no arm of this session", f"use one of: {', '.join(arms)}")
 
 
 def report(session: Session, outputs: dict[str, str | None], rank: str = "", reference: str = "") -> None:
