@@ -146,18 +146,21 @@ def so_far(session: Session | None, width: int) -> str:
     """The ranking of what has been measured, for the time until the session ends; '' where there is none yet."""
     if session is None:
         return ""
-    from kit.analysis import analyse
+    from kit.compare import compare
+    from kit.ranking import rank
     from kit.report.answer import COLUMNS, ROWS
     from kit.report.course import rounds
     from kit.report.ranking import caption, table
+    from kit.runs import Runs
 
-    analysis = analyse(session)
-    shown = analysis.rankings[-1:]
-    parts = [
-        f"\nafter {rounds(session)}: {caption(item)}\n{table(item, analysis, min(width, COLUMNS), most=ROWS)}"
-        for item in shown
-    ]
-    return "".join(parts)
+    runs = Runs(session.samples)
+    rankings = rank(runs, session.arms)
+    if not rankings:
+        return ""
+    # What it shows and no more: the next run waits for it.
+    found = compare(runs, session.baselines, (rankings[-1].metric,), whole=True)
+    text = table(rankings[-1], found, min(width, COLUMNS), most=ROWS)
+    return f"\nafter {rounds(session)}: {caption(rankings[-1])}\n{text}"
 
 
 def make_observer(quiet: bool) -> Quiet:

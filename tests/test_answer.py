@@ -9,6 +9,7 @@ import pytest
 
 from kit.analysis import analyse, whole_real
 from kit.errors import UsageError
+from kit.progress import so_far
 from kit.record import NotRun, Request, Session, title_of
 from kit.report.answer import COLUMNS, LINES, answer
 from kit.report.ranking import headline, result_line
@@ -122,3 +123,11 @@ def test_a_list_shows_what_each_session_found() -> None:
     assert result_line(()) == ""
     noisy = list(whole_real(analyse(made({"bare": 1.0, "layer:overlay2": 1.0}, noise=0.3)).comparisons))
     assert result_line(noisy) == "none of 1 told from its baseline"
+
+
+def test_what_is_shown_meanwhile_is_the_table_of_the_answer() -> None:
+    session = made(COSTS)
+    table = so_far(session, COLUMNS)
+    assert table.startswith("\nafter 5 rounds: time until the data is safe")
+    assert "\n".join(table.splitlines()[2:]) in shown(session)
+    assert so_far(None, COLUMNS) == so_far(made({"bare": 8.5}), COLUMNS) == ""

@@ -67,7 +67,7 @@ def _tables(session: Session, analysis: Analysis, width: int) -> Iterator[str]:
     if not rankings:
         yield _measured(session, analysis)
     elif len(rankings) == 1:
-        yield f"{_cut(caption(rankings[0]), width)}\n{table(rankings[0], analysis, width, most=ROWS)}"
+        yield f"{_cut(caption(rankings[0]), width)}\n{table(rankings[0], analysis.comparisons, width, most=ROWS)}"
     else:
         yield _sweep(rankings, width)
 
@@ -146,7 +146,7 @@ def _mind(session: Session, analysis: Analysis) -> Iterator[str]:
         yield f"noise: two identical copies of {floor.baseline} differ by {change(floor.ratio, floor.low, floor.high)}"
     for item in analysis.drifts:
         if item.found and item.what != "machine":
-            yield f"the ratio of {item.what} drifted: {units.percent(item.per_block)} a round"
+            yield f"the ratio of {item.what} drifted: {units.percent(item.per_block)} a round ({units.chance(item.p)})"
     yield from analysis.unlike[:1]
 
 

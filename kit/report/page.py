@@ -157,7 +157,8 @@ def view(
 
 def _ranking(session: Session, analysis: Analysis, ranking: Ranking) -> RankingView:
     return RankingView(
-        _tied([headline(ranking, copied(session))])[0], caption(ranking), headings(ranking), cells(ranking, analysis),
+        _tied([headline(ranking, copied(session))])[0], caption(ranking), headings(ranking),
+        cells(ranking, analysis.comparisons, ranking.rows),
         _tied(list(sentences(ranking))),
     )  # fmt: skip
 

@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterator, Sequence
 
 from tabulate import tabulate
 
-from kit.analysis import Analysis
 from kit.compare import LESS, MORE, Comparison
 from kit.ranking import WHOLE, Difference, Ranking, RankRow
 from kit.report import units
@@ -81,23 +80,26 @@ def caption(ranking: Ranking) -> str:
     better = "; more is better" if ranking.better == "more" else ""
     typical = ", typical rounds" if ranking.typical else ""
     adjusted = f", adjusted for {ranking.covariate}" if ranking.covariate else ""
-    return f"{what}{units.at(ranking.point)}{better}{typical}{adjusted}; 95 % for all pairs at once"
+    return f"{what}{units.at(ranking.point)}{better}{typical}{adjusted}; 95 % for all of a column at once"
 
 
 def table(
-    ranking: Ranking, analysis: Analysis, width: int | None, tablefmt: str = "simple", most: int | None = None
+    ranking: Ranking,
+    comparisons: Sequence[Comparison],
+    width: int | None,
+    tablefmt: str = "simple",
+    most: int | None = None,
 ) -> str:
     """A row for each arm from the best to the worst, ``most`` of them; as many columns as ``width`` takes, the last
     ones left out first.
 
     ``rank``: the ranks that it may have. Arms that share a letter of ``alike`` can't be told apart."""
     headers = headings(ranking)
-    index = over_bare(ranking, analysis)
     listed = list(ranking.rows)
     while most is not None and len(listed) > most:  # from the worst on; what all are compared with stays
         listed.remove(next(row for row in reversed(listed) if row.against is not None))
-    rows = [_cells(row, ranking, index) for row in listed]
-    for left_out in ((), (5,), (4, 5), (0, 4, 5)) if index else ((4,), (4, 5), (0, 4, 5)):
+    rows = cells(ranking, comparisons, listed)
+    for left_out in ((), (5,), (4, 5), (0, 4, 5)) if any(row[4] for row in rows) else ((4,), (4, 5), (0, 4, 5)):
         shown = [i for i in range(len(headers)) if i not in left_out]
         made = tabulate(
             [[row[i] for i in shown] for row in rows],
@@ -115,21 +117,21 @@ def headings(ranking: Ranking) -> list[str]:
     return ["rank", "arm", _unit(ranking), f"against {ranking.reference}", "over bare, same FS", "alike"]
 
 
-def cells(ranking: Ranking, analysis: Analysis) -> list[list[str]]:
-    """All rows, with a cell for each of the headings."""
-    index = over_bare(ranking, analysis)
-    return [_cells(row, ranking, index) for row in ranking.rows]
+def cells(ranking: Ranking, comparisons: Sequence[Comparison], rows: Sequence[RankRow]) -> list[list[str]]:
+    """Of each row a cell for each of the headings. ``comparisons``: the session's."""
+    index = _over_bare(ranking, comparisons)
+    return [_cells(row, ranking, index) for row in rows]
 
 
 def _unit(ranking: Ranking) -> str:
     return "time" if ranking.unit == "s" else f"{ranking.metric}, {ranking.unit}" if ranking.unit else ranking.metric
 
 
-def over_bare(ranking: Ranking, analysis: Analysis) -> Index:
+def _over_bare(ranking: Ranking, comparisons: Sequence[Comparison]) -> Index:
     """What the session's comparisons say of the same metric: each arm over its own baseline."""
     return {
         (item.arm, item.point): item
-        for item in analysis.comparisons
+        for item in comparisons
         if (item.metric, item.phase, item.point) == (ranking.metric, ranking.phase, ranking.point)
         and item.baseline.startswith(("bare", "host"))
         and not item.control
