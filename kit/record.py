@@ -97,6 +97,9 @@ class Session:
 
     def __post_init__(self) -> None:
         check_session_id(self.id)
+        for arm, base in self.baselines:
+            if arm == base:
+                raise UsageError(f"session {self.id}: the arm {arm!r} is its own baseline", "name another as its baseline")
 
     @property
     def guest(self) -> str:

@@ -7,6 +7,7 @@ quick, ``pytest`` with --collect-only, ``make`` with -n. tests/test_cli.py and t
 from __future__ import annotations
 
 import ast
+import io
 import os
 import re
 import shlex
@@ -40,6 +41,9 @@ DOCS = sorted(
         ROOT / "examples/pytest-project/README.md",
     ]
 )
+
+#: As much of a kernel as a dry run looks at.
+BZ_IMAGE = bytes(514) + b"HdrS"
 
 #: What stands in for each command: the same command, shortened where it would measure for minutes.
 SHIMS = {
@@ -106,14 +110,16 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory, tiny: Path) -> Iterator[di
     for name in ("poky", "linux/arch/x86/boot"):
         (directory / name).mkdir(parents=True)
     with tarfile.open(directory / "zfs.tar", "w") as tar:  # as mmdebstrap would have made it
-        for name in ("./boot/vmlinuz-6.1", "./usr/lib/modules/6.1"):
-            tar.addfile(tarfile.TarInfo(name))
+        for name, content in (("./boot/vmlinuz-6.1", BZ_IMAGE), ("./usr/lib/modules/6.1", b"")):
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
     for name in ("bare.txt", "aufs.txt"):
         (directory / name).write_text("real 0m10.0s\nuser 0m8.0s\nsys 0m1.0s\n")
     shutil.copy(tiny, directory / "rootfs.tar")
     kernel = directory / "linux/arch/x86/boot/bzImage"  # a dry run looks whether it is there
     kernel.parent.mkdir(parents=True, exist_ok=True)
-    kernel.write_bytes(bytes(514) + b"HdrS")
+    kernel.write_bytes(BZ_IMAGE)
     shims = directory / "bin"
     shims.mkdir()
     (directory / "extras.py").write_text(EXTRAS)

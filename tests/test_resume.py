@@ -61,6 +61,11 @@ def test_a_session_is_not_called_what_is_no_name_of_a_file(name: str) -> None:
         replace(STOPPED, id=name)
 
 
+def test_no_arm_is_its_own_baseline() -> None:
+    with pytest.raises(UsageError, match="'bare' is its own baseline"):
+        replace(STOPPED, baselines=(("layer:overlay2", "bare"), ("bare", "bare")))
+
+
 def test_names_that_kits_and_people_give_are_good() -> None:
     for name in (new_session_id(1.7e9), "2026-0001", "for-reader", "image-tests", "a_1.b"):
         check_session_id(name)
