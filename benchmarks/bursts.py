@@ -21,13 +21,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kit.arm import parse_arms
-from kit.burst import find_bursts
-from kit.plan import Plan, Step, make_plan
-from kit.runs import Runs
-from kit.sample import PHASE_FIELDS, Phase, Sample
-from kit.schedule import Block, Schedule, total_comparisons
-from kit.stats import Floats
+from kit.analysis.burst import find_bursts
+from kit.analysis.columns import Runs
+from kit.analysis.stats import Floats
+from kit.model.arm import parse_arms
+from kit.model.plan import Plan, Step, make_plan
+from kit.model.sample import PHASE_FIELDS, Phase, Sample
+from kit.session.schedule import Block, Schedule, total_comparisons
 
 ARMS = parse_arms("bare,layer:overlay2")
 TRUTH = math.log(1.108)

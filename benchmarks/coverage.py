@@ -23,14 +23,14 @@ import noise
 import numpy as np
 from worlds import LAST, PENALTIES, WORLDS, Arms, play
 
-from kit import stats
-from kit.arm import parse_arms
-from kit.burst import find_bursts
-from kit.compare import MORE, NOT_DETECTED, Comparison
-from kit.plan import Plan, make_plan
-from kit.runs import Runs
-from kit.sample import Sample
-from kit.schedule import total_comparisons
+from kit.analysis import stats
+from kit.analysis.burst import find_bursts
+from kit.analysis.columns import Runs
+from kit.analysis.compare import MORE, NOT_DETECTED, Comparison
+from kit.model.arm import parse_arms
+from kit.model.plan import Plan, make_plan
+from kit.model.sample import Sample
+from kit.session.schedule import total_comparisons
 
 NOTHING, TENTH = "layer:vfs", "layer:podman/overlay"
 ROUNDS = (3, 4, 5, 8, 10, 20)

@@ -16,10 +16,10 @@ import time
 
 import numpy as np
 
-from kit.analysis import analyse
-from kit.record import Request, Session
+from kit.analysis.analyse import analyse
+from kit.model.sample import Phase, Sample
+from kit.model.session import Request, Session
 from kit.report import render
-from kit.sample import Phase, Sample
 
 ARMS = ("bare", "bare+control", "runtime:overlay2", "bind:overlay2", "layer:overlay2")
 SIZES = "1000,100000,1000000"

@@ -15,13 +15,13 @@ import subprocess
 import sys
 import time
 
-from kit.arm import parse_arms
-from kit.launch import Patience, launch
-from kit.paths import find_paths
-from kit.plan import Step
-from kit.progress import Lines
-from kit.record import Request
-from kit.sample import Sample
+from kit.core.paths import find_paths
+from kit.model.arm import parse_arms
+from kit.model.plan import Step
+from kit.model.sample import Sample
+from kit.model.session import Request
+from kit.report.progress import Lines
+from kit.session.start import Patience, launch
 from kit.store import open_store
 
 ARMS = (

@@ -21,11 +21,11 @@ from functools import partial
 
 import numpy as np
 
-from kit.change import find_changes
-from kit.compare import Comparison
-from kit.history import Entry, Series
-from kit.outcome import Outcome
-from kit.stats import Floats
+from kit.analysis.changepoint import find_changes
+from kit.analysis.compare import Comparison
+from kit.analysis.history import Entry, Series
+from kit.analysis.outcome import Outcome
+from kit.analysis.stats import Floats
 
 Alarm = Callable[[Floats, int], int | None]
 

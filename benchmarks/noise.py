@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kit.paths import find_paths
-from kit.runs import Runs
+from kit.analysis.columns import Runs
+from kit.core.paths import find_paths
 from kit.store import open_store
 
 Floats = NDArray[np.float64]

@@ -22,10 +22,10 @@ import noise
 import numpy as np
 from worlds import LAST, WORLDS, Arms, play
 
-from kit.arm import parse_arms
-from kit.plan import Plan, make_plan
-from kit.ranking import Ranking, rank
-from kit.runs import Runs
+from kit.analysis.columns import Runs
+from kit.analysis.ranking import Ranking, rank
+from kit.model.arm import parse_arms
+from kit.model.plan import Plan, make_plan
 
 TRUTH: Arms = {
     "bare": -0.02, "layer:overlay2": 0.0, "bind:overlay2": 0.0, "volume:overlay2": 0.0, "layer:vfs": 0.05,

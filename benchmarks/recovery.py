@@ -27,13 +27,13 @@ from pathlib import Path
 
 import numpy as np
 
-from kit.launch import Patience, launch
-from kit.paths import find_paths
-from kit.plan import Step
-from kit.progress import Lines
-from kit.record import Request, Session
-from kit.runs import Runs
-from kit.stats import Floats, Interval, family_confidence, mean_interval
+from kit.analysis.columns import Runs
+from kit.analysis.stats import Floats, Interval, family_confidence, mean_interval
+from kit.core.paths import find_paths
+from kit.model.plan import Step
+from kit.model.session import Request, Session
+from kit.report.progress import Lines
+from kit.session.start import Patience, launch
 from kit.store import open_store
 
 ARMS = ("bare", "runtime:overlay2", "bind:overlay2", "layer:overlay2")

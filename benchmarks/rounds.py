@@ -15,7 +15,7 @@ import sys
 import noise
 import numpy as np
 
-from kit.stats import robust_centre
+from kit.analysis.stats import robust_centre
 
 WITHIN = 0.02
 MOST = 200  # runs of each arm

@@ -14,10 +14,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from kit.record import DONE, Request, Session
-from kit.sample import Phase, Sample
-from kit.serve import make_app
+from kit.model.sample import Phase, Sample
+from kit.model.session import DONE, Request, Session
 from kit.store import Store, open_store
+from kit.web.app import make_app
 
 ARMS = ("bare", "bind:overlay2", "layer:overlay2", "layer:btrfs")
 PHASES = ("unpack", "configure", "build", "clean")

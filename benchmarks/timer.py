@@ -22,16 +22,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from kit.arm import parse_arm
+from kit.core.paths import find_paths
 from kit.engines import Place
 from kit.filesystem import BackingOptions
-from kit.host import read_host
-from kit.measure import measure_phase
-from kit.paths import find_paths
-from kit.progress import Quiet
-from kit.provision import Provision, Supplies
-from kit.rest import IdleRate
-from kit.session import held_machine
+from kit.host.machine import read_host
+from kit.host.rest import IdleRate
+from kit.model.arm import parse_arm
+from kit.report.progress import Quiet
+from kit.session.loop import held_machine
+from kit.session.measure import measure_phase
+from kit.session.provision import Provision, Supplies
 
 Times = tuple[float, float]  # real, CPU: seconds
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import noise
 import numpy as np
 
-from kit.plan import Plan
-from kit.sample import Phase, Sample
-from kit.schedule import End, Schedule
+from kit.model.plan import Plan
+from kit.model.sample import Phase, Sample
+from kit.session.schedule import End, Schedule
 
 Arms = dict[str, float]
 #: What each arm costs, as a logarithm.

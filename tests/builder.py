@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from kit.core.paths import find_paths
 from kit.image import ImageCache, recipes
-from kit.paths import find_paths
 
 FIXTURES = {"tiny": "guest", "uml": "uml"}
 AT_ONCE = 2  # each waits for a mirror and for the disk half of its time
@@ -25,7 +25,7 @@ PATIENCE = 1200.0  # seconds; what is not built then, the tests build themselves
 _BUILD = """
 import sys
 from kit.image import ImageCache
-from kit.paths import find_paths
+from kit.core.paths import find_paths
 ImageCache(find_paths().cache).from_recipe(sys.argv[1])
 """
 #: A niceness counts within one session only (sched(7), CONFIG_SCHED_AUTOGROUP), and each command of the kit's has one.

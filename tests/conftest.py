@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from kit.command import run_bytes
+from kit.core.paths import find_paths
+from kit.host.command import run_bytes
 from kit.image import ImageCache
-from kit.paths import find_paths
 from tests.builder import Builder, building, images_of, turn
 
 pytest_plugins = ["pytester"]

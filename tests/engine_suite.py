@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from kit.arm import Arm
+from kit.core.errors import RunError
 from kit.engines import Place
-from kit.errors import RunError
-from kit.measure import measure_phase
+from kit.host.rest import IdleRate
+from kit.model.arm import Arm
 from kit.probe import Timing
-from kit.provision import Provision
-from kit.rest import IdleRate
+from kit.session.measure import measure_phase
+from kit.session.provision import Provision
 
 pytestmark = pytest.mark.machine
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 
-from kit.record import Session
+from kit.model.session import Session
 
 MARKUP = "\"'/><script>window.pwned=1</script><img src=x onerror=window.pwned=1><svg onload=window.pwned=1>]]>&amp;"
 CONTROL = "\x1b]0;title\x07\x1b[2J\x9b31m\x00\r\x08\u202eevil\u2066\ufffe\uffff\ud800"

@@ -7,9 +7,9 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from kit.errors import UsageError
-from kit.record import Session
-from kit.wire import decode, encode
+from kit.core.codec import decode, encode
+from kit.core.errors import UsageError
+from kit.model.session import Session
 from tests.hostile import CONTROL, MARKUP
 from tests.nights import ladder_session, night
 

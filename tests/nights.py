@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random
 
-from kit.analysis import analyse
-from kit.history import Entry, make_entry
-from kit.outcome import outcomes
-from kit.record import DONE, NotRun, Request, Session
-from kit.sample import Phase, Sample
+from kit.analysis.analyse import analyse
+from kit.analysis.history import Entry, make_entry
+from kit.analysis.outcome import outcomes
+from kit.model.sample import Phase, Sample
+from kit.model.session import DONE, NotRun, Request, Session
 
 FACTS = {"kernel": "6.1", "cpu": "one, microcode 1", "machine": "aa", "caches": "warm"}
 

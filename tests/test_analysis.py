@@ -1,8 +1,8 @@
 """What a session says, on samples of known truth."""
 
-from kit.analysis import analyse
-from kit.record import Request, Session
-from kit.sample import Phase, Sample
+from kit.analysis.analyse import analyse
+from kit.model.sample import Phase, Sample
+from kit.model.session import Request, Session
 
 
 def run(arm: str, block: int, real: float, flags: str = "", repeats: int | None = None) -> Sample:

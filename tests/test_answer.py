@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from kit.analysis import analyse, whole_real
-from kit.errors import UsageError
-from kit.progress import so_far
-from kit.record import NotRun, Request, Session, title_of
+from kit.analysis.analyse import analyse, whole_real
+from kit.core.errors import UsageError
+from kit.model.sample import Phase, Sample
+from kit.model.session import NotRun, Request, Session, title_of
 from kit.report.answer import COLUMNS, LINES, answer
+from kit.report.progress import so_far
 from kit.report.ranking import headline, result_line
-from kit.sample import Phase, Sample
 from tests.nights import ladder_session, night
 
 COSTS = {

@@ -129,7 +129,7 @@ _WALKS_CONTROL_GROUPS = "cgroup.py"
 
 
 def test_one_module_removes_and_unpacks_below_a_directory() -> None:
-    """What is below a directory may have been written by a workload: kit.beneath goes there by descriptors."""
+    """What is below a directory may have been written by a workload: kit.host.beneath goes there by descriptors."""
     for path in files():
         if module(path) != "beneath" and path.name != _WALKS_CONTROL_GROUPS:
             assert not deletions_and_unpackings(ast.parse(path.read_text())), path

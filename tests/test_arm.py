@@ -1,7 +1,7 @@
 import pytest
 
-from kit.arm import Arm, parse_arm, parse_arms
-from kit.errors import UsageError
+from kit.core.errors import UsageError
+from kit.model.arm import Arm, parse_arm, parse_arms
 
 
 @pytest.mark.parametrize(

@@ -11,22 +11,22 @@ from typing import Any
 
 import pytest
 
-from kit.arm import parse_arm, parse_arms
-from kit.errors import KitError, UnavailableError, UsageError
-from kit.fetch import take_fetched
+from kit.analysis.threshold import parse_threshold
+from kit.cli.timeoutput import parse_time_output
+from kit.core.errors import KitError, UnavailableError, UsageError
+from kit.core.quantity import duration, size, word_pairs
+from kit.core.toml import parse_toml
 from kit.filesystem import BackingOptions, bundled, find_profile, read_profiles
 from kit.filesystem.profile import parse_profiles
-from kit.launch import find_scenario
-from kit.nightfile import parse_nightly
+from kit.model.arm import parse_arm, parse_arms
+from kit.model.scenariofile import parse_scenario
+from kit.model.session import Request
+from kit.model.sweep import points
+from kit.nightly.file import parse_nightly
 from kit.parsers import parse_report
-from kit.perform import plan_of
-from kit.quantity import duration, size, word_pairs
-from kit.record import Request
-from kit.scenariofile import parse_scenario
-from kit.sweep import points
-from kit.threshold import parse_threshold
-from kit.timeoutput import parse_time_output
-from kit.toml import parse_toml
+from kit.session.fetch import take_fetched
+from kit.session.local import plan_of
+from kit.session.start import find_scenario
 from tests import strategies as odd
 from tests.conftest import Kit
 

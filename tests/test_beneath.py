@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from kit.beneath import remove, scratch, unpack
-from kit.command import run
+from kit.core.errors import RunError
 from kit.engines.ground import Ground, unpack_tree
-from kit.errors import RunError
 from kit.filesystem import Backing
-from kit.visit import copy_logs
+from kit.host.beneath import remove, scratch, unpack
+from kit.host.command import run
+from kit.session.guest_host import copy_logs
 
 pytestmark = pytest.mark.unmeasured
 
@@ -260,7 +260,7 @@ def test_what_a_run_left_mounted_in_its_tree_is_unmounted_and_kept(tmp_path: Pat
 def test_logs_of_a_guest_are_plain_files_with_a_bound(
     tmp_path: Path, outside: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kit.visit.MOST_LOG", 5)
+    monkeypatch.setattr("kit.session.guest_host.MOST_LOG", 5)
     logs, target = tmp_path / "disk/data/logs/x", tmp_path / "target"
     logs.mkdir(parents=True)
     target.mkdir()

@@ -1,11 +1,11 @@
 from dataclasses import replace
 
-from kit.analysis import analyse
-from kit.burst import find_bursts, own_nature
-from kit.record import Request, Session
+from kit.analysis.analyse import analyse
+from kit.analysis.burst import find_bursts, own_nature
+from kit.analysis.columns import Runs
+from kit.model.sample import Phase, Sample
+from kit.model.session import Request, Session
 from kit.report import render
-from kit.runs import Runs
-from kit.sample import Phase, Sample
 
 PSI = Phase("build", "ok", psi_cpu=1.8, psi_io=0, psi_memory=0, psi_cpu_own=1, psi_io_own=0, psi_memory_own=0, steal=0)
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from kit.analysis import analyse
+from kit.analysis.analyse import analyse
+from kit.analysis.threshold import parse_threshold
 from kit.pytest_plugin.check import PenaltyError, check
-from kit.threshold import parse_threshold
 from tests.nights import night
 
 LIMIT = parse_threshold("layer:overlay2 < 10 %")

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from kit.cli import COMMANDS
-from kit.paths import find_paths
+from kit.core.paths import find_paths
 from tests.conftest import Kit, left_on_machine
 
 pytestmark = pytest.mark.images("smoke")

@@ -4,9 +4,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kit.compare import Comparison, compare, not_comparable
-from kit.runs import Runs
-from kit.sample import Phase, Sample, total
+from kit.analysis.columns import Runs
+from kit.analysis.compare import Comparison, compare, not_comparable
+from kit.model.sample import Phase, Sample, total
 
 
 def sample(arm: str, block: int, *reals: float, **changes: object) -> Sample:

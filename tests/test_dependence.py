@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from kit.dependence import USUAL, find_dependence, keep_points
-from kit.stats import Floats
+from kit.analysis.dependence import USUAL, find_dependence, keep_points
+from kit.analysis.stats import Floats
 
 
 def nights(rng: np.random.Generator, count: int, dependence: float) -> Floats:

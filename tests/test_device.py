@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from kit.consent import check_devices, device_facts
-from kit.errors import UsageError
+from kit.core.errors import UsageError
 from kit.filesystem.content import first_data
 from kit.filesystem.device import check_device, clear_device, identity
-from kit.record import INTERRUPTED, Request, Session
+from kit.model.session import INTERRUPTED, Request, Session
+from kit.session.consent import check_devices, device_facts
 
 pytestmark = pytest.mark.unmeasured
 

@@ -25,9 +25,9 @@ import pytest
 
 from kit.cli import COMMANDS, cli
 from kit.filesystem import read_profiles
-from kit.nightfile import parse_nightly
-from kit.record import Session
-from kit.scenariofile import parse_scenario
+from kit.model.scenariofile import parse_scenario
+from kit.model.session import Session
+from kit.nightly.file import parse_nightly
 from kit.store import open_store
 from tests.conftest import Kit
 from tests.nights import night

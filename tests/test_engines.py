@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from kit.arm import Arm, parse_arm
+from kit.core.paths import find_paths
 from kit.filesystem import BackingOptions
 from kit.filesystem.backing import GIB
-from kit.host import read_host
+from kit.host.machine import read_host
+from kit.host.namespace import enter_private_mounts
 from kit.image import ImageCache
-from kit.namespace import enter_private_mounts
-from kit.paths import find_paths
-from kit.progress import Quiet
-from kit.provision import Provision, Supplies
-from kit.session import Bench, held_machine
+from kit.model.arm import Arm, parse_arm
+from kit.report.progress import Quiet
+from kit.session.loop import Bench, held_machine
+from kit.session.provision import Provision, Supplies
 from tests.conftest import left_on_machine
 from tests.engine_suite import EngineSuite, sh
 

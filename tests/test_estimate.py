@@ -1,9 +1,9 @@
 """What a user is told before a session begins."""
 
-from kit.arm import parse_arms
-from kit.estimate import how_long, run_seconds
-from kit.plan import make_plan
-from kit.sample import Sample
+from kit.model.arm import parse_arms
+from kit.model.estimate import how_long, run_seconds
+from kit.model.plan import make_plan
+from kit.model.sample import Sample
 
 
 def runs(*starts: float) -> list[Sample]:

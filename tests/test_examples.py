@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.nightfile import parse_nightly
+from kit.nightly.file import parse_nightly
 from tests.conftest import Kit
 
 EXAMPLES = Path(__file__).parent.parent / "examples"

@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, text
 
-from kit.errors import KitError, UsageError
-from kit.exchange import dump, load
-from kit.record import NotRun, Request, Session
-from kit.reported import Reported
-from kit.sample import Phase, Sample
+from kit.core.codec import decode_json, encode_json
+from kit.core.errors import KitError, UsageError
+from kit.model.sample import Phase, Sample
+from kit.model.session import NotRun, Request, Session
+from kit.parsers.figure import Reported
 from kit.store import Outbox, open_store
-from kit.wire import decode_json, encode_json
+from kit.store.exchange import dump, load
 from tests.conftest import Kit
 from tests.nights import ladder_session, night
 from tests.test_store import make_first_schema

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from kit.errors import MachineError, UsageError
+from kit.core.errors import MachineError, UsageError
 from kit.filesystem import BackingOptions, bundled, find_profile, make_backing, read_profiles, recorded, write_back
 from kit.filesystem.backing import GIB
 from kit.filesystem.mounted import unconfirmed
 from kit.filesystem.profile import parse_profiles
-from kit.host import kernel_filesystems
-from kit.journal import Journal
-from kit.mounts import Mount
-from kit.namespace import enter_private_mounts
+from kit.host.journal import Journal
+from kit.host.machine import kernel_filesystems
+from kit.host.mounts import Mount
+from kit.host.namespace import enter_private_mounts
 
 pytestmark = pytest.mark.unmeasured
 

@@ -18,17 +18,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kit.arm import parse_arm, parse_arms
-from kit.errors import KitError
+from kit.analysis.threshold import parse_threshold
+from kit.cli.timeoutput import parse_time_output
+from kit.core.errors import KitError
+from kit.core.quantity import duration, pairs, percentage, size
 from kit.filesystem import BackingOptions, Profile, bundled, find_profile
 from kit.filesystem.profile import parse_profiles, recorded
-from kit.nightfile import parse_nightly
+from kit.model.arm import parse_arm, parse_arms
+from kit.model.scenariofile import parse_scenario
+from kit.model.sweep import parse_point, points
+from kit.nightly.file import parse_nightly
 from kit.parsers import parse_report
-from kit.quantity import duration, pairs, percentage, size
-from kit.scenariofile import parse_scenario
-from kit.sweep import parse_point, points
-from kit.threshold import parse_threshold
-from kit.timeoutput import parse_time_output
 from tests import strategies as odd
 
 #: CPU seconds and bytes that a single case may take: far more than any does, far less than one that has no bound.

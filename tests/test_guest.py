@@ -9,22 +9,22 @@ from pathlib import Path
 
 import pytest
 
-from kit.arm import parse_arm
-from kit.errors import RunError, UsageError
+from kit.core.codec import decode, encode
+from kit.core.errors import RunError, UsageError
+from kit.core.paths import find_paths
 from kit.guest.kernel import cpio, early_modules, machine_of
 from kit.guest.needs import lacking
-from kit.host import read_host
+from kit.host.machine import read_host
 from kit.image import Image, ImageCache
-from kit.inputs import PreparedInput
-from kit.paths import find_paths
-from kit.perform import Errand, LoadSupplied, Supplied
-from kit.plan import Step
-from kit.record import NotRun, Request, Session
-from kit.reported import Reported
-from kit.sample import Phase, Sample
-from kit.scenario import command_scenario
-from kit.visit import errand_text
-from kit.wire import decode, encode
+from kit.model.arm import parse_arm
+from kit.model.plan import Step
+from kit.model.sample import Phase, Sample
+from kit.model.scenario import command_scenario
+from kit.model.session import NotRun, Request, Session
+from kit.parsers.figure import Reported
+from kit.session.guest_host import errand_text
+from kit.session.inputs import PreparedInput
+from kit.session.local import Errand, LoadSupplied, Supplied
 from tests.conftest import Kit, left_on_machine
 
 IMAGE = Image("i", "d" * 64, "o", 1, 2.5, Path("/cache/i/rootfs.tar"), None, (("PATH", "/bin"),))

@@ -9,20 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from kit.analysis import analyse
-from kit.between import compare_sessions
-from kit.change import Track, find_changes
-from kit.errors import UsageError
-from kit.exchange import dump, load
-from kit.history import Entry, split
-from kit.record import Request, Session
-from kit.regression import CHANGE, GOOD, OVER, REGRESSION, SUSPECT, UNDECIDED, Finding, Rule, judge
+from kit.analysis.analyse import analyse
+from kit.analysis.changepoint import Track, find_changes
+from kit.analysis.history import Entry, split
+from kit.analysis.regression import CHANGE, GOOD, OVER, REGRESSION, SUSPECT, UNDECIDED, Finding, Rule, judge
+from kit.analysis.threshold import parse_threshold
+from kit.analysis.two_sessions import compare_sessions
+from kit.core.errors import UsageError
+from kit.model.sample import Phase, Sample
+from kit.model.session import Request, Session
 from kit.report.between import render_between
 from kit.report.history import Subject, render_history
 from kit.report.pytest_benchmark import render_pytest_benchmark
-from kit.sample import Phase, Sample
 from kit.store import open_store
-from kit.threshold import parse_threshold
+from kit.store.exchange import dump, load
 from tests.nights import entry, night
 
 LIMIT = parse_threshold("layer:overlay2 < 10 %")

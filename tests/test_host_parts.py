@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from kit import command
-from kit.errors import BusyError, MachineError, RunError, UnavailableError, UsageError
-from kit.idle import wait_idle
-from kit.inputs import excluded, prepare_input
+from kit.core.errors import BusyError, MachineError, RunError, UnavailableError, UsageError
+from kit.host import command
+from kit.host.idle import wait_idle
+from kit.model.scenario import Input
 from kit.probe import Probe, ProbeServer, probe_binary, spin
-from kit.scenario import Input
+from kit.session.inputs import excluded, prepare_input
 
 ENV = {"PATH": "/usr/bin:/bin"}
 
@@ -196,7 +196,7 @@ def test_spin_takes_time(tmp_path: Path) -> None:
 
 
 def test_waiting_for_a_quiet_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kit.idle.WINDOW", 0.3)
+    monkeypatch.setattr("kit.host.idle.WINDOW", 0.3)
     told: list[str] = []
     wait_idle(60, told.append, share=1000.0)
     assert told == []

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from kit.core.errors import RunError
+from kit.core.paths import find_paths
 from kit.engines.daemon import Daemon
-from kit.errors import RunError
 from kit.image.recipe import read_recipe
-from kit.paths import find_paths
-from kit.progress import Quiet
-from kit.session import held_machine
+from kit.report.progress import Quiet
+from kit.session.loop import held_machine
 from tests.conftest import Kit, left_on_machine
 
 pytestmark = pytest.mark.machine

@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 from sqlalchemy import create_engine, text
 
 from kit.cli.importer import import_
-from kit.errors import KitError
-from kit.exchange import dump, dump_lines, load, load_lines
-from kit.record import Session
+from kit.core.errors import KitError
+from kit.model.session import Session
 from kit.store import Store, open_store
+from kit.store.exchange import dump, dump_lines, load, load_lines
 from tests.conftest import Kit
 from tests.nights import ladder_session, night
 

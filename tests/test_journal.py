@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from kit.errors import MachineError, RunError
-from kit.journal import Journal, check_entry
-from kit.leftovers import Cleaned, clean
-from kit.owner import Owner
+from kit.core.errors import MachineError, RunError
+from kit.host.journal import Journal, check_entry
+from kit.host.leftovers import Cleaned, clean
+from kit.host.owner import Owner
 
 DIE = """
 import os, sys
 from pathlib import Path
-from kit.journal import Journal
+from kit.host.journal import Journal
 book = Journal(Path(sys.argv[1]) / "journal" / "dead.jsonl")
 """
 
@@ -132,7 +132,7 @@ def test_a_process_is_told_from_others_with_its_number(tmp_path: Path) -> None:
 
 
 def test_a_zombie_is_dead() -> None:
-    process = subprocess.Popen([sys.executable, "-c", "from kit.owner import Owner; print(*Owner.me().words)"],
+    process = subprocess.Popen([sys.executable, "-c", "from kit.host.owner import Owner; print(*Owner.me().words)"],
                                stdout=subprocess.PIPE, text=True)  # fmt: skip
     assert process.stdout
     owner = Owner.parse(process.stdout.read().split())
@@ -228,7 +228,7 @@ def test_a_journal_that_a_cleaner_takes_before_it_is_locked_is_made_anew(
         lock(file, how)
 
     with monkeypatch.context() as patch:
-        patch.setattr("kit.journal.fcntl.flock", late)
+        patch.setattr("kit.host.journal.fcntl.flock", late)
         book = Journal(tmp_path / "journal" / "x.jsonl")
     assert cleaned and book.path.exists()
     assert "still runs" in clean(tmp_path / "journal").left[0]

@@ -4,9 +4,9 @@ from zlib import crc32
 import numpy as np
 import pytest
 
-from kit.ladder import FLUSH, READ, RUNTIME, WRITE, Ladder, climb, rungs
-from kit.runs import Runs
-from kit.sample import Phase, Sample
+from kit.analysis.columns import Runs
+from kit.analysis.ladder import FLUSH, READ, RUNTIME, WRITE, Ladder, climb, rungs
+from kit.model.sample import Phase, Sample
 
 ARMS = ("bare", "runtime:overlay2", "bind:overlay2", "layer:overlay2")
 PAIRS = [(arm, "bare") for arm in ARMS[1:]]

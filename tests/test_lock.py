@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from kit.errors import BusyError, MachineError
-from kit.lock import machine_lock
-from kit.paths import find_paths, make_private
+from kit.core.errors import BusyError, MachineError
+from kit.core.paths import find_paths, make_private
+from kit.host.lock import machine_lock
 
 HOLD = """
 import sys
 from pathlib import Path
-from kit.lock import machine_lock
+from kit.host.lock import machine_lock
 directory, name, ended = Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
 with machine_lock(directory, name, True, print):
     with ended.open("a") as file:

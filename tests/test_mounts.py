@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.mounts import mount_of, parse_mounts
+from kit.host.mounts import mount_of, parse_mounts
 
 TABLE = rb"""
 22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw
@@ -43,8 +43,8 @@ def test_nothing_is_removed_behind_a_mount(tmp_path: Path, name: str) -> None:
     (tmp_path / name / "in it").mkdir(parents=True)
     script = """
 import subprocess, sys
-from kit.errors import RunError
-from kit.journal import remove_path
+from kit.core.errors import RunError
+from kit.host.journal import remove_path
 subprocess.run(["mount", "--bind", sys.argv[1], sys.argv[2] + "/in it"], check=True)
 try:
     remove_path(sys.argv[2])
@@ -62,7 +62,7 @@ def test_a_path_is_on_the_mount_that_it_is_on(tmp_path: Path) -> None:
     script = """
 import subprocess, sys
 from pathlib import Path
-from kit.mounts import mount_of
+from kit.host.mounts import mount_of
 subprocess.run(["mount", "-t", "tmpfs", "x y", sys.argv[1]], check=True)
 mount = mount_of(Path(sys.argv[1]) / "below")
 print(mount.type, mount.source, mount.path)

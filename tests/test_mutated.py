@@ -11,13 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kit.analysis import analyse
-from kit.between import compare_sessions
-from kit.change import track
-from kit.history import make_entry
-from kit.night import Night, Part, Task
-from kit.outcome import outcomes
-from kit.record import Session
+from kit.analysis.analyse import analyse
+from kit.analysis.changepoint import track
+from kit.analysis.history import make_entry
+from kit.analysis.outcome import outcomes
+from kit.analysis.two_sessions import compare_sessions
+from kit.core.visible import visible
+from kit.model.session import Session
+from kit.nightly.job import Night, Part, Task
 from kit.report import FORMATS, render
 from kit.report.between import render_between
 from kit.report.history import Subject, render_history, render_history_csv, render_history_json
@@ -27,7 +28,6 @@ from kit.report.night import render_night_json, render_summary
 from kit.report.page import view
 from kit.report.pytest_benchmark import render_pytest_benchmark
 from kit.report.structured import session_facts
-from kit.visible import visible
 from tests.mutation import mutated
 from tests.nights import night
 

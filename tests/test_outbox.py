@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from kit.errors import RunError
-from kit.record import DONE, RUNNING, Session
-from kit.sample import Sample
+from kit.core.errors import RunError
+from kit.model.sample import Sample
+from kit.model.session import DONE, RUNNING, Session
 from kit.store import Outbox, Store, open_store
 from kit.store import database as databases
 from kit.store.database import Database

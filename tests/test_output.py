@@ -16,25 +16,25 @@ from xml.etree import ElementTree
 import pytest
 from playwright.sync_api import Page
 
-from kit.analysis import analyse
-from kit.arm import parse_arm
-from kit.change import track
-from kit.night import Night, Part, Task
-from kit.plan import Step
-from kit.progress import Lines, Quiet
-from kit.record import NotRun, Session
-from kit.redact import redact
+from kit.analysis.analyse import analyse
+from kit.analysis.changepoint import track
+from kit.core.redact import redact
+from kit.core.visible import visible
+from kit.model.arm import parse_arm
+from kit.model.plan import Step
+from kit.model.session import NotRun, Session
+from kit.nightly.job import Night, Part, Task
+from kit.parsers.figure import Reported
 from kit.report import render
 from kit.report.html import render_html
 from kit.report.junit import render_junit
 from kit.report.night import render_night_json, render_summary
 from kit.report.page import SessionView, view
 from kit.report.plot import Picture
+from kit.report.progress import Lines, Quiet
 from kit.report.pytest_benchmark import render_pytest_benchmark
-from kit.reported import Reported
-from kit.session import _session_log
+from kit.session.loop import _session_log
 from kit.store import open_store
-from kit.visible import visible
 from tests.conftest import Kit
 from tests.hostile import CONTROL, MARKUP, PATH, spoiled
 from tests.nights import entry, ladder_session, night

@@ -16,17 +16,17 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from kit.analysis import analyse
-from kit.change import track
-from kit.regression import judge
+from kit.analysis.analyse import analyse
+from kit.analysis.changepoint import track
+from kit.analysis.regression import judge
+from kit.analysis.threshold import parse_threshold
 from kit.report.html import render_html
 from kit.report.page import view
 from kit.report.plot import plot_attribution, plot_intervals, plot_runs, plot_track
 from kit.report.plot.raster import to_png
 from kit.report.structured import render_csv
-from kit.serve import make_app
 from kit.store import Store, open_store
-from kit.threshold import parse_threshold
+from kit.web.app import make_app
 from tests.conftest import Kit
 from tests.nights import entry, ladder_session, night
 

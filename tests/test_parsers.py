@@ -3,9 +3,9 @@ from typing import Any
 
 import pytest
 
-from kit.errors import RunError
+from kit.core.errors import RunError
 from kit.parsers import PARSERS, parse_report
-from kit.reported import MORE, Reported
+from kit.parsers.figure import MORE, Reported
 
 
 def values(name: str, text: str) -> dict[str, float | None]:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from kit.command import run
+from kit.core.errors import KitError, UsageError
 from kit.engines.plain_root import PlainRoot
-from kit.errors import KitError, UsageError
+from kit.host.command import run
 from kit.image import Image, ImageCache
 
 pytestmark = pytest.mark.unmeasured

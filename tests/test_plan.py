@@ -1,8 +1,8 @@
 import pytest
 
-from kit.arm import DRIVER_FILESYSTEM, parse_arm, parse_arms
-from kit.errors import UsageError
-from kit.plan import default_arms, make_plan, with_baselines
+from kit.core.errors import UsageError
+from kit.model.arm import DRIVER_FILESYSTEM, parse_arm, parse_arms
+from kit.model.plan import default_arms, make_plan, with_baselines
 
 
 def names(text: str, named: str = "") -> tuple[list[str], dict[str, str]]:

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from kit import pool
-from kit.pool import Contrast, Shared, rounds_needed, share
-from kit.stats import Centre, Floats, robust_centre, student_quantile
+from kit.analysis import pool
+from kit.analysis.pool import Contrast, Shared, rounds_needed, share
+from kit.analysis.stats import Centre, Floats, robust_centre, student_quantile
 
 
 def session(rng: np.random.Generator, blocks: int, spreads: list[float]) -> list[Contrast]:

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from kit.arm import parse_arm
 from kit.engines import Setting
 from kit.filesystem import BackingOptions, bundled, find_profile
 from kit.filesystem.mounted import unconfirmed
-from kit.host import read_host
+from kit.host.journal import Journal
+from kit.host.machine import read_host
+from kit.host.mounts import Mount
 from kit.image import ImageCache
-from kit.journal import Journal
-from kit.mounts import Mount
+from kit.model.arm import parse_arm
 from kit.probe import probe_binary
-from kit.provision import Provision, Supplies
+from kit.session.provision import Provision, Supplies
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="bare arms need root")

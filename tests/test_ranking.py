@@ -5,11 +5,11 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from kit.errors import UsageError
-from kit.ranking import Ranking, find_letters, rank, split_picks
-from kit.reported import Reported
-from kit.runs import Runs
-from kit.sample import Phase, Sample
+from kit.analysis.columns import Runs
+from kit.analysis.ranking import Ranking, find_letters, rank, split_picks
+from kit.core.errors import UsageError
+from kit.model.sample import Phase, Sample
+from kit.parsers.figure import Reported
 
 TRUTH = {
     "bare": 9.0, "bare@btrfs": 9.6, "runtime:overlay2": 9.0, "layer:overlay2": 10.0, "bind:overlay2": 10.0,

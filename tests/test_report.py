@@ -3,10 +3,10 @@ import io
 import json
 from dataclasses import replace
 
-from kit.record import NotRun, Request, Session
+from kit.model.sample import Phase, Sample
+from kit.model.session import NotRun, Request, Session
+from kit.parsers.figure import MORE, Reported
 from kit.report import render
-from kit.reported import MORE, Reported
-from kit.sample import Phase, Sample
 
 
 def phase(name: str, real: float, group: float | None = None) -> Phase:

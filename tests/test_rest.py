@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from kit.arm import parse_arms
-from kit.counters import Counters
-from kit.measure import _less_idle
-from kit.plan import make_plan
-from kit.rest import IdleRate, IdleWatch, Process, busiest, kit_pids, processes
+from kit.host.counters import Counters
+from kit.host.rest import IdleRate, IdleWatch, Process, busiest, kit_pids, processes
+from kit.model.arm import parse_arms
+from kit.model.plan import make_plan
+from kit.session.measure import _less_idle
 from tests.test_session import FakeEngine, calm, perform, scenario
 
 __all__ = ["calm"]
@@ -35,7 +35,7 @@ def test_a_rate_that_is_no_measure_leaves_the_figure_out() -> None:
 
 def shares(monkeypatch: pytest.MonkeyPatch, *windows: float) -> None:
     parts = iter([value for value in windows for _ in range(5)])
-    monkeypatch.setattr("kit.rest._busy_share", lambda length: next(parts))
+    monkeypatch.setattr("kit.host.rest._busy_share", lambda length: next(parts))
 
 
 def test_the_first_window_is_that_after_which_nothing_settles_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,7 +85,7 @@ def test_the_busiest_programs_are_named_without_the_kits_own() -> None:
 
 
 def test_a_session_says_why_it_has_no_cpu_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kit.rest._busy_share", lambda length: 1.5)
+    monkeypatch.setattr("kit.host.rest._busy_share", lambda length: 1.5)
     engine = FakeEngine(tmp_path)
     session, store = perform(tmp_path, engine, make_plan(parse_arms("bare"), 2, 3, "cold"), scenario("one"))
     assert store.get("x").facts["no CPU elsewhere"].startswith("before 2 of 2 blocks this machine is busy by itself")

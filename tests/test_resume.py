@@ -10,15 +10,15 @@ from click.exceptions import Abort
 from sqlalchemy import create_engine, text
 
 from kit.cli.compare import compare
-from kit.errors import UsageError
-from kit.exchange import dump, load
-from kit.host import read_host
-from kit.launch import Patience, launch, resume
-from kit.paths import Paths, find_paths
-from kit.progress import Quiet
-from kit.record import DONE, INTERRUPTED, Request, Session, check_session_id, new_session_id
-from kit.sample import Phase, Sample
+from kit.core.errors import UsageError
+from kit.core.paths import Paths, find_paths
+from kit.host.machine import read_host
+from kit.model.sample import Phase, Sample
+from kit.model.session import DONE, INTERRUPTED, Request, Session, check_session_id, new_session_id
+from kit.report.progress import Quiet
+from kit.session.start import Patience, launch, resume
 from kit.store import open_store
+from kit.store.exchange import dump, load
 from tests.conftest import Kit
 from tests.test_store import make_first_schema
 
@@ -127,7 +127,7 @@ def test_a_session_stopped_before_its_first_sample_is_resumed(tmp_path: Path, mo
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("kit.launch._gather", stop)
+        patch.setattr("kit.session.start._gather", stop)
         with pytest.raises(KeyboardInterrupt):
             launch(request, paths(tmp_path), store, Quiet(), Patience())
     (stopped,) = store.list()
@@ -188,7 +188,7 @@ def test_a_damaged_session_of_the_past_keeps_no_other_from_beginning(
 
     (tmp_path / "work").mkdir()
     request = Request(command=("true",), arms=("host@dir",), rounds=1, directory=str(tmp_path / "work"))
-    monkeypatch.setattr("kit.launch._perform", stop)
+    monkeypatch.setattr("kit.session.start._perform", stop)
     with pytest.raises(KeyboardInterrupt):
         launch(request, paths(tmp_path), store, Quiet(), Patience())
 
@@ -201,7 +201,7 @@ def test_ctrl_c_before_the_reference_has_run_is_no_bad_input(
         observer.began(replace(STOPPED, arms=("bare", "layer:overlay2"), samples=samples))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("kit.launch.launch", stopped)
+    monkeypatch.setattr("kit.session.start.launch", stopped)
     words = ["smoke", "--arms", "bare,layer:overlay2", "--reference", "layer:overlay2", "-q"]
     with pytest.raises(Abort):  # click's word for Ctrl-C, for which the program ends with 130
         compare.main(words, standalone_mode=False)

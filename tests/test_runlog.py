@@ -5,10 +5,10 @@ import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
-from kit.arm import parse_arms
-from kit.plan import make_plan
-from kit.runlog import HEAD, MOST_REPORT, TAIL, cut_middle, last_lines, output_since
-from kit.scenario import Step
+from kit.model.arm import parse_arms
+from kit.model.plan import make_plan
+from kit.model.scenario import Step
+from kit.session.runlog import HEAD, MOST_REPORT, TAIL, cut_middle, last_lines, output_since
 from tests.test_session import FakeEngine, calm, perform, scenario
 
 __all__ = ["calm"]

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from kit.core.errors import MachineError, UsageError
 from kit.engines.pull import from_archive, is_archive, registry_words
-from kit.errors import MachineError, UsageError
 from kit.image import ImageCache, unpack
 
 Entry = tuple[str, str, str]  # name, type (file, dir, link, symlink), content or target
@@ -140,7 +140,7 @@ def test_registries_are_reached_as_the_machines_own_docker_reaches_them(tmp_path
 def test_without_root_nobody_elses_docker_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from kit.engines import Setting
     from kit.engines.pull import from_registry
-    from kit.journal import Journal
+    from kit.host.journal import Journal
 
     setting = Setting("x", tmp_path, tmp_path / "probe", Journal(tmp_path / "x.jsonl"), "none", tmp_path)
     monkeypatch.setattr("os.geteuid", lambda: 1000)

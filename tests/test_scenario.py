@@ -1,9 +1,9 @@
 import pytest
 
-from kit.errors import UsageError
-from kit.launch import find_scenario, scenario_names
-from kit.scenario import command_scenario
-from kit.scenariofile import find_line, parse_scenario
+from kit.core.errors import UsageError
+from kit.model.scenario import command_scenario
+from kit.model.scenariofile import find_line, parse_scenario
+from kit.session.start import find_scenario, scenario_names
 
 GOOD = """\
 name = "demo"

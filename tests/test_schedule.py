@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from zlib import crc32
 
-from kit.arm import parse_arms
-from kit.plan import SEQUENTIAL_ROUNDS, Plan, Step, make_plan
-from kit.sample import Phase, Sample
-from kit.schedule import Block, End, Schedule
+from kit.model.arm import parse_arms
+from kit.model.plan import SEQUENTIAL_ROUNDS, Plan, Step, make_plan
+from kit.model.sample import Phase, Sample
+from kit.session.schedule import Block, End, Schedule
 
 ARMS = parse_arms("bare,layer:overlay2,layer:vfs")
 NAMES = [str(arm) for arm in ARMS]

@@ -8,23 +8,23 @@ from typing import IO, cast
 
 import pytest
 
-from kit.arm import Arm, parse_arms
+from kit.core.errors import RunError, TimedOut
+from kit.core.limit import Deadline
+from kit.core.paths import Paths
 from kit.engines import Place, Setting
-from kit.errors import RunError, TimedOut
 from kit.filesystem import Backing
-from kit.inputs import PreparedInput
-from kit.journal import Journal
-from kit.limit import Deadline
-from kit.paths import Paths
-from kit.plan import Plan, Step, make_plan
+from kit.host.journal import Journal
+from kit.model.arm import Arm, parse_arms
+from kit.model.plan import Plan, Step, make_plan
+from kit.model.sample import Sample
+from kit.model.scenario import Scenario
+from kit.model.scenario import Step as Command
+from kit.model.session import Request, Session
 from kit.probe import Probe, Timing, probe_binary
-from kit.record import Request, Session
-from kit.sample import Sample
-from kit.scenario import Scenario
-from kit.scenario import Step as Command
-from kit.session import Bench, Run, log_name, run_session
+from kit.session.inputs import PreparedInput
+from kit.session.loop import Bench, Run, log_name, run_session
+from kit.session.workload import Workload
 from kit.store import Store, open_store
-from kit.workload import Workload
 
 TIMING = Timing(0, None, 1.0, 0.5, 0.25, 1024, 1, 0, 2, 3)
 
@@ -32,7 +32,7 @@ TIMING = Timing(0, None, 1.0, 0.5, 0.25, 1024, 1, 0, 2, 3)
 @pytest.fixture(autouse=True)
 def calm(monkeypatch: pytest.MonkeyPatch) -> None:
     """What else this machine does meanwhile adds no sentence and no repeat: the order of steps is what is tested."""
-    monkeypatch.setattr("kit.rest._busy_share", lambda length: 0.0)
+    monkeypatch.setattr("kit.host.rest._busy_share", lambda length: 0.0)
     for module in ("session", "schedule"):
         monkeypatch.setattr(f"kit.{module}.find_bursts", lambda samples: {})
 
@@ -213,7 +213,7 @@ def test_engine_seconds_hold_no_workload_also_where_the_arm_dies(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = FakeEngine(tmp_path)
-    monkeypatch.setattr("kit.session.time.monotonic", lambda: engine.clock)
+    monkeypatch.setattr("kit.session.loop.time.monotonic", lambda: engine.clock)
     plan = make_plan(parse_arms("bare"), rounds=1, seed=3, cache="cold")
     session, _ = perform(tmp_path, engine, plan, scenario("die"))
     (sample,) = session.samples

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from kit import stats
+from kit.analysis import stats
 
 
 def test_mean_interval_of_a_published_example() -> None:

@@ -4,10 +4,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, text
 
-from kit.errors import KitError, UsageError
-from kit.record import DONE, NotRun, Request, Session
-from kit.reported import MORE, Reported
-from kit.sample import Phase, Sample
+from kit.core.errors import KitError, UsageError
+from kit.model.sample import Phase, Sample
+from kit.model.session import DONE, NotRun, Request, Session
+from kit.parsers.figure import MORE, Reported
 from kit.store import Store, open_store
 
 SESSION = Session(

@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import create_engine, event, text
 from sqlalchemy.engine import Engine
 
-from kit.errors import KitError, UsageError
+from kit.core.errors import KitError, UsageError
 from kit.store import open_store
 from tests.conftest import Kit
 from tests.nights import ladder_session, night

@@ -2,11 +2,11 @@ from dataclasses import replace
 
 import pytest
 
-from kit.errors import UsageError
-from kit.growth import growths
-from kit.runs import Runs
-from kit.sample import Phase, Sample
-from kit.sweep import parse_point, points
+from kit.analysis.columns import Runs
+from kit.analysis.growth import growths
+from kit.core.errors import UsageError
+from kit.model.sample import Phase, Sample
+from kit.model.sweep import parse_point, points
 
 
 def test_lists_of_values_span_a_grid_and_only_they_are_in_the_label() -> None:

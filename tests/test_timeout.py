@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from kit.arm import parse_arms
-from kit.errors import TimedOut
-from kit.limit import Deadline, run_deadline
-from kit.nightfile import parse_nightly
-from kit.plan import make_plan
+from kit.core.errors import TimedOut
+from kit.core.limit import Deadline, run_deadline
+from kit.core.quantity import shown_duration
+from kit.model.arm import parse_arms
+from kit.model.plan import make_plan
+from kit.nightly.file import parse_nightly
 from kit.probe import Probe, ProbeServer, probe_binary
-from kit.quantity import shown_duration
 from tests.conftest import Kit
 from tests.test_session import FakeEngine, calm, perform, scenario
 

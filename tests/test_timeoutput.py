@@ -1,7 +1,7 @@
 import pytest
 
-from kit.errors import UsageError
-from kit.timeoutput import clock_seconds, parse_time_output
+from kit.cli.timeoutput import clock_seconds, parse_time_output
+from kit.core.errors import UsageError
 
 BASH = "some build output\n\nreal\t29m59.190s\nuser\t278m0.988s\nsys\t59m47.379s\n"
 POSIX = "real 12.34\nuser 5.00\nsys 1.25\n"

@@ -13,8 +13,8 @@ from typing import NoReturn
 import click
 
 from kit import __version__
-from kit.errors import KitError, UsageError
-from kit.visible import printable, visible
+from kit.core.errors import KitError, UsageError
+from kit.core.visible import printable, visible
 
 #: Each subcommand, where it is, and its line in --help.
 COMMANDS = {

@@ -9,9 +9,9 @@ import click
 @click.option("--wait", is_flag=True, help="Wait for a running session instead of refusing.")
 def clean(wait: bool) -> None:
     """Undo whatever a killed session left on this machine. `kit compare` does it first, too."""
-    from kit import leftovers
-    from kit.lock import machine_lock
-    from kit.paths import find_paths
+    from kit.core.paths import find_paths
+    from kit.host import leftovers
+    from kit.host.lock import machine_lock
 
     paths = find_paths()
     with machine_lock(paths.lock, "kit clean", wait, click.echo):

@@ -10,12 +10,12 @@ import click
 
 from kit.cli.completion import complete_scenarios
 from kit.cli.options import check_writable, rank_options, store_option, the_store, wait_idle_option, write
-from kit.errors import UsageError
-from kit.plan import DEFAULT_ROUNDS
-from kit.quantity import duration, pairs, percentage, size, word_pairs
+from kit.core.errors import UsageError
+from kit.core.quantity import duration, pairs, percentage, size, word_pairs
+from kit.model.plan import DEFAULT_ROUNDS
 
 if TYPE_CHECKING:
-    from kit.record import Request, Session
+    from kit.model.session import Request, Session
 
 _EPILOG = """\b
 Arms:
@@ -148,10 +148,10 @@ class _CompareCommand(click.Command):
 @click.pass_context
 def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, store_url: str, **given: Any) -> int:
     """Run SCENARIO, or the command behind --, on several arms in random order, and print what each one costs."""
-    from kit.launch import Patience, launch, resume
-    from kit.paths import find_paths
-    from kit.perform import plan_of
-    from kit.progress import make_observer
+    from kit.core.paths import find_paths
+    from kit.report.progress import make_observer
+    from kit.session.local import plan_of
+    from kit.session.start import Patience, launch, resume
 
     for name in ("json_file", "csv_file", "markdown_file"):
         check_writable(given[name])
@@ -203,7 +203,7 @@ def _check_reference(reference: str, arms: Sequence[str]) -> None:
 
 def report(session: Session, outputs: dict[str, str | None], rank: str = "", reference: str = "") -> None:
     """Print the answer, unless a file's place on stdout takes its own, and write the files."""
-    from kit.analysis import analyse
+    from kit.analysis.analyse import analyse
     from kit.report import render
 
     analysis = analyse(session, rank, reference)
@@ -216,8 +216,8 @@ def report(session: Session, outputs: dict[str, str | None], rank: str = "", ref
 
 def _describe(request: Request | None) -> None:
     """The plan of a request: everything is read and looked up, nothing is built, mounted or started."""
-    from kit.host import read_host
-    from kit.launch import plan_session, with_guest_cores
+    from kit.host.machine import read_host
+    from kit.session.start import plan_session, with_guest_cores
 
     if request is None:
         raise UsageError("--dry-run goes with a new session", "kit show SESSION shows what a stopped one has measured")
@@ -245,9 +245,9 @@ def exit_code(session: Session) -> int:
 
 
 def _request(command: tuple[str, ...], given: dict[str, Any]) -> Request:
-    from kit.arm import parse_arms
     from kit.filesystem import read_profiles
-    from kit.record import Request
+    from kit.model.arm import parse_arms
+    from kit.model.session import Request
 
     if bool(given["scenario"]) == bool(command):
         raise UsageError(

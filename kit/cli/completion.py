@@ -9,7 +9,7 @@ from typing import Any
 import click
 from click.shell_completion import get_completion_class
 
-from kit.errors import KitError
+from kit.core.errors import KitError
 
 _EPILOG = """\b
 Examples:
@@ -39,7 +39,7 @@ def completion(context: click.Context, shell: str) -> None:
 
 def complete_scenarios(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
     """Bundled scenarios and their variants."""
-    from kit.launch import find_scenario, scenario_names
+    from kit.session.start import find_scenario, scenario_names
 
     found: list[str] = []
     for name in scenario_names():

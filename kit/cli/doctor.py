@@ -24,9 +24,9 @@ places that are gone afterwards. The exit code is 0 also where things do not wor
 @click.option("--wait", is_flag=True, help="Wait for a running session instead of refusing.")
 def doctor(as_json: bool, wait: bool) -> None:
     """Try each engine, driver, filesystem, placement and figure; say what works, and what would mend the rest."""
-    from kit.doctor import examine
-    from kit.paths import find_paths
-    from kit.progress import Lines, Quiet
+    from kit.core.paths import find_paths
+    from kit.report.progress import Lines, Quiet
+    from kit.session.doctor import examine
 
     found = []
     shown = ""

@@ -11,10 +11,10 @@ import click
 
 from kit.cli.completion import complete_sessions
 from kit.cli.options import check_writable, store_option, the_store
-from kit.errors import UsageError
+from kit.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from kit.record import Session
+    from kit.model.session import Session
 
 _EPILOG = """\b
 Examples:
@@ -34,8 +34,8 @@ Examples:
 @store_option
 def export(sessions: tuple[str, ...], everything: bool, format_: str, output: str, store_url: str) -> None:
     """Write SESSION… (ids, their beginnings, or last) with all samples as JSON, passwords and tokens left out."""
-    from kit.exchange import dump_lines
     from kit.report.pytest_benchmark import render_pytest_benchmark
+    from kit.store.exchange import dump_lines
 
     check_writable(output)
     chosen = _chosen(sessions, everything, store_url)

@@ -9,10 +9,10 @@ import click
 
 from kit.cli.completion import complete_scenarios, complete_sessions
 from kit.cli.options import store_option, the_store, write
-from kit.errors import UsageError
+from kit.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from kit.history import Entry
+    from kit.analysis.history import Entry
 
 _EPILOG = """\b
 Examples:
@@ -61,9 +61,9 @@ def history(
     store_url: str,
 ) -> None:
     """Show the penalty of ARM in SCENARIO over all sessions, with the points at which it changed."""
-    from kit.arm import parse_arm
-    from kit.change import Track, find_changes
-    from kit.history import split
+    from kit.analysis.changepoint import Track, find_changes
+    from kit.analysis.history import split
+    from kit.model.arm import parse_arm
     from kit.report.history import Subject, render_history, render_history_csv, render_history_json
 
     store = the_store(store_url)
@@ -117,8 +117,8 @@ def _by_point(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
 @store_option
 def compare_sessions(before: str, after: str, format_: str, output: str, store_url: str) -> None:
     """Compare each arm's penalty in session A with that in session B."""
-    from kit.analysis import analyse
-    from kit.between import compare_sessions as compare
+    from kit.analysis.analyse import analyse
+    from kit.analysis.two_sessions import compare_sessions as compare
     from kit.report.between import render_between
 
     store = the_store(store_url)

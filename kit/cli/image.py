@@ -23,11 +23,11 @@ def image() -> None:
 @click.option("--force", is_flag=True, help="Build a recipe anew although it is in the cache.")
 def build(name: str, force: bool) -> None:
     """Bring NAME into the cache: a recipe, a tarball on disk, or a registry reference."""
+    from kit.core.paths import find_paths
     from kit.image import ImageCache
-    from kit.paths import find_paths
-    from kit.progress import make_observer
-    from kit.session import held_machine
-    from kit.supply import named_image
+    from kit.report.progress import make_observer
+    from kit.session.gather import named_image
+    from kit.session.loop import held_machine
 
     paths = find_paths()
     cache = ImageCache(paths.cache)
@@ -46,8 +46,8 @@ def list_(as_json: bool) -> None:
     """List cached images, newest first, and recipes that are not built yet."""
     from tabulate import tabulate
 
+    from kit.core.paths import find_paths
     from kit.image import ImageCache, recipes
-    from kit.paths import find_paths
 
     found = ImageCache(find_paths().cache).list()
     if as_json:
@@ -67,8 +67,8 @@ def list_(as_json: bool) -> None:
 @click.argument("names", nargs=-1, required=True)
 def rm(names: tuple[str, ...]) -> None:
     """Remove images from the cache by name or digest."""
+    from kit.core.paths import find_paths
     from kit.image import ImageCache
-    from kit.paths import find_paths
 
     cache = ImageCache(find_paths().cache)
     for name in names:

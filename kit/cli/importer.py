@@ -12,12 +12,12 @@ import click
 
 from kit.cli.infile import beginning, read_lines
 from kit.cli.options import store_option, the_store
-from kit.errors import UsageError
-from kit.quantity import size
+from kit.core.errors import UsageError
+from kit.core.quantity import size
 
 if TYPE_CHECKING:
-    from kit.record import Session
-    from kit.sample import Sample
+    from kit.model.sample import Sample
+    from kit.model.session import Session
     from kit.store import Store
 
 _EPILOG = """\b
@@ -56,7 +56,7 @@ def import_(
     """Read sessions that kit export wrote; or outputs of `time`, as LABEL=FILE…, kept as one session with its table."""
     from kit import __version__
     from kit.cli.compare import report
-    from kit.record import DONE, Request, Session, new_session_id
+    from kit.model.session import DONE, Request, Session, new_session_id
 
     most = size(limit, "--limit")
     exported = [name for name in files if name == "-" or _is_export(name)]
@@ -90,14 +90,14 @@ def import_(
 
 
 def _is_export(name: str) -> bool:
-    from kit.exchange import is_export
+    from kit.store.exchange import is_export
 
     return Path(name).is_file() and is_export(beginning(name, 64).decode(errors="replace"))
 
 
 def _import_sessions(names: tuple[str, ...], limit: int, store: Store) -> None:
     """All of them, or none where one can't be read."""
-    from kit.exchange import load_lines
+    from kit.store.exchange import load_lines
 
     found: list[tuple[str, str]] = []
 
@@ -113,8 +113,8 @@ def _import_sessions(names: tuple[str, ...], limit: int, store: Store) -> None:
 
 
 def _read(files: tuple[str, ...], limit: int) -> tuple[Sample, ...]:
-    from kit.sample import Sample
-    from kit.timeoutput import parse_time_output
+    from kit.cli.timeoutput import parse_time_output
+    from kit.model.sample import Sample
 
     samples: list[Sample] = []
     blocks: Counter[str] = Counter()

@@ -11,7 +11,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from kit.errors import UsageError
+from kit.core.errors import UsageError
 
 
 def read_lines(name: str, limit: int, option: str) -> Iterator[bytes]:

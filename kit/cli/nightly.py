@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import click
 
 from kit.cli.options import store_option, the_store, wait_idle_option, write
-from kit.errors import KitError, UsageError
-from kit.quantity import duration
-from kit.redact import redact
+from kit.core.errors import KitError, UsageError
+from kit.core.quantity import duration
+from kit.core.redact import redact
 
 if TYPE_CHECKING:
-    from kit.night import Job, Night
+    from kit.nightly.job import Job, Night
 
 COULD_NOT_RUN = 2
 
@@ -71,8 +71,8 @@ class _CouldNotRunError(KitError):
 
 
 def _job(file: str, output: str, wait_idle: str) -> Job:
-    from kit.nightfile import parse_nightly
-    from kit.textfile import read_text
+    from kit.core.textfile import read_text
+    from kit.nightly.file import parse_nightly
 
     path = Path(file)
     text = read_text(path, "kit nightly --help shows what such a file looks like")
@@ -83,8 +83,8 @@ def _job(file: str, output: str, wait_idle: str) -> Job:
 
 def _describe(job: Job) -> None:
     """Names and arms are looked up as they will be."""
-    from kit.launch import find_scenario
-    from kit.perform import plan_of
+    from kit.session.local import plan_of
+    from kit.session.start import find_scenario
 
     for number, task in enumerate(job.tasks, 1):
         if task.request.scenario:
@@ -101,9 +101,9 @@ def _describe(job: Job) -> None:
 
 
 def _run(job: Job, quiet: bool, store_url: str) -> Night:
-    from kit.nightly import run_night
-    from kit.paths import find_paths
-    from kit.progress import make_observer
+    from kit.core.paths import find_paths
+    from kit.nightly.run import run_night
+    from kit.report.progress import make_observer
 
     output = Path(job.output)
     try:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from kit.errors import UsageError
+from kit.core.errors import UsageError
 
 if TYPE_CHECKING:
     from kit.store import Store
@@ -49,7 +49,7 @@ def json_flag(command: Command) -> Command:
 
 
 def the_store(url: str, read_only: bool = False) -> Store:
-    from kit.paths import find_paths
+    from kit.core.paths import find_paths
     from kit.store import open_store
 
     return open_store(url, find_paths().data / "kit.db", read_only, lambda text: click.echo(f"kit: {text}", err=True))

@@ -9,12 +9,12 @@ import click
 
 from kit.cli.completion import complete_sessions
 from kit.cli.options import check_writable, store_option, the_store, write
-from kit.errors import MachineError, UsageError
+from kit.core.errors import MachineError, UsageError
 
 if TYPE_CHECKING:
-    from kit.analysis import Analysis
-    from kit.change import Track
-    from kit.record import Session
+    from kit.analysis.analyse import Analysis
+    from kit.analysis.changepoint import Track
+    from kit.model.session import Session
     from kit.report.page import SessionView
     from kit.store import Store
 
@@ -42,7 +42,7 @@ def report(
     sessions: tuple[str, ...], output: str, title: str, plots: str, plot_format: str, history: bool, store_url: str
 ) -> None:
     """Write SESSION… (ids, their beginnings, or last) as one self-contained HTML file."""
-    from kit.analysis import analyse
+    from kit.analysis.analyse import analyse
     from kit.report.html import render_html
     from kit.report.page import view
 
@@ -70,7 +70,7 @@ def report(
 
 def _tracks(session: Session, analysis: Analysis, store: Store, head: list[str]) -> list[Track]:
     """Series of two sessions and more. Without the detection the page says what it lacks."""
-    from kit.past import find_tracks
+    from kit.store.series import find_tracks
 
     try:
         return [item for item in find_tracks(session, analysis, store) if len(item.series.entries) > 1]

@@ -8,7 +8,7 @@ import secrets
 import click
 
 from kit.cli.options import store_option, the_store
-from kit.errors import UsageError
+from kit.core.errors import UsageError
 
 _EPILOG = """\b
 Examples:
@@ -26,7 +26,7 @@ pip install 'storage-driver-test-kit[serve,nightly]'."""
 @store_option
 def serve(port: int, store_url: str) -> None:
     """Show sessions, comparisons and histories of the store in a browser, until interrupted."""
-    from kit.serve import make_app
+    from kit.web.app import make_app
 
     token = secrets.token_urlsafe()
     app = make_app(the_store(store_url, read_only=True), token)

@@ -8,7 +8,7 @@ import click
 
 from kit.cli.completion import complete_scenarios, complete_sessions
 from kit.cli.options import json_flag, rank_options, store_option, the_store, write
-from kit.errors import UsageError
+from kit.core.errors import UsageError
 
 _SHOW_EPILOG = """\b
 Examples:
@@ -81,7 +81,7 @@ def show(
     store_url: str,
 ) -> None:  # fmt: skip
     """Print SESSION again: its id, a unique beginning of it, or last."""
-    from kit.analysis import analyse
+    from kit.analysis.analyse import analyse
     from kit.report import render
 
     flags = {"--full": ("full", full), "--explain": ("explain", explain), "--json": ("json", as_json)}

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from kit.arm import Arm
 from kit.engines.ground import Ground
 from kit.engines.place import Place
-from kit.host import Host
-from kit.journal import Journal
+from kit.host.journal import Journal
+from kit.host.machine import Host
+from kit.model.arm import Arm
 
 #: Each engine and its class, imported on use. Arms without a container belong to ``bare``.
 ENGINES = {

@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import IO
 
 from kit import engines
-from kit.arm import Arm
-from kit.cgroup import Cgroup
-from kit.command import spawn, stop
+from kit.core.errors import MachineError
 from kit.engines.control import Control, control_directory
 from kit.engines.ground import Ground, unpack_tree
 from kit.engines.place import DEFAULT_ENV, Place
-from kit.errors import MachineError
-from kit.host import Host
+from kit.host.cgroup import Cgroup
+from kit.host.command import spawn, stop
+from kit.host.machine import Host
 from kit.image.layout import CONTROL, INPUTS, TREE
+from kit.model.arm import Arm
 from kit.probe import Probe
 
 #: Runs in a mount namespace of its own, so that these mounts end with it. $1 root, $2 tree, $3 control, $4 inputs.

@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kit.arm import Arm
-from kit.cgroup import Cgroup
+from kit.core.errors import MORE_ROOM, MachineError, RunError
 from kit.engines.control import Control
 from kit.engines.place import Place
-from kit.errors import MORE_ROOM, MachineError, RunError
 from kit.filesystem.mounted import unconfirmed
+from kit.host.cgroup import Cgroup
+from kit.host.mounts import mount_of
 from kit.image import Image
 from kit.image.layout import CONTROL, INPUTS, TREE
-from kit.mounts import mount_of
+from kit.model.arm import Arm
 from kit.probe import Probe
 
 

@@ -15,21 +15,21 @@ from pathlib import Path
 from typing import IO
 
 from kit import engines
-from kit.arm import Arm
-from kit.command import run, run_bytes
+from kit.core.errors import MORE_ROOM, RunError
 from kit.engines.container import arm_cgroup, check_features
 from kit.engines.control import control_directory
 from kit.engines.daemon import Daemon, Program
 from kit.engines.ground import Ground, unpack_tree
 from kit.engines.place import Place
 from kit.engines.private import PrivateEngine
-from kit.errors import MORE_ROOM, RunError
 from kit.filesystem.block import block_file
 from kit.filesystem.thin_pool import thin_pool
-from kit.host import Host
+from kit.host.command import run, run_bytes
+from kit.host.machine import Host
+from kit.host.mounts import mount_of
 from kit.image import Image
 from kit.image.layout import CONTROL, INPUTS, TREE
-from kit.mounts import mount_of
+from kit.model.arm import Arm
 
 #: What would make a snapshotter work that is not there.
 _FIXES = {

@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kit.arm import SNAPSHOTTER_FILESYSTEM
-from kit.cgroup import Cgroup
-from kit.command import spawn, stop
+from kit.core.errors import RunError
 from kit.engines import plain_runtime
 from kit.engines.root import EngineRoot
-from kit.errors import RunError
 from kit.filesystem.block import unmount
-from kit.mounts import mounts_below
+from kit.host.cgroup import Cgroup
+from kit.host.command import spawn, stop
+from kit.host.mounts import mounts_below
+from kit.model.arm import SNAPSHOTTER_FILESYSTEM
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kit import engines
-from kit.arm import DEFAULT_ENGINE, THIN_POOL, Arm
+from kit.core.errors import RunError
 from kit.engines.container import (
     ContainerSpec,
     arm_cgroup,
@@ -27,9 +27,9 @@ from kit.engines.ground import Ground, unpack_tree
 from kit.engines.place import Place
 from kit.engines.plain_runtime import VARIABLE
 from kit.engines.private import PrivateEngine
-from kit.errors import RunError
 from kit.filesystem.thin_pool import thin_pool
 from kit.image.layout import CONTROL, INPUTS, TREE
+from kit.model.arm import DEFAULT_ENGINE, THIN_POOL, Arm
 
 #: What would make a driver work whose daemon does not start.
 _FIXES = {

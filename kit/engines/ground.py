@@ -9,14 +9,14 @@ from functools import cached_property
 from itertools import count
 from pathlib import Path
 
-from kit.beneath import remove, unpack
+from kit.core.errors import MachineError
 from kit.engines.place import DEFAULT_ENV
 from kit.engines.plain_root import PlainRoot
-from kit.errors import MachineError
 from kit.filesystem import Backing
 from kit.filesystem.block import unmount
+from kit.host.beneath import remove, unpack
+from kit.host.mounts import mounts_below
 from kit.image import Image
-from kit.mounts import mounts_below
 
 
 @dataclass

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from kit.cgroup import Cgroup
-from kit.errors import TimedOut
+from kit.core.errors import TimedOut
+from kit.core.limit import Deadline
 from kit.filesystem import Backing
 from kit.filesystem.backing import sync_filesystem
-from kit.limit import Deadline
+from kit.host.cgroup import Cgroup
 from kit.probe import Probe, Timing
 
 DEFAULT_ENV = {

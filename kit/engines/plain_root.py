@@ -9,8 +9,8 @@ from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 
-from kit.beneath import Cursor, Mark, Members, Owned, empty_file, marks, open_directory, remove_at
-from kit.errors import RunError
+from kit.core.errors import RunError
+from kit.host.beneath import Cursor, Mark, Members, Owned, empty_file, marks, open_directory, remove_at
 from kit.image import Image, unpack
 from kit.image.layout import DIRECTORIES, misplaced
 

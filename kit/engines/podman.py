@@ -10,13 +10,13 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from kit import engines
-from kit.arm import Arm
-from kit.command import require, run, which
+from kit.core.errors import MachineError
 from kit.engines.daemon import PLAIN_RUNTIME, Daemon, Program
 from kit.engines.docker import DockerEngine
 from kit.engines.ground import Ground
-from kit.errors import MachineError
-from kit.host import Host
+from kit.host.command import require, run, which
+from kit.host.machine import Host
+from kit.model.arm import Arm
 
 #: What would make a driver work whose service does not start.
 _FIXES = {

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from kit import engines
-from kit.arm import Arm
-from kit.command import require
+from kit.core.errors import MachineError
 from kit.engines.daemon import Daemon
 from kit.engines.ground import Ground
 from kit.engines.place import Place
 from kit.engines.root import EngineRoot, engine_root
-from kit.errors import MachineError
-from kit.host import Host
-from kit.namespace import covered
+from kit.host.command import require
+from kit.host.machine import Host
+from kit.host.namespace import covered
+from kit.model.arm import Arm
 
 D = TypeVar("D", bound=Daemon)
 

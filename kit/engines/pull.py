@@ -12,12 +12,12 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from kit.core.errors import MachineError, RunError
 from kit.engines import Setting
 from kit.engines.daemon import Daemon
-from kit.errors import MachineError, RunError
+from kit.host.namespace import covered
 from kit.image import Image, ImageCache
 from kit.image.saved import read_saved
-from kit.namespace import covered
 
 _CONFIGURATION = Path("/etc/docker/daemon.json")
 

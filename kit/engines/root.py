@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kit import beneath
-from kit.command import environment, run
-from kit.errors import MachineError, RunError, UsageError
+from kit.core.errors import MachineError, RunError, UsageError
+from kit.host import beneath
+from kit.host.command import environment, run
 from kit.image import ImageCache, recipes, unpack
 
 #: $1 root, $2 number of shared directories, then these, then the program. pivot_root(2) has the last two lines before

@@ -11,18 +11,18 @@ from pathlib import Path
 from typing import Any
 
 from kit import engines
-from kit.arm import Arm
-from kit.cgroup import Cgroup
+from kit.core.errors import KitError, MachineError, RunError
 from kit.engines.container import ContainerSpec, docker_errors, empty_tree, load_image, remove_volume, start_container
 from kit.engines.control import control_directory
 from kit.engines.ground import Ground
 from kit.engines.place import Place
-from kit.errors import KitError, MachineError, RunError
 from kit.filesystem import Backing
 from kit.filesystem.backing import block_number
-from kit.host import Host
+from kit.host.cgroup import Cgroup
+from kit.host.machine import Host
+from kit.host.mounts import mount_of
 from kit.image.layout import INPUTS, TREE
-from kit.mounts import mount_of
+from kit.model.arm import Arm
 
 
 def address() -> str:

@@ -15,19 +15,19 @@ from functools import partial
 from pathlib import Path
 
 from kit import engines
-from kit.arm import Arm
-from kit.beneath import remove
-from kit.cgroup import Cgroup
-from kit.command import require, run, spawn, stop
+from kit.core.errors import MachineError, RunError
 from kit.engines.bare import BareEngine, chroot_argv
 from kit.engines.ground import Ground, unpack_tree
 from kit.engines.place import Place
-from kit.errors import MachineError, RunError
 from kit.filesystem.block import unmount
 from kit.filesystem.mounted import unconfirmed
-from kit.host import Host, kernel_filesystems
+from kit.host.beneath import remove
+from kit.host.cgroup import Cgroup
+from kit.host.command import require, run, spawn, stop
+from kit.host.machine import Host, kernel_filesystems
+from kit.host.mounts import mount_of
 from kit.image.layout import INPUTS, TREE
-from kit.mounts import mount_of
+from kit.model.arm import Arm
 
 _FUSE = "allow_other,suid,dev,use_ino"
 

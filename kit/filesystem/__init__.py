@@ -8,10 +8,10 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from kit.errors import MachineError, UsageError
+from kit.core.errors import MachineError, UsageError
 from kit.filesystem.backing import Backing, BackingOptions
 from kit.filesystem.profile import Profile, bundled, read_profiles, recorded
-from kit.journal import Journal
+from kit.host.journal import Journal
 
 Maker = Callable[[Profile, BackingOptions, Path, Journal], AbstractContextManager[Backing]]
 

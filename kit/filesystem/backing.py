@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kit.errors import RunError
+from kit.core.errors import RunError
+from kit.core.quantity import split_words
 from kit.filesystem.profile import Profile, bundled
-from kit.mounts import Mount
-from kit.quantity import split_words
+from kit.host.mounts import Mount
 
 GIB = 1 << 30
 DEFAULT_SIZE = 20 * GIB

@@ -9,15 +9,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from kit.command import require, run
-from kit.errors import MachineError, RunError
+from kit.core.errors import MachineError, RunError
 from kit.filesystem.backing import GIB, Backing, BackingOptions, block_number
 from kit.filesystem.device import clear_device
 from kit.filesystem.mounted import unconfirmed
 from kit.filesystem.profile import Profile
-from kit.host import kernel_filesystems
-from kit.journal import Journal
-from kit.mounts import mount_of
+from kit.host.command import require, run
+from kit.host.journal import Journal
+from kit.host.machine import kernel_filesystems
+from kit.host.mounts import mount_of
 
 #: mkfs words of each filesystem: force, and no discard of a file that is all holes.
 _MKFS = {

@@ -8,10 +8,10 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from kit.command import run
-from kit.errors import RunError, UsageError
+from kit.core.errors import RunError, UsageError
 from kit.filesystem.backing import device_number
 from kit.filesystem.content import first_data
+from kit.host.command import run
 
 
 def check_device(device: Path, wipe: Collection[Path]) -> bool:

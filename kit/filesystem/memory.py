@@ -11,15 +11,15 @@ from functools import partial
 from pathlib import Path
 
 from kit import filesystem
-from kit.command import environment, require, run
-from kit.errors import RunError
+from kit.core.errors import RunError
 from kit.filesystem import write_back
 from kit.filesystem.backing import Backing, BackingOptions
 from kit.filesystem.block import unmount
 from kit.filesystem.mounted import unconfirmed
 from kit.filesystem.profile import Profile
-from kit.journal import Journal
-from kit.mounts import mount_of
+from kit.host.command import environment, require, run
+from kit.host.journal import Journal
+from kit.host.mounts import mount_of
 
 
 @contextmanager

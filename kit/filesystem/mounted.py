@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from kit.errors import MachineError
-from kit.mounts import Mount
+from kit.core.errors import MachineError
+from kit.host.mounts import Mount
 
 _SAME = {"barrier=0": "nobarrier", "barrier=1": "barrier"}
 #: Shown in other units than given, or not by the kernel at all.

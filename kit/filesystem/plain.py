@@ -8,15 +8,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from kit.command import require, run
-from kit.errors import MachineError, UsageError
+from kit.core.errors import MachineError, UsageError
 from kit.filesystem.backing import Backing, BackingOptions, block_number
 from kit.filesystem.block import unmount
 from kit.filesystem.mounted import unconfirmed
 from kit.filesystem.profile import Profile
-from kit.host import kernel_filesystems
-from kit.journal import Journal
-from kit.mounts import mount_of
+from kit.host.command import require, run
+from kit.host.journal import Journal
+from kit.host.machine import kernel_filesystems
+from kit.host.mounts import mount_of
 
 #: Overlay's mount options and Docker's bind mounts are lists: what divides them can't be in a path.
 _DIVIDERS = re.compile(r"[,:\\\n\"]")

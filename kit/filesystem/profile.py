@@ -11,9 +11,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from kit.errors import UsageError
-from kit.textfile import read_text
-from kit.toml import parse_toml
+from kit.core.errors import UsageError
+from kit.core.textfile import read_text
+from kit.core.toml import parse_toml
 
 _LISTS = ("mkfs", "mount", "expect")
 _TEXTS = ("summary", "type", "write_back", "source")

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from kit.command import require, run
-from kit.errors import MachineError, RunError
+from kit.core.errors import MachineError, RunError
 from kit.filesystem.block import loop_device
-from kit.journal import Journal
+from kit.host.command import require, run
+from kit.host.journal import Journal
 
 #: Sectors of 512 bytes: blocks of 64 KiB as Docker's pools have them, and when to warn that the pool is nearly full.
 _BLOCK, _LOW_WATER = 128, 32768

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from kit.command import require, run
-from kit.errors import MachineError, RunError
+from kit.core.errors import MachineError, RunError
 from kit.filesystem.backing import Backing, BackingOptions, device_number
 from kit.filesystem.block import loop_backing
 from kit.filesystem.device import clear_device
 from kit.filesystem.profile import Profile
-from kit.host import kernel_filesystems
-from kit.journal import Journal
-from kit.mounts import mount_of
+from kit.host.command import require, run
+from kit.host.journal import Journal
+from kit.host.machine import kernel_filesystems
+from kit.host.mounts import mount_of
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Callable
 from pathlib import Path
 
-from kit.errors import UsageError
+from kit.core.errors import UsageError
 from kit.guest.kernel import machine_of
 from kit.guest.machine import Boot, Disk, Kernel, Machine, Tools
 

@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from kit.beneath import scratch
-from kit.command import run
+from kit.host.beneath import scratch
+from kit.host.command import run
 
 #: How many of one name are kept: the newest in use.
 _KEPT = 3

@@ -40,7 +40,7 @@ done
 # No udev: the device mapper makes its nodes itself.
 export DM_DISABLE_UDEV=1
 export KIT_HOME=/kit PYTHONPATH=/opt/kit PYTHONDONTWRITEBYTECODE=1
-python3 -m kit.inside "$(sed -n 's/.*kit\.channel=\([^ ]*\).*/\1/p' /proc/cmdline)"
+python3 -m kit.session.guest_agent "$(sed -n 's/.*kit\.channel=\([^ ]*\).*/\1/p' /proc/cmdline)"
 cd /
 umount /kit/cache /kit
 end

@@ -7,8 +7,8 @@ import lzma
 from collections.abc import Iterator
 from pathlib import Path
 
-from kit.command import run_bytes
-from kit.errors import UsageError
+from kit.core.errors import UsageError
+from kit.host.command import run_bytes
 
 #: Documentation/arch/x86/boot.rst: the magic number of a bzImage, and where it is.
 _MAGIC, _AT = b"HdrS", 0x202

@@ -8,9 +8,9 @@ import platform
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from kit.arm import Arm
-from kit.errors import MachineError
-from kit.host import kernel_filesystems
+from kit.core.errors import MachineError
+from kit.host.machine import kernel_filesystems
+from kit.model.arm import Arm
 
 #: bpf(2): its number, the command BPF_PROG_LOAD, and the program type of the device controller of cgroup v2.
 _BPF = {"x86_64": 321, "aarch64": 280}

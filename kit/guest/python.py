@@ -13,11 +13,11 @@ from importlib import metadata
 from pathlib import Path
 
 import kit
-from kit.beneath import remove
-from kit.command import run
-from kit.errors import MachineError, RunError
+from kit.core.errors import MachineError, RunError
+from kit.core.paths import APP, resource
 from kit.guest.disk import cached_disk
-from kit.paths import APP, resource
+from kit.host.beneath import remove
+from kit.host.command import run
 
 #: The version of Debian 12, of which the guest's root filesystem is; wheels for it and for a C library that old.
 _VERSION = (3, 11)

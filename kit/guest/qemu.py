@@ -8,11 +8,11 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from kit.beneath import remove, unpack
-from kit.command import run_bytes, spawn, stop
-from kit.errors import UsageError
+from kit.core.errors import UsageError
 from kit.guest.kernel import cpio, early_modules
 from kit.guest.machine import COPY, READ, Boot, Disk, Kernel, Tools, kernel_words
+from kit.host.beneath import remove, unpack
+from kit.host.command import run_bytes, spawn, stop
 
 _KVM = Path("/dev/kvm")
 #: Seconds in which a kernel on KVM must have reached its first program. It takes one where KVM works.

@@ -10,7 +10,7 @@ import os
 import shutil
 from pathlib import Path
 
-from kit.errors import MachineError
+from kit.core.errors import MachineError
 from kit.guest.machine import COPY, READ, Boot, Disk, Kernel, Tools, kernel_words
 
 _PROGRAM = Path("usr/bin/linux.uml")

@@ -12,12 +12,12 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from kit import beneath
-from kit.command import run
-from kit.errors import UsageError
+from kit.core.errors import UsageError
+from kit.host import beneath
+from kit.host.command import run
+from kit.host.lock import try_lock
 from kit.image.layout import check_layout
 from kit.image.recipe import Recipe, read_recipe
-from kit.lock import try_lock
 
 Environment = Mapping[str, str]
 #: Writes rootfs.tar, and archive.tar where there are layers; returns the image's environment.

@@ -9,8 +9,8 @@ import sys
 import tarfile
 from pathlib import Path
 
-from kit.beneath import scratch
-from kit.command import run
+from kit.host.beneath import scratch
+from kit.host.command import run
 
 #: What Debian and Go call them.
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "ppc64le": "ppc64le", "riscv64": "riscv64", "s390x": "s390x"}

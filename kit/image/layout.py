@@ -5,7 +5,7 @@ from __future__ import annotations
 import tarfile
 from pathlib import Path
 
-from kit.errors import UsageError
+from kit.core.errors import UsageError
 
 #: Where an arm with a root filesystem of its own sees the build tree, the inputs, and the probe with its socket.
 TREE = "/build"

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kit.command import require, run
-from kit.errors import UsageError
+from kit.core.errors import UsageError
+from kit.core.paths import resource
+from kit.core.toml import parse_toml
+from kit.host.command import require, run
 from kit.image.layered import add_layers
-from kit.paths import resource
-from kit.toml import parse_toml
 
 #: All timestamps in a built image are clamped to this: the same packages give the same bytes.
 SOURCE_DATE_EPOCH = "1700000000"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from kit.errors import UsageError
+from kit.core.errors import UsageError
 
 _WHITEOUT, _OPAQUE = ".wh.", ".wh..wh..opq"
 #: What tarfile writes anew, or what describes a sparse file that is written whole.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 
-from kit.errors import RunError
-from kit.reported import Reported
+from kit.core.errors import RunError
+from kit.parsers.figure import Reported
 
 Parser = Callable[[str], tuple[Reported, ...]]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from kit.reported import LESS, MORE, Reported
+from kit.parsers.figure import LESS, MORE, Reported
 
 _KIB = 1024 / 1e6  # KiB/s to MB/s
 #: Position in the line: name, factor, unit. Percentages of CPU between them are not taken: the kit has better ones.

@@ -7,8 +7,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from kit.parsers.figure import MORE, Reported
 from kit.parsers.lines import parse_lines
-from kit.reported import MORE, Reported
 
 _PERCENTILES = {"50.000000": "p50", "99.000000": "p99", "99.900000": "p99.9"}
 #: Above anything that a disk does, and exact as a float.

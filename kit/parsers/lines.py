@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 
-from kit.reported import LESS, MORE, Reported
+from kit.parsers.figure import LESS, MORE, Reported
 
 _LINE = re.compile(r"^kit: (?P<name>[^=]+?) = (?P<value>\S+)(?: (?P<unit>[^,]*?))?(?P<more>, more is better)?$")
 

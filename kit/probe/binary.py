@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from kit.command import require, run
+from kit.host.command import require, run
 
 _SOURCE = Path(__file__).with_name("probe.c")
 

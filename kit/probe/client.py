@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from kit.errors import RunError, TimedOut
-from kit.limit import Deadline
+from kit.core.errors import RunError, TimedOut
+from kit.core.limit import Deadline
 
 SOCKET_NAME = "s"
 #: Seconds that the probe has for ending what it runs.

@@ -94,7 +94,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    from kit.analysis import analyse
+    from kit.analysis.analyse import analyse
     from kit.report.structured import document
 
     name = session.config.getoption("kit_json")

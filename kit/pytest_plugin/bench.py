@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kit.errors import KitError
-from kit.plan import DEFAULT_ROUNDS
+from kit.core.errors import KitError
+from kit.model.plan import DEFAULT_ROUNDS
 
 if TYPE_CHECKING:
-    from kit.record import Request, Session
+    from kit.model.session import Request, Session
     from kit.store import Store
 
 BENCH = pytest.StashKey["Bench"]()
@@ -29,8 +29,8 @@ class Bench:
 
     def run(self, request: Request) -> Session:
         """Raises KitError."""
-        from kit.launch import Patience, launch
-        from kit.paths import find_paths
+        from kit.core.paths import find_paths
+        from kit.session.start import Patience, launch
 
         refuse_xdist(self.config)
         session = launch(request, find_paths(), self.store, _observer(self.config), Patience())
@@ -39,7 +39,7 @@ class Bench:
 
     @property
     def store(self) -> Store:
-        from kit.paths import find_paths
+        from kit.core.paths import find_paths
         from kit.store import open_store
 
         if self._store is None:
@@ -49,7 +49,7 @@ class Bench:
     def settings(self) -> dict[str, Any]:
         """Those of a request that the command line decides, for scenario files and the fixture alike. Raises
         UsageError."""
-        from kit.quantity import duration, percentage
+        from kit.core.quantity import duration, percentage
 
         option = self.config.getoption
         precision, budget, timeout = option("kit_precision"), option("kit_budget"), option("kit_timeout")
@@ -67,8 +67,8 @@ class Bench:
 
     def between(self, session: Session) -> str:
         """A session against the one that --kit-compare names, as a table, or why there is none."""
-        from kit.analysis import analyse
-        from kit.between import compare_sessions
+        from kit.analysis.analyse import analyse
+        from kit.analysis.two_sessions import compare_sessions
         from kit.report.between import render_between
 
         try:
@@ -81,7 +81,7 @@ class Bench:
         return render_between(before, session, found)
 
     def _earlier(self, session: Session) -> Session | None:
-        from kit.record import DONE
+        from kit.model.session import DONE
 
         name = self.config.getoption("kit_compare")
         if name != "last":
@@ -100,7 +100,7 @@ def refuse_xdist(config: pytest.Config) -> None:
 
 def _observer(config: pytest.Config) -> Any:
     """Progress through pytest's own terminal, past its capture."""
-    from kit.progress import Lines
+    from kit.report.progress import Lines
 
     reporter = config.pluginmanager.getplugin("terminalreporter")
     capture = config.pluginmanager.getplugin("capturemanager")

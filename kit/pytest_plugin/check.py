@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.threshold import CROSSED, HELD, Threshold
+from kit.analysis.threshold import CROSSED, HELD, Threshold
 
 if TYPE_CHECKING:
-    from kit.compare import Comparison
+    from kit.analysis.compare import Comparison
 
 WARN, FAIL = "warn", "fail"
 

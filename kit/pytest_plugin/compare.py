@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kit.errors import KitError
+from kit.core.errors import KitError
 from kit.pytest_plugin.bench import BENCH
 from kit.pytest_plugin.check import WARN, check
 
 if TYPE_CHECKING:
-    from kit.compare import Comparison
-    from kit.record import Request, Session
+    from kit.analysis.compare import Comparison
+    from kit.model.session import Request, Session
 
 DEFAULT_ARMS = ("bare", "layer:overlay2")
 
@@ -41,7 +41,7 @@ class Result:
         """``check("layer:overlay2 build < 10 %")``: raises an AssertionError that prints the comparison, interval
         included, where the whole interval lies above the limit. ``undecided="fail"``: also where the limit lies in it.
         """
-        from kit.threshold import parse_threshold
+        from kit.analysis.threshold import parse_threshold
 
         check(parse_threshold(threshold, self.session.request.engine), self.comparisons, undecided)
 
@@ -51,13 +51,13 @@ def kit_compare(request: pytest.FixtureRequest) -> Callable[..., Result]:
     """Run a command or a scenario on arms: ``kit_compare(["make"], arms="bare,layer:overlay2", source=path)``, or
     ``kit_compare()`` with the marker kit_scenario.
 
-    Keywords are those of kit.record.Request; what is not given comes from markers, then from the command line. Fails
-    the test if a run fails, an arm can't run here, or a kit_threshold of the test does not hold.
+    Keywords are those of kit.model.session.Request; what is not given comes from markers, then from the command line.
+    Fails the test if a run fails, an arm can't run here, or a kit_threshold of the test does not hold.
     """
 
     def compare(command: Sequence[str] = (), **keywords: Any) -> Result:
-        from kit.analysis import analyse
-        from kit.threshold import parse_threshold
+        from kit.analysis.analyse import analyse
+        from kit.analysis.threshold import parse_threshold
 
         __tracebackhide__ = True
         try:
@@ -80,8 +80,8 @@ def kit_compare(request: pytest.FixtureRequest) -> Callable[..., Result]:
 
 
 def _request(request: pytest.FixtureRequest, command: Sequence[str], keywords: dict[str, Any]) -> Request:
-    from kit.arm import parse_arms
-    from kit.record import Request
+    from kit.model.arm import parse_arms
+    from kit.model.session import Request
 
     settings: dict[str, Any] = request.config.stash[BENCH].settings()
     settings |= {key: str(value) if isinstance(value, Path) else value for key, value in keywords.items()}
@@ -110,7 +110,7 @@ def _fail_unless_whole(session: Session) -> None:
 
 def _record(request: pytest.FixtureRequest, result: Result) -> None:
     """For junitxml and whatever else reads a test's properties."""
-    from kit.analysis import whole_real
+    from kit.analysis.analyse import whole_real
     from kit.report.verdict import percent_interval
 
     request.node.user_properties.append(("kit session", result.session.id))

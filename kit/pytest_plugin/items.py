@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kit.errors import KitError
+from kit.core.errors import KitError
 from kit.pytest_plugin.bench import BENCH
 from kit.pytest_plugin.check import PenaltyError, check
 
 if TYPE_CHECKING:
     from _pytest._code.code import ExceptionInfo, TerminalRepr
 
-    from kit.record import Request, Session
-    from kit.threshold import Threshold
+    from kit.analysis.threshold import Threshold
+    from kit.model.session import Request, Session
 
 
 class ArmFailedError(Exception):
@@ -27,8 +27,8 @@ class ScenarioFile(pytest.File):
     """One scenario file; its tests are the arms, baselines that had to be added included."""
 
     def collect(self) -> Iterator[pytest.Item]:
-        from kit.launch import find_scenario
-        from kit.perform import plan_of
+        from kit.session.local import plan_of
+        from kit.session.start import find_scenario
 
         try:
             find_scenario(self.scenario)
@@ -42,7 +42,7 @@ class ScenarioFile(pytest.File):
 
     def thresholds(self) -> list[Threshold]:
         """Those of the command line. Raises UsageError."""
-        from kit.threshold import parse_threshold
+        from kit.analysis.threshold import parse_threshold
 
         option = self.config.getoption
         return [parse_threshold(text, option("kit_engine")) for text in option("kit_threshold")]
@@ -54,9 +54,9 @@ class ScenarioFile(pytest.File):
 
     def request(self, arms: tuple[str, ...]) -> Request:
         """With these arms, or those of the command line where there are none. Raises UsageError."""
-        from kit.arm import parse_arms
-        from kit.quantity import pairs
-        from kit.record import Request
+        from kit.core.quantity import pairs
+        from kit.model.arm import parse_arms
+        from kit.model.session import Request
 
         option = self.config.getoption
         if not arms and option("kit_arms") != "default":
@@ -96,7 +96,7 @@ class ScenarioItem(pytest.Item):
         self._judge(session)
 
     def _judge(self, session: Session) -> None:
-        from kit.analysis import analyse, whole_real
+        from kit.analysis.analyse import analyse, whole_real
         from kit.report.verdict import percent_interval
 
         comparisons = analyse(session).comparisons

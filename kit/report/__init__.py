@@ -5,8 +5,8 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 
-from kit.analysis import Analysis, analyse
-from kit.record import Session
+from kit.analysis.analyse import Analysis, analyse
+from kit.model.session import Session
 from kit.report.shown import shown
 
 Renderer = Callable[[Session, Analysis], str]

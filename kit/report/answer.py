@@ -8,15 +8,15 @@ from collections.abc import Iterator, Sequence
 
 from tabulate import tabulate
 
-from kit.analysis import Analysis
-from kit.ladder import Ladder
-from kit.ranking import Ranking
-from kit.record import Session
+from kit.analysis.analyse import Analysis
+from kit.analysis.ladder import Ladder
+from kit.analysis.ranking import Ranking
+from kit.analysis.stats import Interval
+from kit.model.session import Session
 from kit.report import course, units
 from kit.report.ladder import whole_of
 from kit.report.notes import copied, copied_note
 from kit.report.ranking import caption, change, headline, sentences, table
-from kit.stats import Interval
 
 #: What the first screen takes at most.
 COLUMNS, LINES = 100, 30

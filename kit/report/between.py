@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from tabulate import tabulate
 
-from kit.between import Between, Moved
-from kit.compare import LESS, MORE, NOT_DETECTED
-from kit.record import Session
+from kit.analysis.compare import LESS, MORE, NOT_DETECTED
+from kit.analysis.two_sessions import Between, Moved
+from kit.model.session import Session
 from kit.report import units
 from kit.report.history import interval_of
 from kit.report.shown import shown

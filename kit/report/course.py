@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kit.record import DONE, NotRun, Session
+from kit.model.sample import Sample
+from kit.model.session import DONE, NotRun, Session
 from kit.report import units
-from kit.sample import Sample
 
 
 def head(session: Session) -> str:

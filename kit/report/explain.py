@@ -7,12 +7,12 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kit import ladder
-from kit.analysis import Analysis, whole_real
-from kit.arm import Arm
-from kit.compare import MORE, NO_INTERVAL, NOT_DETECTED, Comparison
-from kit.ladder import Ladder, Step
-from kit.record import Session
+from kit.analysis import ladder
+from kit.analysis.analyse import Analysis, whole_real
+from kit.analysis.compare import MORE, NO_INTERVAL, NOT_DETECTED, Comparison
+from kit.analysis.ladder import Ladder, Step
+from kit.model.arm import Arm
+from kit.model.session import Session
 from kit.report import units
 from kit.report.ladder import whole_of
 from kit.report.notes import notes, parsed

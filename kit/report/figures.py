@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from tabulate import tabulate
 
-from kit.compare import Comparison
+from kit.analysis.columns import Key, Runs
+from kit.analysis.compare import Comparison
+from kit.analysis.stats import Floats
+from kit.parsers.figure import MORE, Reported
 from kit.report import units
-from kit.reported import MORE, Reported
-from kit.runs import Key, Runs
-from kit.stats import Floats
 
 TOO_FAST = "too fast to tell"
 Index = Mapping[tuple[str, str, str, str], Comparison]  # by arm, point, phase, metric

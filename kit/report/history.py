@@ -10,13 +10,13 @@ from typing import Any
 
 from tabulate import tabulate
 
-from kit.change import Change, Track
-from kit.history import Entry, Series
+from kit.analysis.changepoint import Change, Track
+from kit.analysis.history import Entry, Series
+from kit.analysis.stats import Interval
 from kit.report import units
 from kit.report.sheet import render_sheet
 from kit.report.shown import shown
 from kit.report.verdict import Plot, percent_interval
-from kit.stats import Interval
 
 _WRAP = 118
 

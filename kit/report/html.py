@@ -12,8 +12,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from kit import __version__
+from kit.core.visible import printable
 from kit.report.page import SessionView
-from kit.visible import printable
 
 
 @cache

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
-from kit.analysis import whole_real
-from kit.night import Night, Part
-from kit.record import Session
-from kit.regression import MISSING, Finding
+from kit.analysis.analyse import whole_real
+from kit.analysis.regression import MISSING, Finding
+from kit.core.visible import printable
+from kit.model.session import Session
+from kit.nightly.job import Night, Part
 from kit.report.verdict import percent_interval, sentence
-from kit.visible import printable
 
 
 def render_junit(night: Night) -> str:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from tabulate import tabulate
 
-from kit.analysis import Analysis
-from kit.ladder import Ladder, Step
+from kit.analysis.analyse import Analysis
+from kit.analysis.ladder import Ladder, Step
+from kit.analysis.stats import Interval
+from kit.model.sample import TOTAL
 from kit.report import units
-from kit.sample import TOTAL
-from kit.stats import Interval
 
 _COSTS = {"cpu": "CPU in the build", "elsewhere": "CPU elsewhere", "cpu_total": "total CPU cost"}
 

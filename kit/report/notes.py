@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from kit.analysis import Analysis, whole_real
-from kit.arm import Arm, parse_arm
-from kit.errors import UsageError
-from kit.record import NO_ELSEWHERE, NO_REPEATS, UNCONFIRMED, Session
+from kit.analysis.analyse import Analysis, whole_real
+from kit.analysis.columns import Key, Runs
+from kit.core.errors import UsageError
+from kit.model.arm import Arm, parse_arm
+from kit.model.sample import Sample
+from kit.model.session import NO_ELSEWHERE, NO_REPEATS, UNCONFIRMED, Session
 from kit.report import units
-from kit.runs import Key, Runs
-from kit.sample import Sample
 
 #: The cgroup's figure replaces the tree's where they differ by more than both of these.
 _RELATIVE, _ABSOLUTE = 0.02, 0.02

@@ -6,13 +6,15 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kit.analysis import Analysis, whole_real
-from kit.change import Track
-from kit.compare import Comparison
-from kit.ladder import Ladder
-from kit.ranking import Ranking
-from kit.record import Session
-from kit.regression import Finding
+from kit.analysis.analyse import Analysis, whole_real
+from kit.analysis.changepoint import Track
+from kit.analysis.compare import Comparison
+from kit.analysis.ladder import Ladder
+from kit.analysis.ranking import Ranking
+from kit.analysis.regression import Finding
+from kit.analysis.threshold import Threshold
+from kit.model.sample import TOTAL
+from kit.model.session import Session
 from kit.report import course, shown_session, units
 from kit.report.explain import explain, where
 from kit.report.history import change_lines
@@ -22,8 +24,6 @@ from kit.report.plot import Picture, plot_attribution, plot_intervals, plot_runs
 from kit.report.ranking import caption, cells, headings, headline, sentences
 from kit.report.structured import document
 from kit.report.verdict import assurance_lines, percent_interval, sentence
-from kit.sample import TOTAL
-from kit.threshold import Threshold
 
 HEADERS = ("arm", "baseline", "point", "phase", "metric", "ratio", "low", "high", "difference", "n", "verdict")
 #: Which of them can be chosen from a list, and what is chosen at first.

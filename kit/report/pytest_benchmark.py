@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from kit.analysis import Analysis, analyse
-from kit.record import Session
+from kit.analysis.analyse import Analysis, analyse
+from kit.model.session import Session
 from kit.report.shown import shown
 
 #: Of pytest-benchmark whose format this is.

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterator, Sequence
 
 from tabulate import tabulate
 
-from kit.compare import LESS, MORE, Comparison
-from kit.ranking import WHOLE, Difference, Ranking, RankRow
+from kit.analysis.compare import LESS, MORE, Comparison
+from kit.analysis.ranking import WHOLE, Difference, Ranking, RankRow
 from kit.report import units
 
 #: What a ranking is by, in words; other metrics are called what they are.

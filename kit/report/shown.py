@@ -8,8 +8,8 @@ from itertools import chain
 from operator import attrgetter
 from typing import Any, TypeVar
 
-from kit.sample import Sample
-from kit.visible import printable, visible
+from kit.core.visible import printable, visible
+from kit.model.sample import Sample
 
 T = TypeVar("T")
 #: Fields by which things are told apart: they hold no secrets, and what differs must go on differing.

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from kit.analysis import Analysis
-from kit.record import Session
+from kit.analysis.analyse import Analysis
+from kit.model.sample import PHASE_FIELDS, Phase, Sample
+from kit.model.session import Session
 from kit.report.sheet import render_sheet
-from kit.sample import PHASE_FIELDS, Phase, Sample
 
 #: Raised when a consumer of the JSON would have to change.
 JSON_SCHEMA = 1

@@ -9,17 +9,17 @@ from dataclasses import dataclass
 import numpy as np
 from tabulate import tabulate
 
-from kit.analysis import Analysis
-from kit.compare import Comparison
-from kit.record import Session
+from kit.analysis.analyse import Analysis
+from kit.analysis.columns import Key, Runs
+from kit.analysis.compare import Comparison
+from kit.model.sample import TOTAL
+from kit.model.session import Session
 from kit.report import course, units
 from kit.report.figures import figures
 from kit.report.ladder import ladders
 from kit.report.notes import copied, leaves_tree, notes
 from kit.report.ranking import caption, headline, table
 from kit.report.verdict import assurance, verdicts
-from kit.runs import Key, Runs
-from kit.sample import TOTAL
 
 Index = dict[tuple[str, str, str, str], Comparison]  # by arm, point, phase, metric
 

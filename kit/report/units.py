@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Protocol
 
-from kit.compare import Comparison
+from kit.analysis.compare import Comparison
 
 NOTHING = "–"
 _YEAR_10000 = 253402300800

@@ -9,9 +9,9 @@ from typing import Protocol
 
 from tabulate import tabulate
 
-from kit.analysis import Analysis, Floor, whole_real
-from kit.compare import LESS, MORE, NO_INTERVAL, NOT_DETECTED, Comparison
-from kit.drift import MACHINE
+from kit.analysis.analyse import Analysis, Floor, whole_real
+from kit.analysis.compare import LESS, MORE, NO_INTERVAL, NOT_DETECTED, Comparison
+from kit.analysis.drift import MACHINE
 from kit.report import units
 
 _WIDTH = 33  # of the plot, odd: 1 is in the middle

@@ -8,11 +8,11 @@ from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
 
-from kit.record import Session
-from kit.sample import Sample
+from kit.core.codec import Count, decode, decode_json, encode_json
+from kit.model.sample import Sample
+from kit.model.session import Session
 from kit.store.rows import session_row, write_sample
 from kit.store.schema import samples, sessions
-from kit.wire import Count, decode, decode_json, encode_json
 
 
 @dataclass(frozen=True)

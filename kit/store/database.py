@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, create_engine, event, insert, inspect, make_url, select, text, update
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
-from kit.errors import KitError, RunError, UsageError
+from kit.core.errors import KitError, RunError, UsageError
 from kit.store.schema import MIGRATIONS, SCHEMA_VERSION, metadata, schema
 
 #: Seconds for which a database that another process has locked, or a server that doesn't answer, is waited for.

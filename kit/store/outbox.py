@@ -10,12 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, Self
 
-from kit.errors import KitError, RunError
-from kit.record import Session
-from kit.sample import Sample
+from kit.core.codec import UnreadableError, decode_json, encode_json
+from kit.core.errors import KitError, RunError
+from kit.model.sample import Sample
+from kit.model.session import Session
 from kit.store.changes import Begin, Change, Flag, Status, dump_change, load_change
 from kit.store.database import make_private
-from kit.wire import UnreadableError, decode_json, encode_json
 
 #: Bytes that a session's file takes from the disk at its beginning, so that a disk that becomes full has room for it.
 RESERVED = 1 << 20

@@ -7,10 +7,10 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select
 
-from kit.compare import Comparison
-from kit.outcome import OUTCOME_VERSION, Outcome
+from kit.analysis.compare import Comparison
+from kit.analysis.outcome import OUTCOME_VERSION, Outcome
+from kit.core.codec import UnreadableError, decode_json, encode_json
 from kit.store.schema import outcomes, sessions
-from kit.wire import UnreadableError, decode_json, encode_json
 
 
 def write_outcomes(connection: Connection, session_id: str, found: Sequence[Outcome]) -> None:

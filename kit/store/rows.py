@@ -8,10 +8,10 @@ from typing import Any
 
 from sqlalchemy import Connection, insert, select
 
-from kit.record import Session
-from kit.sample import PHASE_FIELDS, Sample
+from kit.core.codec import decode, decode_json, encode_json
+from kit.model.sample import PHASE_FIELDS, Sample
+from kit.model.session import Session
 from kit.store.schema import phases, reported, samples
-from kit.wire import decode, decode_json, encode_json
 
 #: Columns that hold JSON.
 _JSON = ("request", "arms", "baselines", "facts", "not_run")

@@ -23,8 +23,8 @@ from sqlalchemy import (
     true,
 )
 
-from kit.sample import PHASE_FIELDS
-from kit.wire import storable
+from kit.core.codec import storable
+from kit.model.sample import PHASE_FIELDS
 
 SCHEMA_VERSION = 8
 

@@ -9,20 +9,20 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select
 
-from kit.compare import Comparison, compare
-from kit.errors import RunError, UsageError
-from kit.history import Entry, make_entry
-from kit.outcome import Outcome, outcomes
-from kit.record import DONE, Session
-from kit.runs import Runs
-from kit.sample import Sample
+from kit.analysis.columns import Runs
+from kit.analysis.compare import Comparison, compare
+from kit.analysis.history import Entry, make_entry
+from kit.analysis.outcome import Outcome, outcomes
+from kit.core.codec import UnreadableError
+from kit.core.errors import RunError, UsageError
+from kit.model.sample import Sample
+from kit.model.session import DONE, Session
 from kit.store.changes import Change, Flag, Status, apply_changes
 from kit.store.database import Database, close_to_others, make_private
 from kit.store.outbox import deliver, outbox_directory
 from kit.store.outcomes import kept_versions, read_outcomes, read_results, write_outcomes
 from kit.store.rows import read_samples, read_session, session_row, write_sample
 from kit.store.schema import sessions
-from kit.wire import UnreadableError
 
 
 def open_store(

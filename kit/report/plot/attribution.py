@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kit.ladder import FLUSH, READ, RUNTIME, WRITE, Ladder, Step
+from kit.analysis.ladder import FLUSH, READ, RUNTIME, WRITE, Ladder, Step
 from kit.report import units
 from kit.report.plot.picture import CHARACTER, Picture, circle, label_width, line, rect, shortened, text
 from kit.report.plot.scale import Scale, linear_ticks

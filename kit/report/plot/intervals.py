@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from kit.compare import LESS, MORE, Comparison
+from kit.analysis.compare import LESS, MORE, Comparison
 from kit.report import units
 from kit.report.plot.picture import CHARACTER, Picture, circle, label_width, line, path, shortened, text
 from kit.report.plot.scale import Scale, ratio_ticks, spread

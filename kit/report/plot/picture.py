@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, replace
 from html import escape
 
-from kit.visible import printable
+from kit.core.visible import printable
 
 #: Width of one character of the labels, in the units of a picture; labels are set in 13 of them.
 CHARACTER = 7.8

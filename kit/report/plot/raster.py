@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from kit.errors import MachineError, not_installed
+from kit.core.errors import MachineError, not_installed
 from kit.report.plot.picture import FONTS
 
 #: Dots of a PNG for each unit of a picture: legible on paper and on dense screens.

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from kit.analysis.columns import Key, Runs
 from kit.report import units
 from kit.report.plot.picture import Picture, circle, label_width, line, shortened, text
 from kit.report.plot.scale import Scale, seconds_ticks
-from kit.runs import Key, Runs
 
 _ROW, _BAND, _TOP, _PLOT, _RIGHT = 44.0, 30.0, 34.0, 520.0, 110.0
 #: More dots of one arm than these say nothing more to the eye: every k-th is drawn, and the title says so.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kit.change import Track
-from kit.history import Entry
+from kit.analysis.changepoint import Track
+from kit.analysis.history import Entry
 from kit.report import units
 from kit.report.plot.picture import Picture, circle, line, text
 from kit.report.plot.scale import Scale, linear_ticks

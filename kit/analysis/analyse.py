@@ -1,0 +1,135 @@
+"""Everything that a session says: comparisons, ladders, noise floor, growth, drift, bursts. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kit.analysis.columns import Runs
+from kit.analysis.compare import Comparison, compare, not_comparable
+from kit.analysis.drift import Drift, drifts
+from kit.analysis.growth import Growth, growths
+from kit.analysis.ladder import Ladder, climb
+from kit.analysis.ranking import Ranking, rank
+from kit.model.sample import Sample
+from kit.model.session import Session
+
+
+@dataclass(frozen=True)
+class Floor:
+    """The noise floor: two identical arms, of which every difference is noise.
+
+    ``ratio`` with ``low`` and ``high``: copy against original, real time of the whole run, 95 % interval over ``n``
+    blocks. ``detectable``: the smallest penalty, as a ratio, that a comparison with this noise finds with 80 % power.
+    """
+
+    arm: str
+    baseline: str
+    point: str
+    ratio: float
+    low: float | None
+    high: float | None
+    n: int
+    detectable: float | None
+
+
+@dataclass(frozen=True)
+class Flagged:
+    """A run that something outside hit, by the burst rule; ``repeated`` if another stands in its place."""
+
+    arm: str
+    point: str
+    block: int
+    why: str
+    repeated: bool
+
+
+@dataclass(frozen=True)
+class Unrepeated:
+    """A comparison with its repetitions, and as it would be without any, flagged runs and all. Real time of the whole
+    run."""
+
+    found: Comparison
+    without: Comparison
+
+    @property
+    def differs(self) -> bool:
+        """True where one ratio lies outside the other's interval, or the verdict is another: repetitions made it."""
+        one, two = self.found, self.without
+        if one.verdict_all != two.verdict_all:
+            return True
+        return any(
+            here.ratio is not None and there.low is not None and there.high is not None
+            and not there.low <= here.ratio <= there.high
+            for here, there in ((one, two), (two, one))
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Analysis:
+    comparisons: tuple[Comparison, ...]
+    ladders: tuple[Ladder, ...]
+    growths: tuple[Growth, ...]
+    floors: tuple[Floor, ...]
+    drifts: tuple[Drift, ...]
+    flagged: tuple[Flagged, ...]
+    unlike: tuple[str, ...]  # why runs were not compared although both succeeded
+    runs: Runs
+    rankings: tuple[Ranking, ...]  # one for each point
+    unrepeated: tuple[Unrepeated, ...]  # empty where nothing was repeated
+
+
+def analyse(session: Session, metric: str = "", reference: str = "") -> Analysis:
+    """All statistics of a session. Takes a few seconds for a million samples. ``metric`` and ``reference``: what the
+    ranking is by, and the arm that the others are ranked against; kit.analysis.ranking chooses where they are empty.
+    Raises UsageError where one of them is not there."""
+    runs = Runs(session.samples)
+    comparisons = compare(runs, session.baselines)
+    return Analysis(
+        comparisons,
+        climb(runs, session.baselines, session.arms),
+        growths(runs, session.baselines),
+        tuple(_floors(comparisons)),
+        drifts(runs, session.baselines),
+        _flagged(session),
+        not_comparable(runs, session.baselines),
+        runs,
+        rank(runs, session.arms, metric, reference),
+        _unrepeated(session, comparisons),
+    )
+
+
+def whole_real(comparisons: tuple[Comparison, ...]) -> tuple[Comparison, ...]:
+    """Real time of the whole run, one comparison for each arm and point."""
+    reals = [item for item in comparisons if item.metric == "real"]
+    last = {(item.arm, item.point): item.phase for item in reals}  # the total comes last
+    return tuple(item for item in reals if item.phase == last[item.arm, item.point])
+
+
+def _floors(comparisons: tuple[Comparison, ...]) -> list[Floor]:
+    return [
+        Floor(item.arm, item.baseline, item.point, item.ratio, item.low, item.high, item.n, item.detectable)
+        for item in whole_real(comparisons)
+        if item.control and item.ratio is not None
+    ]
+
+
+def _unrepeated(session: Session, comparisons: tuple[Comparison, ...]) -> tuple[Unrepeated, ...]:
+    if not _repetitions(session):
+        return ()
+    planned = compare(Runs(session.samples, repetitions=False), session.baselines, ("real",), whole=True)
+    before = {(item.arm, item.baseline, item.point): item for item in planned}
+    found = ((item, before.get((item.arm, item.baseline, item.point))) for item in whole_real(comparisons))
+    return tuple(Unrepeated(item, other) for item, other in found if other and not item.control)
+
+
+def _flagged(session: Session) -> tuple[Flagged, ...]:
+    repeated = {(item.arm, item.point, item.repeats) for item in _repetitions(session) if item.status == "ok"}
+    return tuple(
+        Flagged(item.arm, item.point, item.block, item.flags, (item.arm, item.point, item.block) in repeated)
+        for item in session.samples
+        if item.flags
+    )
+
+
+def _repetitions(session: Session) -> list[Sample]:
+    return [item for item in session.samples if item.repeats is not None]

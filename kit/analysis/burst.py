@@ -1,0 +1,130 @@
+"""Bursts: runs that something outside hit. The rule is fixed before the session and knows nothing of the result. Pure.
+
+It looks at the machine alone: CPU stolen by the hypervisor, the calibration spins around the run, pressure that is not
+the arm's own. Leaving out a run because its *time* is odd would bias the comparison; leaving it out because the machine
+was busy does not, as long as it is not the arm that made it busy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from kit.model.sample import Sample, total
+
+Bursts = Mapping[tuple[str, str, int], str]
+
+
+@dataclass(frozen=True)
+class BurstRule:
+    """What makes a run flagged.
+
+    ``steal``: CPU stolen, as a share of the run's real time. ``calibration``: a spin before or after the run took so
+    much longer than the median spin of the session. ``pressure``: the share of the run's time in which some task of
+    the machine, and none of the session's, waited for CPU, I/O or memory lies so far above what is usual for the arm:
+    the median of its runs, the least of them below ``few`` rounds, where two hits would make the median. ``least``:
+    steal and what is above the usual pressure must come to so many seconds too; in runs shorter than that nothing can
+    be told. ``nature``: flags that gather in one arm with no more than this probability by chance are its own doing.
+    """
+
+    steal: float = 0.05
+    calibration: float = 0.15
+    pressure: float = 0.05
+    least: float = 0.2
+    few: int = 6
+    nature: float = 0.05
+
+    def __str__(self) -> str:
+        return (
+            f"steal > {self.steal:.0%} of real; calibration spin > {self.calibration:.0%} over the session's median; "
+            f"CPU, I/O or memory pressure less the session's own > {self.pressure * 100:.0f} points over the arm's "
+            f"median (below {self.few} rounds its least); steal and pressure by {self.least:g} s at least; "
+            f"not repeated where flags gather in one arm (p < {self.nature:g})"
+        )
+
+
+RULE = BurstRule()
+_PRESSURES = ("psi_cpu", "psi_io", "psi_memory")
+
+
+def find_bursts(samples: Sequence[Sample], rule: BurstRule = RULE) -> dict[tuple[str, str, int], str]:
+    """Reasons by (arm, point, block), for measured runs that succeeded. Repetitions are not judged again."""
+    runs = _judged(samples)
+    spins = [value for item in runs for value in (item.calibration_before, item.calibration_after) if value]
+    usual_spin = median(spins) if spins else None
+    usual = _usual_pressure(runs, rule)
+    found = {}
+    for item in runs:
+        reasons = list(_reasons(item, rule, usual_spin, usual))
+        if reasons:
+            found[item.arm, item.point, item.block] = "; ".join(reasons)
+    return found
+
+
+def own_nature(samples: Sequence[Sample], bursts: Bursts, rule: BurstRule = RULE) -> dict[tuple[str, str], str]:
+    """Arms (and points) in which flags gather, with the figures: what hits from outside hits every arm in proportion to
+    the time that it runs, so this is their own doing, and part of what they cost."""
+    seconds: dict[tuple[str, str], float] = {}
+    runs: Counter[tuple[str, str]] = Counter()
+    for item in _judged(samples):
+        key = item.arm, item.point
+        seconds[key] = seconds.get(key, 0.0) + (total(item.phases).real or 0.0)
+        runs[key] += 1
+    flags = Counter((arm, point) for arm, point, _ in bursts)
+    whole, all_flags = sum(seconds.values()), flags.total()
+    found = {}
+    for key, count in flags.items():
+        share = seconds[key] / whole if whole else 1.0
+        if share < 1 and _at_least(count, all_flags, share) < rule.nature:
+            others = f"{all_flags - count} of {runs.total() - runs[key]} of the others"
+            found[key] = f"{count} of {runs[key]} runs flagged, {others}"
+    return found
+
+
+def _at_least(count: int, trials: int, chance: float) -> float:
+    """Probability of so many of the trials or more (binomial)."""
+    terms = (math.comb(trials, k) * chance**k * (1 - chance) ** (trials - k) for k in range(count, trials + 1))
+    return sum(terms)
+
+
+def _judged(samples: Sequence[Sample]) -> list[Sample]:
+    return [item for item in samples if item.kind == "measured" and item.status == "ok" and item.repeats is None]
+
+
+def _reasons(
+    run: Sample, rule: BurstRule, usual_spin: float | None, usual: dict[tuple[str, str, str], float]
+) -> Iterable[str]:
+    phase = total(run.phases)
+    if phase.steal and phase.real and phase.steal > max(rule.steal * phase.real, rule.least):
+        yield f"steal {phase.steal / phase.real:.0%}"
+    for when, spin in (("before", run.calibration_before), ("after", run.calibration_after)):
+        if spin and usual_spin and spin / usual_spin - 1 > rule.calibration:
+            yield f"calibration {when} it +{spin / usual_spin - 1:.0%}"
+    for name in _PRESSURES:
+        share = _outside(run, name)
+        excess = share - usual[run.arm, run.point, name] if share is not None else 0.0
+        if excess > rule.pressure and excess * (phase.real or 0.0) > rule.least:
+            yield f"{name.removeprefix('psi_')} pressure from outside {share:.0%}"
+
+
+def _usual_pressure(runs: Sequence[Sample], rule: BurstRule) -> dict[tuple[str, str, str], float]:
+    shares: dict[tuple[str, str, str], list[float]] = {}
+    for run in runs:
+        for name in _PRESSURES:
+            share = _outside(run, name)
+            if share is not None:
+                shares.setdefault((run.arm, run.point, name), []).append(share)
+    return {key: min(values) if len(values) < rule.few else median(values) for key, values in shares.items()}
+
+
+def _outside(run: Sample, name: str) -> float | None:
+    """The share of the run's time in which some task of the machine waited and none of the session's. None where the
+    session's own is not known: then nothing tells an arm's own bursts from others'."""
+    phase = total(run.phases)
+    waited, own = phase.metric(name), phase.metric(f"{name}_own")
+    if waited is None or own is None or not phase.real:
+        return None
+    return max(0.0, waited - own) / phase.real

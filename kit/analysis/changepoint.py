@@ -1,0 +1,129 @@
+"""Change points of a series: where the penalty moved to another level and stayed there. Pure.
+
+The detection is apache-otava's (Fleming et al. 2023, "Hunter: Using Change Point Detection to Hunt for Performance
+Regressions"; Matteson and James 2014 for the divisive search): windows of the series are split where the energy
+distance is largest, splits are kept by a t test and merged again where they do not hold, also if nights depend on each
+other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+import numpy as np
+
+from kit.analysis import stats
+from kit.analysis.dependence import find_dependence, keep_points
+from kit.analysis.history import Differing, Entry, Series, differences, split
+from kit.core.errors import not_installed
+
+#: Of the t test at a split; 10 times as much in the search. Of these kit.analysis.dependence leaves those that hold
+#: where nights depend on each other. The split is where the test is most significant, so a false alarm is likelier
+#: than this (benchmarks/nightly.py counts them).
+P = 0.0001
+#: Sessions at the new level before it counts: one noisy night is none.
+CONFIRM = 3
+_WINDOW = 50
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change of level. ``index``: the first entry of the new one. ``before`` and ``after``: mean ratios up to the
+    neighbouring changes. ``shift``: after over before, with the 95 % interval that the scatter of the sessions gives
+    (that the place of the change was sought is not in it). ``sessions``: how many stand behind the new level. ``own``
+    and ``base``: the same of the arm's own time and its baseline's. ``differs``: recorded conditions that changed
+    there, the kit's version too, as far as a series allows any to."""
+
+    index: int
+    before: float
+    after: float
+    shift: stats.Interval | None
+    p: float
+    sessions: int
+    confirmed: bool
+    own: stats.Interval | None
+    base: stats.Interval | None
+    differs: tuple[Differing, ...]
+
+    @property
+    def up(self) -> bool:
+        return self.after > self.before
+
+
+@dataclass(frozen=True)
+class Track:
+    """One series with its changes, and how many sessions make a change count."""
+
+    series: Series
+    changes: tuple[Change, ...]
+    confirm: int
+
+    @property
+    def dependence(self) -> float:
+        """By how much one session takes after the last, 0 to 0.9, as far as the series tells; changes allow for it."""
+        return find_dependence([entry.ratio for entry in self.series.entries], [item.index for item in self.changes])
+
+
+def track(entries: Sequence[Entry], session: str, across: Iterable[str] = (), confirm: int = CONFIRM) -> Track:
+    """The series that a session's entry is in, up to it. Raises MachineError; ValueError where it has no entry."""
+    for series in split(entries, across):
+        names = [entry.session for entry in series.entries]
+        if session in names:
+            mine = replace(series, entries=series.entries[: names.index(session) + 1])
+            return Track(mine, find_changes(mine, confirm), confirm)
+    raise ValueError(f"{session} has no entry")
+
+
+def need_detection() -> None:
+    """Before hours of measuring, not after. Raises MachineError where the detection is not installed."""
+    _detect([1.0, 1.0, 1.0], P)
+
+
+def find_changes(series: Series, confirm: int = CONFIRM, p: float = P) -> tuple[Change, ...]:
+    """The changes of a series' penalty, oldest first, those not confirmed yet included. Raises MachineError."""
+    ratios = [entry.ratio for entry in series.entries]
+    if len(ratios) < 3:
+        return ()
+    points = list(keep_points(ratios, [index for index, _ in _detect(ratios, p)]).items())
+    edges = [0, *(index for index, _ in points), len(ratios)]
+    found = []
+    for i, (index, chance) in enumerate(points, 1):
+        left, right = slice(edges[i - 1], index), slice(index, edges[i + 1])
+        sessions = min(right.stop - right.start, left.stop - left.start)
+        one, two = series.entries[index - 1], series.entries[index]
+        found.append(
+            Change(
+                index,
+                fmean(ratios[left]),
+                fmean(ratios[right]),
+                _shift(ratios, left, right),
+                chance,
+                right.stop - right.start,
+                sessions >= confirm,
+                _shift([item.outcome.mean for item in series.entries], left, right),
+                _shift([item.outcome.base_mean for item in series.entries], left, right),
+                _kit(one.kit_version, two.kit_version) + differences(one.conditions, two.conditions),
+            )
+        )
+    return tuple(found)
+
+
+def _detect(ratios: Sequence[float], p: float) -> list[tuple[int, float]]:
+    try:
+        from otava.analysis import compute_change_points
+    except ImportError:
+        raise not_installed("change points need", "apache-otava", "nightly") from None
+    # A list: of an array it would search the whole instead of each window.
+    points, _ = compute_change_points(list(map(float, ratios)), window_len=_WINDOW, max_pvalue=p)
+    return [(int(point.index), float(point.stats.pvalue)) for point in points]
+
+
+def _shift(values: Sequence[float | None], left: slice, right: slice) -> stats.Interval | None:
+    before, after = (np.log([value for value in values[part] if value]) for part in (left, right))
+    return stats.welch_ratio(before, after)
+
+
+def _kit(before: str, after: str) -> tuple[Differing, ...]:
+    return (Differing("kit", before, after),) if before != after else ()

@@ -1,0 +1,214 @@
+"""Runs that count, as arrays: the samples of a session turned on their side, for statistics over many. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from itertools import chain
+from operator import attrgetter, itemgetter
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kit.analysis.stats import Floats
+from kit.model.sample import PHASE_FIELDS, TOTAL, Phase, Sample
+from kit.model.sweep import parse_point, positive_number
+from kit.parsers.figure import Reported
+
+Key = tuple[str, str]  # arm, point
+Digests = tuple[tuple[str, str], ...]
+Made = TypeVar("Made")
+_NO_PHASE = Phase("", "ok")
+_PHASES, _NAME, _REPORTED, _DIGESTS = map(attrgetter, ("phases", "name", "reported", "digests"))
+#: The least and the most that a figure may be: far beyond what anything measures, and their squares are floats still.
+_LEAST, _MOST = 1e-100, 1e100
+#: Metrics that are made of others, as sums: computed from the arrays of their parts.
+_SUMS = {
+    "cpu_total": ("cpu", "elsewhere"),
+    "whole": ("real", "flush"),
+    "_group": ("cgroup_user", "cgroup_sys"),
+    "_tree": ("user", "sys"),
+}
+
+
+def _plausible(values: Floats) -> Floats:
+    """An imported file may hold any number: one beyond what can be measured is not measured, one below it is zero, and
+    no sum, square or ratio of the rest leaves the floats."""
+    size = np.abs(values)
+    made: Floats = np.where(size > _MOST, np.nan, np.where(size < _LEAST, 0.0, values))
+    return made
+
+
+class Runs:
+    """All measured runs that succeeded, by arm and point, in the order of their blocks.
+
+    A flagged run that has been repeated gives way to its repetition, which stands in a block of its own; without
+    ``repetitions`` all runs are as they were planned, flagged or not. Where a block holds an arm twice (an imported
+    file may), the later run counts.
+    """
+
+    def __init__(self, samples: Iterable[Sample], repetitions: bool = True) -> None:
+        ok = [sample for sample in samples if sample.status == "ok" and sample.kind != "warmup" and sample.phases]
+        if not repetitions:
+            ok = [sample for sample in ok if sample.repeats is None]
+        repeated = {(sample.arm, sample.point, sample.repeats) for sample in ok if sample.repeats is not None}
+        by_key: dict[Key, dict[int, Sample]] = {}
+        for sample in ok:
+            if sample.flags and (sample.arm, sample.point, sample.block) in repeated:
+                continue
+            by_key.setdefault((sample.arm, sample.point), {})[sample.block] = sample
+        self._samples = {key: [found[block] for block in sorted(found)] for key, found in by_key.items()}
+        self._blocks = {key: np.array(sorted(found), np.int64) for key, found in by_key.items()}
+        self._cache: dict[tuple[object, ...], Any] = {}
+
+    def once(self, make: Callable[..., Made], *given: object) -> Made:
+        """``make(*given)``, computed once and kept as long as the runs are."""
+        where = (make.__name__, *given)
+        if where not in self._cache:
+            self._cache[where] = make(*given)
+        made: Made = self._cache[where]
+        return made
+
+    @property
+    def points(self) -> tuple[str, ...]:
+        """In the order of their values, as numbers where they are numbers."""
+        return tuple(sorted({point for _, point in self._samples}, key=_order))
+
+    def has(self, key: Key) -> bool:
+        return key in self._samples
+
+    def samples(self, key: Key) -> Sequence[Sample]:
+        return self._samples.get(key, ())
+
+    def blocks(self, key: Key) -> NDArray[np.int64]:
+        return self._blocks.get(key, np.empty(0, np.int64))
+
+    def phases(self, keys: Iterable[Key]) -> tuple[str, ...]:
+        """Names of the phases of these arms in order, ``total`` last where a run has more than one."""
+        shapes = {shape for key in keys for shape in self.once(self._shapes, key)}
+        names = dict.fromkeys(name for shape in sorted(shapes, key=len, reverse=True) for name in shape)
+        return (*names, TOTAL) if any(len(shape) > 1 for shape in shapes) else tuple(names)
+
+    def _shapes(self, key: Key) -> set[tuple[str, ...]]:
+        shapes: set[tuple[str, ...]] = set()
+        by_length: dict[int, list[tuple[Phase, ...]]] = {}
+        for phases in map(_PHASES, self.samples(key)):
+            by_length.setdefault(len(phases), []).append(phases)
+        for length, listed in by_length.items():  # by columns: a run at a time, a million take a second
+            shapes |= set(zip(*(map(_NAME, map(itemgetter(i), listed)) for i in range(length)), strict=True))
+        return shapes
+
+    def values(self, key: Key, phase: str, metric: str) -> Floats:
+        """The metric, the kit's own or one that the workload reports, in every run of the arm, in the order of
+        ``blocks``; NaN where it was not measured."""
+        if metric in self.reported([key], phase):
+            return self.figure(key, phase, metric)
+        return self.once(self._read, key, phase, metric)
+
+    def _read(self, key: Key, phase: str, metric: str) -> Floats:
+        if metric in _SUMS:
+            first, second = (self.values(key, phase, part) for part in _SUMS[metric])
+            return first + second
+        if metric == "cpu":
+            group, tree = (self.values(key, phase, part) for part in ("_group", "_tree"))
+            return np.where(np.isfinite(group), group, tree)
+        if phase == TOTAL:
+            parts = [self.values(key, name, metric) for name in self.phases([key]) if name != TOTAL]
+            if parts:  # else a workload's only phase has that name
+                return np.sum(parts, axis=0)  # type: ignore[no-any-return]
+        if metric not in PHASE_FIELDS:  # a figure that other arms report, or did at other points
+            return self.figure(key, phase, metric)
+        return _plausible(np.array(list(map(attrgetter(metric), self.once(self._phase, key, phase))), float))
+
+    def reported(self, keys: Iterable[Key], phase: str) -> dict[str, Reported]:
+        """The figures that the workload reports of a phase, in the order in which it does, each with one example."""
+        found: dict[str, Reported] = {}
+        for key in keys:
+            found |= {name: item for name, item in self.once(self._reported, key, phase).items() if name not in found}
+        return found
+
+    def _reported(self, key: Key, phase: str) -> dict[str, Reported]:
+        found: dict[str, Reported] = {}
+        if phase != TOTAL:
+            for figure in chain.from_iterable(map(_REPORTED, self.once(self._phase, key, phase))):
+                found.setdefault(figure.name, figure)
+        return found
+
+    def figure(self, key: Key, phase: str, name: str) -> Floats:
+        """A reported figure in every run of the arm; NaN where a run did not report it."""
+        return self.once(self._figure, key, phase, name)
+
+    def _figure(self, key: Key, phase: str, name: str) -> Floats:
+        listed = [{item.name: item.value for item in found.reported} for found in self.once(self._phase, key, phase)]
+        return _plausible(np.array([values.get(name, np.nan) for values in listed], float))
+
+    def _phase(self, key: Key, name: str) -> list[Phase]:
+        shapes = self.once(self._shapes, key)
+        if len(shapes) == 1:
+            names = next(iter(shapes))
+            if name in names:
+                index = names.index(name)
+                return [sample.phases[index] for sample in self.samples(key)]
+        return [_find(sample.phases, name) for sample in self.samples(key)]
+
+    def attribute(self, key: Key, name: str) -> Floats:
+        """A figure of the whole run, for example ``calibration_before``; NaN where there is none."""
+        return self.once(self._attribute, key, name)
+
+    def _attribute(self, key: Key, name: str) -> Floats:
+        return _plausible(np.array(list(map(attrgetter(name), self.samples(key))), float))
+
+    def common(self, keys: Sequence[Key]) -> tuple[NDArray[np.int64], ...]:
+        """For each arm the positions of those runs whose blocks hold all the arms, and runs that may be compared."""
+        return self.once(self._common, *keys)
+
+    def _common(self, *keys: Key) -> tuple[NDArray[np.int64], ...]:
+        shared = self.blocks(keys[0])
+        for key in keys[1:]:
+            shared = np.intersect1d(shared, self.blocks(key), assume_unique=True)
+        places = [np.searchsorted(self.blocks(key), shared) for key in keys]
+        alike = np.ones(shared.size, bool)
+        for key, place in zip(keys[1:], places[1:], strict=True):
+            alike &= self._alike(keys[0], places[0], key, place)
+        return tuple(place[alike] for place in places)
+
+    def _alike(self, one: Key, here: NDArray[np.int64], other: Key, there: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether the digests of the runs agree, looked at once for each two that occur."""
+        known = list(self.once(self._digests))
+        first, second = self.once(self._marks, one)[here], self.once(self._marks, other)[there]
+        good: NDArray[np.bool_] = first == second
+        for a, b in {(int(a), int(b)) for a, b in zip(first[~good], second[~good], strict=True)}:
+            good |= (first == a) & (second == b) & (not differing(known[a], known[b]))
+        return good
+
+    def _digests(self) -> dict[Digests, int]:
+        """All digests that occur, numbered."""
+        found = dict.fromkeys(map(_DIGESTS, chain.from_iterable(self._samples.values())))
+        return {digests: number for number, digests in enumerate(found)}
+
+    def _marks(self, key: Key) -> NDArray[np.int64]:
+        numbers = self.once(self._digests)
+        return np.array(list(map(numbers.__getitem__, map(_DIGESTS, self.samples(key)))), np.int64)
+
+
+def _order(point: str) -> list[tuple[float, str]]:
+    return [(positive_number(value) or 0.0, value) for value in parse_point(point).values()]
+
+
+def _find(phases: Sequence[Phase], name: str) -> Phase:
+    for phase in phases:
+        if phase.name == name:
+            return phase
+    return _NO_PHASE
+
+
+def differing(one: Digests, other: Digests) -> tuple[str, ...]:
+    """Digests that both have and that differ; ``host`` has no image, which the report flags."""
+    return () if one == other else _differing(one, other)
+
+
+@lru_cache(maxsize=256)
+def _differing(one: Digests, other: Digests) -> tuple[str, ...]:
+    here, there = dict(one), dict(other)
+    return tuple(sorted(key for key in here.keys() & there.keys() if here[key] != there[key]))

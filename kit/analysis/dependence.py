@@ -1,0 +1,76 @@
+"""Nights that depend on each other: how much, and which changes of level hold in spite of it. Pure.
+
+Where one night takes after the last, a few in a row lie above the mean by chance, and a test that takes them for
+independent sees a new level. The dependence is estimated as that of an AR(1) process, from what is left of the values
+within their levels; the means of two levels are then compared with the variance that such a process gives them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from kit.analysis.stats import Floats
+
+#: What is assumed of a series before it has told, and how many nights that weighs: a short one can't tell.
+USUAL, _WEIGHT = 0.3, 20
+_MOST = 0.9
+#: Of the t test that allows for dependence (benchmarks/nightly.py: what it lets through and finds).
+LEVEL = 0.0003
+
+
+def find_dependence(values: Sequence[float], points: Sequence[int]) -> float:
+    """The correlation of a value with the one before it, between 0 and 0.9, levels that begin at ``points`` taken out.
+    Freed of the bias that taking out means makes (Kendall 1954), and drawn towards ``USUAL`` in short series."""
+    data = np.asarray(values, float)
+    rest = np.concatenate([part - part.mean() for part in np.split(data, list(points))])
+    squares = float(rest @ rest)
+    if data.size < 4 or not squares:
+        return USUAL
+    found = float(rest[1:] @ rest[:-1]) / squares
+    found += (1 + 3 * found) * (len(points) + 1) / data.size
+    return min(max((found * data.size + USUAL * _WEIGHT) / (data.size + _WEIGHT), 0.0), _MOST)
+
+
+def keep_points(values: Sequence[float], points: Sequence[int], level: float = LEVEL) -> dict[int, float]:
+    """Those places where a new level begins with a p below ``level``, each with its p. The least certain is left out
+    first, since without it its neighbours' levels are longer."""
+    data, kept = np.asarray(values, float), list(points)
+    dependence = find_dependence(values, points)
+    while kept:
+        edges = [0, *kept, data.size]
+        chances = [
+            _chance(data[edges[i] : point], data[point : edges[i + 2]], dependence) for i, point in enumerate(kept)
+        ]
+        worst = max(range(len(kept)), key=lambda i: chances[i])
+        if chances[worst] <= level:
+            return dict(zip(kept, chances, strict=True))
+        del kept[worst]
+    return {}
+
+
+def _chance(before: Floats, after: Floats, dependence: float) -> float:
+    """Two-sided p of Student's t test with the variances of means of an AR(1) process."""
+    from scipy.special import stdtr
+
+    n = before.size + after.size
+    if n < 3:
+        return 1.0
+    squares = sum(float(((part - part.mean()) ** 2).sum()) for part in (before, after))
+    away = abs(float(after.mean() - before.mean()))
+    if not squares:
+        return 0.0 if away else 1.0
+    more, less = _inflation(before.size, dependence), _inflation(after.size, dependence)
+    # Deviations from a level's own mean are too small as well: their squares sum to n - more - less variances.
+    variance = squares / max(n - more - less, 0.1 * n)
+    error = math.sqrt(variance * (more / before.size + less / after.size))
+    degrees = max((n - 2) * (1 - dependence) / (1 + dependence), 1.0)
+    return 2 * float(stdtr(degrees, -away / error))
+
+
+def _inflation(n: int, dependence: float) -> float:
+    """By what factor the variance of a mean of n values is larger than that of independent ones."""
+    lags = np.arange(1, n)
+    return 1 + 2 * float(((1 - lags / n) * dependence**lags).sum())

@@ -1,0 +1,234 @@
+"""The ladder: a container's whole penalty split into steps that each change one thing. Pure.
+
+Everything here is linear, plain means over the same blocks, so that the steps add up exactly to the whole.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations, permutations
+
+import numpy as np
+
+from kit.analysis import pool
+from kit.analysis.columns import Key, Runs
+from kit.analysis.stats import Floats, Interval, mean_centre
+from kit.core.errors import UsageError
+from kit.model.arm import Arm, parse_arm
+
+RUNTIME, READ, WRITE, FLUSH, WHOLE = "runtime tax", "read tax", "write tax", "flush debt", "whole"
+#: What can be split: time, and CPU of the build, elsewhere and both.
+COSTS = ("real", "cpu", "elsewhere", "cpu_total")
+#: Options that take a feature away from a container; leaving them out one by one splits the runtime tax.
+_FEATURES = {"cgroup": "none", "seccomp": "unconfined"}
+#: Each cost's part that falls due after the phase.
+_DEBT = {"real": "flush", "elsewhere": "flush_cpu", "cpu_total": "flush_cpu"}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One rung of the ladder: what it adds, in seconds per run and as a share of the baseline's cost.
+
+    Both are means over the blocks with 95 % intervals, by the noise that the rungs share; in each block the share is of
+    that block's baseline: of its real time and flush, or of all its CPU.
+    """
+
+    name: str
+    lower: str  # arm
+    upper: str  # arm
+    seconds: Interval
+    share: Interval | None  # None where a block's baseline is zero
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """The penalty of ``arm`` against ``baseline`` in one cost of one phase; ``steps`` add up to ``whole``.
+
+    ``base`` is what the shares are of, in seconds, ``n`` the number of blocks that hold every arm of the ladder.
+    ``dearest``: the steps that most of it is, which is one where it costs more than each other one with all pairs of
+    steps looked at, else with those that it can't be told from; none where nothing is told to cost anything.
+    """
+
+    arm: str
+    baseline: str
+    phase: str
+    cost: str
+    point: str
+    n: int
+    base: float
+    steps: tuple[Step, ...]
+    whole: Step
+    dearest: tuple[Step, ...] = ()
+
+
+def rungs(arm: str, baseline: str, others: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """The arms between baseline and arm that ``others`` holds, in order, each with what its step adds.
+
+    The first is the baseline, with no step. Empty where the two are not ends of a ladder or nothing is between them.
+    """
+    try:
+        top, bottom = parse_arm(arm), parse_arm(baseline)
+        known = [parse_arm(other) for other in others]
+    except UsageError:  # labels of imported figures
+        return ()
+    if bottom.placement != "bare" or not top.contained or top.filesystem != bottom.filesystem or top.control:
+        return ()
+    chain = [(bottom, ""), *_between(top, known)]
+    names: list[str] = []
+    found: list[tuple[str, str]] = [(baseline, "")]
+    for want, name in chain[1:]:
+        names.append(name)
+        here = next((other for other in known if _matches(want, other)), None)
+        if here is not None and str(here) not in [item for item, _ in found]:
+            found.append((str(here), _join(names)))
+            names = []
+    return tuple(found) if len(found) > 2 and found[-1][0] == arm else ()
+
+
+def _between(top: Arm, known: Sequence[Arm]) -> Iterator[tuple[Arm, str]]:
+    """Every rung above bare that could be there."""
+    yield from _features(Arm("runtime", top.engine, top.driver, top.filesystem, top.options), known)
+    if top.placement == "layer":
+        bind = next((arm for arm in known if arm == Arm("bind", *_rest(top))), Arm("volume", *_rest(top)))
+        yield bind, READ
+        yield top, WRITE
+    elif top.placement in ("bind", "volume"):
+        yield top, READ
+
+
+def _features(runtime: Arm, known: Sequence[Arm]) -> list[tuple[Arm, str]]:
+    """The runtime arm alone, or before it those that lack a feature of containers, as far as they are known."""
+    best = [(runtime, RUNTIME)]
+    for order in permutations(name for name in _FEATURES if not runtime.option(name)):
+        options = {**dict(runtime.options), **{name: _FEATURES[name] for name in order}}
+        steps = [(_with(runtime, options), f"{RUNTIME}: namespaces")]
+        for name in order:
+            del options[name]
+            steps.append((_with(runtime, options), f"{RUNTIME}: {name}"))
+        if _count(steps, known) > _count(best, known):
+            best = steps
+    return best
+
+
+def _count(steps: Sequence[tuple[Arm, str]], known: Sequence[Arm]) -> int:
+    return sum(any(_matches(want, other) for other in known) for want, _ in steps)
+
+
+def _join(names: Sequence[str]) -> str:
+    """``runtime tax: namespaces and cgroup``: what one step adds where rungs are missing."""
+    if all(name.startswith(f"{RUNTIME}: ") for name in names):
+        return f"{RUNTIME}: " + " and ".join(name.removeprefix(f"{RUNTIME}: ") for name in names)
+    return " and ".join(dict.fromkeys(name.partition(":")[0] for name in names))
+
+
+def _rest(arm: Arm) -> tuple[str, str, str, tuple[tuple[str, str], ...]]:
+    return arm.engine, arm.driver, arm.filesystem, arm.options
+
+
+def _with(arm: Arm, options: dict[str, str]) -> Arm:
+    return Arm(arm.placement, arm.engine, arm.driver, arm.filesystem, tuple(sorted(options.items())))
+
+
+def _matches(want: Arm, other: Arm) -> bool:
+    """A runtime arm touches no driver: that of any daemon of the engine on the filesystem will do."""
+    if want.placement == "runtime" == other.placement:
+        return (want.engine, want.filesystem, want.options) == (other.engine, other.filesystem, other.options)
+    return want == other
+
+
+def climb(runs: Runs, baselines: Iterable[tuple[str, str]], arms: Sequence[str]) -> tuple[Ladder, ...]:
+    """A ladder for every arm that has one and stands on top of its own; per point, phase and cost."""
+    found = []
+    pairs = list(baselines)
+    for arm, baseline in pairs:
+        chain = rungs(arm, baseline, arms)
+        if not chain or _is_rung_of_another(arm, pairs, arms):
+            continue
+        for point in runs.points:
+            keys = [(name, point) for name, _ in chain]
+            if all(runs.has(key) for key in keys):
+                for phase in runs.phases(keys):
+                    found += [made for cost in COSTS if (made := _split(runs, keys, chain, phase, cost))]
+    return tuple(found)
+
+
+def _is_rung_of_another(arm: str, pairs: Sequence[tuple[str, str]], arms: Sequence[str]) -> bool:
+    return any(arm in [name for name, _ in rungs(top, base, arms)][:-1] for top, base in pairs if top != arm)
+
+
+def _split(runs: Runs, keys: Sequence[Key], chain: Sequence[tuple[str, str]], phase: str, cost: str) -> Ladder | None:
+    places = runs.common(keys)
+    costs = [runs.values(key, phase, cost)[place] for key, place in zip(keys, places, strict=True)]
+    debts = [np.zeros(place.size) for place in places]
+    if cost in _DEBT:
+        debts = [runs.values(key, phase, _DEBT[cost])[place] for key, place in zip(keys, places, strict=True)]
+    whole = np.isfinite(np.array([*costs, *debts])).all(axis=0)
+    costs, debts = [item[whole] for item in costs], [item[whole] for item in debts]
+    if not whole.any():
+        return None
+    start = costs[0] + debts[0]
+    base = start if cost == "real" else _all_cpu(runs, keys[0], phase)[places[0]][whole]
+    names = [arm for arm, _ in chain]
+    parts = [costs[i] - costs[i - 1] for i in range(1, len(chain))]
+    rises = [(chain[i][1], names[i - 1], names[i]) for i in range(1, len(chain))]
+    ends = names[0], names[-1]
+    *steps, total = _steps([*rises, (WHOLE, *ends)], [*parts, costs[-1] + debts[-1] - start], base, cost != "elsewhere")
+    if cost in _DEBT:
+        parts.append(debts[-1] - debts[0])
+        steps += _steps([(FLUSH, *ends)], parts[-1:], base, False)
+    dearest = _dearest(steps, parts, float(base.mean()), cost != "elsewhere")
+    return Ladder(
+        ends[1], ends[0], phase, cost, keys[0][1], int(base.size), float(base.mean()), tuple(steps), total, dearest
+    )
+
+
+def _all_cpu(runs: Runs, key: Key, phase: str) -> Floats:
+    """CPU of the arm and elsewhere, flush included; that of the arm alone where nothing else is counted."""
+    everything = runs.values(key, phase, "cpu_total") + runs.values(key, phase, "flush_cpu")
+    return np.where(np.isfinite(everything), everything, runs.values(key, phase, "cpu"))
+
+
+def _steps(names: Sequence[tuple[str, str, str]], seconds: Sequence[Floats], base: Floats, alike: bool) -> list[Step]:
+    """Steps that share what is known of their noise, where it is ``alike``."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shares = [part / base for part in seconds]
+    known = bool((base > 0).all()) and all(bool(np.isfinite(share).all()) for share in shares)
+    pairs = [(lower, upper) for _, lower, upper in names]
+    absolute = _share(pairs, seconds, float(base.mean()), alike)
+    relative = _share(pairs, shares, 1.0, alike) if known else [None] * len(names)
+    return [Step(*name, one, two) for name, one, two in zip(names, absolute, relative, strict=True)]
+
+
+def _share(pairs: Sequence[pool.Pair], parts: Sequence[Floats], base: float, alike: bool) -> list[Interval]:
+    centres = [mean_centre(part) for part in parts]
+    contrasts = [
+        pool.Contrast(pair, centre, alike and abs(centre.estimate) <= (pool.NEAR - 1) * base)
+        for pair, centre in zip(pairs, centres, strict=True)
+    ]
+    return [centre.interval() for centre in pool.share(contrasts, len(contrasts))]
+
+
+def _dearest(steps: Sequence[Step], parts: Sequence[Floats], base: float, alike: bool) -> tuple[Step, ...]:
+    """See Ladder. Differences of steps, each divided by what makes its noise that of one step: neighbours have an arm
+    in common, which counts twice."""
+    order = sorted(range(len(steps)), key=lambda i: -steps[i].seconds.estimate)
+    if not any((step.seconds.low or 0) > 0 for step in steps):
+        return ()
+    contrasts = []
+    for i, j in combinations(order, 2):
+        weights = Counter({steps[i].upper: 1, steps[i].lower: -1})
+        if FLUSH in (steps[i].name, steps[j].name):
+            squares = 4
+        else:
+            weights.subtract({steps[j].upper: 1, steps[j].lower: -1})
+            squares = sum(weight**2 for weight in weights.values())
+        centre = mean_centre((parts[i] - parts[j]) / math.sqrt(squares / 2))
+        near = max(abs(steps[i].seconds.estimate), abs(steps[j].seconds.estimate)) <= (pool.NEAR - 1) * base
+        contrasts.append(pool.Contrast((i, j), centre, alike and near))
+    apart = pool.share(contrasts, len(contrasts))
+    first = order[0]
+    rivals = [j for j, centre in zip(order[1:], apart, strict=False) if not (centre.interval_together().low or 0) > 0]
+    return (steps[first], *(steps[j] for j in rivals if steps[j].seconds.estimate > 0))

@@ -1,0 +1,46 @@
+"""What one session found of one arm, in the form in which a history keeps it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from kit.analysis.columns import Digests, Runs
+from kit.analysis.compare import Comparison
+
+#: Raised when the statistics change: outcomes kept with another number are worked out anew.
+OUTCOME_VERSION = 2
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A comparison, with the means of the arm and of its baseline (seconds, or the figure's unit) over their runs.
+
+    ``whole``: it is of the whole run, not of a phase. ``digests``: those of the arm's first run.
+    """
+
+    comparison: Comparison
+    mean: float | None
+    base_mean: float | None
+    whole: bool
+    digests: Digests
+
+
+def outcomes(runs: Runs, comparisons: Iterable[Comparison]) -> tuple[Outcome, ...]:
+    """Of every comparison but the controls', which are noise."""
+    found = []
+    for item in comparisons:
+        if item.control:
+            continue
+        keys = (item.arm, item.point), (item.baseline, item.point)
+        mean, base_mean = (_mean(runs.values(key, item.phase, item.metric)) for key in keys)
+        whole = item.phase == runs.phases(keys)[-1]
+        found.append(Outcome(item, mean, base_mean, whole, runs.samples(keys[0])[0].digests))
+    return tuple(found)
+
+
+def _mean(values: np.typing.NDArray[np.float64]) -> float | None:
+    known = values[np.isfinite(values)]
+    return float(known.mean()) if known.size else None

@@ -1,0 +1,157 @@
+"""Runs of two arms in the blocks that hold both, and what explains part of their noise. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kit.analysis import pool, stats
+from kit.analysis.columns import Key, Runs
+from kit.analysis.stats import Centre, Covariate, Floats
+
+#: Metrics whose noise may come from the speed of the machine.
+_SPEED = {"real", "user", "sys", "cgroup_user", "cgroup_sys", "cpu", "cpu_total", "whole"}
+#: Metrics whose noise is the arm's own: that of a daemon, or of what is left to write.
+_OWN_NOISE = {"elsewhere", "flush"}
+#: What is tried as covariate, on a logarithmic scale: the spins before and after a run (of arithmetic and of memory),
+#: and CPU stolen during it. None of them can be an effect of the arm.
+COVARIATES = ("calibration", "memory", "steal")
+_BLOCKS = 10_000  # as many as a covariate is judged by
+
+
+@dataclass(frozen=True)
+class Adjusting:
+    """A covariate in use."""
+
+    name: str
+    covariate: Covariate
+
+
+@dataclass(frozen=True)
+class Paired:
+    """One metric in the runs of an arm and of what it is compared with, block by block. ``away``: by how much the
+    covariate differed between the two."""
+
+    arm: Key
+    base: Key
+    metric: str
+    one: Floats
+    other: Floats
+    adjusting: Adjusting | None
+    away: Floats | None
+
+    @property
+    def covariate(self) -> str:
+        return self.adjusting.name if self.adjusting else ""
+
+    @cached_property
+    def positive(self) -> bool:
+        return bool((self.one > 0).all() and (self.other > 0).all())
+
+    @cached_property
+    def logs(self) -> Floats:
+        logs: Floats = np.log(self.one / self.other)
+        return logs
+
+    def difference(self, counted: bool = True) -> pool.Contrast:
+        """In the metric's unit."""
+        centre = stats.mean_centre(self.one - self.other)
+        alike = abs(centre.estimate) <= (pool.NEAR - 1) * float(self.other.mean())
+        return self._contrast(centre, alike, counted)
+
+    def ratio(self, counted: bool = True, adjusted: bool = True) -> pool.Contrast:
+        """Of logarithms, adjusted where a covariate is in use."""
+        if adjusted and self.adjusting and self.away is not None:
+            centre = self.adjusting.covariate.centre(self.logs, self.away)
+        else:
+            centre = stats.robust_centre(self.logs)
+        return self._contrast(centre, pool.near(centre.estimate), counted)
+
+    def widen(self, centre: pool.Shared) -> pool.Shared:
+        """The adjusted ratio's, with the error of the adjustment."""
+        if self.adjusting is None or self.away is None:
+            return centre
+        return self.adjusting.covariate.widen(centre, self.away)
+
+    def adjusted(self) -> float | None:
+        """The arm's mean, had the covariate been in its runs what it was in the other's; None without a covariate."""
+        return None if self._moved is None else float((self.one * np.exp(-self._moved)).mean())
+
+    def untrimmed(self) -> float | None:
+        """The ratio by the mean of all blocks, where the typical one leaves some out."""
+        if self.one.size < stats.ROBUST_FROM:
+            return None
+        return stats.exp(float(self.logs.mean() - (0.0 if self._moved is None else self._moved.mean())))
+
+    @property
+    def _moved(self) -> Floats | None:
+        if self.adjusting is None or self.away is None:
+            return None
+        moved: Floats = self.adjusting.covariate.slope * self.away
+        return moved
+
+    def _contrast(self, centre: Centre, alike: bool, counted: bool) -> pool.Contrast:
+        return pool.Contrast((self.arm, self.base), centre, alike and self.metric not in _OWN_NOISE, counted)
+
+
+def pair_up(
+    runs: Runs, keys: tuple[Key, Key], phase: str, metric: str, adjusting: Adjusting | None = None
+) -> Paired | None:
+    """None where no block holds a figure of both."""
+    ours, theirs = runs.common(keys)
+    one, other = runs.values(keys[0], phase, metric)[ours], runs.values(keys[1], phase, metric)[theirs]
+    both = np.isfinite(one) & np.isfinite(other)
+    if not both.any():
+        return None
+    away = None
+    if adjusting is not None:
+        away = (_covariate(runs, keys[0], adjusting.name)[ours] - _covariate(runs, keys[1], adjusting.name)[theirs])[
+            both
+        ]
+        if not np.isfinite(away).all():
+            adjusting, away = None, None
+    return Paired(*keys, metric, one[both], other[both], adjusting, away)
+
+
+def find_adjusting(runs: Runs, keys: Sequence[Key], phase: str, metric: str) -> Adjusting | None:
+    """The covariate that explains most of the noise of these arms, if one is of use."""
+    if metric not in _SPEED or len(keys) < 2:
+        return None
+    places = _some(runs.common(keys))
+    y = np.array([runs.values(key, phase, metric)[place] for key, place in zip(keys, places, strict=True)]).T
+    if y.shape[0] < stats.COVARIATE_BLOCKS or not (np.isfinite(y) & (y > 0)).all():
+        return None
+    y = stats.residuals(np.log(y))
+    best: Adjusting | None = None
+    for name in COVARIATES:
+        x = runs.once(_covariate_residuals, runs, tuple(keys), name)
+        found = stats.find_covariate(y, x) if np.isfinite(x).all() else None
+        if found and (best is None or found.variance_left < best.covariate.variance_left):
+            best = Adjusting(name, found)
+    return best
+
+
+def _some(places: Sequence[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
+    """Every k-th block of very many: a slope needs no more, and a million samples are to be no burden."""
+    step = max(1, places[0].size // _BLOCKS)
+    return [place[::step] for place in places]
+
+
+def _covariate_residuals(runs: Runs, keys: Sequence[Key], name: str) -> Floats:
+    places = _some(runs.common(keys))
+    x = [_covariate(runs, key, name)[place] for key, place in zip(keys, places, strict=True)]
+    return stats.residuals(np.array(x).T)
+
+
+def _covariate(runs: Runs, key: Key, name: str) -> Floats:
+    if name == "steal":
+        phase = runs.phases([key])[-1]
+        share: Floats = np.log1p(runs.values(key, phase, "steal") / runs.values(key, phase, "real"))
+        return share
+    spins = np.log(runs.attribute(key, f"{name}_before")) + np.log(runs.attribute(key, f"{name}_after"))
+    half: Floats = spins / 2
+    return half

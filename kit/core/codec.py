@@ -1,0 +1,106 @@
+"""Frozen dataclasses as JSON and back: of what another process or an earlier kit wrote, every leaf is checked. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+from kit.core.errors import UsageError
+
+T = TypeVar("T")
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+
+
+class UnreadableError(UsageError):
+    """What should be a value of the kit's is none."""
+
+
+#: Leaves with bounds, for dataclasses that are decoded. A plain ``float`` may be infinite or no number.
+Finite = Annotated[float, Meta(ge=-1e18, le=1e18)]
+Amount = Annotated[float, Meta(ge=0, le=1e18)]  # of what there can't be less than nothing
+Moment = Annotated[float, Meta(ge=0, le=253402300799)]  # Unix time until the year 9999, where dates end
+Count = Annotated[int, Meta(ge=0, le=2**31 - 1)]  # as a database holds it
+Code = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
+Whole = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+
+
+def encode(value: Any, place: Callable[[Path], Path] = lambda path: path) -> Any:
+    """A value of dataclasses, tuples, mappings, paths and plain scalars as JSON holds it. ``place``: where the reader
+    has what lies at a path here."""
+
+    def encode_other(other: Any) -> Any:
+        if isinstance(other, Mapping):
+            return dict(other)
+        if isinstance(other, Path):
+            return str(place(other))
+        raise TypeError(f"{type(other).__name__} can't be written")
+
+    return msgspec.to_builtins(value, enc_hook=encode_other)
+
+
+def encode_json(value: Any) -> str:
+    """The same as JSON text, in one line. Raises ValueError where a float is infinite or no number."""
+    return json.dumps(_all_storable(encode(value)), allow_nan=False)
+
+
+def storable(text: str) -> str:
+    """With U+FFFD for what no database and no file holds: NUL, and what Python makes of bytes that are not UTF-8."""
+    return _UNSTORABLE.sub("\ufffd", text)
+
+
+def _all_storable(value: Any) -> Any:
+    if isinstance(value, str):
+        return storable(value)
+    if isinstance(value, dict):
+        return {storable(name): _all_storable(item) for name, item in value.items()}
+    return [_all_storable(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def decode(kind: type[T], data: Any) -> T:
+    """The value of that type that ``encode`` has made. Raises UnreadableError where it is another's."""
+    try:
+        return msgspec.convert(data, kind, dec_hook=_decode_other)
+    except (msgspec.MsgspecError, RecursionError, UsageError) as error:
+        raise _malformed(kind, error) from None
+
+
+def decode_json(kind: type[T], text: bytes | str) -> T:
+    """The same of JSON. NaN and infinity are none. Raises UnreadableError, also where it is nested too deep."""
+    try:
+        return msgspec.json.decode(text, type=kind, dec_hook=_decode_other)
+    except (msgspec.MsgspecError, RecursionError, UnicodeError, UsageError) as error:
+        raise _malformed(kind, error) from None
+
+
+def surplus(data: Any, value: Any, where: str = "$") -> str:
+    """Where ``data`` has a name that ``encode`` of what was decoded from it, ``value``, has not; '' where nowhere."""
+    if isinstance(data, dict) and isinstance(value, Mapping):
+        unknown = [f"{where}.{name}" for name in data if name not in value]
+        below = (surplus(item, value[name], f"{where}.{name}") for name, item in data.items() if name in value)
+    elif isinstance(data, list):
+        unknown = []
+        pairs = enumerate(zip(data, value, strict=True))
+        below = (surplus(item, made, f"{where}[{number}]") for number, (item, made) in pairs)
+    else:
+        return ""
+    return next(filter(None, [*unknown, *below]), "")
+
+
+def _malformed(kind: Any, error: Exception) -> UnreadableError:
+    """msgspec says what it expected, what it found, and where."""
+    reason = "nested too deep" if isinstance(error, RecursionError) else getattr(error, "message", str(error))
+    return UnreadableError(
+        f"not a {getattr(kind, '__name__', kind)} as the kit writes it: {reason}", "made by another kit?"
+    )
+
+
+def _decode_other(kind: type, value: Any) -> Any:
+    if kind is Path and isinstance(value, str):
+        return Path(value)
+    raise ValueError(f"Expected `{kind.__name__}`, got `{type(value).__name__}`")

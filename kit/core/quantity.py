@@ -1,0 +1,76 @@
+"""Sizes, times, percentages and pairs as users write them. Pure."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+from kit.core.errors import UsageError
+
+_LARGEST = 1 << 60  # bytes
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+def pairs(values: tuple[str, ...], option: str) -> tuple[tuple[str, str], ...]:
+    """``KEY=VALUE`` of a repeatable option. Raises UsageError."""
+    found = []
+    for value in values:
+        key, equals, text = value.partition("=")
+        if not key or not equals:
+            raise UsageError(f"{option} {value}: not KEY=VALUE", f"for example {option} jobs=4")
+        found.append((key, text))
+    return tuple(found)
+
+
+def split_words(text: str, what: str) -> list[str]:
+    """Words as a shell would split them. ``what`` names the text in errors. Raises UsageError."""
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        reason = str(error).removeprefix("No ").lower()
+        raise UsageError(f"{what} {text}: no {reason}", "put a word that holds a quote in the other quotes") from None
+
+
+def word_pairs(values: tuple[str, ...], option: str) -> tuple[tuple[str, str], ...]:
+    """``KEY=WORDS`` of a repeatable option. Raises UsageError, also where the words can't be split."""
+    found = pairs(values, option)
+    for key, text in found:
+        split_words(text, f"{option} {key}:")
+    return found
+
+
+def size(text: str, option: str = "--size") -> int:
+    """``20G`` in bytes. Raises UsageError."""
+    match = re.fullmatch(r"([0-9]{1,15})([KMGT]?)", text.upper())
+    if not match or not 0 < int(match[1]) * _UNITS[match[2]] <= _LARGEST:
+        raise UsageError(f"{option} {text}: not a size", f"for example {option} 20G")
+    return int(match[1]) * _UNITS[match[2]]
+
+
+def percentage(text: str, option: str) -> float:
+    """``2%`` or ``2 %`` as 0.02. Raises UsageError."""
+    match = re.fullmatch(r"([0-9]{1,2}(?:\.[0-9]{1,9})?)\s*%", text.strip())
+    if not match or not 0 < float(match[1]) < 100:
+        raise UsageError(f"{option} {text}: not a percentage", f"for example {option} 2%")
+    return float(match[1]) / 100
+
+
+def duration(text: str, option: str) -> float:
+    """``90s``, ``30m``, ``2h`` or ``1h30m`` in seconds. Raises UsageError."""
+    match = re.fullmatch(r"(?:([0-9]{1,6})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,6})s)?", text.strip())
+    seconds = (
+        sum(int(part or 0) * unit for part, unit in zip(match.groups(), (3600, 60, 1), strict=True)) if match else 0
+    )
+    if not seconds:
+        raise UsageError(f"{option} {text}: not a time", f"for example {option} 30m, or 1h30m")
+    return float(seconds)
+
+
+def shown_duration(seconds: float) -> str:
+    """As a user would write it: ``1h30m``, ``5s``; less than ten seconds with their fraction."""
+    if seconds < 10:
+        return f"{seconds:.2g}s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    parts = ((hours, "h"), (minutes, "m"), (rest, "s"))
+    return "".join(f"{value}{unit}" for value, unit in parts if value)

@@ -1,0 +1,173 @@
+"""The only door to subprocesses: clean environment, logged, a failure explained once with its stderr."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+from kit.core.errors import MORE_ROOM, MachineError, RunError
+
+log = logging.getLogger(__name__)
+
+#: The Debian package of each tool the kit calls, for the hint when one is missing.
+PACKAGES = {
+    "apt-get": "apt",
+    "cc": "gcc libc6-dev",
+    "containerd": "containerd",
+    "conmon": "conmon",
+    "dockerd": "docker.io",
+    "dpkg-deb": "dpkg",
+    "ctr": "containerd",
+    "dmsetup": "dmsetup",
+    "fuse-overlayfs": "fuse-overlayfs",
+    "losetup": "mount",
+    "mkfs.btrfs": "btrfs-progs",
+    "mkfs.ext2": "e2fsprogs",
+    "mkfs.ext3": "e2fsprogs",
+    "mkfs.ext4": "e2fsprogs",
+    "mkfs.jfs": "jfsutils",
+    "mkfs.reiserfs": "reiserfsprogs",
+    "mkfs.xfs": "xfsprogs",
+    "mount.nfs": "nfs-common",
+    "mke2fs": "e2fsprogs",
+    "mmdebstrap": "mmdebstrap",
+    "newuidmap": "uidmap",
+    "podman": "podman",
+    "rsync": "rsync",
+    "setpriv": "util-linux",
+    "tar": "tar",
+    "unshare": "util-linux",
+    "xz": "xz-utils",
+    "zpool": "zfsutils-linux",
+    "zstd": "zstd",
+}
+_PROXIES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
+_KEPT = ("PATH", "HOME", "TMPDIR", "XDG_RUNTIME_DIR", "DM_DISABLE_UDEV", *_PROXIES)
+
+
+def environment() -> dict[str, str]:
+    """What subprocesses see: no locale, no DOCKER_HOST, nothing of the user's shell but paths and proxies."""
+    kept = {key: os.environ[key] for key in _KEPT if key in os.environ}
+    path = kept.get("PATH", "/usr/bin:/bin")
+    missing = [part for part in ("/usr/local/sbin", "/usr/sbin", "/sbin") if part not in path.split(":")]
+    return {**kept, "PATH": ":".join([path, *missing]), "LC_ALL": "C.UTF-8"}
+
+
+def which(tool: str) -> str | None:
+    return shutil.which(tool, path=environment()["PATH"])
+
+
+def require(tool: str) -> str:
+    """The path of a tool, or MachineError naming the package it comes in."""
+    found = which(tool)
+    if not found:
+        raise MachineError(f"{tool} is not installed", f"apt-get install {PACKAGES.get(tool, tool)}")
+    return found
+
+
+def run(
+    argv: Sequence[str | Path],
+    *,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    timeout: float | None = None,
+    what: str = "",
+    pass_fds: Sequence[int] = (),
+) -> str:
+    """Run a command to its end and return its stdout. Raises RunError with the last lines of its stderr."""
+    return run_bytes(argv, env=env, cwd=cwd, timeout=timeout, what=what, pass_fds=pass_fds).decode(errors="replace")
+
+
+def run_bytes(
+    argv: Sequence[str | Path],
+    *,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    timeout: float | None = None,
+    what: str = "",
+    pass_fds: Sequence[int] = (),
+) -> bytes:
+    """As run, for output that is no text."""
+    words = [require(str(argv[0])), *map(str, argv[1:])]
+    log.debug("run: %s", shlex.join(words))
+    process = subprocess.Popen(
+        words,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**environment(), **(env or {})},
+        cwd=cwd,
+        pass_fds=tuple(pass_fds),
+        start_new_session=True,  # Ctrl-C is ours to handle: the tool must not be killed half-way
+    )
+    try:
+        output, errors = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        _end_group(process)
+        raise RunError(f"{what or argv[0]}: no end after {timeout:g} s", "see the session's log") from None
+    except BaseException:
+        _end_group(process)
+        raise
+    stderr = errors.decode(errors="replace").strip()
+    if stderr:
+        log.debug("stderr of %s: %s", argv[0], stderr)
+    if process.returncode != 0:
+        lines = [line for line in stderr.splitlines() if line.strip()][-3:]
+        reason = "; ".join(lines) or f"exit status {process.returncode}"
+        hint = MORE_ROOM if "No space left" in reason else f"the command was: {shlex.join(words)[:500]}"
+        raise RunError(f"{what or argv[0]} failed: {reason}", hint)
+    return output
+
+
+def _end_group(process: subprocess.Popen[bytes]) -> None:
+    """Let a tool that is interrupted clean up after itself, but not for ever."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGTERM)
+    try:
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def spawn(
+    argv: Sequence[str | Path],
+    *,
+    output: IO[bytes],
+    cgroup_procs: Sequence[Path] = (),
+    pass_fds: Sequence[int] = (),
+) -> subprocess.Popen[bytes]:
+    """Start a process that dies with the kit (parent-death signal), in the given cgroups, in a session of its own."""
+    words = [require(str(argv[0])), *map(str, argv[1:])]
+    log.debug("spawn: %s", shlex.join(words))
+    join = 'n=$1; shift; while [ "$n" -gt 0 ]; do echo $$ > "$1"; shift; n=$((n-1)); done; exec "$@"'
+    start = ["sh", "-ec", join, "sh", str(len(cgroup_procs)), *map(str, cgroup_procs)]
+    return subprocess.Popen(
+        [*start, require("setpriv"), "--pdeathsig", "KILL", "--", *words],
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=output,
+        env=environment(),
+        start_new_session=True,
+        pass_fds=tuple(pass_fds),
+    )
+
+
+def stop(process: subprocess.Popen[bytes], patience: float = 10.0) -> None:
+    """End a spawned process: SIGTERM, then SIGKILL after ``patience`` seconds. Waits for it."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(patience)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

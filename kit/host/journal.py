@@ -1,0 +1,236 @@
+"""What a session acquires on the host, written down before it is acquired, so that it can be undone after any death
+(kit.host.leftovers). What the kernel frees by itself (mounts of a private namespace, loop devices) needs no entry."""
+
+from __future__ import annotations
+
+import fcntl
+import importlib
+import json
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from kit.core.errors import MORE_ROOM, MachineError, RunError
+from kit.core.paths import make_private
+from kit.host.beneath import remove
+from kit.host.cgroup import Cgroup
+from kit.host.owner import Owner
+from kit.model.session import is_session_id
+
+
+@dataclass(frozen=True)
+class Kind:
+    """``undo`` and ``taken``, whether there is one of that name, are "module:function"; ``taken`` is '' where names are
+    given by others, or made only if there is none."""
+
+    undo: str
+    taken: str = ""
+
+
+#: In the order in which they are undone: first what runs, then what it used.
+KINDS = {
+    "cgroup": Kind("kit.host.journal:remove_cgroup", "kit.host.journal:is_cgroup"),
+    "container": Kind("kit.engines.system:remove_container"),
+    "volume": Kind("kit.engines.system:remove_named_volume"),
+    "image": Kind("kit.engines.system:remove_image"),
+    "zpool": Kind("kit.filesystem.zfs:destroy_pool", "kit.filesystem.zfs:is_pool"),
+    "mapped device": Kind("kit.filesystem.thin_pool:remove_mapped", "kit.filesystem.thin_pool:is_mapped"),
+    "directory": Kind("kit.host.journal:remove_path", "os.path:lexists"),
+    "empty directory": Kind("kit.host.journal:remove_empty", "os.path:lexists"),
+    "file": Kind("kit.host.journal:remove_path", "os.path:lexists"),
+}
+
+
+def _create(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        raise RunError(f"{path} is there: the session {path.stem} still runs", "wait for its end") from None
+    except OSError as error:
+        raise MachineError(f"{path} can't be made: {error.strerror}", MORE_ROOM) from None
+
+
+class Journal:
+    """An append-only file of one session: whose it is, then a line per thing acquired or released, durable before the
+    act. It is locked (flock(2)) while the session lives."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises MachineError where somebody else could write to it, RunError where the session has one already."""
+        self.path = path
+        make_private(path.parent)
+        self._file = _create(path)
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+        while not os.fstat(self._file).st_nlink:  # taken for a dead one's before it was locked, and removed
+            os.close(self._file)
+            self._file = _create(path)
+            fcntl.flock(self._file, fcntl.LOCK_EX)
+        self._write(["owner", *Owner.me().words])
+        directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(directory)  # the file's name, too
+        finally:
+            os.close(directory)
+
+    def acquire(self, kind: str, value: str | Path) -> None:
+        check_entry(kind, str(value), self.path)
+        self._write(["+", kind, str(value)])
+
+    def release(self, kind: str, value: str | Path) -> None:
+        self._write(["-", kind, str(value)])
+
+    @contextmanager
+    def holding(self, kind: str, value: str | Path) -> Iterator[None]:
+        """Hold a thing that the block makes for its length and undo it at the end, whatever happens. Raises RunError
+        where there is one of that name."""
+        self._refuse_taken(kind, str(value))
+        self.acquire(kind, value)
+        try:
+            yield
+        finally:
+            undo(kind, str(value))
+            self.release(kind, value)
+
+    @contextmanager
+    def directory(self, path: Path, mode: int = 0o755) -> Iterator[Path]:
+        """A new directory for the length of the block, then removed with all that is in it. Raises RunError where
+        there is anything of that name."""
+
+        def make() -> None:
+            path.mkdir()
+            path.chmod(mode)  # past the umask
+
+        with self._making("directory", path, make):
+            yield path
+
+    @contextmanager
+    def file(self, path: Path) -> Iterator[Path]:
+        """A new and empty file for the length of the block. Raises RunError as ``directory``."""
+        with self._making("file", path, lambda: os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))):
+            yield path
+
+    @contextmanager
+    def _making(self, kind: str, path: Path, make: Callable[[], None]) -> Iterator[None]:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            real = path.parent.resolve() / path.name  # after a crash no link leads elsewhere
+            self._refuse_taken(kind, str(real))
+            self.acquire(kind, real)
+            try:
+                make()
+            except OSError:
+                self.release(kind, real)
+                raise
+        except OSError as error:
+            raise RunError(f"the {kind} {path} can't be made: {error.strerror}", "may the kit write there?") from None
+        try:
+            yield
+        finally:
+            undo(kind, str(real))
+            self.release(kind, real)
+
+    def _refuse_taken(self, kind: str, value: str) -> None:
+        """What this session did not make is not its to undo."""
+        if is_taken(kind, value):
+            raise RunError(f"there is a {kind} {value} already, not of this session's", "remove or rename it")
+
+    def close(self) -> None:
+        """End of a session that has released everything: nothing is left to undo, the file goes."""
+        if not parse(self.path.read_bytes(), self.path)[1]:
+            self.path.unlink()
+        os.close(self._file)
+
+    def _write(self, line: list[str]) -> None:
+        try:
+            os.write(self._file, json.dumps(line).encode() + b"\n")
+            os.fsync(self._file)
+        except OSError as error:
+            raise RunError(f"{self.path} can't be written: {error.strerror}", MORE_ROOM) from None
+
+
+def parse(content: bytes, path: Path) -> tuple[Owner | None, list[tuple[str, str]]]:
+    """Whose journal it is, and the entries acquired and not released. A last line cut short by a crash was not acted on
+    yet and is left out. Raises ValueError, naming the line, for anything that the kit does not write."""
+    owner: Owner | None = None
+    entries: list[tuple[str, str]] = []
+    for number, line in enumerate(content.split(b"\n")[:-1], 1):
+        try:
+            words = json.loads(line)
+            if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+                raise ValueError("no list of words")
+            if number == 1:
+                if words[:1] != ["owner"]:
+                    raise ValueError("it does not say whose it is")
+                owner = Owner.parse(words[1:])
+                continue
+            sign, kind, value = words
+            check_entry(kind, value, path)
+            if sign == "+":
+                entries.append((kind, value))
+            elif sign == "-" and (kind, value) in entries:
+                entries.remove((kind, value))
+            else:
+                raise ValueError(f"the sign {sign!r}")
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"line {number}: {str(error)[:200]}") from None
+    return owner, entries
+
+
+def check_entry(kind: str, value: str, journal: Path) -> None:
+    """Raises ValueError for what no session acquires: each thing bears the session's name, or lies in the directory in
+    which the journals are."""
+    session, state = journal.stem, journal.parent.parent.resolve()
+    if not is_session_id(session):
+        raise ValueError(f"{session!r} is no session")
+    if kind == "image":
+        known = re.fullmatch(r"kit:[0-9a-f]{12}", value) is not None
+    elif kind == "empty directory":
+        known = value == "/run/containerd"
+    elif kind in ("directory", "file"):
+        path = Path(value)
+        ours = state in path.parents or any(session in part for part in path.parts)
+        journals = journal.parent.resolve() in (path, *path.parents)
+        known = ours and not journals and path.is_absolute() and ".." not in path.parts
+    else:
+        known = kind in KINDS and value.startswith("kit-") and session in value and "/" not in value
+    if not known or "\0" in value:
+        raise ValueError(f"no {kind[:40]} of this session's: {value[:100]!r}")
+
+
+def is_taken(kind: str, value: str) -> bool:
+    name = KINDS[kind].taken
+    return bool(name) and bool(_find(name)(value))
+
+
+def undo(kind: str, value: str) -> None:
+    """Raises RunError where it can't be undone."""
+    try:
+        _find(KINDS[kind].undo)(value)
+    except OSError as error:
+        raise RunError(f"{kind} {value} can't be removed: {error.strerror}", "remove it, then kit clean") from None
+
+
+def _find(name: str) -> Callable[[str], object]:
+    module, _, function = name.partition(":")
+    found: Callable[[str], object] = getattr(importlib.import_module(module), function)
+    return found
+
+
+def remove_cgroup(name: str) -> None:
+    Cgroup.named(name).remove()
+
+
+def is_cgroup(name: str) -> bool:
+    return any(path.exists() for path in Cgroup.named(name).paths.values())
+
+
+def remove_path(path: str) -> None:
+    remove(Path(path))
+
+
+def remove_empty(path: str) -> None:
+    """Remove a directory only where nobody has put anything into it since."""
+    with suppress(OSError):
+        Path(path).rmdir()

@@ -1,0 +1,101 @@
+"""What dead sessions left behind, found in their journals and undone."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from kit.core.errors import KitError, MachineError
+from kit.core.paths import make_private, user_name
+from kit.host.journal import KINDS, is_taken, parse, undo
+from kit.host.lock import try_lock
+from kit.host.owner import Owner
+
+
+@dataclass(frozen=True)
+class Cleaned:
+    """A sentence for each thing undone, and for each journal that was left alone."""
+
+    undone: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+
+
+class _RefusedError(Exception):
+    """A journal that can't be one that a session of ours wrote."""
+
+
+def clean(directory: Path) -> Cleaned:
+    """Undo what the journals of dead sessions hold; call it with the machine lock held. Journals of sessions that live
+    are left as they are; one that the kit did not write so is put aside and never obeyed. Raises KitError where
+    something can't be undone, or where others could write to the directory."""
+    if not directory.is_symlink() and not directory.exists():
+        return Cleaned()
+    make_private(directory)
+    undone: list[str] = []
+    left: list[str] = []
+    for path in sorted(directory.glob("*.jsonl")):
+        try:
+            with _read(path) as (runs, entries):
+                if runs:
+                    left.append(f"{path.stem} still runs ({runs}): what it holds is left alone")
+                    continue
+                undone += _undo_all(path.stem, entries)
+                path.unlink()  # locked until then: who makes a journal of that name waits, and makes it anew
+        except _RefusedError as error:
+            aside = _put_aside(path)
+            left.append(f"journal {path}: {error}; nothing of it was undone, see {aside.name}")
+    return Cleaned(tuple(undone), tuple(left))
+
+
+def _put_aside(path: Path) -> Path:
+    try:
+        return path.rename(path.with_suffix(".refused"))
+    except OSError as error:
+        raise MachineError(f"{path} can't be put aside: {error.strerror}", f"remove {path} by hand") from None
+
+
+def _undo_all(session: str, entries: list[tuple[str, str]]) -> list[str]:
+    done = []
+    for kind in KINDS:
+        for value in [value for entry, value in reversed(entries) if entry == kind]:
+            if KINDS[kind].taken and not is_taken(kind, value):
+                continue  # the session died before it was made, or it is gone with the machine's last start
+            try:
+                undo(kind, value)
+            except KitError as error:
+                raise type(error)(f"session {session} left a {kind} {value}: {error.message}", error.hint) from None
+            done.append(f"{session}: removed {kind} {value}")
+    return done
+
+
+@contextmanager
+def _read(path: Path) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """'' or which process it is that still runs, and the entries; a dead one's is locked for the length of the block.
+    Raises _RefusedError."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        reason = "it is a link" if path.is_symlink() else os.strerror(error.errno or 0)
+        raise _RefusedError(reason) from None
+    with os.fdopen(descriptor, "rb") as file:
+        info = os.fstat(descriptor)
+        if not stat.S_ISREG(info.st_mode) or info.st_nlink != 1:
+            raise _RefusedError("it is no plain file")
+        if info.st_uid != os.geteuid():
+            raise _RefusedError(f"it belongs to {user_name(info.st_uid)}")
+        if info.st_mode & 0o022:
+            raise _RefusedError("others may write to it")
+        try:
+            owner, entries = parse(file.read(), path)
+        except ValueError as error:
+            raise _RefusedError(str(error)) from None
+        # A number says who it is in its own PID namespace alone, the lock says it everywhere.
+        # An owner that is this process has closed it, with leftovers that it could not undo.
+        if not try_lock(descriptor) or (owner and owner != Owner.me() and owner.lives()):
+            yield f"process {owner.pid}" if owner else "a process", entries
+            return
+        yield "", entries

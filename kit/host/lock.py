@@ -1,0 +1,108 @@
+"""One session at a time on one machine, served in the order in which they came.
+
+What is locked (flock(2)) is a directory that is always there and that only root can replace: /run. Nothing is made,
+written or changed, so there is nothing that somebody could lay in the way; root and ordinary users share it, since
+reading is enough. Who waits locks its parent first: the kernel hands a lock on in the order of the requests, and with
+two of them a session that ends and comes back at once can't overtake those that wait.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+from kit.core.errors import BusyError, MachineError
+from kit.core.paths import user_name
+
+#: The holder's name for others to read: an abstract socket (unix(7)) is seen by all and gone with its process.
+_NOTE = "kit holds the machine"
+_NAME = r"[\w.+-]+(?: [\w.+-]+)*"
+
+
+@contextmanager
+def machine_lock(
+    directory: Path, name: str, wait: bool = False, on_wait: Callable[[str], None] | None = None
+) -> Iterator[None]:
+    """Hold the machine for ``name``. Raises BusyError naming the holder, or waits for it if ``wait``; MachineError."""
+    with ExitStack() as stack:
+        machine, queue = (stack.enter_context(_opened(path)) for path in (directory, directory.parent))
+        if not (try_lock(queue) and try_lock(machine)):
+            holder = _holder(machine, queue)
+            if not wait:
+                raise BusyError(
+                    f"{holder} is running; two at once would measure each other", "add --wait, or let it finish"
+                )
+            if on_wait:
+                on_wait(f"waiting for {holder}")
+            fcntl.flock(queue, fcntl.LOCK_EX)
+            fcntl.flock(machine, fcntl.LOCK_EX)
+        fcntl.flock(queue, fcntl.LOCK_UN)
+        stack.enter_context(_note(name))
+        yield
+
+
+@contextmanager
+def _opened(directory: Path) -> Iterator[int]:
+    try:
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as error:
+        raise MachineError(
+            f"{directory}, whose lock keeps sessions apart, can't be opened: {error.strerror}",
+            "it must be a directory that everyone may read",
+        ) from None
+    try:
+        yield descriptor  # closing it frees the lock
+    finally:
+        os.close(descriptor)
+
+
+def try_lock(descriptor: int) -> bool:
+    """Lock an open file (flock(2)) for this opening of it alone; False where another has it."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+@contextmanager
+def _note(name: str) -> Iterator[None]:
+    with socket.socket(socket.AF_UNIX) as note:
+        with suppress(OSError):  # a name that somebody else took first is his lie, not our failure
+            note.bind(f"\0{_NOTE}/{os.getpid()}/{time.strftime('%H:%M:%S')}/{name[:40]}")
+        yield
+
+
+def _holder(*descriptors: int) -> str:
+    """Who holds the first of them that is locked: as it calls itself, else as the kernel knows it."""
+    for descriptor in descriptors:
+        info = os.fstat(descriptor)
+        inode = f"{os.major(info.st_dev):02x}:{os.minor(info.st_dev):02x}:{info.st_ino}"
+        found = re.search(rf"^\d+: FLOCK +ADVISORY +WRITE +(\d+) {inode} ", _read("/proc/locks"), re.MULTILINE)
+        if found:
+            return _describe(int(found[1]))
+    return "another session"
+
+
+def _describe(pid: int) -> str:
+    note = re.search(rf" @{_NOTE}/{pid}/([\d:]+)/({_NAME})$", _read("/proc/net/unix"), re.MULTILINE)
+    if note:
+        return f"session {note[2]} (process {pid}, since {note[1]})"
+    try:
+        return f"a session of {user_name(Path(f'/proc/{pid}').stat().st_uid)} (process {pid})"
+    except OSError:
+        return "another session"
+
+
+def _read(path: str) -> str:
+    """'' where the kernel does not tell."""
+    try:
+        return Path(path).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""

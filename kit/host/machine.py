@@ -1,0 +1,90 @@
+"""Facts of this machine that numbers depend on, frozen at the start of a session."""
+
+from __future__ import annotations
+
+import os
+import platform
+from dataclasses import dataclass
+from pathlib import Path
+
+from kit.host import cgroup
+
+
+@dataclass(frozen=True)
+class Host:
+    kernel: str
+    architecture: str
+    distribution: str
+    cpu: str
+    cores: int
+    microcode: str
+    governor: str
+    virtualization: str
+    memory_bytes: int
+    cgroup_mode: str
+    filesystems: tuple[str, ...]
+    overlay: tuple[tuple[str, str], ...]  # module parameters: metacopy, redirect_dir, index, xino …
+    root: bool
+    machine: str  # a hash of the machine id: tells machines apart without naming them
+
+
+def read_host() -> Host:
+    release = platform.freedesktop_os_release() if Path("/etc/os-release").exists() else {}
+    return Host(
+        kernel=f"{platform.release()} {platform.version()}",
+        architecture=platform.machine(),
+        distribution=release.get("PRETTY_NAME", "unknown"),
+        cpu=_cpuinfo("model name"),
+        cores=len(os.sched_getaffinity(0)),
+        microcode=_cpuinfo("microcode"),
+        governor=_read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        virtualization=_virtualization(),
+        memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        cgroup_mode=cgroup.mode(),
+        filesystems=tuple(sorted(kernel_filesystems())),
+        overlay=_overlay_parameters(),
+        root=os.geteuid() == 0,
+        machine=_machine(),
+    )
+
+
+def kernel_filesystems() -> frozenset[str]:
+    """What the running kernel can mount without loading anything."""
+    lines = Path("/proc/filesystems").read_text().splitlines()
+    return frozenset(line.split()[-1] for line in lines)
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text(errors="replace").strip("\0\n ")
+    except OSError:
+        return "unknown"
+
+
+def _cpuinfo(key: str) -> str:
+    for line in _read("/proc/cpuinfo").splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() == key:
+            return value.strip()
+    return "unknown"
+
+
+def _virtualization() -> str:
+    flags = _cpuinfo("flags").split()
+    vendor = _read("/sys/class/dmi/id/sys_vendor")
+    if "hypervisor" not in flags:
+        return "none"
+    return "virtual machine" if vendor == "unknown" else f"virtual machine ({vendor})"
+
+
+def _overlay_parameters() -> tuple[tuple[str, str], ...]:
+    directory = Path("/sys/module/overlay/parameters")
+    names = sorted(path.name for path in directory.iterdir()) if directory.is_dir() else []
+    return tuple((name, _read(f"{directory}/{name}")) for name in names)
+
+
+def _machine() -> str:
+    import hashlib
+
+    identity = _read("/etc/machine-id")
+    return hashlib.sha256(f"storage-driver-test-kit {identity}".encode()).hexdigest()[:12]

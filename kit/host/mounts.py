@@ -1,0 +1,66 @@
+"""The mount table of a process (/proc/PID/mountinfo, proc_pid_mountinfo(5)): what is really mounted, whatever was asked
+for."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from kit.core.errors import RunError
+
+_ESCAPE = re.compile(rb"\\([0-7]{3})")
+
+
+@dataclass(frozen=True)
+class Mount:
+    """One line of the table. ``own`` are options of this mount, ``shared`` those of its filesystem, ``root`` is the
+    directory of the filesystem that is seen at ``path``."""
+
+    device: str  # MAJOR:MINOR
+    path: Path
+    type: str
+    source: str
+    own: str
+    shared: str = ""
+    root: str = "/"
+
+    @property
+    def options(self) -> str:
+        return f"{self.own},{self.shared}"
+
+
+def read_mounts(process: int | str = "self") -> tuple[Mount, ...]:
+    """All mounts as a process sees them, in the order in which they were made. Raises OSError where it has ended."""
+    return parse_mounts(Path(f"/proc/{process}/mountinfo").read_bytes())
+
+
+def parse_mounts(table: bytes) -> tuple[Mount, ...]:
+    """The kernel writes blank, tab, newline, backslash and ``#`` of a name as three octal digits, all else as it is."""
+    return tuple(_parse(line) for line in table.split(b"\n") if line)
+
+
+def _parse(line: bytes) -> Mount:
+    fields = [os.fsdecode(_ESCAPE.sub(lambda found: bytes([int(found[1], 8)]), part)) for part in line.split(b" ")]
+    device, root, path, own = fields[2:6]
+    kind, source, shared = fields[fields.index("-", 6) + 1 :][:3]
+    return Mount(device, Path(path), kind, source, own, shared, root)
+
+
+def mount_of(path: Path, process: int | str = "self") -> Mount:
+    """The mount that a path lies on, as a process sees it. Raises RunError if the mount table has none."""
+    resolved = path.resolve()
+    best: Mount | None = None
+    for mount in read_mounts(process):
+        if resolved.is_relative_to(mount.path) and (best is None or len(mount.path.parts) >= len(best.path.parts)):
+            best = mount
+    if best is None:
+        raise RunError(f"{path} lies on no known mount", "check /proc/self/mountinfo")
+    return best
+
+
+def mounts_below(directory: Path) -> tuple[Mount, ...]:
+    """What is mounted at a directory or below it, the latest first: in that order it can be unmounted."""
+    resolved = directory.resolve()
+    return tuple(mount for mount in reversed(read_mounts()) if mount.path.is_relative_to(resolved))

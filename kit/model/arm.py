@@ -1,0 +1,259 @@
+"""Arms: the ways to run a scenario. Parses and prints the grammar; knows nothing of what is installed.
+
+bare[@FS][+OPTION…]    host[@FS]    runtime[@FS]
+PLACEMENT:[ENGINE/]DRIVER[@FS][+OPTION…]
+union:UNION[@FS][+FEATURE…]
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from kit.core.errors import UsageError
+
+#: Placements that need no container, in the order of the ladder.
+UNCONTAINED = ("bare", "host", "union")
+#: Placements in a container, in the order of the ladder.
+CONTAINED = ("runtime", "bind", "volume", "layer", "tmpfs")
+PLACEMENTS = UNCONTAINED + CONTAINED
+
+DEFAULT_FILESYSTEM = "ext4"
+DEFAULT_ENGINE = "docker"
+DEFAULT_DRIVER = "overlay2"
+#: Each driver and the backing filesystem it needs, or the default where any will do.
+DRIVER_FILESYSTEM = {
+    "overlay2": DEFAULT_FILESYSTEM,
+    "btrfs": "btrfs",
+    "vfs": DEFAULT_FILESYSTEM,
+    "fuse-overlayfs": DEFAULT_FILESYSTEM,
+    "aufs": DEFAULT_FILESYSTEM,
+    "devicemapper": DEFAULT_FILESYSTEM,
+    "zfs": "zfs",
+}
+#: Podman's; fuse-overlayfs is its overlay driver, mounted by that program.
+PODMAN_DRIVERS = ("overlay", "vfs", "btrfs", "fuse-overlayfs")
+#: Drivers that are snapshotters of containerd: with them Docker keeps its images there.
+SNAPSHOTTER_FILESYSTEM = {"overlayfs": DEFAULT_FILESYSTEM, "native": DEFAULT_FILESYSTEM}
+_DOCKERS = {**DRIVER_FILESYSTEM, **SNAPSHOTTER_FILESYSTEM}
+#: Those of containerd by itself.
+SNAPSHOTTERS = {
+    **SNAPSHOTTER_FILESYSTEM,
+    "btrfs": "btrfs",
+    "devmapper": DEFAULT_FILESYSTEM,
+    "zfs": "zfs",
+    "blockfile": DEFAULT_FILESYSTEM,
+    "erofs": DEFAULT_FILESYSTEM,
+    "fuse-overlayfs": DEFAULT_FILESYSTEM,
+}
+#: Those that give every container a filesystem of its own, on a device of its own.
+OWN_FILESYSTEM = ("devicemapper", "devmapper", "blockfile")
+ENGINES = ("docker", "podman", "containerd", "system")
+#: Those that may be meant where an arm names none.
+SESSION_ENGINES = (DEFAULT_ENGINE, "system")
+#: Engines that can be had in other versions, in roots of their own.
+_VERSIONED = ("docker", "containerd")
+#: Options of a containerised arm and what their values look like.
+OPTIONS = {
+    "seccomp": re.compile(r"default|unconfined"),
+    "cpus": re.compile(r"[1-9][0-9]{0,3}(\.[0-9]{1,2})?|0\.(0[1-9]|[1-9][0-9]?)"),
+    "memory": re.compile(r"[1-9][0-9]{0,11}[kmg]?"),
+    "cgroup": re.compile(r"none"),
+    "control": re.compile(r""),
+}
+#: Features of the kernel's overlay (Documentation/filesystems/overlayfs.rst): for union:overlay, and for engines that
+#: hand mount options on.
+OVERLAY_OPTIONS = {
+    "metacopy": re.compile(r"on|off"),
+    "redirect_dir": re.compile(r"on|off|follow|nofollow"),
+    "index": re.compile(r"on|off"),
+    "xino": re.compile(r"on|off|auto"),
+    "volatile": re.compile(r""),
+}
+_FEATURED = {("podman", "overlay"), ("containerd", "overlayfs")}
+#: A thin pool that the kit makes (direct-lvm), instead of one that dockerd makes on loop files of its own.
+THIN_POOL = "thinpool"
+UNIONS = ("overlay", "unionfs-fuse", "mergerfs")
+#: Arms of one session; each is run in every round.
+MOST_ARMS = 100
+#: The one option that bare and host take: a second, identical copy of the arm, to see what noise alone does.
+CONTROL = "control"
+
+_GRAMMAR = re.compile(
+    r"(?P<placement>[a-z]+)"
+    r"(?::(?:(?P<engine>[\w.@-]+)/)?(?P<driver>[\w-]+))?"
+    r"(?:@(?P<filesystem>[\w-]+))?"
+    r"(?P<options>(?:\+[\w-]+(?:=[^+,]*)?)*)",
+    re.ASCII,
+)
+
+
+@dataclass(frozen=True, order=True)
+class Arm:
+    """One way to run a scenario. ``str(arm)`` prints it in the grammar, defaults left out."""
+
+    placement: str
+    engine: str = ""
+    driver: str = ""
+    filesystem: str = DEFAULT_FILESYSTEM
+    options: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def contained(self) -> bool:
+        return self.placement in CONTAINED
+
+    @property
+    def plain_root(self) -> bool:
+        """True where the root filesystem is a plain directory: no driver is touched."""
+        return self.placement in ("bare", "runtime")
+
+    @property
+    def own_filesystem(self) -> bool:
+        """True where the container's root is a filesystem of its own above the backing one."""
+        return self.driver in OWN_FILESYSTEM and not self.plain_root
+
+    def option(self, name: str, default: str = "") -> str:
+        return dict(self.options).get(name, default)
+
+    def on(self, filesystem: str) -> Arm:
+        return replace(self, filesystem=filesystem)
+
+    @property
+    def control(self) -> bool:
+        """True for a copy that is identical to another arm, so that every difference between the two is noise."""
+        return (CONTROL, "") in self.options
+
+    def copy(self) -> Arm:
+        """The control of this arm."""
+        return replace(self, options=tuple(sorted({*self.options, (CONTROL, "")})))
+
+    @property
+    def features(self) -> tuple[tuple[str, str], ...]:
+        """Those of the kernel's overlay that it asks for."""
+        return tuple(item for item in self.options if item[0] in OVERLAY_OPTIONS)
+
+    @property
+    def feature_words(self) -> tuple[str, ...]:
+        """The same as mount options."""
+        return tuple(f"{key}={value}" if value else key for key, value in self.features)
+
+    @property
+    def daemon(self) -> tuple[str, ...]:
+        """What arms must have in common to share a daemon: the driver, and how it is set up."""
+        return (self.driver, *self.feature_words, *(key for key, _ in self.options if key == THIN_POOL))
+
+    def without(self, *options: str) -> Arm:
+        """The same arm with these options left out."""
+        return replace(self, options=tuple(item for item in self.options if item[0] not in options))
+
+    def __str__(self) -> str:
+        text = self.placement
+        if self.driver:
+            engine = "" if self.engine in ("", DEFAULT_ENGINE) else f"{self.engine}/"
+            text += f":{engine}{self.driver}"
+        if self.filesystem != default_filesystem(self.engine, self.driver):
+            text += f"@{self.filesystem}"
+        return text + "".join(f"+{key}={value}" if value else f"+{key}" for key, value in self.options)
+
+
+def default_filesystem(engine: str, driver: str) -> str:
+    if engine == "system":
+        return "dir"
+    return {**_DOCKERS, **SNAPSHOTTERS}.get(driver, DEFAULT_FILESYSTEM)
+
+
+def _choose(kind: str, value: str, known: tuple[str, ...], text: str) -> str:
+    if value not in known:
+        raise UsageError(f"arm '{text}': unknown {kind} '{value}'", f"use one of: {', '.join(known)}")
+    return value
+
+
+def _parse_options(text: str, whole: str, known: Mapping[str, re.Pattern[str]]) -> tuple[tuple[str, str], ...]:
+    options: dict[str, str] = {}
+    for item in text.split("+")[1:]:
+        key, _, value = item.partition("=")
+        _choose("option", key, tuple(known), whole)
+        if not known[key].fullmatch(value):
+            raise UsageError(
+                f"arm '{whole}': option {key}={value!r} is not valid",
+                f"it must match {known[key].pattern}" if known[key].pattern else "it takes no value",
+            )
+        if key in options:
+            raise UsageError(f"arm '{whole}': option {key} given twice", "give it once")
+        options[key] = value
+    return tuple(sorted(options.items()))
+
+
+def parse_arm(text: str, engine: str = DEFAULT_ENGINE) -> Arm:
+    """Parse one arm; ``engine`` is the one meant where the text names none. Raises UsageError."""
+    match = _GRAMMAR.fullmatch(text.strip())
+    if not match:
+        raise UsageError(
+            f"arm '{text}' is not understood",
+            "write bare[@FS] or PLACEMENT:[ENGINE/]DRIVER[@FS][+OPTION=VALUE], for example layer:overlay2@xfs",
+        )
+    placement = _choose("placement", match["placement"], PLACEMENTS, text)
+    if placement == "union":
+        return _parse_union(match, _parse_options(match["options"], text, {**OPTIONS, **OVERLAY_OPTIONS}), text)
+    if placement in UNCONTAINED:
+        options = _parse_options(match["options"], text, OPTIONS)
+        if match["driver"]:
+            raise UsageError(
+                f"arm '{text}': {placement} runs in no container and takes no driver", f"write {placement}"
+            )
+        if set(options) - {(CONTROL, "")}:
+            raise UsageError(f"arm '{text}': {placement} runs in no container and takes no options", "drop the options")
+        filesystem = match["filesystem"] or ("dir" if engine == "system" else DEFAULT_FILESYSTEM)
+        return Arm(placement, "", "", filesystem, options)
+    if not match["driver"] and placement != "runtime":
+        raise UsageError(f"arm '{text}' names no driver", f"write for example {placement}:{DEFAULT_DRIVER}")
+    engine = match["engine"] or engine
+    name, at, _ = engine.partition("@")
+    _choose("engine", name, ENGINES if not at else _VERSIONED, text)
+    driver = match["driver"] or _runtime_driver(match["filesystem"])
+    known_drivers = {"podman": PODMAN_DRIVERS, "containerd": tuple(SNAPSHOTTERS)}.get(name, tuple(_DOCKERS))
+    _choose("driver", driver, known_drivers, text)
+    filesystem = match["filesystem"] or default_filesystem(engine, driver)
+    known = {**OPTIONS, **(OVERLAY_OPTIONS if (name, driver) in _FEATURED else {})}
+    if (name, driver) == ("docker", "devicemapper"):
+        known[THIN_POOL] = re.compile("")
+    return Arm(placement, engine, driver, filesystem, _parse_options(match["options"], text, known))
+
+
+def _parse_union(match: re.Match[str], options: tuple[tuple[str, str], ...], text: str) -> Arm:
+    driver = _choose("union", match["driver"] or "", UNIONS, text)
+    features = {key for key, _ in options} - {CONTROL}
+    if match["engine"] or features - set(OVERLAY_OPTIONS) or (features and driver != "overlay"):
+        raise UsageError(
+            f"arm '{text}': a union has no engine, and features only with overlay",
+            "for example union:overlay+metacopy=on, or union:mergerfs",
+        )
+    return Arm("union", "", driver, match["filesystem"] or DEFAULT_FILESYSTEM, options)
+
+
+def _across(text: str, filesystems: tuple[str, ...]) -> list[str]:
+    if "@" in text or not filesystems:
+        return [text]
+    name, plus, options = text.partition("+")
+    return [f"{name}@{filesystem}{plus}{options}" for filesystem in filesystems]
+
+
+def _runtime_driver(filesystem: str | None) -> str:
+    """The driver of the daemon behind ``runtime``: its own on filesystems made for one, else the default."""
+    return filesystem if filesystem in DRIVER_FILESYSTEM else DEFAULT_DRIVER
+
+
+def parse_arms(text: str, engine: str = DEFAULT_ENGINE, filesystems: tuple[str, ...] = ()) -> tuple[Arm, ...]:
+    """Parse a comma-separated list; an arm named twice is an error, not two arms. Arms that name no filesystem are
+    put on each of ``filesystems``."""
+    names = [item.strip() for item in text.split(",") if item.strip()]
+    if len(names) * max(len(filesystems), 1) > MOST_ARMS:
+        raise UsageError(f"more than {MOST_ARMS} arms are named", "run several sessions with fewer")
+    arms = [parse_arm(item, engine) for name in names for item in _across(name, filesystems)]
+    if not arms:
+        raise UsageError("no arm is named", "for example --arms bare,layer:overlay2")
+    for arm in arms:
+        if arms.count(arm) > 1:
+            raise UsageError(f"arm '{arm}' is named twice", "name it once; --rounds repeats every arm")
+    return tuple(arms)

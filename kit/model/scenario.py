@@ -1,0 +1,172 @@
+"""Scenarios: one workload each, with the values of its parameters. Pure; kit.model.scenariofile reads them."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from kit.core.errors import UsageError
+from kit.core.quantity import split_words
+
+#: Names in braces, as commands and sources have them; ``${…}`` is a shell's.
+BRACES = re.compile(r"(?<!\$)\{([a-z][a-z0-9_]*)\}")
+#: Characters of a command with its parameters put in: no word of one may be longer (MAX_ARG_STRLEN of Linux), and
+#: parameters that hold parameters grow without end.
+LONGEST_COMMAND = 128 << 10
+
+
+@dataclass(frozen=True)
+class Param:
+    name: str
+    default: str
+    type: str = "text"
+    help: str = ""
+    choices: tuple[str, ...] = ()
+
+    def check(self, value: str) -> str:
+        if self.type == "int" and not re.fullmatch(r"[0-9]{1,18}", value):
+            raise UsageError(f"parameter {self.name}={value!r} is not a whole number", f"for example {self.name}=4")
+        if self.choices and value not in self.choices:
+            raise UsageError(f"parameter {self.name}={value!r} is unknown", f"use one of: {', '.join(self.choices)}")
+        return value
+
+
+@dataclass(frozen=True)
+class Input:
+    """Files brought into every run untimed.
+
+    ``into``: ``tree`` (unpacked in the build tree), ``inputs`` (as ``{inputs}/NAME.tar.zst``, read-only) or
+    ``directory`` (as ``{inputs}/NAME/``, read-only). ``source``: ``deb:PACKAGE``, ``git:URL#BRANCH``, a tarball or a
+    directory; none where it is empty. ``fetch``: commands that are run once for each machine instead, in the image and
+    with a network, in a tree with the inputs before this one; what they leave in ``NAME/`` is the input.
+    """
+
+    name: str
+    source: str = ""
+    into: str = "tree"
+    strip: int = 0
+    exclude: tuple[str, ...] = ()
+    fetch: tuple[Step, ...] = ()
+
+
+@dataclass(frozen=True)
+class Step:
+    """One command, run without a shell. ``cwd`` is relative to the build tree. ``report``: how to read the figures
+    that a phase prints, one of kit.parsers.PARSERS."""
+
+    name: str
+    run: tuple[str, ...]
+    cwd: str = "."
+    report: str = ""
+
+    def render(self, names: Mapping[str, str]) -> tuple[str, ...]:
+        """The words of the command with ``{tree}``, ``{inputs}`` … as they are called in the arm at hand."""
+        return tuple(_substitute(word, names) for word in self.run)
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One workload. ``values`` is empty until ``bind`` has put the parameters' values into the steps.
+
+    ``lower``: a directory of the image that the phases find as ``{lower}``: as it lies in the layers below where the
+    tree is in the writable layer, else a copy in the tree. ``engine``: whether they drive the arm's engine, through the
+    socket ``{engine}``, which is empty where there is none.
+    """
+
+    name: str
+    summary: str
+    image: str
+    phases: tuple[Step, ...]
+    prepare: tuple[Step, ...] = ()
+    params: tuple[Param, ...] = ()
+    inputs: tuple[Input, ...] = ()
+    env: tuple[tuple[str, str], ...] = ()
+    user: str = "0:0"
+    variant: str = ""
+    variants: tuple[tuple[str, str], ...] = ()  # name, summary
+    values: tuple[tuple[str, str], ...] = ()
+    here: str = ""
+    lower: str = ""
+    engine: bool = False
+
+    @property
+    def label(self) -> str:
+        return f"{self.name}:{self.variant}" if self.variant else self.name
+
+    @property
+    def digest(self) -> str:
+        """Of everything that decides what is run: two samples with different digests are not compared."""
+        # Where an input lies says nothing of what is in it, for which it has a digest of its own.
+        inputs = tuple((item.name, item.into, item.strip, item.exclude, item.fetch) for item in self.inputs)
+        sources = {item.source for item in self.inputs}
+        values = tuple((name, value) for name, value in self.values if value not in sources)
+        what = (self.phases, self.prepare, inputs, self.env, self.user, values, self.lower)
+        return hashlib.sha256(repr(what).encode()).hexdigest()
+
+    def bind(self, given: Mapping[str, str], cores: int) -> Scenario:
+        """Put the parameters' values (``given`` over defaults) into inputs and steps. Raises UsageError."""
+        known = {param.name: param for param in self.params}
+        for name in given:
+            if name not in known:
+                hint = f"it has: {', '.join(known)}" if known else "it has no parameters"
+                raise UsageError(f"scenario {self.name} has no parameter '{name}'", hint)
+        names: dict[str, str] = {"cores": str(cores), "here": self.here}
+        for param in self.params:
+            text = given.get(param.name, _substitute(param.default, names))
+            names[param.name] = param.check(text)
+        words = frozenset(param.name for param in self.params if param.type == "words")
+        return replace(
+            self,
+            phases=tuple(_bind_step(step, names, words) for step in self.phases),
+            prepare=tuple(_bind_step(step, names, words) for step in self.prepare),
+            inputs=tuple(_bind_input(item, names, words) for item in self.inputs),
+            values=tuple((param.name, names[param.name]) for param in self.params),
+        )
+
+
+def _substitute(text: str, names: Mapping[str, str]) -> str:
+    found = BRACES.findall(text)
+    if found and len(text) + sum(len(names.get(name, "")) for name in found) > LONGEST_COMMAND:
+        raise _too_long(text)
+    return BRACES.sub(lambda match: names.get(match[1], match[0]), text)
+
+
+def _too_long(text: str) -> UsageError:
+    return UsageError(
+        f"'{text[:40]}…' with its parameters put in has more than {LONGEST_COMMAND} characters",
+        "shorten the parameters' values, or put them in a file",
+    )
+
+
+def _bind_input(item: Input, names: Mapping[str, str], words: frozenset[str]) -> Input:
+    fetch = tuple(_bind_step(step, names, words) for step in item.fetch)
+    return replace(item, source=_substitute(item.source, names), fetch=fetch)
+
+
+def _bind_step(step: Step, names: Mapping[str, str], words: frozenset[str]) -> Step:
+    run: list[str] = []
+    left = LONGEST_COMMAND
+    for word in step.run:
+        match = BRACES.fullmatch(word)
+        split = match is not None and match[1] in words
+        new = split_words(names[match[1]], f"parameter {match[1]}") if match and split else [_substitute(word, names)]
+        left -= sum(map(len, new))
+        if left < 0:
+            raise _too_long(" ".join(step.run))
+        run += new
+    if not run:
+        raise UsageError(f"the command of {step.name} is empty", "give its parameters a value")
+    return replace(step, run=tuple(run), cwd=_substitute(step.cwd, names))
+
+
+def command_scenario(
+    command: tuple[str, ...], source: str | None = None, prepare: str | None = None, user: str = "0:0"
+) -> Scenario:
+    """A scenario of one command, for ``kit compare -- COMMAND``."""
+    steps = (Step("prepare", ("sh", "-c", prepare)),) if prepare else ()
+    inputs = (Input("source", source),) if source else ()
+    summary = shlex.join(command)
+    return Scenario("command", summary, "", (Step("run", command),), steps, inputs=inputs, user=user)

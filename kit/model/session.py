@@ -1,0 +1,146 @@
+"""Sessions as they are kept: what was asked for, what came of it. Pure."""
+
+from __future__ import annotations
+
+import random
+import re
+import shlex
+import string
+import textwrap
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kit.core.codec import Amount, Count, Moment, Whole
+from kit.core.errors import UsageError
+from kit.model.plan import DEFAULT_ROUNDS
+from kit.model.sample import Sample
+
+RUNNING, DONE, INTERRUPTED, FAILED = "running", "done", "interrupted", "failed"
+#: Begins the facts that name mount options which the kernel does not show.
+UNCONFIRMED = "unconfirmed options of "
+#: Facts of one session's course: why figures are lacking, and which arm's flagged runs are not made again.
+NO_ELSEWHERE, NO_REPEATS = "no CPU elsewhere", "no repeats of "
+
+
+@dataclass(frozen=True)
+class Request:
+    """Everything a user asked for, but not his consent to wipe a device, which holds for one start alone.
+
+    ``params`` may hold lists of values, which are swept. ``arms`` empty means the default arms. Either ``scenario``
+    names one, or ``command`` is run as one. In a stored session it is frozen: see kit.session.freeze.
+    """
+
+    scenario: str = ""
+    title: str = ""  # what the session is called; '': the scenario's name, or the command's first words
+    params: tuple[tuple[str, str], ...] = ()
+    command: tuple[str, ...] = ()
+    source: str = ""
+    prepare: str = ""
+    image: str = ""
+    rootfs: str = ""
+    arms: tuple[str, ...] = ()
+    engine: str = "docker"
+    baseline: str = ""
+    rounds: Count = DEFAULT_ROUNDS
+    seed: Whole = 0
+    cache: str = "warm"
+    fresh: bool = False
+    size: Whole = 0
+    directory: str = ""
+    device: str = ""
+    mkfs: tuple[tuple[str, str], ...] = ()
+    mount: tuple[tuple[str, str], ...] = ()
+    profiles: tuple[tuple[str, str], ...] = ()  # the user's own filesystem profiles: name, definition
+    export: str = ""  # HOST:/PATH of @nfs
+    docker: str = ""  # a dockerd of the user's, its directory, or an archive of static programs
+    thin_device: str = ""  # for devicemapper+thinpool
+    guest: str = ""  # the machine that the session runs in, one of kit.guest.MACHINES; '': none, the host itself
+    kernel: str = ""  # the user's own, for it
+    modules: str = ""  # its modules' directory
+    guest_memory: Whole = 0  # bytes
+    guest_cores: Count = 0
+    load: str = ""  # the scenario that runs in the background
+    load_params: tuple[tuple[str, str], ...] = ()
+    precision: Amount | None = None  # 0.02 for 2 %
+    budget: Amount | None = None  # seconds
+    control: bool | None = None  # None: from CONTROL_FROM rounds on
+    timeout: Amount | None = None  # seconds, of each run
+
+
+@dataclass(frozen=True)
+class NotRun:
+    """An arm that could not run here: never dropped, always shown."""
+
+    arm: str
+    reason: str
+    fix: str
+
+
+@dataclass(frozen=True)
+class Session:
+    """All samples of one plan on one machine, with the facts of that machine."""
+
+    id: str
+    created: Moment  # Unix time
+    kit_version: str
+    title: str  # what it is called, in lists and as a series
+    status: str
+    request: Request
+    arms: tuple[str, ...]
+    baselines: tuple[tuple[str, str], ...]
+    seed: Whole
+    facts: Mapping[str, str] = field(default_factory=dict)
+    not_run: tuple[NotRun, ...] = ()
+    samples: tuple[Sample, ...] = ()
+    imported: bool = False  # another kit's, or nobody's: what it would run was not asked for here
+
+    def __post_init__(self) -> None:
+        check_session_id(self.id)
+        for arm, base in self.baselines:
+            if arm == base:
+                raise UsageError(f"session {self.id}: the arm {arm!r} is its own baseline", "give it another")
+
+    @property
+    def guest(self) -> str:
+        """The guest in which it ran, with its kernel and what that means for figures; '' for the machine itself."""
+        if "guest" not in self.facts:
+            return ""
+        kernel, *_ = self.facts.get("kernel", "").split() or ["unknown"]
+        return f"{self.facts['guest']}, kernel {kernel}; accelerator: {self.facts.get('accelerator', 'unknown')}"
+
+
+#: A session's id is the name of files and directories, of a control group, and a part of addresses of pages.
+_SESSION_ID = re.compile(r"(?!last\Z)[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
+
+
+def is_session_id(text: str) -> bool:
+    """Whether a session may be called so: letters, digits, ``-``, ``.`` and ``_``, no dot first, 40 at most; not
+    ``last``, which means the newest one."""
+    return _SESSION_ID.fullmatch(text) is not None
+
+
+def check_session_id(text: object) -> None:
+    """Raises UsageError."""
+    if not isinstance(text, str) or not is_session_id(text):
+        raise UsageError(
+            f"{str(text)[:60]!r} is no session's id",
+            "letters, digits, '-', '.' and '_', no dot first, 40 at most; not last",
+        )
+
+
+#: Of a title that is a command: a list of sessions is no place for a whole script.
+_TITLE = 40
+
+
+def title_of(request: Request, label: str) -> str:
+    """What the user calls the session, else its scenario, else the first words of its command."""
+    if request.title or not request.command:
+        return request.title or label
+    return textwrap.shorten(shlex.join(request.command), _TITLE, placeholder=" …")
+
+
+def new_session_id(now: float) -> str:
+    """Sorts by time, and two made in one second differ."""
+    tail = "".join(random.SystemRandom().choices(string.ascii_lowercase + string.digits, k=4))
+    return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime(now))}-{tail}"

@@ -1,0 +1,65 @@
+"""Sweeps: parameters with several values, and the points of the grid that they span. Pure."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from itertools import product
+
+from kit.core.errors import UsageError
+
+Values = tuple[tuple[str, str], ...]
+
+#: Points of one sweep: each is run on every arm in every round.
+MOST_POINTS = 1000
+
+_COMMA = re.compile(r"(?<!\\),")
+_JOINT = "; "
+
+
+def split_values(text: str) -> tuple[str, ...]:
+    r"""``1,2,4`` → its values; ``\,`` stands for a comma that belongs to a value."""
+    return tuple(part.replace("\\,", ",") for part in _COMMA.split(text))
+
+
+def join_values(values: Sequence[str]) -> str:
+    """What ``split_values`` takes apart."""
+    return ",".join(value.replace(",", "\\,") for value in values)
+
+
+def points(params: Sequence[tuple[str, str]]) -> dict[str, Values]:
+    """Every combination of the parameters' values: its label, which names the swept ones alone, and all its values.
+
+    Without a list of values there is one point, with an empty label. A parameter given twice has the values of both.
+    Raises UsageError.
+    """
+    listed: dict[str, tuple[str, ...]] = {}
+    for name, text in params:
+        listed[name] = listed.get(name, ()) + split_values(text)
+    for name, several in listed.items():
+        if len(set(several)) < len(several):
+            raise UsageError(f"parameter {name}: a value is given twice", "name each value once")
+        if len(several) > 1 and any(_JOINT in value or "=" in value for value in several):
+            raise UsageError(f"parameter {name}: values with ';' or '=' can't be swept", "run one session per value")
+    if math.prod(map(len, listed.values())) > MOST_POINTS:
+        raise UsageError(f"the parameters' values span more than {MOST_POINTS} points", "sweep fewer values")
+    found = {}
+    for choice in product(*listed.values()):
+        chosen = tuple((name, value) for name, value in zip(listed, choice, strict=True))
+        found[_JOINT.join(f"{name}={value}" for name, value in chosen if len(listed[name]) > 1)] = chosen
+    return found
+
+
+def parse_point(label: str) -> dict[str, str]:
+    """``jobs=2; config=tinyconfig`` → its values by name; a word alone, in a session from elsewhere, has none."""
+    parts = (item.partition("=") for item in label.split(_JOINT) if item)
+    return {name: value for name, _, value in parts}
+
+
+def positive_number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if value > 0 and math.isfinite(value) else None

@@ -1,0 +1,81 @@
+"""Runs a nightly job: every task a session, stored, held against its thresholds and its history."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from kit.analysis.analyse import Analysis, analyse
+from kit.analysis.changepoint import Track, need_detection
+from kit.analysis.regression import Finding, Rule, judge, missing
+from kit.analysis.threshold import Threshold
+from kit.core.errors import KitError
+from kit.core.paths import Paths
+from kit.model.session import DONE, Session
+from kit.nightly.job import Job, Night, Part, Task
+from kit.session.loop import Observer
+from kit.session.start import Patience, launch
+from kit.store import Store
+from kit.store.series import find_track, find_tracks
+
+
+def run_night(job: Job, paths: Paths, store: Store, observer: Observer) -> Night:
+    """Run all tasks; one that can't run does not stop the others. Raises KeyboardInterrupt, and MachineError where
+    change points can't be found on this machine at all."""
+    need_detection()
+    started = time.time()
+    deadline = time.monotonic() + job.budget if job.budget else None
+    parts = []
+    for number, task in enumerate(job.tasks, 1):
+        observer.tell(f"task {number} of {len(job.tasks)}: {task.name}")
+        parts.append(_run(task, job, paths, store, observer, deadline))
+    return Night(job.name, started, tuple(parts))
+
+
+def _run(task: Task, job: Job, paths: Paths, store: Store, observer: Observer, deadline: float | None) -> Part:
+    began = time.monotonic()
+    request = task.request
+    if deadline is not None:
+        left = deadline - began
+        if left <= 0:
+            return Part(task, error="the job's budget was used up before it came to this task")
+        if request.precision is not None or request.budget is not None:
+            request = replace(request, budget=min(left, request.budget or left))
+    try:
+        session = launch(request, paths, store, observer, Patience(wait=True, idle=job.wait_idle))
+        part = assess(task, session, store, job.rule(task))
+    except KitError as error:
+        observer.tell(f"could not run {task.name}: {error.message}")
+        part = Part(task, error=str(error))
+    return replace(part, seconds=time.monotonic() - began)
+
+
+def assess(task: Task, session: Session, store: Store, rule: Rule) -> Part:
+    """Hold a session against the task's thresholds and the history that the store has."""
+    analysis = analyse(session)
+    failed = [sample for sample in session.samples if sample.status != "ok"]
+    error = ""
+    if session.status != DONE or failed:
+        what = failed[0] if failed else None
+        error = f"{what.arm}, round {what.block}: {what.error}" if what else f"the session is {session.status}"
+    findings = [found for item in task.thresholds for found in _findings(item, task, session, analysis, store, rule)]
+    tracks = find_tracks(session, analysis, store, task.across, rule.confirm)
+    # Of phases and other metrics too, where a threshold speaks of them.
+    tracks += tuple(
+        Track(item.series, item.changes, rule.confirm)
+        for item in findings
+        if item.series and (item.threshold.phase or item.threshold.metric != "real")
+    )
+    return Part(task, session, analysis, tuple(findings), tracks, error)
+
+
+def _findings(
+    threshold: Threshold, task: Task, session: Session, analysis: Analysis, store: Store, rule: Rule
+) -> list[Finding]:
+    found = [item for item in threshold.find(analysis.comparisons) if item.ratio is not None]
+    if not found or session.status != DONE:
+        blocked = [item for item in session.not_run if item.arm == threshold.arm]
+        why = f"not run: {blocked[0].reason}; fix: {blocked[0].fix}" if blocked else "not measured in this session"
+        return [missing(threshold, why)]
+    tracks = [(item, find_track(item, session, store, task.across, rule.confirm)) for item in found]
+    return [judge(threshold, item, one.series, one.changes, rule) for item, one in tracks]

@@ -1,0 +1,178 @@
+"""Live progress: a table and a line that move on a terminal, plain lines elsewhere, nothing with --quiet."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import replace
+from typing import Any
+
+from kit.core.visible import printable
+from kit.model.plan import Step
+from kit.model.sample import Sample
+from kit.model.session import Session
+from kit.report import units
+
+
+class Quiet:
+    """Says nothing but what went wrong."""
+
+    def __init__(self) -> None:
+        self._session: Session | None = None
+        self._samples: list[Sample] = []
+
+    @property
+    def latest(self) -> Session | None:
+        """The session with all that it has measured so far; None before it began."""
+        return replace(self._session, samples=tuple(self._samples)) if self._session else None
+
+    def began(self, session: Session) -> None:
+        self._session, self._samples = session, list(session.samples)
+
+    def tell(self, text: str) -> None:
+        return None
+
+    def planned(self, steps: int, done: int) -> None:
+        return None
+
+    def extended(self, steps: int, reason: str) -> None:
+        return None
+
+    def running(self, step: Step, phase: str) -> None:
+        return None
+
+    def finished(self, step: Step, sample: Sample) -> None:
+        self._samples.append(sample)
+        if sample.status != "ok":
+            print(printable(f"{_where(step)} failed: {sample.error}"), file=sys.stderr)
+
+    def close(self) -> None:
+        return None
+
+
+class Lines(Quiet):
+    """One plain line per event on stderr, without control codes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._steps = 0
+        self._finished = 0
+        self._began = time.monotonic()
+
+    def tell(self, text: str) -> None:
+        print(printable(text), file=sys.stderr, flush=True)
+
+    def planned(self, steps: int, done: int) -> None:
+        self._steps, self._finished = steps, 0
+        self._began = time.monotonic()
+        already = f", {done} done before" if done else ""
+        self.tell(f"{steps} runs{already}")
+
+    def extended(self, steps: int, reason: str) -> None:
+        self._steps = max(self._steps, self._finished + steps)
+        self.tell(reason)
+
+    def finished(self, step: Step, sample: Sample) -> None:
+        self._samples.append(sample)
+        self._finished += 1
+        real = sum(phase.real or 0 for phase in sample.phases)
+        what = f"real {units.seconds(real)}" if sample.status == "ok" else f"FAILED: {sample.error}"
+        self.tell(f"[{self._finished}/{self._steps}] {_where(step)}  {what}{self._left()}")
+
+    def _left(self) -> str:
+        rest = self._steps - self._finished
+        if not rest:
+            return ""
+        return f"  ({clock((time.monotonic() - self._began) / self._finished * rest)} left)"
+
+
+class Live(Lines):
+    """On a terminal: finished runs as lines, below them the ranking so far, which is made anew after every round, and
+    what runs now, since when, and how long it may take."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        from rich.console import Console
+        from rich.live import Live as Region
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+        self._block = 1
+        self._bar: Any = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=24),
+            TextColumn("{task.completed}/{task.total}"),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[left]}"),
+        )
+        self._task = self._bar.add_task("starting", total=None, left="")
+        # Twice a second: the kit's own CPU is subtracted from what it measures, but should be small all the same.
+        self._region: Any = Region(self._bar, console=Console(stderr=True), refresh_per_second=2, transient=True)
+        self._region.start()
+
+    def tell(self, text: str) -> None:
+        self._region.console.print(printable(text), highlight=False, markup=False)
+
+    def planned(self, steps: int, done: int) -> None:
+        super().planned(steps, done)
+        self._bar.reset(self._task, total=steps)
+
+    def extended(self, steps: int, reason: str) -> None:
+        super().extended(steps, reason)
+        self._bar.update(self._task, total=self._steps)
+
+    def running(self, step: Step, phase: str) -> None:
+        if step.block > self._block:  # a round is whole, and the next one's first run has not begun
+            self._block = step.block
+            self._show_ranking()
+        self._bar.update(self._task, description=printable(f"{_where(step)}: {phase}"))
+
+    def _show_ranking(self) -> None:
+        from rich.console import Group
+        from rich.text import Text
+
+        text = so_far(self.latest, self._region.console.width)
+        if text:
+            self._region.update(Group(Text(text, no_wrap=True), Text(""), self._bar))
+
+    def finished(self, step: Step, sample: Sample) -> None:
+        super().finished(step, sample)
+        self._bar.update(self._task, completed=self._finished, left=self._left())
+
+    def close(self) -> None:
+        self._region.stop()
+
+
+def so_far(session: Session | None, width: int) -> str:
+    """The ranking of what has been measured, for the time until the session ends; '' where there is none yet."""
+    if session is None:
+        return ""
+    from kit.analysis.columns import Runs
+    from kit.analysis.compare import compare
+    from kit.analysis.ranking import rank
+    from kit.report.answer import COLUMNS, ROWS
+    from kit.report.course import rounds
+    from kit.report.ranking import caption, table
+
+    runs = Runs(session.samples)
+    rankings = rank(runs, session.arms)
+    if not rankings:
+        return ""
+    # What it shows and no more: the next run waits for it.
+    found = compare(runs, session.baselines, (rankings[-1].metric,), whole=True)
+    text = table(rankings[-1], found, min(width, COLUMNS), most=ROWS)
+    return f"\nafter {rounds(session)}: {caption(rankings[-1])}\n{text}"
+
+
+def make_observer(quiet: bool) -> Quiet:
+    if quiet:
+        return Quiet()
+    return Live() if sys.stderr.isatty() else Lines()
+
+
+def _where(step: Step) -> str:
+    return f"{f'round {step.block}' if step.block else 'warm-up'} {step.arm}{' ' if step.point else ''}{step.point}"
+
+
+def clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"

@@ -1,0 +1,236 @@
+"""Tries what works on this machine: mounts it, starts it, runs in it; and says what would mend the rest."""
+
+from __future__ import annotations
+
+import os
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from kit.core.errors import KitError, MachineError
+from kit.core.paths import Paths
+from kit.engines import Place
+from kit.engines.root import root_name, versions
+from kit.filesystem import BackingOptions, bundled
+from kit.filesystem.backing import GIB
+from kit.host.cgroup import machine_cpu
+from kit.host.command import require
+from kit.host.counters import pressure, read_counters
+from kit.host.machine import Host, read_host
+from kit.image import Image, ImageCache
+from kit.image.layout import CONTROL, TREE
+from kit.model.arm import DRIVER_FILESYSTEM, PODMAN_DRIVERS, SNAPSHOTTERS, UNIONS, Arm, parse_arm
+from kit.session.loop import DROP_CACHES, Bench, Observer, held_machine
+from kit.session.provision import Provision, Supplies
+
+_TOOLS = ("dockerd", "containerd", "runc", "mmdebstrap", "cc", "tar", "zstd", "xz", "setpriv", "unshare", "losetup")
+_PLACEMENTS = ("bare", "host", "runtime", "bind:overlay2", "volume:overlay2", "layer:overlay2", "tmpfs:overlay2")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing tried. ``fix`` is the one command or change that would mend it, empty where it works."""
+
+    kind: str
+    name: str
+    works: bool
+    reason: str
+    fix: str = ""
+
+
+def examine(paths: Paths, observer: Observer, wait: bool = False) -> Iterator[Finding]:
+    """Try everything, one finding at a time. Raises BusyError while a session holds the machine."""
+    host = read_host()
+    yield from _tools()
+    with held_machine("doctor", paths, wait, observer) as bench:
+        image = _tiny_image(bench)
+        options = BackingOptions(size=4 * GIB, images=paths.state / "loops")
+        with Provision(Supplies(bench.setting, host, options, image, None)) as provision:
+            for name in bundled():
+                arm = parse_arm(f"host@{name}")
+                yield _try(provision, arm, "filesystem", name, lambda place: _describe_backing(place))
+            for driver in DRIVER_FILESYSTEM:
+                arm = parse_arm(f"layer:{driver}")
+                yield _try(
+                    provision,
+                    arm,
+                    "driver",
+                    f"docker/{driver}",
+                    lambda place: f"a container ran on {place.backing.type}",
+                )
+            yield from _others(provision, paths)
+            for text in _PLACEMENTS:
+                yield _try(
+                    provision,
+                    _here(text, host),
+                    "placement",
+                    text.partition(":")[0],
+                    lambda place: "a command ran in it",
+                )
+            yield _system(provision)
+            yield from _guests(paths, host)
+            yield from _measuring(provision, host)
+
+
+def _here(text: str, host: Host) -> Arm:
+    """Without root there is no filesystem to make: host then lies in a directory."""
+    arm = parse_arm(text)
+    return arm if host.root or arm.placement != "host" else arm.on("dir")
+
+
+def _tools() -> Iterator[Finding]:
+    for tool in _TOOLS:
+        try:
+            yield Finding("tool", tool, True, require(tool))
+        except MachineError as error:
+            yield Finding("tool", tool, False, error.message, error.hint)
+
+
+def _try(provision: Provision, arm: Arm, kind: str, name: str, describe: Callable[[Place], str]) -> Finding:
+    blocked = provision.ready(arm)
+    if blocked:
+        return Finding(kind, name, False, blocked.reason, blocked.fix)
+    try:
+        with provision.place(arm) as place:
+            _run(place)
+            return Finding(kind, name, True, describe(place))
+    except KitError as error:
+        return Finding(kind, name, False, error.message, error.hint)
+    except OSError as error:
+        return Finding(kind, name, False, f"{error.filename}: {error.strerror}", "is there room?")
+
+
+def _run(place: Place) -> None:
+    """Have the probe run itself in the place: the one program that every root filesystem has."""
+    inside = place.tree == TREE
+    probe = f"{CONTROL}/kit-probe" if inside else "true"
+    with tempfile.TemporaryFile() as output:
+        timing = place.run([probe, "spin"], ".", output)
+        place.backing.sync()
+    if not timing.ok:
+        raise KitError(f"a command in it ended with {timing.exit_code}, signal {timing.signal}", "see its log")
+
+
+def _describe_backing(place: Place) -> str:
+    return f"made, mounted and synced: {place.backing.kind}"
+
+
+def _others(provision: Provision, paths: Paths) -> Iterator[Finding]:
+    """Podman, containerd, unions without an engine, and other versions of engines where their roots are built."""
+    for driver in PODMAN_DRIVERS:
+        arm = parse_arm(f"layer:podman/{driver}")
+        arm = arm if os.geteuid() == 0 else arm.on("dir")
+        yield _try(provision, arm, "driver", f"podman/{driver}", _ran_on)
+    for snapshotter in SNAPSHOTTERS:
+        name = f"containerd/{snapshotter}"
+        yield _try(provision, parse_arm(f"layer:{name}"), "driver", name, _ran_on)
+    for union in UNIONS:
+        yield _try(provision, parse_arm(f"union:{union}"), "union", union, _ran_on)
+    built = {image.name for image in ImageCache(paths.cache).list()}
+    for engine, drivers in _IN_ROOTS.items():
+        for version in versions(engine):
+            recipe = root_name(engine, version)
+            if recipe not in built:
+                reason, fix = "its engine root is not built yet; kit compare does that too", f"kit image build {recipe}"
+                yield Finding("engine root", f"{engine}@{version}", False, reason, fix)
+                continue
+            for driver in drivers:
+                name = f"{engine}@{version}/{driver}"
+                yield _try(provision, parse_arm(f"layer:{name}"), "engine root", name, _ran_on)
+
+
+#: What is tried in the engine roots of each engine, beside the drivers of the machine's own.
+_IN_ROOTS = {"docker": ("overlay2", "overlayfs", "native"), "containerd": ("overlayfs", "blockfile", "erofs")}
+
+
+def _ran_on(place: Place) -> str:
+    return f"a command ran on {place.backing.type}"
+
+
+def _system(provision: Provision) -> Finding:
+    from kit.engines.system import running_driver
+
+    try:
+        driver = running_driver()
+    except KitError as error:
+        return Finding("engine", "system", False, error.message, error.hint)
+    return _try(provision, parse_arm(f"bind:system/{driver}"), "engine", "system", lambda place: f"it uses {driver}")
+
+
+#: What a guest's kernel of the kit's own has that a machine may lack: drivers and filesystems.
+_GUESTS = {
+    "uml": "devicemapper, containerd/devmapper, ext4, xfs, btrfs, jfs",
+    "qemu": "devicemapper, containerd/devmapper, ext4, xfs, btrfs, jfs, reiserfs",
+}
+
+
+def _guests(paths: Paths, host: Host) -> Iterator[Finding]:
+    """Which guests can be booted, and what they are the route to. Nothing is booted that is not built yet."""
+    from kit.guest import Kernel, Tools
+    from kit.guest.qemu import Qemu
+
+    built = {image.name for image in ImageCache(paths.cache).list()}
+    for kind, drivers in _GUESTS.items():
+        missing = [name for name in ("guest", kind) if name not in built]
+        reason = f"the route to {drivers}: --guest {kind}"
+        if not host.root:
+            yield Finding("guest", kind, False, "a guest needs root", "sudo kit …")
+        elif missing:
+            fix = " && ".join(f"kit image build {name}" for name in missing)
+            yield Finding(
+                "guest", kind, False, f"its images are not built yet, kit compare does that too; {reason}", fix
+            )
+        elif kind == "qemu" and not Qemu(Tools(paths.cache), Kernel()).accelerated():
+            yield Finding("guest", kind, True, f"emulated, 10 to 40 times slower (KVM is not usable here); {reason}")
+        else:
+            yield Finding("guest", kind, True, reason)
+    reason = "the route to aufs, zfs and any other: a kernel of yours that has it, docs/guests.md"
+    yield Finding("guest", "--kernel PATH", host.root, reason, "sudo kit …")
+
+
+def _measuring(provision: Provision, host: Host) -> Iterator[Finding]:
+    """Each figure of a sample: whether this kernel gives it."""
+    arm = parse_arm("layer:overlay2" if provision.ready(parse_arm("layer:overlay2")) is None else "host@dir")
+    if provision.ready(arm) is None:
+        with provision.place(arm) as place:
+            _run(place)
+            counters = read_counters(place.cgroup, place.backing.device)
+            group = "counted for the arm's cgroup"
+            yield _figure(
+                "cgroup CPU", counters.group_user is not None, group, "not counted", "run as root; mount cgroup2"
+            )
+            yield _figure(
+                "device I/O", counters.read_bytes is not None, f"block device {place.backing.device}",
+                "the backing filesystem has no block device", "use a loop image or --device",
+            )  # fmt: skip
+    yield Finding(
+        "measuring", "cgroup mode", host.cgroup_mode != "none", host.cgroup_mode, "mount cgroup2 on /sys/fs/cgroup"
+    )
+    source = machine_cpu()[1]
+    exact = "exact" if source != "/proc/stat" else "counted in ticks of 10 ms"
+    yield Finding("measuring", "elsewhere", True, f"machine CPU from {source}, {exact}")
+    missing = "no /proc/pressure"
+    yield _figure("pressure", pressure("cpu") is not None, "/proc/pressure", missing, "boot with psi=1")
+    yield _figure(
+        "cold caches", os.access(DROP_CACHES, os.W_OK), "caches can be dropped", "not permitted", "run as root"
+    )
+
+
+def _figure(name: str, works: bool, good: str, bad: str, fix: str) -> Finding:
+    return Finding("measuring", name, works, good if works else bad, "" if works else fix)
+
+
+def _tiny_image(bench: Bench) -> Image:
+    """A root filesystem with nothing in it but the directories that engines mount over."""
+
+    def build(rootfs: Path, archive: Path) -> dict[str, str]:
+        with tarfile.open(rootfs, "w") as tar:
+            for name in ("dev", "etc", "proc", "sys", "tmp", TREE.lstrip("/")):
+                entry = tarfile.TarInfo(f"./{name}")
+                entry.type, entry.mode = tarfile.DIRTYPE, 0o755
+                tar.addfile(entry)
+        return {}
+
+    return ImageCache(bench.setting.run).make("tiny", "tiny", "made by kit doctor", build)

@@ -1,0 +1,134 @@
+"""Inputs that a scenario fetches by itself: once for each machine, in its image, with this machine's network."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from kit.core.errors import KitError, UnavailableError
+from kit.core.limit import run_deadline
+from kit.engines import Place, Setting
+from kit.filesystem import BackingOptions
+from kit.host.command import environment, run
+from kit.host.machine import Host
+from kit.image import Image
+from kit.model.arm import Arm
+from kit.model.scenario import Input, Scenario
+from kit.session.inputs import PreparedInput, cached_input
+from kit.session.provision import Provision, Supplies
+from kit.session.runlog import cut_middle
+from kit.session.workload import Workload
+
+#: What this machine's own tools know of its network: names, certificates, mirrors. Copied to the same place, those of
+#: the user's home to that of the image's root.
+_CONFIGURATION = (
+    "/etc/resolv.conf", "/etc/hosts", "/etc/ssl/certs", "/etc/pip.conf", "/etc/gitconfig", "/etc/maven/settings.xml",
+    "~/.config/pip/pip.conf", "~/.npmrc", "~/.m2/settings.xml", "~/.gitconfig",
+)  # fmt: skip
+_CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
+_CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE", "GIT_SSL_CAINFO", "NODE_EXTRA_CA_CERTS")
+
+
+@dataclass(frozen=True)
+class Fetcher:
+    """What fetching needs of a session."""
+
+    scenario: Scenario
+    image: Image | None
+    host: Host
+    setting: Setting
+    cache: Path
+    log: Path
+    tell: Callable[[str], None]
+    timeout: float | None = None  # seconds, for the commands of one input
+
+    def fetch(self, item: Input, earlier: Sequence[PreparedInput]) -> PreparedInput:
+        """Raises UnavailableError where it can't be had here."""
+        if self.image is None:
+            raise UnavailableError(f"{item.name} is fetched in an image", "leave out the arm host, or give --image")
+        digests = tuple((found.name, found.digest) for found in earlier)
+        origin = (item.name, item.fetch, self.image.digest, digests, self.scenario.env, self.scenario.user)
+
+        def make(scratch: Path) -> Path:
+            self.tell(f"fetching {item.name} of {self.scenario.label} (once, over the network)")
+            try:
+                return self._run(item, earlier, scratch)
+            except KitError as error:
+                raise UnavailableError(
+                    f"{item.name} of {self.scenario.label} can't be fetched: {error.message}",
+                    f"a network, or another source: see kit scenarios {self.scenario.name}; full log: {self.log}",
+                ) from None
+
+        return cached_input(item, origin, self.cache, make)
+
+    def _run(self, item: Input, earlier: Sequence[PreparedInput], scratch: Path) -> Path:
+        inputs = scratch / "inputs"
+        _network_files(inputs / "network")
+        show_inputs(earlier, inputs)
+        with self._place(scratch, inputs) as (place, tree):
+            workload = Workload(replace(self.scenario, prepare=item.fetch), self.image, tuple(earlier))
+            self.log.parent.mkdir(parents=True, exist_ok=True)
+            with self.log.open("ab") as output:
+                place.run(["cp", "-a", "--no-preserve=ownership", f"{place.inputs}/network/.", "/"], ".", output)
+            deadline = run_deadline(time.monotonic(), self.timeout, None, 0.0)
+            filled = workload.fill(replace(place, env={**place.env, **_variables()}, deadline=deadline))
+            error = workload.prepare(filled, self.log)
+            cut_middle(self.log)
+            if error:
+                raise UnavailableError(error)
+            return take_fetched(tree() / item.name, scratch / "fetched")
+
+    @contextmanager
+    def _place(self, scratch: Path, inputs: Path) -> Iterator[tuple[Place, Callable[[], Path]]]:
+        """A bare place on the cache's own disk, and where its tree is."""
+        name = self.setting.run.name  # what it makes bears the session's name, or no journal would have it
+        own = replace(self.setting, run=self.setting.run / "fetch" / name, cgroup=f"{self.setting.cgroup}/fetch")
+        own.run.mkdir(parents=True, exist_ok=True)
+        options = BackingOptions(directory=scratch)
+        arm = Arm("bare", filesystem="dir")
+        with Provision(Supplies(own, self.host, options, self.image, inputs)) as provision:
+            blocked = provision.ready(arm)
+            if blocked:
+                raise UnavailableError(blocked.reason, blocked.fix)
+            with provision.place(arm) as place:
+                yield place, lambda: next(place.backing.path.glob("tree-*"))
+
+
+def take_fetched(made: Path, target: Path) -> Path:
+    """Rename the directory that an input's commands left; a symlink, to wherever, is none. Raises UnavailableError."""
+    with suppress(FileNotFoundError):
+        made.rename(target)  # on one filesystem; what is checked then is out of the reach of what still runs
+    if target.is_symlink() or not target.is_dir():
+        raise UnavailableError(f"its commands left no directory {made.name}", "mend the scenario's fetch")
+    return target
+
+
+def _network_files(target: Path) -> None:
+    home = os.environ.get("HOME", "/root")
+    for name in _CONFIGURATION:
+        source = Path(name.replace("~", home))
+        if source.exists():
+            copy = target / name.replace("~", "root").lstrip("/")
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            run(["cp", "-RL", source, copy])
+
+
+def _variables() -> dict[str, str]:
+    found = {key: value for key, value in environment().items() if key.lower().endswith("_proxy")}
+    if Path(_CERTIFICATES).exists():
+        found |= dict.fromkeys(_CERTIFICATE_VARIABLES, _CERTIFICATES)
+    return found
+
+
+def show_inputs(items: Sequence[PreparedInput], directory: Path) -> None:
+    """Put those that a scenario unpacks or reads itself where it sees them: hard links into the cache."""
+    directory.mkdir(parents=True, exist_ok=True)
+    for item in items:
+        if item.into == "inputs":
+            os.link(item.path, directory / f"{item.name}.tar.zst")
+        elif item.into == "directory":
+            run(["cp", "-al", item.path, directory / item.name], what=f"showing {item.name}")

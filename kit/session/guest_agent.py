@@ -1,0 +1,95 @@
+"""Runs a session in a guest: ``python3 -m kit.session.guest_agent CHANNEL``. Reads the job from the disk that the host
+wrote, and tells the host on the channel what goes on, one JSON object per line."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tty
+from typing import Any
+
+from kit.core.codec import decode, encode
+from kit.core.errors import KitError
+from kit.core.paths import find_paths
+from kit.guest.needs import lacking
+from kit.host.machine import read_host
+from kit.model.plan import Step
+from kit.model.sample import Sample
+from kit.model.session import Session
+from kit.session.freeze import kept_plan
+from kit.session.local import Errand, Job, check_kernel, perform
+from kit.session.loop import held_machine
+
+
+class Channel:
+    """What the session tells observer and store, sent to the host."""
+
+    def __init__(self, device: str) -> None:
+        self._file = os.open(device, os.O_WRONLY | os.O_NOCTTY)
+        tty.setraw(self._file)
+
+    def say(self, what: str, *values: Any) -> None:
+        # A leading newline ends whatever else was written to the device.
+        data = b"\n" + json.dumps([what, *map(encode, values)]).encode() + b"\n"
+        while data:
+            data = data[os.write(self._file, data) :]
+
+    def began(self, session: Session) -> None:
+        """The host knows: it sent the session."""
+
+    def tell(self, text: str) -> None:
+        self.say("tell", text)
+
+    def planned(self, steps: int, done: int) -> None:
+        self.say("planned", steps, done)
+
+    def extended(self, steps: int, reason: str) -> None:
+        self.say("extended", steps, reason)
+
+    def running(self, step: Step, phase: str) -> None:
+        self.say("running", step, phase)
+
+    def finished(self, step: Step, sample: Sample) -> None:
+        self.say("finished", step)
+
+    def update(self, session: Session) -> None:
+        self.say("update", session)
+
+    def add_sample(self, session_id: str, sample: Sample) -> None:
+        self.say("sample", sample)
+
+    def set_flags(self, session_id: str, arm: str, point: str, block: int, flags: str) -> None:
+        self.say("flags", arm, point, block, flags)
+
+
+def main(device: str) -> None:
+    channel = Channel(device)
+    channel.say("hello", read_host().kernel)
+    try:
+        channel.say("done", _session(channel))
+    except KitError as error:
+        channel.say("error", type(error).__name__, error.message, error.hint)
+    except Exception as error:  # the host can't see a traceback that is left on the console
+        import traceback
+
+        traceback.print_exc()
+        channel.say("error", "RunError", f"the session broke off in the guest: {error!r}", "see console.log")
+
+
+def _session(channel: Channel) -> Session:
+    paths = find_paths()
+    errand = decode(Errand, json.loads((paths.data / "errand.json").read_text()))
+    session = errand.session
+    host = read_host()
+    check_kernel(session, "kernel", host.kernel)  # the kit's own may have been built anew since
+    plan = kept_plan(session)
+    for line in lacking(plan.arms):
+        channel.tell(line)
+    job = Job(plan, errand.scenarios, host, paths, channel, channel)
+    with held_machine(session.id, paths, False, channel) as bench:
+        return perform(session, job, bench, errand.supplied)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,229 @@
+"""A session whose inputs are at hand: makes arms ready, runs the plan. On this machine, or in a guest."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from kit.core.errors import RunError, UsageError
+from kit.core.paths import Paths
+from kit.engines.root import given_programs
+from kit.filesystem import BackingOptions, Profile, bundled, find_profile, recorded
+from kit.filesystem.backing import DEFAULT_SIZE
+from kit.filesystem.plain import check_directory
+from kit.host.cgroup import Cgroup
+from kit.host.machine import Host
+from kit.image import Image
+from kit.model.arm import Arm, parse_arm
+from kit.model.plan import Plan, default_arms, make_plan
+from kit.model.scenario import Scenario
+from kit.model.session import FAILED, NotRun, Request, Session
+from kit.model.sweep import points
+from kit.session.background import Load
+from kit.session.facts import session_facts
+from kit.session.gather import Folders, shown, workloads
+from kit.session.loop import Bench, Keeper, Observer, Run, run_session
+from kit.session.provision import LoadSupplies, Provision, Supplies
+from kit.session.workload import Workload
+
+
+@dataclass(frozen=True)
+class Job:
+    """What new and resumed sessions have in common, on this machine or in a guest."""
+
+    plan: Plan
+    scenarios: Mapping[str, Scenario]  # by point
+    host: Host
+    paths: Paths
+    store: Keeper
+    observer: Observer
+    wipe: tuple[Path, ...] = ()  # devices that the user gives up in this start
+
+    @property
+    def scenario(self) -> Scenario:
+        """That of the first point; image and steps' names are the same in all."""
+        return next(iter(self.scenarios.values()))
+
+    def left(self, began: float) -> float | None:
+        """Seconds of the budget that remain, counted from a time.monotonic()."""
+        return None if self.plan.budget is None else self.plan.budget - (time.monotonic() - began)
+
+
+@dataclass(frozen=True)
+class Supplied:
+    """What a session's workload is given. ``load``: that of the background load, where there is one."""
+
+    image: Image | None
+    folders: Folders
+    load: LoadSupplied | None = None
+
+
+@dataclass(frozen=True)
+class LoadSupplied:
+    scenario: Scenario
+    image: Image
+    folders: Folders
+
+
+@dataclass(frozen=True)
+class Errand:
+    """What a guest is sent: a session, whose samples are those that it has already, and all that it needs."""
+
+    session: Session
+    scenarios: Mapping[str, Scenario]
+    supplied: Supplied
+
+
+def perform(session: Session, job: Job, bench: Bench, supplied: Supplied) -> Session:
+    """Make ready, measure, and return the session in its final state. Raises KitError, KeyboardInterrupt."""
+    began = time.monotonic()  # of the budget: what is built or fetched once per machine does not count
+    image, folders = supplied.image, supplied.folders
+    with ExitStack() as stack:
+        directory = stack.enter_context(shown(folders, bench, "of"))
+        beside = _load_supplies(supplied.load, bench, stack) if supplied.load else None
+        options = backing_options(session.request, job)
+        supplies = Supplies(bench.setting, job.host, options, image, directory)
+        provision = stack.enter_context(Provision(supplies, beside and beside[1]))
+        not_run = _make_ready(provision, job)
+        facts = session_facts(job.host, job.plan, job.scenarios, image) | provision.facts()
+        facts |= _compilers(provision, job.plan.arms, {item.arm for item in not_run})
+        if beside:
+            values = ", ".join(f"{name}={value}" for name, value in beside[0].scenario.values)
+            facts["background load"] = f"{beside[0].scenario.label}, {values or 'no parameters'}"
+        session = replace(session, facts={**session.facts, **facts}, not_run=not_run)
+        job.store.update(session)
+        if len(not_run) == len(job.plan.arms):
+            return replace(session, status=FAILED)
+        provision.sync()
+        load = _load(beside[0], beside[1], provision, bench, job.plan.timeout) if beside else None
+        made = workloads(job.scenarios, image, folders)
+        run = Run(job.plan, made, provision, job.store, bench, job.observer, load)
+        return run_session(session, run, lambda: job.left(began))
+
+
+def check_kernel(session: Session, fact: str, kernel: str) -> None:
+    """Runs on two kernels are not one session's. Raises UsageError where it began on another."""
+    then = session.facts.get(fact)
+    if then not in (None, kernel):
+        raise UsageError(f"session {session.id} ran on kernel {then}, this is {kernel}", "start a new one: kit compare")
+
+
+def equipped(bench: Bench, request: Request) -> Bench:
+    """The bench with what the user gave for engines. Raises UsageError."""
+    docker = given_programs(Path(request.docker).absolute(), bench.paths.cache) if request.docker else None
+    device = Path(request.thin_device) if request.thin_device else None
+    return replace(bench, setting=replace(bench.setting, docker=docker, thin_device=device))
+
+
+def _load_supplies(supplied: LoadSupplied, bench: Bench, stack: ExitStack) -> tuple[Workload, LoadSupplies]:
+    """The background load's workload and what it is given."""
+    directory = stack.enter_context(shown(supplied.folders, bench, "load-of"))
+    own = replace(bench.setting, run=bench.setting.run / "load", cgroup=f"{bench.setting.cgroup}/load")
+    own.run.mkdir()
+    workload = Workload(supplied.scenario, supplied.image, supplied.folders[""])
+    return workload, LoadSupplies(own, supplied.image, directory)
+
+
+def _load(
+    workload: Workload, supplies: LoadSupplies, provision: Provision, bench: Bench, timeout: float | None
+) -> Load:
+    group = Cgroup.named(supplies.setting.cgroup).create()
+    log = bench.paths.data / "logs" / bench.setting.session / "load.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    return Load(workload, provision, group, log, timeout)
+
+
+def _make_ready(provision: Provision, job: Job) -> tuple[NotRun, ...]:
+    not_run = []
+    for arm in job.plan.arms:
+        job.observer.tell(f"making {arm} ready")
+        blocked: NotRun | None
+        if job.scenario.engine and arm.engine in _UNDRIVEN:
+            reason, fix = _UNDRIVEN[arm.engine]
+            blocked = NotRun(str(arm), f"{job.scenario.name} drives the engine itself, {reason}", fix)
+        else:
+            blocked = provision.ready(arm)
+        if blocked:
+            not_run.append(blocked)
+    return tuple(not_run)
+
+
+#: Engines that a scenario can't drive.
+_UNDRIVEN = {
+    "system": ("and this one is yours", "use --engine docker"),
+    "containerd": (
+        "by Docker's API, which containerd has not",
+        "use docker@28/overlayfs: Docker on its image store",
+    ),
+}
+
+
+def _compilers(provision: Provision, arms: tuple[Arm, ...], not_run: set[str]) -> dict[str, str]:
+    """Where the host's toolchain is compared with the image's: which compilers these are."""
+    able = [arm for arm in arms if str(arm) not in not_run]
+    hosts = [arm for arm in able if arm.placement == "host"][:1]
+    others = [arm for arm in able if arm.placement != "host"][:1]
+    found = {}
+    for arm in (*hosts, *others) if hosts and others else ():
+        with provision.place(arm) as place, tempfile.TemporaryFile() as output:
+            try:
+                place.run(["cc", "--version"], ".", output)
+                output.seek(0)
+                found[f"compiler of {arm}"] = output.readline().decode(errors="replace").strip()
+            except RunError:
+                found[f"compiler of {arm}"] = "none"
+    return found
+
+
+def backing_options(request: Request, job: Job) -> BackingOptions:
+    return BackingOptions(
+        size=request.size or DEFAULT_SIZE,
+        images=job.paths.state / "loops",
+        directory=Path(request.directory).absolute() if request.directory else None,
+        device=Path(request.device) if request.device else None,
+        wipe=job.wipe,
+        mkfs=request.mkfs,
+        mount=request.mount,
+        export=request.export,
+        profiles=profiles(request),
+    )
+
+
+def profiles(request: Request) -> Mapping[str, Profile]:
+    """The bundled filesystem profiles and the user's own, which may replace them."""
+    return {**bundled(), **recorded(request.profiles)}
+
+
+def plan_of(request: Request) -> Plan:
+    baseline = parse_arm(request.baseline, request.engine) if request.baseline else None
+    if request.arms:
+        arms = tuple(map(parse_arm, request.arms))
+    elif request.engine == "system":
+        from kit.engines.system import running_driver
+
+        arms = default_arms("system", running_driver())
+    else:
+        arms = default_arms()
+    plan = make_plan(
+        arms,
+        request.rounds,
+        request.seed,
+        request.cache,
+        baseline,
+        request.fresh,
+        points=tuple(points(request.params)),
+        precision=request.precision,
+        budget=request.budget,
+        control=request.control,
+        timeout=request.timeout,
+    )
+    if request.directory:
+        check_directory(Path(request.directory).absolute())
+    options = BackingOptions(profiles=profiles(request))
+    for arm in plan.arms:
+        find_profile(arm.filesystem, options)
+    return plan

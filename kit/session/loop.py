@@ -1,0 +1,362 @@
+"""The session: place → run → store for every step of a plan. The order of steps is written down here alone."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+from kit.analysis.burst import find_bursts, own_nature
+from kit.core.errors import RunError
+from kit.core.limit import Deadline, run_deadline
+from kit.core.paths import Paths, make_private
+from kit.core.redact import RedactedFormatter
+from kit.engines import Place, Setting
+from kit.host.cgroup import Cgroup
+from kit.host.journal import Journal
+from kit.host.leftovers import clean
+from kit.host.lock import machine_lock
+from kit.host.namespace import enter_private_mounts
+from kit.host.rest import IdleRate, IdleWatch
+from kit.model.arm import Arm
+from kit.model.plan import Plan, Step
+from kit.model.sample import Phase, Sample
+from kit.model.session import DONE, FAILED, NO_REPEATS, Session, check_session_id
+from kit.probe import Spin, probe_binary, spin
+from kit.session.background import Beside, Load
+from kit.session.runlog import cut_middle
+from kit.session.schedule import Block, End, Schedule
+from kit.session.workload import Workload
+
+DROP_CACHES = Path("/proc/sys/vm/drop_caches")
+
+
+class Observer(Protocol):
+    """Is told what goes on; fronts show it."""
+
+    def tell(self, text: str) -> None:
+        """A sentence for the user."""
+
+    def began(self, session: Session) -> None:
+        """A session has begun or goes on, with the samples that it has."""
+
+    def planned(self, steps: int, done: int) -> None:
+        """So many runs at least, so many done by an earlier start."""
+
+    def extended(self, steps: int, reason: str) -> None:
+        """So many runs more, and why."""
+
+    def running(self, step: Step, phase: str) -> None:
+        """A run has come to this phase."""
+
+    def finished(self, step: Step, sample: Sample) -> None:
+        """A run is over and stored."""
+
+
+class Keeper(Protocol):
+    """What the session needs of a store."""
+
+    def update(self, session: Session) -> None: ...
+
+    def add_sample(self, session_id: str, sample: Sample) -> None: ...
+
+    def set_flags(self, session_id: str, arm: str, point: str, block: int, flags: str) -> None: ...
+
+
+class Places(Protocol):
+    """What the session needs of a provision."""
+
+    def place(self, arm: Arm) -> AbstractContextManager[Place]: ...
+
+    def fresh_place(self, arm: Arm) -> AbstractContextManager[Place]: ...
+
+    def read_all(self) -> None: ...
+
+    def sync(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A machine held for one session: what ``held_machine`` gives."""
+
+    setting: Setting
+    paths: Paths
+
+
+@contextmanager
+def held_machine(name: str, paths: Paths, wait: bool, observer: Observer) -> Iterator[Bench]:
+    """Hold the machine: lock, leftovers of dead sessions cleaned, private mounts, run directory, control group."""
+    check_session_id(name)
+    # As root's: an arm's ordinary user must get through to its tree, and see nothing else.
+    mode = 0o711 if os.geteuid() == 0 else 0o700
+    with ExitStack() as stack:
+        stack.enter_context(machine_lock(paths.lock, name, wait, observer.tell))
+        make_private(paths.state, mode)
+        cleaned = clean(paths.state / "journal")
+        for line in (*(f"cleaned up after {line}" for line in cleaned.undone), *cleaned.left):
+            observer.tell(line)
+        stack.enter_context(_session_log(paths.data / "logs" / name / "session.log"))
+        if os.geteuid() == 0:
+            enter_private_mounts()
+        journal = Journal(paths.state / "journal" / f"{name}.jsonl")
+        stack.callback(journal.close)
+        run = paths.run / name
+        make_private(paths.run, mode)
+        stack.callback(_remove_if_empty, paths.run)
+        stack.enter_context(journal.directory(run, mode))
+        cgroup = f"kit-{name}"
+        if os.geteuid() == 0:
+            stack.enter_context(journal.holding("cgroup", cgroup))
+            Cgroup.named(cgroup).create()
+        probe = probe_binary(paths.cache)
+        yield Bench(Setting(name, run, probe, journal, cgroup, paths.cache, tell=observer.tell), paths)
+
+
+@contextmanager
+def _session_log(path: Path) -> Iterator[None]:
+    """Every subprocess of the session with its stderr, and the daemons' own logs: what errors point to."""
+    make_private(path.parent)
+    handler = logging.FileHandler(path, delay=True)
+    handler.setFormatter(RedactedFormatter("%(asctime)s %(message)s"))
+    logger = logging.getLogger("kit")
+    before = logger.level, logger.propagate
+    logger.addHandler(handler)
+    logger.setLevel(logging.DEBUG)
+    logger.propagate = False  # what the file is for would fill the user's own log
+    try:
+        yield
+    finally:
+        logger.setLevel(before[0])
+        logger.propagate = before[1]
+        logger.removeHandler(handler)
+        handler.close()
+
+
+def _remove_if_empty(directory: Path) -> None:
+    with suppress(OSError):
+        directory.rmdir()
+
+
+@dataclass(frozen=True)
+class Run:
+    """What all runs of a session have in common. ``workloads``: one for each point of a sweep."""
+
+    plan: Plan
+    workloads: Mapping[str, Workload]
+    places: Places
+    store: Keeper
+    bench: Bench
+    observer: Observer
+    load: Load | None = None
+
+    @property
+    def group(self) -> Cgroup:
+        """The control group of all that the session starts; without root there is none of that name."""
+        return Cgroup.named(self.bench.setting.cgroup)
+
+
+def run_session(session: Session, run: Run, left: Callable[[], float | None] = lambda: None) -> Session:
+    """Run what is left of the plan. Each sample is stored when it exists; returns the session in its final state.
+
+    ``left``: seconds of the budget that remain. Raises KeyboardInterrupt when interrupted and KitError when the machine
+    can't go on.
+    """
+    not_run = {item.arm for item in session.not_run}
+    schedule = Schedule(run.plan, [str(arm) for arm in run.plan.arms if str(arm) not in not_run])
+    done = sum(sample.kind == "measured" for sample in session.samples)
+    run.observer.planned(schedule.least(session.samples), done)
+    drop_caches()
+    if run.plan.cache == "warm" and not run.plan.fresh:
+        run.places.read_all()
+    watch = IdleWatch(run.observer.tell)
+    idle = watch.first()
+    session = replace(session, facts={**session.facts, **watch.facts()})
+    run.store.update(session)
+    samples = list(session.samples)
+    pace = Pace(left)
+    while True:
+        block = schedule.next(samples, left(), pace.mean)
+        if isinstance(block, End) or block.steps[0].repeats is not None:
+            samples = _flag_bursts(session, samples, run.store)
+        if isinstance(block, End):
+            break
+        if block.reason:
+            run.observer.extended(len(block.steps), block.reason)
+        if pace.runs:
+            run.places.sync()
+            idle = watch.again(pace.mean * len(block.steps))
+        samples += _run_block(session, block, run, idle, pace)
+        if all(sample.status != "ok" for sample in samples):
+            run.observer.tell("every arm failed: the rest of the plan is left undone")
+            return replace(session, status=FAILED, samples=tuple(samples))
+    facts = {**watch.facts(), **_natures(samples), "stopped": block.reason}
+    if not samples:
+        run.observer.tell(f"nothing was measured: {block.reason}; to make ready counts, to build or fetch does not")
+    status = DONE if samples else FAILED
+    session = replace(session, facts={**session.facts, **facts}, status=status, samples=tuple(samples))
+    run.store.update(session)
+    return session
+
+
+@dataclass
+class Pace:
+    """What the session's runs take, engine and all. ``left``: seconds of the budget that remain."""
+
+    left: Callable[[], float | None]
+    runs: int = 0
+    seconds: float = 0.0
+    longest: float = 0.0
+
+    @property
+    def mean(self) -> float:
+        return self.seconds / self.runs if self.runs else 0.0
+
+    def add(self, seconds: float) -> None:
+        self.runs += 1
+        self.seconds += seconds
+        self.longest = max(self.longest, seconds)
+
+    @property
+    def over(self) -> bool:
+        left = self.left()
+        return left is not None and left <= 0
+
+    def deadline(self, timeout: float | None) -> Deadline | None:
+        """Of a run that begins now."""
+        return run_deadline(time.monotonic(), timeout, self.left(), self.longest)
+
+
+def _run_block(session: Session, block: Block, run: Run, idle: IdleRate, pace: Pace) -> Iterator[Sample]:
+    for step in block.steps:
+        if pace.over:
+            return
+        began = time.monotonic()
+        sample = _run_step(step, run, idle, pace)
+        pace.add(time.monotonic() - began)
+        run.store.add_sample(session.id, sample)
+        run.observer.finished(step, sample)
+        yield sample
+
+
+def _flag_bursts(session: Session, samples: list[Sample], store: Keeper) -> list[Sample]:
+    """Judge all runs by the burst rule, now that the session's medians are known."""
+    bursts = find_bursts(samples)
+    flagged = []
+    for sample in samples:
+        why = bursts.get((sample.arm, sample.point, sample.block), "") if sample.kind == "measured" else ""
+        if why and not sample.flags:
+            store.set_flags(session.id, sample.arm, sample.point, sample.block, why)
+        flagged.append(replace(sample, flags=why or sample.flags))
+    return flagged
+
+
+def _natures(samples: list[Sample]) -> dict[str, str]:
+    """Arms of which flagged runs are not made again, for the record."""
+    found = own_nature(samples, find_bursts(samples))
+    return {f"{NO_REPEATS}{' at '.join(filter(None, key))}": f"{why}: its own doing" for key, why in found.items()}
+
+
+def _run_step(step: Step, run: Run, idle: IdleRate, pace: Pace) -> Sample:
+    """One run of one arm. A failure of the workload or the arm is a sample too."""
+    workload, bench, observer = run.workloads[step.point], run.bench, run.observer
+    started = time.time()
+    logfile = bench.paths.data / "logs" / bench.setting.session / f"{log_name(step)}"
+    logfile.parent.mkdir(parents=True, exist_ok=True)
+    sample = Sample(
+        str(step.arm), step.block, step.kind, "failed", started, (),
+        log=str(logfile), point=step.point, repeats=step.repeats,
+    )  # fmt: skip
+    observer.running(step, "place")
+    place_started = time.monotonic()
+    make = run.places.fresh_place if run.plan.fresh else run.places.place
+    phases: list[Phase] = []
+    spins: list[Spin] = []
+    error = ""
+    inside = Stopwatch()
+    with ExitStack() as stack:
+        try:
+            place = stack.enter_context(make(step.arm))
+            place = replace(workload.fill(place), deadline=pace.deadline(run.plan.timeout))
+            with inside:
+                error = workload.prepare(place, logfile)
+                spins.append(spin(bench.setting.probe))
+                with _beside(run.load, step.arm) as beside:
+                    place = replace(place, load=run.load.group if run.load else None, session=run.group)
+                    settle(place, run.places, run.plan.cache)
+                    error = error or workload.run(place, logfile, phases, idle, partial(observer.running, step))
+                sample = replace(sample, load=beside.text if beside else "")
+                spins.append(spin(bench.setting.probe))
+        except RunError as failure:
+            error = "\n".join(filter(None, (error, failure.message)))
+        except OSError as failure:
+            error = f"{failure.filename}: {failure.strerror}"
+        observer.running(step, "release")
+    engine_seconds = time.monotonic() - place_started - inside.seconds
+    cut_middle(logfile)
+    return replace(
+        sample,
+        status="failed" if error else "ok",
+        phases=tuple(phases),
+        calibration_before=spins[0].arithmetic if spins else None,
+        calibration_after=spins[1].arithmetic if len(spins) > 1 else None,
+        memory_before=spins[0].memory if spins else None,
+        memory_after=spins[1].memory if len(spins) > 1 else None,
+        engine_seconds=engine_seconds,
+        error=error,
+        digests=(*workload.digests(step.arm), *(run.load.digests if run.load else ())),
+    )
+
+
+@dataclass
+class Stopwatch:
+    """Seconds inside its block, however that ends."""
+
+    seconds: float = 0.0
+
+    def __enter__(self) -> None:
+        self.seconds -= time.monotonic()
+
+    def __exit__(self, *error: object) -> None:
+        self.seconds += time.monotonic()
+
+
+def _beside(load: Load | None, arm: Arm) -> AbstractContextManager[Beside | None]:
+    return load.beside(arm) if load else nullcontext()
+
+
+#: Characters of a log's name but its ending, before one that is longer is cut.
+_LONGEST = 200
+
+
+def log_name(step: Step) -> str:
+    """A file name for the run's log. Long ones, of swept values, are cut: a name has 255 bytes."""
+    whole = f"{step.block:03d}-{step.arm}{'-' if step.point else ''}{step.point}"
+    name = re.sub(r"[^\w.@+=-]", "-", whole, flags=re.ASCII)
+    if len(name) > _LONGEST:
+        name = f"{name[:_LONGEST]}-{hashlib.sha256(whole.encode()).hexdigest()[:8]}"
+    return f"{name}.log"
+
+
+def settle(place: Place, places: Places, cache: str) -> None:
+    """Nothing dirty is left of placing, nor of the run before, which may have been on another filesystem: what is still
+    being written back or given up there would be charged to this run. A cold run finds no cache, where this machine
+    allows dropping it."""
+    place.sync()
+    places.sync()
+    if cache == "cold":
+        drop_caches()
+
+
+def drop_caches() -> None:
+    """Before the first run too: files just unpacked lie in the page cache as they were written, in other folio sizes
+    than files read back, and each arm's were written by another program. Read anew, all in one way, they are alike."""
+    if os.access(DROP_CACHES, os.W_OK):
+        DROP_CACHES.write_text("3")

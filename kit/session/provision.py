@@ -1,0 +1,193 @@
+"""Makes arms ready: backing filesystems, engines, and for each run a place. Everything is undone in reverse order."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import stat
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from kit.core.errors import KitError
+from kit.engines import Engine, Ground, Place, Setting, engine_name, make_engine
+from kit.filesystem import BackingOptions, make_backing
+from kit.host.machine import Host
+from kit.image import Image
+from kit.model.arm import Arm
+from kit.model.session import UNCONFIRMED, NotRun
+
+
+@dataclass(frozen=True)
+class Supplies:
+    """What every arm of a session is given."""
+
+    setting: Setting
+    host: Host
+    options: BackingOptions
+    image: Image | None
+    inputs: Path | None
+
+
+@dataclass(frozen=True)
+class LoadSupplies:
+    """What a background load is given: it is always bare."""
+
+    setting: Setting  # its control group is below the session's
+    image: Image
+    inputs: Path | None
+
+
+class Provision:
+    """Use as a context manager. ``ready`` says which arms can't run; ``place`` makes one of the others."""
+
+    def __init__(self, supplies: Supplies, load: LoadSupplies | None = None) -> None:
+        self._supplies = supplies
+        self._load = load
+        self._load_grounds: dict[str, Ground] = {}
+        self._backings = ExitStack()
+        self._running = ExitStack()
+        self._grounds: dict[str, Ground] = {}
+        self._control_grounds: dict[str, Ground] = {}
+        self._engines: dict[str, Engine] = {}
+        self._fresh = 0
+
+    def __enter__(self) -> Provision:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        with self._backings:  # engines go before the filesystems that they stand on
+            self._running.close()
+
+    def ready(self, arm: Arm) -> NotRun | None:
+        """Start what the arm needs for the session; None if it can run, else why not and what would mend it."""
+        try:
+            engine = self._engine(arm)
+            blocker = engine.check(arm, self._supplies.host)
+            if blocker:
+                return NotRun(str(arm), blocker.reason, blocker.fix)
+            engine.start(arm, self._ground(arm))
+            if self._load:
+                _ = self._load_ground(arm, self._load).plain_root
+        except KitError as error:
+            return NotRun(str(arm), error.message, error.hint)
+        except OSError as error:
+            return NotRun(
+                str(arm), f"{error.filename}: {error.strerror}", "is there room, and the right to write there?"
+            )
+        return None
+
+    def sync(self) -> None:
+        """Write back what making ready, or a run, has left dirty, so that it is not charged to the next run."""
+        for ground in self._grounds.values():
+            ground.backing.sync()
+
+    def read_all(self) -> None:
+        """Bring the root filesystems into the page cache by reading each file from start to end. Left to the first
+        runs, pages would come in by faults for one arm and by copying for another, and cost differently ever after."""
+        for ground in self._grounds.values():
+            for top in ground.backing.path.iterdir():
+                seen: set[tuple[str, int, int]] = set()
+                for directory, _, names in os.walk(top):
+                    for name in names:
+                        _read(directory, name, seen)
+
+    @contextmanager
+    def place(self, arm: Arm) -> Iterator[Place]:
+        with self._engine(arm).place(arm, self._ground(arm)) as place:
+            yield place
+
+    @contextmanager
+    def beside(self, arm: Arm) -> Iterator[Place]:
+        """A place for one run of the background load, on the filesystem of ``arm``."""
+        assert self._load
+        engine = make_engine("bare", self._load.setting)
+        with engine.place(Arm("bare", filesystem=arm.filesystem), self._load_ground(arm, self._load)) as place:
+            yield place
+
+    @contextmanager
+    def fresh_place(self, arm: Arm) -> Iterator[Place]:
+        """A place on a filesystem of its own, made for this one run."""
+        self._fresh += 1
+        setting = self._supplies.setting
+        own = replace(setting, run=setting.run / f"f{self._fresh}", cgroup=f"{setting.cgroup}/f{self._fresh}")
+        own.run.mkdir()
+        with Provision(replace(self._supplies, setting=own)) as provision:
+            blocked = provision.ready(arm)
+            if blocked:
+                raise KitError(f"{arm}: {blocked.reason}", blocked.fix)
+            with provision.place(arm) as place:
+                yield place
+
+    def facts(self) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for name, ground in sorted(self._grounds.items()):
+            backing = ground.backing
+            options = self._supplies.options
+            made = options.mkfs_words(options.profiles[name])
+            found[f"filesystem {name}"] = f"{backing.type} on {backing.kind}; mounted {backing.options}{_made(made)}"
+            if backing.unconfirmed:
+                found[f"{UNCONFIRMED}{name}"] = ",".join(backing.unconfirmed)
+        for engine in self._engines.values():
+            found.update(engine.facts())
+        return found
+
+    def _engine(self, arm: Arm) -> Engine:
+        name = engine_name(arm)
+        if name not in self._engines:
+            engine = make_engine(name, self._supplies.setting)
+            self._engines[name] = engine
+            self._running.callback(engine.close)
+        return self._engines[name]
+
+    def _load_ground(self, arm: Arm, load: LoadSupplies) -> Ground:
+        if arm.filesystem not in self._load_grounds:
+            backing = self._ground(arm).backing
+            self._load_grounds[arm.filesystem] = Ground(backing, load.image, load.inputs, "load-")
+        return self._load_grounds[arm.filesystem]
+
+    def _ground(self, arm: Arm) -> Ground:
+        if arm.filesystem not in self._grounds:
+            where = self._supplies.setting.run / "fs" / arm.filesystem
+            options = self._supplies.options
+            if options.device is not None and self._grounds and arm.filesystem != "dir":
+                raise KitError(
+                    f"{options.device} holds one filesystem, {arm.filesystem} would be a second",
+                    "compare arms of one filesystem on a device, or use loop images",
+                )
+            backing = make_backing(arm.filesystem, options, where, self._supplies.setting.journal)
+            self._grounds[arm.filesystem] = Ground(
+                self._backings.enter_context(backing), self._supplies.image, self._supplies.inputs
+            )
+        if arm.control and arm.plain_root:
+            return self._control_ground(arm)
+        return self._grounds[arm.filesystem]
+
+    def _control_ground(self, arm: Arm) -> Ground:
+        """A control has files of its own, so that it shows what a second copy does: where it lies on the disk and in
+        memory differs from copy to copy, and no other two arms share their files either."""
+        if arm.filesystem not in self._control_grounds:
+            ground = self._grounds[arm.filesystem]
+            self._control_grounds[arm.filesystem] = Ground(ground.backing, ground.image, ground.inputs, "control-")
+        return self._control_grounds[arm.filesystem]
+
+
+def _made(words: tuple[str, ...]) -> str:
+    return f"; made with {shlex.join(words)}" if words else ""
+
+
+def _read(directory: str, name: str, seen: set[tuple[str, int, int]]) -> None:
+    """Not sparse files: a driver's own loop device is one, of a hundred gigabytes. Nor twice the same file of one
+    driver: btrfs shows an image of a hundred layers as a hundred whole trees."""
+    try:
+        path = os.path.join(directory, name)
+        info = os.lstat(path)
+        same = name, info.st_size, info.st_mtime_ns
+        if stat.S_ISREG(info.st_mode) and info.st_blocks * 512 >= info.st_size // 2 and same not in seen:
+            seen.add(same)
+            with open(path, "rb", buffering=0) as file:
+                while file.read(1 << 20):
+                    pass
+    except OSError:
+        return  # gone, or not to be read: then it is not in the way either

@@ -1,0 +1,275 @@
+"""From a request to a finished session: finds scenario, image and inputs, makes arms ready, runs the plan."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from collections.abc import Callable, Collection
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kit import __version__
+from kit.core.errors import KitError, MachineError, UnavailableError, UsageError
+from kit.core.paths import Paths, find_paths, resource
+from kit.core.textfile import read_text
+from kit.host.idle import wait_idle
+from kit.host.machine import Host, read_host
+from kit.image import ImageCache
+from kit.model.estimate import how_long, run_seconds
+from kit.model.plan import Plan
+from kit.model.scenario import Scenario, command_scenario
+from kit.model.scenariofile import parse_scenario
+from kit.model.session import DONE, FAILED, INTERRUPTED, RUNNING, NotRun, Request, Session, new_session_id, title_of
+from kit.model.sweep import points
+from kit.session.consent import check_devices, device_facts
+from kit.session.freeze import absolute_paths, all_params, as_planned, kept_plan
+from kit.session.gather import Supplier
+from kit.session.local import Job, LoadSupplied, Supplied, check_kernel, equipped, perform, plan_of
+from kit.session.loop import Bench, Observer, held_machine
+from kit.store import Outbox
+
+if TYPE_CHECKING:
+    from kit.guest import Machine
+    from kit.store import Store
+
+
+def find_scenario(name: str) -> Scenario:
+    """A bundled scenario by name, or a file by path; ``NAME:VARIANT`` picks a variant. Raises UsageError."""
+    # A file's directory may have a colon in its name, a variant has none.
+    match = re.fullmatch(r"(.*\.toml)(?::([^:]*))?", name, re.DOTALL)
+    stem, variant = (match[1], match[2] or "") if match else (name.partition(":")[0], name.partition(":")[2])
+    path = Path(stem) if match else resource("scenarios") / f"{stem}.toml"
+    if not path.is_file():
+        hint = f"bundled: {', '.join(scenario_names())}; or give a file ending in .toml, or -- COMMAND"
+        raise UsageError(f"there is no scenario '{name}'", hint)
+    return parse_scenario(read_text(path, "name a TOML file"), str(path), variant)
+
+
+def scenario_names() -> tuple[str, ...]:
+    return tuple(sorted(path.stem for path in resource("scenarios").glob("*.toml")))
+
+
+def bind_scenarios(request: Request, host: Host) -> dict[str, Scenario]:
+    """The scenario at each point of the sweep, by the point's label; one, labelled '', where nothing is swept."""
+    if request.command:
+        scenario = command_scenario(request.command, request.source or None, request.prepare or None)
+    else:
+        scenario = find_scenario(request.scenario)
+    return {label: scenario.bind(dict(values), host.cores) for label, values in points(request.params).items()}
+
+
+def check_load(request: Request, host: Host) -> Scenario | None:
+    """The background load, bound; before anything is held or built. Raises UsageError."""
+    if not request.load:
+        if request.load_params:
+            raise UsageError("--load-param goes with --load SCENARIO", "kit compare git --load kernel:loop")
+        return None
+    load = find_scenario(request.load).bind(dict(request.load_params), host.cores)
+    if request.fresh:
+        raise UsageError("--load and --fresh exclude each other", "the load lives on the session's own filesystems")
+    if not host.root:
+        raise MachineError("a background load needs root", "sudo kit …")
+    return load
+
+
+def plan_session(request: Request, host: Host) -> tuple[Request, dict[str, Scenario], Plan]:
+    """What a request means here and now: the request with all that it left open written out, its scenarios by the
+    sweep's points, and its plan. Nothing is held or built. Raises UsageError, MachineError."""
+    load = check_load(request, host)
+    request = all_params(absolute_paths(request), bind_scenarios(request, host).values(), load)
+    plan = plan_of(request)
+    return as_planned(request, plan), bind_scenarios(request, host), plan
+
+
+@dataclass(frozen=True)
+class Patience:
+    """What a session waits for before it begins: ``wait``: that another ends, instead of refusing; ``idle``: that
+    nothing works on the machine, so many seconds at most, None for not at all."""
+
+    wait: bool = False
+    idle: float | None = None
+
+
+def launch(
+    request: Request,
+    paths: Paths,
+    store: Store,
+    observer: Observer,
+    patience: Patience,
+    wipe: Collection[Path] = (),
+) -> Session:
+    """Run a new session. ``wipe``: devices of it that are given up, with all that is on them. Raises KitError,
+    KeyboardInterrupt; what was measured until then is in the store."""
+    now = time.time()
+    request = replace(request, seed=request.seed or secrets.randbelow(10**9) + 1)
+    request, machine, host = _where(request, paths, observer, read_host())
+    request, scenarios, plan = plan_session(request, host)
+    scenario = next(iter(scenarios.values()))
+    session = Session(
+        id=new_session_id(now),
+        created=now,
+        kit_version=__version__,
+        title=title_of(request, scenario.label),
+        status=RUNNING,
+        request=request,
+        arms=tuple(map(str, plan.arms)),
+        baselines=plan.baselines,
+        seed=plan.seed,
+        # Needed before the rest is known: a session may stop at once, and be resumed.
+        facts={"machine": host.machine, **device_facts(request)},
+    )
+    check_devices(session, wipe)
+    last = _last_alike(session, store)
+    not_run = [item.arm for item in last.not_run] if last else ()
+    observer.tell(how_long(plan, run_seconds(last.samples) if last else None, not_run))
+
+    def begin() -> Session:
+        store.create(session)
+        return session
+
+    job = Job(plan, scenarios, host, paths, store, observer, tuple(wipe))
+    return _carry_out(session, job, store, patience, begin, machine)
+
+
+def _last_alike(session: Session, store: Store) -> Session | None:
+    """The last session of that title that was finished on this machine; None where it can't be read, which is no reason
+    not to begin another."""
+    with suppress(KitError):
+        for head in store.list():
+            alike = (head.title, head.facts.get("machine")) == (session.title, session.facts.get("machine"))
+            if alike and head.status == DONE:
+                return store.get(head.id)
+    return None
+
+
+def resume(
+    name: str, paths: Paths, store: Store, observer: Observer, patience: Patience, wipe: Collection[Path] = ()
+) -> Session:
+    """Finish the plan of a stopped session: same seed, same order, what is missing. Of one that is done nothing is
+    left: it is given back as it is. ``wipe``: as with launch, and for this start alone. Raises UsageError."""
+    session = store.get(name)
+    _check_own(session, read_host())
+    if session.status == DONE:
+        observer.tell(f"session {session.id} is done: nothing is left to run")
+        return session
+    _, machine, host = _where(session.request, paths, observer, read_host())
+    check_kernel(session, "host kernel" if machine else "kernel", host.kernel)
+    scenarios = bind_scenarios(session.request, host)
+    check_devices(session, wipe)
+
+    def begin() -> Session:
+        found = store.get(session.id)  # another start may have gone on with it while this one waited
+        if found.status != DONE:
+            store.set_status(session.id, RUNNING)
+        return found
+
+    job = Job(kept_plan(session), scenarios, host, paths, store, observer, tuple(wipe))
+    return _carry_out(session, job, store, patience, begin, machine)
+
+
+def _check_own(session: Session, host: Host) -> None:
+    """Whose commands a session would run: only what was asked for here, by the user of this store, is run again.
+    Raises UsageError."""
+    if session.imported:
+        raise UsageError(
+            f"session {session.id} was imported, or begun by a kit before 0.6",
+            "only sessions that this store's kit began are resumed: start a new one, kit compare",
+        )
+    if session.facts.get("machine") != host.machine:
+        raise UsageError(f"session {session.id} began on another machine", "resume it there, or start a new one")
+
+
+def _where(request: Request, paths: Paths, observer: Observer, host: Host) -> tuple[Request, Machine | None, Host]:
+    """The guest in which the session will run, None where it is this machine; the request that names it, and the
+    host as the workload will find it. Raises UsageError, MachineError."""
+    if not request.guest:
+        return request, None, host
+    from kit.guest import Tools, make_machine
+
+    if not host.root:
+        raise MachineError("a guest needs root: its disks hold whole root filesystems", "sudo kit …")
+    theirs = (request.device, request.directory, request.export, request.docker, request.thin_device)
+    if request.engine == "system" or any(theirs):
+        raise UsageError(
+            "a guest has disks and engines of its own",
+            "leave out --engine system, --device, --dir, --export, --docker and --thin-device, or --guest",
+        )
+    kernel, modules = (Path(text).absolute() if text else None for text in (request.kernel, request.modules))
+    machine = make_machine(request.guest, Tools(paths.cache, observer.tell), kernel, modules)
+    cores = machine.cores(request.guest_cores or host.cores)
+    return replace(request, guest=machine.kind), machine, replace(host, cores=cores)
+
+
+def with_guest_cores(request: Request, host: Host) -> Host:
+    """The host with the cores that the workload will find, without trying what this machine can boot: of a guest that
+    is not named, QEMU's where KVM may be usable. Raises UsageError."""
+    if not request.guest:
+        return host
+    from kit.guest import AUTO, Tools, make_machine
+
+    kernel = Path(request.kernel) if request.kernel else None
+    unknown = request.guest == AUTO and not kernel and Path("/dev/kvm").exists()
+    kind = "qemu" if unknown else request.guest
+    machine = make_machine(kind, Tools(find_paths().cache), kernel, None)
+    return replace(host, cores=machine.cores(request.guest_cores or host.cores))
+
+
+def _carry_out(
+    session: Session, job: Job, store: Store, patience: Patience, begin: Callable[[], Session], machine: Machine | None
+) -> Session:
+    """Hold the machine and run what is left of the session; whatever ends it, its state is in the store. ``begin``:
+    has it in the store as running, and gives it with all samples that it has by then."""
+    with ExitStack() as stack:
+        bench = stack.enter_context(held_machine(session.id, job.paths, patience.wait, job.observer))
+        if patience.idle is not None:
+            wait_idle(patience.idle, job.observer.tell)
+        check_devices(session, job.wipe)  # again: it may have waited for hours
+        keeper = stack.enter_context(Outbox(session, store, job.paths.data, job.observer.tell))
+        job = replace(job, store=keeper)
+        session = begin()
+        if session.status == DONE:
+            return session
+        job.observer.began(session)
+        job.observer.tell(f"session {session.id}: {session.title}")
+        try:
+            session = _perform(session, job, equipped(bench, session.request), machine)
+        except KeyboardInterrupt:
+            keeper.set_status(session.id, INTERRUPTED)
+            raise
+        except BaseException:
+            keeper.set_status(session.id, FAILED)
+            raise
+        keeper.set_status(session.id, session.status)
+        if session.status == DONE:
+            store.keep_outcomes(session)
+        return session
+
+
+def _perform(session: Session, job: Job, bench: Bench, machine: Machine | None) -> Session:
+    try:
+        supplied = _gather(session.request, job, bench)
+    except UnavailableError as error:
+        not_run = tuple(NotRun(str(arm), error.message, error.hint) for arm in job.plan.arms)
+        session = replace(session, not_run=not_run, status=FAILED)
+        job.store.update(session)
+        return session
+    if machine is None:
+        return perform(session, job, bench, supplied)
+    from kit.session.guest_host import visit
+
+    return visit(session, job, bench, supplied, machine)
+
+
+def _gather(request: Request, job: Job, bench: Bench) -> Supplied:
+    """Find, build or fetch image and inputs, those of the background load too. Raises what Supplier does."""
+    supplier = Supplier(bench, job.host, job.observer, request.timeout)
+    image = supplier.image(request, job.scenario, job.plan.arms)
+    folders = supplier.folders(list(job.scenarios.values()), image)
+    if not request.load:
+        return Supplied(image, folders)
+    scenario = find_scenario(request.load).bind(dict(request.load_params), job.host.cores)
+    theirs = ImageCache(bench.paths.cache).from_recipe(scenario.image, tell=job.observer.tell)
+    return Supplied(image, folders, LoadSupplied(scenario, theirs, supplier.folders([scenario], theirs)))

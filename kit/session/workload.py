@@ -1,0 +1,127 @@
+"""A scenario with its inputs at hand: fills a place and runs the phases in it."""
+
+from __future__ import annotations
+
+import shlex
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from kit.core.errors import MORE_ROOM, RunError, TimedOut
+from kit.engines import Place
+from kit.host.rest import IdleRate
+from kit.image import Image
+from kit.model.arm import Arm
+from kit.model.sample import Phase
+from kit.model.scenario import Scenario, Step
+from kit.parsers import parse_report
+from kit.probe import Timing, probe_digest
+from kit.session.inputs import PreparedInput
+from kit.session.measure import measure_phase
+from kit.session.runlog import last_lines, output_since
+
+_LAST_LINES = 6
+
+
+@dataclass(frozen=True)
+class Workload:
+    scenario: Scenario
+    image: Image | None
+    inputs: tuple[PreparedInput, ...]
+    folder: str = ""  # of the inputs, where the points of a sweep have different ones
+
+    def words(self, step: Step, place: Place) -> tuple[str, ...]:
+        """The command of a step as the place at hand understands it."""
+        inputs = f"{place.inputs}/{self.folder}" if self.folder else place.inputs
+        names = {"tree": place.tree, "inputs": inputs}
+        if self.scenario.lower:
+            names["lower"] = self.scenario.lower if place.layered else f"{place.tree}/lower"
+        if self.scenario.engine:
+            names["engine"] = place.socket
+        return step.render(names)
+
+    def digests(self, arm: Arm) -> tuple[tuple[str, str], ...]:
+        """What must be the same in two samples for a comparison. ``host`` has no image: the report flags that."""
+        found = [("probe", probe_digest()), ("scenario", self.scenario.digest)]
+        found += [(f"input {item.name}", item.digest) for item in self.inputs]
+        if self.image and arm.placement != "host":
+            found.append(("image", self.image.digest))
+        return tuple(found)
+
+    def fill(self, place: Place) -> Place:
+        """Put the inputs into the tree, give it to the scenario's user. Untimed. Raises RunError."""
+        for item in self.inputs:
+            if item.into == "tree":
+                try:
+                    place.unpack(item.path)
+                except RunError as error:
+                    full = place.backing.full()
+                    raise RunError(full or error.message, MORE_ROOM if full else error.hint) from None
+        if self.scenario.lower and not place.layered:
+            _do(place, ["cp", "-a", self.scenario.lower, f"{place.tree}/lower"])
+        uid, gid = (int(part) for part in self.scenario.user.split(":"))
+        if uid or gid:
+            _do(place, ["chown", "-hR", f"{uid}:{gid}", place.tree])
+        socket = place.engine() if self.scenario.engine else ""
+        return replace(place, env={**place.env, **dict(self.scenario.env)}, uid=uid, gid=gid, socket=socket)
+
+    def prepare(self, place: Place, logfile: Path) -> str:
+        """Run the untimed steps. Returns what failed or timed out, or ''."""
+        for step in self.scenario.prepare:
+            try:
+                with logfile.open("ab") as output:
+                    timing = place.run(self.words(step, place), step.cwd, output)
+            except TimedOut as reason:
+                return _last_words(f"{step.name} {reason.message}", logfile)
+            if not timing.ok:
+                return _explain(step, timing, logfile, place)
+        return ""
+
+    def run(
+        self, place: Place, logfile: Path, phases: list[Phase], idle: IdleRate, on_phase: Callable[[str], None]
+    ) -> str:
+        """Run the timed phases in order, adding each to ``phases``. Stops at a failure and returns it, or ''."""
+        for step in self.scenario.phases:
+            on_phase(step.name)
+            try:
+                with logfile.open("ab") as output:
+                    start = output.tell()
+                    phase = measure_phase(step.name, place, self.words(step, place), step.cwd, output, idle)
+            except TimedOut as reason:
+                return _last_words(f"{step.name} {reason.message}", logfile)
+            error = "" if phase.status == "ok" else _explain(step, phase, logfile, place)
+            if step.report and not error:
+                try:
+                    phase = replace(phase, reported=parse_report(step.report, output_since(logfile, start)))
+                except RunError as reason:
+                    error = f"{step.name}: {reason.message}"
+            phases.append(phase)
+            if error:
+                return error
+        return ""
+
+
+def _do(place: Place, argv: list[str]) -> None:
+    """A command of the kit's own in a place. Raises RunError with what it said."""
+    with tempfile.TemporaryFile() as output:
+        if not place.run(argv, ".", output).ok:
+            output.seek(0)
+            said = output.read().decode(errors="replace").strip().splitlines() or ["it said nothing"]
+            raise RunError(
+                f"{shlex.join(argv)} failed: {said[-1]}", MORE_ROOM if place.backing.full() else "see its log"
+            )
+
+
+def _explain(step: Step, outcome: Timing | Phase, logfile: Path, place: Place) -> str:
+    if outcome.signal is not None:
+        how = f"was killed by signal {outcome.signal}"
+    else:
+        how = f"failed with exit status {outcome.exit_code}"
+    full = place.backing.full()
+    return _last_words(f"{step.name} {how}" + (f": {full}" if full else ""), logfile)
+
+
+def _last_words(what: str, logfile: Path) -> str:
+    """What happened, and the last lines of what the workload said."""
+    return "\n".join([what, *(f"  | {line}" for line in last_lines(logfile, _LAST_LINES))])
