@@ -25,8 +25,7 @@ from kit.model.sweep import points
 from kit.nightly.file import parse_nightly
 from kit.parsers import parse_report
 from kit.session.fetch import take_fetched
-from kit.session.local import plan_of
-from kit.session.start import find_scenario
+from kit.session.planning import find_scenario, plan_of
 from tests import strategies as odd
 from tests.conftest import Kit
 

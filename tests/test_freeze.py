@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-import kit.session.local
+import kit.session.planning
 from kit.host.machine import read_host
 from kit.model.plan import Plan
 from kit.model.session import RUNNING, Request, Session
 from kit.model.sweep import join_values, split_values
 from kit.session.freeze import absolute_paths, kept_plan
-from kit.session.start import bind_scenarios, find_scenario, plan_session
+from kit.session.planning import bind_scenarios, find_scenario, plan_session
 
 
 def begun(request: Request) -> tuple[Session, Plan]:
@@ -33,7 +33,7 @@ def begun(request: Request) -> tuple[Session, Plan]:
 )
 def test_the_plan_is_the_same_again_with_other_defaults(request_: Request, monkeypatch: pytest.MonkeyPatch) -> None:
     session, plan = begun(replace(request_, seed=7))
-    monkeypatch.setattr(kit.session.local, "default_arms", lambda *given: ())
+    monkeypatch.setattr(kit.session.planning, "default_arms", lambda *given: ())
     monkeypatch.setattr("kit.model.plan.SEQUENTIAL_ROUNDS", 50)
     monkeypatch.setattr("kit.model.plan.CONTROL_FROM", 1)
     assert kept_plan(session) == plan

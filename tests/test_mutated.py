@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from kit.analysis.analyse import analyse
 from kit.analysis.changepoint import track
 from kit.analysis.history import make_entry
+from kit.analysis.night import Night, Part, Task
 from kit.analysis.outcome import outcomes
 from kit.analysis.two_sessions import compare_sessions
 from kit.core.visible import visible
 from kit.model.session import Session
-from kit.nightly.job import Night, Part, Task
 from kit.report import FORMATS, render
 from kit.report.between import render_between
 from kit.report.history import Subject, render_history, render_history_csv, render_history_json

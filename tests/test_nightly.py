@@ -9,12 +9,12 @@ from xml.etree import ElementTree
 
 import pytest
 
+from kit.analysis.night import Night, Part, Task
 from kit.analysis.regression import CHANGE, Rule
 from kit.analysis.threshold import parse_threshold
 from kit.core.errors import UsageError
 from kit.model.session import NotRun, Request
 from kit.nightly.file import parse_nightly
-from kit.nightly.job import Night, Part, Task
 from kit.nightly.run import assess
 from kit.report.junit import render_junit
 from kit.report.night import render_night_json, render_summary

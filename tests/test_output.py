@@ -18,12 +18,12 @@ from playwright.sync_api import Page
 
 from kit.analysis.analyse import analyse
 from kit.analysis.changepoint import track
+from kit.analysis.night import Night, Part, Task
 from kit.core.redact import redact
 from kit.core.visible import visible
 from kit.model.arm import parse_arm
 from kit.model.plan import Step
 from kit.model.session import NotRun, Session
-from kit.nightly.job import Night, Part, Task
 from kit.parsers.figure import Reported
 from kit.report import render
 from kit.report.html import render_html

@@ -3,7 +3,7 @@ import pytest
 from kit.core.errors import UsageError
 from kit.model.scenario import command_scenario
 from kit.model.scenariofile import find_line, parse_scenario
-from kit.session.start import find_scenario, scenario_names
+from kit.session.planning import find_scenario, scenario_names
 
 GOOD = """\
 name = "demo"

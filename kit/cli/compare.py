@@ -150,7 +150,7 @@ def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, 
     """Run SCENARIO, or the command behind --, on several arms in random order, and print what each one costs."""
     from kit.core.paths import find_paths
     from kit.report.progress import make_observer
-    from kit.session.local import plan_of
+    from kit.session.planning import plan_of
     from kit.session.start import Patience, launch, resume
 
     for name in ("json_file", "csv_file", "markdown_file"):
@@ -217,7 +217,7 @@ def report(session: Session, outputs: dict[str, str | None], rank: str = "", ref
 def _describe(request: Request | None) -> None:
     """The plan of a request: everything is read and looked up, nothing is built, mounted or started."""
     from kit.host.machine import read_host
-    from kit.session.start import plan_session, with_guest_cores
+    from kit.session.planning import plan_session, with_guest_cores
 
     if request is None:
         raise UsageError("--dry-run goes with a new session", "kit show SESSION shows what a stopped one has measured")

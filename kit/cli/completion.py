@@ -39,7 +39,7 @@ def completion(context: click.Context, shell: str) -> None:
 
 def complete_scenarios(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
     """Bundled scenarios and their variants."""
-    from kit.session.start import find_scenario, scenario_names
+    from kit.session.planning import find_scenario, scenario_names
 
     found: list[str] = []
     for name in scenario_names():

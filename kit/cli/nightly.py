@@ -15,7 +15,7 @@ from kit.core.quantity import duration
 from kit.core.redact import redact
 
 if TYPE_CHECKING:
-    from kit.nightly.job import Job, Night
+    from kit.analysis.night import Job, Night
 
 COULD_NOT_RUN = 2
 
@@ -83,8 +83,7 @@ def _job(file: str, output: str, wait_idle: str) -> Job:
 
 def _describe(job: Job) -> None:
     """Names and arms are looked up as they will be."""
-    from kit.session.local import plan_of
-    from kit.session.start import find_scenario
+    from kit.session.planning import find_scenario, plan_of
 
     for number, task in enumerate(job.tasks, 1):
         if task.request.scenario:

@@ -21,7 +21,7 @@ Examples:
 @json_flag
 def scenarios(name: str | None, as_json: bool) -> None:
     """List the scenarios, or show one with its parameters, phases and variants."""
-    from kit.session.start import find_scenario, scenario_names
+    from kit.session.planning import find_scenario, scenario_names
 
     found = [find_scenario(item) for item in ([name] if name else scenario_names())]
     if as_json:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kit.analysis.changepoint import CONFIRM
+from kit.analysis.night import DEFAULT_OUTPUT, Job, Task
 from kit.analysis.regression import LIMIT, RULES
 from kit.analysis.threshold import parse_threshold
 from kit.core.errors import UsageError
@@ -14,7 +15,6 @@ from kit.core.toml import parse_toml
 from kit.model.arm import DEFAULT_ENGINE, SESSION_ENGINES, parse_arms
 from kit.model.plan import CACHES
 from kit.model.session import Request
-from kit.nightly.job import DEFAULT_OUTPUT, Job, Task
 
 _TOP = {"store": str, "output": str, "budget": str, "wait_idle": str, "confirm": int, "defaults": dict, "tasks": list}
 _LISTS = {"arms": list, "filesystems": list, "thresholds": list, "across": list, "command": list}

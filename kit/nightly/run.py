@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from kit.analysis.analyse import Analysis, analyse
 from kit.analysis.changepoint import Track, need_detection
+from kit.analysis.night import Job, Night, Part, Task
 from kit.analysis.regression import Finding, Rule, judge, missing
 from kit.analysis.threshold import Threshold
 from kit.core.errors import KitError
 from kit.core.paths import Paths
 from kit.model.session import DONE, Session
-from kit.nightly.job import Job, Night, Part, Task
 from kit.session.loop import Observer
 from kit.session.start import Patience, launch
 from kit.store import Store

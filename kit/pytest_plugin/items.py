@@ -27,8 +27,7 @@ class ScenarioFile(pytest.File):
     """One scenario file; its tests are the arms, baselines that had to be added included."""
 
     def collect(self) -> Iterator[pytest.Item]:
-        from kit.session.local import plan_of
-        from kit.session.start import find_scenario
+        from kit.session.planning import find_scenario, plan_of
 
         try:
             find_scenario(self.scenario)

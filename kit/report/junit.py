@@ -8,10 +8,10 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
 from kit.analysis.analyse import whole_real
+from kit.analysis.night import Night, Part
 from kit.analysis.regression import MISSING, Finding
 from kit.core.visible import printable
 from kit.model.session import Session
-from kit.nightly.job import Night, Part
 from kit.report.verdict import percent_interval, sentence
 
 

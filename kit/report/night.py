@@ -12,8 +12,8 @@ from tabulate import tabulate
 
 from kit.analysis.analyse import whole_real
 from kit.analysis.changepoint import Track
+from kit.analysis.night import Night, Part
 from kit.analysis.regression import GOOD, MISSING, OVER, REGRESSION, SUSPECT, UNDECIDED, Finding
-from kit.nightly.job import Night, Part
 from kit.report import units
 from kit.report.history import change_lines
 from kit.report.shown import shown

@@ -12,21 +12,20 @@ from pathlib import Path
 from kit.core.errors import RunError, UsageError
 from kit.core.paths import Paths
 from kit.engines.root import given_programs
-from kit.filesystem import BackingOptions, Profile, bundled, find_profile, recorded
+from kit.filesystem import BackingOptions
 from kit.filesystem.backing import DEFAULT_SIZE
-from kit.filesystem.plain import check_directory
 from kit.host.cgroup import Cgroup
 from kit.host.machine import Host
 from kit.image import Image
-from kit.model.arm import Arm, parse_arm
-from kit.model.plan import Plan, default_arms, make_plan
+from kit.model.arm import Arm
+from kit.model.plan import Plan
 from kit.model.scenario import Scenario
 from kit.model.session import FAILED, NotRun, Request, Session
-from kit.model.sweep import points
 from kit.session.background import Load
 from kit.session.facts import session_facts
 from kit.session.gather import Folders, shown, workloads
 from kit.session.loop import Bench, Keeper, Observer, Run, run_session
+from kit.session.planning import profiles
 from kit.session.provision import LoadSupplies, Provision, Supplies
 from kit.session.workload import Workload
 
@@ -191,39 +190,3 @@ def backing_options(request: Request, job: Job) -> BackingOptions:
         export=request.export,
         profiles=profiles(request),
     )
-
-
-def profiles(request: Request) -> Mapping[str, Profile]:
-    """The bundled filesystem profiles and the user's own, which may replace them."""
-    return {**bundled(), **recorded(request.profiles)}
-
-
-def plan_of(request: Request) -> Plan:
-    baseline = parse_arm(request.baseline, request.engine) if request.baseline else None
-    if request.arms:
-        arms = tuple(map(parse_arm, request.arms))
-    elif request.engine == "system":
-        from kit.engines.system import running_driver
-
-        arms = default_arms("system", running_driver())
-    else:
-        arms = default_arms()
-    plan = make_plan(
-        arms,
-        request.rounds,
-        request.seed,
-        request.cache,
-        baseline,
-        request.fresh,
-        points=tuple(points(request.params)),
-        precision=request.precision,
-        budget=request.budget,
-        control=request.control,
-        timeout=request.timeout,
-    )
-    if request.directory:
-        check_directory(Path(request.directory).absolute())
-    options = BackingOptions(profiles=profiles(request))
-    for arm in plan.arms:
-        find_profile(arm.filesystem, options)
-    return plan

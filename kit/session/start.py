@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import secrets
 import time
 from collections.abc import Callable, Collection
@@ -13,75 +12,23 @@ from typing import TYPE_CHECKING
 
 from kit import __version__
 from kit.core.errors import KitError, MachineError, UnavailableError, UsageError
-from kit.core.paths import Paths, find_paths, resource
-from kit.core.textfile import read_text
+from kit.core.paths import Paths
 from kit.host.idle import wait_idle
 from kit.host.machine import Host, read_host
 from kit.image import ImageCache
 from kit.model.estimate import how_long, run_seconds
-from kit.model.plan import Plan
-from kit.model.scenario import Scenario, command_scenario
-from kit.model.scenariofile import parse_scenario
 from kit.model.session import DONE, FAILED, INTERRUPTED, RUNNING, NotRun, Request, Session, new_session_id, title_of
-from kit.model.sweep import points
 from kit.session.consent import check_devices, device_facts
-from kit.session.freeze import absolute_paths, all_params, as_planned, kept_plan
+from kit.session.freeze import kept_plan
 from kit.session.gather import Supplier
-from kit.session.local import Job, LoadSupplied, Supplied, check_kernel, equipped, perform, plan_of
+from kit.session.local import Job, LoadSupplied, Supplied, check_kernel, equipped, perform
 from kit.session.loop import Bench, Observer, held_machine
+from kit.session.planning import bind_scenarios, find_scenario, plan_session
 from kit.store import Outbox
 
 if TYPE_CHECKING:
     from kit.guest import Machine
     from kit.store import Store
-
-
-def find_scenario(name: str) -> Scenario:
-    """A bundled scenario by name, or a file by path; ``NAME:VARIANT`` picks a variant. Raises UsageError."""
-    # A file's directory may have a colon in its name, a variant has none.
-    match = re.fullmatch(r"(.*\.toml)(?::([^:]*))?", name, re.DOTALL)
-    stem, variant = (match[1], match[2] or "") if match else (name.partition(":")[0], name.partition(":")[2])
-    path = Path(stem) if match else resource("scenarios") / f"{stem}.toml"
-    if not path.is_file():
-        hint = f"bundled: {', '.join(scenario_names())}; or give a file ending in .toml, or -- COMMAND"
-        raise UsageError(f"there is no scenario '{name}'", hint)
-    return parse_scenario(read_text(path, "name a TOML file"), str(path), variant)
-
-
-def scenario_names() -> tuple[str, ...]:
-    return tuple(sorted(path.stem for path in resource("scenarios").glob("*.toml")))
-
-
-def bind_scenarios(request: Request, host: Host) -> dict[str, Scenario]:
-    """The scenario at each point of the sweep, by the point's label; one, labelled '', where nothing is swept."""
-    if request.command:
-        scenario = command_scenario(request.command, request.source or None, request.prepare or None)
-    else:
-        scenario = find_scenario(request.scenario)
-    return {label: scenario.bind(dict(values), host.cores) for label, values in points(request.params).items()}
-
-
-def check_load(request: Request, host: Host) -> Scenario | None:
-    """The background load, bound; before anything is held or built. Raises UsageError."""
-    if not request.load:
-        if request.load_params:
-            raise UsageError("--load-param goes with --load SCENARIO", "kit compare git --load kernel:loop")
-        return None
-    load = find_scenario(request.load).bind(dict(request.load_params), host.cores)
-    if request.fresh:
-        raise UsageError("--load and --fresh exclude each other", "the load lives on the session's own filesystems")
-    if not host.root:
-        raise MachineError("a background load needs root", "sudo kit …")
-    return load
-
-
-def plan_session(request: Request, host: Host) -> tuple[Request, dict[str, Scenario], Plan]:
-    """What a request means here and now: the request with all that it left open written out, its scenarios by the
-    sweep's points, and its plan. Nothing is held or built. Raises UsageError, MachineError."""
-    load = check_load(request, host)
-    request = all_params(absolute_paths(request), bind_scenarios(request, host).values(), load)
-    plan = plan_of(request)
-    return as_planned(request, plan), bind_scenarios(request, host), plan
 
 
 @dataclass(frozen=True)
@@ -201,20 +148,6 @@ def _where(request: Request, paths: Paths, observer: Observer, host: Host) -> tu
     machine = make_machine(request.guest, Tools(paths.cache, observer.tell), kernel, modules)
     cores = machine.cores(request.guest_cores or host.cores)
     return replace(request, guest=machine.kind), machine, replace(host, cores=cores)
-
-
-def with_guest_cores(request: Request, host: Host) -> Host:
-    """The host with the cores that the workload will find, without trying what this machine can boot: of a guest that
-    is not named, QEMU's where KVM may be usable. Raises UsageError."""
-    if not request.guest:
-        return host
-    from kit.guest import AUTO, Tools, make_machine
-
-    kernel = Path(request.kernel) if request.kernel else None
-    unknown = request.guest == AUTO and not kernel and Path("/dev/kvm").exists()
-    kind = "qemu" if unknown else request.guest
-    machine = make_machine(kind, Tools(find_paths().cache), kernel, None)
-    return replace(host, cores=machine.cores(request.guest_cores or host.cores))
 
 
 def _carry_out(

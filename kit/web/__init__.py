@@ -1,1 +1,1 @@
-"""TODO"""
+"""``kit serve``: the store as pages of this machine, read alone. Imports report and the store."""
