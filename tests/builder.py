@@ -36,9 +36,12 @@ exec {program} "$@"
 
 
 def turn(item: pytest.Item) -> int:
-    """Tests without a machine come first, then those beside which images may be built, then those that measure."""
+    """Tests without a machine come first, then those beside which images may be built, then those that measure; last
+    the one that looks what all have left."""
     if item.get_closest_marker("machine") is None:
         return 0
+    if item.get_closest_marker("last"):
+        return 3
     return 1 if item.get_closest_marker("unmeasured") else 2
 
 

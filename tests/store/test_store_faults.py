@@ -18,7 +18,7 @@ from kit.core.errors import KitError, UsageError
 from kit.store import open_store
 from tests.conftest import Kit
 from tests.nights import ladder_session, night
-from tests.test_store import make_first_schema
+from tests.store.test_store import make_first_schema
 
 
 def forked(act: Callable[[], None]) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent / "benchmarks"
+ROOT = Path(__file__).parents[2] / "benchmarks"
 
 #: What each takes, and a word of what it prints in the end.
 SIMULATED = {

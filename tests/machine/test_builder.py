@@ -11,7 +11,7 @@ import pytest
 
 from tests.builder import images_of, turn
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 ORDERED = """
 import pytest

@@ -1,7 +1,7 @@
 """README and docs say nothing that is not so: every command block is run, every link leads somewhere.
 
 Commands that take minutes are run as far as they go without measuring: ``kit compare`` with --dry-run, unless it is
-quick, ``pytest`` with --collect-only, ``make`` with -n. tests/test_cli.py and tests/test_examples.py run such for real.
+quick, ``pytest`` with --collect-only, ``make`` with -n. test_cli.py and test_examples.py beside it run such for real.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from kit.store import open_store
 from tests.conftest import Kit
 from tests.nights import night
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 DOCS = sorted(
     [
         ROOT / "README.md",

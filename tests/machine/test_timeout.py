@@ -16,7 +16,7 @@ from kit.model.plan import make_plan
 from kit.nightly.file import parse_nightly
 from kit.probe import Probe, ProbeServer, probe_binary
 from tests.conftest import Kit
-from tests.test_session import FakeEngine, calm, perform, scenario
+from tests.session.test_session import FakeEngine, calm, perform, scenario
 
 __all__ = ["calm"]  # no burst and no wait for the machine: its other users change nothing here
 

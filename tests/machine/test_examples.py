@@ -14,7 +14,7 @@ import pytest
 from kit.nightly.file import parse_nightly
 from tests.conftest import Kit
 
-EXAMPLES = Path(__file__).parent.parent / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 JOBS = EXAMPLES / "jobs"
 
 

@@ -223,7 +223,7 @@ def test_an_input_that_was_fetched_is_a_directory_and_no_symlink(tmp_path: Path)
 def test_lines_for_bitbake_begin_where_they_should(tmp_path: Path) -> None:
     (tmp_path / "poky").mkdir()
     (tmp_path / "poky/oe-init-build-env").write_text('mkdir -p "$1/conf"; cd "$1"\n')
-    script = Path(__file__).parent.parent / "scenarios/yocto/yocto.sh"
+    script = Path(__file__).parents[2] / "scenarios/yocto/yocto.sh"
     lines = 'MACHINE = "qemuarm64"; HOSTTOOLS += "x y" ;\tA = "b"'
     subprocess.run(["bash", script, "prepare", "/in", "2", lines, "off"], cwd=tmp_path, check=True)
     written = (tmp_path / "build/conf/local.conf").read_text()

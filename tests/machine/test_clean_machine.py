@@ -6,5 +6,6 @@ from tests.conftest import left_on_machine
 
 
 @pytest.mark.machine
+@pytest.mark.last
 def test_nothing_is_left() -> None:
     assert left_on_machine() == []

@@ -12,7 +12,7 @@ from kit.host.rest import IdleRate, IdleWatch, Process, busiest, kit_pids, proce
 from kit.model.arm import parse_arms
 from kit.model.plan import make_plan
 from kit.session.measure import _less_idle
-from tests.test_session import FakeEngine, calm, perform, scenario
+from tests.session.test_session import FakeEngine, calm, perform, scenario
 
 __all__ = ["calm"]
 

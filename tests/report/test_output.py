@@ -38,7 +38,7 @@ from kit.store import open_store
 from tests.conftest import Kit
 from tests.hostile import CONTROL, MARKUP, PATH, spoiled
 from tests.nights import entry, ladder_session, night
-from tests.test_pages import browser, page
+from tests.web.test_pages import browser, page
 
 __all__ = ["browser", "page"]
 _DRAWN = {"svg", "title", "desc", "style", "rect", "g", "line", "text", "circle", "path"}

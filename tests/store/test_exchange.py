@@ -23,7 +23,7 @@ from kit.store import Outbox, open_store
 from kit.store.exchange import dump, load
 from tests.conftest import Kit
 from tests.nights import ladder_session, night
-from tests.test_store import make_first_schema
+from tests.store.test_store import make_first_schema
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from kit.model.arm import parse_arms
 from kit.model.plan import make_plan
 from kit.model.scenario import Step
 from kit.session.runlog import HEAD, MOST_REPORT, TAIL, cut_middle, last_lines, output_since
-from tests.test_session import FakeEngine, calm, perform, scenario
+from tests.session.test_session import FakeEngine, calm, perform, scenario
 
 __all__ = ["calm"]
 
