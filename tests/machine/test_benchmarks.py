@@ -25,15 +25,15 @@ SIMULATED = {
 SCENARIO = "moment.toml"
 MOMENT = 'name = "moment"\nsummary = "x"\nimage = "smoke"\n[[phases]]\nname = "run"\nrun = ["true"]\n'
 MEASURED = {
-    "harness": ((SCENARIO, "--rounds", "1", "--arms", "bare"), "harness "),
     "recovery": (("--rounds", "2", "--where", "container", "--largest"), "intervals hold the truth"),
     "timer": (("1",), "daemon that leaves the tree"),
 }
+STORED = {"harness", "methods"}  # the second prints of what the first has measured
 LIBRARIES = {"noise", "worlds"}
 
 
 def test_all_are_started() -> None:
-    assert {path.stem for path in ROOT.glob("*.py")} == {*SIMULATED, *MEASURED, *LIBRARIES}
+    assert {path.stem for path in ROOT.glob("*.py")} == {*SIMULATED, *MEASURED, *STORED, *LIBRARIES}
 
 
 def start(name: str, words: tuple[str, ...], says: str, where: Path) -> None:
@@ -56,3 +56,10 @@ def test_simulations_start(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", MEASURED)
 def test_measurements_start(name: str, tmp_path: Path) -> None:
     start(name, *MEASURED[name], tmp_path)
+
+
+@pytest.mark.machine
+@pytest.mark.images("smoke")
+def test_two_methods_stand_side_by_side(tmp_path: Path) -> None:
+    start("harness", (SCENARIO, "--rounds", "2", "--arms", "bare,runtime:overlay2"), "harness ", tmp_path)
+    start("methods", (), "runtime:overlay2", tmp_path)
