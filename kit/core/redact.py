@@ -15,11 +15,17 @@ _SECRET = (
 _REST = r"\S{0,4000}"
 _RULES = (
     # https://TOKEN@host: who one is may be the secret itself. Up to the last "@": a password may hold one, and a slash.
-    (re.compile(rf"(?i)\b((?:https?|ftps?)://)[^\s:@/]{{0,4000}}(?::{_REST})?@"), rf"\1{HIDDEN}@"),
+    (re.compile(rf"(?i)\b((?:[a-z]{{1,9}}\+)?(?:https?|ftps?)://)[^\s:@/]{{0,4000}}(?::{_REST})?@"), rf"\1{HIDDEN}@"),
     # scheme://user:password@host, whatever the password holds, also where the rest is no URL.
     (re.compile(rf"(?i)\b([a-z][a-z0-9+.-]{{0,40}}://[^\s:/@]{{0,200}}):{_REST}@"), rf"\1:{HIDDEN}@"),
     # ?password=…, &access_token=…, --token=…, GITHUB_TOKEN='…'
     (re.compile(rf"(?i)({_SECRET}=)(?:'[^']*'|\"[^\"]*\"|[^\s'\"&;,)]+)"), rf"\1{HIDDEN}"),
+    # git+ssh://TOKEN@host: no user's name is that long
+    (re.compile(r"(?i)\b((?:[a-z]{1,9}\+)?ssh://)[^\s:@/]{20,4000}@"), rf"\1{HIDDEN}@"),
+    # A signed address: ?sig=…
+    (re.compile(r"(?i)([?&]sig=)[^\s'\"&;,)]+"), rf"\1{HIDDEN}"),
+    # password: … in text. Not of words that parsers use: "unexpected token: }"
+    (re.compile(r"(?i)\b((?:password|passwd|passphrase|secret)\s?:\s{1,2})[^\s'\"]+"), rf"\1{HIDDEN}"),
     # --password …, --registry-token …: an option and its value as words of their own
     (re.compile(rf"(?i)(--[\w-]{{0,40}}{_SECRET}\s{{1,4}})(?!-)\S{{1,4000}}"), rf"\1{HIDDEN}"),
     # "password": "…" of JSON and Python

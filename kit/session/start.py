@@ -178,7 +178,7 @@ def _carry_out(
         keeper.set_status(session.id, session.status)
         if session.status == DONE:
             store.keep_outcomes(session)
-        return session
+    return replace(session, status=FAILED) if keeper.lost else session
 
 
 def _perform(session: Session, job: Job, bench: Bench, machine: Machine | None) -> Session:

@@ -49,6 +49,7 @@ class Outbox:
         self._waiting: list[Change] = []
         self._kept = 0  # so many of them are in the file
         self._file: _File | None = None
+        self.lost = 0  # runs that are kept nowhere
 
     def __enter__(self) -> Self:
         """Raises RunError where the store still refuses what an earlier start of the session has left."""
@@ -76,10 +77,12 @@ class Outbox:
         count = sum(isinstance(change, Sample) for change in self._waiting)
         if not self._waiting:
             if self._file:
-                self._path.unlink(missing_ok=True)
+                with suppress(OSError):  # what is left of it is a head, which is delivered as nothing
+                    self._path.unlink(missing_ok=True)
         elif self._kept == len(self._waiting):
             self._tell(f"{count} runs wait in {self._path}; the next kit command that opens the store delivers them")
         else:
+            self.lost = count
             self._tell(
                 f"NOT STORED: {count} runs of session {self._session.id}, neither by {self._store.name} nor in "
                 f"{self._path.parent}; what is printed now is all that is left of them: kit show will not have them"
@@ -116,7 +119,18 @@ class Outbox:
             self._tell(f"the store {self._store.name} is back: what waited for it is stored")
         self._waiting, self._kept = [], 0
         if self._file:
-            self._file.forget()
+            self._forget(self._file)
+
+    def _forget(self, file: _File) -> None:
+        """What the store has must not be delivered again: a file that can't be written any more goes."""
+        try:
+            file.forget()
+        except OSError as error:
+            self._tell(f"{self._path}: {error.strerror}: no longer used")
+            with suppress(OSError):
+                self._path.unlink(missing_ok=True)
+            file.close()
+            self._file = None
 
     def _keep(self, refusal: RunError, first: bool) -> None:
         try:
@@ -140,9 +154,9 @@ class _File:
 
     def __init__(self, path: Path, head: list[bytes]) -> None:
         """Of a file that is there the lines are kept, else it begins with those of ``head``."""
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        self._file = -1
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._lock(path)
             self.lines = _lines(path.read_bytes())
             self._head = sum(len(line) + 1 for line in self.lines[: len(head)])
             self._end = sum(len(line) + 1 for line in self.lines)
@@ -156,6 +170,16 @@ class _File:
         except OSError:
             self.close()
             raise
+
+    def _lock(self, path: Path) -> None:
+        """Open it, and again where it was delivered and removed before it was locked."""
+        while True:
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(self._file).st_nlink:
+                return
+            os.close(self._file)
+            self._file = -1
 
     def add(self, line: bytes) -> None:
         data, at = line + b"\n", self._end
@@ -172,7 +196,8 @@ class _File:
         self._end = self._head
 
     def close(self) -> None:
-        os.close(self._file)
+        if self._file >= 0:
+            os.close(self._file)
 
 
 def deliver(store: Taker, directory: Path, tell: Callable[[str], None]) -> None:
@@ -180,6 +205,8 @@ def deliver(store: Taker, directory: Path, tell: Callable[[str], None]) -> None:
     for path in sorted(directory.glob("*.jsonl")):
         with suppress(OSError), path.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not os.fstat(file.fileno()).st_nlink:
+                continue  # another kit has delivered it; what has its name now is another's
             try:
                 _deliver(store, path, file.read(), tell)
             except UnreadableError as error:

@@ -151,6 +151,8 @@ SECRETS = (
     "https://u:p@hunter2/x@git.example/y.git", "PGPASSWORD=hunter2 psql", "curl --password hunter2 x",
     "AWS_SECRET_ACCESS_KEY=hunter2",
     "TOKEN='hun ter2' make", '--token="hunter2"', '{"password": "hunter2"}', "curl -H 'PRIVATE-TOKEN: hunter2'",
+    "login failed for ci, password: hunter2", "https://store/x.tar?sv=1&sig=hunter2%3D", "git+https://hunter2@git.example/x",
+    "git+ssh://hunter2hunter2hunter2hunter2@git.example/x",
 )  # fmt: skip
 
 
@@ -164,7 +166,8 @@ def test_a_secret_is_left_out(text: str) -> None:
     "text",
     ["sqlite:////srv/kit.db", "postgresql+psycopg://ci@db/kit", "ssh://git@host/x", "bare@ext4", "layer:overlay2+a=b",
      "https://example.org/a@b?x=y", "make -j8 CFLAGS=-O2", "http://127.0.0.1:8910/", "jobs=2; config=tiny",
-     "tokens=5", "root@machine:/x", "a basic test", "OLDPWD=/x", "the token: new with each start"],
+     "tokens=5", "root@machine:/x", "a basic test", "OLDPWD=/x", "the token: new with each start",
+     "git+ssh://git@host/x", "unexpected token: }"],
 )  # fmt: skip
 def test_what_is_no_secret_stays(text: str) -> None:
     assert redact(text) == text

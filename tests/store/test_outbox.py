@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import sqlite3
@@ -220,4 +221,38 @@ def test_what_not_even_the_outbox_can_keep_is_held_in_memory_and_said(disk: Path
         fill(disk)
         outbox.add_sample(HEAD.id, FULL.samples[2])
     assert said[-1].startswith(f"NOT STORED: 1 runs of session {HEAD.id}")
+    assert outbox.lost == 1
     store.close()
+
+
+def test_a_file_that_fails_after_the_store_took_all_ends_nothing(tmp_path: Path) -> None:
+    """It goes, or the next kit would deliver again what it holds."""
+    said: list[str] = []
+    store = opened(tmp_path, said)
+    with Outbox(HEAD, store, tmp_path, said.append) as outbox:
+        store.create(HEAD)
+        with locked(tmp_path / "kit.db"):
+            outbox.add_sample(HEAD.id, FULL.samples[0])
+        assert outbox._file
+        os.close(outbox._file._file)
+        outbox._file._file = os.open(tmp_path / "outbox" / f"{HEAD.id}.jsonl", os.O_RDONLY)  # it can't be written
+        finish(outbox, FULL.samples[1:])
+    assert store.get(HEAD.id) == expected() and "no longer used" in said[1 + 1]
+    assert [*(tmp_path / "outbox").iterdir()] == []
+
+
+def test_a_file_that_was_delivered_and_removed_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between opening it and locking it another kit may have delivered it."""
+    store, path, times = opened(tmp_path, []), tmp_path / "outbox" / f"{HEAD.id}.jsonl", []
+    flock = fcntl.flock
+
+    def late(file: int, how: int) -> None:
+        times.append(how)
+        if len(times) == 1:
+            path.unlink()
+        flock(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    with Outbox(HEAD, store, tmp_path, lambda text: None) as outbox, locked(tmp_path / "kit.db"):
+        outbox.add_sample(HEAD.id, FULL.samples[0])
+    assert len(times) == 2 and path.read_bytes().count(b"\n") == 3
