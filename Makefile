@@ -7,7 +7,7 @@ export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin
 .PHONY: compare test system clean
 
 compare: system $(VENV)/bin/kit
-	@echo "measuring: 15 to 20 minutes on 2 cores, after 2 for the image where it is new; the ranking so far is shown after every round"
+	@echo "measuring: about 15 minutes on 2 cores, after one or two for the image where it is new; the ranking so far is shown after every round"
 	$(SUDO) $(VENV)/bin/kit compare kernel:short $(ARGS)
 
 test: TOOLS += docker-registry:docker-registry chromium:chromium pg_lsclusters:postgresql systemd-analyze:systemd
