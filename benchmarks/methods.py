@@ -52,7 +52,12 @@ def rows(session: Session, analysis: Analysis) -> list[Sequence[str]]:
     found = [item for item in compare(runs, session.baselines, ("real",), whole=True) if not item.control]
     before = {item.arm: own(runs, item, len(found)) for item in found}
     order = sorted(before, key=lambda arm: before[arm][0].estimate)
-    ranked = {row.arm: f"{row.rank_low}–{row.rank_high} {row.group}" for row in analysis.rankings[0].rows if row.pick}
+    ranked = {
+        row.arm: f"{row.rank_low}–{row.rank_high} {row.group}"
+        for ranking in analysis.rankings[:1]
+        for row in ranking.rows
+        if row.pick
+    }
     made: list[Sequence[str]] = []
     for item in found:
         _, alone, together, seen = before[item.arm]
