@@ -20,13 +20,14 @@ from kit.analysis.compare import is_control
 from kit.analysis.paired import Paired, find_adjusting, pair_up
 from kit.analysis.stats import Interval
 from kit.core.errors import UsageError
-from kit.model.arm import DEFAULT_DRIVER, Arm, parse_arm
+from kit.model.arm import Arm, parse_arm
+from kit.model.drivers import registered
 
 #: What a ranking is by, unless the user says otherwise: time until the data is safe.
 WHOLE, REAL = "whole", "real"
 MORE_IS_BETTER = "more"
 #: The common choices, of which the first that ran is the reference.
-_COMMON = (f"layer:{DEFAULT_DRIVER}", "layer:overlayfs", "layer:podman/overlay", "layer:containerd/overlayfs")
+_COMMON = tuple(f"layer:{words}" for words, driver in registered() if driver.usual)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kit.cli.completion import complete_scenarios
+from kit.cli.drivers import described, unions
 from kit.cli.options import check_writable, rank_options, store_option, the_store, wait_idle_option, write
 from kit.core.errors import UsageError
 from kit.core.quantity import duration, pairs, percentage, size, word_pairs
@@ -17,7 +18,7 @@ from kit.model.plan import DEFAULT_ROUNDS
 if TYPE_CHECKING:
     from kit.model.session import Request, Session
 
-_EPILOG = """\b
+_EPILOG = f"""\b
 Arms:
   bare[@FS]                     chroot into the image, unpacked in a plain directory: the baseline
   runtime[@FS]                  that same directory, entered as a container: no driver is touched
@@ -25,16 +26,10 @@ Arms:
   volume:DRIVER[@FS]            … build tree on a volume
   layer:DRIVER[@FS]             … build tree in the container's writable layer
   tmpfs:DRIVER[@FS]             … build tree on a tmpfs
-  union:UNION[@FS]              a union of plain directories, no engine: overlay, unionfs-fuse, mergerfs
+  union:UNION[@FS]              a union of plain directories, no engine: {unions()}
   host[@FS]                     the host's own toolchain, no chroot
   options: +seccomp=unconfined +cgroup=none +cpus=N +memory=SIZE; +control: an identical second copy
-  drivers: overlay2 btrfs vfs fuse-overlayfs aufs devicemapper zfs; with an engine before them:
-    docker@26.1/overlay2 (that version, in a root of its own), docker@26.1/overlayfs (containerd image store),
-    podman/overlay podman/vfs podman/btrfs podman/fuse-overlayfs, system/DRIVER (the Docker that is running),
-    containerd/overlayfs containerd/native containerd/btrfs containerd/devmapper, containerd@1.7/blockfile,
-    containerd@2.1/erofs (containerd by itself)
-  of the kernel's overlay, on union:overlay, podman/overlay, containerd/overlayfs: +metacopy=on +redirect_dir=on
-    +index=off +xino=off +volatile; of devicemapper: +thinpool (direct-lvm: a pool without loop files of dockerd's)
+{described()}
   filesystems (FS): ext4 ext4-tuned ext3 ext3-writeback ext3-journal ext2 xfs xfs-stripe xfs-nobarrier btrfs
     btrfs-nodatacow btrfs-compress jfs reiserfs zfs tmpfs tmpfs-sync nfs dir, and your own (--fs-file)
 

@@ -50,7 +50,10 @@ class Setting:
 
 
 class Engine(Protocol):
-    """Runs arms. ``start`` does what is needed once per session, backing and driver; ``close`` undoes it all."""
+    """Runs arms. ``start`` does what is needed once per session, backing and driver; ``close`` undoes it all.
+    ``undriven``: why a scenario can't drive it by itself, where it can't."""
+
+    undriven: Blocker | None
 
     def check(self, arm: Arm, host: Host) -> Blocker | None:
         """What can be told without starting anything: a tool, a right."""

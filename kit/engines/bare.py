@@ -46,6 +46,8 @@ class Entered:
 
 
 class BareEngine:
+    undriven: engines.Blocker | None = None
+
     def __init__(self, setting: engines.Setting) -> None:
         self.setting = setting
         self._count = 0

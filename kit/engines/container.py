@@ -19,6 +19,7 @@ from kit.host.mounts import mount_of
 from kit.image import Image
 from kit.image.layout import CONTROL, INPUTS, TREE
 from kit.model.arm import Arm
+from kit.model.drivers import handing_on
 from kit.probe import Probe
 
 
@@ -138,7 +139,7 @@ def check_features(arm: Arm, pid: int) -> None:
         if (word == "volatile" or word.endswith("=on")) and not {word, f"fsync={word}"} & shown:
             raise MachineError(
                 f"{arm}: the root is not mounted with {word}: this engine does not hand it on",
-                f"podman/overlay, containerd@2.1/overlayfs, or union:overlay+{word}",
+                f"{', '.join(handing_on(word.partition('=')[0]))}, or union:overlay+{word}",
             )
 
 

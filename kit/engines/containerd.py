@@ -29,19 +29,8 @@ from kit.host.machine import Host
 from kit.host.mounts import mount_of
 from kit.image import Image
 from kit.image.layout import CONTROL, INPUTS, TREE
-from kit.model.arm import Arm
+from kit.model.arm import Arm, fix_of
 
-#: What would make a snapshotter work that is not there.
-_FIXES = {
-    "overlayfs": "boot a kernel with overlay",
-    "btrfs": "put it on btrfs: layer:containerd/btrfs@btrfs",
-    "devmapper": "a kernel with device-mapper (CONFIG_BLK_DEV_DM, CONFIG_DM_THIN_PROVISIONING): --guest has one",
-    "zfs": "install zfs-dkms for this kernel",
-    "blockfile": "use containerd 1.7 or later: layer:containerd@1.7/blockfile",
-    "erofs": "use containerd 2.1 or later: layer:containerd@2.1/erofs, and a kernel with EROFS",
-    "fuse-overlayfs": "it is a program of its own (containerd-fuse-overlayfs-grpc), which Debian does not have; "
-    "layer:fuse-overlayfs is Docker with that driver",
-}
 #: The filesystem in each thin device: as large as Docker's devicemapper has it.
 _DEVICE_BYTES = 10 << 30
 #: Room in a block file beside twice the image.
@@ -52,6 +41,9 @@ _NAME = "kit.local/kit"
 class ContainerdEngine(PrivateEngine["ContainerdDaemon"]):
     root_of = "containerd"
     tools = ("containerd", "ctr", "runc")
+    undriven = engines.Blocker(
+        "by Docker's API, which containerd has not", "use docker@28/overlayfs: Docker on its image store"
+    )
 
     def __init__(self, setting: engines.Setting, version: str = "") -> None:
         super().__init__(setting, version, f"c{version}-" if version else "c-")
@@ -59,8 +51,6 @@ class ContainerdEngine(PrivateEngine["ContainerdDaemon"]):
     def check(self, arm: Arm, host: Host) -> engines.Blocker | None:
         if arm.placement == "volume":
             return engines.Blocker("containerd has no volumes", f"bind:{arm.engine}/{arm.driver} is a directory too")
-        if arm.driver == "fuse-overlayfs":
-            return engines.Blocker("containerd has no snapshotter fuse-overlayfs built in", _FIXES[arm.driver])
         return super().check(arm, host)
 
     def start_daemon(self, arm: Arm, ground: Ground) -> ContainerdDaemon:
@@ -79,7 +69,7 @@ class ContainerdEngine(PrivateEngine["ContainerdDaemon"]):
                 daemon.load(ground.needed_image)
             except RunError as error:
                 reason = ground.backing.full() or error.message
-                hint = MORE_ROOM if ground.backing.full() else _FIXES.get(arm.driver, error.hint)
+                hint = MORE_ROOM if ground.backing.full() else fix_of(arm) or error.hint
                 raise RunError(f"{arm.driver} on {ground.backing.name}: {reason}", hint) from None
             of = f" of {arm.engine}"
             self._facts[f"containerd{of}"] = self._root.version("containerd")

@@ -22,7 +22,7 @@ from kit.filesystem.block import unmount
 from kit.host.cgroup import Cgroup
 from kit.host.command import spawn, stop
 from kit.host.mounts import mounts_below
-from kit.model.arm import SNAPSHOTTER_FILESYSTEM
+from kit.model.drivers import find_driver
 
 log = logging.getLogger(__name__)
 
@@ -161,8 +161,9 @@ class Daemon:
     def _dockerd_argv(self) -> list[str]:
         runtime = self.plain_runtime("runc")
         config = self._directory / "dockerd.json"
+        driver = find_driver("docker", self.driver)
         # Not the user's /etc/docker/daemon.json.
-        features = {"features": {"containerd-snapshotter": self.driver in SNAPSHOTTER_FILESYSTEM}}
+        features = {"features": {"containerd-snapshotter": driver is not None and driver.image_store}}
         config.write_text(json.dumps(features))
         return [
             "dockerd",

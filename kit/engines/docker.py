@@ -29,26 +29,13 @@ from kit.engines.plain_runtime import VARIABLE
 from kit.engines.private import PrivateEngine
 from kit.filesystem.thin_pool import thin_pool
 from kit.image.layout import CONTROL, INPUTS, TREE
-from kit.model.arm import DEFAULT_ENGINE, THIN_POOL, Arm
-
-#: What would make a driver work whose daemon does not start.
-_FIXES = {
-    "aufs": "a kernel with aufs (--guest --kernel PATH: docs/guests.md), a Docker below 24 (docker@20.10/aufs)",
-    "devicemapper": "a kernel with device-mapper (--guest has one), a Docker below 25 (docker@20.10/devicemapper)",
-    "zfs": "install zfs-dkms for this kernel",
-    "btrfs": "put it on btrfs: layer:btrfs@btrfs",
-    "fuse-overlayfs": "apt-get install fuse-overlayfs, and a kernel with FUSE",
-    "overlay2": "boot a kernel with overlay",
-    "overlayfs": "use Docker 24 or later: docker@26.1/overlayfs, or --docker PATH",
-    "native": "use Docker 24 or later: docker@26.1/native, or --docker PATH",
-}
-_STORAGE_OPTIONS = {"devicemapper": ("dm.override_udev_sync_check=true",)}
+from kit.model.arm import DEFAULT_ENGINE, Arm, driver_of, fix_of
+from kit.model.drivers.device_mapper import THIN_POOL
 
 
 class DockerEngine(PrivateEngine[Daemon]):
     root_of = "docker"
     tools: tuple[str, ...] = ("dockerd", "containerd", "runc")
-    fixes = _FIXES
     prefix = ""
 
     def __init__(self, setting: engines.Setting, version: str = "") -> None:
@@ -64,7 +51,7 @@ class DockerEngine(PrivateEngine[Daemon]):
                 daemon.start()
             except RunError as error:
                 raise RunError(
-                    f"{arm.driver} on {ground.backing.name}: {error.message}", self.fixes.get(arm.driver, error.hint)
+                    f"{arm.driver} on {ground.backing.name}: {error.message}", fix_of(arm) or error.hint
                 ) from None
             info = daemon.client.info()
             _load(daemon, ground)
@@ -78,7 +65,7 @@ class DockerEngine(PrivateEngine[Daemon]):
             ground.backing.path / f"{name}-{arm.driver}",
             self._setting.run / name,
             f"{self._setting.cgroup}/{name}",
-            (*_STORAGE_OPTIONS.get(arm.driver, ()), *self._pool(stack, arm, ground, name)),
+            (*driver_of(arm).storage_options, *self._pool(stack, arm, ground, name)),
             self._root,
             self.shared(ground),
         )
@@ -89,9 +76,6 @@ class DockerEngine(PrivateEngine[Daemon]):
             return ()
         pool = thin_pool(ground.backing.path, name, self._setting.journal, self._setting.thin_device)
         return (f"dm.thinpooldev=/dev/mapper/{stack.enter_context(pool)}",)
-
-    def tools_of(self, arm: Arm) -> tuple[str, ...]:
-        return (*self.tools, *(["fuse-overlayfs"] if arm.driver == "fuse-overlayfs" else []))
 
     @contextmanager
     def place(self, arm: Arm, ground: Ground) -> Iterator[Place]:

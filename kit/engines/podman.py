@@ -18,14 +18,6 @@ from kit.host.command import require, run, which
 from kit.host.machine import Host
 from kit.model.arm import Arm
 
-#: What would make a driver work whose service does not start.
-_FIXES = {
-    "overlay": "boot a kernel with overlay",
-    "fuse-overlayfs": "apt-get install fuse-overlayfs, and a kernel with FUSE",
-    "btrfs": "put it on btrfs: layer:podman/btrfs@btrfs",
-}
-
-
 #: Without this capability (linux/capability.h) no limit can be raised, and Podman's defaults are above the usual ones.
 _CAP_SYS_RESOURCE = 24
 
@@ -35,7 +27,6 @@ class PodmanEngine(DockerEngine):
 
     root_of = "podman"
     tools = ("podman", "conmon")
-    fixes = _FIXES
     prefix = "p"
 
     def check(self, arm: Arm, host: Host) -> engines.Blocker | None:
@@ -45,8 +36,8 @@ class PodmanEngine(DockerEngine):
         if arm.plain_root:
             return engines.Blocker("only root can unpack a plain root filesystem", "run as root: sudo kit …")
         try:
-            for tool in (*self.tools_of(arm), "newuidmap"):
-                require(tool)
+            self.require_tools(arm)
+            require("newuidmap")
         except MachineError as error:
             return engines.Blocker(error.message, error.hint)
         user = pwd.getpwuid(os.getuid()).pw_name

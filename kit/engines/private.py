@@ -16,7 +16,7 @@ from kit.engines.root import EngineRoot, engine_root
 from kit.host.command import require
 from kit.host.machine import Host
 from kit.host.namespace import covered
-from kit.model.arm import Arm
+from kit.model.arm import Arm, driver_of, fix_of
 
 D = TypeVar("D", bound=Daemon)
 
@@ -27,6 +27,7 @@ class PrivateEngine(ABC, Generic[D]):
 
     root_of: str  # whose engine roots they are
     tools: tuple[str, ...]
+    undriven: engines.Blocker | None = None
 
     def __init__(self, setting: engines.Setting, version: str, tag: str, programs: Path | None = None) -> None:
         """``tag`` begins all names, where several engines share a directory. ``programs``: see EngineRoot."""
@@ -41,20 +42,27 @@ class PrivateEngine(ABC, Generic[D]):
         self._count = 0
 
     def check(self, arm: Arm, host: Host) -> engines.Blocker | None:
+        if driver_of(arm).blocker:
+            return engines.Blocker(driver_of(arm).blocker, fix_of(arm))
         if not host.root:
             reason = f"a private {self.tools[0]} needs root"
             return engines.Blocker(reason, "run as root: sudo kit …, or --engine system")
         if self._version or self._programs:
             return None  # it brings its own tools
         try:
-            for tool in self.tools_of(arm):
-                require(tool)
+            self.require_tools(arm)
         except MachineError as error:
             return engines.Blocker(error.message, error.hint)
         return None
 
     def tools_of(self, arm: Arm) -> tuple[str, ...]:
-        return self.tools
+        """The engine's and the driver's."""
+        return (*self.tools, *driver_of(arm).packages)
+
+    def require_tools(self, arm: Arm) -> None:
+        """Raises MachineError naming the package of the first that is missing."""
+        for tool in self.tools_of(arm):
+            require(tool, driver_of(arm).packages.get(tool, ""))
 
     def start(self, arm: Arm, ground: Ground) -> None:
         key = (arm.daemon, ground.backing.path)

@@ -56,6 +56,8 @@ def running_driver() -> str:
 
 
 class SystemEngine:
+    undriven: engines.Blocker | None = engines.Blocker("and this one is yours", "use --engine docker")
+
     def __init__(self, setting: engines.Setting) -> None:
         self._setting = setting
         self._stack = ExitStack()

@@ -27,7 +27,7 @@ from kit.host.command import require, run, spawn, stop
 from kit.host.machine import Host, kernel_filesystems
 from kit.host.mounts import mount_of
 from kit.image.layout import INPUTS, TREE
-from kit.model.arm import Arm
+from kit.model.arm import Arm, driver_of
 
 _FUSE = "allow_other,suid,dev,use_ino"
 
@@ -36,11 +36,13 @@ class UnionEngine(BareEngine):
     def check(self, arm: Arm, host: Host) -> engines.Blocker | None:
         if not host.root:
             return engines.Blocker("mounting a union needs root", "run as root: sudo kit …")
-        needed = "overlay" if arm.driver == "overlay" else "fuse"
-        if needed not in kernel_filesystems():
+        driver = driver_of(arm)
+        if driver.kernel and driver.kernel.listed not in kernel_filesystems():
+            needed = driver.kernel.listed
             return engines.Blocker(f"this kernel has no {needed}", f"modprobe {needed}, or boot a kernel that has it")
         try:
-            require(arm.driver if arm.driver != "overlay" else "mount")
+            for tool, package in driver.packages.items():
+                require(tool, package)
         except MachineError as error:
             return engines.Blocker(error.message, error.hint)
         return None

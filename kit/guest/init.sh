@@ -33,7 +33,8 @@ if [ -n "$(blkid -L kit-modules)" ]; then
 	mkdir -p "$modules"
 	need mount -L kit-modules -o ro "$modules"
 fi
-for module in loop overlay fuse btrfs xfs jfs reiserfs nfs zfs aufs erofs dm-mod dm-thin-pool dm-snapshot; do
+# What filesystems need, and drivers.
+for module in loop btrfs xfs jfs reiserfs nfs zfs $(cat /kit-modules); do
 	modprobe -q "$module"
 done
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from kit.core.errors import MachineError
 from kit.host.machine import kernel_filesystems
-from kit.model.arm import Arm
+from kit.model.arm import Arm, driver_of
+from kit.model.driver import KernelPart
 
 #: bpf(2): its number, the command BPF_PROG_LOAD, and the program type of the device controller of cgroup v2.
 _BPF = {"x86_64": 321, "aarch64": 280}
@@ -54,19 +55,8 @@ _USUAL: dict[str, Callable[[], bool]] = {
 }
 
 
-def _mapper() -> bool:
-    return "device-mapper" in Path("/proc/misc").read_text()
-
-
-#: What a driver needs besides.
-_DRIVERS: dict[str, tuple[str, Callable[[], bool]]] = {
-    "devicemapper": ("device-mapper (CONFIG_BLK_DEV_DM, CONFIG_DM_THIN_PROVISIONING)", _mapper),
-    **{name: (name, lambda name=name: name in kernel_filesystems()) for name in ("aufs", "btrfs", "zfs")},  # type: ignore[misc]
-    **{
-        name: ("overlay (CONFIG_OVERLAY_FS)", lambda: "overlay" in kernel_filesystems())
-        for name in ("overlay2", "overlay", "overlayfs")
-    },
-}
+def _there(part: KernelPart) -> bool:
+    return part.listed in Path("/proc", part.where).read_text().split()
 
 
 def lacking(arms: Sequence[Arm]) -> Iterator[str]:
@@ -83,7 +73,6 @@ def lacking(arms: Sequence[Arm]) -> Iterator[str]:
         for options, there in _USUAL.items():
             if not there():
                 yield f"the guest's kernel {platform.release()} lacks {options}"
-    for driver in dict.fromkeys(arm.driver for arm in arms if arm.driver in _DRIVERS):
-        what, there = _DRIVERS[driver]
-        if not there():
-            yield f"the guest's kernel {platform.release()} has no {what}: arms on {driver} will not run"
+    for name, part in {arm.driver: driver_of(arm).kernel for arm in arms}.items():
+        if part and not _there(part):
+            yield f"the guest's kernel {platform.release()} has no {part.called}: arms on {name} will not run"

@@ -27,7 +27,6 @@ PACKAGES = {
     "dpkg-deb": "dpkg",
     "ctr": "containerd",
     "dmsetup": "dmsetup",
-    "fuse-overlayfs": "fuse-overlayfs",
     "losetup": "mount",
     "mkfs.btrfs": "btrfs-progs",
     "mkfs.ext2": "e2fsprogs",
@@ -65,11 +64,11 @@ def which(tool: str) -> str | None:
     return shutil.which(tool, path=environment()["PATH"])
 
 
-def require(tool: str) -> str:
-    """The path of a tool, or MachineError naming the package it comes in."""
+def require(tool: str, package: str = "") -> str:
+    """The path of a tool, or MachineError naming the Debian package it comes in."""
     found = which(tool)
     if not found:
-        raise MachineError(f"{tool} is not installed", f"apt-get install {PACKAGES.get(tool, tool)}")
+        raise MachineError(f"{tool} is not installed", f"apt-get install {package or PACKAGES.get(tool, tool)}")
     return found
 
 

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from kit.core.errors import UsageError
+from kit.model.driver import Driver
+from kit.model.drivers import UNION, arm_words, drivers, find_driver
 
 #: Placements that need no container, in the order of the ladder.
 UNCONTAINED = ("bare", "host", "union")
@@ -22,33 +24,6 @@ PLACEMENTS = UNCONTAINED + CONTAINED
 DEFAULT_FILESYSTEM = "ext4"
 DEFAULT_ENGINE = "docker"
 DEFAULT_DRIVER = "overlay2"
-#: Each driver and the backing filesystem it needs, or the default where any will do.
-DRIVER_FILESYSTEM = {
-    "overlay2": DEFAULT_FILESYSTEM,
-    "btrfs": "btrfs",
-    "vfs": DEFAULT_FILESYSTEM,
-    "fuse-overlayfs": DEFAULT_FILESYSTEM,
-    "aufs": DEFAULT_FILESYSTEM,
-    "devicemapper": DEFAULT_FILESYSTEM,
-    "zfs": "zfs",
-}
-#: Podman's; fuse-overlayfs is its overlay driver, mounted by that program.
-PODMAN_DRIVERS = ("overlay", "vfs", "btrfs", "fuse-overlayfs")
-#: Drivers that are snapshotters of containerd: with them Docker keeps its images there.
-SNAPSHOTTER_FILESYSTEM = {"overlayfs": DEFAULT_FILESYSTEM, "native": DEFAULT_FILESYSTEM}
-_DOCKERS = {**DRIVER_FILESYSTEM, **SNAPSHOTTER_FILESYSTEM}
-#: Those of containerd by itself.
-SNAPSHOTTERS = {
-    **SNAPSHOTTER_FILESYSTEM,
-    "btrfs": "btrfs",
-    "devmapper": DEFAULT_FILESYSTEM,
-    "zfs": "zfs",
-    "blockfile": DEFAULT_FILESYSTEM,
-    "erofs": DEFAULT_FILESYSTEM,
-    "fuse-overlayfs": DEFAULT_FILESYSTEM,
-}
-#: Those that give every container a filesystem of its own, on a device of its own.
-OWN_FILESYSTEM = ("devicemapper", "devmapper", "blockfile")
 ENGINES = ("docker", "podman", "containerd", "system")
 #: Those that may be meant where an arm names none.
 SESSION_ENGINES = (DEFAULT_ENGINE, "system")
@@ -62,19 +37,6 @@ OPTIONS = {
     "cgroup": re.compile(r"none"),
     "control": re.compile(r""),
 }
-#: Features of the kernel's overlay (Documentation/filesystems/overlayfs.rst): for union:overlay, and for engines that
-#: hand mount options on.
-OVERLAY_OPTIONS = {
-    "metacopy": re.compile(r"on|off"),
-    "redirect_dir": re.compile(r"on|off|follow|nofollow"),
-    "index": re.compile(r"on|off"),
-    "xino": re.compile(r"on|off|auto"),
-    "volatile": re.compile(r""),
-}
-_FEATURED = {("podman", "overlay"), ("containerd", "overlayfs")}
-#: A thin pool that the kit makes (direct-lvm), instead of one that dockerd makes on loop files of its own.
-THIN_POOL = "thinpool"
-UNIONS = ("overlay", "unionfs-fuse", "mergerfs")
 #: Arms of one session; each is run in every round.
 MOST_ARMS = 100
 #: The one option that bare and host take: a second, identical copy of the arm, to see what noise alone does.
@@ -111,7 +73,7 @@ class Arm:
     @property
     def own_filesystem(self) -> bool:
         """True where the container's root is a filesystem of its own above the backing one."""
-        return self.driver in OWN_FILESYSTEM and not self.plain_root
+        return driver_of(self).own_filesystem and not self.plain_root
 
     def option(self, name: str, default: str = "") -> str:
         return dict(self.options).get(name, default)
@@ -130,8 +92,8 @@ class Arm:
 
     @property
     def features(self) -> tuple[tuple[str, str], ...]:
-        """Those of the kernel's overlay that it asks for."""
-        return tuple(item for item in self.options if item[0] in OVERLAY_OPTIONS)
+        """Those of its driver that it asks for."""
+        return tuple(item for item in self.options if item[0] in driver_of(self).features.known)
 
     @property
     def feature_words(self) -> tuple[str, ...]:
@@ -141,7 +103,11 @@ class Arm:
     @property
     def daemon(self) -> tuple[str, ...]:
         """What arms must have in common to share a daemon: the driver, and how it is set up."""
-        return (self.driver, *self.feature_words, *(key for key, _ in self.options if key == THIN_POOL))
+        return (
+            self.driver,
+            *self.feature_words,
+            *(key for key, _ in self.options if key in driver_of(self).options.known),
+        )
 
     def without(self, *options: str) -> Arm:
         """The same arm with these options left out."""
@@ -160,7 +126,21 @@ class Arm:
 def default_filesystem(engine: str, driver: str) -> str:
     if engine == "system":
         return "dir"
-    return {**_DOCKERS, **SNAPSHOTTERS}.get(driver, DEFAULT_FILESYSTEM)
+    known = find_driver(engine, driver)
+    return (known and known.filesystem) or DEFAULT_FILESYSTEM
+
+
+_NONE = Driver("")
+
+
+def driver_of(arm: Arm) -> Driver:
+    """What is known of its driver; of an arm that has none a record without a name."""
+    return find_driver(UNION if arm.placement == UNION else arm.engine, arm.driver) or _NONE
+
+
+def fix_of(arm: Arm) -> str:
+    """What would make its driver work where the engine does not start with it; ''."""
+    return driver_of(arm).mend(arm_words(arm.engine, arm.driver))
 
 
 def _choose(kind: str, value: str, known: tuple[str, ...], text: str) -> str:
@@ -195,7 +175,7 @@ def parse_arm(text: str, engine: str = DEFAULT_ENGINE) -> Arm:
         )
     placement = _choose("placement", match["placement"], PLACEMENTS, text)
     if placement == "union":
-        return _parse_union(match, _parse_options(match["options"], text, {**OPTIONS, **OVERLAY_OPTIONS}), text)
+        return _parse_union(match, text)
     if placement in UNCONTAINED:
         options = _parse_options(match["options"], text, OPTIONS)
         if match["driver"]:
@@ -212,19 +192,20 @@ def parse_arm(text: str, engine: str = DEFAULT_ENGINE) -> Arm:
     name, at, _ = engine.partition("@")
     _choose("engine", name, ENGINES if not at else _VERSIONED, text)
     driver = match["driver"] or _runtime_driver(match["filesystem"])
-    known_drivers = {"podman": PODMAN_DRIVERS, "containerd": tuple(SNAPSHOTTERS)}.get(name, tuple(_DOCKERS))
-    _choose("driver", driver, known_drivers, text)
+    known = {item.name: item for item in drivers(engine)}
+    chosen = known[_choose("driver", driver, tuple(known), text)]
     filesystem = match["filesystem"] or default_filesystem(engine, driver)
-    known = {**OPTIONS, **(OVERLAY_OPTIONS if (name, driver) in _FEATURED else {})}
-    if (name, driver) == ("docker", "devicemapper"):
-        known[THIN_POOL] = re.compile("")
-    return Arm(placement, engine, driver, filesystem, _parse_options(match["options"], text, known))
+    # The engine that is running anyway is not set up by the kit.
+    allowed = OPTIONS if name == "system" else {**OPTIONS, **chosen.features.known, **chosen.options.known}
+    return Arm(placement, engine, driver, filesystem, _parse_options(match["options"], text, allowed))
 
 
-def _parse_union(match: re.Match[str], options: tuple[tuple[str, str], ...], text: str) -> Arm:
-    driver = _choose("union", match["driver"] or "", UNIONS, text)
-    features = {key for key, _ in options} - {CONTROL}
-    if match["engine"] or features - set(OVERLAY_OPTIONS) or (features and driver != "overlay"):
+def _parse_union(match: re.Match[str], text: str) -> Arm:
+    unions = {item.name: item for item in drivers(UNION)}
+    known = {key: value for item in unions.values() for key, value in item.features.known.items()}
+    options = _parse_options(match["options"], text, {**OPTIONS, **known})
+    driver = _choose("union", match["driver"] or "", tuple(unions), text)
+    if match["engine"] or {key for key, _ in options} - {CONTROL} - set(unions[driver].features.known):
         raise UsageError(
             f"arm '{text}': a union has no engine, and features only with overlay",
             "for example union:overlay+metacopy=on, or union:mergerfs",
@@ -241,7 +222,8 @@ def _across(text: str, filesystems: tuple[str, ...]) -> list[str]:
 
 def _runtime_driver(filesystem: str | None) -> str:
     """The driver of the daemon behind ``runtime``: its own on filesystems made for one, else the default."""
-    return filesystem if filesystem in DRIVER_FILESYSTEM else DEFAULT_DRIVER
+    known = find_driver(DEFAULT_ENGINE, filesystem or "")
+    return known.name if known and not known.image_store else DEFAULT_DRIVER
 
 
 def parse_arms(text: str, engine: str = DEFAULT_ENGINE, filesystems: tuple[str, ...] = ()) -> tuple[Arm, ...]:

@@ -7,7 +7,8 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from kit.core.errors import UsageError
-from kit.model.arm import CONTROL, DEFAULT_FILESYSTEM, DRIVER_FILESYSTEM, Arm, parse_arm
+from kit.model.arm import CONTROL, DEFAULT_DRIVER, DEFAULT_FILESYSTEM, Arm, parse_arm
+from kit.model.drivers import graph_drivers
 
 CACHES = ("warm", "cold")
 DEFAULT_ROUNDS = 5
@@ -74,7 +75,7 @@ def default_arms(engine: str = "docker", system_driver: str = "") -> tuple[Arm, 
             *(parse_arm(f"{p}:{system_driver}", engine) for p in ("bind", "volume", "layer")),
         )
     ladder = ["bare", "runtime", "bind:overlay2", "volume:overlay2", "layer:overlay2"]
-    others = [f"layer:{driver}" for driver in DRIVER_FILESYSTEM if driver != "overlay2"]
+    others = [f"layer:{driver.name}" for driver in graph_drivers() if driver.name != DEFAULT_DRIVER]
     return tuple(parse_arm(text) for text in ladder + others)
 
 

@@ -9,7 +9,8 @@ import numpy as np
 from kit.analysis.analyse import Analysis, whole_real
 from kit.analysis.columns import Key, Runs
 from kit.core.errors import UsageError
-from kit.model.arm import Arm, parse_arm
+from kit.model.arm import Arm, driver_of, parse_arm
+from kit.model.drivers import registered
 from kit.model.sample import Sample
 from kit.model.session import NO_ELSEWHERE, NO_REPEATS, UNCONFIRMED, Session
 from kit.report import units
@@ -44,12 +45,7 @@ def notes(session: Session, analysis: Analysis) -> list[str]:
     found += _filesystems(session)
     found += _loads(kept)
     ran = {sample.arm for sample in kept}
-    above = [arm for arm in session.arms if arm in ran and has_own_filesystem(arm)]
-    if above:
-        found.append(
-            f"{', '.join(above)}: each container has a filesystem and a device of its own (see the facts): where "
-            "that is of another type than the bare arm's, part of the difference is the filesystem's"
-        )
+    found += driver_notes([arm for arm in session.arms if arm in ran])
     if copied(session):
         found.append(copied_note(session))
     found += _reads(session, runs)
@@ -92,16 +88,21 @@ def parsed(arm: str) -> Arm | None:
         return None
 
 
-def has_own_filesystem(arm: str) -> bool:
-    """True for drivers that give every container a device."""
-    found = parsed(arm)
-    return found is not None and found.own_filesystem
+def driver_notes(arms: Sequence[str]) -> Iterator[str]:
+    """What is to be known of drivers whose root filesystem these arms use, each said once."""
+    of: dict[str, list[str]] = {}
+    for arm in arms:
+        found = parsed(arm)
+        if found and not found.plain_root:
+            for note in driver_of(found).notes:
+                of.setdefault(note, []).append(arm)
+    yield from (f"{', '.join(named)}: {note}" for note, named in of.items())
 
 
 def copies_all(arm: str) -> bool:
     """True for drivers that copy the whole root filesystem."""
     found = parsed(arm)
-    return found is not None and found.driver in ("vfs", "native")
+    return found is not None and driver_of(found).copies_all
 
 
 def copied(session: Session) -> tuple[str, ...]:
@@ -128,9 +129,10 @@ def _reads(session: Session, runs: Runs) -> Iterator[str]:
         many = [f"{arm} {amount:.0f} MB" for arm, amount in read.items() if amount >= _WARM_READS]
         if many:
             at = f" at {point}" if point else ""
+            cold = dict.fromkeys(driver.cold_root for _, driver in registered() if driver.cold_root)
             yield (
                 f"read from the disk in a warm run{at}, on average: {', '.join(many)}. What every container has to "
-                "read anew is part of what it costs: btrfs shares no page cache between a snapshot and its original"
+                f"read anew is part of what it costs: {'; '.join(cold)}"
             )
 
 

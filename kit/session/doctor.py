@@ -21,7 +21,9 @@ from kit.host.counters import pressure, read_counters
 from kit.host.machine import Host, read_host
 from kit.image import Image, ImageCache
 from kit.image.layout import CONTROL, TREE
-from kit.model.arm import DRIVER_FILESYSTEM, PODMAN_DRIVERS, SNAPSHOTTERS, UNIONS, Arm, parse_arm
+from kit.model.arm import Arm, parse_arm
+from kit.model.driver import OWN_KERNEL, QEMU, UML
+from kit.model.drivers import DRIVERS, UNION, drivers, graph_drivers, registered
 from kit.session.loop import DROP_CACHES, Bench, Observer, held_machine
 from kit.session.provision import Provision, Supplies
 
@@ -51,16 +53,9 @@ def examine(paths: Paths, observer: Observer, wait: bool = False) -> Iterator[Fi
             for name in bundled():
                 arm = parse_arm(f"host@{name}")
                 yield _try(provision, arm, "filesystem", name, lambda place: _describe_backing(place))
-            for driver in DRIVER_FILESYSTEM:
-                arm = parse_arm(f"layer:{driver}")
-                yield _try(
-                    provision,
-                    arm,
-                    "driver",
-                    f"docker/{driver}",
-                    lambda place: f"a container ran on {place.backing.type}",
-                )
-            yield from _others(provision, paths)
+            for kind, name, arm in driver_arms():
+                yield _try(provision, arm, kind, name, _container_ran_on if arm.engine == "docker" else _ran_on)
+            yield from _in_roots(provision, paths)
             for text in _PLACEMENTS:
                 yield _try(
                     provision,
@@ -117,32 +112,36 @@ def _describe_backing(place: Place) -> str:
     return f"made, mounted and synced: {place.backing.kind}"
 
 
-def _others(provision: Provision, paths: Paths) -> Iterator[Finding]:
-    """Podman, containerd, unions without an engine, and other versions of engines where their roots are built."""
-    for driver in PODMAN_DRIVERS:
-        arm = parse_arm(f"layer:podman/{driver}")
-        arm = arm if os.geteuid() == 0 else arm.on("dir")
-        yield _try(provision, arm, "driver", f"podman/{driver}", _ran_on)
-    for snapshotter in SNAPSHOTTERS:
-        name = f"containerd/{snapshotter}"
-        yield _try(provision, parse_arm(f"layer:{name}"), "driver", name, _ran_on)
-    for union in UNIONS:
-        yield _try(provision, parse_arm(f"union:{union}"), "union", union, _ran_on)
+def driver_arms() -> Iterator[tuple[str, str, Arm]]:
+    """What is tried of every driver on this machine's own engines, and of unions without one: kind, name and arm."""
+    for engine in DRIVERS:
+        for driver in graph_drivers() if engine == "docker" else drivers(engine):
+            if engine == UNION:
+                yield "union", driver.name, parse_arm(f"{UNION}:{driver.name}")
+                continue
+            arm = parse_arm(f"layer:{engine}/{driver.name}")
+            rootless = engine == "podman" and os.geteuid() != 0
+            yield "driver", f"{engine}/{driver.name}", arm.on("dir") if rootless else arm
+
+
+def _in_roots(provision: Provision, paths: Paths) -> Iterator[Finding]:
+    """Other versions of engines, where their roots are built."""
     built = {image.name for image in ImageCache(paths.cache).list()}
-    for engine, drivers in _IN_ROOTS.items():
-        for version in versions(engine):
+    for engine, known in DRIVERS.items():
+        tried = [driver.name for driver in known if driver.tried_in_roots]
+        for version in versions(engine) if tried else ():
             recipe = root_name(engine, version)
             if recipe not in built:
                 reason, fix = "its engine root is not built yet; kit compare does that too", f"kit image build {recipe}"
                 yield Finding("engine root", f"{engine}@{version}", False, reason, fix)
                 continue
-            for driver in drivers:
+            for driver in tried:
                 name = f"{engine}@{version}/{driver}"
                 yield _try(provision, parse_arm(f"layer:{name}"), "engine root", name, _ran_on)
 
 
-#: What is tried in the engine roots of each engine, beside the drivers of the machine's own.
-_IN_ROOTS = {"docker": ("overlay2", "overlayfs", "native"), "containerd": ("overlayfs", "blockfile", "erofs")}
+def _container_ran_on(place: Place) -> str:
+    return f"a container ran on {place.backing.type}"
 
 
 def _ran_on(place: Place) -> str:
@@ -159,11 +158,17 @@ def _system(provision: Provision) -> Finding:
     return _try(provision, parse_arm(f"bind:system/{driver}"), "engine", "system", lambda place: f"it uses {driver}")
 
 
-#: What a guest's kernel of the kit's own has that a machine may lack: drivers and filesystems.
-_GUESTS = {
-    "uml": "devicemapper, containerd/devmapper, ext4, xfs, btrfs, jfs",
-    "qemu": "devicemapper, containerd/devmapper, ext4, xfs, btrfs, jfs, reiserfs",
-}
+#: Filesystems that a guest's kernel of the kit's own has and a machine may lack, beside drivers.
+_FILESYSTEMS = {UML: ("ext4", "xfs", "btrfs", "jfs"), QEMU: ("ext4", "xfs", "btrfs", "jfs", "reiserfs")}
+
+
+def had_in(guest: str) -> tuple[str, ...]:
+    """Drivers that a guest has where a machine may not; each is named for the first engine that has it."""
+    words: dict[str, str] = {}
+    for arm, driver in registered():
+        if guest in driver.guests:
+            words.setdefault(driver.name, arm)
+    return tuple(words.values())
 
 
 def _guests(paths: Paths, host: Host) -> Iterator[Finding]:
@@ -172,9 +177,9 @@ def _guests(paths: Paths, host: Host) -> Iterator[Finding]:
     from kit.guest.qemu import Qemu
 
     built = {image.name for image in ImageCache(paths.cache).list()}
-    for kind, drivers in _GUESTS.items():
+    for kind, filesystems in _FILESYSTEMS.items():
         missing = [name for name in ("guest", kind) if name not in built]
-        reason = f"the route to {drivers}: --guest {kind}"
+        reason = f"the route to {', '.join((*had_in(kind), *filesystems))}: --guest {kind}"
         if not host.root:
             yield Finding("guest", kind, False, "a guest needs root", "sudo kit …")
         elif missing:
@@ -186,7 +191,9 @@ def _guests(paths: Paths, host: Host) -> Iterator[Finding]:
             yield Finding("guest", kind, True, f"emulated, 10 to 40 times slower (KVM is not usable here); {reason}")
         else:
             yield Finding("guest", kind, True, reason)
-    reason = "the route to aufs, zfs and any other: a kernel of yours that has it, docs/guests.md"
+    reason = (
+        f"the route to {', '.join(had_in(OWN_KERNEL))} and any other: a kernel of yours that has it, docs/guests.md"
+    )
     yield Finding("guest", "--kernel PATH", host.root, reason, "sudo kit …")
 
 

@@ -30,6 +30,7 @@ from kit.host.beneath import copy_file, plain_files
 from kit.host.cgroup import Cgroup
 from kit.host.command import run, spawn
 from kit.image import unpack
+from kit.model.drivers import kernel_modules
 from kit.model.plan import Step
 from kit.model.sample import Sample
 from kit.model.session import Session
@@ -64,15 +65,17 @@ def _disks(errand: Errand, job: Job, bench: Bench, machine: Machine, directory: 
     tell, where = job.observer.tell, tools.directory
     image = tools.image("guest")
     init = resources.files("kit.guest").joinpath("init.sh").read_bytes()
+    drivers = " ".join(kernel_modules())
 
     def fill_root(scratch: Path) -> Path:
         root = scratch / "root"
         unpack(image, root)
         (root / "kit-init").write_bytes(init)
         (root / "kit-init").chmod(0o755)
+        (root / "kit-modules").write_text(drivers)
         return root
 
-    key = hashlib.sha256(image.digest.encode() + init).hexdigest()[:16]
+    key = hashlib.sha256(image.digest.encode() + init + drivers.encode()).hexdigest()[:16]
     root = cached_disk(where, "root", key, fill_root, 2 * GIB, tell)
     disks = [Disk(root, COPY), Disk(python_disk(where, tell), READ), Disk(_cache_disk(errand, job, bench, tools), COPY)]
     modules = machine.modules()

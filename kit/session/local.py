@@ -141,24 +141,15 @@ def _make_ready(provision: Provision, job: Job) -> tuple[NotRun, ...]:
     for arm in job.plan.arms:
         job.observer.tell(f"making {arm} ready")
         blocked: NotRun | None
-        if job.scenario.engine and arm.engine in _UNDRIVEN:
-            reason, fix = _UNDRIVEN[arm.engine]
-            blocked = NotRun(str(arm), f"{job.scenario.name} drives the engine itself, {reason}", fix)
+        undriven = provision.undriven(arm) if job.scenario.engine else None
+        if undriven:
+            reason = f"{job.scenario.name} drives the engine itself, {undriven.reason}"
+            blocked = NotRun(str(arm), reason, undriven.fix)
         else:
             blocked = provision.ready(arm)
         if blocked:
             not_run.append(blocked)
     return tuple(not_run)
-
-
-#: Engines that a scenario can't drive.
-_UNDRIVEN = {
-    "system": ("and this one is yours", "use --engine docker"),
-    "containerd": (
-        "by Docker's API, which containerd has not",
-        "use docker@28/overlayfs: Docker on its image store",
-    ),
-}
 
 
 def _compilers(provision: Provision, arms: tuple[Arm, ...], not_run: set[str]) -> dict[str, str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kit.core.errors import KitError
-from kit.engines import Engine, Ground, Place, Setting, engine_name, make_engine
+from kit.engines import Blocker, Engine, Ground, Place, Setting, engine_name, make_engine
 from kit.filesystem import BackingOptions, make_backing
 from kit.host.machine import Host
 from kit.image import Image
@@ -77,6 +77,10 @@ class Provision:
                 str(arm), f"{error.filename}: {error.strerror}", "is there room, and the right to write there?"
             )
         return None
+
+    def undriven(self, arm: Arm) -> Blocker | None:
+        """Why a scenario that drives the engine itself can't run on the arm's; None if it can."""
+        return self._engine(arm).undriven
 
     def sync(self) -> None:
         """Write back what making ready, or a run, has left dirty, so that it is not charged to the next run."""

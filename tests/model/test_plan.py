@@ -1,7 +1,8 @@
 import pytest
 
 from kit.core.errors import UsageError
-from kit.model.arm import DRIVER_FILESYSTEM, parse_arm, parse_arms
+from kit.model.arm import parse_arm, parse_arms
+from kit.model.drivers import graph_drivers
 from kit.model.plan import default_arms, make_plan, with_baselines
 
 
@@ -42,7 +43,9 @@ def test_host_is_compared_with_bare_where_there_is_one() -> None:
 def test_default_arms_are_the_ladder_and_every_driver() -> None:
     arms = [str(arm) for arm in default_arms()]
     assert arms[:5] == ["bare", "runtime:overlay2", "bind:overlay2", "volume:overlay2", "layer:overlay2"]
-    assert {arm.driver for arm in default_arms() if arm.placement == "layer"} == set(DRIVER_FILESYSTEM)
+    assert {arm.driver for arm in default_arms() if arm.placement == "layer"} == {
+        driver.name for driver in graph_drivers()
+    }
     system = [str(arm) for arm in default_arms("system", "overlay2")]
     assert system == ["host@dir", "bind:system/overlay2", "volume:system/overlay2", "layer:system/overlay2"]
 

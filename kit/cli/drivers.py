@@ -1,0 +1,60 @@
+"""Drivers in the help of ``kit compare``."""
+
+from __future__ import annotations
+
+import textwrap
+
+from kit.model.driver import Options
+from kit.model.drivers import DRIVERS, UNION, arm_words, drivers, graph_drivers
+
+_WIDTH = 118
+
+
+def unions() -> str:
+    return ", ".join(driver.name for driver in drivers(UNION))
+
+
+def described() -> str:
+    """The lines that name every engine's drivers, and the options of some."""
+    own = " ".join(driver.name for driver in graph_drivers() if driver.listed)
+    stores = "".join(
+        f", docker@{driver.root}/{driver.name} (containerd image store)"
+        for driver in drivers("docker")
+        if driver.image_store and driver.listed
+    )
+    engines = (
+        f"docker@26.1/overlay2 (that version, in a root of its own){stores}, {_named('podman')}, "
+        f"system/DRIVER (the Docker that is running), {_named('containerd')} (containerd by itself)"
+    )
+    lines = [f"  drivers: {own}; with an engine before them:", _wrapped(engines, "    ")]
+    return "\n".join([*lines, _wrapped("; ".join(_options()), "  ")])
+
+
+def _named(engine: str) -> str:
+    """Its drivers; those that not all versions have each with one that does."""
+    shown = [driver for driver in drivers(engine) if driver.listed]
+    everywhere = " ".join(f"{engine}/{driver.name}" for driver in shown if not driver.root)
+    return ", ".join([everywhere, *(f"{engine}@{driver.root}/{driver.name}" for driver in shown if driver.root)])
+
+
+def _options() -> list[str]:
+    """Which options there are, and who has them."""
+    having: dict[str, list[str]] = {}
+    said: dict[str, Options] = {}
+    for engine in (UNION, *(engine for engine in DRIVERS if engine != UNION)):
+        for driver in drivers(engine):
+            for options in (driver.features, driver.options):
+                if options.shown:
+                    said[options.shown] = options
+                    words = f"{UNION}:{driver.name}" if engine == UNION else arm_words(engine, driver.name)
+                    having.setdefault(options.shown, []).append(words)
+    return [
+        f"of {options.of}{', on ' if options.of else ''}{', '.join(having[shown])}: {shown}"
+        for shown, options in said.items()
+    ]
+
+
+def _wrapped(text: str, indent: str) -> str:
+    return textwrap.fill(
+        text, _WIDTH, initial_indent=indent, subsequent_indent="    ", break_on_hyphens=False, break_long_words=False
+    )

@@ -1,0 +1,79 @@
+"""The record of a storage driver: all that is known of it before anything is tried. Pure words; kit.model.drivers has
+the records, and arms, engines, guests, doctor, reports and help ask there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+#: Of those that give every container a filesystem of its own.
+_OWN_FILESYSTEM = (
+    "each container has a filesystem and a device of its own (see the facts): where that is of another type than the "
+    "bare arm's, part of the difference is the filesystem's"
+)
+#: Guests in which a driver may be had; ``kernel`` is one that boots a kernel of the user's.
+UML, QEMU, OWN_KERNEL = "uml", "qemu", "kernel"
+
+
+@dataclass(frozen=True)
+class KernelPart:
+    """Part of the kernel. ``called``: what sentences say. ``listed``: its name in the file ``where`` of /proc, once it
+    is there. ``modules``: what brings it there where it is not built in."""
+
+    called: str
+    listed: str
+    modules: tuple[str, ...]
+    where: str = "filesystems"
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of an arm, and what their values match. ``shown``: as the help shows them; ``of``: what has them, where
+    it is not one driver."""
+
+    known: Mapping[str, re.Pattern[str]] = field(default_factory=dict)
+    shown: str = ""
+    of: str = ""
+
+
+@dataclass(frozen=True)
+class Driver:
+    """One driver as its engine names it.
+
+    ``fix``: what would make it work where its engine does not start with it; ``{arm}`` stands for ENGINE/DRIVER,
+    ``{versions}`` and ``{root}`` for the fields. ``versions``: which of its engine have it, where not all do; ``root``:
+    an engine root that does. ``packages``: programs it needs beside its engine's, and the Debian package of each.
+    ``blocker``: why no build of its engine has it.
+    """
+
+    name: str
+    fix: str = ""
+    kernel: KernelPart | None = None
+    filesystem: str = ""  # the backing one that it needs; '': any will do
+    packages: Mapping[str, str] = field(default_factory=dict)
+    versions: str = ""
+    root: str = ""
+    blocker: str = ""
+    features: Options = Options()  # which its engine hands on to the mount
+    features_root: str = ""  # an engine root that hands them on, where not all do
+    options: Options = Options()  # others
+    storage_options: tuple[str, ...] = ()  # which its engine is always started with
+    image_store: bool = False  # a snapshotter: with it Docker keeps its images in containerd
+    copies_all: bool = False  # the whole root filesystem, for every container
+    own_filesystem: bool = False  # every container has one, on a device of its own
+    cold_root: str = ""  # why a container reads from the disk what is in the page cache already
+    note: str = ""  # what a reader of its figures must know
+    guests: tuple[str, ...] = ()  # those that have it where a machine may not
+    usual: bool = False  # what its engine is mostly run with: arms are ranked against it
+    listed: bool = True  # in the help of kit compare
+    tried_in_roots: bool = False  # by kit doctor, in each engine root
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """All that a reader must know."""
+        return tuple(text for text in (self.note, _OWN_FILESYSTEM if self.own_filesystem else "") if text)
+
+    def mend(self, arm: str) -> str:
+        """The fix in the words of ``arm``, ENGINE/DRIVER."""
+        return self.fix.format(arm=arm, versions=self.versions, root=self.root)

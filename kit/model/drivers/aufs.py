@@ -1,0 +1,12 @@
+"""aufs: the union that Docker began with; no kernel of kernel.org's has it."""
+
+from kit.model.driver import OWN_KERNEL, Driver, KernelPart
+
+AUFS = Driver(
+    "aufs",
+    "a kernel with aufs (--guest --kernel PATH: docs/guests.md), a Docker {versions} (docker@{root}/aufs)",
+    KernelPart("aufs", "aufs", ("aufs",)),
+    versions="below 24",
+    root="20.10",
+    guests=(OWN_KERNEL,),
+)

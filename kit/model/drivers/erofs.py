@@ -1,0 +1,12 @@
+"""Layers as EROFS images, with overlay above them."""
+
+from kit.model.driver import Driver, KernelPart
+
+EROFS = Driver(
+    "erofs",
+    "use containerd {versions}: layer:containerd@{root}/erofs, and a kernel with EROFS",
+    KernelPart("EROFS (CONFIG_EROFS_FS)", "erofs", ("erofs",)),
+    versions="2.1 or later",
+    root="2.1",
+    tried_in_roots=True,
+)

@@ -1,0 +1,37 @@
+"""The kernel's overlay (Documentation/filesystems/overlayfs.rst), under the names that engines give it."""
+
+import re
+
+from kit.model.driver import Driver, KernelPart, Options
+
+_KERNEL = KernelPart("overlay (CONFIG_OVERLAY_FS)", "overlay", ("overlay",))
+_FIX = "boot a kernel with overlay"
+#: What people tune.
+_FEATURES = Options(
+    {
+        "metacopy": re.compile(r"on|off"),
+        "redirect_dir": re.compile(r"on|off|follow|nofollow"),
+        "index": re.compile(r"on|off"),
+        "xino": re.compile(r"on|off|auto"),
+        "volatile": re.compile(r""),
+    },
+    "+metacopy=on +redirect_dir=on +index=off +xino=off +volatile",
+    "the kernel's overlay",
+)
+
+OVERLAY2 = Driver("overlay2", _FIX, _KERNEL, usual=True, tried_in_roots=True)
+#: Podman's; it hands mount options on.
+OVERLAY = Driver("overlay", _FIX, _KERNEL, features=_FEATURES, usual=True)
+OVERLAYFS = Driver("overlayfs", _FIX, _KERNEL, features=_FEATURES, features_root="2.1", usual=True, tried_in_roots=True)
+DOCKER_OVERLAYFS = Driver(
+    "overlayfs",
+    "use Docker {versions}: docker@{root}/overlayfs, or --docker PATH",
+    _KERNEL,
+    versions="24 or later",
+    root="26.1",
+    image_store=True,
+    usual=True,
+    tried_in_roots=True,
+)
+#: Mounted by the kit.
+UNION_OVERLAY = Driver("overlay", kernel=_KERNEL, features=_FEATURES)
