@@ -33,8 +33,8 @@ TIMING = Timing(0, None, 1.0, 0.5, 0.25, 1024, 1, 0, 2, 3)
 def calm(monkeypatch: pytest.MonkeyPatch) -> None:
     """What else this machine does meanwhile adds no sentence and no repeat: the order of steps is what is tested."""
     monkeypatch.setattr("kit.host.rest._busy_share", lambda length: 0.0)
-    for module in ("session", "schedule"):
-        monkeypatch.setattr(f"kit.{module}.find_bursts", lambda samples: {})
+    for module in ("loop", "schedule"):
+        monkeypatch.setattr(f"kit.session.{module}.find_bursts", lambda samples: {})
 
 
 class FakeEngine:
