@@ -23,7 +23,7 @@ import numpy as np
 
 from kit.analysis.changepoint import find_changes
 from kit.analysis.compare import Comparison
-from kit.analysis.history import Entry, Series
+from kit.analysis.history import Conditions, Entry, Series
 from kit.analysis.outcome import Outcome
 from kit.analysis.stats import Floats
 
@@ -36,7 +36,7 @@ _EMPTY = Comparison("layer", "bare", "total", "real", 1.0, None, None, 5, 0.0, N
 
 def entries(ratios: Floats) -> tuple[Entry, ...]:
     return tuple(
-        Entry(str(i), float(i), "", "", {}, Outcome(replace(_EMPTY, ratio=float(ratio)), 1.0, 1.0, True, ()))
+        Entry(str(i), float(i), "", "", Conditions(), Outcome(replace(_EMPTY, ratio=float(ratio)), 1.0, 1.0, True, ()))
         for i, ratio in enumerate(ratios)
     )
 

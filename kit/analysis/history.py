@@ -3,21 +3,28 @@ Pure."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kit.analysis.outcome import Outcome
-from kit.model.session import NO_ELSEWHERE, NO_REPEATS, Session
+from kit.model.fact import GUEST, MACHINE, read_facts
+from kit.model.sample import is_input
+from kit.model.session import Session
 
-#: Facts that differ from session to session, or that no figure depends on. An image is told by its digest.
-_VOLATILE = frozenset({"machine", "seed", "rounds", "stopped", "idle CPU", "machine CPU from", "burst rule", "image"})
-#: Parts of a driver's status that say how it is filled and named, not what it is.
-_PASSING = re.compile(r"(Pool Name|Zpool|Parent Dataset|[^:]*\b(Space|file|Count)\b[^:]*):")
-_DIGEST = "digest of "
-_INPUT = f"{_DIGEST}input "
 #: Stands for whatever a scenario builds, whichever its inputs are called.
 SOURCES = "sources"
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What figures depend on, apart from the arm: facts by their keys, as far as sessions can have them in common, and
+    digests by what they are of."""
+
+    facts: Mapping[str, str] = field(default_factory=dict)
+    digests: Mapping[str, str] = field(default_factory=dict)
+
+    def with_those_of(self, other: Conditions) -> Conditions:
+        return Conditions({**self.facts, **other.facts}, {**self.digests, **other.digests})
 
 
 @dataclass(frozen=True)
@@ -28,7 +35,7 @@ class Entry:
     created: float  # Unix time
     machine: str  # tells machines apart without naming them
     kit_version: str
-    conditions: Mapping[str, str]
+    conditions: Conditions
     outcome: Outcome
 
     @property
@@ -46,11 +53,17 @@ class Differing:
     after: str
 
     def __str__(self) -> str:
-        if self.name.startswith(_DIGEST):
-            return f"{self.name.removeprefix(_DIGEST)} changed ({self.before[:12]} → {self.after[:12]})"
         old, new = self.before.split("; "), self.after.split("; ")
         gone, come = ([part for part in one if part not in other] for one, other in ((old, new), (new, old)))
         return f"{self.name}: {'; '.join(gone) or 'nothing'} → {'; '.join(come) or 'nothing'}"
+
+
+@dataclass(frozen=True)
+class DifferingDigest(Differing):
+    """Of something that was run, an input for example."""
+
+    def __str__(self) -> str:
+        return f"{self.name.removeprefix(_named(''))} changed ({self.before[:12]} → {self.after[:12]})"
 
 
 @dataclass(frozen=True)
@@ -65,46 +78,41 @@ class Series:
 def make_entry(session: Session, outcome: Outcome) -> Entry:
     """An outcome with all that a figure depends on: facts, settings, digests."""
     return Entry(
-        session.id, session.created, session.facts.get("machine", ""), session.kit_version,
+        session.id, session.created, MACHINE.text(session.facts), session.kit_version,
         conditions(session, outcome), outcome,
     )  # fmt: skip
 
 
-def conditions(session: Session, outcome: Outcome | None = None) -> dict[str, str]:
+def conditions(session: Session, outcome: Outcome | None = None) -> Conditions:
     """The facts of a session that its figures depend on; with an outcome also the digests of what was run."""
     facts = {
-        key: _steady(value, session.id)
-        for key, value in session.facts.items()
-        if key not in _VOLATILE and not key.startswith((NO_ELSEWHERE, NO_REPEATS))
+        fact.key: fact.kind.compared(fact.text, session.id) for fact in read_facts(session.facts) if not fact.volatile
     }
-    digests = outcome.digests if outcome else ()
-    return {"guest": "none", **facts, **{f"{_DIGEST}{key}": value for key, value in digests}}
+    return Conditions({GUEST.key: "none", **facts}, dict(outcome.digests) if outcome else {})
 
 
-def _steady(value: str, session: str) -> str:
-    """A fact without what is of one session alone: names of pools, files and loop devices, space in use, the order in
-    which a driver tells its status."""
-    text = re.sub(rf"(kit-)?{re.escape(session)}[\w-]*", "…", value)
-    text = re.sub(r"/dev/loop\d+", "/dev/loop", text)
-    return "; ".join(sorted(part for part in text.split("; ") if not _PASSING.match(part)))
-
-
-def differences(
-    before: Mapping[str, str], after: Mapping[str, str], across: Iterable[str] = ()
-) -> tuple[Differing, ...]:
+def differences(before: Conditions, after: Conditions, across: Iterable[str] = ()) -> tuple[Differing, ...]:
     """Conditions that both have and that differ. What one alone has says nothing: a session of more arms states more.
 
     ``across``: names of conditions to look past, a digest by what it is of (``image``); ``sources``: all inputs.
     """
-    past = {*across, *(f"{_DIGEST}{name}" for name in across)}
-    return tuple(
-        Differing(key, before[key], after[key])
-        for key in before
-        if key in after
-        and before[key] != after[key]
-        and key not in past
-        and not (SOURCES in past and key.startswith(_INPUT))
-    )
+    past = frozenset(across)
+    facts = [Differing(*item) for item in _unlike(before.facts, after.facts) if item[0] not in past]
+    digests = [
+        DifferingDigest(_named(name), one, other)
+        for name, one, other in _unlike(before.digests, after.digests)
+        if not past & {name, _named(name)} and not (SOURCES in past and is_input(name))
+    ]
+    return (*facts, *digests)
+
+
+def _unlike(before: Mapping[str, str], after: Mapping[str, str]) -> list[tuple[str, str, str]]:
+    return [(key, before[key], after[key]) for key in before if key in after and before[key] != after[key]]
+
+
+def _named(digest: str) -> str:
+    """What a digest is called among conditions."""
+    return f"digest of {digest}"
 
 
 def split(entries: Sequence[Entry], across: Iterable[str] = ()) -> tuple[Series, ...]:
@@ -114,17 +122,17 @@ def split(entries: Sequence[Entry], across: Iterable[str] = ()) -> tuple[Series,
     make two series, each whole; else it begins one.
     """
     past = tuple(across)
-    open_: list[tuple[dict[str, str], list[Entry], tuple[Differing, ...]]] = []
+    open_: list[tuple[Conditions, list[Entry], tuple[Differing, ...]]] = []
     seen: list[Entry] = []
     for entry in sorted(entries, key=lambda item: (item.created, item.session)):
         mine = next((one for one in reversed(open_) if not differences(one[0], entry.conditions, past)), None)
         if mine is None:
-            mine = ({}, [], _began(seen, entry, past))
+            mine = (Conditions(), [], _began(seen, entry, past))
         else:
             open_.remove(mine)
-        mine[0].update(entry.conditions)
-        mine[1].append(entry)
-        open_.append(mine)
+        state, listed, began = mine
+        listed.append(entry)
+        open_.append((state.with_those_of(entry.conditions), listed, began))
         seen.append(entry)
     return tuple(Series(tuple(listed), began) for _, listed, began in open_)
 
@@ -137,4 +145,4 @@ def _began(seen: Sequence[Entry], entry: Entry, past: Iterable[str]) -> tuple[Di
 
 
 def _place(entry: Entry) -> tuple[str, str]:
-    return entry.machine, entry.conditions.get("guest", "")
+    return entry.machine, GUEST.text(entry.conditions.facts)

@@ -9,6 +9,7 @@ import click
 from kit.cli.completion import complete_scenarios, complete_sessions
 from kit.cli.options import json_flag, rank_options, store_option, the_store, write
 from kit.core.errors import UsageError
+from kit.model.fact import MACHINE
 
 _SHOW_EPILOG = """\b
 Examples:
@@ -47,7 +48,7 @@ def sessions(scenario: str, arm: str, machine: str, most: int, as_json: bool, st
         for item in the_store(store_url).list()
         if scenario in ("", item.title)
         and (not arm or arm in item.arms)
-        and item.facts.get("machine", "").startswith(machine)
+        and MACHINE.text(item.facts).startswith(machine)
     ]
     found = every[:most]
     if as_json:
@@ -58,7 +59,7 @@ def sessions(scenario: str, arm: str, machine: str, most: int, as_json: bool, st
         return
     rows = [
         [item.id, units.moment(item.created), item.status, item.title,
-         len(item.arms) - len(item.not_run), item.request.rounds, item.facts.get("machine", "")]
+         len(item.arms) - len(item.not_run), item.request.rounds, MACHINE.text(item.facts)]
         for item in found
     ]  # fmt: skip
     click.echo(tabulate(rows, ["session", "started (UTC)", "status", "scenario", "arms", "rounds", "machine"]))

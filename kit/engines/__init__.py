@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +14,7 @@ from kit.engines.place import Place
 from kit.host.journal import Journal
 from kit.host.machine import Host
 from kit.model.arm import Arm
+from kit.model.fact import Fact
 
 #: Each engine and its class, imported on use. Arms without a container belong to ``bare``.
 ENGINES = {
@@ -64,7 +65,7 @@ class Engine(Protocol):
     def place(self, arm: Arm, ground: Ground) -> AbstractContextManager[Place]:
         """One run's place, in its first state."""
 
-    def facts(self) -> dict[str, str]:
+    def facts(self) -> Sequence[Fact]:
         """Versions and settings that numbers depend on."""
 
     def close(self) -> None: ...

@@ -22,6 +22,7 @@ from kit.host.command import spawn, stop
 from kit.host.machine import Host
 from kit.image.layout import CONTROL, INPUTS, TREE
 from kit.model.arm import Arm
+from kit.model.fact import Fact
 from kit.probe import Probe
 
 #: Runs in a mount namespace of its own, so that these mounts end with it. $1 root, $2 tree, $3 control, $4 inputs.
@@ -113,8 +114,8 @@ class BareEngine:
                 raise
             return None
 
-    def facts(self) -> dict[str, str]:
-        return {}
+    def facts(self) -> list[Fact]:
+        return []
 
     def close(self) -> None:
         return None

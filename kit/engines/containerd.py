@@ -30,6 +30,7 @@ from kit.host.mounts import mount_of
 from kit.image import Image
 from kit.image.layout import CONTROL, INPUTS, TREE
 from kit.model.arm import Arm, fix_of
+from kit.model.fact import DRIVER_STATUS, PROGRAM
 
 #: The filesystem in each thin device: as large as Docker's devicemapper has it.
 _DEVICE_BYTES = 10 << 30
@@ -72,9 +73,9 @@ class ContainerdEngine(PrivateEngine["ContainerdDaemon"]):
                 hint = MORE_ROOM if ground.backing.full() else fix_of(arm) or error.hint
                 raise RunError(f"{arm.driver} on {ground.backing.name}: {reason}", hint) from None
             of = f" of {arm.engine}"
-            self._facts[f"containerd{of}"] = self._root.version("containerd")
-            self._facts[f"runc{of}"] = self._root.version("runc")
-            self._facts[f"{'+'.join(arm.daemon)}{of} on {ground.backing.name}"] = _words(plugin)
+            self._facts += [PROGRAM.fact(self._root.version(tool), f"{tool}{of}") for tool in ("containerd", "runc")]
+            status = f"{'+'.join(arm.daemon)}{of} on {ground.backing.name}"
+            self._facts.append(DRIVER_STATUS.fact(_words(plugin), status))
             self._stack.enter_context(stack.pop_all())
         return daemon
 

@@ -31,6 +31,7 @@ from kit.filesystem.thin_pool import thin_pool
 from kit.image.layout import CONTROL, INPUTS, TREE
 from kit.model.arm import DEFAULT_ENGINE, Arm, driver_of, fix_of
 from kit.model.drivers.device_mapper import THIN_POOL
+from kit.model.fact import DRIVER_STATUS, PROGRAM, RUNS
 
 
 class DockerEngine(PrivateEngine[Daemon]):
@@ -118,11 +119,12 @@ class DockerEngine(PrivateEngine[Daemon]):
     def _remember(self, arm: Arm, ground: Ground, info: dict[str, Any]) -> None:
         of = "" if arm.engine == DEFAULT_ENGINE else f" of {arm.engine}"
         for tool in self.tools_of(arm):
-            self._facts[f"{tool}{of}"] = self._root.version(tool)
+            self._facts.append(PROGRAM.fact(self._root.version(tool), f"{tool}{of}"))
         if os.geteuid() != 0:
-            self._facts[f"{self.tools[0]} runs"] = "rootless"
+            self._facts.append(RUNS.fact("rootless", self.tools[0]))
         status = "; ".join(f"{key}: {value}" for key, value in info["DriverStatus"] or ())
-        self._facts[f"{'+'.join(arm.daemon)}{of} on {ground.backing.name}"] = status or "no driver status"
+        daemon = f"{'+'.join(arm.daemon)}{of} on {ground.backing.name}"
+        self._facts.append(DRIVER_STATUS.fact(status or "no driver status", daemon))
 
 
 def _show_socket(daemon: Daemon, control: Control) -> str:

@@ -17,6 +17,7 @@ from kit.host.command import require
 from kit.host.machine import Host
 from kit.host.namespace import covered
 from kit.model.arm import Arm, driver_of, fix_of
+from kit.model.fact import Fact
 
 D = TypeVar("D", bound=Daemon)
 
@@ -38,7 +39,7 @@ class PrivateEngine(ABC, Generic[D]):
         self._root = EngineRoot(programs=self._programs)
         self._stack = ExitStack()
         self._daemons: dict[tuple[tuple[str, ...], Path], D] = {}
-        self._facts: dict[str, str] = {}
+        self._facts: list[Fact] = []
         self._count = 0
 
     def check(self, arm: Arm, host: Host) -> engines.Blocker | None:
@@ -99,7 +100,7 @@ class PrivateEngine(ABC, Generic[D]):
         self._count += 1
         return f"{self._tag}{kind}{self._count}"
 
-    def facts(self) -> dict[str, str]:
+    def facts(self) -> list[Fact]:
         return self._facts
 
     def close(self) -> None:

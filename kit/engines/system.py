@@ -23,6 +23,7 @@ from kit.host.machine import Host
 from kit.host.mounts import mount_of
 from kit.image.layout import INPUTS, TREE
 from kit.model.arm import Arm
+from kit.model.fact import RUNNING_ENGINE, RUNNING_STATUS, Fact
 
 
 def address() -> str:
@@ -62,7 +63,7 @@ class SystemEngine:
         self._setting = setting
         self._stack = ExitStack()
         self._client: Any = None
-        self._facts: dict[str, str] = {}
+        self._facts: list[Fact] = []
         self._root = Path("/")
         self._count = 0
 
@@ -91,7 +92,10 @@ class SystemEngine:
         info = self._client.info()
         self._root = Path(info["DockerRootDir"])
         status = "; ".join(f"{key}: {value}" for key, value in info.get("DriverStatus") or ())
-        self._facts = {"running docker": info["ServerVersion"], f"{info['Driver']} of it": status}
+        self._facts = [
+            RUNNING_ENGINE.fact(info["ServerVersion"], "docker"),
+            RUNNING_STATUS.fact(status, info["Driver"]),
+        ]
         self._load(ground)
 
     def _load(self, ground: Ground) -> None:
@@ -163,7 +167,7 @@ class SystemEngine:
         except Exception as error:  # docker-py lets errors of requests and urllib3 through
             return f"the running Docker does not answer: {error}"
 
-    def facts(self) -> dict[str, str]:
+    def facts(self) -> list[Fact]:
         return self._facts
 
     def close(self) -> None:

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from kit.engines.root import EngineRoot, image_root
 from kit.image import Image, ImageCache
+from kit.model.fact import Fact
 
 READ, COPY, WRITE = "read-only", "copy-on-write", "read and write"
 
@@ -82,8 +83,8 @@ class Machine(Protocol):
     def modules(self) -> Path | None:
         """The directory of the kernel's modules that the guest's root filesystem lacks."""
 
-    def facts(self) -> dict[str, str]:
-        """What a reader of its figures must know, ``accelerator`` among it."""
+    def facts(self) -> list[Fact]:
+        """What a reader of its figures must know: its name and its accelerator."""
 
     def accelerated(self) -> bool:
         """True where the CPU itself runs the guest's kernel."""

@@ -13,6 +13,7 @@ from kit.guest.kernel import cpio, early_modules
 from kit.guest.machine import COPY, READ, Boot, Disk, Kernel, Tools, kernel_words
 from kit.host.beneath import remove, unpack
 from kit.host.command import run_bytes, spawn, stop
+from kit.model.fact import ACCELERATOR, GUEST, Fact
 
 _KVM = Path("/dev/kvm")
 #: Seconds in which a kernel on KVM must have reached its first program. It takes one where KVM works.
@@ -67,12 +68,12 @@ class Qemu:
     def modules(self) -> Path | None:
         return self._kernel.modules
 
-    def facts(self) -> dict[str, str]:
+    def facts(self) -> list[Fact]:
         version = self._tools.root("qemu").version("qemu-system-x86_64")
         accelerator = (
             "KVM" if self.accelerated() else "none; every instruction is emulated: figures are NOT those of hardware"
         )
-        return {"guest": version, "accelerator": accelerator}
+        return [GUEST.fact(version), ACCELERATOR.fact(accelerator)]
 
     def accelerated(self) -> bool:
         """Whether KVM runs an ordinary kernel: found by booting one, since a device that opens may hang it. The answer

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from kit.core.errors import MachineError
 from kit.guest.machine import COPY, READ, Boot, Disk, Kernel, Tools, kernel_words
+from kit.model.fact import ACCELERATOR, GUEST, Fact
 
 _PROGRAM = Path("usr/bin/linux.uml")
 
@@ -61,11 +62,9 @@ class UserModeLinux:
         assert root.path
         return next((root.path / "usr/lib/uml/modules").iterdir())
 
-    def facts(self) -> dict[str, str]:
-        return {
-            "guest": "User-Mode Linux",
-            "accelerator": "none; the kernel is a process, and system calls and page faults cost it several times more",
-        }
+    def facts(self) -> list[Fact]:
+        slow = "none; the kernel is a process, and system calls and page faults cost it several times more"
+        return [GUEST.fact("User-Mode Linux"), ACCELERATOR.fact(slow)]
 
     def accelerated(self) -> bool:
         return False

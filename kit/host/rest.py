@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 
 from kit.host.cgroup import machine_cpu
-from kit.model.session import NO_ELSEWHERE
+from kit.model.fact import IDLE, NO_ELSEWHERE, Fact
 
 #: CPU seconds per second. Above the first a machine is busy, and a workload would take from its other programs what
 #: they seem to take from it; a standard error above the second leaves nothing to be told; windows that agree within the
@@ -92,16 +92,16 @@ class IdleWatch:
         self.rates.append(found)
         return found
 
-    def facts(self) -> dict[str, str]:
+    def facts(self) -> list[Fact]:
         """For the record: the rate before the blocks, how much it differed, and why figures are lacking."""
         values = [item.rate for item in self.rates]
         spread = (
             f" (from {min(values):.4f} to {max(values):.4f} before {len(values)} blocks)" if len(values) > 1 else ""
         )
-        found = {"idle CPU": f"{fmean(values):.4f} s per s{spread}"}
+        found = [IDLE.fact(f"{fmean(values):.4f} s per s{spread}")]
         without = [item.reason for item in self.rates if item.reason]
         if without:
-            found[NO_ELSEWHERE] = f"before {len(without)} of {len(values)} blocks {without[0]}"
+            found.append(NO_ELSEWHERE.fact(f"before {len(without)} of {len(values)} blocks {without[0]}"))
         return found
 
 

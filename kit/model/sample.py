@@ -121,6 +121,19 @@ class Sample:
     repeats: Count | None = None  # the block that this run repeats because a run of it was flagged
 
 
+_INPUT = "input "
+
+
+def input_digest(name: str) -> str:
+    """What the digest of a scenario's input is called."""
+    return f"{_INPUT}{name}"
+
+
+def is_input(digest: str) -> bool:
+    """Whether a digest of that name is an input's."""
+    return digest.startswith(_INPUT)
+
+
 def _sum(*values: float | None) -> float | None:
     known = [value for value in values if value is not None]
     return sum(known) if len(known) == len(values) else None

@@ -8,19 +8,16 @@ import shlex
 import string
 import textwrap
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from kit.core.codec import Amount, Count, Moment, Whole
 from kit.core.errors import UsageError
+from kit.model.fact import ACCELERATOR, GUEST, KERNEL, Fact, stored
 from kit.model.plan import DEFAULT_ROUNDS
 from kit.model.sample import Sample
 
 RUNNING, DONE, INTERRUPTED, FAILED = "running", "done", "interrupted", "failed"
-#: Begins the facts that name mount options which the kernel does not show.
-UNCONFIRMED = "unconfirmed options of "
-#: Facts of one session's course: why figures are lacking, and which arm's flagged runs are not made again.
-NO_ELSEWHERE, NO_REPEATS = "no CPU elsewhere", "no repeats of "
 
 
 @dataclass(frozen=True)
@@ -90,7 +87,7 @@ class Session:
     arms: tuple[str, ...]
     baselines: tuple[tuple[str, str], ...]
     seed: Whole
-    facts: Mapping[str, str] = field(default_factory=dict)
+    facts: Mapping[str, str] = field(default_factory=dict)  # as kit.model.fact makes and reads them
     not_run: tuple[NotRun, ...] = ()
     samples: tuple[Sample, ...] = ()
     imported: bool = False  # another kit's, or nobody's: what it would run was not asked for here
@@ -104,10 +101,14 @@ class Session:
     @property
     def guest(self) -> str:
         """The guest in which it ran, with its kernel and what that means for figures; '' for the machine itself."""
-        if "guest" not in self.facts:
+        if GUEST.key not in self.facts:
             return ""
-        kernel, *_ = self.facts.get("kernel", "").split() or ["unknown"]
-        return f"{self.facts['guest']}, kernel {kernel}; accelerator: {self.facts.get('accelerator', 'unknown')}"
+        kernel, *_ = KERNEL.text(self.facts).split() or ["unknown"]
+        return f"{GUEST.text(self.facts)}, kernel {kernel}; accelerator: {ACCELERATOR.text(self.facts, 'unknown')}"
+
+    def with_facts(self, found: Iterable[Fact]) -> Session:
+        """Where it has one of that key, the new one takes its place."""
+        return replace(self, facts={**self.facts, **stored(found)})
 
 
 #: A session's id is the name of files and directories, of a control group, and a part of addresses of pages.

@@ -12,6 +12,7 @@ from kit.analysis.analyse import Analysis, whole_real
 from kit.analysis.compare import MORE, NO_INTERVAL, NOT_DETECTED, Comparison
 from kit.analysis.ladder import Ladder, Step
 from kit.model.arm import Arm
+from kit.model.fact import STOPPED
 from kit.model.session import Session
 from kit.report import units
 from kit.report.ladder import whole_of
@@ -212,6 +213,6 @@ def _sureness(session: Session, found: Sequence[Comparison]) -> Iterator[str]:
             f"the widest interval, of {widest.arm}, reaches ±{widest.reach:.1%}; about {need} rounds would bring "
             f"it to ±{_WANTED:.0%} (--precision {_WANTED:.0%})"
         )
-    stopped = session.facts.get("stopped")
+    stopped = STOPPED.text(session.facts)
     if stopped:
         yield f"the session ended because: {stopped}"

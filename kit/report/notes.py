@@ -11,8 +11,9 @@ from kit.analysis.columns import Key, Runs
 from kit.core.errors import UsageError
 from kit.model.arm import Arm, driver_of, parse_arm
 from kit.model.drivers import registered
+from kit.model.fact import CACHES, COMPILER, NO_ELSEWHERE, NO_REPEATS, UNCONFIRMED, read_facts
 from kit.model.sample import Sample
-from kit.model.session import NO_ELSEWHERE, NO_REPEATS, UNCONFIRMED, Session
+from kit.model.session import Session
 from kit.report import units
 
 #: The cgroup's figure replaces the tree's where they differ by more than both of these.
@@ -39,9 +40,9 @@ def notes(session: Session, analysis: Analysis) -> list[str]:
         found.append("imported figures: nothing is known of the machine, the image or the order of the runs")
     if any(arm.startswith("host") for arm in session.arms):
         found.append("host: the host's own toolchain, not the image's; a difference may be the compiler's")
-        compilers = {key: value for key, value in session.facts.items() if key.startswith("compiler")}
-        if len(set(compilers.values())) > 1:
-            found.append("; ".join(f"{key}: {value}" for key, value in compilers.items()) + ": they DIFFER")
+        compilers = COMPILER.find(session.facts)
+        if len({fact.text for fact in compilers}) > 1:
+            found.append("; ".join(f"{fact.key}: {fact.text}" for fact in compilers) + ": they DIFFER")
     found += _filesystems(session)
     found += _loads(kept)
     ran = {sample.arm for sample in kept}
@@ -57,11 +58,11 @@ def notes(session: Session, analysis: Analysis) -> list[str]:
 
 def _conduct(session: Session, analysis: Analysis) -> Iterator[str]:
     """Where a figure is adjusted, left out, or hangs on a few runs."""
-    for key, text in session.facts.items():
-        if key == NO_ELSEWHERE:
-            yield f"CPU elsewhere is left out {text}"
-        elif key.startswith(NO_REPEATS):
-            yield f"runs of {key.removeprefix(NO_REPEATS)} are flagged and not made again: {text}"
+    for fact in read_facts(session.facts):
+        if fact.kind is NO_ELSEWHERE:
+            yield f"CPU elsewhere is left out {fact.text}"
+        elif fact.kind is NO_REPEATS:
+            yield f"runs of {fact.of} are flagged and not made again: {fact.text}"
     whole = [item for item in whole_real(analysis.comparisons) if not item.control]
     if any(item.adjusted is not None for item in whole):
         yield "° seconds are adjusted as the ratio below them is: by what they would be at the baseline's speed"
@@ -107,7 +108,7 @@ def copies_all(arm: str) -> bool:
 
 def copied(session: Session) -> tuple[str, ...]:
     """Arms whose warm figure is not what they cost in use: their files lie in the page cache as just written."""
-    if session.facts.get("caches") != "warm":
+    if CACHES.text(session.facts) != "warm":
         return ()
     measured = {sample.arm for sample in session.samples if sample.kind != "warmup"}
     return tuple(arm for arm in session.arms if arm in measured and copies_all(arm))
@@ -122,7 +123,7 @@ def copied_note(session: Session) -> str:
 
 def _reads(session: Session, runs: Runs) -> Iterator[str]:
     """Which arms read from the disk although caches are warm."""
-    if session.facts.get("caches") != "warm":
+    if CACHES.text(session.facts) != "warm":
         return
     for point in runs.points:
         read = {arm: _megabytes(runs, (arm, point)) for arm in session.arms if runs.has((arm, point))}
@@ -151,10 +152,8 @@ def _loads(kept: Sequence[Sample]) -> Iterator[str]:
 
 
 def _filesystems(session: Session) -> Iterator[str]:
-    for key, options in session.facts.items():
-        if key.startswith(UNCONFIRMED):
-            name = key.removeprefix(UNCONFIRMED)
-            yield f"@{name}: the kernel took the mount options {options} and does not show whether they are in force"
+    for fact in UNCONFIRMED.find(session.facts):
+        yield f"@{fact.of}: the kernel took the mount options {fact.text} and does not show whether they are in force"
     for arm, baseline in session.baselines:
         one, other = parsed(arm), parsed(baseline)
         if session.request.baseline and one and other and one.filesystem != other.filesystem:

@@ -13,6 +13,7 @@ from kit.analysis.ladder import Ladder
 from kit.analysis.ranking import Ranking
 from kit.analysis.regression import Finding
 from kit.analysis.threshold import Threshold
+from kit.model.fact import CACHES, IMAGE, LOAD, PARAMETERS
 from kit.model.sample import TOTAL
 from kit.model.session import Session
 from kit.report import course, shown_session, units
@@ -169,7 +170,7 @@ def _measured(session: Session, analysis: Analysis) -> str:
     keys = [(arm, point) for point in runs.points for arm in session.arms if runs.has((arm, point))]
     phases = [name for name in runs.phases(keys) if name != TOTAL] if keys else []
     parts = [f"{session.title}: {len(phases)} phase{'s' if len(phases) != 1 else ''} ({', '.join(phases)})"]
-    parts += [f"{key} {facts[key]}" for key in ("parameters", "image", "caches", "background load") if key in facts]
+    parts += [f"{kind.key} {kind.text(facts)}" for kind in (PARAMETERS, IMAGE, CACHES, LOAD) if kind.key in facts]
     return f"{'; '.join(parts)}; {course.rounds(session)} of {len({arm for arm, _ in keys})} arms in random order."
 
 

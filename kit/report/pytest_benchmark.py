@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from kit.analysis.analyse import Analysis, analyse
+from kit.model.fact import CPU, KERNEL, MACHINE
 from kit.model.session import Session
 from kit.report.shown import shown
 
@@ -44,7 +45,7 @@ def _moment(seconds: float) -> str:
 def _machine(session: Session) -> dict[str, Any]:
     facts = session.facts
     return {
-        "node": facts.get("machine", "unknown"),
+        "node": MACHINE.text(facts, "unknown"),
         "processor": "",
         "machine": "",
         "python_compiler": "",
@@ -52,9 +53,9 @@ def _machine(session: Session) -> dict[str, Any]:
         "python_implementation_version": "",
         "python_version": "",
         "python_build": ["", ""],
-        "release": facts.get("kernel", ""),
+        "release": KERNEL.text(facts),
         "system": "Linux",
-        "cpu": {"brand_raw": facts.get("cpu", "")},
+        "cpu": {"brand_raw": CPU.text(facts)},
         "kit": dict(facts),
     }
 

@@ -8,13 +8,14 @@ from pathlib import Path
 
 from kit.core.errors import UsageError
 from kit.filesystem.device import check_device, identity
+from kit.model.fact import DEVICE, Fact
 from kit.model.session import Request, Session
 
 
-def device_facts(request: Request) -> dict[str, str]:
+def device_facts(request: Request) -> list[Fact]:
     """What the devices are that a session is about to use; kept, so that it never goes on upon others. Raises
     UsageError."""
-    return {_fact(what): identity(device) for what, device in _devices(request).items()}
+    return [DEVICE.fact(identity(device), what) for what, device in _devices(request).items()]
 
 
 def check_devices(session: Session, wipe: Collection[Path]) -> None:
@@ -25,7 +26,7 @@ def check_devices(session: Session, wipe: Collection[Path]) -> None:
         if device not in devices.values():
             raise UsageError(f"--wipe {device}: this session uses no such device", "name it as --device does")
     for what, device in devices.items():
-        then, now = session.facts.get(_fact(what), "unknown"), identity(device)
+        then, now = DEVICE.text(session.facts, "unknown", what), identity(device)
         if then != now:
             raise UsageError(
                 f"{device} is not the {what} that session {session.id} began with: it is {now}, and was {then}",
@@ -37,7 +38,3 @@ def check_devices(session: Session, wipe: Collection[Path]) -> None:
 def _devices(request: Request) -> dict[str, Path]:
     named = {"device": request.device, "thin device": request.thin_device}
     return {what: Path(text) for what, text in named.items() if text}
-
-
-def _fact(what: str) -> str:
-    return f"identity of the {what}"

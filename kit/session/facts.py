@@ -3,40 +3,42 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from kit.analysis.burst import RULE
 from kit.host.cgroup import machine_cpu
 from kit.host.machine import Host
 from kit.image import Image
+from kit.model import fact
+from kit.model.fact import Fact
 from kit.model.plan import Plan
 from kit.model.scenario import Scenario
 from kit.session.loop import DROP_CACHES
 
 
-def session_facts(host: Host, plan: Plan, scenarios: Mapping[str, Scenario], image: Image | None) -> dict[str, str]:
+def session_facts(host: Host, plan: Plan, scenarios: Mapping[str, Scenario], image: Image | None) -> list[Fact]:
     """The facts that numbers depend on, as text. What this machine does not offer says so here."""
     permitted = plan.cache == "warm" or os.access(DROP_CACHES, os.W_OK)
-    return {
-        "kernel": host.kernel,
-        "distribution": host.distribution,
-        "cpu": f"{host.cpu}, {host.cores} cores, microcode {host.microcode}, governor {host.governor}",
-        "virtualization": host.virtualization,
-        "memory": f"{host.memory_bytes / 2**30:.1f} GiB",
-        "machine": host.machine,
-        "cgroups": host.cgroup_mode,
-        "machine CPU from": machine_cpu()[1],
-        "overlay": ", ".join(f"{key}={value}" for key, value in host.overlay) or "no module parameters",
-        "caches": plan.cache if permitted else "cold was asked for, but dropping caches is not permitted here",
-        "rounds": _stopping_rule(plan),
-        "seed": str(plan.seed),
-        "fresh filesystem": "per run" if plan.fresh else "per session",
-        "parameters": _parameters(scenarios),
-        "burst rule": str(RULE),
-        "image": f"{image.name} {image.digest[:12]} ({image.origin})" if image else "none: the host itself",
-        **lacking(host),
-    }
+    return [
+        fact.KERNEL.fact(host.kernel),
+        fact.DISTRIBUTION.fact(host.distribution),
+        fact.CPU.fact(f"{host.cpu}, {host.cores} cores, microcode {host.microcode}, governor {host.governor}"),
+        fact.VIRTUALIZATION.fact(host.virtualization),
+        fact.MEMORY.fact(f"{host.memory_bytes / 2**30:.1f} GiB"),
+        fact.MACHINE.fact(host.machine),
+        fact.CGROUPS.fact(host.cgroup_mode),
+        fact.CPU_SOURCE.fact(machine_cpu()[1]),
+        fact.OVERLAY.fact(", ".join(f"{key}={value}" for key, value in host.overlay) or "no module parameters"),
+        fact.CACHES.fact(plan.cache if permitted else "cold was asked for, but dropping caches is not permitted here"),
+        fact.ROUNDS.fact(_stopping_rule(plan)),
+        fact.SEED.fact(str(plan.seed)),
+        fact.FRESH.fact("per run" if plan.fresh else "per session"),
+        fact.PARAMETERS.fact(_parameters(scenarios)),
+        fact.BURST_RULE.fact(str(RULE)),
+        fact.IMAGE.fact(f"{image.name} {image.digest[:12]} ({image.origin})" if image else "none: the host itself"),
+        *_lacking(host),
+    ]
 
 
 def _stopping_rule(plan: Plan) -> str:
@@ -48,16 +50,14 @@ def _stopping_rule(plan: Plan) -> str:
     return ", ".join(rule)
 
 
-def lacking(host: Host) -> dict[str, str]:
+def _lacking(host: Host) -> Iterator[Fact]:
     """Figures that will be null, each with the reason."""
-    found = {}
     if not Path("/proc/pressure").is_dir():
-        found["no psi"] = "this kernel has no /proc/pressure (CONFIG_PSI, or psi=1 at boot)"
+        yield fact.NO_PSI.fact("this kernel has no /proc/pressure (CONFIG_PSI, or psi=1 at boot)")
     if host.cgroup_mode == "none":
-        found["no cgroup CPU"] = "no cgroup hierarchy is mounted"
+        yield fact.NO_CGROUP_CPU.fact("no cgroup hierarchy is mounted")
     elif not host.root:
-        found["no cgroup CPU on host arms"] = "making a cgroup needs root"
-    return found
+        yield fact.NO_CGROUP_CPU_ON_HOST.fact("making a cgroup needs root")
 
 
 def _parameters(scenarios: Mapping[str, Scenario]) -> str:

@@ -1,5 +1,5 @@
 """Runs a session in a guest: ``python3 -m kit.session.guest_agent CHANNEL``. Reads the job from the disk that the host
-wrote, and tells the host on the channel what goes on, one JSON object per line."""
+wrote, and tells the host on the channel what goes on."""
 
 from __future__ import annotations
 
@@ -7,18 +7,34 @@ import json
 import os
 import sys
 import tty
-from typing import Any
 
-from kit.core.codec import decode, encode
-from kit.core.errors import KitError
+from kit.core.codec import decode
+from kit.core.errors import KitError, RunError
 from kit.core.paths import find_paths
 from kit.guest.needs import lacking
 from kit.host.machine import read_host
+from kit.model.fact import KERNEL
 from kit.model.plan import Step
 from kit.model.sample import Sample
 from kit.model.session import Session
 from kit.session.freeze import kept_plan
-from kit.session.local import Errand, Job, check_kernel, perform
+from kit.session.guest_protocol import (
+    Done,
+    Errand,
+    Extended,
+    Failed,
+    Finished,
+    Flagged,
+    Hello,
+    Measured,
+    Message,
+    Planned,
+    Running,
+    Tell,
+    Updated,
+    encode_message,
+)
+from kit.session.local import Job, check_kernel, perform
 from kit.session.loop import held_machine
 
 
@@ -29,9 +45,8 @@ class Channel:
         self._file = os.open(device, os.O_WRONLY | os.O_NOCTTY)
         tty.setraw(self._file)
 
-    def say(self, what: str, *values: Any) -> None:
-        # A leading newline ends whatever else was written to the device.
-        data = b"\n" + json.dumps([what, *map(encode, values)]).encode() + b"\n"
+    def say(self, message: Message) -> None:
+        data = encode_message(message)
         while data:
             data = data[os.write(self._file, data) :]
 
@@ -39,42 +54,42 @@ class Channel:
         """The host knows: it sent the session."""
 
     def tell(self, text: str) -> None:
-        self.say("tell", text)
+        self.say(Tell(text))
 
     def planned(self, steps: int, done: int) -> None:
-        self.say("planned", steps, done)
+        self.say(Planned(steps, done))
 
     def extended(self, steps: int, reason: str) -> None:
-        self.say("extended", steps, reason)
+        self.say(Extended(steps, reason))
 
     def running(self, step: Step, phase: str) -> None:
-        self.say("running", step, phase)
+        self.say(Running(step, phase))
 
     def finished(self, step: Step, sample: Sample) -> None:
-        self.say("finished", step)
+        self.say(Finished(step))
 
     def update(self, session: Session) -> None:
-        self.say("update", session)
+        self.say(Updated(session))
 
     def add_sample(self, session_id: str, sample: Sample) -> None:
-        self.say("sample", sample)
+        self.say(Measured(sample))
 
     def set_flags(self, session_id: str, arm: str, point: str, block: int, flags: str) -> None:
-        self.say("flags", arm, point, block, flags)
+        self.say(Flagged(arm, point, block, flags))
 
 
 def main(device: str) -> None:
     channel = Channel(device)
-    channel.say("hello", read_host().kernel)
+    channel.say(Hello(read_host().kernel))
     try:
-        channel.say("done", _session(channel))
+        channel.say(Done(_session(channel)))
     except KitError as error:
-        channel.say("error", type(error).__name__, error.message, error.hint)
+        channel.say(Failed.by(error))
     except Exception as error:  # the host can't see a traceback that is left on the console
         import traceback
 
         traceback.print_exc()
-        channel.say("error", "RunError", f"the session broke off in the guest: {error!r}", "see console.log")
+        channel.say(Failed.by(RunError(f"the session broke off in the guest: {error!r}", "see console.log")))
 
 
 def _session(channel: Channel) -> Session:
@@ -82,7 +97,7 @@ def _session(channel: Channel) -> Session:
     errand = decode(Errand, json.loads((paths.data / "errand.json").read_text()))
     session = errand.session
     host = read_host()
-    check_kernel(session, "kernel", host.kernel)  # the kit's own may have been built anew since
+    check_kernel(session, KERNEL, host.kernel)  # the kit's own may have been built anew since
     plan = kept_plan(session)
     for line in lacking(plan.arms):
         channel.tell(line)

@@ -15,10 +15,10 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import assert_never
 
-from kit.core import codec, errors
-from kit.core.errors import KitError, MachineError, RunError
+from kit.core.codec import encode
+from kit.core.errors import MachineError, RunError
 from kit.engines.root import image_root, root_name, versions
 from kit.filesystem.backing import GIB
 from kit.filesystem.block import unmount
@@ -31,10 +31,28 @@ from kit.host.cgroup import Cgroup
 from kit.host.command import run, spawn
 from kit.image import unpack
 from kit.model.drivers import kernel_modules
-from kit.model.plan import Step
+from kit.model.fact import GUEST, HOST_CPU, HOST_KERNEL, MACHINE, Fact, stored
 from kit.model.sample import Sample
 from kit.model.session import Session
-from kit.session.local import Errand, Job, Supplied
+from kit.session.guest_protocol import (
+    Done,
+    Errand,
+    Extended,
+    Failed,
+    Finished,
+    Flagged,
+    Hello,
+    Kept,
+    Lines,
+    Measured,
+    Message,
+    Planned,
+    Running,
+    Shown,
+    Tell,
+    Updated,
+)
+from kit.session.local import Job, Supplied
 from kit.session.loop import Bench
 from kit.session.runlog import MOST_LOG
 
@@ -55,7 +73,7 @@ def visit(session: Session, job: Job, bench: Bench, supplied: Supplied, machine:
         errand = Errand(session, job.scenarios, supplied)
         disks = _disks(errand, job, bench, machine, directory)
         stack.callback(_bring_logs, disks[-1].path, directory / "mounted", bench)
-        tell(f"booting {machine.facts()['guest']}")
+        tell(f"booting {GUEST.text(stored(machine.facts()))}")
         guest = stack.enter_context(_booted(machine, disks, job.host.cores, session, bench, directory))
         return guest.listen(session, job, machine)
 
@@ -102,7 +120,7 @@ def errand_text(errand: Errand, cache: Path) -> str:
     def place(path: Path) -> Path:
         return _CACHE / path.relative_to(cache) if path.is_relative_to(cache) else path
 
-    return json.dumps(codec.encode(errand, place))
+    return json.dumps(encode(errand, place))
 
 
 def _cache_disk(errand: Errand, job: Job, bench: Bench, tools: Tools) -> Path:
@@ -184,24 +202,27 @@ class _Guest:
 
     def listen(self, session: Session, job: Job, machine: Machine) -> Session:
         """Do what the guest says until it is done. Raises KitError: the guest's own, or that it has died."""
-        kept = _Kept(session, job, self._facts(machine, job), self._console.parent.parent)
-        for what, *values in self._lines():
-            if what == "error":
-                kind, message, hint = values
-                known = getattr(errors, kind, RunError)
-                raise (known if issubclass(known, KitError) else RunError)(message, hint)
-            if what == "done":
-                return kept.mended(codec.decode(Session, values[0]))
-            kept.act(what, values)
+        host = _Host(session, job, self._facts(machine, job), self._console.parent.parent)
+        for message in self._messages():
+            match message:
+                case Failed():
+                    raise message.error()
+                case Done():
+                    return host.mended(message.session)
+                case Measured() | Flagged() | Updated():
+                    host.keep(message)
+                case _:
+                    host.show(message)
         raise RunError(f"the guest ended early: {self._last_words()}", f"its console: {self._console}")
 
-    def _facts(self, machine: Machine, job: Job) -> dict[str, str]:
+    def _facts(self, machine: Machine, job: Job) -> list[Fact]:
         host = job.host
-        return {**machine.facts(), "host kernel": host.kernel, "host cpu": host.cpu, "machine": host.machine}
+        here = [HOST_KERNEL.fact(host.kernel), HOST_CPU.fact(host.cpu), MACHINE.fact(host.machine)]
+        return [*machine.facts(), *here]
 
-    def _lines(self) -> Iterator[list[Any]]:
-        """What it says, one message each; lines that are none are the device's noise."""
-        data = b""
+    def _messages(self) -> Iterator[Message]:
+        """What it says, until it says no more. Raises RunError where it never begins, UnreadableError."""
+        lines = Lines()
         deadline = time.monotonic() + self._patience
         heard = False
         while True:
@@ -216,51 +237,61 @@ class _Guest:
                         f"its console: {self._console}",
                     )
                 continue
-            *lines, data = (data + chunk).split(b"\n")
-            for line in lines:
-                with suppress(ValueError):
-                    message = json.loads(line)
-                    if isinstance(message, list):
-                        heard = True
-                        yield message
+            for message in lines.feed(chunk):
+                heard = True
+                yield message
 
     def _last_words(self) -> str:
         lines = [line for line in self._console.read_text(errors="replace").splitlines() if line.strip()]
         return "\n  | ".join(["", *lines[-_LAST_LINES:]]) if lines else "its console is empty"
 
 
-class _Kept:
+class _Host:
     """The host's side of the session: store and observer, told what the guest says."""
 
-    def __init__(self, session: Session, job: Job, facts: dict[str, str], logs: Path) -> None:
+    def __init__(self, session: Session, job: Job, facts: list[Fact], logs: Path) -> None:
         self._session = session
         self._job = job
         self._facts = facts
         self._logs = logs.parent
         self._last: Sample | None = None
 
-    def act(self, what: str, values: list[Any]) -> None:
-        store, observer, name = self._job.store, self._job.observer, self._session.id
-        if what == "sample":
-            self._last = self._logged_here(codec.decode(Sample, values[0]))
-            store.add_sample(name, self._last)
-        elif what == "finished" and self._last:
-            observer.finished(codec.decode(Step, values[0]), self._last)
-        elif what == "update":
-            store.update(self.mended(codec.decode(Session, values[0])))
-        elif what == "running":
-            observer.running(codec.decode(Step, values[0]), values[1])
-        elif what == "flags":
-            store.set_flags(name, *values)
-        elif what == "hello":
-            observer.tell(f"the guest runs {values[0]}")
-        elif what in ("tell", "planned", "extended"):
-            getattr(observer, what)(*values)
+    def keep(self, message: Kept) -> None:
+        store, name = self._job.store, self._session.id
+        match message:
+            case Measured():
+                self._last = self._logged_here(message.sample)
+                store.add_sample(name, self._last)
+            case Flagged():
+                store.set_flags(name, message.arm, message.point, message.block, message.flags)
+            case Updated():
+                store.update(self.mended(message.session))
+            case _:
+                assert_never(message)
+
+    def show(self, message: Shown) -> None:
+        observer = self._job.observer
+        match message:
+            case Hello():
+                observer.tell(f"the guest runs {message.kernel}")
+            case Tell():
+                observer.tell(message.text)
+            case Planned():
+                observer.planned(message.steps, message.done)
+            case Extended():
+                observer.extended(message.steps, message.reason)
+            case Running():
+                observer.running(message.step, message.phase)
+            case Finished():
+                if self._last:
+                    observer.finished(message.step, self._last)
+            case _:
+                assert_never(message)
 
     def mended(self, session: Session) -> Session:
         """With what only the host knows."""
         samples = tuple(map(self._logged_here, session.samples))
-        return replace(session, facts={**session.facts, **self._facts}, samples=samples)
+        return replace(session.with_facts(self._facts), samples=samples)
 
     def _logged_here(self, sample: Sample) -> Sample:
         """Its log is named by where the host will have it; those of an earlier start are named so already."""

@@ -18,6 +18,7 @@ from kit.host.cgroup import Cgroup
 from kit.host.machine import Host
 from kit.image import Image
 from kit.model.arm import Arm
+from kit.model.fact import COMPILER, LOAD, Fact, Kind
 from kit.model.plan import Plan
 from kit.model.scenario import Scenario
 from kit.model.session import FAILED, NotRun, Request, Session
@@ -68,15 +69,6 @@ class LoadSupplied:
     folders: Folders
 
 
-@dataclass(frozen=True)
-class Errand:
-    """What a guest is sent: a session, whose samples are those that it has already, and all that it needs."""
-
-    session: Session
-    scenarios: Mapping[str, Scenario]
-    supplied: Supplied
-
-
 def perform(session: Session, job: Job, bench: Bench, supplied: Supplied) -> Session:
     """Make ready, measure, and return the session in its final state. Raises KitError, KeyboardInterrupt."""
     began = time.monotonic()  # of the budget: what is built or fetched once per machine does not count
@@ -88,12 +80,12 @@ def perform(session: Session, job: Job, bench: Bench, supplied: Supplied) -> Ses
         supplies = Supplies(bench.setting, job.host, options, image, directory)
         provision = stack.enter_context(Provision(supplies, beside and beside[1]))
         not_run = _make_ready(provision, job)
-        facts = session_facts(job.host, job.plan, job.scenarios, image) | provision.facts()
-        facts |= _compilers(provision, job.plan.arms, {item.arm for item in not_run})
+        facts = [*session_facts(job.host, job.plan, job.scenarios, image), *provision.facts()]
+        facts += _compilers(provision, job.plan.arms, {item.arm for item in not_run})
         if beside:
             values = ", ".join(f"{name}={value}" for name, value in beside[0].scenario.values)
-            facts["background load"] = f"{beside[0].scenario.label}, {values or 'no parameters'}"
-        session = replace(session, facts={**session.facts, **facts}, not_run=not_run)
+            facts.append(LOAD.fact(f"{beside[0].scenario.label}, {values or 'no parameters'}"))
+        session = replace(session.with_facts(facts), not_run=not_run)
         job.store.update(session)
         if len(not_run) == len(job.plan.arms):
             return replace(session, status=FAILED)
@@ -104,10 +96,10 @@ def perform(session: Session, job: Job, bench: Bench, supplied: Supplied) -> Ses
         return run_session(session, run, lambda: job.left(began))
 
 
-def check_kernel(session: Session, fact: str, kernel: str) -> None:
+def check_kernel(session: Session, kind: Kind, kernel: str) -> None:
     """Runs on two kernels are not one session's. Raises UsageError where it began on another."""
-    then = session.facts.get(fact)
-    if then not in (None, kernel):
+    then = kind.text(session.facts, default=kernel)
+    if then != kernel:
         raise UsageError(f"session {session.id} ran on kernel {then}, this is {kernel}", "start a new one: kit compare")
 
 
@@ -152,20 +144,21 @@ def _make_ready(provision: Provision, job: Job) -> tuple[NotRun, ...]:
     return tuple(not_run)
 
 
-def _compilers(provision: Provision, arms: tuple[Arm, ...], not_run: set[str]) -> dict[str, str]:
+def _compilers(provision: Provision, arms: tuple[Arm, ...], not_run: set[str]) -> list[Fact]:
     """Where the host's toolchain is compared with the image's: which compilers these are."""
     able = [arm for arm in arms if str(arm) not in not_run]
     hosts = [arm for arm in able if arm.placement == "host"][:1]
     others = [arm for arm in able if arm.placement != "host"][:1]
-    found = {}
+    found = []
     for arm in (*hosts, *others) if hosts and others else ():
         with provision.place(arm) as place, tempfile.TemporaryFile() as output:
             try:
                 place.run(["cc", "--version"], ".", output)
                 output.seek(0)
-                found[f"compiler of {arm}"] = output.readline().decode(errors="replace").strip()
+                said = output.readline().decode(errors="replace").strip()
             except RunError:
-                found[f"compiler of {arm}"] = "none"
+                said = "none"
+            found.append(COMPILER.fact(said, str(arm)))
     return found
 
 

@@ -27,9 +27,10 @@ from kit.host.lock import machine_lock
 from kit.host.namespace import enter_private_mounts
 from kit.host.rest import IdleRate, IdleWatch
 from kit.model.arm import Arm
+from kit.model.fact import NO_REPEATS, STOPPED, Fact
 from kit.model.plan import Plan, Step
 from kit.model.sample import Phase, Sample
-from kit.model.session import DONE, FAILED, NO_REPEATS, Session, check_session_id
+from kit.model.session import DONE, FAILED, Session, check_session_id
 from kit.probe import Spin, probe_binary, spin
 from kit.session.background import Beside, Load
 from kit.session.runlog import cut_middle
@@ -178,7 +179,7 @@ def run_session(session: Session, run: Run, left: Callable[[], float | None] = l
         run.places.read_all()
     watch = IdleWatch(run.observer.tell)
     idle = watch.first()
-    session = replace(session, facts={**session.facts, **watch.facts()})
+    session = session.with_facts(watch.facts())
     run.store.update(session)
     samples = list(session.samples)
     pace = Pace(left)
@@ -197,11 +198,11 @@ def run_session(session: Session, run: Run, left: Callable[[], float | None] = l
         if all(sample.status != "ok" for sample in samples):
             run.observer.tell("every arm failed: the rest of the plan is left undone")
             return replace(session, status=FAILED, samples=tuple(samples))
-    facts = {**watch.facts(), **_natures(samples), "stopped": block.reason}
+    facts = [*watch.facts(), *_natures(samples), STOPPED.fact(block.reason)]
     if not samples:
         run.observer.tell(f"nothing was measured: {block.reason}; to make ready counts, to build or fetch does not")
     status = DONE if samples else FAILED
-    session = replace(session, facts={**session.facts, **facts}, status=status, samples=tuple(samples))
+    session = replace(session.with_facts(facts), status=status, samples=tuple(samples))
     run.store.update(session)
     return session
 
@@ -258,10 +259,10 @@ def _flag_bursts(session: Session, samples: list[Sample], store: Keeper) -> list
     return flagged
 
 
-def _natures(samples: list[Sample]) -> dict[str, str]:
+def _natures(samples: list[Sample]) -> list[Fact]:
     """Arms of which flagged runs are not made again, for the record."""
     found = own_nature(samples, find_bursts(samples))
-    return {f"{NO_REPEATS}{' at '.join(filter(None, key))}": f"{why}: its own doing" for key, why in found.items()}
+    return [NO_REPEATS.fact(f"{why}: its own doing", " at ".join(filter(None, key))) for key, why in found.items()]
 
 
 def _run_step(step: Step, run: Run, idle: IdleRate, pace: Pace) -> Sample:

@@ -16,7 +16,8 @@ from kit.filesystem import BackingOptions, make_backing
 from kit.host.machine import Host
 from kit.image import Image
 from kit.model.arm import Arm
-from kit.model.session import UNCONFIRMED, NotRun
+from kit.model.fact import FILESYSTEM, UNCONFIRMED, Fact
+from kit.model.session import NotRun
 
 
 @dataclass(frozen=True)
@@ -124,17 +125,18 @@ class Provision:
             with provision.place(arm) as place:
                 yield place
 
-    def facts(self) -> dict[str, str]:
-        found: dict[str, str] = {}
+    def facts(self) -> list[Fact]:
+        found: list[Fact] = []
         for name, ground in sorted(self._grounds.items()):
             backing = ground.backing
             options = self._supplies.options
             made = options.mkfs_words(options.profiles[name])
-            found[f"filesystem {name}"] = f"{backing.type} on {backing.kind}; mounted {backing.options}{_made(made)}"
+            text = f"{backing.type} on {backing.kind}; mounted {backing.options}{_made(made)}"
+            found.append(FILESYSTEM.fact(text, name))
             if backing.unconfirmed:
-                found[f"{UNCONFIRMED}{name}"] = ",".join(backing.unconfirmed)
+                found.append(UNCONFIRMED.fact(",".join(backing.unconfirmed), name))
         for engine in self._engines.values():
-            found.update(engine.facts())
+            found += engine.facts()
         return found
 
     def _engine(self, arm: Arm) -> Engine:

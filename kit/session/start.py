@@ -17,6 +17,7 @@ from kit.host.idle import wait_idle
 from kit.host.machine import Host, read_host
 from kit.image import ImageCache
 from kit.model.estimate import how_long, run_seconds
+from kit.model.fact import HOST_KERNEL, KERNEL, MACHINE, stored
 from kit.model.session import DONE, FAILED, INTERRUPTED, RUNNING, NotRun, Request, Session, new_session_id, title_of
 from kit.session.consent import check_devices, device_facts
 from kit.session.freeze import kept_plan
@@ -66,7 +67,7 @@ def launch(
         baselines=plan.baselines,
         seed=plan.seed,
         # Needed before the rest is known: a session may stop at once, and be resumed.
-        facts={"machine": host.machine, **device_facts(request)},
+        facts=stored([MACHINE.fact(host.machine), *device_facts(request)]),
     )
     check_devices(session, wipe)
     last = _last_alike(session, store)
@@ -86,7 +87,7 @@ def _last_alike(session: Session, store: Store) -> Session | None:
     not to begin another."""
     with suppress(KitError):
         for head in store.list():
-            alike = (head.title, head.facts.get("machine")) == (session.title, session.facts.get("machine"))
+            alike = (head.title, MACHINE.text(head.facts)) == (session.title, MACHINE.text(session.facts))
             if alike and head.status == DONE:
                 return store.get(head.id)
     return None
@@ -103,7 +104,7 @@ def resume(
         observer.tell(f"session {session.id} is done: nothing is left to run")
         return session
     _, machine, host = _where(session.request, paths, observer, read_host())
-    check_kernel(session, "host kernel" if machine else "kernel", host.kernel)
+    check_kernel(session, HOST_KERNEL if machine else KERNEL, host.kernel)
     scenarios = bind_scenarios(session.request, host)
     check_devices(session, wipe)
 
@@ -125,7 +126,7 @@ def _check_own(session: Session, host: Host) -> None:
             f"session {session.id} was imported, or begun by a kit before 0.6",
             "only sessions that this store's kit began are resumed: start a new one, kit compare",
         )
-    if session.facts.get("machine") != host.machine:
+    if MACHINE.text(session.facts) != host.machine:
         raise UsageError(f"session {session.id} began on another machine", "resume it there, or start a new one")
 
 

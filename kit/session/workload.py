@@ -13,7 +13,7 @@ from kit.engines import Place
 from kit.host.rest import IdleRate
 from kit.image import Image
 from kit.model.arm import Arm
-from kit.model.sample import Phase
+from kit.model.sample import Phase, input_digest
 from kit.model.scenario import Scenario, Step
 from kit.parsers import parse_report
 from kit.probe import Timing, probe_digest
@@ -44,7 +44,7 @@ class Workload:
     def digests(self, arm: Arm) -> tuple[tuple[str, str], ...]:
         """What must be the same in two samples for a comparison. ``host`` has no image: the report flags that."""
         found = [("probe", probe_digest()), ("scenario", self.scenario.digest)]
-        found += [(f"input {item.name}", item.digest) for item in self.inputs]
+        found += [(input_digest(item.name), item.digest) for item in self.inputs]
         if self.image and arm.placement != "host":
             found.append(("image", self.image.digest))
         return tuple(found)

@@ -16,6 +16,7 @@ from kit.analysis.changepoint import CONFIRM, Track, find_changes
 from kit.analysis.compare import Comparison
 from kit.analysis.history import split
 from kit.core.errors import KitError, MachineError, UsageError, not_installed
+from kit.model.fact import KERNEL, MACHINE
 from kit.model.session import DONE, Session
 from kit.report import render, units
 from kit.report.between import between_rows
@@ -184,7 +185,7 @@ def _list(library: Library, request: Request) -> str:
     options = {
         "scenario": sorted({item.title for item in heads}),
         "arm": sorted({arm for item in heads for arm in item.arms}),
-        "machine": sorted({item.facts.get("machine", "") for item in heads} - {""}),
+        "machine": sorted({MACHINE.text(item.facts) for item in heads} - {""}),
         "status": sorted({item.status for item in heads}),
     }
     shown = found[(number - 1) * PAGE : number * PAGE]
@@ -197,8 +198,8 @@ def _list(library: Library, request: Request) -> str:
             "when": units.moment(item.created),
             "status": item.status,
             "arms": ", ".join(item.arms),
-            "machine": item.facts.get("machine", ""),
-            "kernel": item.facts.get("kernel", "").split(" ")[0],
+            "machine": MACHINE.text(item.facts),
+            "kernel": KERNEL.text(item.facts).split(" ")[0],
             "guest": bool(item.guest),
         }
         for item in shown
@@ -213,7 +214,7 @@ def _fits(session: Session, chosen: dict[str, str]) -> bool:
     return (
         chosen["scenario"] in ("", session.title)
         and (not chosen["arm"] or chosen["arm"] in session.arms)
-        and chosen["machine"] in ("", session.facts.get("machine", ""))
+        and chosen["machine"] in ("", MACHINE.text(session.facts))
         and chosen["status"] in ("", session.status)
     )
 

@@ -10,6 +10,7 @@ import pytest
 from kit.core.errors import UsageError
 from kit.filesystem.content import first_data
 from kit.filesystem.device import check_device, clear_device, identity
+from kit.model.fact import stored
 from kit.model.session import INTERRUPTED, Request, Session
 from kit.session.consent import check_devices, device_facts
 
@@ -105,7 +106,7 @@ def test_a_session_goes_on_upon_its_own_device_alone(loop: Path, other: Path, tm
     name = tmp_path / "name"
     name.symlink_to(loop)
     request = Request(device=str(name), thin_device=str(other))
-    session = Session("x", 1.0, "0", "t", INTERRUPTED, request, ("bare",), (), 1, device_facts(request))
+    session = Session("x", 1.0, "0", "t", INTERRUPTED, request, ("bare",), (), 1, stored(device_facts(request)))
     check_devices(session, ())
     subprocess.run(["mkfs.ext4", "-q", loop], check=True)
     with pytest.raises(UsageError, match=f"--wipe {name} destroys what is on it"):

@@ -10,6 +10,7 @@ import pytest
 from kit.host.counters import Counters
 from kit.host.rest import IdleRate, IdleWatch, Process, busiest, kit_pids, processes
 from kit.model.arm import parse_arms
+from kit.model.fact import stored
 from kit.model.plan import make_plan
 from kit.session.measure import _less_idle
 from tests.session.test_session import FakeEngine, calm, perform, scenario
@@ -53,7 +54,7 @@ def test_before_a_block_what_the_last_run_left_behind_is_waited_for(monkeypatch:
     watch.first()
     assert watch.again(100.0).rate == pytest.approx(0.02)
     assert told == []
-    assert watch.facts() == {"idle CPU": "0.0150 s per s (from 0.0100 to 0.0200 before 2 blocks)"}
+    assert stored(watch.facts()) == {"idle CPU": "0.0150 s per s (from 0.0100 to 0.0200 before 2 blocks)"}
 
 
 def test_a_machine_that_stays_busy_is_told_once_and_not_waited_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,7 +64,7 @@ def test_a_machine_that_stays_busy_is_told_once_and_not_waited_for_again(monkeyp
     watch.first()
     assert watch.again(100.0).reason and watch.again(100.0).reason
     assert told == ["this machine is busy by itself, 0.40 CPU s per s: CPU elsewhere is left out while it is"]
-    assert watch.facts()["no CPU elsewhere"] == (
+    assert stored(watch.facts())["no CPU elsewhere"] == (
         "before 2 of 3 blocks this machine is busy by itself, 0.40 CPU s per s"
     )
 

@@ -23,8 +23,9 @@ from kit.model.scenario import command_scenario
 from kit.model.session import NotRun, Request, Session
 from kit.parsers.figure import Reported
 from kit.session.guest_host import errand_text
+from kit.session.guest_protocol import Errand
 from kit.session.inputs import PreparedInput
-from kit.session.local import Errand, LoadSupplied, Supplied
+from kit.session.local import LoadSupplied, Supplied
 from tests.conftest import Kit, left_on_machine
 
 IMAGE = Image("i", "d" * 64, "o", 1, 2.5, Path("/cache/i/rootfs.tar"), None, (("PATH", "/bin"),))

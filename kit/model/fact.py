@@ -1,0 +1,149 @@
+"""Facts of a session: what is recorded beside its figures, each of a kind. Who records one makes it by its kind, who
+reads asks by kind; the texts are for people. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+#: Parts of a driver's status that say how it is filled and named, not what it is.
+_PASSING = r"(Pool Name|Zpool|Parent Dataset|[^:]*\b(Space|file|Count)\b[^:]*):"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What facts of one kind have in common.
+
+    ``key``: what they are called in stored sessions and in reports; it is never reworded. ``{}`` stands for what one is
+    of, which matches ``of``. ``volatile``: differs from session to session, or no figure depends on it: it begins no
+    series. ``passing``: parts of the text, between "; ", that history leaves out. ``reworded``: pattern and replacement
+    for what earlier kits said, so that other words begin no series either.
+    """
+
+    key: str
+    volatile: bool = False
+    of: str = ".+"
+    passing: str = ""
+    reworded: tuple[tuple[str, str], ...] = ()
+
+    def fact(self, text: str, of: str = "") -> Fact:
+        return Fact(self.key.replace("{}", of), text, self, of)
+
+    def text(self, facts: Mapping[str, str], default: str = "", of: str = "") -> str:
+        """What stored facts say of it."""
+        return facts.get(self.key.replace("{}", of), default)
+
+    def find(self, facts: Mapping[str, str]) -> list[Fact]:
+        """Those of stored facts that are of this kind."""
+        return [fact for fact in read_facts(facts) if fact.kind is self]
+
+    def match(self, key: str) -> re.Match[str] | None:
+        return self._pattern.fullmatch(key)
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        before, named, after = self.key.partition("{}")
+        return re.compile(f"{re.escape(before)}({self.of if named else ''}){re.escape(after)}", re.DOTALL)
+
+    def compared(self, text: str, session: str) -> str:
+        """A text without what is of one session alone: names of pools, files and loop devices, space in use, the order
+        in which a driver tells its status."""
+        for pattern, words in self.reworded:
+            text = re.sub(pattern, words, text)
+        text = re.sub(rf"(kit-)?{re.escape(session)}[\w-]*", "…", text)
+        text = re.sub(r"/dev/loop\d+", "/dev/loop", text)
+        parts = text.split("; ")
+        return "; ".join(sorted(part for part in parts if not (self.passing and re.match(self.passing, part))))
+
+
+@dataclass(frozen=True)
+class Fact:
+    """``of``: what of several it is about, an arm or a filesystem for example."""
+
+    key: str
+    text: str
+    kind: Kind
+    of: str = ""
+
+    @property
+    def volatile(self) -> bool:
+        return self.kind.volatile
+
+
+def stored(facts: Iterable[Fact]) -> dict[str, str]:
+    """As sessions keep them; of one key the last."""
+    return {fact.key: fact.text for fact in facts}
+
+
+def read_facts(facts: Mapping[str, str]) -> Iterator[Fact]:
+    """What a session has kept, of whichever kit."""
+    for key, text in facts.items():
+        kind, of = _kind_of(key)
+        yield Fact(key, text, kind, of)
+
+
+@lru_cache(4096)
+def _kind_of(key: str) -> tuple[Kind, str]:
+    found = ((kind, match[1]) for kind in KINDS if (match := kind.match(key)))
+    return next(found, (OTHER, ""))
+
+
+# The machine
+MACHINE = Kind("machine", volatile=True)  # machines are told apart by the rest
+KERNEL = Kind("kernel")
+DISTRIBUTION = Kind("distribution")
+CPU = Kind("cpu")
+VIRTUALIZATION = Kind("virtualization")
+MEMORY = Kind("memory")
+CGROUPS = Kind("cgroups")
+OVERLAY = Kind("overlay")
+CPU_SOURCE = Kind("machine CPU from", volatile=True)
+DEVICE = Kind("identity of the {}", of="(?:thin )?device")
+
+# A guest, and the machine that it ran on
+GUEST = Kind("guest")
+ACCELERATOR = Kind("accelerator")
+HOST_KERNEL = Kind("host kernel")
+HOST_CPU = Kind("host cpu")
+
+# What was asked for
+CACHES = Kind("caches")
+ROUNDS = Kind("rounds", volatile=True)
+SEED = Kind("seed", volatile=True)
+FRESH = Kind("fresh filesystem")
+PARAMETERS = Kind("parameters")
+BURST_RULE = Kind("burst rule", volatile=True)
+IMAGE = Kind("image", volatile=True)  # told by its digest
+LOAD = Kind("background load")
+
+# What was made ready
+FILESYSTEM = Kind("filesystem {}", of=r"\S+")
+UNCONFIRMED = Kind("unconfirmed options of {}")  # mount options that the kernel does not show
+COMPILER = Kind("compiler of {}")
+RUNS = Kind("{} runs", of=r"\S+")  # with less rights than usual
+RUNNING_ENGINE = Kind("running {}", of=r"\S+")  # the user's own
+RUNNING_STATUS = Kind("{} of it", of=r"\S+", passing=_PASSING)
+DRIVER_STATUS = Kind("{}", of=r"\S+(?: of \S+)? on \S+", passing=_PASSING)
+PROGRAM = Kind("{}", of=r"[\w.-]+(?: of \S+)?")  # its version
+
+# The session's course: why figures are lacking, which arm's flagged runs are not made again, why it ended
+NO_PSI = Kind("no psi")
+NO_CGROUP_CPU = Kind("no cgroup CPU")
+NO_CGROUP_CPU_ON_HOST = Kind("no cgroup CPU on host arms")
+IDLE = Kind("idle CPU", volatile=True)
+NO_ELSEWHERE = Kind("no CPU elsewhere", volatile=True)
+NO_REPEATS = Kind("no repeats of {}", volatile=True)
+STOPPED = Kind("stopped", volatile=True)
+
+#: Where a key fits several, the first counts: exact ones, then those that begin or end like no other.
+KINDS = (
+    MACHINE, KERNEL, DISTRIBUTION, CPU, VIRTUALIZATION, MEMORY, CGROUPS, OVERLAY, CPU_SOURCE,
+    GUEST, ACCELERATOR, HOST_KERNEL, HOST_CPU, CACHES, ROUNDS, SEED, FRESH, PARAMETERS, BURST_RULE, IMAGE, LOAD,
+    NO_PSI, NO_CGROUP_CPU, NO_CGROUP_CPU_ON_HOST, IDLE, NO_ELSEWHERE, STOPPED,
+    DEVICE, FILESYSTEM, UNCONFIRMED, COMPILER, NO_REPEATS, RUNS, RUNNING_ENGINE, RUNNING_STATUS, DRIVER_STATUS, PROGRAM,
+)  # fmt: skip
+
+#: What a kit of another time, or nobody's, has recorded: it may be the status of a driver.
+OTHER = Kind("{}", passing=_PASSING)

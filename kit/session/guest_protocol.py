@@ -1,0 +1,156 @@
+"""What host and guest say to each other: the host sends one errand, the guest tells what comes of it, one message per
+line of JSON, ``["tell", {"text": "…"}]``. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import get_args
+
+from kit.core import errors
+from kit.core.codec import Count, UnreadableError, decode, encode
+from kit.core.errors import KitError, RunError
+from kit.model.plan import Step
+from kit.model.sample import Sample
+from kit.model.scenario import Scenario
+from kit.model.session import Session
+from kit.session.local import Supplied
+
+
+@dataclass(frozen=True)
+class Errand:
+    """What a guest is sent: a session, whose samples are those that it has already, and all that it needs."""
+
+    session: Session
+    scenarios: Mapping[str, Scenario]
+    supplied: Supplied
+
+
+@dataclass(frozen=True)
+class Hello:
+    """The guest has booted."""
+
+    kernel: str
+
+
+@dataclass(frozen=True)
+class Tell:
+    text: str
+
+
+@dataclass(frozen=True)
+class Planned:
+    steps: Count
+    done: Count
+
+
+@dataclass(frozen=True)
+class Extended:
+    steps: Count
+    reason: str
+
+
+@dataclass(frozen=True)
+class Running:
+    step: Step
+    phase: str
+
+
+@dataclass(frozen=True)
+class Measured:
+    """To be stored at once."""
+
+    sample: Sample
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The run is over whose sample came last."""
+
+    step: Step
+
+
+@dataclass(frozen=True)
+class Flagged:
+    arm: str
+    point: str
+    block: Count
+    flags: str
+
+
+@dataclass(frozen=True)
+class Updated:
+    """New facts, or arms that don't run."""
+
+    session: Session
+
+
+@dataclass(frozen=True)
+class Done:
+    """The last message of a session that came to its end, with the state that it is in."""
+
+    session: Session
+
+
+@dataclass(frozen=True)
+class Failed:
+    """The last message of one that did not. ``kind``: the error's class."""
+
+    kind: str
+    message: str
+    hint: str
+
+    @classmethod
+    def by(cls, error: KitError) -> Failed:
+        return cls(type(error).__name__, error.message, error.hint)
+
+    def error(self) -> KitError:
+        """The same error on the host; a RunError where its class is none of the user's errors."""
+        kind = vars(errors).get(self.kind, RunError)
+        known: type[KitError] = kind if isinstance(kind, type) and issubclass(kind, KitError) else RunError
+        return known(self.message, self.hint)
+
+
+#: What concerns the store, what the observer, and what ends it.
+Kept = Measured | Flagged | Updated
+Shown = Hello | Tell | Planned | Extended | Running | Finished
+Last = Done | Failed
+Message = Kept | Shown | Last
+
+_KINDS: Mapping[str, type[Message]] = {kind.__name__.lower(): kind for kind in get_args(Message)}
+
+
+def encode_message(message: Message) -> bytes:
+    """A line. One more before it ends whatever else was written to the device."""
+    return b"\n" + json.dumps([type(message).__name__.lower(), encode(message)]).encode() + b"\n"
+
+
+def decode_line(line: bytes) -> Message | None:
+    """None for what is no message but the device's noise, a message that was cut among it. Raises UnreadableError for
+    one that this kit does not know, or that is not as it says them."""
+    try:
+        said = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(said, list):
+        return None
+    match said:
+        case [str(name), dict(values)] if name in _KINDS:
+            return decode(_KINDS[name], values)
+    raise UnreadableError(f"the guest says what this kit does not know: {line[:60]!r}", "made by another kit?")
+
+
+class Lines:
+    """Messages of what comes from the device, in whichever pieces it comes."""
+
+    def __init__(self) -> None:
+        self._begun = b""
+
+    def feed(self, data: bytes) -> Iterator[Message]:
+        """Those that this completes. Raises UnreadableError."""
+        *lines, self._begun = (self._begun + data).split(b"\n")
+        for line in lines:
+            message = decode_line(line)
+            if message is not None:
+                yield message

@@ -1,0 +1,158 @@
+"""What host and guest say to each other: each message arrives as it was said, and what is none is told apart."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+from collections.abc import Iterator
+from typing import Any, get_args
+
+import pytest
+
+from kit.core import errors
+from kit.core.codec import UnreadableError
+from kit.core.errors import BusyError, KitError, RunError, TimedOut, UnavailableError, UsageError
+from kit.model.arm import parse_arm
+from kit.model.plan import Step
+from kit.model.session import NotRun, Request, Session
+from kit.session.guest_agent import Channel
+from kit.session.guest_protocol import (
+    Done,
+    Extended,
+    Failed,
+    Finished,
+    Flagged,
+    Hello,
+    Lines,
+    Measured,
+    Message,
+    Planned,
+    Running,
+    Tell,
+    Updated,
+    decode_line,
+    encode_message,
+)
+from tests.nights import ladder_session
+
+SESSION = ladder_session()
+STEP = Step(1, parse_arm("layer:podman/overlay+metacopy=on"), "jobs=2")
+MESSAGES: tuple[Message, ...] = (
+    Hello("6.1.0 #1 SMP"), Tell("ünd \ud800 \n so on"), Planned(12, 3), Extended(2, "an interval is wide"),
+    Running(STEP, "build"), Measured(SESSION.samples[0]), Finished(STEP),
+    Flagged("layer:overlay2", "jobs=2", 3, "steal 9% of real"), Updated(SESSION), Done(SESSION),
+    Failed("UsageError", "no such thing", "name another"),
+)  # fmt: skip
+
+
+def said(*messages: Message) -> bytes:
+    return b"".join(map(encode_message, messages))
+
+
+def heard(*pieces: bytes) -> list[Message]:
+    lines = Lines()
+    return [message for piece in pieces for message in lines.feed(piece)]
+
+
+@pytest.mark.parametrize("message", MESSAGES, ids=lambda message: type(message).__name__)
+def test_each_message_arrives_as_it_was_said(message: Message) -> None:
+    assert heard(said(message)) == [message]
+
+
+def test_all_messages_are_tried_here() -> None:
+    assert {type(message) for message in MESSAGES} == set(get_args(Message))
+
+
+@pytest.mark.parametrize("size", [1, 7, 4096])
+def test_it_does_not_matter_in_which_pieces_they_come(size: int) -> None:
+    data = said(*MESSAGES)
+    assert heard(*(data[at : at + size] for at in range(0, len(data), size))) == list(MESSAGES)
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [b"login: ", b"[    0.512] virtio: probed", b"\xff\xfe\0", b"", b"7", b"null", b'{"tell": 1}', b"[" * 100_000],
+)
+def test_the_noise_of_the_device_is_no_message(noise: bytes) -> None:
+    assert heard(noise, said(Planned(1, 0)), noise, b"\n", said(Tell("on"))) == [Planned(1, 0), Tell("on")]
+
+
+def test_a_message_that_was_cut_is_not_half_understood() -> None:
+    data = said(MESSAGES[5]).strip()
+    for end in range(1, len(data), 50):
+        assert heard(data[:end]) == []  # the guest died in it
+        assert heard(data[:end], said(Tell("again"))) == [Tell("again")]  # something else was written into it
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        [], [1, {}], ["tell"], ["tell", "text"], ["tell", {}], ["tell", {"text": 1}], ["tell", {"text": "a"}, "b"],
+        ["planned", {"steps": "2", "done": 0}], ["planned", {"steps": -1, "done": 0}],
+        ["flagged", {"arm": "a", "point": "", "block": 1.5, "flags": ""}], ["running", {"step": {}, "phase": "x"}],
+        ["measured", {"sample": {"arm": "bare"}}], ["done", {"session": {"id": "../etc"}}], ["failed", {"kind": "x"}],
+    ],
+    ids=json.dumps,
+)  # fmt: skip
+def test_a_malformed_message_is_refused(line: list[Any]) -> None:
+    with pytest.raises(UnreadableError):
+        decode_line(json.dumps(line).encode())
+
+
+@pytest.mark.parametrize("name", ["", "sample", "errand", "__class__", "Tell"])
+def test_an_unknown_message_is_refused_with_its_name(name: str) -> None:
+    with pytest.raises(UnreadableError, match=f'"{name}"'):
+        decode_line(json.dumps([name, {"text": "x"}]).encode())
+
+
+@pytest.mark.parametrize("kind", [KitError, UsageError, UnavailableError, RunError, TimedOut, BusyError])
+def test_an_error_of_the_guests_is_the_same_one_here(kind: type[KitError]) -> None:
+    (found,) = heard(said(Failed.by(kind("what and where", "the fix"))))
+    assert isinstance(found, Failed)
+    error = found.error()
+    assert (type(error), error.message, error.hint) == (kind, "what and where", "the fix")
+
+
+@pytest.mark.parametrize("kind", ["UnreadableError", "SystemExit", "annotations", "not_installed", "MORE_ROOM", ""])
+def test_an_error_that_is_none_of_the_users_is_one_of_running(kind: str) -> None:
+    assert not isinstance(vars(errors).get(kind), type)
+    assert type(Failed(kind, "m", "h").error()) is RunError
+
+
+@pytest.fixture
+def terminal() -> Iterator[tuple[Channel, int]]:
+    """The guest's end of a serial line, and the host's."""
+    ours, theirs = os.openpty()
+    yield Channel(os.ttyname(theirs)), ours
+    os.close(ours)
+    os.close(theirs)
+
+
+def test_what_a_session_tells_goes_through_the_device(terminal: tuple[Channel, int]) -> None:
+    channel, ours = terminal
+    sample, lines = SESSION.samples[0], Lines()
+
+    def told(number: int) -> list[Message]:
+        """A line gives what it has, which may be the half of a message."""
+        found: list[Message] = []
+        while len(found) < number and select.select([ours], [], [], 10)[0]:
+            found += lines.feed(os.read(ours, 1 << 16))
+        return found
+
+    session = Session(
+        "x", 1.0, "0", "t", "running", Request(), ("a",), (), 1, {"kernel": "k"}, (NotRun("a", "b", "c"),)
+    )
+    channel.tell("making bare ready")
+    assert told(1) == [Tell("making bare ready")]
+    channel.update(session)
+    assert told(1) == [Updated(session)]
+    channel.planned(10, 2)
+    channel.extended(1, "one was hit")
+    assert told(2) == [Planned(10, 2), Extended(1, "one was hit")]
+    channel.running(STEP, "build")
+    channel.add_sample("x", sample)
+    channel.finished(STEP, sample)
+    channel.set_flags("x", "bare", "", 1, "steal")
+    channel.began(session)
+    assert told(4) == [Running(STEP, "build"), Measured(sample), Finished(STEP), Flagged("bare", "", 1, "steal")]
