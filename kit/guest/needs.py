@@ -73,6 +73,11 @@ def lacking(arms: Sequence[Arm]) -> Iterator[str]:
         for options, there in _USUAL.items():
             if not there():
                 yield f"the guest's kernel {platform.release()} lacks {options}"
+    yield from drivers_lacking(arms)
+
+
+def drivers_lacking(arms: Sequence[Arm]) -> Iterator[str]:
+    """The same of what drivers need."""
     for name, part in {arm.driver: driver_of(arm).kernel for arm in arms}.items():
         if part and not _there(part):
             yield f"the guest's kernel {platform.release()} has no {part.called}: arms on {name} will not run"

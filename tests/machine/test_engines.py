@@ -15,6 +15,8 @@ from kit.host.machine import read_host
 from kit.host.namespace import enter_private_mounts
 from kit.image import ImageCache
 from kit.model.arm import Arm, parse_arm
+from kit.model.driver import Driver
+from kit.model.drivers import DRIVERS
 from kit.report.progress import Quiet
 from kit.session.loop import Bench, held_machine
 from kit.session.provision import Provision, Supplies
@@ -98,6 +100,16 @@ def test_what_this_kernel_lacks_is_reported_with_reason_and_fix(provision: Provi
         pytest.skip(f"this machine runs {text}")
     assert blocked.arm == text
     assert blocked.reason and blocked.fix
+
+
+def test_a_driver_that_no_engine_has_is_reported_with_the_fix_of_its_record(
+    provision: Provision, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for engine in ("docker", "podman", "containerd"):
+        monkeypatch.setitem(DRIVERS, engine, (*DRIVERS[engine], Driver("shinyfs", "polish {arm}")))
+        blocked = provision.ready(parse_arm(f"layer:{engine}/shinyfs"))
+        assert blocked is not None and blocked.reason.startswith("shinyfs on ext4: ")
+        assert blocked.fix == f"polish {'shinyfs' if engine == 'docker' else f'{engine}/shinyfs'}"
 
 
 def test_inputs_are_there_read_only(provision: Provision) -> None:
