@@ -7,7 +7,6 @@ was busy does not, as long as it is not the arm that made it busy.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -85,9 +84,10 @@ def own_nature(samples: Sequence[Sample], bursts: Bursts, rule: BurstRule = RULE
 
 
 def _at_least(count: int, trials: int, chance: float) -> float:
-    """Probability of so many of the trials or more (binomial)."""
-    terms = (math.comb(trials, k) * chance**k * (1 - chance) ** (trials - k) for k in range(count, trials + 1))
-    return sum(terms)
+    """Probability of so many of the trials or more (binomial). ``count``: 1 at least."""
+    from scipy.special import bdtrc
+
+    return float(bdtrc(count - 1, trials, chance))
 
 
 def _judged(samples: Sequence[Sample]) -> list[Sample]:

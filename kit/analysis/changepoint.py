@@ -1,9 +1,7 @@
 """Change points of a series: where the penalty moved to another level and stayed there. Pure.
 
-The detection is apache-otava's (Fleming et al. 2023, "Hunter: Using Change Point Detection to Hunt for Performance
-Regressions"; Matteson and James 2014 for the divisive search): windows of the series are split where the energy
-distance is largest, splits are kept by a t test and merged again where they do not hold, also if nights depend on each
-other.
+The places come from ``kit.analysis.divisive``, which takes nights for independent; those are kept that hold also if
+nights depend on each other.
 """
 
 from __future__ import annotations
@@ -16,16 +14,15 @@ import numpy as np
 
 from kit.analysis import stats
 from kit.analysis.dependence import find_dependence, keep_points
+from kit.analysis.divisive import find_points
 from kit.analysis.history import Differing, Entry, Series, differences, split
-from kit.core.errors import not_installed
 
-#: Of the t test at a split; 10 times as much in the search. Of these kit.analysis.dependence leaves those that hold
-#: where nights depend on each other. The split is where the test is most significant, so a false alarm is likelier
+#: Of the t test at a split. Of these kit.analysis.dependence leaves those that hold where nights depend on each other.
+#: The split is where the test is most significant, so a false alarm is likelier
 #: than this (benchmarks/nightly.py counts them).
 P = 0.0001
 #: Sessions at the new level before it counts: one noisy night is none.
 CONFIRM = 3
-_WINDOW = 50
 
 
 @dataclass(frozen=True)
@@ -67,7 +64,7 @@ class Track:
 
 
 def track(entries: Sequence[Entry], session: str, across: Iterable[str] = (), confirm: int = CONFIRM) -> Track:
-    """The series that a session's entry is in, up to it. Raises MachineError; ValueError where it has no entry."""
+    """The series that a session's entry is in, up to it. Raises ValueError where it has no entry."""
     for series in split(entries, across):
         names = [entry.session for entry in series.entries]
         if session in names:
@@ -76,17 +73,12 @@ def track(entries: Sequence[Entry], session: str, across: Iterable[str] = (), co
     raise ValueError(f"{session} has no entry")
 
 
-def need_detection() -> None:
-    """Before hours of measuring, not after. Raises MachineError where the detection is not installed."""
-    _detect([1.0, 1.0, 1.0], P)
-
-
 def find_changes(series: Series, confirm: int = CONFIRM, p: float = P) -> tuple[Change, ...]:
-    """The changes of a series' penalty, oldest first, those not confirmed yet included. Raises MachineError."""
+    """The changes of a series' penalty, oldest first, those not confirmed yet included."""
     ratios = [entry.ratio for entry in series.entries]
     if len(ratios) < 3:
         return ()
-    points = list(keep_points(ratios, [index for index, _ in _detect(ratios, p)]).items())
+    points = list(keep_points(ratios, find_points(ratios, p)).items())
     edges = [0, *(index for index, _ in points), len(ratios)]
     found = []
     for i, (index, chance) in enumerate(points, 1):
@@ -108,16 +100,6 @@ def find_changes(series: Series, confirm: int = CONFIRM, p: float = P) -> tuple[
             )
         )
     return tuple(found)
-
-
-def _detect(ratios: Sequence[float], p: float) -> list[tuple[int, float]]:
-    try:
-        from otava.analysis import compute_change_points
-    except ImportError:
-        raise not_installed("change points need", "apache-otava", "nightly") from None
-    # A list: of an array it would search the whole instead of each window.
-    points, _ = compute_change_points(list(map(float, ratios)), window_len=_WINDOW, max_pvalue=p)
-    return [(int(point.index), float(point.stats.pvalue)) for point in points]
 
 
 def _shift(values: Sequence[float | None], left: slice, right: slice) -> stats.Interval | None:

@@ -22,8 +22,8 @@ Examples:
   kit history kernel:short layer:btrfs --format json -o btrfs.json
 
 ▲ and ▼ mark change points, ? one that too few sessions stand behind. A session whose machine, settings or inputs
-differ begins a new series, and the heading says what differed. Change points are found by apache-otava:
-pip install 'storage-driver-test-kit[nightly]'."""
+differ begins a new series, and the heading says what differed. Change points are found by E-divisive
+with t tests, and hold also if one night takes after the last."""
 
 _BETWEEN_EPILOG = """\b
 Examples:

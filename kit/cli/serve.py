@@ -18,7 +18,7 @@ Examples:
 
 It reads and never writes; it listens on this machine's loopback address alone, and answers whoever opens the printed
 URL: its token, new with each start, keeps out other users of the machine. Needs:
-pip install 'storage-driver-test-kit[serve,nightly]'."""
+pip install 'storage-driver-test-kit[serve]'."""
 
 
 @click.command(epilog=_EPILOG)

@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 
 from kit.analysis.analyse import Analysis, analyse
-from kit.analysis.changepoint import Track, need_detection
+from kit.analysis.changepoint import Track
 from kit.analysis.night import Job, Night, Part, Task
 from kit.analysis.regression import Finding, Rule, judge, missing
 from kit.analysis.threshold import Threshold
@@ -20,9 +20,7 @@ from kit.store.series import find_track, find_tracks
 
 
 def run_night(job: Job, paths: Paths, store: Store, observer: Observer) -> Night:
-    """Run all tasks; one that can't run does not stop the others. Raises KeyboardInterrupt, and MachineError where
-    change points can't be found on this machine at all."""
-    need_detection()
+    """Run all tasks; one that can't run does not stop the others. Raises KeyboardInterrupt."""
     started = time.time()
     deadline = time.monotonic() + job.budget if job.budget else None
     parts = []

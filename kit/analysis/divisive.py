@@ -1,0 +1,107 @@
+"""E-divisive with t tests: where a series of figures moves to another level. Pure.
+
+A window of the series is split where the energy distance of the two sides is largest (Matteson and James 2014, "A
+Nonparametric Approach for Multiple Change Point Analysis of Multivariate Data"), its parts again, for as long as a t
+test finds the split significant; that test instead of permutations, the windows, and the merging of levels that do not
+hold next to each other are of Fleming et al. 2023, "Hunter: Using Change Point Detection to Hunt for Performance
+Regressions". The indices are those of apache-otava, which its authors maintain; a test compares with it. It is not
+used itself, since it brings clients of three services and pins numpy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from kit.analysis.stats import Floats
+
+#: A change in a long series is sought in windows of so many values, each half a window further.
+WINDOW = 50
+#: In the search a split may be so many times less significant: its neighbours may yet be merged.
+_RELAXED = 10
+#: Digits of an energy distance that mean something: equal ones must not be told apart by how they were rounded.
+_DIGITS = 12
+
+
+@np.errstate(over="ignore", invalid="ignore")  # of figures without bound nothing is told
+def find_points(values: Sequence[float], p: float) -> list[int]:
+    """The indices at which new levels begin, in order; each has a t test below ``p`` (at most 0.05) against the level
+    before it."""
+    data = np.asarray(values, float)
+    points: set[int] = set()
+    start = 0
+    while start < data.size:
+        found = _split(data[start : start + WINDOW], _RELAXED * p)
+        points.update(start + point for point in found)
+        start = max(start + WINDOW // 2, *(start + point for point in found[-1:]), 0)
+    return _merge(data, sorted(points), p)
+
+
+def _split(data: Floats, p: float) -> list[int]:
+    """Splits the part with the clearest split, until that is not significant."""
+    sums = np.zeros((data.size + 1, data.size + 1))
+    sums[1:, 1:] = np.abs(data[:, None] - data).cumsum(axis=0).cumsum(axis=1)
+    points: list[int] = []
+    while True:
+        parts = [part for part in pairwise([0, *points, data.size]) if part[1] - part[0] > 1]
+        if not parts:
+            return points
+        _, start, point, end = max((_best_split(sums, *part) for part in parts), key=lambda split: split[0])
+        if _chance(data[start:point], data[point:end]) > p:
+            return points
+        points = sorted([*points, point])
+
+
+def _best_split(sums: Floats, start: int, end: int) -> tuple[float, int, int, int]:
+    """The largest energy distance of values start … point against point … stop, over all points and stops up to
+    ``end``, with start, that point and end. ``sums``: of the distances of all values before i and before j."""
+    point, stop = np.arange(start + 1, end)[:, None], np.arange(start + 2, end + 1)
+    usable = stop > point
+    n, m = point - start, np.where(usable, stop - point, 1)
+    left = sums[point, point] - 2 * sums[start, point] + sums[start, start]
+    whole = sums[stop, stop] - 2 * sums[start, stop] + sums[start, start]
+    right = sums[stop, stop] - 2 * sums[point, stop] + sums[point, point]
+    between = whole - left - right
+    # Every pair is in these sums twice. A side of one value has no distances within.
+    distance = (between - m * left / np.maximum(n - 1, 1) - n * right / np.maximum(m - 1, 1)) / (n + m)
+    distance = np.where(usable, np.round(distance / (sums[-1, -1] or 1.0), _DIGITS), -np.inf)
+    row = int(distance.max(axis=1).argmax())
+    return float(distance[row].max()), start, start + 1 + row, end
+
+
+def _merge(data: Floats, points: list[int], p: float) -> list[int]:
+    """Without the points that do not hold between the levels beside them, the least certain first.
+
+    Where a point goes, the two behind it are tested anew and the one before it is not, though its level has grown as
+    well: so does otava, and histories stand as they were. ``kit.analysis.dependence`` tests all that stay once more.
+    """
+
+    def chance(i: int) -> float:
+        start, point, stop = [0, *points, data.size][i : i + 3]
+        return _chance(data[start:point], data[point:stop])
+
+    chances = [chance(i) for i in range(len(points))]
+    while points and max(chances) >= p:
+        worst = chances.index(max(chances))
+        points, chances = points[:worst] + points[worst + 1 :], chances[:worst] + chances[worst + 1 :]
+        chances[worst : worst + 2] = [chance(i) for i in range(worst, len(points))[:2]]
+    return points
+
+
+def _chance(before: Floats, after: Floats) -> float:
+    """Two-sided p of Student's t test; 1 where two values are all there is, where nothing differs or all is endless."""
+    from scipy.special import stdtr
+
+    n, m = before.size, after.size
+    away = abs(float(after.mean() - before.mean()))
+    # With the deviations by n, as otava has them, not by n - 1: short levels pass a little too easily, and are judged
+    # again with what kit.analysis.dependence knows.
+    squares = (n - 1) * float(before.var()) + (m - 1) * float(after.var())
+    if n + m < 3 or not away or not math.isfinite(away + squares):
+        return 1.0
+    if not squares:
+        return 0.0
+    return 2 * float(stdtr(n + m - 2, -away / math.sqrt(squares / (n + m - 2) * (1 / n + 1 / m))))

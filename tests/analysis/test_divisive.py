@@ -1,0 +1,67 @@
+"""E-divisive with t tests: levels whose places are known, and the same places as its reference finds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from otava.analysis import compute_change_points
+
+from kit.analysis.changepoint import P
+from kit.analysis.divisive import WINDOW, find_points
+from kit.analysis.stats import Floats
+
+NOISE = 0.02
+
+
+def levels(sizes: list[int], steps: list[float], seed: int = 1, dependence: float = 0.0) -> Floats:
+    """A series of ratios at levels that are so many standard deviations of its noise above the first."""
+    values = np.random.default_rng(seed).normal(0, 1, sum(sizes))
+    for i in range(1, values.size):
+        values[i] = dependence * values[i - 1] + (1 - dependence**2) ** 0.5 * values[i]
+    found: Floats = 1.05 + NOISE * (values + np.repeat(steps, sizes))
+    return found
+
+
+def theirs(values: Floats, p: float) -> list[int]:
+    # A list: of an array it would search the whole instead of each window.
+    return [int(point.index) for point in compute_change_points(values.tolist(), window_len=WINDOW, max_pvalue=p)[0]]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "steps"),
+    [
+        ([20, 20], [0, 8]),
+        ([20, 20], [8, 0]),
+        ([12, 9, 14], [0, 8, 0]),
+        ([70, 65], [0, 8]),  # longer than a window
+        ([30, 25, 40, 33, 60], [0, 8, 0, -8, 8]),
+    ],
+)
+def test_levels_begin_where_they_were_made_to(sizes: list[int], steps: list[float]) -> None:
+    assert find_points(list(levels(sizes, steps)), P) == list(np.cumsum(sizes)[:-1])
+
+
+def test_a_level_without_noise_is_found_and_a_constant_series_has_none() -> None:
+    assert find_points([1.0] * 5 + [1.1] * 5, P) == [5]
+    for values in ([], [1.0], [1.0, 2.0], [1.0] * 120):
+        assert find_points(values, P) == []
+
+
+def test_one_night_far_off_is_no_level() -> None:
+    values = levels([40], [0])
+    values[20] += 10 * NOISE
+    assert find_points(list(values), P) == []
+
+
+@pytest.mark.parametrize("dependence", [0.0, 0.3, 0.6])
+@pytest.mark.parametrize("p", [P, 0.01])
+def test_its_places_are_those_of_apache_otava(dependence: float, p: float) -> None:
+    """Over series such as benchmarks/nightly.py makes, short and long, with levels of all sizes at random places."""
+    dice, several = np.random.default_rng(20261122), 0
+    for seed in range(60):
+        sizes = [int(dice.integers(1, 45)) for _ in range(dice.integers(1, 6))]
+        values = levels(sizes, list(dice.normal(0, 4, len(sizes))), seed, dependence)
+        found = find_points(list(values), p)
+        assert found == theirs(values, p), f"seed {seed}"
+        several += len(found) > 1
+    assert several > 10

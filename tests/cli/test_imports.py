@@ -1,0 +1,43 @@
+"""What is imported when: nothing of an extra before it is used, and nothing slow for a command's help."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+#: What extras bring, and what only the tests have.
+NOT_NEEDED = ("_pytest", "pytest", "flask", "psycopg", "resvg_py", "otava")
+SLOW = ("numpy", "scipy", "sqlalchemy", "docker", "testcontainers", "jinja2")
+
+_ALL = f"""
+import importlib, pkgutil, sys
+sys.modules.update(dict.fromkeys({NOT_NEEDED!r}))
+import kit
+for module in pkgutil.walk_packages(kit.__path__, "kit."):
+    if not module.name.startswith(("kit.pytest_plugin", "kit.__main__")):
+        importlib.import_module(module.name)
+"""
+_HELP = f"""
+import sys
+from kit.cli import main
+try:
+    sys.argv = ["kit", "--help"]
+    main()
+except SystemExit:
+    print(*(name for name in {SLOW!r} if name in sys.modules), file=sys.stderr)
+"""
+
+
+def python(program: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+
+
+def test_all_but_the_plugin_can_be_imported_without_pytest_and_the_other_extras() -> None:
+    done = python(_ALL)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_help_imports_nothing_slow() -> None:
+    done = python(_HELP)
+    assert "Usage:" in done.stdout
+    assert done.stderr.split() == []
