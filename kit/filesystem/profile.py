@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta
 
 from kit.core.errors import UsageError
+from kit.core.table import MissingKeyError, UnknownKeyError, WrongTypeError, read_table
 from kit.core.textfile import read_text
 from kit.core.toml import parse_toml
 
-_LISTS = ("mkfs", "mount", "expect")
-_TEXTS = ("summary", "type", "write_back", "source")
 #: As an arm can name it.
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,60}")
 _DAY = 86_400
+#: Seconds, as they were written: whole ones stay so in the record of a session.
+_Seconds = Annotated[int, Meta(gt=0, le=_DAY)] | Annotated[float, Meta(gt=0, le=_DAY)]
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class Profile:
     mount: tuple[str, ...] = ()
     expect: tuple[str, ...] = ()
     write_back: str = ""
-    every: float = 30.0
+    every: _Seconds = 30.0
     source: str = ""
 
     @property
@@ -66,24 +68,19 @@ def recorded(pairs: tuple[tuple[str, str], ...]) -> Mapping[str, Profile]:
 def _profile(name: str, table: Any, path: str) -> Profile:
     if not _NAME.fullmatch(name):
         raise UsageError(f"{path}: {name!r} is no name of a filesystem", "letters, digits, _ and -, as in @NAME")
-    if not isinstance(table, dict):
-        raise UsageError(f"{path}: {name} is not a table", f'write [{name}] and below it type = "ext4"')
-    for key, value in table.items():
-        if not _usable(key, value):
-            known = ", ".join((*_LISTS, *_TEXTS, "every"))
-            raise UsageError(f"{path}: {name}.{key} is not usable", f"known keys: {known}; lists hold strings")
-    if not table.get("type"):
-        raise UsageError(f"{path}: {name} lacks the key 'type'", 'for example type = "ext4"')
-    if table.get("write_back") == name:
+    lacking = UsageError(f"{path}: {name} lacks the key 'type'", 'for example type = "ext4"')
+    try:
+        profile = read_table(Profile, table, name=name)
+    except MissingKeyError:
+        raise lacking from None
+    except UnknownKeyError as error:
+        raise UsageError(f"{path}: {name}.{error.key} is not usable", f"known keys: {error.known}") from None
+    except WrongTypeError as error:
+        if not error.key:
+            raise UsageError(f"{path}: {name} is not a table", f'write [{name}] and below it type = "ext4"') from None
+        raise UsageError(f"{path}: {name}.{error.key} is not usable", f"it must be {error.wanted}") from None
+    if not profile.type:
+        raise lacking
+    if profile.write_back == name:
         raise UsageError(f"{path}: {name}.write_back names itself", "name the profile of a disk")
-    values: dict[str, Any] = {key: tuple(value) if key in _LISTS else value for key, value in table.items()}
-    return Profile(name=name, **values)
-
-
-def _usable(key: str, value: Any) -> bool:
-    if key in _LISTS:
-        return isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
-    if key in _TEXTS:
-        return isinstance(value, str)
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return key == "every" and number and math.isfinite(value) and 0 < value <= _DAY
+    return profile

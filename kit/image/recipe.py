@@ -6,10 +6,10 @@ import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from kit.core.errors import UsageError
 from kit.core.paths import resource
+from kit.core.table import MissingKeyError, UnknownKeyError, WrongTypeError, read_table
 from kit.core.toml import parse_toml
 from kit.host.command import require, run
 from kit.image.layered import add_layers
@@ -82,16 +82,16 @@ def read_recipe(name: str) -> Recipe:
     path = resource("images") / name / "image.toml"
     if not path.is_file():
         raise UsageError(f"there is no image recipe '{name}'", f"known: {', '.join(recipes())}")
+    return parse_recipe(path.read_text(encoding="utf-8"), str(path), name)
+
+
+def parse_recipe(text: str, path: str, name: str) -> Recipe:
+    """``path`` names the text in errors. Raises UsageError."""
     try:
-        doc: dict[str, Any] = parse_toml(path.read_text(encoding="utf-8"), str(path))
-        return Recipe(
-            name,
-            doc["summary"],
-            doc["suite"],
-            tuple(doc["packages"]),
-            tuple(doc.get("components", ("main",))),
-            tuple(doc.get("customize", ())),
-            doc.get("layers", ""),
-        )
-    except KeyError as error:
-        raise UsageError(f"{path}: lacks the key {error}", "add it") from None
+        return read_table(Recipe, parse_toml(text, path), name=name)
+    except MissingKeyError as error:
+        raise UsageError(f"{path}: lacks the key '{error.key}'", "add it") from None
+    except UnknownKeyError as error:
+        raise UsageError(f"{path}: unknown key '{error.key}'", f"known: {error.known}") from None
+    except WrongTypeError as error:
+        raise UsageError(f"{path}: {error.key} is not {error.wanted}", "see the other recipes") from None

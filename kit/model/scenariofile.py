@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sized
+from collections.abc import Mapping, Sequence, Sized
+from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import Any
+from typing import Annotated, Any, TypeVar
+
+from msgspec import Meta
 
 from kit.core.errors import UsageError
+from kit.core.table import MissingKeyError, UnknownKeyError, WrongTypeError, read_table
 from kit.core.toml import parse_toml
 from kit.model.scenario import BRACES, Input, Param, Scenario, Step
 from kit.parsers import PARSERS
@@ -26,12 +30,45 @@ _PARAM_NAME = re.compile(r"[a-z][a-z0-9_]{0,59}")
 _INPUT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,59}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _USER = re.compile(r"[0-9]{1,9}:[0-9]{1,9}")
-_TOP_KEYS = {"name", "summary", "image", "user", "env", "params", "inputs", "prepare", "phases", "variants"}
-_TOP_KEYS |= {"lower", "engine"}
-_PARAM_KEYS = {"default", "type", "help", "choices"}
-_INPUT_KEYS = {"source", "into", "strip", "exclude", "fetch"}
 _INTO = ("tree", "inputs", "directory")
-_STEP_KEYS = {"name", "run", "cwd", "report"}
+#: How a value of each type is written; ``at``: its key, with the tables that it is in, ``key``: that alone.
+_HINTS = {
+    "a string": "quote it",
+    "a table": "write [{at}]",
+    "an array of tables": "write [[{at}]]",
+    "a list of strings": 'for example ["make", "-j4"]',
+    "a list of commands": 'for example [["git", "clone", "…"]]',
+    "a whole number": "for example {key} = 1",
+    "true or false": "{key} = true",
+}
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class _Document:
+    """The keys of a scenario file. What has names of the user's own, or stands in arrays, is read one by one."""
+
+    name: str
+    summary: str
+    image: str
+    user: str = "0:0"
+    lower: str = ""
+    engine: bool = False
+    env: dict[str, Any] = field(default_factory=dict)
+    params: dict[str, Any] = field(default_factory=dict)
+    inputs: dict[str, Any] = field(default_factory=dict)
+    prepare: list[Any] = field(default_factory=list)
+    phases: list[Any] = field(default_factory=list)
+    variants: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _InputTable:
+    source: str | None = None
+    into: str = "tree"
+    strip: Annotated[int, Meta(ge=0, le=MOST)] = 0
+    exclude: tuple[str, ...] = ()
+    fetch: tuple[tuple[str, ...], ...] = ()
 
 
 class _Reader:
@@ -46,12 +83,29 @@ class _Reader:
         at = f"{self.path}:{line}" if line else self.path
         return UsageError(f"{at}: {where}: {what}" if where else f"{at}: {what}", hint)
 
-    def table(self, value: Any, where: str, known: set[str] | None = None) -> dict[str, Any]:
+    def read(self, kind: type[T], value: Any, where: str, **given: Any) -> T:
+        """A table with known keys."""
+        try:
+            return read_table(kind, value, **given)
+        except MissingKeyError as error:
+            raise self.fail(where, f"lacks the key '{error.key}'", f'add {error.key} = "…"') from None
+        except UnknownKeyError as error:
+            at = f"{where}.{error.key}".lstrip(".")
+            raise self.fail(at, "unknown key", f"known here: {error.known}") from None
+        except WrongTypeError as error:
+            at = f"{where}.{error.key}".strip(".")
+            hint = _HINTS[error.wanted].format(at=at, key=error.key)
+            found = error.found if error.wanted == "a string" else ""
+            raise self.fail(at, f"is {found}, not a string" if found else f"is not {error.wanted}", hint) from None
+
+    def string(self, value: Any, where: str) -> str:
+        if not isinstance(value, str):
+            raise self.fail(where, f"is {type(value).__name__}, not a string", _HINTS["a string"])
+        return value
+
+    def table(self, value: Any, where: str) -> dict[str, Any]:
         if not isinstance(value, dict):
-            raise self.fail(where, "is not a table", f"write [{where}]")
-        for key in value:
-            if known is not None and key not in known:
-                raise self.fail(f"{where}.{key}".lstrip("."), "unknown key", f"known here: {', '.join(sorted(known))}")
+            raise self.fail(where, "is not a table", _HINTS["a table"].format(at=where))
         return value
 
     def named(self, value: Any, where: str, names: re.Pattern[str], form: str) -> dict[str, Any]:
@@ -67,85 +121,54 @@ class _Reader:
         if len(listed) > MOST:
             raise self.fail(where, f"has {len(listed)} entries", f"{MOST} at most")
 
-    def string(self, table: Mapping[str, Any], key: str, where: str, default: str | None = None) -> str:
-        value = table.get(key, default)
-        if value is None:
-            raise self.fail(where, f"lacks the key '{key}'", f'add {key} = "…"')
-        if not isinstance(value, str):
-            raise self.fail(f"{where}.{key}".lstrip("."), f"is {type(value).__name__}, not a string", "quote it")
-        return value
-
-    def strings(self, value: Any, where: str) -> tuple[str, ...]:
-        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise self.fail(where, "is not a list of strings", 'for example ["make", "-j4"]')
-        return tuple(value)
-
-    def params(self, doc: Mapping[str, Any]) -> tuple[Param, ...]:
+    def params(self, tables: Mapping[str, Any]) -> tuple[Param, ...]:
         found = []
         form = f"lower-case letters, digits and _; not {', '.join((*PLACE_NAMES, *MACHINE_NAMES))}"
-        for name, value in self.named(doc.get("params", {}), "params", _PARAM_NAME, form).items():
+        for name, table in self.named(tables, "params", _PARAM_NAME, form).items():
             where = f"params.{name}"
             if name in (*PLACE_NAMES, *MACHINE_NAMES):
                 raise self.fail(where, "is a name of the kit's own", form)
-            table = self.table(value, where, _PARAM_KEYS)
-            kind = self.string(table, "type", where, "text")
-            if kind not in PARAM_TYPES:
-                raise self.fail(f"{where}.type", f"unknown type '{kind}'", f"use one of: {', '.join(PARAM_TYPES)}")
-            choices = self.strings(table.get("choices", []), f"{where}.choices")
-            help_ = self.string(table, "help", where, "")
-            found.append(Param(name, self.string(table, "default", where), kind, help_, choices))
+            param = self.read(Param, table, where, name=name)
+            if param.type not in PARAM_TYPES:
+                known = f"use one of: {', '.join(PARAM_TYPES)}"
+                raise self.fail(f"{where}.type", f"unknown type '{param.type}'", known)
+            found.append(param)
         return tuple(found)
 
-    def inputs(self, doc: Mapping[str, Any]) -> tuple[Input, ...]:
+    def inputs(self, tables: Mapping[str, Any]) -> tuple[Input, ...]:
         found = []
         form = "letters, digits, and . _ + - behind the first"
-        for name, value in self.named(doc.get("inputs", {}), "inputs", _INPUT_NAME, form).items():
+        for name, value in self.named(tables, "inputs", _INPUT_NAME, form).items():
             where = f"inputs.{name}"
-            table = self.table(value, where, _INPUT_KEYS)
-            into = self.string(table, "into", where, "tree")
-            if into not in _INTO:
-                raise self.fail(f"{where}.into", f"is '{into}'", f"use one of: {', '.join(_INTO)}")
-            strip = table.get("strip", 0)
-            if type(strip) is not int or not 0 <= strip <= MOST:
-                raise self.fail(f"{where}.strip", "is not a whole number", "for example strip = 1")
-            exclude = self.strings(table.get("exclude", []), f"{where}.exclude")
-            fetch = self.fetch(table.get("fetch", []), f"{where}.fetch")
-            source = self.string(table, "source", where, "" if fetch else None)
-            found.append(Input(name, source, into, strip, exclude, fetch))
+            table = self.read(_InputTable, value, where)
+            if table.into not in _INTO:
+                raise self.fail(f"{where}.into", f"is '{table.into}'", f"use one of: {', '.join(_INTO)}")
+            self.count(table.fetch, f"{where}.fetch")
+            if not all(table.fetch):
+                raise self.fail(f"{where}.fetch", "holds an empty command", _HINTS["a list of commands"])
+            if table.source is None and not table.fetch:
+                raise self.fail(where, "lacks the key 'source'", 'add source = "…"')
+            steps = tuple(Step("fetch", words) for words in table.fetch)
+            found.append(Input(name, table.source or "", table.into, table.strip, table.exclude, steps))
         return tuple(found)
 
-    def fetch(self, value: Any, where: str) -> tuple[Step, ...]:
-        if not isinstance(value, list):
-            raise self.fail(where, "is not a list of commands", 'for example [["git", "clone", "…"]]')
-        self.count(value, where)
-        steps = tuple(Step("fetch", self.strings(words, where)) for words in value)
-        if not all(step.run for step in steps):
-            raise self.fail(where, "holds an empty command", 'for example [["git", "clone", "…"]]')
-        return steps
-
-    def steps(self, doc: Mapping[str, Any], key: str) -> tuple[Step, ...]:
-        listed = doc.get(key, [])
-        if not isinstance(listed, list):
-            raise self.fail(key, "is not an array of tables", f"write [[{key}]]")
-        self.count(listed, key)
+    def steps(self, tables: Sequence[Any], key: str) -> tuple[Step, ...]:
+        self.count(tables, key)
         found: list[Step] = []
-        for index, value in enumerate(listed):
+        for index, table in enumerate(tables):
             where = f"{key}[{index}]"
-            table = self.table(value, where, _STEP_KEYS)
-            name = self.string(table, "name", where, key if key == "prepare" else None)
-            if not _NAME.fullmatch(name) or name == "total":
-                raise self.fail(
-                    f"{where}.name", f"'{name}' is not usable", "lower-case letters, digits, -; not 'total'"
-                )
-            if key == "phases" and name in [step.name for step in found]:
-                raise self.fail(f"{where}.name", f"'{name}' is used twice", "name each phase once")
-            run = self.strings(table.get("run"), f"{where}.run")
-            if not run:
+            nameless = key == "prepare" and isinstance(table, dict)
+            step = self.read(Step, {"name": key, **table} if nameless else table, where)
+            if not _NAME.fullmatch(step.name) or step.name == "total":
+                hint = "lower-case letters, digits, -; not 'total'"
+                raise self.fail(f"{where}.name", f"'{step.name}' is not usable", hint)
+            if key == "phases" and step.name in [other.name for other in found]:
+                raise self.fail(f"{where}.name", f"'{step.name}' is used twice", "name each phase once")
+            if not step.run:
                 raise self.fail(f"{where}.run", "is empty", 'for example run = ["make"]')
-            report = self.string(table, "report", where, "")
-            if report and (report not in PARSERS or key != "phases"):
-                raise self.fail(f"{where}.report", f"'{report}' is unknown", f"a phase's: {', '.join(PARSERS)}")
-            found.append(Step(name, run, self.string(table, "cwd", where, "."), report))
+            if step.report and (step.report not in PARSERS or key != "phases"):
+                raise self.fail(f"{where}.report", f"'{step.report}' is unknown", f"a phase's: {', '.join(PARSERS)}")
+            found.append(step)
         return tuple(found)
 
     def names(self, scenario: Scenario) -> None:
@@ -176,35 +199,34 @@ def parse_scenario(text: str, path: str, variant: str = "") -> Scenario:
     """Parse a scenario file, with the overrides of ``variant`` if one is named. Raises UsageError."""
     reader = _Reader(text, path)
     doc = parse_toml(text, path)
-    reader.table(doc, "", _TOP_KEYS)
     form = "lower-case letters, digits, _ and -"
     named = reader.named(doc.get("variants", {}), "variants", _NAME, form)
     variants = {name: reader.table(table, f"variants.{name}") for name, table in named.items()}
-    summaries = [(name, reader.string(table, "summary", f"variants.{name}", "")) for name, table in variants.items()]
+    summaries = [
+        (name, reader.string(table.get("summary", ""), f"variants.{name}.summary")) for name, table in variants.items()
+    ]
     if variant:
         if variant not in variants:
             hint = f"it has: {', '.join(variants)}" if variants else "it has none"
             raise UsageError(f"{path}: no variant '{variant}'", hint)
         doc = _merge(doc, {key: value for key, value in variants[variant].items() if key != "summary"})
-        reader.table(doc, "", _TOP_KEYS)
-    env = reader.named(doc.get("env", {}), "env", _VARIABLE, "letters, digits and _")
-    if not isinstance(doc.get("engine", False), bool):
-        raise reader.fail("engine", "is not true or false", "engine = true")
+    document = reader.read(_Document, doc, "")
+    env = reader.named(document.env, "env", _VARIABLE, "letters, digits and _")
     scenario = Scenario(
-        name=reader.string(doc, "name", ""),
-        summary=reader.string(doc, "summary", ""),
-        image=reader.string(doc, "image", ""),
-        phases=reader.steps(doc, "phases"),
-        prepare=reader.steps(doc, "prepare"),
-        params=reader.params(doc),
-        inputs=reader.inputs(doc),
-        env=tuple((key, reader.string(env, key, "env")) for key in env),
-        user=reader.string(doc, "user", "", "0:0"),
+        name=document.name,
+        summary=document.summary,
+        image=document.image,
+        phases=reader.steps(document.phases, "phases"),
+        prepare=reader.steps(document.prepare, "prepare"),
+        params=reader.params(document.params),
+        inputs=reader.inputs(document.inputs),
+        env=tuple((name, reader.string(value, f"env.{name}")) for name, value in env.items()),
+        user=document.user,
         variant=variant,
         variants=tuple(summaries),
         here=str(PurePath(path).parent),
-        lower=reader.string(doc, "lower", "", ""),
-        engine=doc.get("engine", False),
+        lower=document.lower,
+        engine=document.engine,
     )
     if not _NAME.fullmatch(scenario.name):
         raise reader.fail("name", f"'{scenario.name}' is not usable", "lower-case letters, digits and -")

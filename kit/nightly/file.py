@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypedDict, TypeVar
 
 from kit.analysis.changepoint import CONFIRM
 from kit.analysis.night import DEFAULT_OUTPUT, Job, Task
@@ -11,26 +11,66 @@ from kit.analysis.regression import LIMIT, RULES
 from kit.analysis.threshold import parse_threshold
 from kit.core.errors import UsageError
 from kit.core.quantity import duration, percentage, size
+from kit.core.table import UnknownKeyError, WrongTypeError, read_table
 from kit.core.toml import parse_toml
 from kit.model.arm import DEFAULT_ENGINE, SESSION_ENGINES, parse_arms
 from kit.model.plan import CACHES
 from kit.model.session import Request
 
-_TOP = {"store": str, "output": str, "budget": str, "wait_idle": str, "confirm": int, "defaults": dict, "tasks": list}
-_LISTS = {"arms": list, "filesystems": list, "thresholds": list, "across": list, "command": list}
-_TEXTS = (
-    "scenario", "title", "source", "prepare", "image", "rootfs", "baseline", "cache", "engine", "load", "guest",
-    "kernel", "modules", "docker", "directory", "precision", "budget", "size", "timeout", "on",
-)  # fmt: skip
-_TASK: dict[str, type] = {
-    **_LISTS, **dict.fromkeys(_TEXTS, str), "rounds": int, "seed": int, "control": bool, "fresh": bool,
-    "params": dict, "load_params": dict,
-}  # fmt: skip
-#: What goes into a request as it stands.
-_PLAIN = (
-    "scenario", "title", "source", "prepare", "image", "rootfs", "baseline", "cache", "engine", "load", "guest",
-    "kernel", "modules", "docker", "directory", "rounds", "seed", "control", "fresh",
-)  # fmt: skip
+T = TypeVar("T")
+
+
+class _File(TypedDict, total=False):
+    store: str
+    output: str
+    budget: str
+    wait_idle: str
+    confirm: int
+    defaults: dict[str, Any]
+    tasks: list[Any]
+
+
+class _Plain(TypedDict, total=False):
+    """What goes into a request as it stands."""
+
+    scenario: str
+    command: tuple[str, ...]
+    title: str
+    source: str
+    prepare: str
+    image: str
+    rootfs: str
+    baseline: str
+    engine: str
+    cache: str
+    load: str
+    guest: str
+    kernel: str
+    modules: str
+    docker: str
+    directory: str
+    rounds: int
+    seed: int
+    control: bool
+    fresh: bool
+
+
+class _TaskTable(_Plain, total=False):
+    """A task, or what all tasks have in common."""
+
+    arms: tuple[str, ...]
+    filesystems: tuple[str, ...]
+    params: dict[str, Any]
+    load_params: dict[str, Any]
+    precision: str
+    budget: str
+    size: str
+    timeout: str
+    thresholds: tuple[str, ...]
+    across: tuple[str, ...]
+    on: str
+
+
 _QUANTITIES: dict[str, Callable[[str, str], float | int]] = {
     "precision": percentage, "budget": duration, "size": size, "timeout": duration,
 }  # fmt: skip
@@ -40,10 +80,8 @@ _ALWAYS = {"size": "20G", "timeout": "2h"}
 
 def parse_nightly(text: str, source: str, name: str) -> Job:
     """The job that a file describes; ``source`` names it in errors. Raises UsageError."""
-    data = parse_toml(text, source)
-    _check(data, _TOP, source)
-    defaults = data.get("defaults", {})
-    _check(defaults, _TASK, f"{source}: defaults")
+    data = _read(_File, parse_toml(text, source), source)
+    defaults = _read(_TaskTable, data.get("defaults", {}), f"{source}: defaults")
     tasks = data.get("tasks", [])
     if not tasks:
         raise UsageError(f"{source}: no [[tasks]]", '[[tasks]]\n  scenario = "kernel:short"')
@@ -62,24 +100,19 @@ def parse_nightly(text: str, source: str, name: str) -> Job:
     )
 
 
-def _check(given: Any, known: Mapping[str, type], where: str) -> None:
-    if not isinstance(given, dict):
-        raise UsageError(f"{where}: not a table", "for example [[tasks]]")
-    for key, value in given.items():
-        if key not in known:
-            raise UsageError(f"{where}: unknown key '{key}'", f"known: {', '.join(sorted(known))}")
-        if not isinstance(value, known[key]) or (isinstance(value, bool) and known[key] is not bool):
-            raise UsageError(f"{where}: {key} must be {_KINDS[known[key]]}", "see docs/nightly.md for an example")
-        if isinstance(value, list) and key in _LISTS and not all(isinstance(item, str) for item in value):
-            raise UsageError(f"{where}: {key} must be a list of strings", f'{key} = ["…"]')
+def _read(kind: type[T], data: Any, where: str) -> T:
+    try:
+        return read_table(kind, data)
+    except UnknownKeyError as error:
+        raise UsageError(f"{where}: unknown key '{error.key}'", f"known: {error.known}") from None
+    except WrongTypeError as error:
+        if not error.key:
+            raise UsageError(f"{where}: not a table", "for example [[tasks]]") from None
+        raise UsageError(f"{where}: {error.key} must be {error.wanted}", "see docs/nightly.md for an example") from None
 
 
-_KINDS = {str: "a string", int: "a whole number", bool: "true or false", list: "a list", dict: "a table"}
-
-
-def _task(task: Any, defaults: Mapping[str, Any], where: str) -> Task:
-    _check(task, _TASK, where)
-    given = {**defaults, **task}
+def _task(task: Any, defaults: _TaskTable, where: str) -> Task:
+    given: Mapping[str, Any] = {**defaults, **_read(_TaskTable, task, where)}
     if bool(given.get("scenario")) == bool(given.get("command")):
         raise UsageError(f"{where}: give either scenario or command", 'scenario = "kernel:short"')
     if given.get("cache", "warm") not in CACHES:
@@ -92,17 +125,16 @@ def _task(task: Any, defaults: Mapping[str, Any], where: str) -> Task:
     if engine not in SESSION_ENGINES:
         raise UsageError(f"{where}: engine = '{engine}'", f"use one of: {', '.join(SESSION_ENGINES)}")
     try:
-        listed = given.get("arms") or []
-        arms = parse_arms(",".join(listed), engine, tuple(given.get("filesystems", ()))) if listed else ()
+        listed = given.get("arms", ())
+        arms = parse_arms(",".join(listed), engine, given.get("filesystems", ())) if listed else ()
         quantities = {
             key: _QUANTITIES[key](text, key) for key, text in {**_ALWAYS, **given}.items() if key in _QUANTITIES
         }
         thresholds = tuple(parse_threshold(text, engine) for text in given.get("thresholds", ()))
     except UsageError as error:
         raise UsageError(f"{where}: {error.message}", error.hint) from None
-    plain = {key: given[key] for key in _PLAIN if key in given}
+    plain = {key: given[key] for key in _Plain.__annotations__ if key in given}
     request = Request(
-        command=tuple(given.get("command", ())),
         arms=tuple(map(str, arms)),
         params=_pairs(given, "params", where),
         load_params=_pairs(given, "load_params", where),
@@ -111,8 +143,8 @@ def _task(task: Any, defaults: Mapping[str, Any], where: str) -> Task:
     )
     strange = [item for item in thresholds if arms and item.arm not in map(str, arms)]
     if strange:
-        raise UsageError(f"{where}: threshold '{strange[0]}' is of an arm that is not run", f"arms = {listed}")
-    return Task(request, thresholds, tuple(given.get("across", ())), given.get("on", LIMIT))
+        raise UsageError(f"{where}: threshold '{strange[0]}' is of an arm that is not run", f"arms = {list(listed)}")
+    return Task(request, thresholds, given.get("across", ()), given.get("on", LIMIT))
 
 
 def _pairs(given: Mapping[str, Any], key: str, where: str) -> tuple[tuple[str, str], ...]:
