@@ -73,12 +73,12 @@ def track(entries: Sequence[Entry], session: str, across: Iterable[str] = (), co
     raise ValueError(f"{session} has no entry")
 
 
-def find_changes(series: Series, confirm: int = CONFIRM, p: float = P) -> tuple[Change, ...]:
+def find_changes(series: Series, confirm: int = CONFIRM) -> tuple[Change, ...]:
     """The changes of a series' penalty, oldest first, those not confirmed yet included."""
     ratios = [entry.ratio for entry in series.entries]
     if len(ratios) < 3:
         return ()
-    points = list(keep_points(ratios, find_points(ratios, p)).items())
+    points = list(keep_points(ratios, find_points(ratios, P)).items())
     edges = [0, *(index for index, _ in points), len(ratios)]
     found = []
     for i, (index, chance) in enumerate(points, 1):

@@ -9,7 +9,7 @@ import click
 
 from kit.cli.completion import complete_sessions
 from kit.cli.options import check_writable, store_option, the_store, write
-from kit.core.errors import MachineError, UsageError
+from kit.core.errors import UsageError
 
 if TYPE_CHECKING:
     from kit.analysis.analyse import Analysis
@@ -50,17 +50,14 @@ def report(
     output = output or ("" if plots else "report.html")
     check_writable(output)
     store = the_store(store_url)
-    head: list[str] = []
     views = []
     for session in {item.id: item for item in map(store.get, sessions)}.values():
         analysis = analyse(session)
-        views.append(view(session, analysis, _tracks(session, analysis, store, head) if history else ()))
+        views.append(view(session, analysis, _tracks(session, analysis, store) if history else ()))
     if output:
         write(
             output,
-            render_html(
-                title or f"What it costs: {', '.join(dict.fromkeys(item.title for item in views))}", views, head
-            ),
+            render_html(title or f"What it costs: {', '.join(dict.fromkeys(item.title for item in views))}", views),
         )
         if output != "-":
             click.echo(f"{output}: {len(views)} session{'s' if len(views) > 1 else ''}")
@@ -68,17 +65,11 @@ def report(
         _write_plots(views, Path(plots), formats)
 
 
-def _tracks(session: Session, analysis: Analysis, store: Store, head: list[str]) -> list[Track]:
-    """Series of two sessions and more. Without the detection the page says what it lacks."""
+def _tracks(session: Session, analysis: Analysis, store: Store) -> list[Track]:
+    """Series of two sessions and more."""
     from kit.store.series import find_tracks
 
-    try:
-        return [item for item in find_tracks(session, analysis, store) if len(item.series.entries) > 1]
-    except MachineError as error:
-        line = f"No history: {error.message}. To mend it: {error.hint}"
-        if line not in head:
-            head.append(line)
-        return []
+    return [item for item in find_tracks(session, analysis, store) if len(item.series.entries) > 1]
 
 
 def _formats(text: str) -> list[str]:

@@ -14,7 +14,7 @@ from kit.store import Store
 def find_track(
     item: Comparison, session: Session, store: Store, across: Sequence[str] = (), confirm: int = CONFIRM
 ) -> Track:
-    """The series of one comparison. Raises MachineError where change points can't be found on this machine."""
+    """The series of one comparison."""
     mine = [
         entry
         for entry in store.history(session.title, item.arm, item.phase, item.metric)

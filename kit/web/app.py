@@ -15,7 +15,7 @@ from kit.analysis.analyse import Analysis, analyse, whole_real
 from kit.analysis.changepoint import CONFIRM, Track, find_changes
 from kit.analysis.compare import Comparison
 from kit.analysis.history import split
-from kit.core.errors import KitError, MachineError, UsageError, not_installed
+from kit.core.errors import KitError, UsageError, not_installed
 from kit.model.fact import KERNEL, MACHINE
 from kit.model.session import DONE, Session
 from kit.report import render, units
@@ -68,12 +68,9 @@ class Library:
             return found
 
     def tracks(self, session: Session, analysis: Analysis) -> list[Track]:
-        """Of two sessions and more; none where this machine can't find change points."""
+        """Of two sessions and more."""
         with self._lock:
-            try:
-                return [item for item in find_tracks(session, analysis, self._store) if len(item.series.entries) > 1]
-            except MachineError:
-                return []
+            return [item for item in find_tracks(session, analysis, self._store) if len(item.series.entries) > 1]
 
     def history(self, scenario: str, arm: str, phase: str, metric: str) -> list[Track]:
         """Every series of an arm, of each point and baseline, the newest first."""

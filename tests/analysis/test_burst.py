@@ -105,3 +105,8 @@ def test_flags_that_gather_in_one_arm_are_its_nature() -> None:
     }
     spread = [replace(item, calibration_after=0.006) if item.block == 1 else item for item in others]
     assert own_nature([*spread, *mine[1:]], find_bursts([*spread, *mine[1:]])) == {}
+
+
+def test_thousands_of_flags_are_no_ones_nature_where_all_have_them() -> None:
+    runs = [run(arm, block) for arm in ("bare", "layer:overlay2") for block in range(1100)]
+    assert own_nature(runs, {(item.arm, "", item.block): "steal 9%" for item in runs}) == {}
