@@ -28,7 +28,7 @@ from pathlib import Path
 import numpy as np
 
 from kit.analysis.columns import Runs
-from kit.analysis.stats import Floats, Interval, family_confidence, mean_interval
+from kit.analysis.stats import Floats, Interval, family_confidence, mean_centre
 from kit.core.paths import find_paths
 from kit.model.plan import Step
 from kit.model.session import Request, Session
@@ -155,7 +155,8 @@ class Check:
     base: float
 
     def row(self, family: int) -> tuple[str, bool]:
-        found, wide = mean_interval(self.values), mean_interval(self.values, family_confidence(family))
+        centre = mean_centre(self.values)
+        found, wide = centre.interval(), centre.interval(family_confidence(family))
         inside, held = _holds(found, self.truth), _holds(wide, self.truth)
         low, high = (100 * (value or 0) / self.base for value in (found.low, found.high))
         text = (
@@ -208,7 +209,7 @@ def main() -> None:
     print(f"{'':42} {'injected':>10} {'':>8}  {'recovered':>10} {'':>8} 95 % interval, % of bare")
     rows = [item.row(len(found)) for item in found]
     print("\n".join(text for text, _ in rows))
-    alone = sum(_holds(mean_interval(item.values), item.truth) for item in found)
+    alone = sum(_holds(mean_centre(item.values).interval(), item.truth) for item in found)
     held = all(good for _, good in rows)
     print(f"{alone} of {len(found)} intervals hold the truth one at a time, {'all' if held else 'NOT all'} at once")
     sys.exit(not held)

@@ -18,8 +18,8 @@ from kit.analysis.divisive import find_points
 from kit.analysis.history import Differing, Entry, Series, differences, split
 
 #: Of the t test at a split. Of these kit.analysis.dependence leaves those that hold where nights depend on each other.
-#: The split is where the test is most significant, so a false alarm is likelier
-#: than this (benchmarks/nightly.py counts them).
+#: The split is where the test is most significant, so a false alarm is likelier than this (benchmarks/nightly.py
+#: counts them).
 P = 0.0001
 #: Sessions at the new level before it counts: one noisy night is none.
 CONFIRM = 3

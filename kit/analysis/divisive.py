@@ -4,8 +4,9 @@ A window of the series is split where the energy distance of the two sides is la
 Nonparametric Approach for Multiple Change Point Analysis of Multivariate Data"), its parts again, for as long as a t
 test finds the split significant; that test instead of permutations, the windows, and the merging of levels that do not
 hold next to each other are of Fleming et al. 2023, "Hunter: Using Change Point Detection to Hunt for Performance
-Regressions". The indices are those of apache-otava, which its authors maintain; a test compares with it. It is not
-used itself, since it brings clients of three services and pins numpy.
+Regressions". The places are those of apache-otava, which its authors maintain and a test compares with (of splits that
+are equally clear the first is taken, where otava leaves that to rounding). It is not used itself, since it brings
+clients of three services and pins numpy.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def find_points(values: Sequence[float], p: float) -> list[int]:
     while start < data.size:
         found = _split(data[start : start + WINDOW], _RELAXED * p)
         points.update(start + point for point in found)
-        start = max(start + WINDOW // 2, *(start + point for point in found[-1:]), 0)
+        start += max([WINDOW // 2, *found[-1:]])
     return _merge(data, sorted(points), p)
 
 

@@ -51,7 +51,8 @@ def read_table(kind: type[T], data: Any, **given: Any) -> T:
     for the first unknown key, else for the first wrong one."""
     if not isinstance(data, dict):
         raise WrongTypeError("", "a table", data)
-    known, needed = _keys(kind)
+    make: Any = kind
+    known, needed = _keys(make)
     known = {key: known[key] for key in known if key not in given}
     for key in data:
         if key not in known:
@@ -60,13 +61,12 @@ def read_table(kind: type[T], data: Any, **given: Any) -> T:
     for key in known:
         if key in needed and key not in data:
             raise MissingKeyError(key)
-    make: Any = kind
     made: T = make(**values, **given)
     return made
 
 
 @cache
-def _keys(kind: type) -> tuple[dict[str, Any], frozenset[str]]:
+def _keys(kind: Any) -> tuple[dict[str, Any], frozenset[str]]:
     """Keys with their types, and those that must be given."""
     types = get_type_hints(kind, include_extras=True)
     if not is_dataclass(kind):

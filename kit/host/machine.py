@@ -13,7 +13,6 @@ from kit.host import cgroup
 @dataclass(frozen=True)
 class Host:
     kernel: str
-    architecture: str
     distribution: str
     cpu: str
     cores: int
@@ -32,7 +31,6 @@ def read_host() -> Host:
     release = platform.freedesktop_os_release() if Path("/etc/os-release").exists() else {}
     return Host(
         kernel=f"{platform.release()} {platform.version()}",
-        architecture=platform.machine(),
         distribution=release.get("PRETTY_NAME", "unknown"),
         cpu=_cpuinfo("model name"),
         cores=len(os.sched_getaffinity(0)),
