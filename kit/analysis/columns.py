@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kit.analysis.stats import Floats
-from kit.model.sample import PHASE_FIELDS, TOTAL, Phase, Sample
+from kit.model.metric import MEASURED, described
+from kit.model.sample import TOTAL, Phase, Sample
 from kit.model.sweep import parse_point, positive_number
 from kit.parsers.figure import Reported
 
@@ -23,13 +24,6 @@ _NO_PHASE = Phase("", "ok")
 _PHASES, _NAME, _REPORTED, _DIGESTS = map(attrgetter, ("phases", "name", "reported", "digests"))
 #: The least and the most that a figure may be: far beyond what anything measures, and their squares are floats still.
 _LEAST, _MOST = 1e-100, 1e100
-#: Metrics that are made of others, as sums: computed from the arrays of their parts.
-_SUMS = {
-    "cpu_total": ("cpu", "elsewhere"),
-    "whole": ("real", "flush"),
-    "_group": ("cgroup_user", "cgroup_sys"),
-    "_tree": ("user", "sys"),
-}
 
 
 def _plausible(values: Floats) -> Floats:
@@ -107,19 +101,23 @@ class Runs:
         return self.once(self._read, key, phase, metric)
 
     def _read(self, key: Key, phase: str, metric: str) -> Floats:
-        if metric in _SUMS:
-            first, second = (self.values(key, phase, part) for part in _SUMS[metric])
-            return first + second
-        if metric == "cpu":
-            group, tree = (self.values(key, phase, part) for part in ("_group", "_tree"))
-            return np.where(np.isfinite(group), group, tree)
+        known = described(metric)
+        if not known.measured:
+            made = self._sum(key, phase, known.parts)
+            return (
+                np.where(np.isfinite(made), made, self._sum(key, phase, known.otherwise)) if known.otherwise else made
+            )
         if phase == TOTAL:
             parts = [self.values(key, name, metric) for name in self.phases([key]) if name != TOTAL]
             if parts:  # else a workload's only phase has that name
-                return np.sum(parts, axis=0)  # type: ignore[no-any-return]
-        if metric not in PHASE_FIELDS:  # a figure that other arms report, or did at other points
+                together = np.sum if known.additive else np.max
+                return together(parts, axis=0)  # type: ignore[no-any-return]
+        if metric not in MEASURED:  # a figure that other arms report, or did at other points
             return self.figure(key, phase, metric)
         return _plausible(np.array(list(map(attrgetter(metric), self.once(self._phase, key, phase))), float))
+
+    def _sum(self, key: Key, phase: str, parts: Sequence[str]) -> Floats:
+        return np.sum([self.values(key, phase, part) for part in parts], axis=0)  # type: ignore[no-any-return]
 
     def reported(self, keys: Iterable[Key], phase: str) -> dict[str, Reported]:
         """The figures that the workload reports of a phase, in the order in which it does, each with one example."""

@@ -13,12 +13,9 @@ from kit.analysis.columns import Key, Runs, differing
 from kit.analysis.paired import Paired, find_adjusting, pair_up
 from kit.analysis.stats import Centre
 from kit.model.arm import CONTROL
+from kit.model.metric import COMPARED, described
 from kit.model.sample import Sample
 
-#: The metrics that are compared; the rest is kept in the samples.
-METRICS = (
-    "real", "user", "sys", "cgroup_user", "cgroup_sys", "cpu", "elsewhere", "cpu_total", "flush", "whole",
-)  # fmt: skip
 MORE, LESS, NOT_DETECTED, NO_INTERVAL = "more", "less", "not detected", "no interval"
 
 
@@ -34,7 +31,7 @@ class Comparison:
     at once with 95 %. ``verdict`` is that of the interval alone, ``verdict_all`` that of the wider one. ``covariate``
     names what the ratio is adjusted for, ``narrowing`` the share by which that made its interval narrower, and
     ``adjusted`` is the arm's mean in seconds, had the covariate been in its runs what it was in the baseline's.
-    ``point`` holds the values of swept parameters. ``metric`` is one of METRICS, or a figure that the workload reports
+    ``point`` holds the values of swept parameters. ``metric`` is one of COMPARED, or a figure that the workload reports
     of itself, with its ``unit``; ``better`` says whether ``less`` or ``more`` of it is.
 
     From ROBUST_FROM blocks on the ratio is the typical one, the mean without a tenth at either end, and ``untrimmed``
@@ -131,7 +128,7 @@ def is_control(arm: str) -> bool:
 def compare(
     samples: Iterable[Sample] | Runs,
     baselines: Sequence[tuple[str, str]],
-    metrics: Sequence[str] = METRICS,
+    metrics: Sequence[str] = COMPARED,
     whole: bool = False,
 ) -> tuple[Comparison, ...]:
     """Compare measured samples in pairs (arm, baseline). Samples with different digests are not compared.
@@ -172,12 +169,13 @@ def _compare_point(
     plain = shared
     if adjusting:
         plain = pool.share([item.ratio(one, adjusted=False) for item, one in positive], family)
+    known = described(metric)
     ratios = iter(zip(shared, plain, strict=True))
     differences = pool.share([item.difference(one) for item, one in zip(found, counted, strict=True)], family)
     for item, one, difference in zip(found, counted, differences, strict=True):
         empty = Comparison(
             item.arm[0], item.base[0], phase, metric, None, None, None, item.one.size, 0.0, None, None, None,
-            NO_INTERVAL, item.arm[1], family=family if one else 1,
+            NO_INTERVAL, item.arm[1], family=family if one else 1, unit=known.unit, better=known.better,
         )  # fmt: skip
         compared = _of_difference(empty, difference)
         yield _of_ratio(compared, item, *next(ratios)) if item.positive else compared

@@ -12,11 +12,8 @@ from numpy.typing import NDArray
 from kit.analysis import pool, stats
 from kit.analysis.columns import Key, Runs
 from kit.analysis.stats import Centre, Covariate, Floats
+from kit.model.metric import OWN, SPEED, described
 
-#: Metrics whose noise may come from the speed of the machine.
-_SPEED = {"real", "user", "sys", "cgroup_user", "cgroup_sys", "cpu", "cpu_total", "whole"}
-#: Metrics whose noise is the arm's own: that of a daemon, or of what is left to write.
-_OWN_NOISE = {"elsewhere", "flush"}
 #: What is tried as covariate, on a logarithmic scale: the spins before and after a run (of arithmetic and of memory),
 #: and CPU stolen during it. None of them can be an effect of the arm.
 COVARIATES = ("calibration", "memory", "steal")
@@ -95,7 +92,7 @@ class Paired:
         return moved
 
     def _contrast(self, centre: Centre, alike: bool, counted: bool) -> pool.Contrast:
-        return pool.Contrast((self.arm, self.base), centre, alike and self.metric not in _OWN_NOISE, counted)
+        return pool.Contrast((self.arm, self.base), centre, alike and described(self.metric).noise != OWN, counted)
 
 
 def pair_up(
@@ -119,7 +116,7 @@ def pair_up(
 
 def find_adjusting(runs: Runs, keys: Sequence[Key], phase: str, metric: str) -> Adjusting | None:
     """The covariate that explains most of the noise of these arms, if one is of use."""
-    if metric not in _SPEED or len(keys) < 2:
+    if described(metric).noise != SPEED or len(keys) < 2:
         return None
     places = _some(runs.common(keys))
     y = np.array([runs.values(key, phase, metric)[place] for key, place in zip(keys, places, strict=True)]).T

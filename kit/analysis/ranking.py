@@ -22,6 +22,7 @@ from kit.analysis.stats import Interval
 from kit.core.errors import UsageError
 from kit.model.arm import Arm, parse_arm
 from kit.model.drivers import registered
+from kit.model.metric import described
 
 #: What a ranking is by, unless the user says otherwise: time until the data is safe.
 WHOLE, REAL = "whole", "real"
@@ -140,8 +141,8 @@ def _rank(runs: Runs, arms: Sequence[str], point: str, metric: str, reference: s
     picks, grounds = ([arm for arm in names if (arm, point) in keys] for names in (picks, grounds))
     if not picks or len(keys) < 2:
         return None
-    described = runs.reported(keys, phase).get(metric)
-    better = described.better if described else "less"
+    figure = runs.reported(keys, phase).get(metric) or described(metric)
+    better = figure.better
     wanted = list(combinations(picks, 2)) + [(pick, ground) for ground in grounds for pick in picks]
     wanted += [(grounds[0], other) for other in grounds[1:]]
     adjusting = find_adjusting(runs, keys, phase, metric)
@@ -151,9 +152,8 @@ def _rank(runs: Runs, arms: Sequence[str], point: str, metric: str, reference: s
     rows = _rows(runs, keys, phase, metric, picks, told, chosen, better)
     first = grounds[0] if grounds else ""
     across = tuple(told[other, first] for other in grounds[1:] if (other, first) in told)
-    unit = described.unit if described else "s"
     return Ranking(
-        metric, unit, better, phase, point, chosen, rows, across,
+        metric, figure.unit, better, phase, point, chosen, rows, across,
         tuple(told[pair] for pair in wanted if pair in told), adjusting.name if adjusting else "",
     )  # fmt: skip
 

@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from kit.analysis.compare import METRICS, Comparison
+from kit.analysis.compare import Comparison
 from kit.core.errors import UsageError
 from kit.model.arm import parse_arm
+from kit.model.metric import COMPARED
 
 HELD, CROSSED, UNDECIDED = "held", "crossed", "undecided"
 
@@ -54,9 +55,9 @@ def parse_threshold(text: str, engine: str = "docker") -> Threshold:
     if not match:
         raise UsageError(f"threshold '{text}': not ARM [PHASE] [METRIC] < P %", _EXAMPLE)
     arm, *rest = match["words"].split()
-    metric = rest.pop() if rest and rest[-1] in METRICS else "real"
+    metric = rest.pop() if rest and rest[-1] in COMPARED else "real"
     if len(rest) > 1:
-        raise UsageError(f"threshold '{text}': {rest[-1]} is no metric", f"metrics: {', '.join(METRICS)}")
+        raise UsageError(f"threshold '{text}': {rest[-1]} is no metric", f"metrics: {', '.join(COMPARED)}")
     limit = 1 + float(match["limit"]) / 100
     if limit <= 0:
         raise UsageError(f"threshold '{text}': no run takes less than nothing", _EXAMPLE)

@@ -16,13 +16,14 @@ _SECTOR = 512  # of /sys/block/*/stat, whatever the device's own (Documentation/
 
 @dataclass(frozen=True)
 class Counters:
-    """Seconds, bytes and counts, all since some fixed past. None: this machine does not count it."""
+    """Seconds, bytes and counts, all since some fixed past. None: this machine does not count it. What bears the name
+    of a metric is that metric."""
 
     clock: float
     machine_cpu: float
     own_cpu: float
-    group_user: float | None
-    group_sys: float | None
+    cgroup_user: float | None
+    cgroup_sys: float | None
     load_cpu: float  # of a background load
     steal: float
     psi_cpu: float | None
@@ -47,9 +48,9 @@ class Counters:
     @property
     def elsewhere(self) -> float | None:
         """CPU spent outside the group, the load and the kit itself, the idle machine's own share still in it."""
-        if self.group_user is None or self.group_sys is None:
+        if self.cgroup_user is None or self.cgroup_sys is None:
             return None
-        return self.machine_cpu - self.group_user - self.group_sys - self.load_cpu - self.own_cpu
+        return self.machine_cpu - self.cgroup_user - self.cgroup_sys - self.load_cpu - self.own_cpu
 
 
 def read_counters(
@@ -64,8 +65,8 @@ def read_counters(
         clock=time.monotonic(),
         machine_cpu=machine_cpu()[0],
         own_cpu=time.process_time(),
-        group_user=group.user if group else None,
-        group_sys=group.sys if group else None,
+        cgroup_user=group.user if group else None,
+        cgroup_sys=group.sys if group else None,
         load_cpu=beside.user + beside.sys if beside else 0.0,
         steal=_steal(),
         psi_cpu=pressure("cpu"),

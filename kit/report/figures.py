@@ -42,12 +42,4 @@ def _label(figure: Reported) -> str:
 
 
 def _value(known: Floats) -> str:
-    return _number(float(known.mean())) if known.size else TOO_FAST
-
-
-def _number(value: float) -> str:
-    """Four digits that count, no exponent."""
-    if value == int(value):
-        return f"{value:,.0f}"
-    digits = max(0, 3 - int(np.floor(np.log10(abs(value)))))
-    return f"{value:,.{min(digits, 6)}f}"
+    return units.number(float(known.mean())) if known.size else TOO_FAST

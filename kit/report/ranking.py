@@ -8,11 +8,10 @@ from collections.abc import Collection, Iterator, Sequence
 from tabulate import tabulate
 
 from kit.analysis.compare import LESS, MORE, Comparison
-from kit.analysis.ranking import WHOLE, Difference, Ranking, RankRow
+from kit.analysis.ranking import Difference, Ranking, RankRow
+from kit.model.metric import described
 from kit.report import units
 
-#: What a ranking is by, in words; other metrics are called what they are.
-_METRICS = {WHOLE: "time until the data is safe (real + flush)", "real": "real time"}
 Index = dict[tuple[str, str], Comparison]  # by arm and point
 
 
@@ -76,7 +75,7 @@ def change(ratio: float | None, low: float | None, high: float | None) -> str:
 
 def caption(ranking: Ranking) -> str:
     """What the table shows, by which its columns are read."""
-    what = _METRICS.get(ranking.metric, ranking.metric)
+    what = described(ranking.metric).title or ranking.metric
     better = "; more is better" if ranking.better == "more" else ""
     typical = ", typical rounds" if ranking.typical else ""
     adjusted = f", adjusted for {ranking.covariate}" if ranking.covariate else ""

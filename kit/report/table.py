@@ -12,6 +12,7 @@ from tabulate import tabulate
 from kit.analysis.analyse import Analysis
 from kit.analysis.columns import Key, Runs
 from kit.analysis.compare import Comparison
+from kit.model.metric import METRICS, Metric
 from kit.model.sample import TOTAL
 from kit.model.session import Session
 from kit.report import course, units
@@ -23,7 +24,7 @@ from kit.report.verdict import assurance, verdicts
 
 Index = dict[tuple[str, str, str, str], Comparison]  # by arm, point, phase, metric
 
-_COLUMNS = ("real", "user", "sys", "elsewhere", "flush")
+_COLUMNS = tuple(metric for metric in METRICS.values() if metric.column)
 
 
 @dataclass(frozen=True)
@@ -93,28 +94,26 @@ def _phase_table(
     for key in keys:
         name = key[0] if key[0] not in baselines else f"{key[0]}{style.newline}  / {baselines[key[0]]}"
         rows.append([name, *(_cell(runs, key, index, phase, metric, grouped, style) for metric in _COLUMNS)])
-    star = "*" if grouped else ""
-    headers = ["arm", "real", f"user{star}", f"sys{star}", "elsewhere", "flush"]
+    headers = ["arm", *(f"{item.column}*" if grouped and item.whole_group else item.column for item in _COLUMNS)]
     count = len(runs.phases(keys)) - 1
     title = f"total of {count} phases" if phase == TOTAL else f"phase {phase}"
     title += units.at(keys[0][1])
     return f"{style.heading(title)}\n{tabulate(rows, headers, tablefmt=style.format, disable_numparse=True)}"
 
 
-def _cell(runs: Runs, key: Key, index: Index, phase: str, metric: str, grouped: bool, style: _Style) -> str:
+def _cell(runs: Runs, key: Key, index: Index, phase: str, column: Metric, grouped: bool, style: _Style) -> str:
     """The mean over the rounds, and below it the ratio to the baseline with its interval."""
-    if grouped and metric in ("user", "sys"):
-        metric = f"cgroup_{metric}"
-    values = runs.values(key, phase, metric)
+    name = (grouped and column.whole_group) or column.name
+    values = runs.values(key, phase, name)
     known = values[np.isfinite(values)]
-    text = units.seconds(float(known.mean())) if known.size else units.NOTHING
-    comparison = index.get((*key, phase, metric))
+    text = units.amount(float(known.mean()) if known.size else None, column.unit)
+    comparison = index.get((*key, phase, name))
     if comparison is None:
         return text
     if comparison.adjusted is not None:  # a row must not contradict itself
-        text = f"{units.seconds(comparison.adjusted)}°"
-    # CPU elsewhere is next to nothing on most baselines: 90 times that says less than seconds do.
-    against = units.difference(comparison) if metric == "elsewhere" else units.ratio(comparison)
+        text = f"{units.amount(comparison.adjusted, column.unit)}°"
+    # Next to nothing on most baselines: 90 times that says less than seconds do.
+    against = units.difference(comparison) if column.as_difference else units.ratio(comparison)
     return f"{text}{style.newline}{against}"
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import Protocol
 
 from kit.analysis.compare import Comparison
+from kit.model.metric import SECONDS
 
 NOTHING = "–"
 _YEAR_10000 = 253402300800
@@ -20,23 +22,39 @@ def seconds(value: float | None) -> str:
     return f"{value:.3f} s" if value < 10 else f"{value:.2f} s" if value < 100 else f"{value:.1f} s"
 
 
+def amount(value: float | None, unit: str) -> str:
+    """A figure of any unit: times as ``seconds``, else ``1,234 B``, four digits that count, no exponent."""
+    if value is None or unit == SECONDS:
+        return seconds(value)
+    return f"{number(value)} {unit}".rstrip()
+
+
+def number(value: float) -> str:
+    """Four digits that count, no exponent."""
+    if value == int(value):
+        return f"{value:,.0f}"
+    digits = max(0, 3 - math.floor(math.log10(abs(value))))
+    return f"{value:,.{min(digits, 6)}f}"
+
+
 def ratio(item: Comparison) -> str:
-    """``1.056 (1.031–1.082)``; a difference in seconds where a zero leaves no ratio."""
+    """``1.056 (1.031–1.082)``; a difference where a zero leaves no ratio."""
     if item.ratio is None:
         return difference(item)
     if item.low is None or item.high is None:
-        return f"{_number(item.ratio)} (no interval)"
-    return f"{_number(item.ratio)} ({_number(item.low)}–{_number(item.high)})"
+        return f"{_times(item.ratio)} (no interval)"
+    return f"{_times(item.ratio)} ({_times(item.low)}–{_times(item.high)})"
 
 
 def difference(item: Comparison) -> str:
     """``+0.21 s (+0.18…+0.24)`` more than the baseline."""
+    unit = f" {item.unit}".rstrip()
     if item.difference_low is None or item.difference_high is None:
-        return f"{item.difference:+.3f} s (no interval)"
-    return f"{item.difference:+.2f} s ({item.difference_low:+.2f}…{item.difference_high:+.2f})"
+        return f"{item.difference:+.3f}{unit} (no interval)"
+    return f"{item.difference:+.2f}{unit} ({item.difference_low:+.2f}…{item.difference_high:+.2f})"
 
 
-def _number(value: float) -> str:
+def _times(value: float) -> str:
     return f"{value:.3f}" if value < 10 else f"{value:.1f}" if value < 1000 else ">999"
 
 

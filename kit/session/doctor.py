@@ -206,7 +206,7 @@ def _measuring(provision: Provision, host: Host) -> Iterator[Finding]:
             counters = read_counters(place.cgroup, place.backing.device)
             group = "counted for the arm's cgroup"
             yield _figure(
-                "cgroup CPU", counters.group_user is not None, group, "not counted", "run as root; mount cgroup2"
+                "cgroup CPU", counters.cgroup_user is not None, group, "not counted", "run as root; mount cgroup2"
             )
             yield _figure(
                 "device I/O", counters.read_bytes is not None, f"block device {place.backing.device}",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import IO
 
 from kit.engines.place import Place
 from kit.host.counters import Counters, read_counters
 from kit.host.rest import IdleRate
+from kit.model.metric import MEASURED
 from kit.model.sample import Phase
 from kit.probe.client import Timing
 
@@ -26,34 +28,20 @@ def _phase(name: str, timing: Timing, work: Counters, flush: Counters, idle: Idl
     return Phase(
         name=name,
         status="ok" if timing.ok else "failed",
-        real=timing.real,
-        user=timing.user,
-        sys=timing.sys,
-        cgroup_user=work.group_user,
-        cgroup_sys=work.group_sys,
+        **_metrics(timing),
+        **_metrics(work),
         elsewhere=_less_idle(work, idle),
         flush=flush.clock,
         flush_bytes=flush.write_bytes,
         flush_cpu=_less_idle(flush, idle),
-        read_bytes=work.read_bytes,
-        write_bytes=work.write_bytes,
-        read_ops=work.read_ops,
-        write_ops=work.write_ops,
-        minor_faults=timing.minor_faults,
-        major_faults=timing.major_faults,
-        voluntary_switches=timing.voluntary_switches,
-        involuntary_switches=timing.involuntary_switches,
-        max_rss=timing.max_rss,
-        psi_cpu=work.psi_cpu,
-        psi_io=work.psi_io,
-        psi_memory=work.psi_memory,
-        psi_cpu_own=work.psi_cpu_own,
-        psi_io_own=work.psi_io_own,
-        psi_memory_own=work.psi_memory_own,
-        steal=work.steal,
         exit_code=timing.exit_code,
         signal=timing.signal,
     )
+
+
+def _metrics(read: Timing | Counters) -> dict[str, float | None]:
+    """What of it bears the name of a metric."""
+    return {item.name: getattr(read, item.name) for item in fields(read) if item.name in MEASURED}
 
 
 def _less_idle(interval: Counters, idle: IdleRate) -> float | None:

@@ -13,7 +13,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, insert, in
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from kit.core.errors import KitError, RunError, UsageError
-from kit.store.schema import MIGRATIONS, SCHEMA_VERSION, metadata, schema
+from kit.store.schema import SCHEMA_VERSION, metadata, migrate, schema
 
 #: Seconds for which a database that another process has locked, or a server that doesn't answer, is waited for.
 PATIENCE = 10
@@ -103,7 +103,7 @@ def _upgrade(connection: Connection) -> None:
     if version > SCHEMA_VERSION:
         raise KitError(f"the store has schema {version}, this kit knows {SCHEMA_VERSION}", "update the kit")
     for number in range(version + 1, SCHEMA_VERSION + 1):
-        MIGRATIONS[number](connection)
+        migrate(connection, number)
         connection.execute(update(schema).values(version=number))
 
 

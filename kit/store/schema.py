@@ -1,4 +1,4 @@
-"""Tables of the store. A change raises SCHEMA_VERSION and adds a function to MIGRATIONS."""
+"""Tables of the store. A change is a function in _MIGRATIONS; a column of a metric comes with its line in the table."""
 
 from __future__ import annotations
 
@@ -24,9 +24,8 @@ from sqlalchemy import (
 )
 
 from kit.core.codec import storable
+from kit.model.metric import MEASURED, METRICS
 from kit.model.sample import PHASE_FIELDS
-
-SCHEMA_VERSION = 8
 
 
 def _sweeps_and_bursts(connection: Connection) -> None:
@@ -52,11 +51,6 @@ def _imported_sessions(connection: Connection) -> None:
     connection.execute(text("ALTER TABLE kit_sessions ADD COLUMN imported BOOLEAN NOT NULL DEFAULT TRUE"))
 
 
-def _own_pressure(connection: Connection) -> None:
-    for name in ("psi_cpu_own", "psi_io_own", "psi_memory_own"):
-        connection.execute(text(f"ALTER TABLE kit_phases ADD COLUMN {name} DOUBLE PRECISION"))
-
-
 def _any_length(connection: Connection) -> None:
     """PostgreSQL refuses what is longer than its column, and what needs more than 32 bits; SQLite does not."""
     if connection.dialect.name != "postgresql":
@@ -72,16 +66,26 @@ def _any_length(connection: Connection) -> None:
         connection.execute(text(f"ALTER TABLE {table} ALTER COLUMN {name} TYPE {kind}"))
 
 
-#: Version N → what brings a store of version N - 1 to it.
-MIGRATIONS: dict[int, Callable[[Connection], None]] = {
+#: Version N → what brings a store of version N - 1 to it, beside the columns of metrics that it has first.
+_MIGRATIONS: dict[int, Callable[[Connection], None]] = {
     2: _sweeps_and_bursts,
     3: _reported_figures,
     4: _background_load,
     5: _outcomes,
     6: _imported_sessions,
-    7: _own_pressure,
     8: _any_length,
 }
+
+SCHEMA_VERSION = max(*_MIGRATIONS, *(metric.since for metric in METRICS.values()))
+
+
+def migrate(connection: Connection, version: int) -> None:
+    """Bring a store of the version before to this one."""
+    if version in _MIGRATIONS:
+        _MIGRATIONS[version](connection)
+    for name in MEASURED:
+        if METRICS[name].since == version:
+            connection.execute(text(f"ALTER TABLE kit_phases ADD COLUMN {name} DOUBLE PRECISION"))
 
 
 class Words(TypeDecorator[str]):

@@ -1,0 +1,114 @@
+"""Metrics: what is measured of a phase, a line for each. Whatever else has to know of one asks this table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar, get_origin, get_type_hints
+
+from kit.core.codec import Amount, Finite
+
+SECONDS, BYTES, COUNT = "s", "B", ""
+#: What a metric's noise comes from: the speed of the machine too, which spins before and after a run tell of, or the
+#: arm alone, as that of a daemon, or of what is left to write.
+SPEED, OWN = "speed", "own"
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One figure of a phase.
+
+    ``additive``: those of the phases add up to the run's, else the run's is the greatest. ``better``: ``less`` or
+    ``more`` of it. ``compared``: arms are compared by it, and thresholds may be of it; the rest is kept in the samples.
+    ``column``: its heading in the table of a phase; '' where it has none. ``whole_group``: what is shown there in its
+    place where processes left the tree. ``as_difference``: compared there by its difference, since it is next to
+    nothing on most baselines. ``noise``: SPEED, OWN or '', where it is as any other. ``title``: what it is in a
+    heading. ``parts``: it is their sum, and no phase holds it; ``otherwise``: or the sum of these, where a part is not
+    measured. ``since``: the version of the store that has it first.
+    """
+
+    unit: str = SECONDS
+    additive: bool = True
+    better: str = "less"
+    compared: bool = False
+    column: str = ""
+    whole_group: str = ""
+    as_difference: bool = False
+    noise: str = ""
+    title: str = ""
+    parts: tuple[str, ...] = ()
+    otherwise: tuple[str, ...] = ()
+    since: int = 1
+    name: str = ""  # that of its line
+
+    @property
+    def measured(self) -> bool:
+        """False for what is made of others."""
+        return not self.parts
+
+
+@dataclass(frozen=True)
+class Figures:
+    """The table, and the figures of one phase of one run: a ClassVar is made of others. None is 'not measured'.
+    A new line with ``since`` brings its column into stores. docs/method.md says where each figure is from.
+
+    ``name`` is the phase's; ``status`` is ``ok`` or ``failed``.
+    """
+
+    name: str
+    status: str
+    real: Annotated[Amount | None, Metric(compared=True, column="real", noise=SPEED, title="real time")] = None
+    user: Annotated[Amount | None, Metric(compared=True, column="user", whole_group="cgroup_user", noise=SPEED)] = None
+    sys: Annotated[Amount | None, Metric(compared=True, column="sys", whole_group="cgroup_sys", noise=SPEED)] = None
+    cgroup_user: Annotated[Amount | None, Metric(compared=True, noise=SPEED)] = None
+    cgroup_sys: Annotated[Amount | None, Metric(compared=True, noise=SPEED)] = None
+    cpu: ClassVar[Metric] = Metric(
+        compared=True, noise=SPEED, parts=("cgroup_user", "cgroup_sys"), otherwise=("user", "sys")
+    )
+    elsewhere: Annotated[Finite | None, Metric(compared=True, column="elsewhere", as_difference=True, noise=OWN)] = None
+    cpu_total: ClassVar[Metric] = Metric(compared=True, noise=SPEED, parts=("cpu", "elsewhere"))
+    flush: Annotated[Finite | None, Metric(compared=True, column="flush", noise=OWN)] = None
+    whole: ClassVar[Metric] = Metric(
+        compared=True, noise=SPEED, title="time until the data is safe (real + flush)", parts=("real", "flush")
+    )
+    flush_bytes: Annotated[Finite | None, Metric(BYTES)] = None
+    flush_cpu: Annotated[Finite | None, Metric()] = None
+    read_bytes: Annotated[Finite | None, Metric(BYTES)] = None
+    write_bytes: Annotated[Finite | None, Metric(BYTES)] = None
+    read_ops: Annotated[Finite | None, Metric(COUNT)] = None
+    write_ops: Annotated[Finite | None, Metric(COUNT)] = None
+    minor_faults: Annotated[Finite | None, Metric(COUNT)] = None
+    major_faults: Annotated[Finite | None, Metric(COUNT)] = None
+    voluntary_switches: Annotated[Finite | None, Metric(COUNT)] = None
+    involuntary_switches: Annotated[Finite | None, Metric(COUNT)] = None
+    max_rss: Annotated[Finite | None, Metric(BYTES, additive=False)] = None
+    # Of the machine, and of the arm, its engine and its load.
+    psi_cpu: Annotated[Finite | None, Metric()] = None
+    psi_io: Annotated[Finite | None, Metric()] = None
+    psi_memory: Annotated[Finite | None, Metric()] = None
+    psi_cpu_own: Annotated[Finite | None, Metric(since=7)] = None
+    psi_io_own: Annotated[Finite | None, Metric(since=7)] = None
+    psi_memory_own: Annotated[Finite | None, Metric(since=7)] = None
+    steal: Annotated[Finite | None, Metric()] = None
+
+
+def _table() -> Mapping[str, Metric]:
+    """In the order of the lines."""
+    found: dict[str, Metric] = {}
+    for name, kind in get_type_hints(Figures, include_extras=True).items():
+        said = getattr(Figures, name) if get_origin(kind) is ClassVar else getattr(kind, "__metadata__", (None,))[-1]
+        if isinstance(said, Metric):
+            found[name] = replace(said, name=name)
+    return found
+
+
+METRICS = _table()
+#: Those that a phase holds, and those by which arms are compared.
+MEASURED = tuple(item.name for item in METRICS.values() if item.measured)
+COMPARED = tuple(item.name for item in METRICS.values() if item.compared)
+_OTHER = Metric()
+
+
+def described(name: str) -> Metric:
+    """What the table says of it; of a name that is none of the kit's, a time that is compared."""
+    return METRICS.get(name, _OTHER)

@@ -1,0 +1,121 @@
+"""The table of metrics: what follows from it, and that one line in it makes a metric."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from kit.host.counters import Counters
+from kit.model.metric import COMPARED, MEASURED, METRICS
+from kit.model.sample import Phase, Sample, total
+from kit.probe.client import Timing
+from kit.store import open_store
+from kit.store.schema import SCHEMA_VERSION
+from tests.changed_kit import ChangedKit
+from tests.nights import ladder_session
+
+METHOD = Path(__file__).parents[2] / "docs/method.md"
+#: Worked out from two readings, and not read.
+WORKED_OUT = {"elsewhere", "flush", "flush_bytes", "flush_cpu"}
+
+
+def test_every_measured_metric_is_a_field_of_a_phase_and_is_read_once() -> None:
+    assert set(MEASURED) <= {item.name for item in fields(Phase)}
+    read = [item.name for kind in (Timing, Counters) for item in fields(kind) if item.name in METRICS]
+    assert sorted([*read, *WORKED_OUT]) == sorted(MEASURED)
+
+
+def test_metrics_name_others_that_are_there() -> None:
+    for metric in METRICS.values():
+        for name in (*metric.parts, *metric.otherwise, *filter(None, [metric.whole_group])):
+            assert METRICS[name].unit == metric.unit, metric.name
+    assert all(METRICS[name].compared for name in METRICS if METRICS[name].column)
+
+
+def test_a_total_is_the_sum_or_the_greatest() -> None:
+    names = dict.fromkeys(MEASURED, 2.0)
+    whole = total([Phase("a", "ok", **names), Phase("b", "ok", **names)])
+    assert {name for name in MEASURED if whole.metric(name) == 4.0} == {n for n in MEASURED if METRICS[n].additive}
+    assert whole.max_rss == 2.0
+
+
+def described_in(text: str) -> tuple[dict[str, str], set[str]]:
+    """Of docs/method.md: the units of the figures in the table, and by which arms are compared."""
+    units: dict[str, str] = {}
+    for row in re.findall(r"^\| (`.*?) \| (.*?) \| .* \| .*\|$", text, re.MULTILINE):
+        names, said = re.findall("`([a-z_]+)`", row[0]), row[1].split(", ")
+        units |= dict(zip(names, said if len(said) > 1 else said * len(names), strict=True))
+    (sentence,) = re.findall(r"^Arms are compared by (.*?), and thresholds", text, re.MULTILINE | re.DOTALL)
+    return units, set(re.findall("`([a-z_]+)`", sentence))
+
+
+@pytest.mark.skipif(not METHOD.exists(), reason="the kit is tested without its documents")
+def test_the_document_lists_what_the_table_holds() -> None:
+    units, compared = described_in(METHOD.read_text(encoding="utf-8"))
+    of_the_run = {item.name for item in fields(Sample)}
+    assert {name: unit for name, unit in units.items() if name not in of_the_run} == {
+        name: metric.unit or "count" for name, metric in METRICS.items()
+    }
+    assert compared == set(COMPARED)
+
+
+LINE = f"""    swapped: Annotated[
+        Finite | None, Metric(BYTES, compared=True, column="swapped", since={SCHEMA_VERSION + 1})
+    ] = None"""
+USE = """
+import sys
+from dataclasses import replace
+from pathlib import Path
+from kit.analysis.threshold import parse_threshold
+from kit.model.sample import total
+from kit.store import open_store
+
+store = open_store(sys.argv[1], Path())
+old = store.get("last")
+assert {phase.swapped for sample in old.samples for phase in sample.phases} == {None}
+
+def swapping(sample):
+    more = 3 if sample.arm.startswith("layer") else 1
+    return replace(sample, phases=tuple(replace(p, swapped=1e6 * more + sample.block) for p in sample.phases))
+
+new = replace(old, id=old.id + "-new", created=old.created + 1, samples=tuple(map(swapping, old.samples)))
+store.add(new)
+again = store.get(new.id)
+assert again.samples == new.samples
+print(total(again.samples[0].phases).swapped)
+print(parse_threshold("layer:overlay2 swapped < 5 %"))
+"""
+
+
+def test_a_metric_is_a_line_in_the_table(tmp_path: Path) -> None:
+    """A store of before, sums, thresholds, comparisons, table, JSON and CSV know it; what measures it is a field of
+    ``Counters``, and docs/method.md wants a line."""
+    url, session = f"sqlite:///{tmp_path}/kit.db", ladder_session()
+    store = open_store(url, tmp_path)
+    store.add(session)
+    store.close()
+    other = ChangedKit(tmp_path / "copy")
+    other.insert("kit/model/metric.py", "steal: Annotated", LINE)
+    assert other.python(USE, url).splitlines() == ["2000002.0", "layer:overlay2 swapped < 5 %"]
+
+    def show(*words: str) -> str:
+        return other.command("show", f"{session.id}-new", *words, "--store", url)
+
+    table = show("--full")
+    assert re.search(r"elsewhere +flush +swapped", table)
+    assert "6,000,007 B" in table and "3.000 (3.000–3.000)" in table
+    document = json.loads(show("--json"))
+    assert document["samples"][0]["swapped"] == 1000001.0
+    (found,) = (
+        item
+        for item in document["comparisons"]
+        if (item["metric"], item["arm"], item["phase"]) == ("swapped", "layer:overlay2", "total")
+    )
+    assert found["unit"] == "B" and found["ratio"] == pytest.approx(3, rel=1e-4)
+    assert "swapped" in show("--format", "csv").splitlines()[0].split(",")
+    assert "swapped, B" in show("--rank", "swapped")
+    assert other.touched == {"kit/model/metric.py"}
