@@ -63,7 +63,7 @@ class Clock(Lines):
 
     def finished(self, step: Step, sample: Sample) -> None:
         super().finished(step, sample)
-        self.work += sum(phase.whole or 0.0 for phase in sample.phases)
+        self.work += sum((phase.real or 0.0) + (phase.flush or 0.0) for phase in sample.phases)
         self.turn("storing")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,16 @@ import click
 
 from kit.cli.completion import complete_scenarios
 from kit.cli.drivers import described, unions
-from kit.cli.options import check_writable, rank_options, store_option, the_store, wait_idle_option, write
+from kit.cli.options import (
+    check_writable,
+    file_options,
+    rank_options,
+    store_option,
+    the_store,
+    wait_idle_option,
+    wanted_files,
+    write,
+)
 from kit.core.errors import UsageError
 from kit.core.quantity import duration, pairs, percentage, size, word_pairs
 from kit.model.plan import DEFAULT_ROUNDS
@@ -133,9 +142,7 @@ class _CompareCommand(click.Command):
 @click.option("--resume", metavar="SESSION", help="Finish a stopped session: an id, its beginning, or last.")
 @click.option("--wait", is_flag=True, help="Wait for a session that is running instead of refusing.")
 @wait_idle_option
-@click.option("--json", "json_file", metavar="FILE", help="Also write everything as JSON (- for stdout).")
-@click.option("--csv", "csv_file", metavar="FILE", help="Also write the samples as CSV.")
-@click.option("--markdown", "markdown_file", metavar="FILE", help="Also write the table as Markdown.")
+@file_options
 @rank_options
 @click.option("--dry-run", is_flag=True, help="Say what would be run, and end.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress, only the answer.")
@@ -148,8 +155,9 @@ def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, 
     from kit.session.planning import plan_of
     from kit.session.start import Patience, launch, resume
 
-    for name in ("json_file", "csv_file", "markdown_file"):
-        check_writable(given[name])
+    outputs = wanted_files(given)
+    for path in outputs.values():
+        check_writable(path)
     command: tuple[str, ...] = context.meta.get("kit.command", ())
     request = None if given["resume"] else _request(command, given)
     if given["resume"] and (given["scenario"] or command):
@@ -177,7 +185,6 @@ def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, 
         raise
     finally:
         observer.close()
-    outputs = {"json": given["json_file"], "csv": given["csv_file"], "markdown": given["markdown_file"]}
     report(session, outputs, given["rank"], given["reference"])
     return exit_code(session)
 
@@ -196,7 +203,7 @@ def _check_reference(reference: str, arms: Sequence[str]) -> None:
         raise UsageError(f"--reference {reference}: no arm of this session", f"use one of: {', '.join(arms)}")
 
 
-def report(session: Session, outputs: dict[str, str | None], rank: str = "", reference: str = "") -> None:
+def report(session: Session, outputs: Mapping[str, str], rank: str = "", reference: str = "") -> None:
     """Print the answer, unless a file's place on stdout takes its own, and write the files."""
     from kit.analysis.analyse import analyse
     from kit.report import render
@@ -205,8 +212,7 @@ def report(session: Session, outputs: dict[str, str | None], rank: str = "", ref
     if "-" not in outputs.values():
         click.echo(render("answer", session, analysis), nl=False)
     for name, path in outputs.items():
-        if path:
-            write(path, render(name, session, analysis))
+        write(path, render(name, session, analysis))
 
 
 def _describe(request: Request | None) -> None:

@@ -12,6 +12,7 @@ import click
 from kit.cli.completion import complete_sessions
 from kit.cli.options import check_writable, store_option, the_store
 from kit.core.errors import UsageError
+from kit.report.renderer import SESSIONS, find, names, renderers
 
 if TYPE_CHECKING:
     from kit.model.session import Session
@@ -24,22 +25,23 @@ Examples:
   kit export last --format pytest-benchmark -o 0001_kit.json
   pytest-benchmark compare 0001_kit.json 0002_kit.json"""
 
+_OTHERS = [f"{item.name}: {item.what}" for item in renderers(SESSIONS)]
+
 
 @click.command(epilog=_EPILOG)
 @click.argument("sessions", nargs=-1, metavar="SESSION…", shell_complete=complete_sessions)
 @click.option("--all", "everything", is_flag=True, help="All sessions of the store.")
-@click.option("--format", "format_", type=click.Choice(["kit", "pytest-benchmark"]), default="kit", show_default=True,
-              help="kit: everything, to import elsewhere; pytest-benchmark: real times, for that tool.")  # fmt: skip
+@click.option("--format", "format_", type=click.Choice(["kit", *names(SESSIONS)]), default="kit", show_default=True,
+              help="; ".join(["kit: everything, to import elsewhere", *_OTHERS]) + ".")  # fmt: skip
 @click.option("-o", "--output", default="-", metavar="FILE", help="Write to a file; ending in .gz, compressed.")
 @store_option
 def export(sessions: tuple[str, ...], everything: bool, format_: str, output: str, store_url: str) -> None:
     """Write SESSION… (ids, their beginnings, or last) with all samples as JSON, passwords and tokens left out."""
-    from kit.report.pytest_benchmark import render_pytest_benchmark
     from kit.store.exchange import dump_lines
 
     check_writable(output)
     chosen = _chosen(sessions, everything, store_url)
-    lines = dump_lines(chosen) if format_ == "kit" else iter([render_pytest_benchmark(list(chosen))])
+    lines = dump_lines(chosen) if format_ == "kit" else iter([find(SESSIONS, format_).render(list(chosen))])
     if output == "-":
         for line in lines:
             click.echo(line, nl=False)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from kit.cli.completion import complete_scenarios, complete_sessions
-from kit.cli.options import store_option, the_store, write
+from kit.cli.options import format_option, store_option, the_store, write
 from kit.core.errors import UsageError
+from kit.report.renderer import BETWEEN, HISTORY, find
 
 if TYPE_CHECKING:
     from kit.analysis.history import Entry
@@ -43,8 +44,7 @@ The change of a penalty has an interval (Welch's t test); what differs between t
               "or sources, image, scenario, probe (repeatable).")  # fmt: skip
 @click.option("--confirm", type=click.IntRange(2), default=3, show_default=True, help="Sessions that make a change.")
 @click.option("--all", "all_series", is_flag=True, help="All series, not only the newest.")
-@click.option("--format", "format_", type=click.Choice(["table", "markdown", "json", "csv"]),
-              default="table", show_default=True, help="How to print it.")  # fmt: skip
+@format_option(HISTORY)
 @click.option("-o", "--output", default="-", metavar="FILE", help="Write to a file instead of stdout.")
 @store_option
 def history(
@@ -64,7 +64,7 @@ def history(
     from kit.analysis.changepoint import Track, find_changes
     from kit.analysis.history import split
     from kit.model.arm import parse_arm
-    from kit.report.history import Subject, render_history, render_history_csv, render_history_json
+    from kit.report.history import Subject
 
     store = the_store(store_url)
     name = str(parse_arm(arm))
@@ -81,12 +81,7 @@ def history(
         item = listed[-1].outcome.comparison
         at = f" at {point}" if point else ""
         subject = Subject(scenario, name, chosen, f"{item.metric} of {item.phase}{at}")
-        if format_ == "json":
-            parts.append(render_history_json(subject, tracks))
-        elif format_ == "csv":
-            parts.append(render_history_csv(tracks))
-        else:
-            parts.append(render_history(subject, tracks, "simple" if format_ == "table" else "github"))
+        parts.append(find(HISTORY, format_).render(subject, tracks))
         if not all_series and len(series) > 1 and format_ == "table":
             older = sum(len(one.entries) for one in series[:-1])
             parts.append(f"{older} sessions of other machines, settings or inputs are not shown: --all")
@@ -111,17 +106,15 @@ def _by_point(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
 @click.command("compare-sessions", epilog=_BETWEEN_EPILOG)
 @click.argument("before", metavar="A", shell_complete=complete_sessions)
 @click.argument("after", metavar="B", shell_complete=complete_sessions)
-@click.option("--format", "format_", type=click.Choice(["table", "markdown"]), default="table", show_default=True,
-              help="How to print it.")  # fmt: skip
+@format_option(BETWEEN)
 @click.option("-o", "--output", default="-", metavar="FILE", help="Write to a file instead of stdout.")
 @store_option
 def compare_sessions(before: str, after: str, format_: str, output: str, store_url: str) -> None:
     """Compare each arm's penalty in session A with that in session B."""
     from kit.analysis.analyse import analyse
     from kit.analysis.two_sessions import compare_sessions as compare
-    from kit.report.between import render_between
 
     store = the_store(store_url)
     one, two = store.get(before), store.get(after)
     found = compare((one, analyse(one)), (two, analyse(two)))
-    write(output, render_between(one, two, found, "simple" if format_ == "table" else "github"))
+    write(output, find(BETWEEN, format_).render(one, two, found))

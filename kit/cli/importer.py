@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kit.cli.infile import beginning, read_lines
-from kit.cli.options import store_option, the_store
+from kit.cli.options import file_options, store_option, the_store, wanted_files
 from kit.core.errors import UsageError
 from kit.core.quantity import size
 
@@ -39,19 +39,15 @@ has no interval, and the table says so. A file's name without its ending is its 
 @click.option(
     "--limit", default="256M", show_default=True, metavar="SIZE", help="The most that is read of a file, decompressed."
 )
-@click.option("--json", "json_file", metavar="FILE", help="Also write everything as JSON (- for stdout).")
-@click.option("--csv", "csv_file", metavar="FILE", help="Also write the samples as CSV.")
-@click.option("--markdown", "markdown_file", metavar="FILE", help="Also write the table as Markdown.")
+@file_options
 @store_option
 def import_(
     files: tuple[str, ...],
     baseline: str | None,
     title: str,
-    json_file: str | None,
-    csv_file: str | None,
-    markdown_file: str | None,
     limit: str,
     store_url: str,
+    **given: str | None,
 ) -> None:
     """Read sessions that kit export wrote; or outputs of `time`, as LABEL=FILE…, kept as one session with its table."""
     from kit import __version__
@@ -86,7 +82,7 @@ def import_(
     )
     store = the_store(store_url)
     store.add(session)
-    report(session, {"json": json_file, "csv": csv_file, "markdown": markdown_file})
+    report(session, wanted_files(given))
 
 
 def _is_export(name: str) -> bool:

@@ -13,13 +13,17 @@ from kit.cli.options import store_option, the_store, wait_idle_option, write
 from kit.core.errors import KitError, UsageError
 from kit.core.quantity import duration
 from kit.core.redact import redact
+from kit.report.renderer import NIGHT, find, renderers
 
 if TYPE_CHECKING:
     from kit.analysis.night import Job, Night
 
 COULD_NOT_RUN = 2
 
-_EPILOG = """\b
+#: What is written to the output directory.
+_FILES = [item for item in renderers(NIGHT) if item.suffix]
+
+_EPILOG = f"""\b
 Examples:
   kit nightly nightly.toml --check          is the file right? runs nothing
   kit nightly nightly.toml
@@ -40,7 +44,8 @@ A night fails on a penalty whose interval lies above its limit, with all thresho
 where the history shows that it has changed to that level. docs/nightly.md has the rules and jobs for GitHub, GitLab,
 Jenkins and systemd.
 
-Written to the output directory: junit.xml, summary.md (also to $GITHUB_STEP_SUMMARY), report.html, nightly.json.
+Written to the output directory: {", ".join(item.file for item in _FILES)}; the summary also to
+$GITHUB_STEP_SUMMARY.
 Exit codes: 0 good, 1 over a limit, 2 something could not run, 130 interrupted."""
 
 
@@ -122,24 +127,11 @@ def _run(job: Job, quiet: bool, store_url: str) -> Night:
 
 
 def _write_reports(night: Night, output: Path) -> None:
-    from kit.report.html import render_html
-    from kit.report.junit import render_junit
-    from kit.report.night import headlines, render_night_json, render_summary, result
-    from kit.report.page import view
-
-    summary = render_summary(night)
-    write(str(output / "junit.xml"), render_junit(night))
-    write(str(output / "summary.md"), summary)
-    write(str(output / "nightly.json"), render_night_json(night))
-    views = [
-        view(part.session, part.analysis, [item for item in part.tracks if len(item.series.entries) > 1], part.findings)
-        for part in night.parts
-        if part.session and part.analysis
-    ]
-    write(str(output / "report.html"), render_html(f"{night.name}: {result(night)}", views, headlines(night)))
+    for item in _FILES:
+        write(str(output / item.file), item.render(night))
     step = os.environ.get("GITHUB_STEP_SUMMARY")
     if step:
         with open(step, "a", encoding="utf-8") as file:
-            file.write(summary)
-    click.echo(render_summary(night, markdown=False), nl=False)
+            file.write(find(NIGHT, "summary").render(night))
+    click.echo(find(NIGHT, "terminal").render(night), nl=False)
     click.echo(f"\nreports: {output.absolute()}")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from kit.core.errors import UsageError
+from kit.report.renderer import SESSION, Renderer, find, names, offered
 
 if TYPE_CHECKING:
     from kit.store import Store
@@ -42,6 +43,49 @@ def rank_options(command: Command) -> Command:
         help="Rank against this arm.  [default: layer:overlay2 where it ran, else the best]",
     )  # fmt: skip
     return metric(reference(command))
+
+
+def format_option(of: str) -> Callable[[Command], Command]:
+    """``--format NAME``: any renderer of that."""
+    return click.option(
+        "--format", "format_", type=click.Choice(names(of)), default=names(of)[0], show_default=True,
+        help="How to print it.",
+    )  # fmt: skip
+
+
+def format_flags(*wanted: str) -> Callable[[Command], Command]:
+    """Renderers of a session as options of their own; ``flagged`` says which were given."""
+
+    def add(command: Command) -> Command:
+        for name in reversed(wanted):
+            what = find(SESSION, name).what
+            help_ = f"{what[0].upper()}{what[1:]}: the same as --format {name}."
+            command = click.option(f"--{name}", f"as_{name}", is_flag=True, help=help_)(command)
+        return command
+
+    return add
+
+
+def flagged(given: Mapping[str, Any]) -> list[str]:
+    return [name for name in names(SESSION) if given.get(f"as_{name}")]
+
+
+def file_options(command: Command) -> Command:
+    """``--json FILE`` and its like; ``wanted_files`` reads them."""
+    for item in reversed(offered()):
+        what = f"Also write {item.what} (- for stdout)."
+        command = click.option(f"--{item.name}", _key(item), metavar="FILE", help=what)(command)
+    return command
+
+
+def wanted_files(given: Mapping[str, Any]) -> dict[str, str]:
+    """The path for each renderer whose output is wanted as a file."""
+    found = {item.name: given[_key(item)] for item in offered()}
+    return {name: path for name, path in found.items() if path}
+
+
+def _key(item: Renderer) -> str:
+    return f"{item.name.replace('-', '_')}_file"
 
 
 def json_flag(command: Command) -> Command:

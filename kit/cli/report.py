@@ -10,6 +10,7 @@ import click
 from kit.cli.completion import complete_sessions
 from kit.cli.options import check_writable, store_option, the_store, write
 from kit.core.errors import UsageError
+from kit.report.renderer import PAGE, find
 
 if TYPE_CHECKING:
     from kit.analysis.analyse import Analysis
@@ -43,7 +44,6 @@ def report(
 ) -> None:
     """Write SESSION… (ids, their beginnings, or last) as one self-contained HTML file."""
     from kit.analysis.analyse import analyse
-    from kit.report.html import render_html
     from kit.report.page import view
 
     formats = _formats(plot_format)
@@ -55,10 +55,8 @@ def report(
         analysis = analyse(session)
         views.append(view(session, analysis, _tracks(session, analysis, store) if history else ()))
     if output:
-        write(
-            output,
-            render_html(title or f"What it costs: {', '.join(dict.fromkeys(item.title for item in views))}", views),
-        )
+        title = title or f"What it costs: {', '.join(dict.fromkeys(item.title for item in views))}"
+        write(output, find(PAGE, "html").render(title, views))
         if output != "-":
             click.echo(f"{output}: {len(views)} session{'s' if len(views) > 1 else ''}")
     if plots:

@@ -7,9 +7,19 @@ import json
 import click
 
 from kit.cli.completion import complete_scenarios, complete_sessions
-from kit.cli.options import json_flag, rank_options, store_option, the_store, write
+from kit.cli.options import (
+    flagged,
+    format_flags,
+    format_option,
+    json_flag,
+    rank_options,
+    store_option,
+    the_store,
+    write,
+)
 from kit.core.errors import UsageError
 from kit.model.fact import MACHINE
+from kit.report.renderer import SESSION
 
 _SHOW_EPILOG = """\b
 Examples:
@@ -69,26 +79,19 @@ def sessions(scenario: str, arm: str, machine: str, most: int, as_json: bool, st
 
 @click.command(epilog=_SHOW_EPILOG)
 @click.argument("session", default="last", shell_complete=complete_sessions)
-@click.option("--format", "format_", type=click.Choice(["answer", "full", "explain", "markdown", "json", "csv"]),
-              default="answer", show_default=True, help="How to print it.")  # fmt: skip
-@click.option("--full", is_flag=True, help="Every phase, ladder, note and fact: the same as --format full.")
-@click.option("--explain", is_flag=True, help="In plain sentences: the same as --format explain.")
+@format_option(SESSION)
+@format_flags("full", "explain", "json")
 @click.option("-o", "--output", default="-", metavar="FILE", help="Write to a file instead of stdout.")
-@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @rank_options
 @store_option
-def show(
-    session: str, format_: str, full: bool, explain: bool, output: str, as_json: bool, rank: str, reference: str,
-    store_url: str,
-) -> None:  # fmt: skip
+def show(session: str, format_: str, output: str, rank: str, reference: str, store_url: str, **flags: bool) -> None:
     """Print SESSION again: its id, a unique beginning of it, or last."""
     from kit.analysis.analyse import analyse
     from kit.report import render
 
-    flags = {"--full": ("full", full), "--explain": ("explain", explain), "--json": ("json", as_json)}
-    given = [(flag, name) for flag, (name, set_) in flags.items() if set_]
+    given = flagged(flags)
     if len(given) > 1:
-        raise UsageError(f"{given[0][0]} and {given[1][0]} exclude each other", "give one of them")
+        raise UsageError(f"--{given[0]} and --{given[1]} exclude each other", "give one of them")
     found = the_store(store_url).get(session)
-    text = render(given[0][1] if given else format_, found, analyse(found, rank, reference))
+    text = render(given[0] if given else format_, found, analyse(found, rank, reference))
     write(output, text if text.endswith("\n") else f"{text}\n")

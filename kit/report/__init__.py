@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from kit.analysis.analyse import Analysis, analyse
-from kit.model.session import Session
-from kit.report.shown import shown
+from kit.report.renderer import SESSION, find
 
-Renderer = Callable[[Session, Analysis], str]
-
-#: Each format and what renders it, imported on use.
-FORMATS = {
-    "answer": "kit.report.answer:render_answer",
-    "full": "kit.report.table:render_text",
-    "explain": "kit.report.explain:render_explain",
-    "markdown": "kit.report.table:render_markdown",
-    "json": "kit.report.structured:render_json",
-    "csv": "kit.report.structured:render_csv",
-}
+if TYPE_CHECKING:
+    from kit.analysis.analyse import Analysis
+    from kit.model.session import Session
 
 
 def render(name: str, session: Session, analysis: Analysis | None = None) -> str:
-    """A session in one of FORMATS; ``analysis`` where it is known already."""
-    module, _, function = FORMATS[name].partition(":")
-    renderer: Renderer = getattr(importlib.import_module(module), function)
-    return renderer(*shown_session(session, analysis))
+    """A session by that renderer; ``analysis`` where it is known already."""
+    return find(SESSION, name).render(*shown_session(session, analysis))
 
 
 def shown_session(session: Session, analysis: Analysis | None = None) -> tuple[Session, Analysis]:
     """A session as it may be shown, with its analysis, which is made anew where a text had to change."""
+    from kit.analysis.analyse import analyse
+    from kit.report.shown import shown
+
     made = shown(session)
     return made, analysis if analysis and made is session else analyse(made)

@@ -30,6 +30,10 @@ def render_between(before: Session, after: Session, found: Between, tablefmt: st
     return "\n\n".join(parts) + "\n"
 
 
+def render_between_markdown(before: Session, after: Session, found: Between) -> str:
+    return render_between(before, after, found, "github")
+
+
 def between_rows(found: Between) -> tuple[Sequence[str], Sequence[Sequence[str]], Sequence[str]]:
     """Headings, rows and sentences, for a page."""
     return _HEADERS, [_row(item) for item in found.moved], _lines(found)

@@ -50,6 +50,10 @@ def render_history(subject: Subject, told: Sequence[Track], tablefmt: str = "sim
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
+def render_history_markdown(subject: Subject, told: Sequence[Track]) -> str:
+    return render_history(subject, told, "github")
+
+
 def _wrap(text: str) -> str:
     return textwrap.fill(text, _WRAP, subsequent_indent="  ")
 
@@ -155,6 +159,7 @@ def render_history_json(subject: Subject, told: Sequence[Track]) -> str:
     return json.dumps(document, indent=1) + "\n"
 
 
-def render_history_csv(told: Sequence[Track]) -> str:
+def render_history_csv(subject: Subject, told: Sequence[Track]) -> str:
+    """A row says itself what it is of."""
     rows = [row for number, item in enumerate(shown(tuple(told)), 1) for row in history_rows(number, item)]
     return render_sheet(list(rows[0]) if rows else [], rows)

@@ -12,8 +12,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from kit import __version__
+from kit.analysis.night import Night
 from kit.core.visible import printable
-from kit.report.page import SessionView
+from kit.report.night import headlines, result
+from kit.report.page import SessionView, view
 
 
 @cache
@@ -56,3 +58,13 @@ def render_page(template: str, **values: Any) -> str:
 def render_html(title: str, views: Sequence[SessionView], head: Sequence[str] = ()) -> str:
     """The report of one or more sessions. ``head``: sentences that come before everything else."""
     return render_page("report.html.j2", title=title, views=views, head=head)
+
+
+def render_night_html(night: Night) -> str:
+    """Every session of a night, what must be read first above them."""
+    views = [
+        view(part.session, part.analysis, [item for item in part.tracks if len(item.series.entries) > 1], part.findings)
+        for part in night.parts
+        if part.session and part.analysis
+    ]
+    return render_html(f"{night.name}: {result(night)}", views, headlines(night))

@@ -54,6 +54,10 @@ def render_summary(night: Night, markdown: bool = True) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
+def render_night_text(night: Night) -> str:
+    return render_summary(night, markdown=False)
+
+
 def _bold(text: str, markdown: bool) -> str:
     return f"**{text}**" if markdown else textwrap.fill(text, _WRAP, subsequent_indent="  ")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields
-from typing import IO
+from typing import IO, Any
 
 from kit.engines.place import Place
 from kit.host.counters import Counters, read_counters
@@ -39,7 +39,7 @@ def _phase(name: str, timing: Timing, work: Counters, flush: Counters, idle: Idl
     )
 
 
-def _metrics(read: Timing | Counters) -> dict[str, float | None]:
+def _metrics(read: Timing | Counters) -> dict[str, Any]:
     """What of it bears the name of a metric."""
     return {item.name: getattr(read, item.name) for item in fields(read) if item.name in MEASURED}
 

@@ -23,6 +23,7 @@ from kit.report.between import between_rows
 from kit.report.html import content_policy, render_page
 from kit.report.page import track_view, view
 from kit.report.ranking import result_line
+from kit.report.renderer import offered
 from kit.store import Store
 from kit.store.series import find_tracks
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 PAGE = 50  # sessions on one page of the list
 _KEPT = 32  # analysed sessions in memory
+_FORMS = {item.suffix: item for item in offered()}
 
 
 class Library:
@@ -98,7 +100,7 @@ def make_app(store: Store, token: str) -> Flask:
 
     page("/", _list)
     page("/session/<name>", _session)
-    page("/session/<name>.<any(json, csv, md):form>", _file)
+    page(f"/session/<name>.<any({', '.join(_FORMS)}):form>", _file)
     page("/compare", _compare)
     page("/history", _history)
 
@@ -218,9 +220,7 @@ def _fits(session: Session, chosen: dict[str, str]) -> bool:
 
 def _session(library: Library, request: Request, name: str) -> str:
     session, analysis = library.get(name)
-    links = [
-        (f"all as {form.upper()}", f"/session/{quote(session.id, safe='')}.{form}") for form in ("csv", "json", "md")
-    ]
+    links = [(f"all as {form.upper()}", f"/session/{quote(session.id, safe='')}.{form}") for form in sorted(_FORMS)]
     made = view(session, analysis, library.tracks(session, analysis), links=links)
     arms = [item.arm for item in whole_real(analysis.comparisons) if not item.control]
     return render_page("served.html.j2", title=session.title, view=made, arms=list(dict.fromkeys(arms)))
@@ -230,9 +230,8 @@ def _file(library: Library, request: Request, name: str, form: str) -> Response:
     from flask import Response
 
     session, analysis = library.get(name)
-    formats = {"json": ("json", "application/json"), "csv": ("csv", "text/csv"), "md": ("markdown", "text/markdown")}
-    kind, mime = formats[form]
-    return Response(render(kind, session, analysis), content_type=f"{mime}; charset=utf-8")
+    renderer = _FORMS[form]
+    return Response(render(renderer.name, session, analysis), content_type=f"{renderer.mime}; charset=utf-8")
 
 
 def _compare(library: Library, request: Request) -> str:

@@ -19,7 +19,7 @@ from kit.analysis.outcome import outcomes
 from kit.analysis.two_sessions import compare_sessions
 from kit.core.visible import visible
 from kit.model.session import Session
-from kit.report import FORMATS, render
+from kit.report import render
 from kit.report.between import render_between
 from kit.report.history import Subject, render_history, render_history_csv, render_history_json
 from kit.report.html import render_html
@@ -27,6 +27,7 @@ from kit.report.junit import render_junit
 from kit.report.night import render_night_json, render_summary
 from kit.report.page import view
 from kit.report.pytest_benchmark import render_pytest_benchmark
+from kit.report.renderer import SESSION, names
 from kit.report.structured import session_facts
 from tests.mutation import mutated
 from tests.nights import night
@@ -37,7 +38,7 @@ _NUMBERS = ("x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "width", "height")
 def render_everywhere(session: Session) -> None:
     """By every renderer. Raises whatever they raise, and where what they made is not what it claims."""
     analysis = analyse(session)
-    for name in FORMATS:
+    for name in names(SESSION):
         text = render(name, session, analysis)
         text.encode()
         assert visible(text) == text or name == "json"
@@ -52,7 +53,7 @@ def render_everywhere(session: Session) -> None:
         subject = Subject(session.title, item.comparison.arm, item.comparison.baseline, "real")
         render_history(subject, tracks[-1:])
         _strict(render_history_json(subject, tracks[-1:]))
-        render_history_csv(tracks[-1:])
+        render_history_csv(subject, tracks[-1:])
     made = view(session, analysis, tracks)
     render_html(session.title, [made])
     for picture in made.pictures:

@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,7 +38,7 @@ def test_metrics_name_others_that_are_there() -> None:
 
 
 def test_a_total_is_the_sum_or_the_greatest() -> None:
-    names = dict.fromkeys(MEASURED, 2.0)
+    names: dict[str, Any] = dict.fromkeys(MEASURED, 2.0)
     whole = total([Phase("a", "ok", **names), Phase("b", "ok", **names)])
     assert {name for name in MEASURED if whole.metric(name) == 4.0} == {n for n in MEASURED if METRICS[n].additive}
     assert whole.max_rss == 2.0
@@ -46,7 +47,8 @@ def test_a_total_is_the_sum_or_the_greatest() -> None:
 def described_in(text: str) -> tuple[dict[str, str], set[str]]:
     """Of docs/method.md: the units of the figures in the table, and by which arms are compared."""
     units: dict[str, str] = {}
-    for row in re.findall(r"^\| (`.*?) \| (.*?) \| .* \| .*\|$", text, re.MULTILINE):
+    table = text.partition("| figure | unit |")[2].partition("\n\n")[0]
+    for row in re.findall(r"^\| (`.*?) \| (.*?) \|", table, re.MULTILINE):
         names, said = re.findall("`([a-z_]+)`", row[0]), row[1].split(", ")
         units |= dict(zip(names, said if len(said) > 1 else said * len(names), strict=True))
     (sentence,) = re.findall(r"^Arms are compared by (.*?), and thresholds", text, re.MULTILINE | re.DOTALL)
