@@ -34,7 +34,11 @@ class UnknownKeyError(TableError):
 
 
 class MissingKeyError(TableError):
-    """A key without which the table says nothing."""
+    """A key without which the table says nothing. ``wanted``: what it must be, as a noun."""
+
+    def __init__(self, key: str, wanted: str) -> None:
+        super().__init__(key)
+        self.wanted = wanted
 
 
 class WrongTypeError(TableError):
@@ -60,7 +64,7 @@ def read_table(kind: type[T], data: Any, **given: Any) -> T:
     values = {key: _convert(key, value, known[key]) for key, value in data.items()}
     for key in known:
         if key in needed and key not in data:
-            raise MissingKeyError(key)
+            raise MissingKeyError(key, _wanted(inspect.type_info(known[key])))
     made: T = make(**values, **given)
     return made
 
@@ -82,7 +86,7 @@ def _convert(key: str, value: Any, kind: Any) -> Any:
         raise WrongTypeError(key, _wanted(inspect.type_info(kind), value), value) from None
 
 
-def _wanted(kind: inspect.Type, value: Any) -> str:
+def _wanted(kind: inspect.Type, value: Any = None) -> str:
     """What a value of that type is called; of a list of lists, one of which is at fault, that one."""
     match kind:
         case inspect.StrType():

@@ -41,6 +41,7 @@ _HINTS = {
     "a whole number": "for example {key} = 1",
     "true or false": "{key} = true",
 }
+_MADE_UP = {"a string": '"…"', "a list of strings": '["make", "-j4"]'}
 T = TypeVar("T")
 
 
@@ -88,7 +89,9 @@ class _Reader:
         try:
             return read_table(kind, value, **given)
         except MissingKeyError as error:
-            raise self.fail(where, f"lacks the key '{error.key}'", f'add {error.key} = "…"') from None
+            raise self.fail(
+                where, f"lacks the key '{error.key}'", f"add {error.key} = {_MADE_UP[error.wanted]}"
+            ) from None
         except UnknownKeyError as error:
             at = f"{where}.{error.key}".lstrip(".")
             raise self.fail(at, "unknown key", f"known here: {error.known}") from None

@@ -72,6 +72,7 @@ def test_digest_tells_parameters_apart() -> None:
         ("{jobs}", "{job}", r"demo.toml:18: phases\[0\].run: unknown name \{job\}"),
         ('name = "clean"', 'name = "build"', r"demo.toml:21: phases\[1\].name: 'build' is used twice"),
         ('name = "clean"', 'name = "total"', r"'total' is not usable"),
+        ('run = ["rm", "-r", "{inputs}"]\n', "", r"phases\[1\]: lacks the key 'run'\n  fix: add run = \[\"make\""),
         ('source = "/some/dir"', 'into = "x"', r"demo.toml:14: inputs.src.into: is 'x'"),
         ('[inputs.src]\nsource = "/some/dir"', "[inputs.src]", r"demo.toml:13: inputs.src: lacks the key 'source'"),
         ('summary = "A demo"', "summary = A demo", r"demo.toml: not valid TOML: .*line 2"),
