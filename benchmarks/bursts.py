@@ -25,7 +25,7 @@ from kit.analysis.burst import find_bursts
 from kit.analysis.columns import Runs
 from kit.analysis.stats import Floats
 from kit.model.arm import parse_arms
-from kit.model.plan import Plan, Step, make_plan
+from kit.model.plan import Plan, PlanStep, make_plan
 from kit.model.sample import PHASE_FIELDS, Phase, Sample
 from kit.session.schedule import Block, Schedule, total_comparisons
 
@@ -40,7 +40,7 @@ class World:
     own: float  # share of the second arm's runs that are longer by its own doing
     outside: float  # share of all runs that are hit from outside
 
-    def run(self, step: Step, random: np.random.Generator) -> Sample:
+    def run(self, step: PlanStep, random: np.random.Generator) -> Sample:
         second = step.arm == ARMS[1]
         level = TRUTH - self.own * math.log(LONGER) if second else 0.0
         mine = second and random.random() < self.own

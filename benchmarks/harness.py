@@ -17,7 +17,7 @@ import time
 
 from kit.core.paths import find_paths
 from kit.model.arm import parse_arms
-from kit.model.plan import Step
+from kit.model.plan import PlanStep
 from kit.model.sample import Sample
 from kit.model.session import Request
 from kit.report.progress import Lines
@@ -58,10 +58,10 @@ class Clock(Lines):
         super().planned(steps, done)
         self.turn("idle rate")
 
-    def running(self, step: Step, phase: str) -> None:
+    def running(self, step: PlanStep, phase: str) -> None:
         self.turn({"place": "placing, calibration", "release": "releasing"}.get(phase, _PHASES))
 
-    def finished(self, step: Step, sample: Sample) -> None:
+    def finished(self, step: PlanStep, sample: Sample) -> None:
         super().finished(step, sample)
         self.work += sum((phase.real or 0.0) + (phase.flush or 0.0) for phase in sample.phases)
         self.turn("storing")

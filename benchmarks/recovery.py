@@ -30,7 +30,7 @@ import numpy as np
 from kit.analysis.columns import Runs
 from kit.analysis.stats import Floats, Interval, family_confidence, mean_centre
 from kit.core.paths import find_paths
-from kit.model.plan import Step
+from kit.model.plan import PlanStep
 from kit.model.session import Request, Session
 from kit.report.progress import Lines
 from kit.session.start import Patience, launch
@@ -71,7 +71,7 @@ class Neighbour(Lines):
     def __post_init__(self) -> None:
         super().__init__()
 
-    def running(self, step: Step, phase: str) -> None:
+    def running(self, step: PlanStep, phase: str) -> None:
         self.stop()
         percent = float(step.point.rpartition("=")[2])
         if phase == "work" and percent and str(step.arm) == ARMS[-1]:
@@ -107,12 +107,12 @@ def make_source(directory: Path) -> None:
     (directory / "unit.c").write_text("\n".join(lines) + f"\nint unit(int x) {{ return {calls}; }}\n")
 
 
-def measure(where: str, source: Path, rounds: int, observer: Lines, largest: bool) -> Session:
+def measure(where: str, source: Path, rounds: int, observer: Lines, largest: bool, units: int) -> Session:
     chosen = SIZES[where][-1:] if largest else SIZES[where]
     sizes = ",".join(str(size) for size in (0, *chosen))
     request = Request(
         scenario=str(Path(__file__).with_name("recovery") / "scenario.toml"),
-        params=(("source", str(source)), ("where", where), ("us", sizes)),
+        params=(("source", str(source)), ("where", where), ("us", sizes), ("units", str(units))),
         arms=ARMS,
         rounds=rounds,
         control=False,
@@ -198,13 +198,14 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--where", default=",".join(SIZES))
     parser.add_argument("--largest", action="store_true", help="of the delays the largest alone")
+    parser.add_argument("--units", type=int, default=20, help="so many files are compiled in a run")
     arguments = parser.parse_args()
     found: list[Check] = []
     for where in arguments.where.split(","):
         observer = Neighbour() if where == "neighbour" else Lines()
         with tempfile.TemporaryDirectory() as directory:
             make_source(Path(directory))
-            session = measure(where, Path(directory), arguments.rounds, observer, arguments.largest)
+            session = measure(where, Path(directory), arguments.rounds, observer, arguments.largest, arguments.units)
         found += checks(session, where, observer.burnt if isinstance(observer, Neighbour) else {})
     print(f"{'':42} {'injected':>10} {'':>8}  {'recovered':>10} {'':>8} 95 % interval, % of bare")
     rows = [item.row(len(found)) for item in found]

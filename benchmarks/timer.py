@@ -31,7 +31,7 @@ from kit.model.arm import parse_arm
 from kit.report.progress import Quiet
 from kit.session.loop import held_machine
 from kit.session.measure import measure_phase
-from kit.session.provision import Provision, Supplies
+from kit.session.provision import Provision, ProvisionSpec
 
 Times = tuple[float, float]  # real, CPU: seconds
 
@@ -161,7 +161,7 @@ def main(runs: int) -> None:
         print(f"{name} is not on PATH: not compared with it")
     with held_machine("benchmark-timer", find_paths(), True, Quiet()) as bench:
         options = BackingOptions(size=1 << 30, images=bench.paths.state / "loops")
-        with Provision(Supplies(bench.setting, read_host(), options, None, None)) as provision:
+        with Provision(ProvisionSpec(bench.setting, read_host(), options, None, None)) as provision:
             arm = parse_arm("host")
             blocked = provision.ready(arm)
             if blocked:

@@ -1,16 +1,18 @@
 """Images of recipes that the collected machine tests need, built in the background while others run.
 
 A test says what it needs by ``@pytest.mark.images("kernel")``, or by a fixture that needs one. What measures waits
-until all are there, so that it has the machine for itself. An image that could not be built is tried again, and
+until all are there, and until unit tests are done that another pytest runs meanwhile (as tox does), so that it has the
+machine for itself. An image that could not be built is tried again, and
 explained, by the test that needs it (kit.image.ImageCache makes each once, whoever else wants it).
 """
 
+import fcntl
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,9 +75,27 @@ class Builder:
             self.process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
             self.process.kill()
+        with _tests_locked(fcntl.LOCK_EX):
+            pass
 
     def undeclared(self) -> set[str]:
         return built() - self.known
+
+
+@contextmanager
+def _tests_locked(how: int) -> Iterator[None]:
+    """The directory of the tests itself is what is locked: there is one for all environments of a checkout."""
+    directory = os.open(Path(__file__).parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(directory, how)
+        yield
+    finally:
+        os.close(directory)
+
+
+def unit_tests() -> AbstractContextManager[None]:
+    """While they run, what measures waits; once it has begun to, they don't wait for it."""
+    return _tests_locked(fcntl.LOCK_SH)
 
 
 @contextmanager

@@ -31,6 +31,25 @@ def test_nothing_lies_beside_the_packages() -> None:
     assert {path.name for path in ROOT.glob("*.py")} == {"__init__.py", "__main__.py"}
 
 
+def test_one_word_one_thing() -> None:
+    """A public class's name says what it is, wherever it is met."""
+    where: dict[str, list[str]] = {}
+    for path in files():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                where.setdefault(node.name, []).append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    assert {name: found for name, found in where.items() if len(found) > 1} == {}
+
+
+def test_no_test_module_imports_another() -> None:
+    """What several need lies beside conftest: a test that is imported runs twice, and its fixtures with it."""
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            assert not any(part.startswith("test_") for name in names for part in name.split(".")), path
+
+
 def deletions_and_unpackings(tree: ast.Module) -> list[str]:
     """What removes a directory with what is below it, unpacks an archive, or moves over filesystems by doing so."""
     imported = {

@@ -33,7 +33,7 @@ class Floor:
 
 
 @dataclass(frozen=True)
-class Flagged:
+class FlaggedRun:
     """A run that something outside hit, by the burst rule; ``repeated`` if another stands in its place."""
 
     arm: str
@@ -71,7 +71,7 @@ class Analysis:
     growths: tuple[Growth, ...]
     floors: tuple[Floor, ...]
     drifts: tuple[Drift, ...]
-    flagged: tuple[Flagged, ...]
+    flagged: tuple[FlaggedRun, ...]
     unlike: tuple[str, ...]  # why runs were not compared although both succeeded
     runs: Runs
     rankings: tuple[Ranking, ...]  # one for each point
@@ -122,10 +122,10 @@ def _unrepeated(session: Session, comparisons: tuple[Comparison, ...]) -> tuple[
     return tuple(Unrepeated(item, other) for item, other in found if other and not item.control)
 
 
-def _flagged(session: Session) -> tuple[Flagged, ...]:
+def _flagged(session: Session) -> tuple[FlaggedRun, ...]:
     repeated = {(item.arm, item.point, item.repeats) for item in _repetitions(session) if item.status == "ok"}
     return tuple(
-        Flagged(item.arm, item.point, item.block, item.flags, (item.arm, item.point, item.block) in repeated)
+        FlaggedRun(item.arm, item.point, item.block, item.flags, (item.arm, item.point, item.block) in repeated)
         for item in session.samples
         if item.flags
     )

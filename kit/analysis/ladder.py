@@ -29,8 +29,8 @@ _DEBT = {"real": "flush", "elsewhere": "flush_cpu", "cpu_total": "flush_cpu"}
 
 
 @dataclass(frozen=True)
-class Step:
-    """One rung of the ladder: what it adds, in seconds per run and as a share of the baseline's cost.
+class LadderStep:
+    """From one rung of the ladder to the next: what it adds, in seconds per run and as a share of the baseline's cost.
 
     Both are means over the blocks with 95 % intervals, by the noise that the rungs share; in each block the share is of
     that block's baseline: of its real time and flush, or of all its CPU.
@@ -59,9 +59,9 @@ class Ladder:
     point: str
     n: int
     base: float
-    steps: tuple[Step, ...]
-    whole: Step
-    dearest: tuple[Step, ...] = ()
+    steps: tuple[LadderStep, ...]
+    whole: LadderStep
+    dearest: tuple[LadderStep, ...] = ()
 
 
 def rungs(arm: str, baseline: str, others: Sequence[str]) -> tuple[tuple[str, str], ...]:
@@ -191,7 +191,9 @@ def _all_cpu(runs: Runs, key: Key, phase: str) -> Floats:
     return np.where(np.isfinite(everything), everything, runs.values(key, phase, "cpu"))
 
 
-def _steps(names: Sequence[tuple[str, str, str]], seconds: Sequence[Floats], base: Floats, alike: bool) -> list[Step]:
+def _steps(
+    names: Sequence[tuple[str, str, str]], seconds: Sequence[Floats], base: Floats, alike: bool
+) -> list[LadderStep]:
     """Steps that share what is known of their noise, where it is ``alike``."""
     with np.errstate(divide="ignore", invalid="ignore"):
         shares = [part / base for part in seconds]
@@ -199,7 +201,7 @@ def _steps(names: Sequence[tuple[str, str, str]], seconds: Sequence[Floats], bas
     pairs = [(lower, upper) for _, lower, upper in names]
     absolute = _share(pairs, seconds, float(base.mean()), alike)
     relative = _share(pairs, shares, 1.0, alike) if known else [None] * len(names)
-    return [Step(*name, one, two) for name, one, two in zip(names, absolute, relative, strict=True)]
+    return [LadderStep(*name, one, two) for name, one, two in zip(names, absolute, relative, strict=True)]
 
 
 def _share(pairs: Sequence[pool.Pair], parts: Sequence[Floats], base: float, alike: bool) -> list[Interval]:
@@ -211,7 +213,7 @@ def _share(pairs: Sequence[pool.Pair], parts: Sequence[Floats], base: float, ali
     return [centre.interval() for centre in pool.share(contrasts, len(contrasts))]
 
 
-def _dearest(steps: Sequence[Step], parts: Sequence[Floats], base: float, alike: bool) -> tuple[Step, ...]:
+def _dearest(steps: Sequence[LadderStep], parts: Sequence[Floats], base: float, alike: bool) -> tuple[LadderStep, ...]:
     """See Ladder. Differences of steps, each divided by what makes its noise that of one step: neighbours have an arm
     in common, which counts twice."""
     order = sorted(range(len(steps)), key=lambda i: -steps[i].seconds.estimate)

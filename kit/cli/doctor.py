@@ -30,19 +30,19 @@ def doctor(as_json: bool, wait: bool) -> None:
 
     found = []
     shown = ""
-    for finding in examine(find_paths(), Quiet() if as_json else Lines(), wait):
-        found.append(finding)
+    for diagnosis in examine(find_paths(), Quiet() if as_json else Lines(), wait):
+        found.append(diagnosis)
         if as_json:
             continue
-        if finding.kind != shown:
-            click.echo(f"\n{finding.kind}" if shown else finding.kind)
-            shown = finding.kind
-        state = click.style("works", fg="green") if finding.works else click.style("no   ", fg="red")
-        click.echo(f"  {state}  {finding.name:25} {finding.reason}", color=_color())
-        if finding.fix and not finding.works:
-            click.echo(f"         {'':25} fix: {finding.fix}")
+        if diagnosis.kind != shown:
+            click.echo(f"\n{diagnosis.kind}" if shown else diagnosis.kind)
+            shown = diagnosis.kind
+        state = click.style("works", fg="green") if diagnosis.works else click.style("no   ", fg="red")
+        click.echo(f"  {state}  {diagnosis.name:25} {diagnosis.reason}", color=_color())
+        if diagnosis.fix and not diagnosis.works:
+            click.echo(f"         {'':25} fix: {diagnosis.fix}")
     if as_json:
-        click.echo(json.dumps([asdict(finding) for finding in found], indent=1))
+        click.echo(json.dumps([asdict(diagnosis) for diagnosis in found], indent=1))
 
 
 def _color() -> bool:

@@ -40,7 +40,7 @@ class ContainerSpec:
 
 
 @dataclass(frozen=True)
-class Running:
+class RunningContainer:
     container: Any  # docker.models.containers.Container
     probe: Probe
     pid: int
@@ -60,7 +60,7 @@ def docker_errors(what: str, alive: Callable[[], str]) -> Iterator[None]:
         raise RunError(f"{what}: {reason}", MORE_ROOM if full else "kit doctor shows what works here") from None
 
 
-def start_container(stack: ExitStack, spec: ContainerSpec, alive: Callable[[], str]) -> Running:
+def start_container(stack: ExitStack, spec: ContainerSpec, alive: Callable[[], str]) -> RunningContainer:
     """Start it and wait for its probe; the stack removes it by force, its anonymous volumes too. Raises RunError."""
     with docker_errors(f"{spec.arm}: no container", alive):
         container = _describe(spec)
@@ -72,7 +72,7 @@ def start_container(stack: ExitStack, spec: ContainerSpec, alive: Callable[[], s
         probe = spec.control.server.accept(lambda: alive() or _why_dead(wrapped))
         connection.callback(probe.close)
         wrapped.reload()
-        return Running(wrapped, probe, int(wrapped.attrs["State"]["Pid"]))
+        return RunningContainer(wrapped, probe, int(wrapped.attrs["State"]["Pid"]))
 
 
 def _describe(spec: ContainerSpec) -> Any:

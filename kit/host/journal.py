@@ -22,7 +22,7 @@ from kit.model.session import is_session_id
 
 
 @dataclass(frozen=True)
-class Kind:
+class ResourceKind:
     """``undo`` and ``taken``, whether there is one of that name, are "module:function"; ``taken`` is '' where names are
     given by others, or made only if there is none."""
 
@@ -32,15 +32,15 @@ class Kind:
 
 #: In the order in which they are undone: first what runs, then what it used.
 KINDS = {
-    "cgroup": Kind("kit.host.journal:remove_cgroup", "kit.host.journal:is_cgroup"),
-    "container": Kind("kit.engines.system:remove_container"),
-    "volume": Kind("kit.engines.system:remove_named_volume"),
-    "image": Kind("kit.engines.system:remove_image"),
-    "zpool": Kind("kit.filesystem.zfs:destroy_pool", "kit.filesystem.zfs:is_pool"),
-    "mapped device": Kind("kit.filesystem.thin_pool:remove_mapped", "kit.filesystem.thin_pool:is_mapped"),
-    "directory": Kind("kit.host.journal:remove_path", "os.path:lexists"),
-    "empty directory": Kind("kit.host.journal:remove_empty", "os.path:lexists"),
-    "file": Kind("kit.host.journal:remove_path", "os.path:lexists"),
+    "cgroup": ResourceKind("kit.host.journal:remove_cgroup", "kit.host.journal:is_cgroup"),
+    "container": ResourceKind("kit.engines.system:remove_container"),
+    "volume": ResourceKind("kit.engines.system:remove_named_volume"),
+    "image": ResourceKind("kit.engines.system:remove_image"),
+    "zpool": ResourceKind("kit.filesystem.zfs:destroy_pool", "kit.filesystem.zfs:is_pool"),
+    "mapped device": ResourceKind("kit.filesystem.thin_pool:remove_mapped", "kit.filesystem.thin_pool:is_mapped"),
+    "directory": ResourceKind("kit.host.journal:remove_path", "os.path:lexists"),
+    "empty directory": ResourceKind("kit.host.journal:remove_empty", "os.path:lexists"),
+    "file": ResourceKind("kit.host.journal:remove_path", "os.path:lexists"),
 }
 
 

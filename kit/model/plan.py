@@ -20,7 +20,7 @@ MOST_ROUNDS = 100
 
 
 @dataclass(frozen=True)
-class Step:
+class PlanStep:
     """One run that the plan asks for. Warm-up runs are block 0, measured blocks count from 1. ``point``: values of
     swept parameters. ``repeats``: the block of which this run is a repetition."""
 
@@ -59,10 +59,10 @@ class Plan:
     def sequential(self) -> bool:
         return self.precision is not None or self.budget is not None
 
-    def block(self, number: int) -> tuple[Step, ...]:
+    def block(self, number: int) -> tuple[PlanStep, ...]:
         """One block in random order, the same for the same seed on every machine and Python. Block 0 makes a warm
         cache: one unmeasured run of each arm."""
-        order = [Step(number, arm, point) for point in self.points for arm in self.arms]
+        order = [PlanStep(number, arm, point) for point in self.points for arm in self.arms]
         random.Random(f"{self.seed}/{number}").shuffle(order)
         return tuple(order)
 

@@ -49,11 +49,11 @@ class Input:
     into: str = "tree"
     strip: int = 0
     exclude: tuple[str, ...] = ()
-    fetch: tuple[Step, ...] = ()
+    fetch: tuple[Command, ...] = ()
 
 
 @dataclass(frozen=True)
-class Step:
+class Command:
     """One command, run without a shell. ``cwd`` is relative to the build tree. ``report``: how to read the figures
     that a phase prints, one of kit.parsers.PARSERS."""
 
@@ -79,8 +79,8 @@ class Scenario:
     name: str
     summary: str
     image: str
-    phases: tuple[Step, ...]
-    prepare: tuple[Step, ...] = ()
+    phases: tuple[Command, ...]
+    prepare: tuple[Command, ...] = ()
     params: tuple[Param, ...] = ()
     inputs: tuple[Input, ...] = ()
     env: tuple[tuple[str, str], ...] = ()
@@ -146,7 +146,7 @@ def _bind_input(item: Input, names: Mapping[str, str], words: frozenset[str]) ->
     return replace(item, source=_substitute(item.source, names), fetch=fetch)
 
 
-def _bind_step(step: Step, names: Mapping[str, str], words: frozenset[str]) -> Step:
+def _bind_step(step: Command, names: Mapping[str, str], words: frozenset[str]) -> Command:
     run: list[str] = []
     left = LONGEST_COMMAND
     for word in step.run:
@@ -166,7 +166,7 @@ def command_scenario(
     command: tuple[str, ...], source: str | None = None, prepare: str | None = None, user: str = "0:0"
 ) -> Scenario:
     """A scenario of one command, for ``kit compare -- COMMAND``."""
-    steps = (Step("prepare", ("sh", "-c", prepare)),) if prepare else ()
+    steps = (Command("prepare", ("sh", "-c", prepare)),) if prepare else ()
     inputs = (Input("source", source),) if source else ()
     summary = shlex.join(command)
-    return Scenario("command", summary, "", (Step("run", command),), steps, inputs=inputs, user=user)
+    return Scenario("command", summary, "", (Command("run", command),), steps, inputs=inputs, user=user)

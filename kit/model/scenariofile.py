@@ -13,7 +13,7 @@ from msgspec import Meta
 from kit.core.errors import UsageError
 from kit.core.table import MissingKeyError, UnknownKeyError, WrongTypeError, read_table
 from kit.core.toml import parse_toml
-from kit.model.scenario import BRACES, Input, Param, Scenario, Step
+from kit.model.scenario import BRACES, Command, Input, Param, Scenario
 from kit.parsers import PARSERS
 
 #: Names that every scenario may use in braces beside its own parameters: those of a place depend on the arm; ``here``
@@ -151,17 +151,17 @@ class _Reader:
                 raise self.fail(f"{where}.fetch", "holds an empty command", _HINTS["a list of commands"])
             if table.source is None and not table.fetch:
                 raise self.fail(where, "lacks the key 'source'", 'add source = "…"')
-            steps = tuple(Step("fetch", words) for words in table.fetch)
+            steps = tuple(Command("fetch", words) for words in table.fetch)
             found.append(Input(name, table.source or "", table.into, table.strip, table.exclude, steps))
         return tuple(found)
 
-    def steps(self, tables: Sequence[Any], key: str) -> tuple[Step, ...]:
+    def steps(self, tables: Sequence[Any], key: str) -> tuple[Command, ...]:
         self.count(tables, key)
-        found: list[Step] = []
+        found: list[Command] = []
         for index, table in enumerate(tables):
             where = f"{key}[{index}]"
             nameless = key == "prepare" and isinstance(table, dict)
-            step = self.read(Step, {"name": key, **table} if nameless else table, where)
+            step = self.read(Command, {"name": key, **table} if nameless else table, where)
             if not _NAME.fullmatch(step.name) or step.name == "total":
                 hint = "lower-case letters, digits, -; not 'total'"
                 raise self.fail(f"{where}.name", f"'{step.name}' is not usable", hint)

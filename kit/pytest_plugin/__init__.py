@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from kit.pytest_plugin.bench import BENCH, Bench, refuse_xdist
 from kit.pytest_plugin.compare import kit_compare
 from kit.pytest_plugin.items import ScenarioFile, ScenarioItem
+from kit.pytest_plugin.runner import RUNNER, SessionRunner, refuse_xdist
 
 __all__ = ["kit_compare"]
 
@@ -54,7 +54,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.stash[BENCH] = Bench(config)
+    config.stash[RUNNER] = SessionRunner(config)
     for marker in _MARKERS:
         config.addinivalue_line("markers", marker)
     if config.getoption("kit_arms"):
@@ -84,13 +84,13 @@ def pytest_runtest_makereport(
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     from kit.report import render
 
-    bench = config.stash[BENCH]
-    for session in bench.sessions:
+    runner = config.stash[RUNNER]
+    for session in runner.sessions:
         terminalreporter.section(f"kit {session.title}")
         terminalreporter.write_line(render("answer", session))
         if config.getoption("kit_compare"):
             terminalreporter.section(f"kit {session.title}, against an earlier session", sep="-")
-            terminalreporter.write_line(bench.between(session))
+            terminalreporter.write_line(runner.between(session))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -98,7 +98,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     from kit.report.structured import document
 
     name = session.config.getoption("kit_json")
-    sessions = session.config.stash[BENCH].sessions
+    sessions = session.config.stash[RUNNER].sessions
     if not name or not sessions:
         return
     documents = [document(item, analyse(item)) for item in sessions]

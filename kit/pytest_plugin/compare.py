@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kit.core.errors import KitError
-from kit.pytest_plugin.bench import BENCH
 from kit.pytest_plugin.check import WARN, check
+from kit.pytest_plugin.runner import RUNNER
 
 if TYPE_CHECKING:
     from kit.analysis.compare import Comparison
@@ -66,7 +66,7 @@ def kit_compare(request: pytest.FixtureRequest) -> Callable[..., Result]:
                 (parse_threshold(marker.args[0], made.engine), marker.kwargs.get("undecided", WARN))
                 for marker in request.node.iter_markers("kit_threshold")
             ]
-            session = request.config.stash[BENCH].run(made)
+            session = request.config.stash[RUNNER].run(made)
         except KitError as error:
             raise pytest.fail.Exception(str(error), pytrace=False) from None
         _fail_unless_whole(session)
@@ -83,7 +83,7 @@ def _request(request: pytest.FixtureRequest, command: Sequence[str], keywords: d
     from kit.model.arm import parse_arms
     from kit.model.session import Request
 
-    settings: dict[str, Any] = request.config.stash[BENCH].settings()
+    settings: dict[str, Any] = request.config.stash[RUNNER].settings()
     settings |= {key: str(value) if isinstance(value, Path) else value for key, value in keywords.items()}
     marker = request.node.get_closest_marker("kit_scenario")
     if not command and marker and "scenario" not in settings:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kit.core.errors import KitError
-from kit.pytest_plugin.bench import BENCH
 from kit.pytest_plugin.check import PenaltyError, check
+from kit.pytest_plugin.runner import RUNNER
 
 if TYPE_CHECKING:
     from _pytest._code.code import ExceptionInfo, TerminalRepr
@@ -62,7 +62,7 @@ class ScenarioFile(pytest.File):
             filesystems = tuple(name.strip() for name in option("kit_fs").split(",") if name.strip())
             arms = tuple(map(str, parse_arms(option("kit_arms"), option("kit_engine"), filesystems)))
         params = pairs(tuple(option("kit_param")), "--kit-param")
-        return Request(scenario=self.scenario, params=params, arms=arms, **self.config.stash[BENCH].settings())
+        return Request(scenario=self.scenario, params=params, arms=arms, **self.config.stash[RUNNER].settings())
 
 
 class ScenarioItem(pytest.Item):
@@ -72,12 +72,12 @@ class ScenarioItem(pytest.Item):
     seconds: float | None = None  # that this arm's own runs took
 
     def runtest(self) -> None:
-        bench = self.config.stash[BENCH]
+        runner = self.config.stash[RUNNER]
         path = self.parent.path
-        if path not in bench.by_scenario:
+        if path not in runner.by_scenario:
             chosen = [item.name for item in self.session.items if isinstance(item, ScenarioItem) and item.path == path]
-            bench.by_scenario[path] = bench.run(self.parent.request(tuple(chosen)))
-        session = bench.by_scenario[path]
+            runner.by_scenario[path] = runner.run(self.parent.request(tuple(chosen)))
+        session = runner.by_scenario[path]
         mine = [sample for sample in session.samples if sample.arm == self.name]
         self.seconds = sum(
             (sample.engine_seconds or 0.0) + sum(phase.real or 0.0 for phase in sample.phases) for sample in mine

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from kit.analysis import ladder
 from kit.analysis.analyse import Analysis, whole_real
 from kit.analysis.compare import MORE, NO_INTERVAL, NOT_DETECTED, Comparison
-from kit.analysis.ladder import Ladder, Step
+from kit.analysis.ladder import Ladder, LadderStep
 from kit.model.arm import Arm
 from kit.model.fact import STOPPED
 from kit.model.session import Session
@@ -132,7 +132,7 @@ def _split(steps: Ladder) -> str:
     return f"{text}."
 
 
-def _share(step: Step) -> str:
+def _share(step: LadderStep) -> str:
     share = step.share
     return _interval(share.estimate, share.low, share.high) if share else units.seconds(step.seconds.estimate)
 
@@ -142,7 +142,7 @@ def _interval(estimate: float, low: float | None, high: float | None) -> str:
     return text if low is None or high is None else f"{text} ({low * 100:+.1f} to {high * 100:+.1f})"
 
 
-def _step_words(step: Step) -> str:
+def _step_words(step: LadderStep) -> str:
     return " and ".join(_STEPS.get(part, part) for part in step.name.split(" and "))
 
 

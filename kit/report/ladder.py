@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tabulate import tabulate
 
 from kit.analysis.analyse import Analysis
-from kit.analysis.ladder import Ladder, Step
+from kit.analysis.ladder import Ladder, LadderStep
 from kit.analysis.stats import Interval
 from kit.model.sample import TOTAL
 from kit.report import units
@@ -61,7 +61,7 @@ def _row(item: Ladder, name: str, names: Sequence[str], newline: str) -> list[st
     return [name, *cells, _cell(item.whole, newline)]
 
 
-def _cell(step: Step, newline: str) -> str:
+def _cell(step: LadderStep, newline: str) -> str:
     return f"{_seconds(step.seconds)}{newline}{shares(step.share)}"
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from kit.core.visible import printable
-from kit.model.plan import Step
+from kit.model.plan import PlanStep
 from kit.model.sample import Sample
 from kit.model.session import Session
 from kit.report import units
@@ -38,10 +38,10 @@ class Quiet:
     def extended(self, steps: int, reason: str) -> None:
         return None
 
-    def running(self, step: Step, phase: str) -> None:
+    def running(self, step: PlanStep, phase: str) -> None:
         return None
 
-    def finished(self, step: Step, sample: Sample) -> None:
+    def finished(self, step: PlanStep, sample: Sample) -> None:
         self._samples.append(sample)
         if sample.status != "ok":
             print(printable(f"{_where(step)} failed: {sample.error}"), file=sys.stderr)
@@ -72,7 +72,7 @@ class Lines(Quiet):
         self._steps = max(self._steps, self._finished + steps)
         self.tell(reason)
 
-    def finished(self, step: Step, sample: Sample) -> None:
+    def finished(self, step: PlanStep, sample: Sample) -> None:
         self._samples.append(sample)
         self._finished += 1
         real = sum(phase.real or 0 for phase in sample.phases)
@@ -120,7 +120,7 @@ class Live(Lines):
         super().extended(steps, reason)
         self._bar.update(self._task, total=self._steps)
 
-    def running(self, step: Step, phase: str) -> None:
+    def running(self, step: PlanStep, phase: str) -> None:
         if step.block > self._block:  # a round is whole, and the next one's first run has not begun
             self._block = step.block
             self._show_ranking()
@@ -134,7 +134,7 @@ class Live(Lines):
         if text:
             self._region.update(Group(Text(text, no_wrap=True), Text(""), self._bar))
 
-    def finished(self, step: Step, sample: Sample) -> None:
+    def finished(self, step: PlanStep, sample: Sample) -> None:
         super().finished(step, sample)
         self._bar.update(self._task, completed=self._finished, left=self._left())
 
@@ -169,7 +169,7 @@ def make_observer(quiet: bool) -> Quiet:
     return Live() if sys.stderr.isatty() else Lines()
 
 
-def _where(step: Step) -> str:
+def _where(step: PlanStep) -> str:
     return f"{f'round {step.block}' if step.block else 'warm-up'} {step.arm}{' ' if step.point else ''}{step.point}"
 
 

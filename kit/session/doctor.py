@@ -25,14 +25,14 @@ from kit.model.arm import Arm, parse_arm
 from kit.model.driver import OWN_KERNEL, QEMU, UML
 from kit.model.drivers import DRIVERS, UNION, drivers, graph_drivers, registered
 from kit.session.loop import DROP_CACHES, Bench, Observer, held_machine
-from kit.session.provision import Provision, Supplies
+from kit.session.provision import Provision, ProvisionSpec
 
 _TOOLS = ("dockerd", "containerd", "runc", "mmdebstrap", "cc", "tar", "zstd", "xz", "setpriv", "unshare", "losetup")
 _PLACEMENTS = ("bare", "host", "runtime", "bind:overlay2", "volume:overlay2", "layer:overlay2", "tmpfs:overlay2")
 
 
 @dataclass(frozen=True)
-class Finding:
+class Diagnosis:
     """One thing tried. ``fix`` is the one command or change that would mend it, empty where it works."""
 
     kind: str
@@ -42,14 +42,14 @@ class Finding:
     fix: str = ""
 
 
-def examine(paths: Paths, observer: Observer, wait: bool = False) -> Iterator[Finding]:
-    """Try everything, one finding at a time. Raises BusyError while a session holds the machine."""
+def examine(paths: Paths, observer: Observer, wait: bool = False) -> Iterator[Diagnosis]:
+    """Try everything, one diagnosis at a time. Raises BusyError while a session holds the machine."""
     host = read_host()
     yield from _tools()
     with held_machine("doctor", paths, wait, observer) as bench:
         image = _tiny_image(bench)
         options = BackingOptions(size=4 * GIB, images=paths.state / "loops")
-        with Provision(Supplies(bench.setting, host, options, image, None)) as provision:
+        with Provision(ProvisionSpec(bench.setting, host, options, image, None)) as provision:
             for name in bundled():
                 arm = parse_arm(f"host@{name}")
                 yield _try(provision, arm, "filesystem", name, lambda place: _describe_backing(place))
@@ -75,26 +75,26 @@ def _here(text: str, host: Host) -> Arm:
     return arm if host.root or arm.placement != "host" else arm.on("dir")
 
 
-def _tools() -> Iterator[Finding]:
+def _tools() -> Iterator[Diagnosis]:
     for tool in _TOOLS:
         try:
-            yield Finding("tool", tool, True, require(tool))
+            yield Diagnosis("tool", tool, True, require(tool))
         except MachineError as error:
-            yield Finding("tool", tool, False, error.message, error.hint)
+            yield Diagnosis("tool", tool, False, error.message, error.hint)
 
 
-def _try(provision: Provision, arm: Arm, kind: str, name: str, describe: Callable[[Place], str]) -> Finding:
+def _try(provision: Provision, arm: Arm, kind: str, name: str, describe: Callable[[Place], str]) -> Diagnosis:
     blocked = provision.ready(arm)
     if blocked:
-        return Finding(kind, name, False, blocked.reason, blocked.fix)
+        return Diagnosis(kind, name, False, blocked.reason, blocked.fix)
     try:
         with provision.place(arm) as place:
             _run(place)
-            return Finding(kind, name, True, describe(place))
+            return Diagnosis(kind, name, True, describe(place))
     except KitError as error:
-        return Finding(kind, name, False, error.message, error.hint)
+        return Diagnosis(kind, name, False, error.message, error.hint)
     except OSError as error:
-        return Finding(kind, name, False, f"{error.filename}: {error.strerror}", "is there room?")
+        return Diagnosis(kind, name, False, f"{error.filename}: {error.strerror}", "is there room?")
 
 
 def _run(place: Place) -> None:
@@ -124,7 +124,7 @@ def driver_arms() -> Iterator[tuple[str, str, Arm]]:
             yield "driver", f"{engine}/{driver.name}", arm.on("dir") if rootless else arm
 
 
-def _in_roots(provision: Provision, paths: Paths) -> Iterator[Finding]:
+def _in_roots(provision: Provision, paths: Paths) -> Iterator[Diagnosis]:
     """Other versions of engines, where their roots are built."""
     built = {image.name for image in ImageCache(paths.cache).list()}
     for engine, known in DRIVERS.items():
@@ -133,7 +133,7 @@ def _in_roots(provision: Provision, paths: Paths) -> Iterator[Finding]:
             recipe = root_name(engine, version)
             if recipe not in built:
                 reason, fix = "its engine root is not built yet; kit compare does that too", f"kit image build {recipe}"
-                yield Finding("engine root", f"{engine}@{version}", False, reason, fix)
+                yield Diagnosis("engine root", f"{engine}@{version}", False, reason, fix)
                 continue
             for driver in tried:
                 name = f"{engine}@{version}/{driver}"
@@ -148,13 +148,13 @@ def _ran_on(place: Place) -> str:
     return f"a command ran on {place.backing.type}"
 
 
-def _system(provision: Provision) -> Finding:
+def _system(provision: Provision) -> Diagnosis:
     from kit.engines.system import running_driver
 
     try:
         driver = running_driver()
     except KitError as error:
-        return Finding("engine", "system", False, error.message, error.hint)
+        return Diagnosis("engine", "system", False, error.message, error.hint)
     return _try(provision, parse_arm(f"bind:system/{driver}"), "engine", "system", lambda place: f"it uses {driver}")
 
 
@@ -171,7 +171,7 @@ def had_in(guest: str) -> tuple[str, ...]:
     return tuple(words.values())
 
 
-def _guests(paths: Paths, host: Host) -> Iterator[Finding]:
+def _guests(paths: Paths, host: Host) -> Iterator[Diagnosis]:
     """Which guests can be booted, and what they are the route to. Nothing is booted that is not built yet."""
     from kit.guest import Kernel, Tools
     from kit.guest.qemu import Qemu
@@ -181,23 +181,23 @@ def _guests(paths: Paths, host: Host) -> Iterator[Finding]:
         missing = [name for name in ("guest", kind) if name not in built]
         reason = f"the route to {', '.join((*had_in(kind), *filesystems))}: --guest {kind}"
         if not host.root:
-            yield Finding("guest", kind, False, "a guest needs root", "sudo kit …")
+            yield Diagnosis("guest", kind, False, "a guest needs root", "sudo kit …")
         elif missing:
             fix = " && ".join(f"kit image build {name}" for name in missing)
-            yield Finding(
+            yield Diagnosis(
                 "guest", kind, False, f"its images are not built yet, kit compare does that too; {reason}", fix
             )
         elif kind == "qemu" and not Qemu(Tools(paths.cache), Kernel()).accelerated():
-            yield Finding("guest", kind, True, f"emulated, 10 to 40 times slower (KVM is not usable here); {reason}")
+            yield Diagnosis("guest", kind, True, f"emulated, 10 to 40 times slower (KVM is not usable here); {reason}")
         else:
-            yield Finding("guest", kind, True, reason)
+            yield Diagnosis("guest", kind, True, reason)
     reason = (
         f"the route to {', '.join(had_in(OWN_KERNEL))} and any other: a kernel of yours that has it, docs/guests.md"
     )
-    yield Finding("guest", "--kernel PATH", host.root, reason, "sudo kit …")
+    yield Diagnosis("guest", "--kernel PATH", host.root, reason, "sudo kit …")
 
 
-def _measuring(provision: Provision, host: Host) -> Iterator[Finding]:
+def _measuring(provision: Provision, host: Host) -> Iterator[Diagnosis]:
     """Each figure of a sample: whether this kernel gives it."""
     arm = parse_arm("layer:overlay2" if provision.ready(parse_arm("layer:overlay2")) is None else "host@dir")
     if provision.ready(arm) is None:
@@ -212,12 +212,12 @@ def _measuring(provision: Provision, host: Host) -> Iterator[Finding]:
                 "device I/O", counters.read_bytes is not None, f"block device {place.backing.device}",
                 "the backing filesystem has no block device", "use a loop image or --device",
             )  # fmt: skip
-    yield Finding(
+    yield Diagnosis(
         "measuring", "cgroup mode", host.cgroup_mode != "none", host.cgroup_mode, "mount cgroup2 on /sys/fs/cgroup"
     )
     source = machine_cpu()[1]
     exact = "exact" if source != "/proc/stat" else "counted in ticks of 10 ms"
-    yield Finding("measuring", "elsewhere", True, f"machine CPU from {source}, {exact}")
+    yield Diagnosis("measuring", "elsewhere", True, f"machine CPU from {source}, {exact}")
     missing = "no /proc/pressure"
     yield _figure("pressure", pressure("cpu") is not None, "/proc/pressure", missing, "boot with psi=1")
     yield _figure(
@@ -225,8 +225,8 @@ def _measuring(provision: Provision, host: Host) -> Iterator[Finding]:
     )
 
 
-def _figure(name: str, works: bool, good: str, bad: str, fix: str) -> Finding:
-    return Finding("measuring", name, works, good if works else bad, "" if works else fix)
+def _figure(name: str, works: bool, good: str, bad: str, fix: str) -> Diagnosis:
+    return Diagnosis("measuring", name, works, good if works else bad, "" if works else fix)
 
 
 def _tiny_image(bench: Bench) -> Image:

@@ -19,7 +19,7 @@ from kit.image import Image
 from kit.model.arm import Arm
 from kit.model.scenario import Input, Scenario
 from kit.session.inputs import PreparedInput, cached_input
-from kit.session.provision import Provision, Supplies
+from kit.session.provision import Provision, ProvisionSpec
 from kit.session.runlog import cut_middle
 from kit.session.workload import Workload
 
@@ -90,7 +90,7 @@ class Fetcher:
         own.run.mkdir(parents=True, exist_ok=True)
         options = BackingOptions(directory=scratch)
         arm = Arm("bare", filesystem="dir")
-        with Provision(Supplies(own, self.host, options, self.image, inputs)) as provision:
+        with Provision(ProvisionSpec(own, self.host, options, self.image, inputs)) as provision:
             blocked = provision.ready(arm)
             if blocked:
                 raise UnavailableError(blocked.reason, blocked.fix)

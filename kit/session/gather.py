@@ -26,7 +26,7 @@ Folders = Mapping[str, tuple[PreparedInput, ...]]
 
 
 @dataclass(frozen=True)
-class Supplier:
+class Gatherer:
     bench: Bench
     host: Host
     observer: Observer

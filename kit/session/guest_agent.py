@@ -1,5 +1,5 @@
-"""Runs a session in a guest: ``python3 -m kit.session.guest_agent CHANNEL``. Reads the job from the disk that the host
-wrote, and tells the host on the channel what goes on."""
+"""Runs a session in a guest: ``python3 -m kit.session.guest_agent CHANNEL``. Reads the errand from the disk that the
+host wrote, and tells the host on the channel what goes on."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kit.core.paths import find_paths
 from kit.guest.needs import lacking
 from kit.host.machine import read_host
 from kit.model.fact import KERNEL
-from kit.model.plan import Step
+from kit.model.plan import PlanStep
 from kit.model.sample import Sample
 from kit.model.session import Session
 from kit.session.freeze import kept_plan
@@ -34,7 +34,7 @@ from kit.session.guest_protocol import (
     Updated,
     encode_message,
 )
-from kit.session.local import Job, check_kernel, perform
+from kit.session.local import SessionContext, check_kernel, perform
 from kit.session.loop import held_machine
 
 
@@ -62,10 +62,10 @@ class Channel:
     def extended(self, steps: int, reason: str) -> None:
         self.say(Extended(steps, reason))
 
-    def running(self, step: Step, phase: str) -> None:
+    def running(self, step: PlanStep, phase: str) -> None:
         self.say(Running(step, phase))
 
-    def finished(self, step: Step, sample: Sample) -> None:
+    def finished(self, step: PlanStep, sample: Sample) -> None:
         self.say(Finished(step))
 
     def update(self, session: Session) -> None:
@@ -101,9 +101,9 @@ def _session(channel: Channel) -> Session:
     plan = kept_plan(session)
     for line in lacking(plan.arms):
         channel.tell(line)
-    job = Job(plan, errand.scenarios, host, paths, channel, channel)
+    context = SessionContext(plan, errand.scenarios, host, paths, channel, channel)
     with held_machine(session.id, paths, False, channel) as bench:
-        return perform(session, job, bench, errand.supplied)
+        return perform(session, context, bench, errand.materials)
 
 
 if __name__ == "__main__":

@@ -43,16 +43,16 @@ from kit.session.guest_protocol import (
     Flagged,
     Hello,
     Kept,
-    Lines,
     Measured,
     Message,
+    MessageReader,
     Planned,
     Running,
     Shown,
     Tell,
     Updated,
 )
-from kit.session.local import Job, Supplied
+from kit.session.local import Materials, SessionContext
 from kit.session.loop import Bench
 from kit.session.runlog import MOST_LOG
 
@@ -63,24 +63,24 @@ _LAST_LINES = 5
 _ROOM = 8 * GIB
 
 
-def visit(session: Session, job: Job, bench: Bench, supplied: Supplied, machine: Machine) -> Session:
+def visit(session: Session, context: SessionContext, bench: Bench, materials: Materials, machine: Machine) -> Session:
     """Run the session in a guest; returns it in its final state. Raises KitError, KeyboardInterrupt."""
     machine.check()
-    tell = job.observer.tell
+    tell = context.observer.tell
     with ExitStack() as stack:
         directory = bench.paths.state / "guest"
         stack.enter_context(bench.setting.journal.directory(directory, 0o700))
-        errand = Errand(session, job.scenarios, supplied)
-        disks = _disks(errand, job, bench, machine, directory)
+        errand = Errand(session, context.scenarios, materials)
+        disks = _disks(errand, context, bench, machine, directory)
         stack.callback(_bring_logs, disks[-1].path, directory / "mounted", bench)
         tell(f"booting {GUEST.text(stored(machine.facts()))}")
-        guest = stack.enter_context(_booted(machine, disks, job.host.cores, session, bench, directory))
-        return guest.listen(session, job, machine)
+        guest = stack.enter_context(_booted(machine, disks, context.host.cores, session, bench, directory))
+        return guest.listen(session, context, machine)
 
 
-def _disks(errand: Errand, job: Job, bench: Bench, machine: Machine, directory: Path) -> list[Disk]:
-    tools = Tools(bench.paths.cache, job.observer.tell)
-    tell, where = job.observer.tell, tools.directory
+def _disks(errand: Errand, context: SessionContext, bench: Bench, machine: Machine, directory: Path) -> list[Disk]:
+    tools = Tools(bench.paths.cache, context.observer.tell)
+    tell, where = context.observer.tell, tools.directory
     image = tools.image("guest")
     init = resources.files("kit.guest").joinpath("init.sh").read_bytes()
     drivers = " ".join(kernel_modules())
@@ -95,7 +95,8 @@ def _disks(errand: Errand, job: Job, bench: Bench, machine: Machine, directory: 
 
     key = hashlib.sha256(image.digest.encode() + init + drivers.encode()).hexdigest()[:16]
     root = cached_disk(where, "root", key, fill_root, 2 * GIB, tell)
-    disks = [Disk(root, COPY), Disk(python_disk(where, tell), READ), Disk(_cache_disk(errand, job, bench, tools), COPY)]
+    inputs = _cache_disk(errand, context, bench, tools)
+    disks = [Disk(root, COPY), Disk(python_disk(where, tell), READ), Disk(inputs, COPY)]
     modules = machine.modules()
     if modules:
         facts = [f"{path.name} {path.lstat().st_size} {path.lstat().st_mtime_ns}" for path in sorted(modules.iterdir())]
@@ -123,15 +124,15 @@ def errand_text(errand: Errand, cache: Path) -> str:
     return json.dumps(encode(errand, place))
 
 
-def _cache_disk(errand: Errand, job: Job, bench: Bench, tools: Tools) -> Path:
+def _cache_disk(errand: Errand, context: SessionContext, bench: Bench, tools: Tools) -> Path:
     """The part of the host's cache that this session needs, under the same names."""
     cache = bench.paths.cache
-    supplied, wanted = errand.supplied, {bench.setting.probe}
-    images = [supplied.image, supplied.load.image if supplied.load else None]
+    materials, wanted = errand.materials, {bench.setting.probe}
+    images = [materials.image, materials.load.image if materials.load else None]
     wanted |= {image.rootfs.parent for image in images if image}
-    for folders in (supplied.folders, supplied.load.folders if supplied.load else {}):
+    for folders in (materials.folders, materials.load.folders if materials.load else {}):
         wanted |= {prepared.path for items in folders.values() for prepared in items}
-    for arm in job.plan.arms:
+    for arm in context.plan.arms:
         engine, _, version = arm.engine.partition("@")
         if version in versions(engine):
             root = image_root(root_name(engine, version), cache, tools.tell)
@@ -145,15 +146,15 @@ def _cache_disk(errand: Errand, job: Job, bench: Bench, tools: Tools) -> Path:
             run(["cp", "-al", path, copy])
         return scratch / "cache"
 
-    key = hashlib.sha256("\n".join(sorted(map(str, wanted))).encode() + _digest(supplied)).hexdigest()[:16]
+    key = hashlib.sha256("\n".join(sorted(map(str, wanted))).encode() + _digest(materials)).hexdigest()[:16]
     return cached_disk(tools.directory, "cache", key, fill, 8 * GIB, tools.tell)
 
 
-def _digest(supplied: Supplied) -> bytes:
-    found = [item.digest for items in supplied.folders.values() for item in items]
-    found += [supplied.image.digest] if supplied.image else []
-    if supplied.load:
-        found.append(_digest(Supplied(supplied.load.image, supplied.load.folders)).hex())
+def _digest(materials: Materials) -> bytes:
+    found = [item.digest for items in materials.folders.values() for item in items]
+    found += [materials.image.digest] if materials.image else []
+    if materials.load:
+        found.append(_digest(Materials(materials.load.image, materials.load.folders)).hex())
     return hashlib.sha256(" ".join(found).encode()).digest()
 
 
@@ -200,9 +201,9 @@ class _Guest:
         self._console = console
         self._patience = patience
 
-    def listen(self, session: Session, job: Job, machine: Machine) -> Session:
+    def listen(self, session: Session, context: SessionContext, machine: Machine) -> Session:
         """Do what the guest says until it is done. Raises KitError: the guest's own, or that it has died."""
-        host = _Host(session, job, self._facts(machine, job), self._console.parent.parent)
+        host = _Host(session, context, self._facts(machine, context), self._console.parent.parent)
         for message in self._messages():
             match message:
                 case Failed():
@@ -215,14 +216,14 @@ class _Guest:
                     host.show(message)
         raise RunError(f"the guest ended early: {self._last_words()}", f"its console: {self._console}")
 
-    def _facts(self, machine: Machine, job: Job) -> list[Fact]:
-        host = job.host
+    def _facts(self, machine: Machine, context: SessionContext) -> list[Fact]:
+        host = context.host
         here = [HOST_KERNEL.fact(host.kernel), HOST_CPU.fact(host.cpu), MACHINE.fact(host.machine)]
         return [*machine.facts(), *here]
 
     def _messages(self) -> Iterator[Message]:
         """What it says, until it says no more. Raises RunError where it never begins, UnreadableError."""
-        lines = Lines()
+        lines = MessageReader()
         deadline = time.monotonic() + self._patience
         heard = False
         while True:
@@ -249,15 +250,15 @@ class _Guest:
 class _Host:
     """The host's side of the session: store and observer, told what the guest says."""
 
-    def __init__(self, session: Session, job: Job, facts: list[Fact], logs: Path) -> None:
+    def __init__(self, session: Session, context: SessionContext, facts: list[Fact], logs: Path) -> None:
         self._session = session
-        self._job = job
+        self._context = context
         self._facts = facts
         self._logs = logs.parent
         self._last: Sample | None = None
 
     def keep(self, message: Kept) -> None:
-        store, name = self._job.store, self._session.id
+        store, name = self._context.store, self._session.id
         match message:
             case Measured():
                 self._last = self._logged_here(message.sample)
@@ -270,7 +271,7 @@ class _Host:
                 assert_never(message)
 
     def show(self, message: Shown) -> None:
-        observer = self._job.observer
+        observer = self._context.observer
         match message:
             case Hello():
                 observer.tell(f"the guest runs {message.kernel}")

@@ -11,11 +11,11 @@ from typing import get_args
 from kit.core import errors
 from kit.core.codec import Count, UnreadableError, decode, encode
 from kit.core.errors import KitError, RunError
-from kit.model.plan import Step
+from kit.model.plan import PlanStep
 from kit.model.sample import Sample
 from kit.model.scenario import Scenario
 from kit.model.session import Session
-from kit.session.local import Supplied
+from kit.session.local import Materials
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Errand:
 
     session: Session
     scenarios: Mapping[str, Scenario]
-    supplied: Supplied
+    materials: Materials
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Extended:
 
 @dataclass(frozen=True)
 class Running:
-    step: Step
+    step: PlanStep
     phase: str
 
 
@@ -68,7 +68,7 @@ class Measured:
 class Finished:
     """The run is over whose sample came last."""
 
-    step: Step
+    step: PlanStep
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ def decode_line(line: bytes) -> Message | None:
     raise UnreadableError(f"the guest says what this kit does not know: {line[:60]!r}", "made by another kit?")
 
 
-class Lines:
+class MessageReader:
     """Messages of what comes from the device, in whichever pieces it comes."""
 
     def __init__(self) -> None:

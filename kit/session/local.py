@@ -25,14 +25,14 @@ from kit.model.session import FAILED, NotRun, Request, Session
 from kit.session.background import Load
 from kit.session.facts import session_facts
 from kit.session.gather import Folders, shown, workloads
-from kit.session.loop import Bench, Keeper, Observer, Run, run_session
+from kit.session.loop import Bench, Keeper, Observer, RunContext, run_session
 from kit.session.planning import profiles
-from kit.session.provision import LoadSupplies, Provision, Supplies
+from kit.session.provision import LoadSpec, Provision, ProvisionSpec
 from kit.session.workload import Workload
 
 
 @dataclass(frozen=True)
-class Job:
+class SessionContext:
     """What new and resumed sessions have in common, on this machine or in a guest."""
 
     plan: Plan
@@ -54,46 +54,46 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Supplied:
+class Materials:
     """What a session's workload is given. ``load``: that of the background load, where there is one."""
 
     image: Image | None
     folders: Folders
-    load: LoadSupplied | None = None
+    load: LoadMaterials | None = None
 
 
 @dataclass(frozen=True)
-class LoadSupplied:
+class LoadMaterials:
     scenario: Scenario
     image: Image
     folders: Folders
 
 
-def perform(session: Session, job: Job, bench: Bench, supplied: Supplied) -> Session:
+def perform(session: Session, context: SessionContext, bench: Bench, materials: Materials) -> Session:
     """Make ready, measure, and return the session in its final state. Raises KitError, KeyboardInterrupt."""
     began = time.monotonic()  # of the budget: what is built or fetched once per machine does not count
-    image, folders = supplied.image, supplied.folders
+    image, folders = materials.image, materials.folders
     with ExitStack() as stack:
         directory = stack.enter_context(shown(folders, bench, "of"))
-        beside = _load_supplies(supplied.load, bench, stack) if supplied.load else None
-        options = backing_options(session.request, job)
-        supplies = Supplies(bench.setting, job.host, options, image, directory)
-        provision = stack.enter_context(Provision(supplies, beside and beside[1]))
-        not_run = _make_ready(provision, job)
-        facts = [*session_facts(job.host, job.plan, job.scenarios, image), *provision.facts()]
-        facts += _compilers(provision, job.plan.arms, {item.arm for item in not_run})
+        beside = _load_spec(materials.load, bench, stack) if materials.load else None
+        options = backing_options(session.request, context)
+        spec = ProvisionSpec(bench.setting, context.host, options, image, directory)
+        provision = stack.enter_context(Provision(spec, beside and beside[1]))
+        not_run = _make_ready(provision, context)
+        facts = [*session_facts(context.host, context.plan, context.scenarios, image), *provision.facts()]
+        facts += _compilers(provision, context.plan.arms, {item.arm for item in not_run})
         if beside:
             values = ", ".join(f"{name}={value}" for name, value in beside[0].scenario.values)
             facts.append(LOAD.fact(f"{beside[0].scenario.label}, {values or 'no parameters'}"))
         session = replace(session.with_facts(facts), not_run=not_run)
-        job.store.update(session)
-        if len(not_run) == len(job.plan.arms):
+        context.store.update(session)
+        if len(not_run) == len(context.plan.arms):
             return replace(session, status=FAILED)
         provision.sync()
-        load = _load(beside[0], beside[1], provision, bench, job.plan.timeout) if beside else None
-        made = workloads(job.scenarios, image, folders)
-        run = Run(job.plan, made, provision, job.store, bench, job.observer, load)
-        return run_session(session, run, lambda: job.left(began))
+        load = _load(beside[0], beside[1], provision, bench, context.plan.timeout) if beside else None
+        made = workloads(context.scenarios, image, folders)
+        run = RunContext(context.plan, made, provision, context.store, bench, context.observer, load)
+        return run_session(session, run, lambda: context.left(began))
 
 
 def check_kernel(session: Session, kind: Kind, kernel: str) -> None:
@@ -110,32 +110,30 @@ def equipped(bench: Bench, request: Request) -> Bench:
     return replace(bench, setting=replace(bench.setting, docker=docker, thin_device=device))
 
 
-def _load_supplies(supplied: LoadSupplied, bench: Bench, stack: ExitStack) -> tuple[Workload, LoadSupplies]:
+def _load_spec(materials: LoadMaterials, bench: Bench, stack: ExitStack) -> tuple[Workload, LoadSpec]:
     """The background load's workload and what it is given."""
-    directory = stack.enter_context(shown(supplied.folders, bench, "load-of"))
+    directory = stack.enter_context(shown(materials.folders, bench, "load-of"))
     own = replace(bench.setting, run=bench.setting.run / "load", cgroup=f"{bench.setting.cgroup}/load")
     own.run.mkdir()
-    workload = Workload(supplied.scenario, supplied.image, supplied.folders[""])
-    return workload, LoadSupplies(own, supplied.image, directory)
+    workload = Workload(materials.scenario, materials.image, materials.folders[""])
+    return workload, LoadSpec(own, materials.image, directory)
 
 
-def _load(
-    workload: Workload, supplies: LoadSupplies, provision: Provision, bench: Bench, timeout: float | None
-) -> Load:
-    group = Cgroup.named(supplies.setting.cgroup).create()
+def _load(workload: Workload, spec: LoadSpec, provision: Provision, bench: Bench, timeout: float | None) -> Load:
+    group = Cgroup.named(spec.setting.cgroup).create()
     log = bench.paths.data / "logs" / bench.setting.session / "load.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     return Load(workload, provision, group, log, timeout)
 
 
-def _make_ready(provision: Provision, job: Job) -> tuple[NotRun, ...]:
+def _make_ready(provision: Provision, context: SessionContext) -> tuple[NotRun, ...]:
     not_run = []
-    for arm in job.plan.arms:
-        job.observer.tell(f"making {arm} ready")
+    for arm in context.plan.arms:
+        context.observer.tell(f"making {arm} ready")
         blocked: NotRun | None
-        undriven = provision.undriven(arm) if job.scenario.engine else None
+        undriven = provision.undriven(arm) if context.scenario.engine else None
         if undriven:
-            reason = f"{job.scenario.name} drives the engine itself, {undriven.reason}"
+            reason = f"{context.scenario.name} drives the engine itself, {undriven.reason}"
             blocked = NotRun(str(arm), reason, undriven.fix)
         else:
             blocked = provision.ready(arm)
@@ -162,13 +160,13 @@ def _compilers(provision: Provision, arms: tuple[Arm, ...], not_run: set[str]) -
     return found
 
 
-def backing_options(request: Request, job: Job) -> BackingOptions:
+def backing_options(request: Request, context: SessionContext) -> BackingOptions:
     return BackingOptions(
         size=request.size or DEFAULT_SIZE,
-        images=job.paths.state / "loops",
+        images=context.paths.state / "loops",
         directory=Path(request.directory).absolute() if request.directory else None,
         device=Path(request.device) if request.device else None,
-        wipe=job.wipe,
+        wipe=context.wipe,
         mkfs=request.mkfs,
         mount=request.mount,
         export=request.export,

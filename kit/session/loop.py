@@ -28,7 +28,7 @@ from kit.host.namespace import enter_private_mounts
 from kit.host.rest import IdleRate, IdleWatch
 from kit.model.arm import Arm
 from kit.model.fact import NO_REPEATS, STOPPED, Fact
-from kit.model.plan import Plan, Step
+from kit.model.plan import Plan, PlanStep
 from kit.model.sample import Phase, Sample
 from kit.model.session import DONE, FAILED, Session, check_session_id
 from kit.probe import Spin, probe_binary, spin
@@ -55,10 +55,10 @@ class Observer(Protocol):
     def extended(self, steps: int, reason: str) -> None:
         """So many runs more, and why."""
 
-    def running(self, step: Step, phase: str) -> None:
+    def running(self, step: PlanStep, phase: str) -> None:
         """A run has come to this phase."""
 
-    def finished(self, step: Step, sample: Sample) -> None:
+    def finished(self, step: PlanStep, sample: Sample) -> None:
         """A run is over and stored."""
 
 
@@ -147,7 +147,7 @@ def _remove_if_empty(directory: Path) -> None:
 
 
 @dataclass(frozen=True)
-class Run:
+class RunContext:
     """What all runs of a session have in common. ``workloads``: one for each point of a sweep."""
 
     plan: Plan
@@ -164,7 +164,7 @@ class Run:
         return Cgroup.named(self.bench.setting.cgroup)
 
 
-def run_session(session: Session, run: Run, left: Callable[[], float | None] = lambda: None) -> Session:
+def run_session(session: Session, run: RunContext, left: Callable[[], float | None] = lambda: None) -> Session:
     """Run what is left of the plan. Each sample is stored when it exists; returns the session in its final state.
 
     ``left``: seconds of the budget that remain. Raises KeyboardInterrupt when interrupted and KitError when the machine
@@ -235,7 +235,7 @@ class Pace:
         return run_deadline(time.monotonic(), timeout, self.left(), self.longest)
 
 
-def _run_block(session: Session, block: Block, run: Run, idle: IdleRate, pace: Pace) -> Iterator[Sample]:
+def _run_block(session: Session, block: Block, run: RunContext, idle: IdleRate, pace: Pace) -> Iterator[Sample]:
     for step in block.steps:
         if pace.over:
             return
@@ -265,7 +265,7 @@ def _natures(samples: list[Sample]) -> list[Fact]:
     return [NO_REPEATS.fact(f"{why}: its own doing", " at ".join(filter(None, key))) for key, why in found.items()]
 
 
-def _run_step(step: Step, run: Run, idle: IdleRate, pace: Pace) -> Sample:
+def _run_step(step: PlanStep, run: RunContext, idle: IdleRate, pace: Pace) -> Sample:
     """One run of one arm. A failure of the workload or the arm is a sample too."""
     workload, bench, observer = run.workloads[step.point], run.bench, run.observer
     started = time.time()
@@ -337,7 +337,7 @@ def _beside(load: Load | None, arm: Arm) -> AbstractContextManager[Beside | None
 _LONGEST = 200
 
 
-def log_name(step: Step) -> str:
+def log_name(step: PlanStep) -> str:
     """A file name for the run's log. Long ones, of swept values, are cut: a name has 255 bytes."""
     whole = f"{step.block:03d}-{step.arm}{'-' if step.point else ''}{step.point}"
     name = re.sub(r"[^\w.@+=-]", "-", whole, flags=re.ASCII)

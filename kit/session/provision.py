@@ -21,7 +21,7 @@ from kit.model.session import NotRun
 
 
 @dataclass(frozen=True)
-class Supplies:
+class ProvisionSpec:
     """What every arm of a session is given."""
 
     setting: Setting
@@ -32,7 +32,7 @@ class Supplies:
 
 
 @dataclass(frozen=True)
-class LoadSupplies:
+class LoadSpec:
     """What a background load is given: it is always bare."""
 
     setting: Setting  # its control group is below the session's
@@ -43,8 +43,8 @@ class LoadSupplies:
 class Provision:
     """Use as a context manager. ``ready`` says which arms can't run; ``place`` makes one of the others."""
 
-    def __init__(self, supplies: Supplies, load: LoadSupplies | None = None) -> None:
-        self._supplies = supplies
+    def __init__(self, spec: ProvisionSpec, load: LoadSpec | None = None) -> None:
+        self._spec = spec
         self._load = load
         self._load_grounds: dict[str, Ground] = {}
         self._backings = ExitStack()
@@ -65,7 +65,7 @@ class Provision:
         """Start what the arm needs for the session; None if it can run, else why not and what would mend it."""
         try:
             engine = self._engine(arm)
-            blocker = engine.check(arm, self._supplies.host)
+            blocker = engine.check(arm, self._spec.host)
             if blocker:
                 return NotRun(str(arm), blocker.reason, blocker.fix)
             engine.start(arm, self._ground(arm))
@@ -115,10 +115,10 @@ class Provision:
     def fresh_place(self, arm: Arm) -> Iterator[Place]:
         """A place on a filesystem of its own, made for this one run."""
         self._fresh += 1
-        setting = self._supplies.setting
+        setting = self._spec.setting
         own = replace(setting, run=setting.run / f"f{self._fresh}", cgroup=f"{setting.cgroup}/f{self._fresh}")
         own.run.mkdir()
-        with Provision(replace(self._supplies, setting=own)) as provision:
+        with Provision(replace(self._spec, setting=own)) as provision:
             blocked = provision.ready(arm)
             if blocked:
                 raise KitError(f"{arm}: {blocked.reason}", blocked.fix)
@@ -129,7 +129,7 @@ class Provision:
         found: list[Fact] = []
         for name, ground in sorted(self._grounds.items()):
             backing = ground.backing
-            options = self._supplies.options
+            options = self._spec.options
             made = options.mkfs_words(options.profiles[name])
             text = f"{backing.type} on {backing.kind}; mounted {backing.options}{_made(made)}"
             found.append(FILESYSTEM.fact(text, name))
@@ -142,12 +142,12 @@ class Provision:
     def _engine(self, arm: Arm) -> Engine:
         name = engine_name(arm)
         if name not in self._engines:
-            engine = make_engine(name, self._supplies.setting)
+            engine = make_engine(name, self._spec.setting)
             self._engines[name] = engine
             self._running.callback(engine.close)
         return self._engines[name]
 
-    def _load_ground(self, arm: Arm, load: LoadSupplies) -> Ground:
+    def _load_ground(self, arm: Arm, load: LoadSpec) -> Ground:
         if arm.filesystem not in self._load_grounds:
             backing = self._ground(arm).backing
             self._load_grounds[arm.filesystem] = Ground(backing, load.image, load.inputs, "load-")
@@ -155,16 +155,16 @@ class Provision:
 
     def _ground(self, arm: Arm) -> Ground:
         if arm.filesystem not in self._grounds:
-            where = self._supplies.setting.run / "fs" / arm.filesystem
-            options = self._supplies.options
+            where = self._spec.setting.run / "fs" / arm.filesystem
+            options = self._spec.options
             if options.device is not None and self._grounds and arm.filesystem != "dir":
                 raise KitError(
                     f"{options.device} holds one filesystem, {arm.filesystem} would be a second",
                     "compare arms of one filesystem on a device, or use loop images",
                 )
-            backing = make_backing(arm.filesystem, options, where, self._supplies.setting.journal)
+            backing = make_backing(arm.filesystem, options, where, self._spec.setting.journal)
             self._grounds[arm.filesystem] = Ground(
-                self._backings.enter_context(backing), self._supplies.image, self._supplies.inputs
+                self._backings.enter_context(backing), self._spec.image, self._spec.inputs
             )
         if arm.control and arm.plain_root:
             return self._control_ground(arm)

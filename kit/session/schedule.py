@@ -9,7 +9,7 @@ from kit.analysis.burst import find_bursts, own_nature
 from kit.analysis.columns import Runs
 from kit.analysis.compare import Comparison, compare
 from kit.analysis.ladder import rungs
-from kit.model.plan import MOST_ROUNDS, Plan, Step
+from kit.model.plan import MOST_ROUNDS, Plan, PlanStep
 from kit.model.sample import Sample
 
 #: At most this share of a session's blocks is run again because of bursts: beyond it they are the machine's nature.
@@ -21,7 +21,7 @@ class Block:
     """Runs to make one after the other, in this order. ``reason``: why, in words, where the plan did not say so."""
 
     number: int
-    steps: tuple[Step, ...]
+    steps: tuple[PlanStep, ...]
     reason: str = ""
 
 
@@ -121,7 +121,7 @@ class Schedule:
         needed |= {base for arm, base in self._plan.baselines if arm in needed}
         return frozenset(needed & self._able)
 
-    def _mine(self, steps: Iterable[Step]) -> tuple[Step, ...]:
+    def _mine(self, steps: Iterable[PlanStep]) -> tuple[PlanStep, ...]:
         return tuple(step for step in steps if str(step.arm) in self._able)
 
     def _repeat(self, samples: Sequence[Sample]) -> Block | None:

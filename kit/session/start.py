@@ -21,8 +21,8 @@ from kit.model.fact import HOST_KERNEL, KERNEL, MACHINE, stored
 from kit.model.session import DONE, FAILED, INTERRUPTED, RUNNING, NotRun, Request, Session, new_session_id, title_of
 from kit.session.consent import check_devices, device_facts
 from kit.session.freeze import kept_plan
-from kit.session.gather import Supplier
-from kit.session.local import Job, LoadSupplied, Supplied, check_kernel, equipped, perform
+from kit.session.gather import Gatherer
+from kit.session.local import LoadMaterials, Materials, SessionContext, check_kernel, equipped, perform
 from kit.session.loop import Bench, Observer, held_machine
 from kit.session.planning import bind_scenarios, find_scenario, plan_session
 from kit.store import Outbox
@@ -78,8 +78,8 @@ def launch(
         store.create(session)
         return session
 
-    job = Job(plan, scenarios, host, paths, store, observer, tuple(wipe))
-    return _carry_out(session, job, store, patience, begin, machine)
+    context = SessionContext(plan, scenarios, host, paths, store, observer, tuple(wipe))
+    return _carry_out(session, context, store, patience, begin, machine)
 
 
 def _last_alike(session: Session, store: Store) -> Session | None:
@@ -114,8 +114,8 @@ def resume(
             store.set_status(session.id, RUNNING)
         return found
 
-    job = Job(kept_plan(session), scenarios, host, paths, store, observer, tuple(wipe))
-    return _carry_out(session, job, store, patience, begin, machine)
+    context = SessionContext(kept_plan(session), scenarios, host, paths, store, observer, tuple(wipe))
+    return _carry_out(session, context, store, patience, begin, machine)
 
 
 def _check_own(session: Session, host: Host) -> None:
@@ -152,24 +152,29 @@ def _where(request: Request, paths: Paths, observer: Observer, host: Host) -> tu
 
 
 def _carry_out(
-    session: Session, job: Job, store: Store, patience: Patience, begin: Callable[[], Session], machine: Machine | None
+    session: Session,
+    context: SessionContext,
+    store: Store,
+    patience: Patience,
+    begin: Callable[[], Session],
+    machine: Machine | None,
 ) -> Session:
     """Hold the machine and run what is left of the session; whatever ends it, its state is in the store. ``begin``:
     has it in the store as running, and gives it with all samples that it has by then."""
     with ExitStack() as stack:
-        bench = stack.enter_context(held_machine(session.id, job.paths, patience.wait, job.observer))
+        bench = stack.enter_context(held_machine(session.id, context.paths, patience.wait, context.observer))
         if patience.idle is not None:
-            wait_idle(patience.idle, job.observer.tell)
-        check_devices(session, job.wipe)  # again: it may have waited for hours
-        keeper = stack.enter_context(Outbox(session, store, job.paths.data, job.observer.tell))
-        job = replace(job, store=keeper)
+            wait_idle(patience.idle, context.observer.tell)
+        check_devices(session, context.wipe)  # again: it may have waited for hours
+        keeper = stack.enter_context(Outbox(session, store, context.paths.data, context.observer.tell))
+        context = replace(context, store=keeper)
         session = begin()
         if session.status == DONE:
             return session
-        job.observer.began(session)
-        job.observer.tell(f"session {session.id}: {session.title}")
+        context.observer.began(session)
+        context.observer.tell(f"session {session.id}: {session.title}")
         try:
-            session = _perform(session, job, equipped(bench, session.request), machine)
+            session = _perform(session, context, equipped(bench, session.request), machine)
         except KeyboardInterrupt:
             keeper.set_status(session.id, INTERRUPTED)
             raise
@@ -182,28 +187,28 @@ def _carry_out(
     return replace(session, status=FAILED) if keeper.lost else session
 
 
-def _perform(session: Session, job: Job, bench: Bench, machine: Machine | None) -> Session:
+def _perform(session: Session, context: SessionContext, bench: Bench, machine: Machine | None) -> Session:
     try:
-        supplied = _gather(session.request, job, bench)
+        materials = _gather(session.request, context, bench)
     except UnavailableError as error:
-        not_run = tuple(NotRun(str(arm), error.message, error.hint) for arm in job.plan.arms)
+        not_run = tuple(NotRun(str(arm), error.message, error.hint) for arm in context.plan.arms)
         session = replace(session, not_run=not_run, status=FAILED)
-        job.store.update(session)
+        context.store.update(session)
         return session
     if machine is None:
-        return perform(session, job, bench, supplied)
+        return perform(session, context, bench, materials)
     from kit.session.guest_host import visit
 
-    return visit(session, job, bench, supplied, machine)
+    return visit(session, context, bench, materials, machine)
 
 
-def _gather(request: Request, job: Job, bench: Bench) -> Supplied:
-    """Find, build or fetch image and inputs, those of the background load too. Raises what Supplier does."""
-    supplier = Supplier(bench, job.host, job.observer, request.timeout)
-    image = supplier.image(request, job.scenario, job.plan.arms)
-    folders = supplier.folders(list(job.scenarios.values()), image)
+def _gather(request: Request, context: SessionContext, bench: Bench) -> Materials:
+    """Find, build or fetch image and inputs, those of the background load too. Raises what Gatherer does."""
+    gatherer = Gatherer(bench, context.host, context.observer, request.timeout)
+    image = gatherer.image(request, context.scenario, context.plan.arms)
+    folders = gatherer.folders(list(context.scenarios.values()), image)
     if not request.load:
-        return Supplied(image, folders)
-    scenario = find_scenario(request.load).bind(dict(request.load_params), job.host.cores)
-    theirs = ImageCache(bench.paths.cache).from_recipe(scenario.image, tell=job.observer.tell)
-    return Supplied(image, folders, LoadSupplied(scenario, theirs, supplier.folders([scenario], theirs)))
+        return Materials(image, folders)
+    scenario = find_scenario(request.load).bind(dict(request.load_params), context.host.cores)
+    theirs = ImageCache(bench.paths.cache).from_recipe(scenario.image, tell=context.observer.tell)
+    return Materials(image, folders, LoadMaterials(scenario, theirs, gatherer.folders([scenario], theirs)))

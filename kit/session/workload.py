@@ -14,7 +14,7 @@ from kit.host.rest import IdleRate
 from kit.image import Image
 from kit.model.arm import Arm
 from kit.model.sample import Phase, input_digest
-from kit.model.scenario import Scenario, Step
+from kit.model.scenario import Command, Scenario
 from kit.parsers import parse_report
 from kit.probe import Timing, probe_digest
 from kit.session.inputs import PreparedInput
@@ -31,7 +31,7 @@ class Workload:
     inputs: tuple[PreparedInput, ...]
     folder: str = ""  # of the inputs, where the points of a sweep have different ones
 
-    def words(self, step: Step, place: Place) -> tuple[str, ...]:
+    def words(self, step: Command, place: Place) -> tuple[str, ...]:
         """The command of a step as the place at hand understands it."""
         inputs = f"{place.inputs}/{self.folder}" if self.folder else place.inputs
         names = {"tree": place.tree, "inputs": inputs}
@@ -113,7 +113,7 @@ def _do(place: Place, argv: list[str]) -> None:
             )
 
 
-def _explain(step: Step, outcome: Timing | Phase, logfile: Path, place: Place) -> str:
+def _explain(step: Command, outcome: Timing | Phase, logfile: Path, place: Place) -> str:
     if outcome.signal is not None:
         how = f"was killed by signal {outcome.signal}"
     else:

@@ -27,7 +27,7 @@ from kit.parsers import parse_report
 from kit.session.fetch import take_fetched
 from kit.session.planning import find_scenario, plan_of
 from tests import strategies as odd
-from tests.conftest import Kit
+from tests.command_line import Kit
 
 
 def scenario(**changes: Any) -> str:

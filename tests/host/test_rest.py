@@ -13,9 +13,9 @@ from kit.model.arm import parse_arms
 from kit.model.fact import stored
 from kit.model.plan import make_plan
 from kit.session.measure import _less_idle
-from tests.session.test_session import FakeEngine, calm, perform, scenario
+from tests.fake_engine import FakeEngine, perform, scenario
 
-__all__ = ["calm"]
+pytestmark = pytest.mark.usefixtures("calm")
 
 INTERVAL = Counters(10.0, 5.0, 0.0, 1.0, 1.0, 0.0, 0.0, *[None] * 10)
 

@@ -25,7 +25,7 @@ SIMULATED = {
 SCENARIO = "moment.toml"
 MOMENT = 'name = "moment"\nsummary = "x"\nimage = "smoke"\n[[phases]]\nname = "run"\nrun = ["true"]\n'
 MEASURED = {
-    "recovery": (("--rounds", "2", "--where", "container", "--largest"), "intervals hold the truth"),
+    "recovery": (("--rounds", "2", "--where", "container", "--largest", "--units", "4"), "intervals hold the truth"),
     "timer": (("1",), "daemon that leaves the tree"),
 }
 STORED = {"harness", "methods"}  # the second prints of what the first has measured
@@ -46,6 +46,8 @@ def start(name: str, words: tuple[str, ...], says: str, where: Path) -> None:
     assert says in done.stdout, done.stdout + done.stderr
 
 
+@pytest.mark.machine
+@pytest.mark.unmeasured
 @pytest.mark.parametrize("name", SIMULATED)
 def test_simulations_start(name: str, tmp_path: Path) -> None:
     start(name, *SIMULATED[name], tmp_path)

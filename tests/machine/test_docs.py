@@ -29,7 +29,7 @@ from kit.model.scenariofile import parse_scenario
 from kit.model.session import Session
 from kit.nightly.file import parse_nightly
 from kit.store import open_store
-from tests.conftest import Kit
+from tests.command_line import Kit
 from tests.nights import night
 
 ROOT = Path(__file__).parents[2]
@@ -145,6 +145,7 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory, tiny: Path) -> Iterator[di
 
 
 @pytest.mark.machine
+@pytest.mark.unmeasured
 @pytest.mark.images("kernel", "smoke")
 @pytest.mark.parametrize("path", DOCS, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_every_command_block_runs(path: Path, sandbox: dict[str, str]) -> None:

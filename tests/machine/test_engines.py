@@ -1,4 +1,7 @@
-"""Every arm that this machine runs, through the one suite; a Blocker is the only reason to skip."""
+"""Every arm that this machine runs, through the one suite; a Blocker is the only reason to skip.
+
+Which test meets which arm: tests/machine/arms.py.
+"""
 
 import os
 import subprocess
@@ -19,24 +22,13 @@ from kit.model.driver import Driver
 from kit.model.drivers import DRIVERS
 from kit.report.progress import Quiet
 from kit.session.loop import Bench, held_machine
-from kit.session.provision import Provision, Supplies
+from kit.session.provision import Provision, ProvisionSpec
 from tests.conftest import left_on_machine
 from tests.engine_suite import EngineSuite, sh
+from tests.machine.arms import arms_of
 
-pytestmark = [pytest.mark.machine, pytest.mark.unmeasured, pytest.mark.images("smoke", "docker-26.1")]
+pytestmark = [pytest.mark.machine, pytest.mark.unmeasured, pytest.mark.images("guest", "docker-26.1")]
 
-ARMS = (
-    "bare", "bare@xfs", "bare@btrfs", "bare@tmpfs", "bare@ext2", "bare@ext3", "bare@dir", "host", "runtime",
-    "bind:overlay2", "volume:overlay2", "layer:overlay2", "tmpfs:overlay2", "layer:overlay2@xfs", "layer:btrfs",
-    "layer:vfs", "layer:fuse-overlayfs", "layer:overlay2+seccomp=unconfined+cpus=2+memory=1g", "runtime@btrfs",
-    "bare+control", "runtime+cgroup=none+seccomp=unconfined", "layer:overlay2+cgroup=none",
-    "union:overlay", "union:overlay@xfs+metacopy=on+redirect_dir=on+volatile", "union:unionfs-fuse",
-    "layer:podman/overlay", "bind:podman/vfs", "layer:podman/btrfs", "layer:podman/fuse-overlayfs",
-    "layer:docker@26.1/overlay2", "runtime:docker@26.1/overlay2", "layer:docker@26.1/overlayfs",
-    "bind:docker@26.1/native",
-    "layer:containerd/overlayfs", "bind:containerd/native", "runtime:containerd/overlayfs+cgroup=none",
-    "layer:containerd/btrfs", "layer:containerd@1.7/blockfile", "tmpfs:containerd/overlayfs+cpus=2+memory=1g",
-)  # fmt: skip
 BLOCKED = (
     "layer:aufs", "layer:devicemapper", "layer:zfs", "bare@zfs", "layer:containerd/devmapper", "layer:containerd/erofs",
     "layer:containerd/zfs", "layer:containerd/fuse-overlayfs", "volume:containerd/overlayfs",
@@ -50,19 +42,24 @@ def bench() -> Iterator[Bench]:
 
 
 @pytest.fixture(scope="module")
-def provision(bench: Bench) -> Iterator[Provision]:
-    image = ImageCache(bench.paths.cache).from_recipe("smoke")
+def provision(bench: Bench, tiny: Path) -> Iterator[Provision]:
+    image = ImageCache(bench.paths.cache).from_tarball(tiny)
     inputs = bench.paths.cache / "some-inputs"
     inputs.mkdir(exist_ok=True)
     (inputs / "given").write_text("an input")
     options = BackingOptions(size=16 * GIB, images=bench.paths.state / "loops")
-    with Provision(Supplies(bench.setting, read_host(), options, image, inputs)) as made:
+    with Provision(ProvisionSpec(bench.setting, read_host(), options, image, inputs)) as made:
         yield made
     assert not [line for line in Path("/proc/self/mountinfo").read_text().splitlines() if "/run/kit/" in line]
     assert not list(Path("/sys/block").glob("loop*/loop/backing_file"))
 
 
-@pytest.fixture(params=ARMS)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "arm" in metafunc.fixturenames:
+        metafunc.parametrize("arm", arms_of(metafunc.function.__name__), indirect=True)
+
+
+@pytest.fixture
 def arm(request: pytest.FixtureRequest, provision: Provision) -> Arm:
     found = parse_arm(request.param)
     blocked = provision.ready(found)
@@ -133,7 +130,7 @@ def test_runtime_and_bare_read_the_same_files(provision: Provision) -> None:
     seen = set()
     for text in ("bare", "runtime", "bind:overlay2"):
         with provision.place(parse_arm(text)) as place:
-            seen.add((text, sh(place, "stat -c '%d:%i' /usr/bin/gcc-12")[1]))
+            seen.add((text, sh(place, "stat -c '%d:%i' /bin/busybox")[1]))
     numbers = dict(seen)
     assert numbers["bare"] == numbers["runtime"] != numbers["bind:overlay2"]
 
@@ -158,15 +155,15 @@ def running_docker(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> It
 
 
 def test_the_running_docker_is_used_and_left_as_it_was(
-    bench: Bench, running_docker: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    bench: Bench, running_docker: str, tiny: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     import docker
 
     monkeypatch.setenv("DOCKER_HOST", running_docker)
-    image = ImageCache(bench.paths.cache).from_recipe("smoke")
+    image = ImageCache(bench.paths.cache).from_tarball(tiny)
     options = BackingOptions(images=tmp_path)
     suite = EngineSuite()
-    with Provision(Supplies(bench.setting, read_host(), options, image, None)) as made:
+    with Provision(ProvisionSpec(bench.setting, read_host(), options, image, None)) as made:
         for text in ("bind:system/overlay2", "volume:system/overlay2", "layer:system/overlay2"):
             found = parse_arm(text)
             assert made.ready(found) is None

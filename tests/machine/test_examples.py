@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kit.nightly.file import parse_nightly
-from tests.conftest import Kit
+from tests.command_line import Kit
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 JOBS = EXAMPLES / "jobs"

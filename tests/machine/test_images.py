@@ -18,7 +18,8 @@ from kit.engines.daemon import Daemon
 from kit.image.recipe import read_recipe
 from kit.report.progress import Quiet
 from kit.session.loop import held_machine
-from tests.conftest import Kit, left_on_machine
+from tests.command_line import Kit
+from tests.conftest import left_on_machine
 
 pytestmark = pytest.mark.machine
 

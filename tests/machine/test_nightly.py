@@ -19,7 +19,7 @@ from kit.nightly.run import assess
 from kit.report.junit import render_junit
 from kit.report.night import render_night_json, render_summary
 from kit.store import Store, open_store
-from tests.conftest import Kit
+from tests.command_line import Kit
 from tests.nights import night
 
 FILE = """\
@@ -201,6 +201,7 @@ def test_nights_on_the_real_machine(kit: Kit, tiny: Path, tmp_path: Path) -> Non
         image = "{tiny}"
         arms = ["bare", "union:overlay", "layer:aufs"]
         cache = "cold"
+        rounds = 3
         across = ["sources"]
         thresholds = ["union:overlay < 25 %"]
         """)

@@ -23,11 +23,21 @@ run = ["rm", "file"]
 """
 
 
+@pytest.fixture(autouse=True)
+def _in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tests that are run inside, also where those outside are shuffled."""
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:randomly")
+
+
+@pytest.mark.machine
+@pytest.mark.unmeasured
 def test_toml_files_are_left_alone_without_the_option(pytester: pytest.Pytester) -> None:
     pytester.makefile(".toml", tiny=SCENARIO)
     assert pytester.runpytest_subprocess().ret == pytest.ExitCode.NO_TESTS_COLLECTED
 
 
+@pytest.mark.machine
+@pytest.mark.unmeasured
 def test_refuses_under_xdist(pytester: pytest.Pytester) -> None:
     pytester.makefile(".toml", tiny=SCENARIO)
     done = pytester.runpytest_subprocess("--kit-arms=bare", "-n2")
@@ -35,6 +45,8 @@ def test_refuses_under_xdist(pytester: pytest.Pytester) -> None:
     done.stderr.fnmatch_lines(["*benchmarks must not share a machine*"])
 
 
+@pytest.mark.machine
+@pytest.mark.unmeasured
 def test_a_bad_scenario_or_arm_is_a_collection_error(pytester: pytest.Pytester) -> None:
     pytester.makefile(".toml", bad=SCENARIO.replace("rm", "rm {nosuch}"), pyproject="[tool.other]\nx = 1\n")
     done = pytester.runpytest_subprocess("--kit-arms=bare")
@@ -68,18 +80,18 @@ def test_a_failing_arm_fails_its_test_with_the_last_lines(pytester: pytest.Pytes
 
 
 @pytest.mark.machine
-def test_the_fixture_compares_a_command(pytester: pytest.Pytester) -> None:
+def test_the_fixture_compares_a_command(pytester: pytest.Pytester, tiny: Path) -> None:
     pytester.makepyfile(
-        """
+        f"""
         def test_mine(kit_compare, tmp_path):
             (tmp_path / "x").write_text("x")
-            result = kit_compare(["cat", "x"], source=tmp_path, image="smoke", rounds=2, cache="cold")
+            result = kit_compare(["cat", "x"], source=tmp_path, image={str(tiny)!r}, rounds=2, cache="cold")
             found = result.of("layer:overlay2")
             assert found.baseline == "bare" and found.n == 2
             assert found.low < found.ratio < found.high
 
         def test_failing(kit_compare):
-            kit_compare(["false"], arms="bare", image="smoke", rounds=1, cache="cold")
+            kit_compare(["false"], arms="bare", image={str(tiny)!r}, rounds=1, cache="cold")
         """
     )
     done = pytester.runpytest_subprocess()
@@ -120,13 +132,13 @@ def test_undecided(kit_compare):
 @pytest.mark.machine
 def test_markers_and_thresholds(pytester: pytest.Pytester, tiny: Path) -> None:
     pytester.makepyfile(MARKED.format(slower=SLOWER, image=str(tiny)))
-    done = pytester.runpytest_subprocess("--junitxml=out.xml", "--strict-markers")
+    done = pytester.runpytest_subprocess("--junitxml=out.xml", "--strict-markers", "--kit-rounds=3")
     done.assert_outcomes(passed=2, failed=2, warnings=1)
     done.stdout.fnmatch_lines(
         [
             "*union:overlay run < 10 % does not hold*",
-            "*union:overlay / bare, real of run, 5 rounds: +* % (+* % … +* %), slower*",
-            "*where * = <union:overlay / bare, real of run: * (*–*), 5 rounds>.high*",
+            "*union:overlay / bare, real of run, 3 rounds: +* % (+* % … +* %), slower*",
+            "*where * = <union:overlay / bare, real of run: * (*–*), 3 rounds>.high*",
             "*union:overlay < 10 % is undecided: one run has no interval*",
         ]
     )
@@ -168,6 +180,8 @@ def test_precision_budget_store_and_the_session_before(pytester: pytest.Pytester
     done.stdout.fnmatch_lines(["*no session 'nosuch'*"])
 
 
+@pytest.mark.machine
+@pytest.mark.unmeasured
 def test_bad_quantities_and_markers_fail_their_test_without_a_traceback(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
@@ -265,7 +279,7 @@ def test_settings_that_can_not_be_had_fail_with_one_line(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytester.makefile(".toml", sized=WITH_VARIANT)
-    monkeypatch.setenv("PYTEST_ADDOPTS", "-rs")
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-rs -p no:randomly")
     monkeypatch.setenv("DOCKER_HOST", "unix:///nonexistent.sock")
     done = pytester.runpytest_subprocess("--kit-engine=system", "--kit-arms=layer:overlay2", "--kit-rounds=1")
     done.stdout.fnmatch_lines(["*SKIPPED*no running Docker at unix:///nonexistent.sock*"])

@@ -10,15 +10,18 @@ import pytest
 
 from kit.core.errors import TimedOut
 from kit.core.limit import Deadline, run_deadline
+from kit.core.paths import find_paths
 from kit.core.quantity import shown_duration
 from kit.model.arm import parse_arms
 from kit.model.plan import make_plan
 from kit.nightly.file import parse_nightly
 from kit.probe import Probe, ProbeServer, probe_binary
-from tests.conftest import Kit
-from tests.session.test_session import FakeEngine, calm, perform, scenario
+from tests.command_line import Kit
+from tests.fake_engine import FakeEngine, perform, scenario
 
-__all__ = ["calm"]  # no burst and no wait for the machine: its other users change nothing here
+pytestmark = pytest.mark.usefixtures(
+    "calm"
+)  # no burst and no wait for the machine: its other users change nothing here
 
 #: A command, a child, and a daemon that has left both its tree and its process group; each notes its number.
 BROOD = (
@@ -29,7 +32,7 @@ BROOD = (
 @pytest.fixture
 def probe(tmp_path: Path) -> Iterator[Probe]:
     server = ProbeServer(tmp_path)
-    process = subprocess.Popen([probe_binary(tmp_path / "cache"), "serve", server.path])
+    process = subprocess.Popen([probe_binary(find_paths().cache), "serve", server.path])
     connected = server.accept(lambda: "")
     yield connected
     connected.close()

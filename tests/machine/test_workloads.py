@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Kit
+from tests.command_line import Kit
 
 pytestmark = [pytest.mark.machine, pytest.mark.images("smoke")]
 
@@ -57,6 +57,7 @@ def test_background_load_runs_beside_every_run_and_is_not_the_arms(kit: Kit, tmp
     load = small_scenario(tmp_path / "busy.toml", phase("burn", "while :; do :; done"))
     scenario = small_scenario(tmp_path / "rest.toml", phase("rest", "sleep 1"))
     found = compare(kit, tmp_path, scenario, "--arms", ",".join(ARMS), "--rounds", "1", "--load", load)
+    assert sorted(item["arm"] for item in found["warmups"]) == sorted(ARMS)  # caches are warm: one run of each before
     for item in found["samples"]:
         share = float(item["load"].removeprefix("busy: ").split()[0])
         assert share > 0.5, "it did not run"

@@ -22,7 +22,7 @@ from kit.analysis.night import Night, Part, Task
 from kit.core.redact import redact
 from kit.core.visible import visible
 from kit.model.arm import parse_arm
-from kit.model.plan import Step
+from kit.model.plan import PlanStep
 from kit.model.session import NotRun, Session
 from kit.parsers.figure import Reported
 from kit.report import render
@@ -35,12 +35,10 @@ from kit.report.progress import Lines, Quiet
 from kit.report.pytest_benchmark import render_pytest_benchmark
 from kit.session.loop import _session_log
 from kit.store import open_store
-from tests.conftest import Kit
+from tests.command_line import Kit
 from tests.hostile import CONTROL, MARKUP, PATH, spoiled
 from tests.nights import entry, ladder_session, night
-from tests.web.test_pages import browser, page
 
-__all__ = ["browser", "page"]
 _DRAWN = {"svg", "title", "desc", "style", "rect", "g", "line", "text", "circle", "path"}
 
 
@@ -90,6 +88,8 @@ def test_no_text_of_a_session_is_active_in_a_plot(bad: str) -> None:
                 assert not [name for name in element.attrib if name.startswith("on") or "href" in name]
 
 
+@pytest.mark.machine
+@pytest.mark.unmeasured
 def test_a_browser_runs_nothing_of_a_session(page: Page, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     path.write_text(render_html(f"title{MARKUP}", views(MARKUP), [MARKUP]), encoding="utf-8")
@@ -100,6 +100,8 @@ def test_a_browser_runs_nothing_of_a_session(page: Page, tmp_path: Path) -> None
     assert page.locator("html[data-theme]").count() == 1
 
 
+@pytest.mark.machine
+@pytest.mark.unmeasured
 def test_a_page_lets_no_script_run_but_its_own(browser: object, tmp_path: Path) -> None:
     """Were a text ever left unescaped, the policy would still stop it."""
     from playwright.sync_api import Browser
@@ -304,7 +306,7 @@ def test_the_list_of_sessions_moves_no_cursor(kit: Kit, tmp_path: Path) -> None:
 
 def test_progress_moves_no_cursor(capsys: pytest.CaptureFixture[str]) -> None:
     sample = replace(ladder_session().samples[-1], error="\x1b[2Jno https://hunter2@h/ \x9b")
-    step = Step(1, parse_arm("bare"), "measured")
+    step = PlanStep(1, parse_arm("bare"), "measured")
     for observer in (Quiet(), Lines()):
         observer.finished(step, sample)
     said = capsys.readouterr().err

@@ -19,7 +19,7 @@ from kit.guest.uml import UserModeLinux
 from kit.host.command import spawn, stop
 from kit.host.machine import read_host
 from kit.model.arm import parse_arms
-from kit.model.plan import Step, make_plan
+from kit.model.plan import PlanStep, make_plan
 from kit.model.sample import Sample
 from kit.model.session import DONE, Session
 from kit.session.guest_host import _Guest
@@ -38,12 +38,12 @@ from kit.session.guest_protocol import (
     Updated,
     encode_message,
 )
-from kit.session.local import Job
+from kit.session.local import SessionContext
 from kit.store import Store, open_store
-from tests.store.test_store import SAMPLE, SESSION
+from tests.stored import SAMPLE, SESSION
 
 ARMS = parse_arms("bare")
-STEP = Step(1, ARMS[0])
+STEP = PlanStep(1, ARMS[0])
 LOGGED = replace(SAMPLE, log=f"/kit/data/logs/{SESSION.id}/bare-1.log")
 END = replace(SESSION, status=DONE, facts={"kernel": "6"}, samples=(replace(LOGGED, flags="steal"),))
 
@@ -66,10 +66,10 @@ class Told:
     def extended(self, steps: int, reason: str) -> None:
         self.said.append(f"extended by {steps}: {reason}")
 
-    def running(self, step: Step, phase: str) -> None:
+    def running(self, step: PlanStep, phase: str) -> None:
         self.said.append(f"running {step.arm} {phase}")
 
-    def finished(self, step: Step, sample: Sample) -> None:
+    def finished(self, step: PlanStep, sample: Sample) -> None:
         self.said.append(f"finished {step.arm} {sample.log}")
 
 
@@ -94,8 +94,8 @@ class Bench:
         with os.fdopen(theirs, "wb") as channel:
             process = spawn(words, output=channel)
         self._stack.callback(stop, process)
-        job = Job(plan, {}, read_host(), paths, self.store, self.told)
-        return _Guest(process, ours, self.console, patience).listen(SESSION, job, machine)
+        context = SessionContext(plan, {}, read_host(), paths, self.store, self.told)
+        return _Guest(process, ours, self.console, patience).listen(SESSION, context, machine)
 
     def hear(self, *messages: Message | bytes) -> Session:
         said = [item if isinstance(item, bytes) else encode_message(item) for item in messages]

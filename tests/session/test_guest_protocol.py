@@ -14,7 +14,7 @@ from kit.core import errors
 from kit.core.codec import UnreadableError
 from kit.core.errors import BusyError, KitError, RunError, TimedOut, UnavailableError, UsageError
 from kit.model.arm import parse_arm
-from kit.model.plan import Step
+from kit.model.plan import PlanStep
 from kit.model.session import NotRun, Request, Session
 from kit.session.guest_agent import Channel
 from kit.session.guest_protocol import (
@@ -24,9 +24,9 @@ from kit.session.guest_protocol import (
     Finished,
     Flagged,
     Hello,
-    Lines,
     Measured,
     Message,
+    MessageReader,
     Planned,
     Running,
     Tell,
@@ -37,7 +37,7 @@ from kit.session.guest_protocol import (
 from tests.nights import ladder_session
 
 SESSION = ladder_session()
-STEP = Step(1, parse_arm("layer:podman/overlay+metacopy=on"), "jobs=2")
+STEP = PlanStep(1, parse_arm("layer:podman/overlay+metacopy=on"), "jobs=2")
 MESSAGES: tuple[Message, ...] = (
     Hello("6.1.0 #1 SMP"), Tell("ünd \ud800 \n so on"), Planned(12, 3), Extended(2, "an interval is wide"),
     Running(STEP, "build"), Measured(SESSION.samples[0]), Finished(STEP),
@@ -51,7 +51,7 @@ def said(*messages: Message) -> bytes:
 
 
 def heard(*pieces: bytes) -> list[Message]:
-    lines = Lines()
+    lines = MessageReader()
     return [message for piece in pieces for message in lines.feed(piece)]
 
 
@@ -131,7 +131,7 @@ def terminal() -> Iterator[tuple[Channel, int]]:
 
 def test_what_a_session_tells_goes_through_the_device(terminal: tuple[Channel, int]) -> None:
     channel, ours = terminal
-    sample, lines = SESSION.samples[0], Lines()
+    sample, lines = SESSION.samples[0], MessageReader()
 
     def told(number: int) -> list[Message]:
         """A line gives what it has, which may be the half of a message."""

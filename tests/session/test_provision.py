@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kit.core.paths import find_paths
 from kit.engines import Setting
 from kit.filesystem import BackingOptions, bundled, find_profile
 from kit.filesystem.mounted import unconfirmed
@@ -15,7 +16,7 @@ from kit.host.mounts import Mount
 from kit.image import ImageCache
 from kit.model.arm import parse_arm
 from kit.probe import probe_binary
-from kit.session.provision import Provision, Supplies
+from kit.session.provision import Provision, ProvisionSpec
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="bare arms need root")
@@ -24,12 +25,14 @@ def test_a_control_has_a_plain_root_of_its_own_and_others_share_theirs(tmp_path:
     with tarfile.open(tmp_path / "root.tar", "w") as tar:
         tar.add(tmp_path / "tool", "usr/bin/tool")
     image = ImageCache(tmp_path / "cache").from_tarball(tmp_path / "root.tar")
-    setting = Setting("x", tmp_path, probe_binary(tmp_path), Journal(tmp_path / "journal" / "x.jsonl"), "none")
+    setting = Setting(
+        "x", tmp_path, probe_binary(find_paths().cache), Journal(tmp_path / "journal" / "x.jsonl"), "none"
+    )
     directory = tmp_path / "dir"
     directory.mkdir()
     options = BackingOptions(directory=directory)
     arm = parse_arm("bare@dir")
-    with Provision(Supplies(setting, read_host(), options, image, None)) as provision:
+    with Provision(ProvisionSpec(setting, read_host(), options, image, None)) as provision:
         assert provision.ready(arm) is None and provision.ready(arm.copy()) is None
         tools = sorted(directory.rglob("tool"))
         assert len(tools) == 2 and not tools[0].samefile(tools[1])

@@ -19,8 +19,8 @@ from kit.report.progress import Quiet
 from kit.session.start import Patience, launch, resume
 from kit.store import open_store
 from kit.store.exchange import dump, load
-from tests.conftest import Kit
-from tests.store.test_store import make_first_schema
+from tests.command_line import Kit
+from tests.first_schema import make_first_schema
 
 STOPPED = Session(
     id="20260101-000000-aaaa", created=1e9, kit_version="0", title="true", status=INTERRUPTED,

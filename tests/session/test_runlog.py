@@ -5,13 +5,15 @@ import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from kit.model.arm import parse_arms
 from kit.model.plan import make_plan
-from kit.model.scenario import Step
+from kit.model.scenario import Command
 from kit.session.runlog import HEAD, MOST_REPORT, TAIL, cut_middle, last_lines, output_since
-from tests.session.test_session import FakeEngine, calm, perform, scenario
+from tests.fake_engine import FakeEngine, perform, scenario
 
-__all__ = ["calm"]
+pytestmark = pytest.mark.usefixtures("calm")
 
 LONG = 400 << 20
 
@@ -85,7 +87,7 @@ def test_figures_are_looked_for_in_what_can_be_read(tmp_path: Path) -> None:
 def test_figures_in_a_flood_are_an_error_of_that_run(tmp_path: Path) -> None:
     engine = FakeEngine(tmp_path, flood=LONG)
     plan = make_plan(parse_arms("bare"), rounds=1, seed=3, cache="cold")
-    work = replace(scenario("one"), phases=(Step("one", ("one",), report="lines"),))
+    work = replace(scenario("one"), phases=(Command("one", ("one",), report="lines"),))
     session, _ = perform(tmp_path, engine, plan, work)
     assert (
         "one: the figures that it reports can't be read as lines: it printed more than 16 Mi"

@@ -4,16 +4,16 @@ from collections.abc import Callable
 from zlib import crc32
 
 from kit.model.arm import parse_arms
-from kit.model.plan import SEQUENTIAL_ROUNDS, Plan, Step, make_plan
+from kit.model.plan import SEQUENTIAL_ROUNDS, Plan, PlanStep, make_plan
 from kit.model.sample import Phase, Sample
 from kit.session.schedule import Block, End, Schedule
 
 ARMS = parse_arms("bare,layer:overlay2,layer:vfs")
 NAMES = [str(arm) for arm in ARMS]
-Real = Callable[[Step], float]
+Real = Callable[[PlanStep], float]
 
 
-def run(step: Step, real: float, steal: float = 0.0) -> Sample:
+def run(step: PlanStep, real: float, steal: float = 0.0) -> Sample:
     phase = Phase("build", "ok", real, steal=steal)
     return Sample(str(step.arm), step.block, step.kind, "ok", 0.0, (phase,), 0.004, 0.004, repeats=step.repeats)
 
@@ -31,7 +31,7 @@ def play(plan: Plan, real: Real, steal: Real = lambda step: 0.0) -> tuple[list[B
 def wobble(share: float) -> Real:
     """Times that differ from block to block by about this share, in an order that is no trend."""
 
-    def real(step: Step) -> float:
+    def real(step: PlanStep) -> float:
         return 10 * (1 + share * (crc32(f"{step.arm} {step.block}".encode()) % 100 - 50) / 50)
 
     return real
@@ -52,7 +52,7 @@ def test_precision_goes_on_until_it_is_reached_and_not_longer() -> None:
 
 
 def test_settled_arms_drop_out_but_not_their_baseline_or_the_control() -> None:
-    def real(step: Step) -> float:
+    def real(step: PlanStep) -> float:
         return wobble(0.05 if str(step.arm) == "layer:vfs" else 0.001)(step)
 
     blocks, _, _ = play(make_plan(ARMS, 3, 1, "cold", precision=0.01), real)
@@ -64,7 +64,7 @@ def test_settled_arms_drop_out_but_not_their_baseline_or_the_control() -> None:
 def test_a_rung_stays_as_long_as_the_ladder_needs_it() -> None:
     arms = parse_arms("bare,runtime,bind:overlay2,layer:overlay2,layer:vfs")
 
-    def real(step: Step) -> float:
+    def real(step: PlanStep) -> float:
         return wobble(0.05 if str(step.arm) == "layer:overlay2" else 0.001)(step)
 
     blocks, _, _ = play(make_plan(arms, 3, 1, "cold", precision=0.01, control=False), real)
@@ -106,7 +106,7 @@ def test_a_stopped_session_goes_on_where_it_was() -> None:
 
 
 def test_blocks_hit_by_a_burst_are_run_again_with_what_the_arm_is_compared_with() -> None:
-    def steal(step: Step) -> float:
+    def steal(step: PlanStep) -> float:
         return 5.0 if (step.block, str(step.arm), step.repeats) == (2, "layer:vfs", None) else 0.0
 
     blocks, samples, end = play(make_plan(ARMS, 3, 1), wobble(0.03), steal)
@@ -126,7 +126,7 @@ def test_a_machine_that_is_never_quiet_is_not_run_for_ever() -> None:
 
 
 def test_an_arm_that_is_hit_by_its_own_doing_is_not_run_again() -> None:
-    def steal(step: Step) -> float:
+    def steal(step: PlanStep) -> float:
         return 5.0 if str(step.arm) == "layer:vfs" and step.block % 2 else 0.0
 
     blocks, _, _ = play(make_plan(ARMS, 10, 1, "cold"), wobble(0.03), steal)

@@ -21,9 +21,9 @@ from kit.model.session import NotRun, Request, Session
 from kit.parsers.figure import Reported
 from kit.store import Outbox, open_store
 from kit.store.exchange import dump, load
-from tests.conftest import Kit
+from tests.command_line import Kit
+from tests.first_schema import make_first_schema
 from tests.nights import ladder_session, night
-from tests.store.test_store import make_first_schema
 
 
 @pytest.fixture
@@ -156,6 +156,8 @@ def server(postgresql: Server) -> str:
     return postgresql.url
 
 
+@pytest.mark.machine
+@pytest.mark.unmeasured
 def test_a_server_is_a_store_for_several_machines(server: str, kit: Kit, tmp_path: Path) -> None:
     """Two machines come to an empty database at once; each finds the other's sessions, and cleans up after itself."""
     nights = [[replace(night(i, 0.05, machine=name), id=f"{name}-{i}") for i in range(5)] for name in "ab"]
@@ -196,12 +198,16 @@ def test_a_server_is_a_store_for_several_machines(server: str, kit: Kit, tmp_pat
     assert kit("import", tmp_path / "all.json", "--store", f"sqlite:///{tmp_path}/x.db").stdout.count("samples") == 10
 
 
+@pytest.mark.machine
+@pytest.mark.unmeasured
 def test_a_server_that_is_not_there_is_one_line_without_a_password(kit: Kit, server: str) -> None:
     done = kit("sessions", "--store", "postgresql+psycopg://me:secret@127.0.0.1:1/kit")
     assert done.returncode == 2 and "secret" not in done.stderr and "Traceback" not in done.stderr
     assert "check path, rights and server" in done.stderr
 
 
+@pytest.mark.machine
+@pytest.mark.unmeasured
 def test_a_role_that_may_only_read_can_serve(server: str, tmp_path: Path) -> None:
     open_store(server, tmp_path).add(replace(night(50, 0.05), id="for-reader"))
     with create_engine(server).begin() as connection:
@@ -214,6 +220,8 @@ def test_a_role_that_may_only_read_can_serve(server: str, tmp_path: Path) -> Non
         store.add(night(51, 0.05))
 
 
+@pytest.mark.machine
+@pytest.mark.unmeasured
 def test_a_server_that_goes_away_ends_in_one_line(server: str, tmp_path: Path) -> None:
     store = open_store(server, tmp_path)
     with create_engine(server).begin() as connection:
@@ -241,6 +249,8 @@ def as_stored(session: Session) -> Session:
     return decode_json(Session, encode_json(session))
 
 
+@pytest.mark.machine
+@pytest.mark.unmeasured
 @pytest.mark.parametrize("begun", [0, 1, 7], ids=["new", "of schema 1", "of schema 7"])
 def test_a_server_takes_words_of_any_length_and_kind(server: str, tmp_path: Path, begun: int) -> None:
     url = f"{server}&options=-csearch_path%3Dodd{begun}"
@@ -271,6 +281,8 @@ def make_old(url: str, version: int) -> None:
         make_first_schema(url)
 
 
+@pytest.mark.machine
+@pytest.mark.unmeasured
 def test_a_server_that_is_stopped_for_a_while_ends_no_session(postgresql: Server, tmp_path: Path) -> None:
     said: list[str] = []
     session = replace(ladder_session(), id="stopped", status="running", samples=())

@@ -24,7 +24,7 @@ from kit.core.errors import KitError
 from kit.model.session import Session
 from kit.store import Store, open_store
 from kit.store.exchange import dump, dump_lines, load, load_lines
-from tests.conftest import Kit
+from tests.command_line import Kit
 from tests.nights import ladder_session, night
 
 

@@ -20,7 +20,7 @@ from kit.model.session import DONE, RUNNING, Session
 from kit.store import Outbox, Store, open_store
 from kit.store import database as databases
 from kit.store.database import Database
-from tests.conftest import Kit
+from tests.command_line import Kit
 from tests.nights import ladder_session
 
 FULL = ladder_session()

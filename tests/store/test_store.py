@@ -5,35 +5,10 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from kit.core.errors import KitError, UsageError
-from kit.model.sample import Phase, Sample
-from kit.model.session import DONE, NotRun, Request, Session
-from kit.parsers.figure import MORE, Reported
+from kit.model.session import DONE
 from kit.store import Store, open_store
-
-SESSION = Session(
-    id="20260101-000000-aaaa",
-    created=1000.0,
-    kit_version="0",
-    title="smoke",
-    status="running",
-    request=Request(
-        scenario="smoke", params=(("jobs", "2"),), arms=("bare", "layer:overlay2"), mkfs=(("ext4", "-O x"),)
-    ),
-    arms=("bare", "layer:overlay2"),
-    baselines=(("layer:overlay2", "bare"),),
-    seed=5,
-    facts={"kernel": "6"},
-    not_run=(NotRun("layer:aufs", "no", "boot"),),
-)
-FIGURES = (Reported("read bandwidth", 12.5, "MB/s", MORE), Reported("stat", None, "files/s", MORE))
-SAMPLE = Sample(
-    "bare", 1, "measured", "ok", 1.5,
-    (
-        Phase("build", "ok", real=1.25, exit_code=0, reported=FIGURES),
-        Phase("clean", "ok", real=0.5, max_rss=7.0, signal=None),
-    ),
-    calibration_before=0.04, digests=(("image", "abc"),), log="/l",
-)  # fmt: skip
+from tests.first_schema import make_first_schema
+from tests.stored import SAMPLE, SESSION
 
 
 @pytest.fixture
@@ -80,19 +55,6 @@ def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
         connection.execute(text("UPDATE kit_schema SET version = 99"))
     with pytest.raises(KitError, match="schema 99"):
         open_store("", tmp_path / "kit.db")
-
-
-def make_first_schema(url: str) -> None:
-    """Of a store as today's kit makes it."""
-    with create_engine(url).begin() as connection:
-        for column in ("point", "flags", "repeats", "load", "memory_before", "memory_after"):
-            connection.execute(text(f"ALTER TABLE kit_samples DROP COLUMN {column}"))
-        connection.execute(text("DROP TABLE kit_reported"))
-        connection.execute(text("DROP TABLE kit_outcomes"))
-        connection.execute(text("ALTER TABLE kit_sessions DROP COLUMN imported"))
-        for resource in ("cpu", "io", "memory"):
-            connection.execute(text(f"ALTER TABLE kit_phases DROP COLUMN psi_{resource}_own"))
-        connection.execute(text("UPDATE kit_schema SET version = 1"))
 
 
 def test_a_store_of_the_first_schema_is_brought_up_to_date(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import stat
 from collections.abc import Callable
@@ -16,9 +17,9 @@ from sqlalchemy.engine import Engine
 
 from kit.core.errors import KitError, UsageError
 from kit.store import open_store
-from tests.conftest import Kit
+from tests.command_line import Kit
+from tests.first_schema import make_first_schema
 from tests.nights import ladder_session, night
-from tests.store.test_store import make_first_schema
 
 
 def forked(act: Callable[[], None]) -> int:
@@ -54,11 +55,14 @@ def killed_at(statement: int, act: Callable[[], None]) -> Callable[[], None]:
 
 @pytest.mark.parametrize("old", [False, True], ids=["created", "migrated"])
 def test_a_store_killed_at_any_statement_opens_again(old: bool, tmp_path: Path) -> None:
+    older = tmp_path / "older.db"
+    open_store("", older).close()
+    make_first_schema(f"sqlite:///{older}")
     for statement in range(1, 200):
         path = tmp_path / str(statement) / "kit.db"
         if old:
-            open_store("", path).close()
-            make_first_schema(f"sqlite:///{path}")
+            path.parent.mkdir()
+            shutil.copy(older, path)
         status = forked(killed_at(statement, lambda path=path: open_store("", path).close()))  # type: ignore[misc]
         store = open_store("", path)
         store.add(night(1, 0.1))

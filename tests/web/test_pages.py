@@ -9,12 +9,11 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from kit.analysis.analyse import analyse
 from kit.analysis.changepoint import track
@@ -27,23 +26,12 @@ from kit.report.plot.raster import to_png
 from kit.report.structured import render_csv
 from kit.store import Store, open_store
 from kit.web.app import make_app
-from tests.conftest import Kit
+from tests.command_line import Kit
 from tests.nights import entry, ladder_session, night
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    program = shutil.which("chromium")
-    if program is None:
-        pytest.skip("needs chromium: make system installs it")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def report(tmp_path: Path) -> Path:
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A session with everything in it, and one with a history that has a change point."""
     full = ladder_session()
     nights = [night(i, 0.05) for i in range(8)] + [night(i, 0.2) for i in range(8, 12)]
@@ -53,27 +41,13 @@ def report(tmp_path: Path) -> Path:
     (item,) = threshold.find(analysis.comparisons)
     finding = judge(threshold, item, past.series, past.changes)
     views = [view(full, analyse(full)), view(nights[-1], analysis, [past], [finding])]
-    path = tmp_path / "report.html"
+    path = tmp_path_factory.mktemp("report") / "report.html"
     path.write_text(render_html("A <title>", views, ["something <bad>"]), encoding="utf-8")
     return path
 
 
-@pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    """A page that must not complain, nor ask the network for anything."""
-    context = browser.new_context(viewport={"width": 1200, "height": 900}, accept_downloads=True)
-    page = context.new_page()
-    said: list[str] = []
-    page.on("console", lambda message: said.append(message.text))
-    page.on("pageerror", lambda error: said.append(str(error)))
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
-    yield page
-    context.close()
-    assert said == []
-    assert [url for url in asked if not url.startswith(("file:", "data:", "blob:", "http://127.0.0.1"))] == []
-
-
+@pytest.mark.machine
+@pytest.mark.unmeasured
 def test_plots_render(page: Page, report: Path) -> None:
     page.goto(report.as_uri())
     assert page.title() == "A <title>"
@@ -90,6 +64,8 @@ def test_plots_render(page: Page, report: Path) -> None:
     assert "▲" in (history.text_content() or "")
 
 
+@pytest.mark.machine
+@pytest.mark.unmeasured
 def test_nothing_in_the_data_is_taken_for_markup(page: Page, report: Path) -> None:
     page.goto(report.as_uri())
     assert page.locator("b").count() == 0
@@ -110,6 +86,8 @@ def _column(page: Page, name: str) -> list[str]:
     return [rows.nth(i).locator("td").nth(index).inner_text() for i in range(rows.count())]
 
 
+@pytest.mark.machine
+@pytest.mark.unmeasured
 def test_tables_sort_and_filter_by_keyboard(page: Page, report: Path) -> None:
     page.goto(report.as_uri())
     assert set(_column(page, "metric")) == {"real"}
@@ -130,6 +108,8 @@ def test_tables_sort_and_filter_by_keyboard(page: Page, report: Path) -> None:
     assert re.fullmatch(r"\d+ of \d+ rows", form.locator("output").inner_text())
 
 
+@pytest.mark.machine
+@pytest.mark.unmeasured
 def test_the_data_can_be_saved(page: Page, report: Path) -> None:
     page.goto(report.as_uri())
     with page.expect_download() as download:
@@ -158,6 +138,8 @@ def _light(colour: str) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
+@pytest.mark.machine
+@pytest.mark.unmeasured
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_light_and_dark_have_contrast(page: Page, report: Path, scheme: Any) -> None:
     page.emulate_media(color_scheme=scheme)
@@ -172,6 +154,8 @@ def test_light_and_dark_have_contrast(page: Page, report: Path, scheme: Any) -> 
     assert _colours(page)[0] != first[0]
 
 
+@pytest.mark.machine
+@pytest.mark.unmeasured
 def test_it_prints_without_controls_and_on_paper_white(page: Page, report: Path) -> None:
     page.emulate_media(color_scheme="dark", media="print")
     page.goto(report.as_uri())
@@ -180,6 +164,8 @@ def test_it_prints_without_controls_and_on_paper_white(page: Page, report: Path)
     assert page.pdf().startswith(b"%PDF")
 
 
+@pytest.mark.machine
+@pytest.mark.unmeasured
 def test_it_is_read_without_script(browser: Browser, report: Path) -> None:
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
@@ -189,6 +175,8 @@ def test_it_is_read_without_script(browser: Browser, report: Path) -> None:
     context.close()
 
 
+@pytest.mark.machine
+@pytest.mark.unmeasured
 def test_narrow_screens_scroll_no_page_sideways(page: Page, report: Path) -> None:
     page.set_viewport_size({"width": 390, "height": 800})
     page.goto(report.as_uri())
@@ -212,15 +200,25 @@ def test_every_picture_is_a_file_of_its_own(tmp_path: Path) -> None:
     assert plot_intervals([]) is None and plot_attribution([]) is None and plot_runs(analysis.runs, []) is None
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    store = open_store("", tmp_path / "kit.db")
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("store") / "kit.db"
+    store = open_store("", path)
     for i in range(60):
         store.add(night(i, 0.05 if i < 50 else 0.2))
     store.add(ladder_session())
-    return store
+    store.close()
+    return path
 
 
+@pytest.fixture
+def store(made: Path, tmp_path: Path) -> Store:
+    shutil.copy(made, tmp_path)
+    return open_store("", tmp_path / "kit.db")
+
+
+@pytest.mark.machine
+@pytest.mark.unmeasured
 def test_the_served_store(page: Page, store: Store, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "kit", "serve", "--port", "0", "--store", f"sqlite:///{tmp_path}/kit.db"]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)

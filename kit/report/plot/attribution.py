@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kit.analysis.ladder import FLUSH, READ, RUNTIME, WRITE, Ladder, Step
+from kit.analysis.ladder import FLUSH, READ, RUNTIME, WRITE, Ladder, LadderStep
 from kit.report import units
 from kit.report.plot.picture import CHARACTER, Picture, circle, label_width, line, rect, shortened, text
 from kit.report.plot.scale import Scale, linear_ticks
@@ -59,11 +59,11 @@ def _look(name: str, steps: Sequence[str]) -> str:
     return f"step{len(_STEPS) + rest.index(name) % (_LOOKS - len(_STEPS))}"
 
 
-def _share(step: Step) -> float:
+def _share(step: LadderStep) -> float:
     return step.share.estimate if step.share else 0.0
 
 
-def _percent(step: Step) -> str:
+def _percent(step: LadderStep) -> str:
     share = step.share
     if share is None:
         return units.NOTHING

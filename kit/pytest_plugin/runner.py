@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from kit.model.session import Request, Session
     from kit.store import Store
 
-BENCH = pytest.StashKey["Bench"]()
+RUNNER = pytest.StashKey["SessionRunner"]()
 
 
 @dataclass
-class Bench:
+class SessionRunner:
     """The sessions that this pytest session has run."""
 
     config: pytest.Config
@@ -105,7 +105,7 @@ def _observer(config: pytest.Config) -> Any:
     reporter = config.pluginmanager.getplugin("terminalreporter")
     capture = config.pluginmanager.getplugin("capturemanager")
 
-    class Observer(Lines):
+    class TerminalLines(Lines):
         def tell(self, text: str) -> None:
             if reporter is None or config.get_verbosity() < 0:
                 return
@@ -113,4 +113,4 @@ def _observer(config: pytest.Config) -> Any:
                 reporter.ensure_newline()
                 reporter.write_line(text)
 
-    return Observer()
+    return TerminalLines()

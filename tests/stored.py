@@ -1,0 +1,30 @@
+"""A session and a sample as a store keeps them."""
+
+from kit.model.sample import Phase, Sample
+from kit.model.session import NotRun, Request, Session
+from kit.parsers.figure import MORE, Reported
+
+SESSION = Session(
+    id="20260101-000000-aaaa",
+    created=1000.0,
+    kit_version="0",
+    title="smoke",
+    status="running",
+    request=Request(
+        scenario="smoke", params=(("jobs", "2"),), arms=("bare", "layer:overlay2"), mkfs=(("ext4", "-O x"),)
+    ),
+    arms=("bare", "layer:overlay2"),
+    baselines=(("layer:overlay2", "bare"),),
+    seed=5,
+    facts={"kernel": "6"},
+    not_run=(NotRun("layer:aufs", "no", "boot"),),
+)
+FIGURES = (Reported("read bandwidth", 12.5, "MB/s", MORE), Reported("stat", None, "files/s", MORE))
+SAMPLE = Sample(
+    "bare", 1, "measured", "ok", 1.5,
+    (
+        Phase("build", "ok", real=1.25, exit_code=0, reported=FIGURES),
+        Phase("clean", "ok", real=0.5, max_rss=7.0, signal=None),
+    ),
+    calibration_before=0.04, digests=(("image", "abc"),), log="/l",
+)  # fmt: skip
