@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kit.analysis.stats import Floats
-from kit.model.metric import MEASURED, described
+from kit.model.metric import COMPARED, MEASURED, described
 from kit.model.sample import TOTAL, Phase, Sample
 from kit.model.sweep import parse_point, positive_number
 from kit.parsers.figure import Reported
@@ -24,6 +24,23 @@ _NO_PHASE = Phase("", "ok")
 _PHASES, _NAME, _REPORTED, _DIGESTS = map(attrgetter, ("phases", "name", "reported", "digests"))
 #: The least and the most that a figure may be: far beyond what anything measures, and their squares are floats still.
 _LEAST, _MOST = 1e-100, 1e100
+
+
+#: What is read of a phase at once: walking over a million of them takes longer than what is read there.
+_TOGETHER = tuple(name for name in COMPARED if name in MEASURED)
+_COMPARED = attrgetter(*_TOGETHER)
+#: And of a run.
+_SPINS = ("calibration_before", "calibration_after", "memory_before", "memory_after")
+_READ_SPINS = attrgetter(*_SPINS)
+_SLICE = 10_000
+
+
+def _columns(read: Callable[[Any], tuple[object, ...]], width: int, things: Sequence[object]) -> Floats:
+    """What is read of each thing, a row for each of the figures; a slice at a time, so that it takes little memory."""
+    made = np.empty((width, len(things)))
+    for at in range(0, len(things), _SLICE):
+        made[:, at : at + _SLICE] = np.array(list(map(read, things[at : at + _SLICE])), float).T
+    return _plausible(made)
 
 
 def _plausible(values: Floats) -> Floats:
@@ -85,11 +102,10 @@ class Runs:
         return (*names, TOTAL) if any(len(shape) > 1 for shape in shapes) else tuple(names)
 
     def _shapes(self, key: Key) -> set[tuple[str, ...]]:
+        every = list(map(_PHASES, self.samples(key)))
         shapes: set[tuple[str, ...]] = set()
-        by_length: dict[int, list[tuple[Phase, ...]]] = {}
-        for phases in map(_PHASES, self.samples(key)):
-            by_length.setdefault(len(phases), []).append(phases)
-        for length, listed in by_length.items():  # by columns: a run at a time, a million take a second
+        for length in set(map(len, every)):  # by columns: a run at a time, a million take a second
+            listed = [phases for phases in every if len(phases) == length]
             shapes |= set(zip(*(map(_NAME, map(itemgetter(i), listed)) for i in range(length)), strict=True))
         return shapes
 
@@ -114,7 +130,14 @@ class Runs:
                 return together(parts, axis=0)  # type: ignore[no-any-return]
         if metric not in MEASURED:  # a figure that other arms report, or did at other points
             return self.figure(key, phase, metric)
+        if metric in _TOGETHER:
+            found: Floats = self.once(self._compared, key, phase)[_TOGETHER.index(metric)]
+            return found
         return _plausible(np.array(list(map(attrgetter(metric), self.once(self._phase, key, phase))), float))
+
+    def _compared(self, key: Key, phase: str) -> Floats:
+        """Metrics that arms are compared by, x runs."""
+        return _columns(_COMPARED, len(_TOGETHER), self.once(self._phase, key, phase))
 
     def _sum(self, key: Key, phase: str, parts: Sequence[str]) -> Floats:
         return np.sum([self.values(key, phase, part) for part in parts], axis=0)  # type: ignore[no-any-return]
@@ -151,11 +174,12 @@ class Runs:
         return [_find(sample.phases, name) for sample in self.samples(key)]
 
     def attribute(self, key: Key, name: str) -> Floats:
-        """A figure of the whole run, for example ``calibration_before``; NaN where there is none."""
-        return self.once(self._attribute, key, name)
+        """One of ``_SPINS`` in every run; NaN where there is none."""
+        found: Floats = self.once(self._spins, key)[_SPINS.index(name)]
+        return found
 
-    def _attribute(self, key: Key, name: str) -> Floats:
-        return _plausible(np.array(list(map(attrgetter(name), self.samples(key))), float))
+    def _spins(self, key: Key) -> Floats:
+        return _columns(_READ_SPINS, len(_SPINS), self.samples(key))
 
     def common(self, keys: Sequence[Key]) -> tuple[NDArray[np.int64], ...]:
         """For each arm the positions of those runs whose blocks hold all the arms, and runs that may be compared."""

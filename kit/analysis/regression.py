@@ -115,4 +115,4 @@ def _over(threshold: Threshold, series: Series) -> int:
 
 
 def _percent(ratio: float) -> str:
-    return f"{(ratio - 1) * 100:+.1f} %"
+    return f"{(ratio - 1) * 100:+z.1f} %"

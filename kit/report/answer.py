@@ -135,7 +135,7 @@ def _half(share: Interval | None) -> str:
     """``+3.4 ± 3.0 %``: an interval of a mean reaches as far either way."""
     if share is None or share.high is None:
         return units.NOTHING
-    return f"{share.estimate * 100:+.1f} ± {(share.high - share.estimate) * 100:.1f} %"
+    return f"{share.estimate * 100:+z.1f} ± {(share.high - share.estimate) * 100:.1f} %"
 
 
 def _mind(session: Session, analysis: Analysis) -> Iterator[str]:

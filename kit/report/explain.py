@@ -138,8 +138,8 @@ def _share(step: LadderStep) -> str:
 
 
 def _interval(estimate: float, low: float | None, high: float | None) -> str:
-    text = f"{estimate * 100:+.1f} %"
-    return text if low is None or high is None else f"{text} ({low * 100:+.1f} to {high * 100:+.1f})"
+    text = f"{estimate * 100:+z.1f} %"
+    return text if low is None or high is None else f"{text} ({low * 100:+z.1f} to {high * 100:+z.1f})"
 
 
 def _step_words(step: LadderStep) -> str:

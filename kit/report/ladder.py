@@ -67,13 +67,13 @@ def _cell(step: LadderStep, newline: str) -> str:
 
 def _seconds(value: Interval) -> str:
     if value.low is None or value.high is None:
-        return f"{value.estimate:+.3f} s"
-    return f"{value.estimate:+.3f} s ({value.low:+.2f}…{value.high:+.2f})"
+        return f"{value.estimate:+z.3f} s"
+    return f"{value.estimate:+z.3f} s ({value.low:+z.2f}…{value.high:+z.2f})"
 
 
 def shares(value: Interval | None) -> str:
     if value is None:
         return units.NOTHING
     if value.low is None or value.high is None:
-        return f"{value.estimate * 100:+.1f} %"
-    return f"{value.estimate * 100:+.1f} % ({value.low * 100:+.1f}…{value.high * 100:+.1f})"
+        return f"{value.estimate * 100:+z.1f} %"
+    return f"{value.estimate * 100:+z.1f} % ({value.low * 100:+z.1f}…{value.high * 100:+z.1f})"

@@ -189,7 +189,7 @@ def _whole_ladders(analysis: Analysis) -> list[Ladder]:
 def _ladder_rows(item: Ladder) -> list[tuple[str, str, str, str]]:
     name = units.against(item)
     return [
-        (name, step.name, f"{step.seconds.estimate:+.3f} s", shares(step.share)) for step in (*item.steps, item.whole)
+        (name, step.name, f"{step.seconds.estimate:+z.3f} s", shares(step.share)) for step in (*item.steps, item.whole)
     ]
 
 

@@ -15,6 +15,9 @@ T = TypeVar("T")
 #: Fields by which things are told apart: they hold no secrets, and what differs must go on differing.
 _NAMES = frozenset({"id", "session", "arm", "arms", "baseline", "baselines", "point"})
 
+_OF_SAMPLE = attrgetter("arm", "kind", "status", "error", "log", "point", "flags", "load")
+_OF_PHASE = attrgetter("name", "status")
+
 
 def shown(value: T) -> T:
     """The same value of dataclasses, tuples and mappings with its texts as they may be shown; itself if all may be."""
@@ -41,16 +44,13 @@ def _shown(value: Any, name: str) -> Any:
 
 
 def _texts(samples: tuple[Sample, ...]) -> set[str]:
-    """All that samples hold: of a million samples few texts differ, and walking through each would take minutes. A
-    field at a time, since a run at a time takes seconds."""
+    """All that samples hold: of a million samples few texts differ, and walking through each would take minutes."""
     found: set[str] = set()
-    for name in ("arm", "kind", "status", "error", "log", "point", "flags", "load"):
-        found.update(map(attrgetter(name), samples))
+    found.update(chain.from_iterable(map(_OF_SAMPLE, samples)))
     for digests in set(map(attrgetter("digests"), samples)):
         found.update(*digests)
-    for name in ("name", "status"):
-        found.update(map(attrgetter(name), chain.from_iterable(map(attrgetter("phases"), samples))))
-    reported = map(attrgetter("reported"), chain.from_iterable(map(attrgetter("phases"), samples)))
-    for figure in chain.from_iterable(reported):
+    phases = list(chain.from_iterable(map(attrgetter("phases"), samples)))
+    found.update(chain.from_iterable(map(_OF_PHASE, phases)))
+    for figure in chain.from_iterable(map(attrgetter("reported"), phases)):
         found.update((figure.name, figure.unit, figure.better))
     return found

@@ -50,8 +50,8 @@ def difference(item: Comparison) -> str:
     """``+0.21 s (+0.18…+0.24)`` more than the baseline."""
     unit = f" {item.unit}".rstrip()
     if item.difference_low is None or item.difference_high is None:
-        return f"{item.difference:+.3f}{unit} (no interval)"
-    return f"{item.difference:+.2f}{unit} ({item.difference_low:+.2f}…{item.difference_high:+.2f})"
+        return f"{item.difference:+z.3f}{unit} (no interval)"
+    return f"{item.difference:+z.2f}{unit} ({item.difference_low:+z.2f}…{item.difference_high:+z.2f})"
 
 
 def _times(value: float) -> str:
@@ -91,4 +91,4 @@ def at(point: str) -> str:
 
 def percent(value: float) -> str:
     """A ratio as a change: 1.056 → ``+5.6 %``."""
-    return f"{(value - 1) * 100:+.1f} %" if value < 100 else f"{value:.0f}-fold"
+    return f"{(value - 1) * 100:+z.1f} %" if value < 100 else f"{value:.0f}-fold"

@@ -67,11 +67,11 @@ def _percent(step: LadderStep) -> str:
     share = step.share
     if share is None:
         return units.NOTHING
-    text_ = f"{share.estimate * 100:+.1f} %"
+    text_ = f"{share.estimate * 100:+z.1f} %"
     return (
         text_
         if share.low is None or share.high is None
-        else f"{text_} ({share.low * 100:+.1f}…{share.high * 100:+.1f})"
+        else f"{text_} ({share.low * 100:+z.1f}…{share.high * 100:+z.1f})"
     )
 
 
@@ -96,7 +96,7 @@ def _row(item: Ladder, label: str, y: float, scale: Scale, steps: Sequence[str])
         x, width = scale.at(min(start, start + share)), abs(scale.at(start + share) - scale.at(start))
         kind = _look(step.name, steps)
         parts.append(rect(x, y - _BAR / 2 - 4, width, _BAR, kind, f"{label}: {step.name} {_percent(step)}"))
-        words = f"{share * 100:+.1f}"
+        words = f"{share * 100:+z.1f}"
         if width > len(words) * CHARACTER + 6:
             parts.append(text(x + width / 2, y, words, "middle", "inside"))
     whole = item.whole.share
