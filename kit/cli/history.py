@@ -10,6 +10,7 @@ import click
 from kit.cli.completion import complete_scenarios, complete_sessions
 from kit.cli.options import format_option, store_option, the_store, write
 from kit.core.errors import UsageError
+from kit.model.metric import COMPARED
 from kit.report.renderer import BETWEEN, HISTORY, find
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ The change of a penalty has an interval (Welch's t test); what differs between t
 @click.argument("scenario", shell_complete=complete_scenarios)
 @click.argument("arm")
 @click.option("--phase", default="", help="Of this phase.  [default: the whole run]")
-@click.option("--metric", default="real", show_default=True, help="real, user, sys, cpu_total, flush, whole …")
+@click.option("--metric", default="real", show_default=True, metavar="METRIC",
+              help=f"{', '.join(COMPARED)}, or a figure of the workload's.")  # fmt: skip
 @click.option("--baseline", default="", metavar="ARM", help="Where the arm was compared with several.")
 @click.option("--across", multiple=True, metavar="NAME", help="Don't begin a new series where this differs: a fact, "
               "or sources, image, scenario, probe (repeatable).")  # fmt: skip

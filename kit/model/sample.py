@@ -11,6 +11,8 @@ from kit.model.metric import MEASURED, METRICS, Figures
 from kit.parsers.figure import Reported
 
 TOTAL = "total"
+_ADDITIVE = tuple(name for name in MEASURED if METRICS[name].additive)
+_GREATEST = tuple(name for name in MEASURED if not METRICS[name].additive)
 
 
 @dataclass(frozen=True)
@@ -67,13 +69,11 @@ def total(phases: Iterable[Phase]) -> Phase:
     """The sum of each metric, where no phase lacks it; of those that don't add up the greatest that is known."""
     listed = tuple(phases)
     made: dict[str, Any] = {}
-    for name in MEASURED:
+    for name in _ADDITIVE:
         values = [phase.metric(name) for phase in listed]
-        known = [value for value in values if value is not None]
-        if METRICS[name].additive:
-            made[name] = sum(known) if len(known) == len(values) else None
-        else:
-            made[name] = max(known, default=None)
+        made[name] = None if None in values else sum(value for value in values if value is not None)
+    for name in _GREATEST:
+        made[name] = max((value for phase in listed if (value := phase.metric(name)) is not None), default=None)
     return Phase(name=TOTAL, status="ok", **made)
 
 

@@ -2,7 +2,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sqlalchemy import create_engine, text
+from sqlalchemy import create_engine, inspect, text
 
 from kit.core.errors import KitError, UsageError
 from kit.model.session import DONE
@@ -69,6 +69,24 @@ def test_a_store_of_the_first_schema_is_brought_up_to_date(tmp_path: Path) -> No
     new = replace(SAMPLE, block=2, point="jobs=2", repeats=1, memory_before=0.05)
     again.add_sample(SESSION.id, new)
     assert again.get("last").samples[1] == new
+
+
+def test_a_store_brought_up_to_date_has_the_columns_of_a_new_one(tmp_path: Path) -> None:
+    columns = []
+    for name in ("new", "old"):
+        url = f"sqlite:///{tmp_path}/{name}.db"
+        open_store("", tmp_path / f"{name}.db").close()
+        if name == "old":
+            make_first_schema(url)
+            open_store("", tmp_path / "old.db").close()
+        with create_engine(url).begin() as connection:
+            seen = inspect(connection)
+            columns.append({
+                (table, item["name"], item["nullable"])
+                for table in seen.get_table_names()
+                for item in seen.get_columns(table)
+            })  # fmt: skip
+    assert columns[0] == columns[1]
 
 
 def test_flags_one_run(store: Store) -> None:
