@@ -75,7 +75,7 @@ class Runs:
 
     def once(self, make: Callable[..., Made], *given: object) -> Made:
         """``make(*given)``, computed once and kept as long as the runs are."""
-        where = (make.__name__, *given)
+        where = (make, *given)
         if where not in self._cache:
             self._cache[where] = make(*given)
         made: Made = self._cache[where]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 import io
 import os
+import pkgutil
 import signal
 import sys
 from types import FrameType
@@ -54,8 +54,7 @@ class _LazyGroup(click.Group):
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        module, _, attribute = COMMANDS[name][0].partition(":")
-        command: click.Command = getattr(importlib.import_module(module), attribute)
+        command: click.Command = pkgutil.resolve_name(COMMANDS[name][0])
         return command
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:

@@ -24,19 +24,22 @@ def pairs(values: tuple[str, ...], option: str) -> tuple[tuple[str, str], ...]:
 
 def split_words(text: str, what: str) -> list[str]:
     """Words as a shell would split them. ``what`` names the text in errors. Raises UsageError."""
+    return shlex.split(splittable(text, what))
+
+
+def splittable(text: str, what: str) -> str:
+    """The text, where a shell could split it into words. Raises UsageError."""
     try:
-        return shlex.split(text)
+        shlex.split(text)
     except ValueError as error:
         reason = str(error).removeprefix("No ").lower()
         raise UsageError(f"{what} {text}: no {reason}", "put a word that holds a quote in the other quotes") from None
+    return text
 
 
 def word_pairs(values: tuple[str, ...], option: str) -> tuple[tuple[str, str], ...]:
     """``KEY=WORDS`` of a repeatable option. Raises UsageError, also where the words can't be split."""
-    found = pairs(values, option)
-    for key, text in found:
-        split_words(text, f"{option} {key}:")
-    return found
+    return tuple((key, splittable(text, f"{option} {key}:")) for key, text in pairs(values, option))
 
 
 def size(text: str, option: str = "--size") -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import pkgutil
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -48,6 +48,12 @@ class Setting:
     thin_device: Path | None = None  # on which devicemapper+thinpool is put; None: loop files
     docker: Path | None = None  # a directory with another dockerd and what belongs to it; None: those of PATH
     tell: Callable[[str], None] = lambda text: None
+    part: str = ""  # of the session, where it has several of what is made
+
+    @property
+    def label(self) -> str:
+        """What the names of all that is made bear: the session's, and the part."""
+        return f"{self.session}-{self.part}" if self.part else self.session
 
 
 class Engine(Protocol):
@@ -74,8 +80,7 @@ class Engine(Protocol):
 def make_engine(name: str, setting: Setting) -> Engine:
     """``docker@26.1`` is that version of it, in an engine root."""
     name, _, version = name.partition("@")
-    module, _, attribute = ENGINES[name].partition(":")
-    maker: Callable[..., Engine] = getattr(importlib.import_module(module), attribute)
+    maker: Callable[..., Engine] = pkgutil.resolve_name(ENGINES[name])
     return maker(setting, version) if version else maker(setting)
 
 

@@ -60,7 +60,7 @@ class BareEngine:
 
     def start(self, arm: Arm, ground: Ground) -> None:
         if arm.plain_root:
-            _ = ground.plain_root  # unpack it now, not inside the first run
+            ground.unpack_root()
 
     @contextmanager
     def place(self, arm: Arm, ground: Ground) -> Iterator[Place]:

@@ -13,7 +13,7 @@ from typing import Any
 from kit.core.errors import MORE_ROOM, MachineError, RunError
 from kit.engines.control import Control
 from kit.engines.place import Place
-from kit.filesystem.mounted import unconfirmed
+from kit.filesystem.mounted import check_in_force
 from kit.host.cgroup import Cgroup
 from kit.host.mounts import mount_of
 from kit.image import Image
@@ -133,7 +133,7 @@ def check_features(arm: Arm, pid: int) -> None:
     if not arm.features:
         return
     mount = mount_of(Path("/"), pid)
-    unconfirmed(str(arm), arm.feature_words, mount)
+    check_in_force(str(arm), arm.feature_words, mount)
     shown = {*mount.options.split(",")}
     for word in arm.feature_words:
         if (word == "volatile" or word.endswith("=on")) and not {word, f"fsync={word}"} & shown:

@@ -84,7 +84,8 @@ class ContainerdEngine(PrivateEngine["ContainerdDaemon"]):
         driver, data = arm.driver, ground.backing.path / f"{name}-{arm.driver}"
         settings: dict[str, object] = {"mount_options": arm.feature_words} if arm.features else {}
         if driver == "devmapper":
-            pool = stack.enter_context(thin_pool(ground.backing.path, name, self._setting.journal))
+            setting = self._setting
+            pool = stack.enter_context(thin_pool(ground.backing, setting.label, name, setting.journal))
             size = f"{_DEVICE_BYTES >> 30}GB"
             settings = {"pool_name": pool, "root_path": str(data / "thin"), "base_image_size": size, "fs_type": "ext4"}
         elif driver == "blockfile":

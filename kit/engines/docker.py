@@ -75,7 +75,8 @@ class DockerEngine(PrivateEngine[Daemon]):
         """The options that name a thin pool of ours, made here."""
         if (THIN_POOL, "") not in arm.options:
             return ()
-        pool = thin_pool(ground.backing.path, name, self._setting.journal, self._setting.thin_device)
+        setting = self._setting
+        pool = thin_pool(ground.backing, setting.label, name, setting.journal, setting.thin_device)
         return (f"dm.thinpooldev=/dev/mapper/{stack.enter_context(pool)}",)
 
     @contextmanager

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import count
 from pathlib import Path
 
@@ -26,11 +25,19 @@ class Ground:
     inputs: Path | None
     prefix: str = ""  # of all names on the backing, where two grounds share it
     _numbers: count[int] = field(default_factory=lambda: count(1))
+    _plain_root: PlainRoot | None = None
 
-    @cached_property
+    def unpack_root(self) -> None:
+        """Unpack the image on this backing, once: bare and runtime share it, so that both read the same files. Raises
+        KitError."""
+        if self._plain_root is None:
+            self._plain_root = PlainRoot(self.needed_image, self.backing.path / f"{self.prefix}root")
+
+    @property
     def plain_root(self) -> PlainRoot:
-        """The image unpacked on this backing: shared by bare and runtime, so that both read the same files."""
-        return PlainRoot(self.needed_image, self.backing.path / f"{self.prefix}root")
+        """What ``unpack_root`` has made."""
+        assert self._plain_root, "unpack_root comes first"
+        return self._plain_root
 
     @property
     def needed_image(self) -> Image:

@@ -72,7 +72,7 @@ class PrivateEngine(ABC, Generic[D]):
                 self._enter_root()
             self._daemons[key] = self.start_daemon(arm, ground)
         if arm.plain_root:
-            _ = ground.plain_root
+            ground.unpack_root()
         if arm.features:
             with self.place(arm, ground):  # what the kernel refuses is known now
                 pass

@@ -20,7 +20,7 @@ from kit.engines.bare import BareEngine, chroot_argv
 from kit.engines.ground import Ground, unpack_tree
 from kit.engines.place import Place
 from kit.filesystem.block import unmount
-from kit.filesystem.mounted import unconfirmed
+from kit.filesystem.mounted import check_in_force
 from kit.host.beneath import remove
 from kit.host.cgroup import Cgroup
 from kit.host.command import require, run, spawn, stop
@@ -49,7 +49,7 @@ class UnionEngine(BareEngine):
 
     def start(self, arm: Arm, ground: Ground) -> None:
         """Unpack the lower branch, and mount once, so that options which the kernel refuses are known now."""
-        _ = ground.plain_root
+        ground.unpack_root()
         with self._mounted(arm, ground):
             return
 
@@ -86,7 +86,7 @@ class UnionEngine(BareEngine):
                 words = f"lowerdir={lower},upperdir={upper},workdir={work}"
                 run(["mount", "-t", "overlay", "-o", ",".join((words, *wanted)), "kit", merged], what=f"mount of {arm}")
                 stack.callback(unmount, merged)
-                unconfirmed(str(arm), wanted, mount_of(merged))
+                check_in_force(str(arm), wanted, mount_of(merged))
             else:
                 self._fuse(stack, arm, (lower, upper, merged))
             yield merged

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import os
+import pkgutil
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -13,7 +13,7 @@ from kit.filesystem.backing import Backing, BackingOptions
 from kit.filesystem.profile import Profile, bundled, read_profiles, recorded
 from kit.host.journal import Journal
 
-Maker = Callable[[Profile, BackingOptions, Path, Journal], AbstractContextManager[Backing]]
+Maker = Callable[[Profile, BackingOptions, Path, str, Journal], AbstractContextManager[Backing]]
 
 #: What makes the filesystems of each type; a maker is imported on use.
 MAKERS = {
@@ -25,14 +25,16 @@ MAKERS = {
 }
 
 
-def make_backing(name: str, options: BackingOptions, where: Path, journal: Journal) -> AbstractContextManager[Backing]:
-    """A fresh backing filesystem of that profile, mounted at ``where`` for the length of a ``with`` block."""
+def make_backing(
+    name: str, options: BackingOptions, where: Path, label: str, journal: Journal
+) -> AbstractContextManager[Backing]:
+    """A fresh backing filesystem of that profile, mounted at ``where`` for the length of a ``with`` block. ``label``:
+    the session's, which the names of all that is made bear."""
     profile = find_profile(name, options)
     if profile.type != "dir" and os.geteuid() != 0:
         raise MachineError("making and mounting a filesystem needs root", "sudo kit …, or arms on @dir")
-    module, _, function = MAKERS[profile.type].partition(":")
-    maker: Maker = getattr(importlib.import_module(module), function)
-    return maker(profile, options, where, journal)
+    maker: Maker = pkgutil.resolve_name(MAKERS[profile.type])
+    return maker(profile, options, where, label, journal)
 
 
 def find_profile(name: str, options: BackingOptions) -> Profile:

@@ -34,7 +34,9 @@ _MOUNT = {"ext4": ("noinit_itable",), "ext3": ("noinit_itable",)}
 
 
 @contextmanager
-def block_backing(profile: Profile, options: BackingOptions, where: Path, journal: Journal) -> Iterator[Backing]:
+def block_backing(
+    profile: Profile, options: BackingOptions, where: Path, label: str, journal: Journal
+) -> Iterator[Backing]:
     """Make and mount a filesystem on a loop image, or on ``options.device``. Raises MachineError, RunError."""
     name, kind_of = profile.name, profile.type
     if kind_of not in kernel_filesystems():
@@ -45,7 +47,7 @@ def block_backing(profile: Profile, options: BackingOptions, where: Path, journa
             clear_device(options.device, options.wipe)
             device, kind = options.device, "device"
         else:
-            device, kind = stack.enter_context(loop_backing(options, journal, f"{where.parent.parent.name}-{name}"))
+            device, kind = stack.enter_context(loop_backing(options, journal, f"{label}-{name}"))
         run([f"mkfs.{kind_of}", *_MKFS[kind_of], *options.mkfs_words(profile), device], what=f"mkfs.{kind_of}")
         where.mkdir(parents=True, exist_ok=True)
         asked = options.mount_options(profile)

@@ -23,14 +23,16 @@ from kit.host.mounts import mount_of
 
 
 @contextmanager
-def memory_backing(profile: Profile, options: BackingOptions, where: Path, journal: Journal) -> Iterator[Backing]:
+def memory_backing(
+    profile: Profile, options: BackingOptions, where: Path, label: str, journal: Journal
+) -> Iterator[Backing]:
     """A tmpfs; with ``profile.write_back`` also the disk that it is copied to, whose I/O is then the arm's."""
     with ExitStack() as stack:
         backing = stack.enter_context(_tmpfs(profile, options, where))
         if profile.write_back:
             require("rsync")
             copy = where.with_name(f"{where.name}-copy")
-            disk = stack.enter_context(filesystem.make_backing(profile.write_back, options, copy, journal))
+            disk = stack.enter_context(filesystem.make_backing(profile.write_back, options, copy, label, journal))
             asked = stack.enter_context(_writer(where, disk.path, profile.every))
             kind = f"tmpfs, written back every {profile.every:g} s to {disk.type} on {disk.kind}"
             backing = replace(backing, kind=kind, device=disk.device, write_back=asked)

@@ -18,32 +18,40 @@ _OFF_UNLESS_SHOWN = ("nodiscard",)
 
 
 def unconfirmed(name: str, wanted: Sequence[str], mount: Mount) -> tuple[str, ...]:
-    """Options that the kernel does not show, so that nothing says whether they are in force.
+    """Options that the kernel does not show, so that nothing says whether they are in force. Raises MachineError as
+    ``check_in_force``."""
+    check_in_force(name, wanted, mount)
+    return tuple(option for option in _missing(wanted, _shown(mount)) if option not in _OFF_UNLESS_SHOWN)
 
-    ext2, ext3 and ext4 list every option (/proc/fs/ext4/DEVICE/options): there, what is missing is not in force.
-    Raises MachineError for an option that is not.
-    """
-    shown = set(mount.options.split(","))
-    complete = Path(f"/proc/fs/ext4/{Path(mount.source).name}/options")
-    if mount.type.startswith("ext") and complete.exists():
-        shown |= set(complete.read_text().split())
-        everything = True
-    else:
-        everything = False
-    silent = []
-    for option in wanted:
-        if option.partition("=")[0] in _NOT_COMPARED or _in(option, shown):
-            continue
+
+def check_in_force(name: str, wanted: Sequence[str], mount: Mount) -> None:
+    """Raises MachineError for an option that is not in force: its opposite is shown, or ext2, ext3 and ext4, which list
+    every option, do not show it."""
+    shown = _shown(mount)
+    for option in _missing(wanted, shown):
         other = _opposite(option, shown)
-        if other or everything:
+        if other or _all_options(mount):
             instead = f"it shows {other}" if other else "it does not show it"
             raise MachineError(
                 f"{name}: this kernel ignores the mount option {option}: {instead}",
                 "use a kernel that has it, or a profile without it",
             )
-        if option not in _OFF_UNLESS_SHOWN:
-            silent.append(option)
-    return tuple(silent)
+
+
+def _shown(mount: Mount) -> set[str]:
+    shown = set(mount.options.split(","))
+    every = _all_options(mount)
+    return shown | set(every.read_text().split()) if every else shown
+
+
+def _all_options(mount: Mount) -> Path | None:
+    """The file in which ext2, ext3 and ext4 list them."""
+    path = Path(f"/proc/fs/ext4/{Path(mount.source).name}/options")
+    return path if mount.type.startswith("ext") and path.exists() else None
+
+
+def _missing(wanted: Sequence[str], shown: set[str]) -> list[str]:
+    return [option for option in wanted if option.partition("=")[0] not in _NOT_COMPARED and not _in(option, shown)]
 
 
 def _in(option: str, shown: set[str]) -> bool:

@@ -33,14 +33,16 @@ def check_directory(path: Path) -> None:
 
 
 @contextmanager
-def directory_backing(profile: Profile, options: BackingOptions, where: Path, journal: Journal) -> Iterator[Backing]:
+def directory_backing(
+    profile: Profile, options: BackingOptions, where: Path, label: str, journal: Journal
+) -> Iterator[Backing]:
     """A new directory inside ``options.directory``, removed afterwards; the user's other files are not touched."""
     parent = options.directory or options.images
     check_directory(parent)
     parent.mkdir(parents=True, exist_ok=True)
     if not parent.is_dir():
         raise UsageError(f"{parent} is not a directory", "name one with --dir")
-    path = parent / f"kit-{where.parent.parent.name}"
+    path = parent / f"kit-{label}"
     with journal.directory(path):
         mount = mount_of(path)
         yield Backing(
@@ -49,7 +51,9 @@ def directory_backing(profile: Profile, options: BackingOptions, where: Path, jo
 
 
 @contextmanager
-def nfs_backing(profile: Profile, options: BackingOptions, where: Path, journal: Journal) -> Iterator[Backing]:
+def nfs_backing(
+    profile: Profile, options: BackingOptions, where: Path, label: str, journal: Journal
+) -> Iterator[Backing]:
     """A new directory of an NFS export, removed afterwards. Raises MachineError where the kernel has no NFS."""
     export = options.export or profile.source
     if not export:
@@ -63,7 +67,7 @@ def nfs_backing(profile: Profile, options: BackingOptions, where: Path, journal:
     run(words, what=f"mount of {export}")
     try:
         mount = mount_of(where)
-        path = where / f"kit-{where.parent.parent.name}"
+        path = where / f"kit-{label}"
         silent = unconfirmed(profile.name, (*wanted, *profile.expect), mount)
         with journal.directory(path):
             yield Backing(profile.name, path, f"export {export}", mount.type, mount.options, None, silent)

@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from kit.core.errors import MachineError, RunError
+from kit.filesystem.backing import Backing
 from kit.filesystem.block import loop_device
 from kit.host.command import require, run
 from kit.host.journal import Journal
@@ -20,15 +21,15 @@ _META_SHARE = 50
 
 
 @contextmanager
-def thin_pool(where: Path, label: str, journal: Journal, device: Path | None = None) -> Iterator[str]:
-    """A new pool, named for /dev/mapper, on sparse files in ``where``, or on ``device``, whose content is lost. Raises
-    MachineError, RunError."""
+def thin_pool(backing: Backing, label: str, part: str, journal: Journal, device: Path | None = None) -> Iterator[str]:
+    """A new pool, named for /dev/mapper, on sparse files of a backing filesystem, or on ``device``, whose content is
+    lost. ``label``: the session's; ``part`` tells pools of one filesystem apart. Raises MachineError, RunError."""
     require("dmsetup")
-    name = f"kit-{where.parent.parent.name}-{where.name}-{label}"
+    name = f"kit-{label}-{backing.name}-{part}"
     with ExitStack() as stack:
         if device is None:
-            data = stack.enter_context(loop_device(where / f"{label}.data", _DATA_BYTES, journal))
-            meta = stack.enter_context(loop_device(where / f"{label}.meta", _META_BYTES, journal))
+            data = stack.enter_context(loop_device(backing.path / f"{part}.data", _DATA_BYTES, journal))
+            meta = stack.enter_context(loop_device(backing.path / f"{part}.meta", _META_BYTES, journal))
         else:
             meta, data = _split(stack, device, name, journal)
         run(["dd", "if=/dev/zero", f"of={meta}", "bs=4096", "count=1", "conv=notrunc"])  # a new pool, says the document

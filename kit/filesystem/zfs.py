@@ -18,7 +18,9 @@ from kit.host.mounts import mount_of
 
 
 @contextmanager
-def zfs_backing(profile: Profile, options: BackingOptions, where: Path, journal: Journal) -> Iterator[Backing]:
+def zfs_backing(
+    profile: Profile, options: BackingOptions, where: Path, label: str, journal: Journal
+) -> Iterator[Backing]:
     """mkfs options are words of ``zpool create``, mount options are properties (``atime=off``). Raises MachineError,
     RunError."""
     if "zfs" not in kernel_filesystems():
@@ -29,9 +31,8 @@ def zfs_backing(profile: Profile, options: BackingOptions, where: Path, journal:
             clear_device(options.device, options.wipe)
             device, kind = options.device, "device"
         else:
-            label = f"{where.parent.parent.name}-{profile.name}"
-            device, kind = stack.enter_context(loop_backing(options, journal, label))
-        pool = f"kit-{where.parent.parent.name}-{profile.name}"
+            device, kind = stack.enter_context(loop_backing(options, journal, f"{label}-{profile.name}"))
+        pool = f"kit-{label}-{profile.name}"
         where.mkdir(parents=True, exist_ok=True)
         stack.enter_context(journal.holding("zpool", pool))
         # No cache file: a pool of ours must not be imported when the machine starts.

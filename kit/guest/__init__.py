@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import pkgutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -30,8 +30,7 @@ def make_machine(kind: str, tools: Tools, kernel: Path | None, modules: Path | N
 
 
 def _make(kind: str, tools: Tools, kernel: Path | None, modules: Path | None) -> Machine:
-    module, _, name = MACHINES[kind].partition(":")
-    maker: Callable[..., Machine] = getattr(importlib.import_module(module), name)
+    maker: Callable[..., Machine] = pkgutil.resolve_name(MACHINES[kind])
     return maker(tools, Kernel(kernel, modules))
 
 

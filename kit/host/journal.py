@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kit.core.errors import MORE_ROOM, MachineError, RunError
-from kit.core.paths import make_private
+from kit.core.private import make_private
 from kit.host.beneath import remove
 from kit.host.cgroup import Cgroup
 from kit.host.owner import Owner

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kit.core.errors import KitError, MachineError
-from kit.core.paths import make_private, user_name
+from kit.core.private import make_private, user_name
 from kit.host.journal import KINDS, is_taken, parse, undo
 from kit.host.lock import try_lock
 from kit.host.owner import Owner

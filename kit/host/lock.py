@@ -18,7 +18,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from kit.core.errors import BusyError, MachineError
-from kit.core.paths import user_name
+from kit.core.private import user_name
 
 #: The holder's name for others to read: an abstract socket (unix(7)) is seen by all and gone with its process.
 _NOTE = "kit holds the machine"

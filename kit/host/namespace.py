@@ -11,45 +11,39 @@ from pathlib import Path
 from kit.core.errors import MachineError
 from kit.host.command import run
 from kit.host.journal import Journal
+from kit.host.mounts import read_mounts
 
 _CLONE_NEWNS = 0x00020000
 _MS_REC = 0x4000
 _MS_SLAVE = 1 << 19
-
-_entered = False
-_covered: set[Path] = set()
+#: What the mount table calls the source of an empty tmpfs of ours.
+_COVER = "kit-cover"
 
 
 def enter_private_mounts() -> None:
-    """Move this process into a mount namespace of its own (mount_namespaces(7)); once, later calls do nothing.
+    """Move this process into a new mount namespace of its own (mount_namespaces(7)).
 
     Mounts of the host still arrive (slave propagation), ours do not leave. Raises MachineError where not permitted.
     """
-    global _entered
-    if _entered:
-        return
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(_CLONE_NEWNS) or libc.mount(b"none", b"/", None, _MS_REC | _MS_SLAVE, None):
         reason = os.strerror(ctypes.get_errno())
         raise MachineError(f"no private mount namespace: {reason}", "run as root: sudo kit …")
-    _entered = True
 
 
 @contextmanager
 def covered(path: Path, journal: Journal) -> Iterator[None]:
     """Lay an empty tmpfs over a directory of the host, in the private namespace alone; make it if it is not there. Over
     one that is covered already nothing is laid: what two users have in it must not hide behind the other's."""
-    if path in _covered:
+    if any(mount.path == path.resolve() and mount.source == _COVER for mount in read_mounts()):
         yield
         return
     with ExitStack() as stack:
         if not path.is_dir():
             stack.enter_context(journal.holding("empty directory", path))
             path.mkdir()
-        run(["mount", "-t", "tmpfs", "-o", "mode=711", "kit", path])
-        _covered.add(path)
+        run(["mount", "-t", "tmpfs", "-o", "mode=711", _COVER, path])
         try:
             yield
         finally:
-            _covered.remove(path)
             run(["umount", path])

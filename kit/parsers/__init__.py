@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import pkgutil
 from collections.abc import Callable
 
 from kit.core.errors import RunError
@@ -25,8 +25,7 @@ _REASON = 300
 
 def parse_report(name: str, text: str) -> tuple[Reported, ...]:
     """The figures in what a phase printed. Raises RunError with the reason where they can't be read."""
-    module, _, function = PARSERS[name].partition(":")
-    parser: Parser = getattr(importlib.import_module(module), function)
+    parser: Parser = pkgutil.resolve_name(PARSERS[name])
     try:
         if len(text) > LONGEST:
             raise ValueError(f"it printed more than {LONGEST >> 20} Mi characters")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,12 +26,14 @@ class ArmFailedError(Exception):
 class ScenarioFile(pytest.File):
     """One scenario file; its tests are the arms, baselines that had to be added included."""
 
+    thresholds: Sequence[Threshold] = ()  # known once it is collected
+
     def collect(self) -> Iterator[pytest.Item]:
         from kit.session.planning import find_scenario, plan_of
 
         try:
             find_scenario(self.scenario)
-            self.thresholds()
+            self.thresholds = self._thresholds()
             arms = plan_of(self.request(())).arms
         except KitError as error:
             raise self.CollectError(str(error)) from None
@@ -39,7 +41,7 @@ class ScenarioFile(pytest.File):
             item: pytest.Item = ScenarioItem.from_parent(self, name=str(arm))
             yield item
 
-    def thresholds(self) -> list[Threshold]:
+    def _thresholds(self) -> list[Threshold]:
         """Those of the command line. Raises UsageError."""
         from kit.analysis.threshold import parse_threshold
 
@@ -104,7 +106,7 @@ class ScenarioItem(pytest.Item):
             if item.arm == self.name:
                 text = f"{percent_interval(item.ratio, item.low, item.high)} of {item.baseline}"
                 self.user_properties.append((f"kit real{' ' if item.point else ''}{item.point}", text))
-        for threshold in self.parent.thresholds():
+        for threshold in self.parent.thresholds:
             if threshold.arm == self.name:
                 check(threshold, comparisons)
 

@@ -85,9 +85,8 @@ class Fetcher:
     @contextmanager
     def _place(self, scratch: Path, inputs: Path) -> Iterator[tuple[Place, Callable[[], Path]]]:
         """A bare place on the cache's own disk, and where its tree is."""
-        name = self.setting.run.name  # what it makes bears the session's name, or no journal would have it
-        own = replace(self.setting, run=self.setting.run / "fetch" / name, cgroup=f"{self.setting.cgroup}/fetch")
-        own.run.mkdir(parents=True, exist_ok=True)
+        own = replace(self.setting, run=self.setting.run / "fetch", cgroup=f"{self.setting.cgroup}/fetch")
+        own.run.mkdir(exist_ok=True)
         options = BackingOptions(directory=scratch)
         arm = Arm("bare", filesystem="dir")
         with Provision(ProvisionSpec(own, self.host, options, self.image, inputs)) as provision:

@@ -17,7 +17,8 @@ from typing import Protocol
 from kit.analysis.burst import find_bursts, own_nature
 from kit.core.errors import RunError
 from kit.core.limit import Deadline, run_deadline
-from kit.core.paths import Paths, make_private
+from kit.core.paths import Paths
+from kit.core.private import make_private
 from kit.core.redact import RedactedFormatter
 from kit.engines import Place, Setting
 from kit.host.cgroup import Cgroup

@@ -70,7 +70,7 @@ class Provision:
                 return NotRun(str(arm), blocker.reason, blocker.fix)
             engine.start(arm, self._ground(arm))
             if self._load:
-                _ = self._load_ground(arm, self._load).plain_root
+                self._load_ground(arm, self._load).unpack_root()
         except KitError as error:
             return NotRun(str(arm), error.message, error.hint)
         except OSError as error:
@@ -116,7 +116,8 @@ class Provision:
         """A place on a filesystem of its own, made for this one run."""
         self._fresh += 1
         setting = self._spec.setting
-        own = replace(setting, run=setting.run / f"f{self._fresh}", cgroup=f"{setting.cgroup}/f{self._fresh}")
+        part = f"f{self._fresh}"
+        own = replace(setting, run=setting.run / part, cgroup=f"{setting.cgroup}/{part}", part=part)
         own.run.mkdir()
         with Provision(replace(self._spec, setting=own)) as provision:
             blocked = provision.ready(arm)
@@ -162,7 +163,8 @@ class Provision:
                     f"{options.device} holds one filesystem, {arm.filesystem} would be a second",
                     "compare arms of one filesystem on a device, or use loop images",
                 )
-            backing = make_backing(arm.filesystem, options, where, self._spec.setting.journal)
+            setting = self._spec.setting
+            backing = make_backing(arm.filesystem, options, where, setting.label, setting.journal)
             self._grounds[arm.filesystem] = Ground(
                 self._backings.enter_context(backing), self._spec.image, self._spec.inputs
             )

@@ -6,7 +6,6 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, insert, inspect, make_url, select, text, update
@@ -163,19 +162,3 @@ def _shown(url: URL) -> str:
 
 def _line(error: BaseException) -> str:
     return " ".join(str(error).split())
-
-
-def make_private(directory: Path) -> None:
-    """The kit's own directory of data, of which others see nothing; one that an older kit made open is closed."""
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _close(directory, 0o700)
-
-
-def close_to_others(file: Path) -> None:
-    if file.exists():
-        _close(file, 0o600)
-
-
-def _close(path: Path, mode: int) -> None:
-    if path.stat().st_uid == os.geteuid():
-        path.chmod(path.stat().st_mode & mode)

@@ -12,10 +12,10 @@ from typing import Any, Protocol, Self
 
 from kit.core.codec import UnreadableError, decode_json, encode_json
 from kit.core.errors import KitError, RunError
+from kit.core.private import close_directory
 from kit.model.sample import Sample
 from kit.model.session import Session
 from kit.store.changes import Begin, Change, Flag, Status, dump_change, load_change
-from kit.store.database import make_private
 
 #: Bytes that a session's file takes from the disk at its beginning, so that a disk that becomes full has room for it.
 RESERVED = 1 << 20
@@ -54,8 +54,8 @@ class Outbox:
     def __enter__(self) -> Self:
         """Raises RunError where the store still refuses what an earlier start of the session has left."""
         try:
-            make_private(self._path.parent.parent)
-            make_private(self._path.parent)
+            close_directory(self._path.parent.parent)
+            close_directory(self._path.parent)
             begin = dump_change(Begin(replace(self._session, samples=())))
             self._file = _File(self._path, [encode_json({"store": self._store.name}).encode(), begin])
         except OSError:

@@ -15,10 +15,11 @@ from kit.analysis.history import Entry, make_entry
 from kit.analysis.outcome import Outcome, outcomes
 from kit.core.codec import UnreadableError
 from kit.core.errors import RunError, UsageError
+from kit.core.private import close_directory, close_file
 from kit.model.sample import Sample
 from kit.model.session import DONE, Session
 from kit.store.changes import Change, Flag, Status, apply_changes
-from kit.store.database import Database, close_to_others, make_private
+from kit.store.database import Database
 from kit.store.outbox import deliver, outbox_directory
 from kit.store.outcomes import kept_versions, read_outcomes, read_results, write_outcomes
 from kit.store.rows import read_samples, read_session, session_row, write_sample
@@ -34,8 +35,8 @@ def open_store(
     ``tell`` is told of what in it can't be read, and of what had waited for it beside ``default`` and is stored now.
     """
     if not url:
-        make_private(default.parent)
-        close_to_others(default)
+        close_directory(default.parent)
+        close_file(default)
         url = f"sqlite:///{default}"
     store = Store(Database(url), read_only, tell)
     if not read_only:

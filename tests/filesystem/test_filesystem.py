@@ -94,7 +94,7 @@ def small(tmp_path: Path, **more: object) -> BackingOptions:
     ],
 )
 def test_profiles_are_mounted_as_they_say(journal: Journal, tmp_path: Path, name: str, shown: set[str]) -> None:
-    with make_backing(name, small(tmp_path), tmp_path / "run" / "fs" / name, journal) as backing:
+    with make_backing(name, small(tmp_path), tmp_path / "run" / "fs" / name, "run", journal) as backing:
         assert shown <= set(backing.options.split(","))
         assert backing.unconfirmed == ()
 
@@ -114,7 +114,7 @@ def test_what_this_kernel_refuses_is_said(journal: Journal, tmp_path: Path, name
         pytest.skip(f"this kernel has {name}")
     with (
         pytest.raises(MachineError, match=reason),
-        make_backing(name, small(tmp_path), tmp_path / "run" / "fs" / name, journal),
+        make_backing(name, small(tmp_path), tmp_path / "run" / "fs" / name, "run", journal),
     ):
         pytest.fail("it was mounted")
 
@@ -125,7 +125,7 @@ def test_an_option_that_is_ignored_is_no_profile(journal: Journal, tmp_path: Pat
     options = small(tmp_path, profiles=odd)
     with (
         pytest.raises(MachineError, match="ignores the mount option journal=fast: it does not show it"),
-        make_backing("odd", options, tmp_path / "run" / "fs" / "odd", journal),
+        make_backing("odd", options, tmp_path / "run" / "fs" / "odd", "run", journal),
     ):
         pytest.fail("it was mounted")
 
@@ -133,7 +133,7 @@ def test_an_option_that_is_ignored_is_no_profile(journal: Journal, tmp_path: Pat
 @pytest.mark.machine
 def test_memory_is_on_the_disk_after_a_sync(journal: Journal, tmp_path: Path) -> None:
     where = tmp_path / "run" / "fs" / "tmpfs-sync"
-    with make_backing("tmpfs-sync", small(tmp_path), where, journal) as backing:
+    with make_backing("tmpfs-sync", small(tmp_path), where, "run", journal) as backing:
         (backing.path / "deep").mkdir()
         (backing.path / "deep" / "file").write_text("kept")
         backing.sync()

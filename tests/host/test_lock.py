@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from kit.core.errors import BusyError, MachineError
-from kit.core.paths import find_paths, make_private
+from kit.core.paths import find_paths
+from kit.core.private import make_private
 from kit.host.lock import machine_lock
 
 HOLD = """
