@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -12,13 +11,13 @@ from functools import partial
 from pathlib import Path
 from typing import IO
 
-from kit import engines
 from kit.core.errors import MachineError
 from kit.engines.control import Control, control_directory
+from kit.engines.engine import Blocker, Setting
 from kit.engines.ground import Ground, unpack_tree
 from kit.engines.place import DEFAULT_ENV, Place
 from kit.host.cgroup import Cgroup
-from kit.host.command import spawn, stop
+from kit.host.command import Process, spawn, stop
 from kit.host.machine import Host
 from kit.image.layout import CONTROL, INPUTS, TREE
 from kit.model.arm import Arm
@@ -47,15 +46,15 @@ class Entered:
 
 
 class BareEngine:
-    undriven: engines.Blocker | None = None
+    undriven: Blocker | None = None
 
-    def __init__(self, setting: engines.Setting) -> None:
+    def __init__(self, setting: Setting) -> None:
         self.setting = setting
         self._count = 0
 
-    def check(self, arm: Arm, host: Host) -> engines.Blocker | None:
+    def check(self, arm: Arm, host: Host) -> Blocker | None:
         if arm.placement == "bare" and not host.root:
-            return engines.Blocker("chroot needs root", "run as root: sudo kit …, or use the arm host")
+            return Blocker("chroot needs root", "run as root: sudo kit …, or use the arm host")
         return None
 
     def start(self, arm: Arm, ground: Ground) -> None:
@@ -131,7 +130,7 @@ def chroot_argv(root: Path, tree: Path | None, control: Control, inputs: Path | 
     return ["unshare", "--mount", "--propagation", "private", "--", "sh", "-euc", _ENTER, "sh", *arguments]
 
 
-def _alive(process: subprocess.Popen[bytes], output: IO[bytes]) -> str:
+def _alive(process: Process, output: IO[bytes]) -> str:
     if process.poll() is None:
         return ""
     output.seek(0)

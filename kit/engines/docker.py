@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from kit import engines
 from kit.core.errors import RunError
 from kit.engines.container import (
     ContainerSpec,
@@ -22,7 +21,9 @@ from kit.engines.container import (
     start_container,
 )
 from kit.engines.control import Control, control_directory
-from kit.engines.daemon import Daemon
+from kit.engines.docker_server import DockerServer
+from kit.engines.dockerd import Dockerd
+from kit.engines.engine import Setting
 from kit.engines.ground import Ground, unpack_tree
 from kit.engines.place import Place
 from kit.engines.plain_runtime import VARIABLE
@@ -34,16 +35,16 @@ from kit.model.drivers.device_mapper import THIN_POOL
 from kit.model.fact import DRIVER_STATUS, PROGRAM, RUNS
 
 
-class DockerEngine(PrivateEngine[Daemon]):
+class DockerEngine(PrivateEngine[DockerServer]):
     root_of = "docker"
     tools: tuple[str, ...] = ("dockerd", "containerd", "runc")
     prefix = ""
 
-    def __init__(self, setting: engines.Setting, version: str = "") -> None:
+    def __init__(self, setting: Setting, version: str = "") -> None:
         programs = setting.docker if self.root_of == "docker" else None
         super().__init__(setting, version, f"v{version}-" if version else self.prefix, programs)
 
-    def start_daemon(self, arm: Arm, ground: Ground) -> Daemon:
+    def start_daemon(self, arm: Arm, ground: Ground) -> DockerServer:
         name = self.new_name("d")
         with ExitStack() as stack:
             try:
@@ -60,16 +61,9 @@ class DockerEngine(PrivateEngine[Daemon]):
             self._stack.enter_context(stack.pop_all())
         return daemon
 
-    def make_daemon(self, stack: ExitStack, arm: Arm, ground: Ground, name: str) -> Daemon:
-        return Daemon(
-            arm.driver,
-            ground.backing.path / f"{name}-{arm.driver}",
-            self._setting.run / name,
-            f"{self._setting.cgroup}/{name}",
-            (*driver_of(arm).storage_options, *self._pool(stack, arm, ground, name)),
-            self._root,
-            self.shared(ground),
-        )
+    def make_daemon(self, stack: ExitStack, arm: Arm, ground: Ground, name: str) -> DockerServer:
+        options = (*driver_of(arm).storage_options, *self._pool(stack, arm, ground, name))
+        return Dockerd(arm.driver, self.home(ground, name, arm.driver), options)
 
     def _pool(self, stack: ExitStack, arm: Arm, ground: Ground, name: str) -> tuple[str, ...]:
         """The options that name a thin pool of ours, made here."""
@@ -89,7 +83,7 @@ class DockerEngine(PrivateEngine[Daemon]):
             mounts = _tree_mount(stack, arm, ground, daemon)
             control = stack.enter_context(control_directory(self._setting.run / name, self._setting.probe))
             root = os.geteuid() == 0
-            options: dict[str, Any] = {"cgroup_parent": daemon.container_cgroup} if root else {}
+            options: dict[str, Any] = {"cgroup_parent": daemon.home.container_cgroup} if root else {}
             environment = {}
             if arm.placement == "runtime":
                 options["runtime"] = daemon.runtime_name
@@ -128,20 +122,20 @@ class DockerEngine(PrivateEngine[Daemon]):
         self._facts.append(DRIVER_STATUS.fact(status or "no driver status", daemon))
 
 
-def _show_socket(daemon: Daemon, control: Control) -> str:
+def _show_socket(daemon: DockerServer, control: Control) -> str:
     """A second name for the daemon's socket, in the directory that the arm sees."""
     os.link(daemon.socket, control.path / "engine")
     return f"{CONTROL}/engine"
 
 
-def _load(daemon: Daemon, ground: Ground) -> None:
+def _load(daemon: DockerServer, ground: Ground) -> None:
     """Bring the image in once per data-root: with its layers where it has them, else as one layer."""
     image = ground.needed_image
     with docker_errors(f"image {image.name} can't be imported", lambda: daemon.alive() or ground.backing.full()):
         load_image(daemon.client, image)
 
 
-def _tree_mount(stack: ExitStack, arm: Arm, ground: Ground, daemon: Daemon) -> dict[str, tuple[str, str]]:
+def _tree_mount(stack: ExitStack, arm: Arm, ground: Ground, daemon: DockerServer) -> dict[str, tuple[str, str]]:
     """Where the build tree lies: a plain directory, a volume, or nothing of its own (layer, tmpfs)."""
     if arm.placement in ("bind", "runtime"):
         tree = stack.enter_context(ground.tree())

@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
-from kit import engines
 from kit.core.errors import MachineError
-from kit.engines.daemon import PLAIN_RUNTIME, Daemon, Program
 from kit.engines.docker import DockerEngine
+from kit.engines.docker_server import PLAIN_RUNTIME, DockerServer
+from kit.engines.engine import Blocker
 from kit.engines.ground import Ground
+from kit.engines.supervisor import Program
 from kit.host.command import require, run, which
 from kit.host.machine import Host
 from kit.model.arm import Arm
@@ -29,50 +30,44 @@ class PodmanEngine(DockerEngine):
     tools = ("podman", "conmon")
     prefix = "p"
 
-    def check(self, arm: Arm, host: Host) -> engines.Blocker | None:
+    def check(self, arm: Arm, host: Host) -> Blocker | None:
         """Without root it is rootless Podman, which needs ranges of user numbers (subuid(5))."""
         if host.root:
             return super().check(arm, host)
         if arm.plain_root:
-            return engines.Blocker("only root can unpack a plain root filesystem", "run as root: sudo kit …")
+            return Blocker("only root can unpack a plain root filesystem", "run as root: sudo kit …")
         try:
             self.require_tools(arm)
             require("newuidmap")
         except MachineError as error:
-            return engines.Blocker(error.message, error.hint)
+            return Blocker(error.message, error.hint)
         user = pwd.getpwuid(os.getuid()).pw_name
         ranges = Path("/etc/subuid").read_text().splitlines() if Path("/etc/subuid").exists() else []
         if not any(line.split(":")[0] in (user, str(os.getuid())) for line in ranges):
-            return engines.Blocker(
+            return Blocker(
                 f"{user} has no range of user numbers in /etc/subuid",
                 f"sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {user}",
             )
         return None
 
-    def make_daemon(self, stack: ExitStack, arm: Arm, ground: Ground, name: str) -> Daemon:
-        return PodmanService(
-            arm.driver,
-            ground.backing.path / f"{name}-podman-{arm.driver}",
-            self._setting.run / name,
-            f"{self._setting.cgroup}/{name}",
-            arm.feature_words,
-        )
+    def make_daemon(self, stack: ExitStack, arm: Arm, ground: Ground, name: str) -> DockerServer:
+        return PodmanService(arm.driver, self.home(ground, name, f"podman-{arm.driver}"), arm.feature_words)
 
 
-class PodmanService(Daemon):
+class PodmanService(DockerServer):
     """``options``: mount options of its overlay."""
 
     def stop(self) -> None:
         super().stop()
-        if os.geteuid() == 0 or not self._data.exists():
+        if os.geteuid() == 0 or not self.home.data.exists():
             return
-        for process in self._processes.values():
+        for pid in self.supervisor.pids:
             with suppress(ProcessLookupError):  # the service is a child, in the user namespace, of what was started
-                os.killpg(process.pid, signal.SIGKILL)
+                os.killpg(pid, signal.SIGKILL)
         self._end_pause()
         # Its files belong to the user's other numbers; unshare mounts its overlay directory on itself.
         script = 'umount "$1/overlay" 2>/dev/null; rm -rf --one-file-system "$1"'
-        words = [*self._words(), "unshare", "sh", "-c", script, "sh", str(self._data)]
+        words = [*self._words(), "unshare", "sh", "-c", script, "sh", str(self.home.data)]
         try:
             run(words, what="removing rootless Podman's storage")
         finally:
@@ -80,7 +75,7 @@ class PodmanService(Daemon):
 
     def _end_pause(self) -> None:
         """End the process that keeps the user namespace of rootless Podman."""
-        pause = self._directory / "t/pause.pid"
+        pause = self.home.directory / "t/pause.pid"
         if pause.exists():
             with suppress(ProcessLookupError):
                 os.kill(int(pause.read_text()), signal.SIGKILL)
@@ -89,40 +84,40 @@ class PodmanService(Daemon):
     def _words(self) -> list[str]:
         """The command with none of the user's settings."""
         # Rootless, the configuration's graphroot leaves its database where the user's is.
-        own = [f"--root={self._data}", f"--runroot={self._directory / 'r'}"] if os.geteuid() else []
+        own = [f"--root={self.home.data}", f"--runroot={self.home.directory / 'r'}"] if os.geteuid() else []
         return [
             "env",
-            f"CONTAINERS_CONF={self._directory / 'containers.conf'}",
-            f"CONTAINERS_STORAGE_CONF={self._directory / 'storage.conf'}",
-            f"XDG_RUNTIME_DIR={self._directory / 'x'}",
-            *([f"HOME={self._directory / 'x'}"] if os.geteuid() else []),
+            f"CONTAINERS_CONF={self.home.directory / 'containers.conf'}",
+            f"CONTAINERS_STORAGE_CONF={self.home.directory / 'storage.conf'}",
+            f"XDG_RUNTIME_DIR={self.home.directory / 'x'}",
+            *([f"HOME={self.home.directory / 'x'}"] if os.geteuid() else []),
             "podman",
             *own,
-            f"--tmpdir={self._directory / 't'}",
+            f"--tmpdir={self.home.directory / 't'}",
             "--cgroup-manager=cgroupfs",
             "--events-backend=none",
         ]
 
     @property
     def runtime_name(self) -> str:
-        return str(self._directory / PLAIN_RUNTIME)
+        return str(self.home.directory / PLAIN_RUNTIME)
 
     def programs(self) -> Sequence[Program]:
         """Nothing of the user's: storage, state and configuration are the session's."""
-        (self._directory / "containers.conf").write_text("")
-        (self._directory / "x").mkdir(mode=0o700)
-        storage = self._directory / "storage.conf"
+        (self.home.directory / "containers.conf").write_text("")
+        (self.home.directory / "x").mkdir(mode=0o700)
+        storage = self.home.directory / "storage.conf"
         driver, options = self.driver, ""
         if driver == "fuse-overlayfs":
             driver, options = "overlay", f'[storage.options.overlay]\nmount_program = "{require("fuse-overlayfs")}"\n'
-        if self._options:
-            options = f'[storage.options.overlay]\nmountopt = "nodev,{",".join(self._options)}"\n'
-        run_root = self._directory / "r"
+        if self.options:
+            options = f'[storage.options.overlay]\nmountopt = "nodev,{",".join(self.options)}"\n'
+        run_root = self.home.directory / "r"
         # Docker's OCI runtime where it is there: then the two differ in the engine alone. crun refuses cgroup hybrids.
         runtime, limited = "runc" if which("runc") else "crun", not _may_raise_limits()
         plain = self.plain_runtime(runtime, *(["inherit-limits"] if limited else []))
         storage.write_text(
-            f'[storage]\ndriver = "{driver}"\ngraphroot = "{self._data}"\nrunroot = "{run_root}"\n{options}'
+            f'[storage]\ndriver = "{driver}"\ngraphroot = "{self.home.data}"\nrunroot = "{run_root}"\n{options}'
         )
         words = [
             *self._words(),

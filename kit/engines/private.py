@@ -7,19 +7,19 @@ from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from kit import engines
 from kit.core.errors import MachineError
-from kit.engines.daemon import Daemon
+from kit.engines.engine import Blocker, Setting
 from kit.engines.ground import Ground
 from kit.engines.place import Place
 from kit.engines.root import EngineRoot, engine_root
+from kit.engines.supervisor import Home
 from kit.host.command import require
 from kit.host.machine import Host
 from kit.host.namespace import covered
 from kit.model.arm import Arm, driver_of, fix_of
 from kit.model.fact import Fact
 
-D = TypeVar("D", bound=Daemon)
+D = TypeVar("D")
 
 
 class PrivateEngine(ABC, Generic[D]):
@@ -28,9 +28,9 @@ class PrivateEngine(ABC, Generic[D]):
 
     root_of: str  # whose engine roots they are
     tools: tuple[str, ...]
-    undriven: engines.Blocker | None = None
+    undriven: Blocker | None = None
 
-    def __init__(self, setting: engines.Setting, version: str, tag: str, programs: Path | None = None) -> None:
+    def __init__(self, setting: Setting, version: str, tag: str, programs: Path | None = None) -> None:
         """``tag`` begins all names, where several engines share a directory. ``programs``: see EngineRoot."""
         self._setting = setting
         self._version = version
@@ -42,18 +42,18 @@ class PrivateEngine(ABC, Generic[D]):
         self._facts: list[Fact] = []
         self._count = 0
 
-    def check(self, arm: Arm, host: Host) -> engines.Blocker | None:
+    def check(self, arm: Arm, host: Host) -> Blocker | None:
         if driver_of(arm).blocker:
-            return engines.Blocker(driver_of(arm).blocker, fix_of(arm))
+            return Blocker(driver_of(arm).blocker, fix_of(arm))
         if not host.root:
             reason = f"a private {self.tools[0]} needs root"
-            return engines.Blocker(reason, "run as root: sudo kit …, or --engine system")
+            return Blocker(reason, "run as root: sudo kit …, or --engine system")
         if self._version or self._programs:
             return None  # it brings its own tools
         try:
             self.require_tools(arm)
         except MachineError as error:
-            return engines.Blocker(error.message, error.hint)
+            return Blocker(error.message, error.hint)
         return None
 
     def tools_of(self, arm: Arm) -> tuple[str, ...]:
@@ -91,9 +91,12 @@ class PrivateEngine(ABC, Generic[D]):
     @abstractmethod
     def place(self, arm: Arm, ground: Ground) -> AbstractContextManager[Place]: ...
 
-    def shared(self, ground: Ground) -> tuple[Path, ...]:
-        """What an engine root sees of the host's."""
-        return tuple(path for path in (self._setting.run, ground.backing.path, ground.inputs) if path)
+    def home(self, ground: Ground, name: str, driver: str) -> Home:
+        """Of a daemon; an engine root sees the session's directory, the backing filesystem and the inputs."""
+        setting = self._setting
+        shared = tuple(path for path in (setting.run, ground.backing.path, ground.inputs) if path)
+        data = ground.backing.path / f"{name}-{driver}"
+        return Home(data, setting.run / name, f"{setting.cgroup}/{name}", self._root, shared)
 
     def new_name(self, kind: str = "") -> str:
         """Short, since paths of sockets are; no two are alike."""

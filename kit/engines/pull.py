@@ -14,7 +14,8 @@ from typing import Any
 
 from kit.core.errors import MachineError, RunError
 from kit.engines import Setting
-from kit.engines.daemon import Daemon
+from kit.engines.dockerd import Dockerd
+from kit.engines.supervisor import Home
 from kit.host.namespace import covered
 from kit.image import Image, ImageCache
 from kit.image.saved import read_saved
@@ -78,7 +79,7 @@ def _private_docker(cache: ImageCache, setting: Setting) -> Iterator[Any]:
         data = stack.enter_context(made) / "docker"
         stack.enter_context(covered(Path("/run/containerd"), setting.journal))
         words = registry_words(_CONFIGURATION)
-        daemon = Daemon("vfs", data, setting.run / "pull", f"{setting.cgroup}/pull", words=words)
+        daemon = Dockerd("vfs", Home(data, setting.run / "pull", f"{setting.cgroup}/pull"), words=words)
         stack.callback(daemon.stop)
         daemon.start()
         yield daemon.client

@@ -10,10 +10,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from kit import engines
 from kit.core.errors import KitError, MachineError, RunError
 from kit.engines.container import ContainerSpec, docker_errors, empty_tree, load_image, remove_volume, start_container
 from kit.engines.control import control_directory
+from kit.engines.engine import Blocker, Setting
 from kit.engines.ground import Ground
 from kit.engines.place import Place
 from kit.filesystem import Backing
@@ -57,9 +57,9 @@ def running_driver() -> str:
 
 
 class SystemEngine:
-    undriven: engines.Blocker | None = engines.Blocker("and this one is yours", "use --engine docker")
+    undriven: Blocker | None = Blocker("and this one is yours", "use --engine docker")
 
-    def __init__(self, setting: engines.Setting) -> None:
+    def __init__(self, setting: Setting) -> None:
         self._setting = setting
         self._stack = ExitStack()
         self._client: Any = None
@@ -67,21 +67,19 @@ class SystemEngine:
         self._root = Path("/")
         self._count = 0
 
-    def check(self, arm: Arm, host: Host) -> engines.Blocker | None:
+    def check(self, arm: Arm, host: Host) -> Blocker | None:
         if arm.option("cgroup") == "none":
-            return engines.Blocker(
+            return Blocker(
                 "cgroup=none moves the container of a private daemon to another group", "use docker/ as root"
             )
         if arm.placement == "runtime":
-            return engines.Blocker(
-                "the running Docker has no runtime of the kit's", "use docker/ with root for this arm"
-            )
+            return Blocker("the running Docker has no runtime of the kit's", "use docker/ with root for this arm")
         try:
             driver = running_driver()
         except KitError as error:
-            return engines.Blocker(error.message, error.hint)
+            return Blocker(error.message, error.hint)
         if driver != arm.driver:
-            return engines.Blocker(f"the running Docker uses {driver}", f"write {arm.placement}:system/{driver}")
+            return Blocker(f"the running Docker uses {driver}", f"write {arm.placement}:system/{driver}")
         return None
 
     def start(self, arm: Arm, ground: Ground) -> None:

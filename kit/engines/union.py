@@ -14,9 +14,9 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
-from kit import engines
 from kit.core.errors import MachineError, RunError
 from kit.engines.bare import BareEngine, chroot_argv
+from kit.engines.engine import Blocker
 from kit.engines.ground import Ground, unpack_tree
 from kit.engines.place import Place
 from kit.filesystem.block import unmount
@@ -33,18 +33,18 @@ _FUSE = "allow_other,suid,dev,use_ino"
 
 
 class UnionEngine(BareEngine):
-    def check(self, arm: Arm, host: Host) -> engines.Blocker | None:
+    def check(self, arm: Arm, host: Host) -> Blocker | None:
         if not host.root:
-            return engines.Blocker("mounting a union needs root", "run as root: sudo kit …")
+            return Blocker("mounting a union needs root", "run as root: sudo kit …")
         driver = driver_of(arm)
         if driver.kernel and driver.kernel.listed not in kernel_filesystems():
             needed = driver.kernel.listed
-            return engines.Blocker(f"this kernel has no {needed}", f"modprobe {needed}, or boot a kernel that has it")
+            return Blocker(f"this kernel has no {needed}", f"modprobe {needed}, or boot a kernel that has it")
         try:
             for tool, package in driver.packages.items():
                 require(tool, package)
         except MachineError as error:
-            return engines.Blocker(error.message, error.hint)
+            return Blocker(error.message, error.hint)
         return None
 
     def start(self, arm: Arm, ground: Ground) -> None:

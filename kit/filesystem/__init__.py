@@ -10,6 +10,7 @@ from pathlib import Path
 
 from kit.core.errors import MachineError, UsageError
 from kit.filesystem.backing import Backing, BackingOptions
+from kit.filesystem.memory import written_back
 from kit.filesystem.profile import Profile, bundled, read_profiles, recorded
 from kit.host.journal import Journal
 
@@ -34,7 +35,11 @@ def make_backing(
     if profile.type != "dir" and os.geteuid() != 0:
         raise MachineError("making and mounting a filesystem needs root", "sudo kit …, or arms on @dir")
     maker: Maker = pkgutil.resolve_name(MAKERS[profile.type])
-    return maker(profile, options, where, label, journal)
+    made = maker(profile, options, where, label, journal)
+    if profile.type != "tmpfs" or not profile.write_back:
+        return made
+    copy = where.with_name(f"{where.name}-copy")
+    return written_back(made, make_backing(profile.write_back, options, copy, label, journal), profile.every)
 
 
 def find_profile(name: str, options: BackingOptions) -> Profile:

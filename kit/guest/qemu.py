@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from kit.core.errors import UsageError
 from kit.guest.kernel import cpio, early_modules
 from kit.guest.machine import COPY, READ, Boot, Disk, Kernel, Tools, kernel_words
 from kit.host.beneath import remove, unpack
-from kit.host.command import run_bytes, spawn, stop
+from kit.host.command import ended, run_bytes, spawn, stop
 from kit.model.fact import ACCELERATOR, GUEST, Fact
 
 _KVM = Path("/dev/kvm")
@@ -100,9 +99,7 @@ class Qemu:
         with log.open("wb") as output:
             process = spawn(self._tools.root("qemu").enter(words, [kernel.parent]), output=output)
             try:
-                process.wait(_TRIAL)
-            except subprocess.TimeoutExpired:
-                pass
+                ended(process, _TRIAL)
             finally:
                 stop(process, patience=1)
         return _BOOTED in log.read_text(errors="replace")

@@ -8,14 +8,17 @@ import shlex
 import shutil
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
 from kit.core.errors import MORE_ROOM, MachineError, RunError
 
 log = logging.getLogger(__name__)
+
+Process = subprocess.Popen[bytes]
 
 #: The Debian package of each tool the kit calls, for the hint when one is missing.
 PACKAGES = {
@@ -95,8 +98,7 @@ def run_bytes(
     pass_fds: Sequence[int] = (),
 ) -> bytes:
     """As run, for output that is no text."""
-    words = [require(str(argv[0])), *map(str, argv[1:])]
-    log.debug("run: %s", shlex.join(words))
+    words = _words(argv, "run")
     process = subprocess.Popen(
         words,
         stdin=subprocess.DEVNULL,
@@ -115,24 +117,33 @@ def run_bytes(
     except BaseException:
         _end_group(process)
         raise
-    stderr = errors.decode(errors="replace").strip()
-    if stderr:
-        log.debug("stderr of %s: %s", argv[0], stderr)
-    if process.returncode != 0:
-        lines = [line for line in stderr.splitlines() if line.strip()][-3:]
-        reason = "; ".join(lines) or f"exit status {process.returncode}"
-        hint = MORE_ROOM if "No space left" in reason else f"the command was: {shlex.join(words)[:500]}"
-        raise RunError(f"{what or argv[0]} failed: {reason}", hint)
+    _check(process.returncode, words, errors, what or str(argv[0]))
     return output
 
 
-def _end_group(process: subprocess.Popen[bytes]) -> None:
+def _words(argv: Sequence[str | Path], verb: str) -> list[str]:
+    words = [require(str(argv[0])), *map(str, argv[1:])]
+    log.debug("%s: %s", verb, shlex.join(words))
+    return words
+
+
+def _check(status: int, words: list[str], errors: bytes, what: str) -> None:
+    """Log what a command said, and raise RunError with the last lines of it where it failed."""
+    stderr = errors.decode(errors="replace").strip()
+    if stderr:
+        log.debug("stderr of %s: %s", Path(words[0]).name, stderr)
+    if status != 0:
+        lines = [line for line in stderr.splitlines() if line.strip()][-3:]
+        reason = "; ".join(lines) or f"exit status {status}"
+        hint = MORE_ROOM if "No space left" in reason else f"the command was: {shlex.join(words)[:500]}"
+        raise RunError(f"{what} failed: {reason}", hint)
+
+
+def _end_group(process: Process) -> None:
     """Let a tool that is interrupted clean up after itself, but not for ever."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGTERM)
-    try:
-        process.wait(10)
-    except subprocess.TimeoutExpired:
+    if not ended(process, 10):
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
@@ -144,10 +155,9 @@ def spawn(
     output: IO[bytes],
     cgroup_procs: Sequence[Path] = (),
     pass_fds: Sequence[int] = (),
-) -> subprocess.Popen[bytes]:
+) -> Process:
     """Start a process that dies with the kit (parent-death signal), in the given cgroups, in a session of its own."""
-    words = [require(str(argv[0])), *map(str, argv[1:])]
-    log.debug("spawn: %s", shlex.join(words))
+    words = _words(argv, "spawn")
     join = 'n=$1; shift; while [ "$n" -gt 0 ]; do echo $$ > "$1"; shift; n=$((n-1)); done; exec "$@"'
     start = ["sh", "-ec", join, "sh", str(len(cgroup_procs)), *map(str, cgroup_procs)]
     return subprocess.Popen(
@@ -161,12 +171,68 @@ def spawn(
     )
 
 
-def stop(process: subprocess.Popen[bytes], patience: float = 10.0) -> None:
+def ended(process: Process, patience: float) -> bool:
+    """Whether it has ended after ``patience`` seconds at most."""
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(patience)
+    return process.returncode is not None
+
+
+def stop(process: Process, patience: float = 10.0) -> None:
     """End a spawned process: SIGTERM, then SIGKILL after ``patience`` seconds. Waits for it."""
     if process.poll() is None:
         process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(patience)
-        except subprocess.TimeoutExpired:
+        if not ended(process, patience):
             process.kill()
             process.wait()
+
+
+@contextmanager
+def reading(argv: Sequence[str | Path], what: str = "") -> Iterator[IO[bytes]]:
+    """What a command writes, while it does; the block reads it to its end. Raises RunError where the command fails."""
+    with _checked(argv, what, subprocess.DEVNULL, subprocess.PIPE) as process:
+        assert process.stdout
+        yield process.stdout
+
+
+@contextmanager
+def writing(argv: Sequence[str | Path], output: IO[bytes] | None = None, what: str = "") -> Iterator[IO[bytes]]:
+    """What a command reads; ``output``: what it writes to, else nothing. Raises RunError where the command fails, also
+    before it has read everything."""
+    with _checked(argv, what, subprocess.PIPE, output or subprocess.DEVNULL) as process:
+        assert process.stdin
+        with suppress(BrokenPipeError), process.stdin as pipe:  # what it says tells why
+            yield pipe
+
+
+@contextmanager
+def _checked(argv: Sequence[str | Path], what: str, stdin: int, stdout: int | IO[bytes]) -> Iterator[Process]:
+    words = _words(argv, "run")
+    with tempfile.TemporaryFile() as errors:
+        with subprocess.Popen(
+            words, stdin=stdin, stdout=stdout, stderr=errors, env=environment(), start_new_session=True
+        ) as process:
+            try:
+                yield process
+            except BaseException:
+                _end_group(process)
+                raise
+        errors.seek(0)
+        _check(process.returncode, words, errors.read(), what or str(argv[0]))
+
+
+@contextmanager
+def talking(argv: Sequence[str | Path]) -> Iterator[Process]:
+    """A program with pipes to and from it that outlives the kit. At the end of the block its input is closed and its
+    own end waited for, however long that takes."""
+    process = subprocess.Popen(
+        _words(argv, "run"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=environment(),
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        process.communicate()

@@ -8,7 +8,6 @@ import json
 import os
 import select
 import shutil
-import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -28,7 +27,7 @@ from kit.guest.machine import COPY, READ, WRITE
 from kit.guest.python import python_disk
 from kit.host.beneath import copy_file, plain_files
 from kit.host.cgroup import Cgroup
-from kit.host.command import run, spawn
+from kit.host.command import Process, ended, run, spawn
 from kit.image import unpack
 from kit.model.drivers import kernel_modules
 from kit.model.fact import GUEST, HOST_CPU, HOST_KERNEL, MACHINE, Fact, stored
@@ -180,8 +179,7 @@ def _booted(
     os.close(theirs)
     try:
         yield _Guest(process, ours, console, machine.patience)
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(20)
+        ended(process, 20)
     finally:
         os.close(ours)
         group.remove()
@@ -195,7 +193,7 @@ def _memory() -> int:
 
 
 class _Guest:
-    def __init__(self, process: subprocess.Popen[bytes], channel: int, console: Path, patience: float) -> None:
+    def __init__(self, process: Process, channel: int, console: Path, patience: float) -> None:
         self._process = process
         self._channel = channel
         self._console = console

@@ -6,7 +6,6 @@ import fnmatch
 import hashlib
 import json
 import os
-import subprocess
 import tarfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -15,7 +14,7 @@ from typing import IO
 
 from kit.core.errors import MachineError, RunError, UnavailableError, UsageError
 from kit.host.beneath import remove, scratch, unpack
-from kit.host.command import environment, require, run
+from kit.host.command import reading, run, writing
 from kit.model.scenario import Input
 
 _PACKED = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.zst", ".tar.bz2")
@@ -154,30 +153,22 @@ def _repack(source: Path, target: Path, item: Input) -> str:
     """Write the filtered content as a tarball with numeric owners 0:0; returns the digest of the uncompressed tar."""
     if source.is_dir():
         item = replace(item, strip=0)  # what is stripped from a tarball's names is its one top directory
-    reader = _reader(source)
     packer = ["cat"] if item.into != "inputs" else ["zstd", "-q", "-T0", "-3", "-c"]
-    with (
-        target.open("wb") as output,
-        subprocess.Popen(
-            [require(reader[0]), *reader[1:]], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, env=environment()
-        ) as read,
-        subprocess.Popen(
-            [require(packer[0]), *packer[1:]], stdin=subprocess.PIPE, stdout=output, env=environment()
-        ) as pack,
-    ):
-        assert read.stdout and pack.stdin
-        digest = hashlib.sha256()
-        try:
-            _filter(read.stdout, _Tee(pack.stdin, digest.update), item)
-        except tarfile.TarError as error:
-            read.kill()
-            raise UsageError(f"{source} is not a usable tarball: {error}", "check the file") from None
-        finally:
-            pack.stdin.close()
-        while read.stdout.read(1 << 20):
-            pass  # the padding after the archive's end
-    if read.returncode or pack.returncode:
-        raise RunError(f"repacking {source} failed", "is the disk of the cache full, or the tarball cut short?")
+    digest = hashlib.sha256()
+    what = f"repacking {source}"
+    try:
+        with (
+            target.open("wb") as output,
+            reading(_reader(source), what) as read,
+            writing(packer, output, what) as pack,
+        ):
+            _filter(read, _Tee(pack, digest.update), item)
+            while read.read(1 << 20):
+                pass  # the padding after the archive's end
+    except tarfile.TarError as error:
+        raise UsageError(f"{source} is not a usable tarball: {error}", "check the file") from None
+    except RunError as error:
+        raise RunError(error.message, "is the disk of the cache full, or the tarball cut short?") from None
     return digest.hexdigest()
 
 

@@ -14,7 +14,8 @@ import pytest
 
 from kit.core.errors import RunError
 from kit.core.paths import find_paths
-from kit.engines.daemon import Daemon
+from kit.engines.dockerd import Dockerd
+from kit.engines.supervisor import Home
 from kit.image.recipe import read_recipe
 from kit.report.progress import Quiet
 from kit.session.loop import held_machine
@@ -25,9 +26,9 @@ pytestmark = pytest.mark.machine
 
 
 @contextmanager
-def docker(tmp_path: Path) -> Iterator[Daemon]:
+def docker(tmp_path: Path) -> Iterator[Dockerd]:
     with held_machine("image-tests", find_paths(), True, Quiet()) as bench:
-        daemon = Daemon("vfs", tmp_path / "data", bench.setting.run / "d", f"{bench.setting.cgroup}/d")
+        daemon = Dockerd("vfs", Home(tmp_path / "data", bench.setting.run / "d", f"{bench.setting.cgroup}/d"))
         try:
             daemon.start()
             yield daemon
@@ -35,7 +36,7 @@ def docker(tmp_path: Path) -> Iterator[Daemon]:
             daemon.stop()
 
 
-def two_layers(daemon: Daemon, probe: Path, tag: str) -> None:
+def two_layers(daemon: Dockerd, probe: Path, tag: str) -> None:
     """An image of two layers: the probe as /bin/spin, and a file over it."""
     import io
     import tarfile

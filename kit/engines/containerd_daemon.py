@@ -1,0 +1,130 @@
+"""A private containerd, told by its ctr."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import tarfile
+from collections.abc import Sequence
+from typing import IO
+
+from kit.core.errors import RunError
+from kit.engines.containerd_program import containerd_program
+from kit.engines.supervisor import Home, Supervisor
+from kit.host.command import run, run_bytes, writing
+from kit.image import Image
+from kit.image.layout import CONTROL, TREE
+
+_NAME = "kit.local/kit"
+
+
+class ContainerdDaemon:
+    """Its one image and the containers made of it. ``options``: the lines of its snapshotter's configuration."""
+
+    def __init__(self, driver: str, home: Home, options: Sequence[str]) -> None:
+        self.driver = driver
+        self.image = ""
+        self._home = home
+        self._options = options
+        self._supervisor = Supervisor(home, driver)
+
+    def start(self) -> None:
+        """Start it and wait until it serves. Raises RunError with what the log says; then stop it too."""
+        self._home.make()
+        self._supervisor.start([containerd_program(self._home, self._options)])
+        self._check_snapshotter()
+
+    def stop(self) -> None:
+        self._supervisor.stop()
+
+    def alive(self) -> str:
+        """Why it is dead, or ''."""
+        return self._supervisor.alive()
+
+    def _check_snapshotter(self) -> None:
+        """Whether it has the snapshotter, and if not, why. Raises RunError."""
+        for line in self._ctr("plugins", "list").splitlines():
+            found = re.match(rf"io\.containerd\.snapshotter\.v1\s+{self.driver}\s.*\s(\w+)\s*$", line)
+            if found and found[1] == "ok":
+                return
+            if found:
+                raise RunError(f"its snapshotter {self.driver} does not work here: {self._reason()}", "see session.log")
+        raise RunError(f"this containerd has no snapshotter {self.driver}", "use another version of it")
+
+    def _reason(self) -> str:
+        """What its log says of the snapshotter."""
+        lines = [line for line in self._supervisor.said if self.driver in line]
+        said = [line for line in lines if "error" in line or "skip" in line]
+        found = re.search(r'error="((?:[^"\\]|\\.)*)"', said[-1]) if said else None
+        return found[1] if found else "its log does not say why"
+
+    def _ctr(self, *words: str) -> str:
+        return run(self._words(*words))
+
+    def _words(self, *words: str) -> list[str]:
+        """Of a command of ctr."""
+        address = str(self._home.directory / "c")
+        return self._supervisor.inside(["ctr", "--address", address, "--namespace", "kit", *words])
+
+    def load(self, image: Image) -> None:
+        """Import and unpack the image. Raises RunError."""
+        local = ["--local"] if "--local" in self._ctr("images", "import", "--help") else []
+        words = self._words("images", "import", *local, "--snapshotter", self.driver, "-")
+        with writing(words, what=f"import of image {image.name}") as pipe:
+            _write_archive(image, pipe)
+        self.image = self._ctr("images", "list", "--quiet").split()[0]
+
+    def run(self, name: str, options: Sequence[str], source: Sequence[str]) -> int:
+        """Start a container with the probe as its first process; returns its PID. Raises RunError."""
+        pid_file = self._home.directory / "p"
+        pid_file.unlink(missing_ok=True)
+        chosen = ["--snapshotter", self.driver] if source[0] != "--rootfs" else []
+        words = ["--detach", "--null-io", "--cwd", TREE, "--pid-file", str(pid_file)]
+        words += ["--cgroup", f"{self._home.container_cgroup}/{name}", *chosen, *options]
+        self._ctr("run", *words, *source, name, f"{CONTROL}/kit-probe", "serve", f"{CONTROL}/s")
+        return int(pid_file.read_text())
+
+    def why_dead(self, name: str) -> str:
+        """Why a container is not running, or ''."""
+        for line in self._ctr("tasks", "list").splitlines():
+            words = line.split()
+            if words[0] == name:
+                return "" if words[2] == "RUNNING" else f"the container is {words[2].lower()}"
+        return "the container is gone"
+
+    def remove(self, name: str) -> None:
+        """Kill it, and remove it with its snapshot; with its daemon dead the session's cgroup is what ends it."""
+        for words in (("tasks", "delete", "--force", name), ("containers", "delete", name)):
+            try:
+                self._ctr(*words)
+            except RunError as error:
+                if not self.alive() and "not found" not in error.message:
+                    raise
+
+
+def _write_archive(image: Image, pipe: IO[bytes]) -> None:
+    """The image as ``docker save`` writes it: its own archive where it has layers, else one of a single layer."""
+    if image.archive:
+        with image.archive.open("rb") as file:
+            while data := file.read(1 << 20):
+                pipe.write(data)
+        return
+    config = {
+        "architecture": run_bytes(["dpkg", "--print-architecture"]).decode().strip(),
+        "os": "linux",
+        "config": {"Env": [f"{key}={value}" for key, value in image.env]},
+        "rootfs": {"type": "layers", "diff_ids": [f"sha256:{image.digest}"]},
+        "history": [{"created_by": image.origin}],
+    }
+    manifest = [{"Config": "config.json", "RepoTags": [f"{_NAME}:{image.digest[:12]}"], "Layers": ["layer.tar"]}]
+    with tarfile.open(fileobj=pipe, mode="w|", format=tarfile.GNU_FORMAT) as tar:
+        for name, document in (("manifest.json", manifest), ("config.json", config)):
+            data = json.dumps(document).encode()
+            entry = tarfile.TarInfo(name)
+            entry.size = len(data)
+            tar.addfile(entry, io.BytesIO(data))
+        with image.rootfs.open("rb") as file:
+            entry = tarfile.TarInfo("layer.tar")
+            entry.size = image.size
+            tar.addfile(entry, file)

@@ -1,0 +1,52 @@
+"""A private dockerd with a containerd of its own: nothing of it is shared with the user's Docker."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from kit.engines.containerd_program import containerd_program
+from kit.engines.docker_server import PLAIN_RUNTIME, DockerServer
+from kit.engines.supervisor import Home, Program
+from kit.model.drivers import find_driver
+
+
+class Dockerd(DockerServer):
+    """``words``: more options of dockerd."""
+
+    def __init__(self, driver: str, home: Home, options: Sequence[str] = (), words: Sequence[str] = ()) -> None:
+        super().__init__(driver, home, options)
+        self._more = words
+
+    @property
+    def runtime_name(self) -> str:
+        return PLAIN_RUNTIME
+
+    def programs(self) -> tuple[Program, ...]:
+        containerd = containerd_program(self.home)
+        directory = self.home.directory
+        runtime = self.plain_runtime("runc")
+        config = directory / "dockerd.json"
+        # Not the user's /etc/docker/daemon.json.
+        driver = find_driver("docker", self.driver)
+        features = {"features": {"containerd-snapshotter": driver is not None and driver.image_store}}
+        config.write_text(json.dumps(features))
+        words = [
+            "dockerd",
+            f"--config-file={config}",
+            f"--data-root={self.home.data}",
+            f"--exec-root={directory / 'exec'}",
+            f"--host={self.host}",
+            f"--pidfile={directory / 'pid'}",
+            f"--containerd={containerd.socket}",
+            f"--storage-driver={self.driver}",
+            f"--add-runtime={PLAIN_RUNTIME}={runtime}",
+            "--exec-opt=native.cgroupdriver=cgroupfs",
+            "--bridge=none",
+            "--iptables=false",
+            "--ip6tables=false",
+            "--ip-masq=false",
+            *(f"--storage-opt={option}" for option in self.options),
+            *self._more,
+        ]
+        return containerd, Program("dockerd", words, self.socket)

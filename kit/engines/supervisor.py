@@ -1,0 +1,129 @@
+"""Starts the programs of a private daemon, watches them, and ends them with all that they leave."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kit.core.errors import RunError
+from kit.engines.root import EngineRoot
+from kit.filesystem.block import unmount
+from kit.host.cgroup import Cgroup
+from kit.host.command import Process, spawn, stop
+from kit.host.mounts import mounts_below
+
+log = logging.getLogger(__name__)
+
+#: Seconds in which a program must serve.
+PATIENCE = 60
+HINT = "see session.log, in the directory of the session's logs"
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program that serves on a socket once it is up."""
+
+    name: str
+    argv: Sequence[str]
+    socket: Path
+
+
+@dataclass(frozen=True)
+class Home:
+    """Where a private daemon lives: ``data`` on the backing filesystem, ``directory`` a short one for sockets, settings
+    and log. ``root``: the engine root that its programs run in, ``shared``: what they see of the host's there."""
+
+    data: Path
+    directory: Path
+    cgroup: str
+    root: EngineRoot = field(default_factory=EngineRoot)
+    shared: Sequence[Path] = ()
+
+    @property
+    def container_cgroup(self) -> str:
+        """The control group of its containers, as an engine is told."""
+        return f"/{self.cgroup}-containers"
+
+    def make(self) -> None:
+        self.directory.mkdir(mode=0o700)
+        self.data.mkdir(parents=True)
+
+    def clear(self) -> None:
+        """End what is left in its control groups, and unmount what is left mounted in its directories."""
+        for name in (self.cgroup, self.container_cgroup.lstrip("/")):
+            Cgroup.named(name).remove()  # shims and containers outlive a daemon that was killed
+        for mount in (*mounts_below(self.directory), *mounts_below(self.data)):
+            unmount(mount.path)
+
+
+class Supervisor:
+    """Of one home's programs; ``name`` is the daemon's in the session's log."""
+
+    def __init__(self, home: Home, name: str) -> None:
+        self._home = home
+        self._name = name
+        self._log = home.directory / "log"
+        self._processes: dict[str, Process] = {}
+
+    def start(self, programs: Iterable[Program]) -> None:
+        """Start them in this order, each when the one before serves. Raises RunError with what the log says."""
+        for program in programs:
+            with self._log.open("ab") as output:
+                self._processes[program.name] = spawn(
+                    self.inside(program.argv),
+                    output=output,
+                    cgroup_procs=Cgroup.named(self._home.cgroup).create().procs if os.geteuid() == 0 else (),
+                )
+            self._wait(program.name, program.socket)
+
+    def inside(self, argv: Sequence[str]) -> list[str]:
+        """The command line that runs ``argv`` where its programs run."""
+        root = self._home.root
+        return root.join(argv, self.pids[0]) if self._processes else root.enter(argv, self._home.shared)
+
+    @property
+    def pids(self) -> list[int]:
+        """Of its programs, in the order in which they were started."""
+        return [process.pid for process in self._processes.values()]
+
+    def alive(self) -> str:
+        """Why it is dead, or ''."""
+        for name, process in self._processes.items():
+            status = process.poll()
+            if status is not None:
+                how = f"killed by signal {-status}" if status < 0 else self._last_words()
+                return f"{name} died: {how}"
+        return ""
+
+    @property
+    def said(self) -> list[str]:
+        """The lines of its log."""
+        return self._log.read_text(errors="replace").strip().splitlines()
+
+    def _last_words(self) -> str:
+        """The last error in its log, else its last line."""
+        lines = self.said
+        loud = [line for line in lines if "level=fatal" in line or "level=error" in line or line.startswith("failed")]
+        line = (loud or lines or ["it said nothing"])[-1]
+        return line.partition("msg=")[2].strip('"') or line
+
+    def stop(self) -> None:
+        """End the programs, the last one first, and what they have left."""
+        for process in reversed(self._processes.values()):
+            stop(process, patience=20)
+        if self._log.exists():
+            log.debug("log of %s, %s:\n%s", " and ".join(self._processes), self._name, "\n".join(self.said))
+        self._home.clear()
+
+    def _wait(self, name: str, socket: Path) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while not socket.exists():
+            if self._processes[name].poll() is not None:
+                raise RunError(f"{name} does not start: {self._last_words()}", HINT)
+            if time.monotonic() > deadline:
+                raise RunError(f"{name} does not start within {PATIENCE} s", HINT)
+            time.sleep(0.01)
