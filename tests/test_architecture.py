@@ -134,6 +134,84 @@ def test_what_removes_and_unpacks_is_seen(code: str, caught: bool) -> None:
     assert bool(deletions_and_unpackings(ast.parse(code))) == caught
 
 
+#: Programs of their own, which import nothing of the kit.
+_STANDALONE = ("filesystem/write_back.py",)
+
+
+def subprocesses(tree: ast.Module) -> list[str]:
+    """Whatever starts a process, or needs to know how."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            of = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            names = {name.partition(".")[0] for name in (*of, *(alias.name for alias in node.names))}
+            if names & {"subprocess", "multiprocessing", "asyncio", "pty"}:
+                found.append(f"line {node.lineno}: import")
+        name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+        if name in ("fork", "forkpty", "popen", "posix_spawn", "posix_spawnp") or name.startswith("spawnv"):
+            found.append(f"line {node.lineno}: {name}")
+        if name == "system" and isinstance(node, ast.Attribute) and ast.unparse(node.value) == "os":
+            found.append(f"line {node.lineno}: os.system")
+    return found
+
+
+def test_one_module_starts_processes() -> None:
+    """kit.host.command: with a clean environment, logged, a failure explained with what the command said."""
+    for path in files():
+        if path != ROOT / "host/command.py" and str(path.relative_to(ROOT)) not in _STANDALONE:
+            assert not subprocesses(ast.parse(path.read_text())), path
+
+
+@pytest.mark.parametrize(
+    ("code", "caught"),
+    [
+        ("import subprocess", True),
+        ("from subprocess import run", True),
+        ("import asyncio.subprocess", True),
+        ("from os import posix_spawn\nposix_spawn('/bin/true', [], {})", True),
+        ("os.system('true')", True),
+        ("platform.system()", False),
+        ("from kit.host.command import spawn\nspawn(['true'])", False),
+    ],
+)
+def test_what_starts_processes_is_seen(code: str, caught: bool) -> None:
+    assert bool(subprocesses(ast.parse(code))) == caught
+
+
+def module_of(path: Path) -> str:
+    parts = path.relative_to(ROOT.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports(modules: dict[str, ast.Module], name: str) -> tuple[set[str], set[str]]:
+    """What a module imports, and what it names in strings to be imported on use."""
+    direct, named = set(), set()
+    for node in ast.walk(modules[name]):
+        if isinstance(node, ast.Import):
+            direct |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            whole = {f"{node.module}.{alias.name}" for alias in node.names}
+            direct |= whole & modules.keys() or {node.module}
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            module = node.value.partition(":")[0]
+            named |= {module} if ":" in node.value and module in modules else set()
+    return direct & modules.keys(), named
+
+
+def test_no_cycle_is_hidden_in_import_strings() -> None:
+    """Import-linter sees statements alone; what a registry names in a string must not import the registry either."""
+    modules = {module_of(path): ast.parse(path.read_text()) for path in files()}
+    needed = {name: imports(modules, name) for name in modules}
+    assert any(named for _, named in needed.values())
+    for name, (_, named) in needed.items():
+        seen, pending = set(named), list(named)
+        while pending:
+            direct, further = needed[pending.pop()]
+            pending += (direct | further) - seen
+            seen |= direct | further
+        assert name not in seen, f"{name} names in a string what imports it"
+
+
 def test_sizes() -> None:
     lengths = sorted(len(path.read_text().splitlines()) for path in files())
     assert lengths[len(lengths) // 2] < 150

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 
 from kit.engines.supervisor import Home, Program
+
+#: Shims put their sockets here whatever containerd's settings say.
+SHIMS = Path("/run/containerd")
 
 
 def containerd_program(home: Home, lines: Sequence[str] = ()) -> Program:

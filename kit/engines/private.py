@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from kit.core.errors import MachineError
+from kit.engines.containerd_program import SHIMS
 from kit.engines.engine import Blocker, Setting
 from kit.engines.ground import Ground
 from kit.engines.place import Place
@@ -81,8 +82,7 @@ class PrivateEngine(ABC, Generic[D]):
         if self._version:
             self._root = engine_root(self.root_of, self._version, self._setting.cache, self._setting.tell)
         elif "containerd" in self.tools:
-            # Shims put their sockets here whatever containerd's configuration says.
-            self._stack.enter_context(covered(Path("/run/containerd"), self._setting.journal))
+            self._stack.enter_context(covered(SHIMS, self._setting.journal))
 
     @abstractmethod
     def start_daemon(self, arm: Arm, ground: Ground) -> D:

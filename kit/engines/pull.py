@@ -14,6 +14,7 @@ from typing import Any
 
 from kit.core.errors import MachineError, RunError
 from kit.engines import Setting
+from kit.engines.containerd_program import SHIMS
 from kit.engines.dockerd import Dockerd
 from kit.engines.supervisor import Home
 from kit.host.namespace import covered
@@ -77,7 +78,7 @@ def _private_docker(cache: ImageCache, setting: Setting) -> Iterator[Any]:
     with ExitStack() as stack:
         made = setting.journal.directory(cache.directory / f".pull-{setting.session}", 0o700)
         data = stack.enter_context(made) / "docker"
-        stack.enter_context(covered(Path("/run/containerd"), setting.journal))
+        stack.enter_context(covered(SHIMS, setting.journal))
         words = registry_words(_CONFIGURATION)
         daemon = Dockerd("vfs", Home(data, setting.run / "pull", f"{setting.cgroup}/pull"), words=words)
         stack.callback(daemon.stop)

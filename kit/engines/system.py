@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -19,6 +20,7 @@ from kit.engines.place import Place
 from kit.filesystem import Backing
 from kit.filesystem.backing import block_number
 from kit.host.cgroup import Cgroup
+from kit.host.kind import Kind
 from kit.host.machine import Host
 from kit.host.mounts import mount_of
 from kit.image.layout import INPUTS, TREE
@@ -200,6 +202,10 @@ def _undo(kind: str, name: str) -> None:
         return  # gone, or gone with its daemon
 
 
-remove_container = partial(_undo, "containers")
-remove_named_volume = partial(_undo, "volumes")
-remove_image = partial(_undo, "images")
+def _is_our_image(value: str, journal: Path) -> bool:
+    return re.fullmatch(r"kit:[0-9a-f]{12}", value) is not None
+
+
+CONTAINER = Kind(partial(_undo, "containers"))
+VOLUME = Kind(partial(_undo, "volumes"))
+IMAGE = Kind(partial(_undo, "images"), ours=_is_our_image)

@@ -12,6 +12,7 @@ from kit.filesystem.backing import Backing
 from kit.filesystem.block import loop_device
 from kit.host.command import require, run
 from kit.host.journal import Journal
+from kit.host.kind import Kind
 
 #: Sectors of 512 bytes: blocks of 64 KiB as Docker's pools have them, and when to warn that the pool is nearly full.
 _BLOCK, _LOW_WATER = 128, 32768
@@ -56,7 +57,7 @@ def _mapped(name: str, table: str, journal: Journal) -> Iterator[Path]:
         yield Path("/dev/mapper") / name
 
 
-def remove_mapped(name: str) -> None:
+def _remove_mapped(name: str) -> None:
     """Remove a mapped device and what was made of it, thin devices first."""
     names = _mapped_names()
     for found in [
@@ -66,7 +67,7 @@ def remove_mapped(name: str) -> None:
         run(["dmsetup", "remove", "--retry", "--noudevsync", found], what=f"dmsetup remove {found}")
 
 
-def is_mapped(name: str) -> bool:
+def _is_mapped(name: str) -> bool:
     return name in _mapped_names()
 
 
@@ -80,3 +81,6 @@ def _mapped_names() -> list[str]:
 
 def _sectors(device: Path) -> int:
     return int(run(["blockdev", "--getsz", device]))
+
+
+MAPPED_DEVICE = Kind(_remove_mapped, _is_mapped)

@@ -13,6 +13,7 @@ from kit.filesystem.device import clear_device
 from kit.filesystem.profile import Profile
 from kit.host.command import require, run
 from kit.host.journal import Journal
+from kit.host.kind import Kind
 from kit.host.machine import kernel_filesystems
 from kit.host.mounts import mount_of
 
@@ -43,15 +44,18 @@ def zfs_backing(
         yield Backing(profile.name, where, kind, mount.type, mount.options, device_number(device))
 
 
-def destroy_pool(name: str) -> None:
+def _destroy_pool(name: str) -> None:
     """Destroy a pool of ours, if it is there."""
-    if is_pool(name):
+    if _is_pool(name):
         run(["zpool", "destroy", "-f", name], what=f"zpool destroy {name}")
 
 
-def is_pool(name: str) -> bool:
+def _is_pool(name: str) -> bool:
     try:
         run(["zpool", "list", "-H", name])
     except (RunError, MachineError):
         return False
     return True
+
+
+POOL = Kind(_destroy_pool, _is_pool)

@@ -4,44 +4,17 @@
 from __future__ import annotations
 
 import fcntl
-import importlib
 import json
 import os
-import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import contextmanager
 from pathlib import Path
 
 from kit.core.errors import MORE_ROOM, MachineError, RunError
 from kit.core.private import make_private
-from kit.host.beneath import remove
-from kit.host.cgroup import Cgroup
+from kit.host.kind import Kinds
 from kit.host.owner import Owner
 from kit.model.session import is_session_id
-
-
-@dataclass(frozen=True)
-class ResourceKind:
-    """``undo`` and ``taken``, whether there is one of that name, are "module:function"; ``taken`` is '' where names are
-    given by others, or made only if there is none."""
-
-    undo: str
-    taken: str = ""
-
-
-#: In the order in which they are undone: first what runs, then what it used.
-KINDS = {
-    "cgroup": ResourceKind("kit.host.journal:remove_cgroup", "kit.host.journal:is_cgroup"),
-    "container": ResourceKind("kit.engines.system:remove_container"),
-    "volume": ResourceKind("kit.engines.system:remove_named_volume"),
-    "image": ResourceKind("kit.engines.system:remove_image"),
-    "zpool": ResourceKind("kit.filesystem.zfs:destroy_pool", "kit.filesystem.zfs:is_pool"),
-    "mapped device": ResourceKind("kit.filesystem.thin_pool:remove_mapped", "kit.filesystem.thin_pool:is_mapped"),
-    "directory": ResourceKind("kit.host.journal:remove_path", "os.path:lexists"),
-    "empty directory": ResourceKind("kit.host.journal:remove_empty", "os.path:lexists"),
-    "file": ResourceKind("kit.host.journal:remove_path", "os.path:lexists"),
-}
 
 
 def _create(path: Path) -> int:
@@ -57,9 +30,11 @@ class Journal:
     """An append-only file of one session: whose it is, then a line per thing acquired or released, durable before the
     act. It is locked (flock(2)) while the session lives."""
 
-    def __init__(self, path: Path) -> None:
-        """Raises MachineError where somebody else could write to it, RunError where the session has one already."""
+    def __init__(self, path: Path, kinds: Kinds) -> None:
+        """``kinds``: of what the session may acquire. Raises MachineError where somebody else could write to it,
+        RunError where the session has one already."""
         self.path = path
+        self._kinds = kinds
         make_private(path.parent)
         self._file = _create(path)
         fcntl.flock(self._file, fcntl.LOCK_EX)
@@ -75,7 +50,7 @@ class Journal:
             os.close(directory)
 
     def acquire(self, kind: str, value: str | Path) -> None:
-        check_entry(kind, str(value), self.path)
+        check_entry(kind, str(value), self.path, self._kinds)
         self._write(["+", kind, str(value)])
 
     def release(self, kind: str, value: str | Path) -> None:
@@ -90,7 +65,7 @@ class Journal:
         try:
             yield
         finally:
-            undo(kind, str(value))
+            self._kinds[kind].undo_one(kind, str(value))
             self.release(kind, value)
 
     @contextmanager
@@ -128,17 +103,17 @@ class Journal:
         try:
             yield
         finally:
-            undo(kind, str(real))
+            self._kinds[kind].undo_one(kind, str(real))
             self.release(kind, real)
 
     def _refuse_taken(self, kind: str, value: str) -> None:
         """What this session did not make is not its to undo."""
-        if is_taken(kind, value):
+        if self._kinds[kind].taken(value):
             raise RunError(f"there is a {kind} {value} already, not of this session's", "remove or rename it")
 
     def close(self) -> None:
         """End of a session that has released everything: nothing is left to undo, the file goes."""
-        if not parse(self.path.read_bytes(), self.path)[1]:
+        if not parse(self.path.read_bytes(), self.path, self._kinds)[1]:
             self.path.unlink()
         os.close(self._file)
 
@@ -150,7 +125,7 @@ class Journal:
             raise RunError(f"{self.path} can't be written: {error.strerror}", MORE_ROOM) from None
 
 
-def parse(content: bytes, path: Path) -> tuple[Owner | None, list[tuple[str, str]]]:
+def parse(content: bytes, path: Path, kinds: Kinds) -> tuple[Owner | None, list[tuple[str, str]]]:
     """Whose journal it is, and the entries acquired and not released. A last line cut short by a crash was not acted on
     yet and is left out. Raises ValueError, naming the line, for anything that the kit does not write."""
     owner: Owner | None = None
@@ -166,7 +141,7 @@ def parse(content: bytes, path: Path) -> tuple[Owner | None, list[tuple[str, str
                 owner = Owner.parse(words[1:])
                 continue
             sign, kind, value = words
-            check_entry(kind, value, path)
+            check_entry(kind, value, path, kinds)
             if sign == "+":
                 entries.append((kind, value))
             elif sign == "-" and (kind, value) in entries:
@@ -178,59 +153,10 @@ def parse(content: bytes, path: Path) -> tuple[Owner | None, list[tuple[str, str
     return owner, entries
 
 
-def check_entry(kind: str, value: str, journal: Path) -> None:
+def check_entry(kind: str, value: str, journal: Path, kinds: Kinds) -> None:
     """Raises ValueError for what no session acquires: each thing bears the session's name, or lies in the directory in
     which the journals are."""
-    session, state = journal.stem, journal.parent.parent.resolve()
-    if not is_session_id(session):
-        raise ValueError(f"{session!r} is no session")
-    if kind == "image":
-        known = re.fullmatch(r"kit:[0-9a-f]{12}", value) is not None
-    elif kind == "empty directory":
-        known = value == "/run/containerd"
-    elif kind in ("directory", "file"):
-        path = Path(value)
-        ours = state in path.parents or any(session in part for part in path.parts)
-        journals = journal.parent.resolve() in (path, *path.parents)
-        known = ours and not journals and path.is_absolute() and ".." not in path.parts
-    else:
-        known = kind in KINDS and value.startswith("kit-") and session in value and "/" not in value
-    if not known or "\0" in value:
+    if not is_session_id(journal.stem):
+        raise ValueError(f"{journal.stem!r} is no session")
+    if kind not in kinds or not kinds[kind].ours(value, journal) or "\0" in value:
         raise ValueError(f"no {kind[:40]} of this session's: {value[:100]!r}")
-
-
-def is_taken(kind: str, value: str) -> bool:
-    name = KINDS[kind].taken
-    return bool(name) and bool(_find(name)(value))
-
-
-def undo(kind: str, value: str) -> None:
-    """Raises RunError where it can't be undone."""
-    try:
-        _find(KINDS[kind].undo)(value)
-    except OSError as error:
-        raise RunError(f"{kind} {value} can't be removed: {error.strerror}", "remove it, then kit clean") from None
-
-
-def _find(name: str) -> Callable[[str], object]:
-    module, _, function = name.partition(":")
-    found: Callable[[str], object] = getattr(importlib.import_module(module), function)
-    return found
-
-
-def remove_cgroup(name: str) -> None:
-    Cgroup.named(name).remove()
-
-
-def is_cgroup(name: str) -> bool:
-    return any(path.exists() for path in Cgroup.named(name).paths.values())
-
-
-def remove_path(path: str) -> None:
-    remove(Path(path))
-
-
-def remove_empty(path: str) -> None:
-    """Remove a directory only where nobody has put anything into it since."""
-    with suppress(OSError):
-        Path(path).rmdir()

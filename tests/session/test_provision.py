@@ -16,6 +16,7 @@ from kit.host.mounts import Mount
 from kit.image import ImageCache
 from kit.model.arm import parse_arm
 from kit.probe import probe_binary
+from kit.session.kinds import KINDS
 from kit.session.provision import Provision, ProvisionSpec
 
 
@@ -26,7 +27,7 @@ def test_a_control_has_a_plain_root_of_its_own_and_others_share_theirs(tmp_path:
         tar.add(tmp_path / "tool", "usr/bin/tool")
     image = ImageCache(tmp_path / "cache").from_tarball(tmp_path / "root.tar")
     setting = Setting(
-        "x", tmp_path, probe_binary(find_paths().cache), Journal(tmp_path / "journal" / "x.jsonl"), "none"
+        "x", tmp_path, probe_binary(find_paths().cache), Journal(tmp_path / "journal" / "x.jsonl", KINDS), "none"
     )
     directory = tmp_path / "dir"
     directory.mkdir()
