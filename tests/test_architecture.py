@@ -1,6 +1,7 @@
 """Sizes, and what one module alone may do. Layers and cycles: import-linter, by pyproject.toml."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -176,6 +177,12 @@ def test_one_module_starts_processes() -> None:
 )
 def test_what_starts_processes_is_seen(code: str, caught: bool) -> None:
     assert bool(subprocesses(ast.parse(code))) == caught
+
+
+def test_one_module_reads_the_mount_table() -> None:
+    """It unescapes paths, and knows where its optional fields end."""
+    found = {path.name for path in files() if re.search(r"/mountinfo|/proc/\w+/mounts|findmnt", path.read_text())}
+    assert found == {"mounts.py"}
 
 
 def module_of(path: Path) -> str:

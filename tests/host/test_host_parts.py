@@ -113,6 +113,41 @@ def test_command_errors() -> None:
         command.run(["sleep", "5"], timeout=0.2)
 
 
+def test_what_goes_through_pipes_is_whole_and_a_failure_is_explained(tmp_path: Path) -> None:
+    data = bytes(range(256)) * 4096
+    with (tmp_path / "copy").open("wb") as output, command.writing(["cat"], output) as pipe:
+        pipe.write(data)
+    with command.reading(["cat", tmp_path / "copy"]) as pipe:
+        assert pipe.read() == data
+    with (
+        pytest.raises(RunError, match="making tea failed: no water"),
+        command.reading(["sh", "-c", "echo no water >&2; exit 3"], "making tea") as pipe,
+    ):
+        assert pipe.read() == b""
+    with (
+        pytest.raises(RunError, match="making tea failed: too much"),
+        command.writing(["sh", "-c", "exec <&-; echo too much >&2; exit 3"], what="making tea") as pipe,
+    ):
+        while True:
+            pipe.write(data)
+
+
+def test_a_command_whose_reader_gives_up_is_ended() -> None:
+    with pytest.raises(KeyboardInterrupt), command.reading(["sh", "-c", "echo $$; exec sleep 60"]) as pipe:
+        pid = int(pipe.readline())
+        raise KeyboardInterrupt
+    assert not Path(f"/proc/{pid}").exists()
+
+
+def test_a_program_that_is_talked_to_ends_with_its_input() -> None:
+    with command.talking(["cat"]) as process:
+        assert process.stdin and process.stdout
+        process.stdin.write(b"hello\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == b"hello\n" and not command.ended(process, 0)
+    assert process.returncode == 0 and command.ended(process, 0)
+
+
 def test_command_environment_is_clean(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOCKER_HOST", "tcp://elsewhere")
     monkeypatch.setenv("LC_ALL", "de_DE")

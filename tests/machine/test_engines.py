@@ -15,7 +15,6 @@ from kit.core.paths import find_paths
 from kit.filesystem import BackingOptions
 from kit.filesystem.backing import GIB
 from kit.host.machine import read_host
-from kit.host.namespace import enter_private_mounts
 from kit.image import ImageCache
 from kit.model.arm import Arm, parse_arm
 from kit.model.driver import Driver
@@ -196,6 +195,5 @@ def test_a_container_is_removed_while_it_runs(bench: Bench, provision: Provision
     client.close()
 
 
-def test_private_namespace_is_private() -> None:
-    enter_private_mounts()
+def test_private_namespace_is_private(bench: Bench) -> None:
     assert not [line for line in left_on_machine() if line.startswith("process") and "engine-suite" not in line]

@@ -2,6 +2,7 @@
 
 import os
 import tarfile
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from kit.core.paths import find_paths
 from kit.engines import Setting
 from kit.filesystem import BackingOptions, bundled, find_profile
 from kit.filesystem.mounted import unconfirmed
+from kit.host.cgroup import Cgroup
 from kit.host.journal import Journal
 from kit.host.machine import read_host
 from kit.host.mounts import Mount
@@ -37,6 +39,26 @@ def test_a_control_has_a_plain_root_of_its_own_and_others_share_theirs(tmp_path:
         assert provision.ready(arm) is None and provision.ready(arm.copy()) is None
         tools = sorted(directory.rglob("tool"))
         assert len(tools) == 2 and not tools[0].samefile(tools[1])
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="bare arms need root")
+def test_a_fresh_place_has_a_directory_of_its_own_that_bears_the_sessions_name(tmp_path: Path) -> None:
+    """In a directory of the user's, where the journal takes nothing that does not."""
+    name, theirs = "20260101-000000-abcd", tmp_path / "theirs"
+    theirs.mkdir()
+    (tmp_path / "state").mkdir()
+    (tmp_path / "run").mkdir()
+    journal = Journal(tmp_path / "state" / "journal" / f"{name}.jsonl", KINDS)
+    setting = Setting(name, tmp_path / "run", probe_binary(tmp_path), journal, f"kit-{name}")
+    arm = parse_arm("host@dir")
+    with ExitStack() as stack:
+        stack.callback(Cgroup.named(setting.cgroup).remove)
+        supplies = Supplies(setting, read_host(), BackingOptions(directory=theirs), None, None)
+        provision = stack.enter_context(Provision(supplies))
+        assert provision.ready(arm) is None
+        with provision.fresh_place(arm):
+            assert sorted(path.name for path in theirs.iterdir()) == [f"kit-{name}", f"kit-{name}-f1"]
+    assert not list(theirs.iterdir())
 
 
 def test_btrfs_does_not_discard_behind_the_next_run() -> None:
