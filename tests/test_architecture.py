@@ -148,11 +148,11 @@ def subprocesses(tree: ast.Module) -> list[str]:
             names = {name.partition(".")[0] for name in (*of, *(alias.name for alias in node.names))}
             if names & {"subprocess", "multiprocessing", "asyncio", "pty"}:
                 found.append(f"line {node.lineno}: import")
-        name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-        if name in ("fork", "forkpty", "popen", "posix_spawn", "posix_spawnp") or name.startswith("spawnv"):
-            found.append(f"line {node.lineno}: {name}")
-        if name == "system" and isinstance(node, ast.Attribute) and ast.unparse(node.value) == "os":
-            found.append(f"line {node.lineno}: os.system")
+        elif isinstance(node, ast.Attribute | ast.Name):
+            name = node.attr if isinstance(node, ast.Attribute) else node.id
+            named = name in ("fork", "forkpty", "popen", "posix_spawn", "posix_spawnp") or name.startswith("spawnv")
+            if named or ast.unparse(node) == "os.system":
+                found.append(f"line {node.lineno}: {name}")
     return found
 
 

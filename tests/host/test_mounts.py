@@ -44,10 +44,10 @@ def test_nothing_is_removed_behind_a_mount(tmp_path: Path, name: str) -> None:
     script = """
 import subprocess, sys
 from kit.core.errors import RunError
-from kit.host.journal import remove_path
+from kit.host.kind import PATH
 subprocess.run(["mount", "--bind", sys.argv[1], sys.argv[2] + "/in it"], check=True)
 try:
-    remove_path(sys.argv[2])
+    PATH.undo(sys.argv[2])
 except RunError as error:
     print(error.message)
 """
