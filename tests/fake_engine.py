@@ -20,8 +20,8 @@ from kit.model.sample import Sample
 from kit.model.scenario import Command, Scenario
 from kit.model.session import Request, Session
 from kit.probe import Probe, Timing, probe_binary
+from kit.session.cleanups import CLEANUPS
 from kit.session.inputs import PreparedInput
-from kit.session.kinds import KINDS
 from kit.session.loop import Bench, RunContext, run_session
 from kit.session.workload import Workload
 from kit.store import Store, open_store
@@ -131,7 +131,9 @@ def perform(
     left: Callable[[], float | None] = lambda: None,
 ) -> tuple[Session, Store]:
     paths = Paths(tmp_path / "data", tmp_path / "cache", tmp_path / "state", tmp_path / "run", tmp_path / "lock")
-    setting = Setting("x", tmp_path, probe_binary(find_paths().cache), Journal(tmp_path / "j" / "x.jsonl", KINDS), "none")
+    setting = Setting(
+        "x", tmp_path, probe_binary(find_paths().cache), Journal(tmp_path / "j" / "x.jsonl", CLEANUPS), "none"
+    )
     store = open_store("", tmp_path / "kit.db")
     session = Session(
         "x",

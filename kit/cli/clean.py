@@ -12,11 +12,11 @@ def clean(wait: bool) -> None:
     from kit.core.paths import find_paths
     from kit.host import leftovers
     from kit.host.lock import machine_lock
-    from kit.session.kinds import KINDS
+    from kit.session.cleanups import CLEANUPS
 
     paths = find_paths()
     with machine_lock(paths.lock, "kit clean", wait, click.echo):
-        cleaned = leftovers.clean(paths.state / "journal", KINDS)
+        cleaned = leftovers.clean(paths.state / "journal", CLEANUPS)
     for line in cleaned.undone:
         click.echo(line)
     for line in cleaned.left:

@@ -20,7 +20,7 @@ from kit.engines.place import Place
 from kit.filesystem import Backing
 from kit.filesystem.backing import block_number
 from kit.host.cgroup import Cgroup
-from kit.host.kind import Kind
+from kit.host.cleanup import Cleanup
 from kit.host.machine import Host
 from kit.host.mounts import mount_of
 from kit.image.layout import INPUTS, TREE
@@ -206,6 +206,6 @@ def _is_our_image(value: str, journal: Path) -> bool:
     return re.fullmatch(r"kit:[0-9a-f]{12}", value) is not None
 
 
-CONTAINER = Kind(partial(_undo, "containers"))
-VOLUME = Kind(partial(_undo, "volumes"))
-IMAGE = Kind(partial(_undo, "images"), ours=_is_our_image)
+CONTAINER = Cleanup(partial(_undo, "containers"))
+VOLUME = Cleanup(partial(_undo, "volumes"))
+IMAGE = Cleanup(partial(_undo, "images"), ours=_is_our_image)

@@ -10,9 +10,9 @@ from pathlib import Path
 from kit.core.errors import MachineError, RunError
 from kit.filesystem.backing import Backing
 from kit.filesystem.block import loop_device
+from kit.host.cleanup import Cleanup
 from kit.host.command import require, run
 from kit.host.journal import Journal
-from kit.host.kind import Kind
 
 #: Sectors of 512 bytes: blocks of 64 KiB as Docker's pools have them, and when to warn that the pool is nearly full.
 _BLOCK, _LOW_WATER = 128, 32768
@@ -83,4 +83,4 @@ def _sectors(device: Path) -> int:
     return int(run(["blockdev", "--getsz", device]))
 
 
-MAPPED_DEVICE = Kind(_remove_mapped, _is_mapped)
+MAPPED_DEVICE = Cleanup(_remove_mapped, _is_mapped)

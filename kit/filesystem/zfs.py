@@ -11,9 +11,9 @@ from kit.filesystem.backing import Backing, BackingOptions, device_number
 from kit.filesystem.block import loop_backing
 from kit.filesystem.device import clear_device
 from kit.filesystem.profile import Profile
+from kit.host.cleanup import Cleanup
 from kit.host.command import require, run
 from kit.host.journal import Journal
-from kit.host.kind import Kind
 from kit.host.machine import kernel_filesystems
 from kit.host.mounts import mount_of
 
@@ -58,4 +58,4 @@ def _is_pool(name: str) -> bool:
     return True
 
 
-POOL = Kind(_destroy_pool, _is_pool)
+POOL = Cleanup(_destroy_pool, _is_pool)

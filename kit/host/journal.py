@@ -12,7 +12,7 @@ from pathlib import Path
 
 from kit.core.errors import MORE_ROOM, MachineError, RunError
 from kit.core.private import make_private
-from kit.host.kind import Kinds
+from kit.host.cleanup import Cleanups
 from kit.host.owner import Owner
 from kit.model.session import is_session_id
 
@@ -30,11 +30,11 @@ class Journal:
     """An append-only file of one session: whose it is, then a line per thing acquired or released, durable before the
     act. It is locked (flock(2)) while the session lives."""
 
-    def __init__(self, path: Path, kinds: Kinds) -> None:
-        """``kinds``: of what the session may acquire. Raises MachineError where somebody else could write to it,
+    def __init__(self, path: Path, cleanups: Cleanups) -> None:
+        """``cleanups``: of what the session may acquire. Raises MachineError where somebody else could write to it,
         RunError where the session has one already."""
         self.path = path
-        self._kinds = kinds
+        self._cleanups = cleanups
         make_private(path.parent)
         self._file = _create(path)
         fcntl.flock(self._file, fcntl.LOCK_EX)
@@ -50,7 +50,7 @@ class Journal:
             os.close(directory)
 
     def acquire(self, kind: str, value: str | Path) -> None:
-        check_entry(kind, str(value), self.path, self._kinds)
+        check_entry(kind, str(value), self.path, self._cleanups)
         self._write(["+", kind, str(value)])
 
     def release(self, kind: str, value: str | Path) -> None:
@@ -65,7 +65,7 @@ class Journal:
         try:
             yield
         finally:
-            self._kinds[kind].undo_one(kind, str(value))
+            self._cleanups[kind].undo_one(kind, str(value))
             self.release(kind, value)
 
     @contextmanager
@@ -103,17 +103,17 @@ class Journal:
         try:
             yield
         finally:
-            self._kinds[kind].undo_one(kind, str(real))
+            self._cleanups[kind].undo_one(kind, str(real))
             self.release(kind, real)
 
     def _refuse_taken(self, kind: str, value: str) -> None:
         """What this session did not make is not its to undo."""
-        if self._kinds[kind].taken(value):
+        if self._cleanups[kind].taken(value):
             raise RunError(f"there is a {kind} {value} already, not of this session's", "remove or rename it")
 
     def close(self) -> None:
         """End of a session that has released everything: nothing is left to undo, the file goes."""
-        if not parse(self.path.read_bytes(), self.path, self._kinds)[1]:
+        if not parse(self.path.read_bytes(), self.path, self._cleanups)[1]:
             self.path.unlink()
         os.close(self._file)
 
@@ -125,7 +125,7 @@ class Journal:
             raise RunError(f"{self.path} can't be written: {error.strerror}", MORE_ROOM) from None
 
 
-def parse(content: bytes, path: Path, kinds: Kinds) -> tuple[Owner | None, list[tuple[str, str]]]:
+def parse(content: bytes, path: Path, cleanups: Cleanups) -> tuple[Owner | None, list[tuple[str, str]]]:
     """Whose journal it is, and the entries acquired and not released. A last line cut short by a crash was not acted on
     yet and is left out. Raises ValueError, naming the line, for anything that the kit does not write."""
     owner: Owner | None = None
@@ -141,7 +141,7 @@ def parse(content: bytes, path: Path, kinds: Kinds) -> tuple[Owner | None, list[
                 owner = Owner.parse(words[1:])
                 continue
             sign, kind, value = words
-            check_entry(kind, value, path, kinds)
+            check_entry(kind, value, path, cleanups)
             if sign == "+":
                 entries.append((kind, value))
             elif sign == "-" and (kind, value) in entries:
@@ -153,10 +153,10 @@ def parse(content: bytes, path: Path, kinds: Kinds) -> tuple[Owner | None, list[
     return owner, entries
 
 
-def check_entry(kind: str, value: str, journal: Path, kinds: Kinds) -> None:
+def check_entry(kind: str, value: str, journal: Path, cleanups: Cleanups) -> None:
     """Raises ValueError for what no session acquires: each thing bears the session's name, or lies in the directory in
     which the journals are."""
     if not is_session_id(journal.stem):
         raise ValueError(f"{journal.stem!r} is no session")
-    if kind not in kinds or not kinds[kind].ours(value, journal) or "\0" in value:
+    if kind not in cleanups or not cleanups[kind].ours(value, journal) or "\0" in value:
         raise ValueError(f"no {kind[:40]} of this session's: {value[:100]!r}")

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from kit.core.errors import KitError, MachineError
 from kit.core.private import make_private, user_name
+from kit.host.cleanup import Cleanups
 from kit.host.journal import parse
-from kit.host.kind import Kinds
 from kit.host.lock import try_lock
 from kit.host.owner import Owner
 
@@ -29,7 +29,7 @@ class _RefusedError(Exception):
     """A journal that can't be one that a session of ours wrote."""
 
 
-def clean(directory: Path, kinds: Kinds) -> Cleaned:
+def clean(directory: Path, cleanups: Cleanups) -> Cleaned:
     """Undo what the journals of dead sessions hold; call it with the machine lock held. Journals of sessions that live
     are left as they are; one that the kit did not write so is put aside and never obeyed. Raises KitError where
     something can't be undone, or where others could write to the directory."""
@@ -40,11 +40,11 @@ def clean(directory: Path, kinds: Kinds) -> Cleaned:
     left: list[str] = []
     for path in sorted(directory.glob("*.jsonl")):
         try:
-            with _read(path, kinds) as (runs, entries):
+            with _read(path, cleanups) as (runs, entries):
                 if runs:
                     left.append(f"{path.stem} still runs ({runs}): what it holds is left alone")
                     continue
-                undone += _undo_all(path.stem, entries, kinds)
+                undone += _undo_all(path.stem, entries, cleanups)
                 path.unlink()  # locked until then: who makes a journal of that name waits, and makes it anew
         except _RefusedError as error:
             aside = _put_aside(path)
@@ -59,9 +59,9 @@ def _put_aside(path: Path) -> Path:
         raise MachineError(f"{path} can't be put aside: {error.strerror}", f"remove {path} by hand") from None
 
 
-def _undo_all(session: str, entries: list[tuple[str, str]], kinds: Kinds) -> list[str]:
+def _undo_all(session: str, entries: list[tuple[str, str]], cleanups: Cleanups) -> list[str]:
     done = []
-    for name, kind in kinds.items():
+    for name, kind in cleanups.items():
         for value in [value for entry, value in reversed(entries) if entry == name]:
             if kind.gone(value):
                 continue
@@ -74,7 +74,7 @@ def _undo_all(session: str, entries: list[tuple[str, str]], kinds: Kinds) -> lis
 
 
 @contextmanager
-def _read(path: Path, kinds: Kinds) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+def _read(path: Path, cleanups: Cleanups) -> Iterator[tuple[str, list[tuple[str, str]]]]:
     """'' or which process it is that still runs, and the entries; a dead one's is locked for the length of the block.
     Raises _RefusedError."""
     try:
@@ -91,7 +91,7 @@ def _read(path: Path, kinds: Kinds) -> Iterator[tuple[str, list[tuple[str, str]]
         if info.st_mode & 0o022:
             raise _RefusedError("others may write to it")
         try:
-            owner, entries = parse(file.read(), path, kinds)
+            owner, entries = parse(file.read(), path, cleanups)
         except ValueError as error:
             raise _RefusedError(str(error)) from None
         # A number says who it is in its own PID namespace alone, the lock says it everywhere.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import pkgutil
 from dataclasses import dataclass
 
 #: What is rendered, and with it what a renderer is called with.
@@ -34,8 +34,7 @@ class Renderer:
 
     def render(self, *given: object) -> str:
         """``given``: what the comment at its kind says."""
-        module, _, function = self.maker.partition(":")
-        text: str = getattr(importlib.import_module(module), function)(*given)
+        text: str = pkgutil.resolve_name(self.maker)(*given)
         return text
 
 

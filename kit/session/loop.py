@@ -34,7 +34,7 @@ from kit.model.sample import Phase, Sample
 from kit.model.session import DONE, FAILED, Session, check_session_id
 from kit.probe import Spin, probe_binary, spin
 from kit.session.background import Beside, Load
-from kit.session.kinds import KINDS
+from kit.session.cleanups import CLEANUPS
 from kit.session.runlog import cut_middle
 from kit.session.schedule import Block, End, Schedule
 from kit.session.workload import Workload
@@ -103,13 +103,13 @@ def held_machine(name: str, paths: Paths, wait: bool, observer: Observer) -> Ite
     with ExitStack() as stack:
         stack.enter_context(machine_lock(paths.lock, name, wait, observer.tell))
         make_private(paths.state, mode)
-        cleaned = clean(paths.state / "journal", KINDS)
+        cleaned = clean(paths.state / "journal", CLEANUPS)
         for line in (*(f"cleaned up after {line}" for line in cleaned.undone), *cleaned.left):
             observer.tell(line)
         stack.enter_context(_session_log(paths.data / "logs" / name / "session.log"))
         if os.geteuid() == 0:
             enter_private_mounts()
-        journal = Journal(paths.state / "journal" / f"{name}.jsonl", KINDS)
+        journal = Journal(paths.state / "journal" / f"{name}.jsonl", CLEANUPS)
         stack.callback(journal.close)
         run = paths.run / name
         make_private(paths.run, mode)

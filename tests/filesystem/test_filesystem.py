@@ -19,7 +19,7 @@ from kit.host.journal import Journal
 from kit.host.machine import kernel_filesystems
 from kit.host.mounts import Mount
 from kit.host.namespace import enter_private_mounts
-from kit.session.kinds import KINDS
+from kit.session.cleanups import CLEANUPS
 
 pytestmark = pytest.mark.unmeasured
 
@@ -74,7 +74,7 @@ def test_what_the_kernel_shows_confirms_contradicts_or_says_nothing() -> None:
 @pytest.fixture
 def journal(tmp_path: Path) -> Iterator[Journal]:
     enter_private_mounts()
-    journal = Journal(tmp_path / "journal" / "run.jsonl", KINDS)
+    journal = Journal(tmp_path / "journal" / "run.jsonl", CLEANUPS)
     yield journal
     journal.close()
 

@@ -15,14 +15,14 @@ from kit.core.errors import MachineError, RunError
 from kit.host.journal import Journal, check_entry
 from kit.host.leftovers import Cleaned, clean
 from kit.host.owner import Owner
-from kit.session.kinds import KINDS
+from kit.session.cleanups import CLEANUPS
 
 DIE = """
 import os, sys
 from pathlib import Path
 from kit.host.journal import Journal
-from kit.session.kinds import KINDS
-book = Journal(Path(sys.argv[1]) / "journal" / "dead.jsonl", KINDS)
+from kit.session.cleanups import CLEANUPS
+book = Journal(Path(sys.argv[1]) / "journal" / "dead.jsonl", CLEANUPS)
 """
 
 
@@ -50,11 +50,11 @@ book.acquire("directory", state / "never made")
     with path.open("a") as file:
         file.write('["+", "dir')  # the crash came in the middle of a line
     assert not (tmp_path / "gone").exists() and (tmp_path / "left/deep").is_dir()
-    assert clean(tmp_path / "journal", KINDS) == Cleaned(
+    assert clean(tmp_path / "journal", CLEANUPS) == Cleaned(
         (f"dead: removed directory {tmp_path}/left", f"dead: removed file {tmp_path}/loops/dead-ext4.img")
     )
     assert not (tmp_path / "left").exists() and not path.exists()
-    assert clean(tmp_path / "journal", KINDS) == Cleaned()
+    assert clean(tmp_path / "journal", CLEANUPS) == Cleaned()
 
 
 def test_what_was_there_before_is_neither_taken_nor_undone(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_what_was_there_before_is_neither_taken_nor_undone(tmp_path: Path) -> No
     theirs.mkdir()
     (theirs / "letter").write_text("dear")
     (tmp_path / "link").symlink_to(theirs)
-    book = Journal(tmp_path / "journal" / "mine.jsonl", KINDS)
+    book = Journal(tmp_path / "journal" / "mine.jsonl", CLEANUPS)
     for name in ("theirs", "link"):
         with pytest.raises(RunError, match="already, not of this session's"), book.directory(tmp_path / name):
             pytest.fail("it was taken")
@@ -76,7 +76,7 @@ def test_what_was_there_before_is_neither_taken_nor_undone(tmp_path: Path) -> No
 
 
 def test_what_is_made_is_the_sessions_alone(tmp_path: Path) -> None:
-    book = Journal(tmp_path / "journal" / "mine.jsonl", KINDS)
+    book = Journal(tmp_path / "journal" / "mine.jsonl", CLEANUPS)
     with book.directory(tmp_path / "new" / "one", 0o711) as made, book.file(made / "mine.img") as file:
         modes = [stat.S_IMODE(path.stat().st_mode) for path in (book.path.parent, book.path, made, file)]
     assert modes == [0o700, 0o600, 0o711, 0o600]
@@ -86,7 +86,7 @@ def test_what_is_made_is_the_sessions_alone(tmp_path: Path) -> None:
 
 def test_what_another_took_in_between_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Made by somebody after the look and before the act."""
-    book = Journal(tmp_path / "journal" / "mine.jsonl", KINDS)
+    book = Journal(tmp_path / "journal" / "mine.jsonl", CLEANUPS)
     (tmp_path / "theirs").mkdir()
     monkeypatch.setattr(os.path, "lexists", lambda path: False)
     with pytest.raises(RunError, match="can't be made: File exists"), book.directory(tmp_path / "theirs"):
@@ -104,10 +104,10 @@ def test_a_session_that_lives_keeps_what_it_holds(tmp_path: Path) -> None:
     ) as process:
         assert process.stdout and process.stdout.readline() == "up\n"
         expected = f"dead still runs (process {process.pid}): what it holds is left alone"
-        assert clean(tmp_path / "journal", KINDS) == Cleaned((), (expected,))
+        assert clean(tmp_path / "journal", CLEANUPS) == Cleaned((), (expected,))
         assert (tmp_path / "held").is_dir()
         process.kill()
-    assert clean(tmp_path / "journal", KINDS).undone == (f"dead: removed directory {tmp_path}/held",)
+    assert clean(tmp_path / "journal", CLEANUPS).undone == (f"dead: removed directory {tmp_path}/held",)
 
 
 def owned(tmp_path: Path, owner: Owner, *lines: object) -> Path:
@@ -125,11 +125,11 @@ def test_a_process_is_told_from_others_with_its_number(tmp_path: Path) -> None:
         start = int(Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[19])
         boot = Owner.me().boot
         owned(tmp_path, Owner(process.pid, start, boot), entry)
-        assert "still runs" in clean(tmp_path / "journal", KINDS).left[0] and (tmp_path / "held").is_dir()
+        assert "still runs" in clean(tmp_path / "journal", CLEANUPS).left[0] and (tmp_path / "held").is_dir()
         for other in (Owner(process.pid, start - 1, boot), Owner(process.pid, start, "before the last boot")):
             (tmp_path / "held").mkdir(exist_ok=True)
             owned(tmp_path, other, entry)
-            assert clean(tmp_path / "journal", KINDS).undone and not (tmp_path / "held").exists()
+            assert clean(tmp_path / "journal", CLEANUPS).undone and not (tmp_path / "held").exists()
         process.kill()
 
 
@@ -169,17 +169,17 @@ def test_a_line_that_no_session_writes_is_refused_with_its_journal(tmp_path: Pat
     good = ["+", "directory", str(tmp_path / "held")]
     words = json.loads(json.dumps(line).replace("STATE", str(tmp_path)))
     path = owned(tmp_path, Owner(1, 1, "long ago"), good, words)
-    cleaned = clean(tmp_path / "journal", KINDS)
+    cleaned = clean(tmp_path / "journal", CLEANUPS)
     assert not cleaned.undone and (tmp_path / "held").is_dir()
     assert cleaned.left[0].startswith(f"journal {path}: line 3: {reason}")
     assert cleaned.left[0].endswith("; nothing of it was undone, see dead.refused")
-    assert clean(tmp_path / "journal", KINDS) == Cleaned()
+    assert clean(tmp_path / "journal", CLEANUPS) == Cleaned()
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe\n", b"[" * 100_000 + b"\n", b'["+", "directory", "/x"]\n', b"\0\n"])
 def test_a_damaged_journal_is_no_traceback(tmp_path: Path, content: bytes) -> None:
     owned(tmp_path, Owner(1, 1, "long ago")).write_bytes(content)
-    assert "line 1: " in clean(tmp_path / "journal", KINDS).left[0]
+    assert "line 1: " in clean(tmp_path / "journal", CLEANUPS).left[0]
 
 
 def test_a_link_or_a_file_that_others_may_write_is_no_journal(tmp_path: Path) -> None:
@@ -190,7 +190,7 @@ def test_a_link_or_a_file_that_others_may_write_is_no_journal(tmp_path: Path) ->
     os.mkfifo(tmp_path / "journal" / "c.jsonl")
     (tmp_path / "journal" / "d.jsonl").touch()
     (tmp_path / "journal" / "d.jsonl").chmod(0o666)
-    left = clean(tmp_path / "journal", KINDS).left
+    left = clean(tmp_path / "journal", CLEANUPS).left
     reasons = ("it is a link", "it is no plain file", "it is no plain file", "others may write to it")
     assert all(reason in line for reason, line in zip(reasons, left, strict=True))
     assert (tmp_path / "victim").exists()
@@ -201,18 +201,21 @@ def test_a_journal_of_somebody_else_is_not_obeyed(tmp_path: Path) -> None:
     (tmp_path / "held").mkdir()
     path = owned(tmp_path, Owner(1, 1, "long ago"), ["+", "directory", str(tmp_path / "held")])
     os.chown(path, 4321, 4321)
-    assert "it belongs to user 4321" in clean(tmp_path / "journal", KINDS).left[0]
+    assert "it belongs to user 4321" in clean(tmp_path / "journal", CLEANUPS).left[0]
     os.chown(path.parent, 4321, 4321)
-    for use in (lambda: clean(tmp_path / "journal", KINDS), lambda: Journal(tmp_path / "journal" / "x.jsonl", KINDS)):
+    for use in (
+        lambda: clean(tmp_path / "journal", CLEANUPS),
+        lambda: Journal(tmp_path / "journal" / "x.jsonl", CLEANUPS),
+    ):
         with pytest.raises(MachineError, match="journal: it belongs to user 4321, not to root"):
             use()
     assert (tmp_path / "held").is_dir()
 
 
 def test_a_journal_that_is_there_is_not_written_to(tmp_path: Path) -> None:
-    book = Journal(tmp_path / "journal" / "x.jsonl", KINDS)
+    book = Journal(tmp_path / "journal" / "x.jsonl", CLEANUPS)
     with pytest.raises(RunError, match="the session x still runs"):
-        Journal(tmp_path / "journal" / "x.jsonl", KINDS)
+        Journal(tmp_path / "journal" / "x.jsonl", CLEANUPS)
     book.close()
 
 
@@ -226,14 +229,14 @@ def test_a_journal_that_a_cleaner_takes_before_it_is_locked_is_made_anew(
     def late(file: int, how: int) -> None:
         if not cleaned:
             cleaned.append(True)
-            clean(tmp_path / "journal", KINDS)
+            clean(tmp_path / "journal", CLEANUPS)
         lock(file, how)
 
     with monkeypatch.context() as patch:
         patch.setattr("kit.host.journal.fcntl.flock", late)
-        book = Journal(tmp_path / "journal" / "x.jsonl", KINDS)
+        book = Journal(tmp_path / "journal" / "x.jsonl", CLEANUPS)
     assert cleaned and book.path.exists()
-    assert "still runs" in clean(tmp_path / "journal", KINDS).left[0]
+    assert "still runs" in clean(tmp_path / "journal", CLEANUPS).left[0]
     book.close()
 
 
@@ -241,20 +244,20 @@ def test_what_is_in_the_way_of_a_refused_journal_is_one_line(tmp_path: Path) -> 
     path = owned(tmp_path, Owner(1, 1, "long ago"), ["+", "nosuch", "x"])
     path.with_suffix(".refused").mkdir()
     with pytest.raises(MachineError, match="can't be put aside"):
-        clean(tmp_path / "journal", KINDS)
+        clean(tmp_path / "journal", CLEANUPS)
 
 
 def test_a_link_in_place_of_a_directory_is_removed_alone(tmp_path: Path) -> None:
     owned(tmp_path, Owner(1, 1, "long ago"), ["+", "directory", f"{tmp_path}/held"])
     (tmp_path / "held").symlink_to("/proc")
-    assert clean(tmp_path / "journal", KINDS).undone and Path("/proc/self").exists()
+    assert clean(tmp_path / "journal", CLEANUPS).undone and Path("/proc/self").exists()
 
 
 def test_no_session_acquires_what_could_not_be_undone(tmp_path: Path) -> None:
     path = tmp_path / "journal" / "20260101-000000-abcd.jsonl"
-    check_entry("container", "kit-20260101-000000-abcd-1", path, KINDS)
-    check_entry("directory", "/mnt/of the user/kit-20260101-000000-abcd", path, KINDS)
-    check_entry("directory", str(tmp_path / "guest"), path, KINDS)
-    check_entry("image", "kit:0123456789ab", path, KINDS)
+    check_entry("container", "kit-20260101-000000-abcd-1", path, CLEANUPS)
+    check_entry("directory", "/mnt/of the user/kit-20260101-000000-abcd", path, CLEANUPS)
+    check_entry("directory", str(tmp_path / "guest"), path, CLEANUPS)
+    check_entry("image", "kit:0123456789ab", path, CLEANUPS)
     with pytest.raises(ValueError, match="no session"):
-        check_entry("cgroup", "kit-..", tmp_path / "journal" / "...jsonl", KINDS)
+        check_entry("cgroup", "kit-..", tmp_path / "journal" / "...jsonl", CLEANUPS)

@@ -44,7 +44,7 @@ def test_nothing_is_removed_behind_a_mount(tmp_path: Path, name: str) -> None:
     script = """
 import subprocess, sys
 from kit.core.errors import RunError
-from kit.host.kind import PATH
+from kit.host.cleanup import PATH
 subprocess.run(["mount", "--bind", sys.argv[1], sys.argv[2] + "/in it"], check=True)
 try:
     PATH.undo(sys.argv[2])

@@ -15,7 +15,7 @@ import pytest
 from kit.core.errors import MachineError, UsageError
 from kit.engines.pull import from_archive, is_archive, registry_words
 from kit.image import ImageCache, unpack
-from kit.session.kinds import KINDS
+from kit.session.cleanups import CLEANUPS
 
 Entry = tuple[str, str, str]  # name, type (file, dir, link, symlink), content or target
 
@@ -143,7 +143,7 @@ def test_without_root_nobody_elses_docker_is_used(tmp_path: Path, monkeypatch: p
     from kit.engines.pull import from_registry
     from kit.host.journal import Journal
 
-    setting = Setting("x", tmp_path, tmp_path / "probe", Journal(tmp_path / "x.jsonl", KINDS), "none", tmp_path)
+    setting = Setting("x", tmp_path, tmp_path / "probe", Journal(tmp_path / "x.jsonl", CLEANUPS), "none", tmp_path)
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     with pytest.raises(MachineError, match="needs root"):
         from_registry("debian:12", ImageCache(tmp_path / "cache"), setting, lambda text: None)

@@ -59,7 +59,7 @@ def run(name):
     return Sample(name, 1, "measured", "ok", 0.0, (phase,))
 
 arm = parse_arm("layer:shinyfs+gloss=on")
-engine = make_engine("docker", Setting("s", Path("."), Path("p"), Journal(Path("journal")), "kit"))
+engine = make_engine("docker", Setting("s", Path("."), Path("p"), Journal(Path("journal"), {}), "kit"))
 engine.tools = ()
 blocker = engine.check(arm, replace(read_host(), root=True))
 names = ("bare@xfs", "layer:shinyfs")

@@ -18,7 +18,7 @@ from kit.host.mounts import Mount
 from kit.image import ImageCache
 from kit.model.arm import parse_arm
 from kit.probe import probe_binary
-from kit.session.kinds import KINDS
+from kit.session.cleanups import CLEANUPS
 from kit.session.provision import Provision, ProvisionSpec
 
 
@@ -29,7 +29,7 @@ def test_a_control_has_a_plain_root_of_its_own_and_others_share_theirs(tmp_path:
         tar.add(tmp_path / "tool", "usr/bin/tool")
     image = ImageCache(tmp_path / "cache").from_tarball(tmp_path / "root.tar")
     setting = Setting(
-        "x", tmp_path, probe_binary(find_paths().cache), Journal(tmp_path / "journal" / "x.jsonl", KINDS), "none"
+        "x", tmp_path, probe_binary(find_paths().cache), Journal(tmp_path / "journal" / "x.jsonl", CLEANUPS), "none"
     )
     directory = tmp_path / "dir"
     directory.mkdir()
@@ -48,12 +48,12 @@ def test_a_fresh_place_has_a_directory_of_its_own_that_bears_the_sessions_name(t
     theirs.mkdir()
     (tmp_path / "state").mkdir()
     (tmp_path / "run").mkdir()
-    journal = Journal(tmp_path / "state" / "journal" / f"{name}.jsonl", KINDS)
-    setting = Setting(name, tmp_path / "run", probe_binary(tmp_path), journal, f"kit-{name}")
+    journal = Journal(tmp_path / "state" / "journal" / f"{name}.jsonl", CLEANUPS)
+    setting = Setting(name, tmp_path / "run", probe_binary(find_paths().cache), journal, f"kit-{name}")
     arm = parse_arm("host@dir")
     with ExitStack() as stack:
         stack.callback(Cgroup.named(setting.cgroup).remove)
-        supplies = Supplies(setting, read_host(), BackingOptions(directory=theirs), None, None)
+        supplies = ProvisionSpec(setting, read_host(), BackingOptions(directory=theirs), None, None)
         provision = stack.enter_context(Provision(supplies))
         assert provision.ready(arm) is None
         with provision.fresh_place(arm):

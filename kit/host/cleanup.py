@@ -1,4 +1,4 @@
-"""Kinds of things that a session acquires, and how each is undone: whoever makes such things says it of theirs."""
+"""How what a session acquires is undone, one kind of thing each: whoever makes such things says it of theirs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def bears_name(value: str, journal: Path) -> bool:
 
 
 @dataclass(frozen=True)
-class Kind:
+class Cleanup:
     """``undo`` raises RunError or OSError. ``is_there`` says whether there is one of that name; None where names are
     given by others, or it is made only if there is none. ``ours``: whether a session may have acquired it, by its value
     and the path of the session's journal."""
@@ -44,7 +44,7 @@ class Kind:
 
 
 #: Each by its name in a journal, in the order in which they are undone.
-Kinds = Mapping[str, Kind]
+Cleanups = Mapping[str, Cleanup]
 
 
 def _remove_cgroup(name: str) -> None:
@@ -76,11 +76,11 @@ def _remove_empty(path: str) -> None:
         Path(path).rmdir()
 
 
-CGROUP = Kind(_remove_cgroup, _is_cgroup)
+CGROUP = Cleanup(_remove_cgroup, _is_cgroup)
 #: Directories and files, with all that is in them.
-PATH = Kind(_remove_path, _is_path, _is_our_path)
+PATH = Cleanup(_remove_path, _is_path, _is_our_path)
 
 
-def empty_directory(where: Path) -> Kind:
+def empty_directory(where: Path) -> Cleanup:
     """A directory of the host's that sessions make where it is lacking."""
-    return Kind(_remove_empty, _is_path, lambda value, journal: value == str(where))
+    return Cleanup(_remove_empty, _is_path, lambda value, journal: value == str(where))

@@ -6,10 +6,10 @@ from kit.engines.containerd_program import SHIMS
 from kit.engines.system import CONTAINER, IMAGE, VOLUME
 from kit.filesystem.thin_pool import MAPPED_DEVICE
 from kit.filesystem.zfs import POOL
-from kit.host.kind import CGROUP, PATH, Kinds, empty_directory
+from kit.host.cleanup import CGROUP, PATH, Cleanups, empty_directory
 
 #: In the order in which they are undone: first what runs, then what it used.
-KINDS: Kinds = {
+CLEANUPS: Cleanups = {
     "cgroup": CGROUP,
     "container": CONTAINER,
     "volume": VOLUME,
