@@ -37,14 +37,20 @@ exec {program} "$@"
 """
 
 
+#: Turns: from which on unit tests are done, from which on images are there, and the last.
+UNIT_TESTS_DONE, MEASURED, LAST = 2, 3, 4
+
+
 def turn(item: pytest.Item) -> int:
-    """Tests without a machine come first, then those beside which images may be built, then those that measure; last
-    the one that looks what all have left."""
+    """Tests without a machine come first, then those beside which images may be built and unit tests run, then those
+    beside which images may be built, then those that measure; last the one that looks what all have left."""
     if item.get_closest_marker("machine") is None:
         return 0
     if item.get_closest_marker("last"):
-        return 3
-    return 1 if item.get_closest_marker("unmeasured") else 2
+        return LAST
+    if mark := item.get_closest_marker("unmeasured"):
+        return 2 if mark.kwargs.get("clean") else 1
+    return MEASURED
 
 
 def images_of(items: Iterable[pytest.Item]) -> list[str]:
@@ -70,13 +76,16 @@ class Builder:
     process: subprocess.Popen[str]
     known: frozenset[str]
 
-    def wait(self) -> None:
-        try:
-            self.process.wait(PATIENCE)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-        with _tests_locked(fcntl.LOCK_EX):
-            pass
+    def wait(self, turn: int) -> None:
+        """For what may not go on beside tests of that turn."""
+        if turn >= MEASURED:
+            try:
+                self.process.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+        if turn >= UNIT_TESTS_DONE:
+            with _tests_locked(fcntl.LOCK_EX):
+                pass
 
     def undeclared(self) -> set[str]:
         return built() - self.known

@@ -62,8 +62,7 @@ def builder(kit_home: Path, request: pytest.FixtureRequest, tmp_path_factory: py
     units = not any(map(turn, request.session.items))
     with unit_tests() if units else nullcontext(), building(names, tmp_path_factory.mktemp("builder")) as started:
         request.config.stash[BUILDER] = started
-        if turn(request.session.items[0]) >= 2:
-            started.wait()
+        started.wait(turn(request.session.items[0]))
         yield
 
 
@@ -73,8 +72,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         return
     if reason := machine_lacks():
         pytest.skip(reason)
-    if turn(item) >= 2 and BUILDER in item.config.stash:
-        item.config.stash[BUILDER].wait()
+    if BUILDER in item.config.stash:
+        item.config.stash[BUILDER].wait(turn(item))
 
 
 @pytest.fixture(autouse=True)

@@ -24,6 +24,10 @@ def test_measured(): pass
 def test_by_fixture(tiny): pass
 
 @pytest.mark.machine
+@pytest.mark.unmeasured(clean=True)
+def test_clean(): pass
+
+@pytest.mark.machine
 @pytest.mark.unmeasured
 @pytest.mark.images("smoke")
 def test_unmeasured(): pass
@@ -36,7 +40,8 @@ def test_quick(): pass
 def test_quick_tests_come_first_and_images_in_the_order_of_need(pytester: pytest.Pytester) -> None:
     pytester.makeini("[pytest]\nmarkers =\n  machine\n  unmeasured\n  images(x)\n")
     items = sorted(pytester.getitems(ORDERED), key=turn)
-    assert [item.name for item in items] == ["test_quick", "test_unmeasured", "test_measured", "test_by_fixture"]
+    names = ["test_quick", "test_unmeasured", "test_clean", "test_measured", "test_by_fixture"]
+    assert [item.name for item in items] == names
     assert images_of(items) == ["smoke", "kernel", "guest"]
 
 

@@ -285,6 +285,7 @@ def test_a_kernel_subtree_is_really_built(kit: Kit) -> None:
 
 
 @pytest.mark.machine
+@pytest.mark.unmeasured(clean=True)
 def test_a_failing_build_shows_its_last_lines_and_exits_1(kit: Kit, project: Path) -> None:
     words = ("compare", "--image", "smoke", *FAST, "--arms", "bare,layer:overlay2", "--source", project)
     done = kit(*words, "--", "make", "bad")
@@ -296,6 +297,7 @@ def test_a_failing_build_shows_its_last_lines_and_exits_1(kit: Kit, project: Pat
 
 
 @pytest.mark.machine
+@pytest.mark.unmeasured(clean=True)
 def test_a_full_filesystem_is_named(kit: Kit) -> None:
     words = ("--image", "smoke", "--cache", "cold", "--size", "600M", "--rounds", "1", "--arms", "bare")
     done = kit("compare", *words, "--", "dd", "if=/dev/zero", "of=big", "bs=1M")
@@ -325,6 +327,7 @@ def test_fresh_rootfs_mkfs_mount_and_tmpfs(kit: Kit, tmp_path: Path) -> None:
 
 
 @pytest.mark.machine
+@pytest.mark.unmeasured(clean=True)
 def test_interrupt_keeps_samples_cleans_up_and_resumes(kit: Kit, tiny: Path) -> None:
     process, lines = start(tiny, "--rounds", "3", "--arms", "bare,layer:overlay2", "--seed", "9", "--", "sleep", "0.7")
     wait_for(process, lines, "[2/6]")
@@ -345,6 +348,7 @@ def test_interrupt_keeps_samples_cleans_up_and_resumes(kit: Kit, tiny: Path) -> 
 
 
 @pytest.mark.machine
+@pytest.mark.unmeasured(clean=True)
 def test_sigkill_loses_the_run_in_flight_alone_and_clean_undoes_the_rest(kit: Kit, tiny: Path) -> None:
     process, lines = start(tiny, "--rounds", "2", "--arms", "bare,layer:overlay2,layer:btrfs", "--", "sleep", "0.7")
     wait_for(process, lines, "[2/8]")
@@ -363,6 +367,7 @@ def test_sigkill_loses_the_run_in_flight_alone_and_clean_undoes_the_rest(kit: Ki
 
 
 @pytest.mark.machine
+@pytest.mark.unmeasured(clean=True)
 def test_a_dockerd_that_dies_fails_its_runs_and_spares_the_others(kit: Kit, tiny: Path) -> None:
     process, lines = start(tiny, "--rounds", "2", "--arms", "bare,layer:overlay2", "--", "sleep", "0.7")
     wait_for(process, lines, "[1/4]")
@@ -376,6 +381,7 @@ def test_a_dockerd_that_dies_fails_its_runs_and_spares_the_others(kit: Kit, tiny
 
 
 @pytest.mark.machine
+@pytest.mark.unmeasured(clean=True)
 def test_a_second_session_refuses_by_name_or_waits(kit: Kit, tiny: Path) -> None:
     process, lines = start(tiny, "--rounds", "1", "--arms", "bare", "--", "sleep", "3")
     wait_for(process, lines, "making bare ready")
@@ -389,6 +395,7 @@ def test_a_second_session_refuses_by_name_or_waits(kit: Kit, tiny: Path) -> None
 
 
 @pytest.mark.machine
+@pytest.mark.unmeasured(clean=True)
 def test_a_device_that_holds_something_is_refused(kit: Kit, tmp_path: Path) -> None:
     image = tmp_path / "disk"
     with image.open("wb") as file:
@@ -423,6 +430,7 @@ def test_a_device_that_holds_something_is_refused(kit: Kit, tmp_path: Path) -> N
 
 
 @pytest.mark.machine
+@pytest.mark.unmeasured(clean=True)
 def test_doctor_tries_everything(kit: Kit) -> None:
     done = kit("doctor", "--json")
     assert done.returncode == 0, done.stderr
@@ -461,6 +469,7 @@ def test_pure_cgroup_v2_works_as_the_hybrid_does(tiny: Path) -> None:
 
 
 @pytest.mark.machine
+@pytest.mark.unmeasured(clean=True)
 def test_images_are_reproducible_listed_and_removed(kit: Kit, tmp_path: Path) -> None:
     def own(*words: str) -> str:
         """In a cache of its own: others need the image that is removed here."""

@@ -162,6 +162,7 @@ SCRIPT = "for i in 1 2 3 4; do echo $i > f$i; done; busybox uname -r; busybox dd
 
 
 @pytest.mark.machine
+@pytest.mark.unmeasured(clean=True)
 def test_a_session_in_a_guest(kit: Kit, uml: None, tiny: Path, tmp_path: Path) -> None:
     """With drivers that this kernel need not have; samples, logs and labels are on the host afterwards."""
     arms = "bare,bind:devicemapper,layer:devicemapper,layer:devicemapper+thinpool,layer:containerd/devmapper,layer:aufs"
@@ -205,6 +206,7 @@ def test_a_kernel_that_does_not_boot_is_shown_by_its_last_words(
 
 
 @pytest.mark.machine
+@pytest.mark.unmeasured(clean=True)
 def test_docker_from_an_archive(kit: Kit, tiny: Path, tmp_path: Path, which: Callable[[str], Path]) -> None:
     """As Docker's archives of static programs are: one directory, docker/."""
     with tarfile.open(tmp_path / "docker-0.tgz", "w:gz", compresslevel=1) as tar:

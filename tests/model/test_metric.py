@@ -93,6 +93,8 @@ print(parse_threshold("layer:overlay2 swapped < 5 %"))
 """
 
 
+@pytest.mark.machine
+@pytest.mark.unmeasured
 def test_a_metric_is_a_line_in_the_table(tmp_path: Path) -> None:
     """A store of before, sums, thresholds, comparisons, table, JSON and CSV know it; what measures it is a field of
     ``Counters``, and docs/method.md wants a line."""

@@ -55,6 +55,8 @@ print(answer.text)
 """
 
 
+@pytest.mark.machine
+@pytest.mark.unmeasured
 def test_a_renderer_is_a_file_and_a_line_in_the_table(tmp_path: Path) -> None:
     """``kit show`` and ``kit import`` offer it, and a browser can have it."""
     url, session = f"sqlite:///{tmp_path}/kit.db", ladder_session()

@@ -113,6 +113,8 @@ def test_sessions_of_an_older_store_and_of_another_machine_are_not_resumed(tmp_p
         resume("last", paths(tmp_path), open_store("", tmp_path / "kit.db"), Quiet(), Patience())
 
 
+@pytest.mark.machine
+@pytest.mark.unmeasured
 def test_a_session_stopped_before_its_first_sample_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = open_store("", tmp_path / "kit.db")
     monkeypatch.chdir(tmp_path)

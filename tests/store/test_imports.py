@@ -175,6 +175,8 @@ def bomb(head: bytes, unit: bytes, size: int) -> Iterator[bytes]:
     yield packer.flush()
 
 
+@pytest.mark.machine
+@pytest.mark.unmeasured
 def test_a_file_that_grows_beyond_the_limit_is_refused_in_bounded_memory(tmp_path: Path) -> None:
     head, url = b'{"kit-export": 1, "sessions": [\n', f"sqlite:///{tmp_path}/kit.db"
     _, plain = measured(["import", "-", "--store", url], iter([b"x"]))
@@ -184,6 +186,8 @@ def test_a_file_that_grows_beyond_the_limit_is_refused_in_bounded_memory(tmp_pat
         assert peak < plain + 3 * 32, (start, unit)
 
 
+@pytest.mark.machine
+@pytest.mark.unmeasured
 def test_many_sessions_are_held_one_at_a_time(tmp_path: Path) -> None:
     many = (replace(ladder_session(), id=f"s-{number}", status="running") for number in range(200))
     content = [line.encode() for line in dump_lines(many)]
