@@ -45,6 +45,8 @@ def test_quick_tests_come_first_and_images_in_the_order_of_need(pytester: pytest
     assert images_of(items) == ["smoke", "kernel", "guest"]
 
 
+#: Of this run of the tests alone.
+SLEEP = f"sleep 4040.{os.getpid()}"
 BUILD = """
 import time
 from pathlib import Path
@@ -62,16 +64,15 @@ def test_builds_end_with_the_tests_and_leave_no_mount(tmp_path: Path) -> None:
     program.parent.mkdir()
     program.write_text(
         f'#!/bin/sh\nmkdir "$TMPDIR/inside"\nmount -t tmpfs none "$TMPDIR/inside"\ntouch {tmp_path}/begun\n'
-        "exec setsid sleep 4040.7\n"
+        f"exec setsid {SLEEP}\n"
     )
     program.chmod(0o755)
     env = {**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT),
            "KIT_HOME": str(tmp_path / "home")}  # fmt: skip
     process = subprocess.Popen([sys.executable, "-c", BUILD], cwd=tmp_path, env=env)
-    while not (tmp_path / "begun").exists():
+    while not ((tmp_path / "begun").exists() and sleepers()):
         assert process.poll() is None
         time.sleep(0.05)
-    assert sleepers()
     process.send_signal(signal.SIGKILL)
     process.wait()
     deadline = time.monotonic() + 60
@@ -85,7 +86,7 @@ def sleepers() -> list[Path]:
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            if b"sleep\0004040.7" in path.read_bytes():
+            if SLEEP.replace(" ", "\0").encode() in path.read_bytes():
                 found.append(path)
         except OSError:
             continue
