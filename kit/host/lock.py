@@ -2,8 +2,9 @@
 
 What is locked (flock(2)) is a directory that is always there and that only root can replace: /run. Nothing is made,
 written or changed, so there is nothing that somebody could lay in the way; root and ordinary users share it, since
-reading is enough. Who waits locks its parent first: the kernel hands a lock on in the order of the requests, and with
-two of them a session that ends and comes back at once can't overtake those that wait.
+reading is enough. Who waits locks its parent first: with two locks a session that ends and comes back at once can't
+overtake those that wait. Among these the kernel wakes all when a lock is freed, and mostly the first one gets it; where
+another does, it sees by the notes of those that wait that it was not its turn, and gives way.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ from pathlib import Path
 from kit.core.errors import BusyError, MachineError
 from kit.core.private import user_name
 
-#: The holder's name for others to read: an abstract socket (unix(7)) is seen by all and gone with its process.
-_NOTE = "kit holds the machine"
+#: Notes for others to read: an abstract socket (unix(7)) is seen by all and gone with its process.
+_HELD, _WAITS = "kit holds the machine", "kit waits for the machine"
+#: How often who came later gives way, and for how long, seconds.
+_GIVES_WAY, _MOMENT = 40, 0.05
 _NAME = r"[\w.+-]+(?: [\w.+-]+)*"
 
 
@@ -40,11 +43,26 @@ def machine_lock(
                 )
             if on_wait:
                 on_wait(f"waiting for {holder}")
-            fcntl.flock(queue, fcntl.LOCK_EX)
+            _wait_turn(queue)
             fcntl.flock(machine, fcntl.LOCK_EX)
         fcntl.flock(queue, fcntl.LOCK_UN)
-        stack.enter_context(_note(name))
+        stack.enter_context(_note(f"{_HELD}/{os.getpid()}/{time.strftime('%H:%M:%S')}/{name[:40]}"))
         yield
+
+
+def _wait_turn(queue: int) -> None:
+    """Lock the queue, in the order of arrival. One that came earlier and does not run (SIGSTOP) is not waited for."""
+    arrived = time.monotonic_ns()
+    inode = os.fstat(queue).st_ino
+    with _note(f"{_WAITS}/{inode}/{arrived}/{os.getpid()}"):
+        for _ in range(_GIVES_WAY):
+            fcntl.flock(queue, fcntl.LOCK_EX)
+            others = re.findall(rf" @{_WAITS}/{inode}/(\d+)/\d+$", _read("/proc/net/unix"), re.MULTILINE)
+            if all(int(other) >= arrived for other in others):
+                return
+            fcntl.flock(queue, fcntl.LOCK_UN)
+            time.sleep(_MOMENT)
+    fcntl.flock(queue, fcntl.LOCK_EX)
 
 
 @contextmanager
@@ -72,10 +90,10 @@ def try_lock(descriptor: int) -> bool:
 
 
 @contextmanager
-def _note(name: str) -> Iterator[None]:
+def _note(text: str) -> Iterator[None]:
     with socket.socket(socket.AF_UNIX) as note:
         with suppress(OSError):  # a name that somebody else took first is his lie, not our failure
-            note.bind(f"\0{_NOTE}/{os.getpid()}/{time.strftime('%H:%M:%S')}/{name[:40]}")
+            note.bind(f"\0{text}")
         yield
 
 
@@ -91,7 +109,7 @@ def _holder(*descriptors: int) -> str:
 
 
 def _describe(pid: int) -> str:
-    note = re.search(rf" @{_NOTE}/{pid}/([\d:]+)/({_NAME})$", _read("/proc/net/unix"), re.MULTILINE)
+    note = re.search(rf" @{_HELD}/{pid}/([\d:]+)/({_NAME})$", _read("/proc/net/unix"), re.MULTILINE)
     if note:
         return f"session {note[2]} (process {pid}, since {note[1]})"
     try:

@@ -61,7 +61,7 @@ def start(machine: Path, tmp_path: Path) -> Iterator[Callable[[str], subprocess.
 
 
 def end(process: subprocess.Popen[str]) -> None:
-    process.communicate("\n")
+    process.communicate("\n", timeout=60)  # out of order it would wait for one that waits for it
 
 
 def test_lock_names_its_holder_and_can_be_taken_again(machine: Path) -> None:
@@ -81,6 +81,22 @@ def test_those_who_wait_are_served_in_order(
     with pytest.raises(BusyError, match="session first"), machine_lock(machine, "impatient"):
         pytest.fail("it did not wait")
     for process in (first, *waiting):
+        end(process)
+    assert (tmp_path / "served").read_text().split() == ["first", "second", "third", "fourth"]
+
+
+def test_who_is_woken_before_one_that_came_earlier_gives_way(
+    start: Callable[[str], subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    """Of all that the kernel wakes any may be the first to lock; here the earlier one can't."""
+    first, second, third, fourth = (start(name) for name in ("first", "second", "third", "fourth"))
+    third.send_signal(signal.SIGSTOP)
+    end(first)
+    while "second" not in (tmp_path / "served").read_text():
+        time.sleep(0.005)
+    time.sleep(0.2)  # the queue is free: without giving way the fourth would have it now
+    third.send_signal(signal.SIGCONT)
+    for process in (second, third, fourth):
         end(process)
     assert (tmp_path / "served").read_text().split() == ["first", "second", "third", "fourth"]
 
