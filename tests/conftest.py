@@ -49,7 +49,7 @@ def machine_lacks() -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=turn)
+    items.sort(key=lambda item: (turn(item), bool(images_of([item]))))  # while the first images are built, the others
 
 
 BUILDER = pytest.StashKey[Builder]()
