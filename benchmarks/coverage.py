@@ -21,9 +21,9 @@ from functools import partial
 
 import noise
 import numpy as np
+from before import by_itself
 from worlds import LAST, PENALTIES, WORLDS, Arms, play
 
-from kit.analysis import stats
 from kit.analysis.burst import find_bursts
 from kit.analysis.columns import Runs
 from kit.analysis.compare import MORE, NOT_DETECTED, Comparison
@@ -98,13 +98,10 @@ def judge(samples: list[Sample], plan: Plan, penalties: Arms) -> Tally:
 
 
 def _before(runs: Runs, item: Comparison, family: int) -> tuple[float, float, float]:
-    """By the comparison's own variance alone: estimate, half width alone and with Bonferroni's."""
-    keys = [(item.arm, ""), (item.baseline, "")]
-    ours, theirs = runs.common(keys)
-    logs = np.log(runs.values(keys[0], item.phase, "real")[ours] / runs.values(keys[1], item.phase, "real")[theirs])
-    centre = stats.robust_centre(logs)
-    one, wide = centre.interval(), centre.interval(stats.family_confidence(family))
-    return centre.estimate, (one.high or 0) - one.estimate, (wide.high or 0) - wide.estimate
+    """By the method before: estimate, half width alone and with Bonferroni's."""
+    found = by_itself(runs, item, family)
+    estimate = found.centre.estimate
+    return estimate, (found.alone.high or 0) - estimate, (found.together.high or 0) - estimate
 
 
 def report(name: str, tallies: list[Tally]) -> bool:

@@ -14,13 +14,13 @@ import argparse
 import math
 from collections.abc import Sequence
 
-import numpy as np
+from before import Before, by_itself
 from tabulate import tabulate
 
 from kit.analysis import stats
 from kit.analysis.analyse import Analysis, analyse
 from kit.analysis.columns import Runs
-from kit.analysis.compare import MORE, NOT_DETECTED, Comparison, compare
+from kit.analysis.compare import LESS, MORE, NOT_DETECTED, compare
 from kit.core.paths import find_paths
 from kit.model.session import Session
 from kit.store import open_store
@@ -31,16 +31,10 @@ HEADERS = (
 )  # fmt: skip
 
 
-def own(runs: Runs, item: Comparison, family: int) -> tuple[stats.Centre, stats.Interval, stats.Interval, float]:
-    """By the comparison's own variance: centre, interval alone, Bonferroni's for ``family``, detectable log ratio."""
-    keys = [(item.arm, ""), (item.baseline, "")]
-    ours, theirs = runs.common(keys)
-    logs = np.log(runs.values(keys[0], item.phase, "real")[ours] / runs.values(keys[1], item.phase, "real")[theirs])
-    centre = stats.robust_centre(logs)
-    seen = (stats.student_quantile(0.975, centre.degrees) + stats.student_quantile(0.8, centre.degrees)) * (
-        centre.error or math.nan
-    )
-    return centre, centre.interval(), centre.interval(stats.family_confidence(family)), seen
+def seen(found: Before) -> float:
+    """The log ratio that is found with 80 % power, by the interval alone."""
+    quantiles = (stats.student_quantile(p, found.centre.degrees) for p in (0.975, 0.8))
+    return sum(quantiles) * (found.centre.error or math.nan)
 
 
 def half(interval: stats.Interval) -> float:
@@ -50,8 +44,8 @@ def half(interval: stats.Interval) -> float:
 def rows(session: Session, analysis: Analysis) -> list[Sequence[str]]:
     runs = Runs(session.samples)
     found = [item for item in compare(runs, session.baselines, ("real",), whole=True) if not item.control]
-    before = {item.arm: own(runs, item, len(found)) for item in found}
-    order = sorted(before, key=lambda arm: before[arm][0].estimate)
+    before = {item.arm: by_itself(runs, item, len(found)) for item in found}
+    order = sorted(before, key=lambda arm: before[arm].centre.estimate)
     ranked = {
         row.arm: f"{row.rank_low}–{row.rank_high} {row.group}"
         for ranking in analysis.rankings[:1]
@@ -60,12 +54,12 @@ def rows(session: Session, analysis: Analysis) -> list[Sequence[str]]:
     }
     made: list[Sequence[str]] = []
     for item in found:
-        _, alone, together, seen = before[item.arm]
-        words = MORE if (together.low or 0) > 0 else "less" if (together.high or 0) < 0 else NOT_DETECTED
+        own = before[item.arm]
+        words = MORE if (own.together.low or 0) > 0 else LESS if (own.together.high or 0) < 0 else NOT_DETECTED
         now = [stats.Interval(0.0, math.log(low or 1), math.log(high or 1), item.n)
                for low, high in ((item.low, item.high), (item.low_all, item.high_all))]  # fmt: skip
-        sees = (math.expm1(seen), (item.detectable or 1) - 1)
-        figures = (half(alone), half(now[0]), half(together), half(now[1]), *sees)
+        sees = (math.expm1(seen(own)), (item.detectable or 1) - 1)
+        figures = (half(own.alone), half(now[0]), half(own.together), half(now[1]), *sees)
         made.append((item.arm, f"{item.ratio or math.nan:.3f}", *(f"{100 * value:.1f} %" for value in figures),
                      words, item.verdict_all, str(order.index(item.arm) + 1), ranked.get(item.arm, "–")))  # fmt: skip
     return made

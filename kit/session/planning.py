@@ -47,13 +47,18 @@ def bind_scenarios(request: Request, host: Host) -> dict[str, Scenario]:
     return {label: scenario.bind(dict(values), host.cores) for label, values in points(request.params).items()}
 
 
+def bind_load(request: Request, host: Host) -> Scenario:
+    """The scenario of a request that has a background load."""
+    return find_scenario(request.load).bind(dict(request.load_params), host.cores)
+
+
 def check_load(request: Request, host: Host) -> Scenario | None:
     """The background load, bound; before anything is held or built. Raises UsageError."""
     if not request.load:
         if request.load_params:
             raise UsageError("--load-param goes with --load SCENARIO", "kit compare git --load kernel:loop")
         return None
-    load = find_scenario(request.load).bind(dict(request.load_params), host.cores)
+    load = bind_load(request, host)
     if request.fresh:
         raise UsageError("--load and --fresh exclude each other", "the load lives on the session's own filesystems")
     if not host.root:

@@ -24,7 +24,7 @@ from kit.session.freeze import kept_plan
 from kit.session.gather import Gatherer
 from kit.session.local import LoadMaterials, Materials, SessionContext, check_kernel, equipped, perform
 from kit.session.loop import Bench, Observer, held_machine
-from kit.session.planning import bind_scenarios, find_scenario, plan_session
+from kit.session.planning import bind_load, bind_scenarios, plan_session
 from kit.store import Outbox
 
 if TYPE_CHECKING:
@@ -209,6 +209,6 @@ def _gather(request: Request, context: SessionContext, bench: Bench) -> Material
     folders = gatherer.folders(list(context.scenarios.values()), image)
     if not request.load:
         return Materials(image, folders)
-    scenario = find_scenario(request.load).bind(dict(request.load_params), context.host.cores)
+    scenario = bind_load(request, context.host)
     theirs = ImageCache(bench.paths.cache).from_recipe(scenario.image, tell=context.observer.tell)
     return Materials(image, folders, LoadMaterials(scenario, theirs, gatherer.folders([scenario], theirs)))

@@ -29,7 +29,7 @@ MEASURED = {
     "timer": (("1",), "daemon that leaves the tree"),
 }
 STORED = {"harness", "methods"}  # the second prints of what the first has measured
-LIBRARIES = {"noise", "worlds"}
+LIBRARIES = {"before", "noise", "worlds"}
 
 
 def test_all_are_started() -> None:

@@ -118,7 +118,6 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory, tiny: Path) -> Iterator[di
         (directory / name).write_text("real 0m10.0s\nuser 0m8.0s\nsys 0m1.0s\n")
     shutil.copy(tiny, directory / "rootfs.tar")
     kernel = directory / "linux/arch/x86/boot/bzImage"  # a dry run looks whether it is there
-    kernel.parent.mkdir(parents=True, exist_ok=True)
     kernel.write_bytes(BZ_IMAGE)
     shims = directory / "bin"
     shims.mkdir()
