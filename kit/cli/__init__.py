@@ -22,6 +22,7 @@ COMMANDS = {
     "doctor": ("kit.cli.doctor:doctor", "Try what works on this machine, and say what would mend the rest."),
     "scenarios": ("kit.cli.scenarios:scenarios", "List the scenarios, their variants and parameters."),
     "image": ("kit.cli.image:image", "Build, list and remove images."),
+    "kernel": ("kit.cli.kernel:kernel", "Build, list and remove guest kernels, for drivers that no other has."),
     "report": ("kit.cli.report:report", "Write sessions as one HTML file, with plots; PNG and SVG of each plot."),
     "serve": ("kit.cli.serve:serve", "Show the store in a browser, on this machine alone."),
     "nightly": ("kit.cli.nightly:nightly", "Run the tasks of a file, hold them against thresholds and history."),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import lzma
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from kit.host.command import run_bytes
 
 #: Documentation/arch/x86/boot.rst: the magic number of a bzImage, and where it is.
 _MAGIC, _AT = b"HdrS", 0x202
+#: In the release of each kernel that the kit builds.
+OWN = "-kit-"
 #: What must be there before the root filesystem can be mounted.
 _NEEDED = ("virtio_pci", "virtio_blk", "ext4", "crc32c_generic")
 
@@ -30,6 +33,12 @@ def machine_of(kernel: Path) -> str:
     if head.startswith(b"\x7fELF"):
         return "uml"
     raise UsageError(f"{kernel} is no kernel", "give a bzImage (arch/x86/boot/bzImage) or a User-Mode Linux")
+
+
+def release_of(kernel: Path) -> str:
+    """What uname -r would say in a User-Mode Linux, from its banner (init/version.c); '' where it has none."""
+    found = re.search(rb"Linux version (\d\S*) \(", kernel.read_bytes())
+    return found[1].decode(errors="replace") if found else ""
 
 
 def early_modules(directory: Path) -> list[tuple[str, bytes]]:

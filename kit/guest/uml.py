@@ -7,11 +7,15 @@ crash; its C library is newer than a host's, so that it is run from a root files
 from __future__ import annotations
 
 import os
+import re
 import shutil
+from collections.abc import Collection
 from pathlib import Path
 
 from kit.core.errors import MachineError
+from kit.guest.kernel import OWN, release_of
 from kit.guest.machine import COPY, READ, Boot, Disk, Kernel, Tools, kernel_words
+from kit.host.machine import cpu_flags
 from kit.model.fact import ACCELERATOR, GUEST, Fact
 
 _PROGRAM = Path("usr/bin/linux.uml")
@@ -30,6 +34,9 @@ class UserModeLinux:
         root = self._tools.root("uml")
         if not root.path or not (root.path / _PROGRAM).is_file():
             raise MachineError("the image uml holds no User-Mode Linux", "kit image build uml --force")
+
+        if self._kernel.path:
+            check_registers(self._kernel.path, cpu_flags())
 
     def cores(self, host: int) -> int:
         return 1
@@ -68,6 +75,21 @@ class UserModeLinux:
 
     def accelerated(self) -> bool:
         return False
+
+
+def check_registers(kernel: Path, flags: Collection[str]) -> None:
+    """Raises MachineError for a kernel that dies at its first process on a CPU with these features: until 6.13 its
+    buffer for what ptrace(2) gives as NT_X86_XSTATE held 2,696 bytes; with AMX these are 11,008, and the host takes no
+    part of them back (EFAULT)."""
+    release = release_of(kernel)
+    version = re.match(r"(\d+)\.(\d+)", release)
+    if "amx_tile" not in flags or version is None or OWN in release:
+        return
+    if (int(version[1]), int(version[2])) < (6, 13):
+        raise MachineError(
+            f"{kernel} is User-Mode Linux {release}, which dies on a CPU with AMX, as this one is",
+            "a kernel of kit kernel build, where that is mended; Linux 6.13 or later",
+        )
 
 
 def _disk(number: int, disk: Disk, directory: Path) -> str:

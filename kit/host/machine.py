@@ -59,6 +59,11 @@ def _read(path: str) -> str:
         return "unknown"
 
 
+def cpu_flags() -> frozenset[str]:
+    """The features of the CPU, as /proc/cpuinfo names them."""
+    return frozenset(_cpuinfo("flags").split())
+
+
 def _cpuinfo(key: str) -> str:
     for line in _read("/proc/cpuinfo").splitlines():
         name, _, value = line.partition(":")
@@ -68,9 +73,8 @@ def _cpuinfo(key: str) -> str:
 
 
 def _virtualization() -> str:
-    flags = _cpuinfo("flags").split()
     vendor = _read("/sys/class/dmi/id/sys_vendor")
-    if "hypervisor" not in flags:
+    if "hypervisor" not in cpu_flags():
         return "none"
     return "virtual machine" if vendor == "unknown" else f"virtual machine ({vendor})"
 

@@ -42,9 +42,9 @@ class Driver:
     """One driver as its engine names it.
 
     ``fix``: what would make it work where its engine does not start with it; ``{arm}`` stands for ENGINE/DRIVER,
-    ``{versions}`` and ``{root}`` for the fields. ``versions``: which of its engine have it, where not all do; ``root``:
-    an engine root that does. ``packages``: programs it needs beside its engine's, and the Debian package of each.
-    ``blocker``: why no build of its engine has it.
+    ``{versions}``, ``{root}`` and ``{kernel}`` for the fields. ``versions``: which of its engine have it, where not all
+    do; ``root``: an engine root that does. ``packages``: programs it needs beside its engine's, and the Debian package
+    of each. ``blocker``: why no build of its engine has it.
     """
 
     name: str
@@ -65,6 +65,7 @@ class Driver:
     cold_root: str = ""  # why a container reads from the disk what is in the page cache already
     note: str = ""  # what a reader of its figures must know
     guests: tuple[str, ...] = ()  # those that have it where a machine may not
+    guest_kernel: str = ""  # the recipe of one that has it, where those of guests do not
     usual: bool = False  # what its engine is mostly run with: arms are ranked against it
     listed: bool = True  # in the help of kit compare
     tried_in_roots: bool = False  # by kit doctor, in each engine root
@@ -76,4 +77,4 @@ class Driver:
 
     def mend(self, arm: str) -> str:
         """The fix in the words of ``arm``, ENGINE/DRIVER."""
-        return self.fix.format(arm=arm, versions=self.versions, root=self.root)
+        return self.fix.format(arm=arm, versions=self.versions, root=self.root, kernel=self.guest_kernel)

@@ -188,6 +188,12 @@ def _carry_out(
 
 
 def _perform(session: Session, context: SessionContext, bench: Bench, machine: Machine | None) -> Session:
+    if machine:
+        from kit.guest import Tools
+        from kit.session.guest_kernel import with_kernel
+
+        if not session.request.kernel:
+            machine = with_kernel(machine, context.plan.arms, Tools(bench.paths.cache, context.observer.tell))
     try:
         materials = _gather(session.request, context, bench)
     except UnavailableError as error:

@@ -46,7 +46,10 @@ def project(tmp_path: Path) -> Path:
     return directory
 
 
-@pytest.mark.parametrize("command", ["", *COMMANDS, "image build", "image list", "image rm"])
+GROUPED = [f"{group} {command}" for group in ("image", "kernel") for command in ("build", "list", "rm")]
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS, *GROUPED])
 def test_help_has_examples(kit: Kit, command: str) -> None:
     done = kit(*command.split(), "--help")
     assert done.returncode == 0
@@ -95,6 +98,9 @@ def test_help_has_examples(kit: Kit, command: str) -> None:
         ("serve --port 99999", "not in the range"),
         ("import nosuch.txt", "nosuch.txt: No such file"),
         ("image rm nosuch", "no cached image 'nosuch'"),
+        ("kernel build nosuch", "there is no kernel recipe 'nosuch'"),
+        ("kernel build aufs --for vax", "the kernel aufs is not for vax"),
+        ("kernel rm nosuch", "no kernel nosuch is built"),
         ("scenarios nosuch", "there is no scenario"),
         ("nosuch", "No such command"),
     ],

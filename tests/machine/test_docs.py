@@ -56,6 +56,7 @@ SHIMS = {
         "compare "*--dry-run*) quick= ;;
         "compare "*) quick=--dry-run ;;
         "doctor "*) quick=--help ;;
+        "kernel kernel build "*) exec PYTHON -m kit "$@" --help ;;
         "serve "*) timeout -s INT 5 PYTHON -m kit "$@"; exit 0 ;;
         *) exec PYTHON -m kit "$@" ;;
         esac

@@ -56,6 +56,11 @@ def arm_words(engine: str, name: str) -> str:
     return name if engine in ("", "docker") else f"{engine}/{name}"
 
 
+def in_guest_kernel(recipe: str) -> tuple[str, ...]:
+    """The drivers that are in no other kernel than this recipe's and the user's own."""
+    return tuple(arm for arm, driver in registered() if driver.guest_kernel == recipe)
+
+
 def handing_on(feature: str) -> tuple[str, ...]:
     """The drivers of engines that mount with this feature, with the version of the engine where not all do."""
     return tuple(

@@ -1,0 +1,94 @@
+"""``kit kernel``: build, list, rm."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict
+
+import click
+
+from kit.cli.options import json_flag
+
+
+@click.group(epilog="\b\nExamples:\n  kit kernel build aufs\n  kit kernel list\n  kit kernel rm aufs")
+def kernel() -> None:
+    """Build, list and remove guest kernels, for drivers that no other kernel has. A session in a guest takes what is
+    built here."""
+
+
+@kernel.command(
+    epilog="\b\nExamples:\n  kit kernel build aufs\n  kit kernel build aufs --for qemu"
+    "\n  kit kernel build aufs --source ./aufs-standalone-aufs6.1.tar.zst"
+)
+@click.argument("name")
+@click.option("--for", "machine", default="uml", show_default=True, metavar="uml|qemu", help="What is to boot it.")
+@click.option(
+    "--source",
+    default="",
+    metavar="DIR|TARBALL|git:URL#BRANCH",
+    help="Where its patches come from.  [default: what the recipe names]",
+)
+@click.option("--force", is_flag=True, help="Build it anew although it is in the cache.")
+def build(name: str, machine: str, source: str, force: bool) -> None:
+    """Build the guest kernel NAME, unless it is in the cache: some 10 minutes of CPU time."""
+    from kit.core.paths import find_paths
+    from kit.guest.recipe import read_kernel_recipe
+    from kit.report.progress import clock, make_observer
+    from kit.session.guest_kernel import build_kernel
+    from kit.session.loop import held_machine
+
+    read_kernel_recipe(name).machine(machine)  # before anything is held
+    paths = find_paths()
+    observer = make_observer(False)
+    try:
+        with held_machine("kernel-build", paths, False, observer):
+            made = build_kernel(name, machine, source, paths.cache, observer.tell, force)
+    finally:
+        observer.close()
+    click.echo(f"{made.release} for {made.machine}, {made.size / 2**20:.0f} MiB, built in {clock(made.seconds)}")
+    click.echo(f"kit compare … --guest {made.machine} takes it for arms on {name}; or --kernel {made.path}")
+
+
+@kernel.command("list", epilog="\b\nExamples:\n  kit kernel list\n  kit kernel list --json")
+@json_flag
+def list_(as_json: bool) -> None:
+    """List the kernels that are built, newest first, and recipes that are not built yet."""
+    from tabulate import tabulate
+
+    from kit.core.paths import find_paths
+    from kit.guest.built import KernelCache
+    from kit.guest.recipe import kernel_recipes, read_kernel_recipe
+    from kit.model.drivers import in_guest_kernel
+
+    found = KernelCache(find_paths().cache).list()
+    if as_json:
+        click.echo(json.dumps([asdict(item) for item in found], default=str, indent=1))
+        return
+    rows = [
+        [item.recipe, item.machine, ", ".join(in_guest_kernel(item.recipe)), item.release,
+         f"{item.size / 2**20:.0f} MiB", time.strftime("%Y-%m-%d %H:%M", time.localtime(item.created))]
+        for item in found
+    ]  # fmt: skip
+    built = {(item.recipe, item.machine) for item in found}
+    for name in kernel_recipes():
+        for machine, about in read_kernel_recipe(name).machines.items():
+            if (name, machine) not in built:
+                drivers = ", ".join(in_guest_kernel(name))
+                rows.append([name, machine, drivers, "not built", "", f"about {about.minutes} min of CPU time"])
+    click.echo(tabulate(rows, ["kernel", "for", "drivers", "release", "size", "created"]))
+    for name in kernel_recipes():
+        click.echo(f"\n{name}: {read_kernel_recipe(name).summary}")
+
+
+@kernel.command(epilog="\b\nExamples:\n  kit kernel rm aufs")
+@click.argument("names", nargs=-1, required=True)
+def rm(names: tuple[str, ...]) -> None:
+    """Remove built kernels from the cache by the name of their recipe."""
+    from kit.core.paths import find_paths
+    from kit.guest.built import KernelCache
+
+    cache = KernelCache(find_paths().cache)
+    for name in names:
+        for gone in cache.remove(name):
+            click.echo(f"removed {gone.release} for {gone.machine}")

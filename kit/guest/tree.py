@@ -1,0 +1,159 @@
+"""The source tree of a guest kernel: unpacked, patched and configured by the tools of the image that holds it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from kit.core.errors import RunError, UsageError
+from kit.engines.root import EngineRoot
+from kit.guest.config import refused
+from kit.guest.recipe import KernelRecipe
+from kit.host.beneath import unpack
+from kit.host.command import reading, run
+
+#: What make calls each machine, what it is to build, and where that lies then.
+_ARCHITECTURE = {"uml": "um", "qemu": "x86_64"}
+_TARGET = {"uml": "linux", "qemu": "bzImage"}
+_PRODUCT = {"uml": "linux", "qemu": "arch/x86/boot/bzImage"}
+#: What GNU patch writes above the hunks of a file that it could not apply, and above each of them.
+_REJECTED_FILE = re.compile(r"--- (?:a/)?(\S+)")
+_REJECTED_HUNK = "@@ "
+
+
+@dataclass(frozen=True)
+class KernelTree:
+    """``directory``: where the tree is, and whatever else is written. ``root``: the image, unpacked."""
+
+    recipe: KernelRecipe
+    kind: str  # of the machine
+    root: EngineRoot
+    directory: Path
+
+    @property
+    def path(self) -> Path:
+        return self.directory / "linux"
+
+    @property
+    def product(self) -> Path:
+        return self.path / _PRODUCT[self.kind]
+
+    def unpack(self) -> None:
+        """Raises UsageError where the image holds no such source."""
+        assert self.root.path
+        tarball = self.root.path / self.recipe.linux
+        if not tarball.is_file():
+            raise UsageError(
+                f"the image {self.recipe.name} holds no {self.recipe.linux}", "name what it holds as linux"
+            )
+        self.path.mkdir()
+        unpack(tarball, self.path, what="unpacking the source of Linux", options=("--strip-components=1",))
+
+    def version(self) -> str:
+        """As the Makefile has it: 6.1.192."""
+        head = (self.path / "Makefile").read_text(encoding="utf-8").splitlines()[:20]
+        found = dict(line.split(" = ", 1) for line in head if " = " in line)
+        return ".".join(found[key] for key in ("VERSION", "PATCHLEVEL", "SUBLEVEL"))
+
+    def patch(self, source: Path) -> None:
+        """Lay the parts of ``source`` over the tree and apply its patches, then the recipe's own. Raises UsageError
+        where they are not for this Linux."""
+        top = patches_top(source, self.recipe)
+        for name in self.recipe.parts:
+            shutil.copytree(top / name, self.path / name, dirs_exist_ok=True)
+        found: Counter[str] = Counter()
+        for name in self.recipe.patches:
+            found += self._apply(top / name)
+        if found != Counter(self.recipe.rejected):
+            raise UsageError(
+                f"{source} is not for Linux {self.version()}: hunks that do not apply: {_counted(found)}; "
+                f"known to the recipe: {_counted(self.recipe.rejected)}",
+                "--source with the branch for this Linux, or another version of it",
+            )
+        for name in self.recipe.own_patches:
+            left = self._apply(self.recipe.file(name))
+            if left:
+                raise UsageError(f"{name} does not apply to Linux {self.version()}: {_counted(left)}", "mend the patch")
+
+    def _apply(self, patch: Path) -> Counter[str]:
+        """How many hunks of each file did not apply."""
+        copy, left = self.directory / "patch", self.directory / "rejected"
+        shutil.copyfile(patch, copy)  # the root filesystem sees nothing else
+        left.unlink(missing_ok=True)
+        words = ["patch", "-d", self.path, "-p1", "--force", "--no-backup-if-mismatch", "-r", left, "-i", copy]
+        # Its exit status is 1 where hunks are left, 2 where anything else went wrong.
+        self._run(["sh", "-c", '"$@" >&2 || [ $? = 1 ]', "sh", *map(str, words)], f"applying {patch.name}")
+        return rejected_hunks(left.read_text(encoding="utf-8", errors="replace")) if left.exists() else Counter()
+
+    def configure(self, suffix: str) -> None:
+        """Write .config; ``suffix``: of the kernel's release. Raises UsageError where an option is refused."""
+        wanted = {
+            **self.recipe.wanted(self.kind),
+            "CONFIG_LOCALVERSION": f'"{suffix}"',
+            "CONFIG_LOCALVERSION_AUTO": "n",
+        }
+        self._run(self._make(*self.recipe.machine(self.kind).begin), "the default configuration")
+        lines = [f"# {name} is not set\n" if value == "n" else f"{name}={value}\n" for name, value in wanted.items()]
+        (self.directory / "wanted").write_text("".join(lines))
+        script = 'cd "$1" && scripts/kconfig/merge_config.sh -m .config ../wanted >&2'
+        self._run(["sh", "-c", script, "sh", str(self.path)], "merging the configuration")
+        self._run(self._make("olddefconfig"), "the configuration")
+        missing = list(refused(wanted, (self.path / ".config").read_text(encoding="utf-8")))
+        if missing:
+            raise UsageError(
+                f"Linux {self.version()} does not take {', '.join(missing)}",
+                "what these depend on is in their Kconfig: add it to the recipe's fragment",
+            )
+
+    @contextmanager
+    def compiling(self, jobs: int) -> Iterator[IO[bytes]]:
+        """What make says of each file, while it compiles; to be read to its end. Raises RunError."""
+        argv = self.root.enter(self._make(f"-j{jobs}", _TARGET[self.kind]), [self.directory])
+        with reading(argv, what="compiling the kernel") as lines:
+            yield lines
+        if not self.product.is_file():
+            raise RunError(f"make wrote no {_PRODUCT[self.kind]}", "see the session's log")
+
+    def save(self, target: Path) -> None:
+        """Copy the kernel that was built, without its symbols."""
+        if self.kind == "uml":
+            self._run(["strip", str(self.product)], "stripping the kernel")
+        shutil.copy(self.product, target)
+
+    def _make(self, *words: str) -> list[str]:
+        return ["make", "-C", str(self.path), f"ARCH={_ARCHITECTURE[self.kind]}", *words]
+
+    def _run(self, words: Sequence[str], what: str) -> None:
+        run(self.root.enter(words, [self.directory]), what=what)
+
+
+def patches_top(source: Path, recipe: KernelRecipe) -> Path:
+    """The directory of ``source`` that holds the patches: itself, or the only one in it. Raises UsageError."""
+    inner = [path for path in source.iterdir() if path.is_dir()]
+    for top in (source, *(inner if len(inner) == 1 else [])):
+        if all((top / name).exists() for name in (*recipe.patches, *recipe.parts)):
+            return top
+    raise UsageError(f"{source} holds no {recipe.patches[0]}", f"--source with what {recipe.source} has")
+
+
+def rejected_hunks(text: str) -> Counter[str]:
+    """How many there are of each file in what GNU patch calls a reject file."""
+    found: Counter[str] = Counter()
+    name = ""
+    lines = text.splitlines()
+    for line, following in zip(lines, [*lines[1:], ""], strict=True):
+        if following.startswith("+++ ") and (match := _REJECTED_FILE.match(line)):
+            name = match[1]
+        elif line.startswith(_REJECTED_HUNK):
+            found[name] += 1
+    return found
+
+
+def _counted(hunks: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} of {name}" for name, count in sorted(hunks.items())) or "none"

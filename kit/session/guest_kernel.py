@@ -1,0 +1,52 @@
+"""Guest kernels of the kit's recipes: their sources are brought here, and a session that needs one is given it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from kit.core.errors import MachineError, UnavailableError
+from kit.guest import Machine, Tools, make_machine
+from kit.guest.built import BuiltKernel, KernelCache, PatchSource
+from kit.guest.recipe import read_kernel_recipe
+from kit.model.arm import Arm, driver_of
+from kit.model.scenario import Input
+from kit.session.inputs import prepare_input
+
+
+def build_kernel(
+    name: str, machine: str, source: str, cache: Path, tell: Callable[[str], None], force: bool = False
+) -> BuiltKernel:
+    """The kernel of a recipe, with patches from ``source``: a directory, a tarball, ``git:URL#BRANCH``; '' for the
+    recipe's own. Raises UsageError, MachineError, RunError."""
+    recipe = read_kernel_recipe(name)
+    if os.geteuid() != 0:
+        raise MachineError("a kernel is built in a root filesystem of its own, which needs root", "sudo kit …")
+    origin = source or recipe.source
+    try:
+        # Named by what is in it, so that the same patches from elsewhere give the same kernel.
+        found = prepare_input(Input(f"kernel-{name}", origin, into="directory", exclude=(".git/*",)), cache, tell)
+    except UnavailableError as error:
+        fix = f"kit kernel build {name} --for {machine} --source DIRECTORY|TARBALL, with what {recipe.source} has"
+        raise UnavailableError(f"the patches of the kernel {name} can't be had: {error.message}", fix) from None
+    return KernelCache(cache, tell).build(recipe, machine, PatchSource(found.path, origin, found.digest), force)
+
+
+def with_kernel(machine: Machine, arms: Sequence[Arm], tools: Tools) -> Machine:
+    """The machine with a kernel of the kit's recipes, where a driver of these arms is in no other: the one that was
+    built last, else a new one."""
+    names = dict.fromkeys(driver_of(arm).guest_kernel for arm in arms)
+    name = next(filter(None, names), "")
+    if not name:
+        return machine
+    built = KernelCache(tools.cache).newest(name, machine.kind)
+    if built is None:
+        minutes = read_kernel_recipe(name).machine(machine.kind).minutes
+        tools.tell(
+            f"{name} needs a guest kernel that is not built yet: that begins now, about {minutes} minutes of CPU time "
+            f"(to do it before a session: kit kernel build {name} --for {machine.kind})"
+        )
+        built = build_kernel(name, machine.kind, "", tools.cache, tools.tell)
+    tools.tell(f"the guest's kernel is {built.release}, the kit's {name}")
+    return make_machine(machine.kind, tools, built.path, None)
