@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from itertools import chain
@@ -26,8 +27,9 @@ _PHASES, _NAME, _REPORTED, _DIGESTS = map(attrgetter, ("phases", "name", "report
 _LEAST, _MOST = 1e-100, 1e100
 
 
-#: What is read of a phase at once: walking over a million of them takes longer than what is read there.
-_TOGETHER = tuple(name for name in COMPARED if name in MEASURED)
+#: What is read of a phase at once: walking over a million of them takes longer than what is read there. Beside what is
+#: compared, what every analysis asks for: the ladder's debts, and a covariate.
+_TOGETHER = (*(name for name in COMPARED if name in MEASURED), "flush_cpu", "steal")
 _COMPARED = attrgetter(*_TOGETHER)
 #: And of a run.
 _SPINS = ("calibration_before", "calibration_after", "memory_before", "memory_after")
@@ -39,7 +41,12 @@ def _columns(read: Callable[[Any], tuple[object, ...]], width: int, things: Sequ
     """What is read of each thing, a row for each of the figures; a slice at a time, so that it takes little memory."""
     made = np.empty((width, len(things)))
     for at in range(0, len(things), _SLICE):
-        made[:, at : at + _SLICE] = np.array(list(map(read, things[at : at + _SLICE])), float).T
+        part = things[at : at + _SLICE]
+        try:
+            flat = np.fromiter(chain.from_iterable(map(read, part)), float, width * len(part))
+        except TypeError:  # a None, for what was not measured: this takes longer
+            flat = np.array(list(map(read, part)), float).ravel()
+        made[:, at : at + _SLICE] = flat.reshape(-1, width).T
     return _plausible(made)
 
 
@@ -64,13 +71,13 @@ class Runs:
         if not repetitions:
             ok = [sample for sample in ok if sample.repeats is None]
         repeated = {(sample.arm, sample.point, sample.repeats) for sample in ok if sample.repeats is not None}
-        by_key: dict[Key, dict[int, Sample]] = {}
+        by_key: dict[Key, dict[int, Sample]] = defaultdict(dict)
         for sample in ok:
             if sample.flags and (sample.arm, sample.point, sample.block) in repeated:
                 continue
-            by_key.setdefault((sample.arm, sample.point), {})[sample.block] = sample
-        self._samples = {key: [found[block] for block in sorted(found)] for key, found in by_key.items()}
+            by_key[sample.arm, sample.point][sample.block] = sample
         self._blocks = {key: np.array(sorted(found), np.int64) for key, found in by_key.items()}
+        self._samples = {key: list(map(by_key[key].__getitem__, self._blocks[key].tolist())) for key in by_key}
         self._cache: dict[tuple[object, ...], Any] = {}
 
     def once(self, make: Callable[..., Made], *given: object) -> Made:
@@ -102,12 +109,16 @@ class Runs:
         return (*names, TOTAL) if any(len(shape) > 1 for shape in shapes) else tuple(names)
 
     def _shapes(self, key: Key) -> set[tuple[str, ...]]:
-        every = list(map(_PHASES, self.samples(key)))
+        every = self.once(self._phases, key)
         shapes: set[tuple[str, ...]] = set()
-        for length in set(map(len, every)):  # by columns: a run at a time, a million take a second
-            listed = [phases for phases in every if len(phases) == length]
+        lengths = set(map(len, every))
+        for length in lengths:  # by columns: a run at a time, a million take a second
+            listed = [phases for phases in every if len(phases) == length] if len(lengths) > 1 else every
             shapes |= set(zip(*(map(_NAME, map(itemgetter(i), listed)) for i in range(length)), strict=True))
         return shapes
+
+    def _phases(self, key: Key) -> list[tuple[Phase, ...]]:
+        return list(map(_PHASES, self.samples(key)))
 
     def values(self, key: Key, phase: str, metric: str) -> Floats:
         """The metric, the kit's own or one that the workload reports, in every run of the arm, in the order of
@@ -169,9 +180,8 @@ class Runs:
         if len(shapes) == 1:
             names = next(iter(shapes))
             if name in names:
-                index = names.index(name)
-                return [sample.phases[index] for sample in self.samples(key)]
-        return [_find(sample.phases, name) for sample in self.samples(key)]
+                return list(map(itemgetter(names.index(name)), self.once(self._phases, key)))
+        return [_find(phases, name) for phases in self.once(self._phases, key)]
 
     def attribute(self, key: Key, name: str) -> Floats:
         """One of ``_SPINS`` in every run; NaN where there is none."""
@@ -188,8 +198,8 @@ class Runs:
     def _common(self, *keys: Key) -> tuple[NDArray[np.int64], ...]:
         shared = self.blocks(keys[0])
         for key in keys[1:]:
-            shared = np.intersect1d(shared, self.blocks(key), assume_unique=True)
-        places = [np.searchsorted(self.blocks(key), shared) for key in keys]
+            shared = in_both(shared, self.blocks(key))
+        places = [_find_places(self.blocks(key), shared) for key in keys]
         alike = np.ones(shared.size, bool)
         for key, place in zip(keys[1:], places[1:], strict=True):
             alike &= self._alike(keys[0], places[0], key, place)
@@ -198,6 +208,8 @@ class Runs:
     def _alike(self, one: Key, here: NDArray[np.int64], other: Key, there: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Whether the digests of the runs agree, looked at once for each two that occur."""
         known = list(self.once(self._digests))
+        if len(known) < 2:
+            return np.ones(here.size, bool)
         first, second = self.once(self._marks, one)[here], self.once(self._marks, other)[there]
         good: NDArray[np.bool_] = first == second
         for a, b in {(int(a), int(b)) for a, b in zip(first[~good], second[~good], strict=True)}:
@@ -212,6 +224,16 @@ class Runs:
     def _marks(self, key: Key) -> NDArray[np.int64]:
         numbers = self.once(self._digests)
         return np.array(list(map(numbers.__getitem__, map(_DIGESTS, self.samples(key)))), np.int64)
+
+
+def in_both(blocks: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The blocks of the one that are among those of the other, both in order; mostly that is all of them."""
+    return blocks if np.array_equal(blocks, others) else np.intersect1d(blocks, others, assume_unique=True)
+
+
+def _find_places(blocks: NDArray[np.int64], some: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where some of the blocks stand among all."""
+    return np.arange(some.size) if blocks.size == some.size else np.searchsorted(blocks, some)
 
 
 def _order(point: str) -> list[tuple[float, str]]:

@@ -6,10 +6,8 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from kit.analysis import pool, stats
-from kit.analysis.columns import Key, Runs, differing
+from kit.analysis.columns import Key, Runs, differing, in_both
 from kit.analysis.paired import Paired, find_adjusting, pair_up
 from kit.analysis.stats import Centre
 from kit.model.arm import CONTROL
@@ -234,7 +232,7 @@ def not_comparable(runs: Runs, baselines: Sequence[tuple[str, str]]) -> tuple[st
     reasons = []
     for point in runs.points:
         for arm, baseline in baselines:
-            shared = np.intersect1d(runs.blocks((arm, point)), runs.blocks((baseline, point)), assume_unique=True)
+            shared = in_both(runs.blocks((arm, point)), runs.blocks((baseline, point)))
             if runs.common([(arm, point), (baseline, point)])[0].size == shared.size:
                 continue
             theirs = {sample.block: sample for sample in runs.samples((baseline, point))}

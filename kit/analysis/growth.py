@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kit.analysis import pool, stats
-from kit.analysis.columns import Runs
+from kit.analysis.columns import Runs, in_both
 from kit.analysis.compare import is_control
 from kit.model.sweep import parse_point, positive_number
 
@@ -60,7 +60,7 @@ def _slopes(
     # The scenario's digest differs from point to point; within a point the comparison has looked at all of them.
     shared = runs.blocks(keys[0])
     for key in keys[1:]:
-        shared = np.intersect1d(shared, runs.blocks(key), assume_unique=True)
+        shared = in_both(shared, runs.blocks(key))
     values = np.array([runs.values(key, phase, metric)[np.searchsorted(runs.blocks(key), shared)] for key in keys])
     if not shared.size or not (values > 0).all():
         return None
