@@ -10,6 +10,7 @@ from typing import Any
 from kit.core.codec import decode, encode
 from kit.core.errors import UsageError
 from kit.model.session import Session
+from kit.parsers.task import BuildTask
 from tests.hostile import CONTROL, MARKUP
 from tests.nights import ladder_session, night
 
@@ -71,6 +72,7 @@ def _swept() -> Session:
     for sample in twice:
         for phase in sample["phases"]:
             phase["reported"] = [{"name": "speed", "value": 3.5, "unit": "MB/s", "better": "more"}]
+            phase["tasks"] = [encode(BuildTask(kind, "zip", 0.1, 0.5, 0.2, 0.1)) for kind in ("compile", "install")]
     return decode(Session, {**data, "samples": twice})
 
 

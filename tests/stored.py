@@ -3,6 +3,7 @@
 from kit.model.sample import Phase, Sample
 from kit.model.session import NotRun, Request, Session
 from kit.parsers.figure import MORE, Reported
+from kit.parsers.task import BuildTask
 
 SESSION = Session(
     id="20260101-000000-aaaa",
@@ -20,10 +21,14 @@ SESSION = Session(
     not_run=(NotRun("layer:aufs", "no", "boot"),),
 )
 FIGURES = (Reported("read bandwidth", 12.5, "MB/s", MORE), Reported("stat", None, "files/s", MORE))
+TASKS = (
+    BuildTask("unpack", "zip-native", 0.5, 0.25),
+    BuildTask("compile", "zip-native", 1.5, 2.0, 1.5, 0.25, 0.0, 4096.0),
+)
 SAMPLE = Sample(
     "bare", 1, "measured", "ok", 1.5,
     (
-        Phase("build", "ok", real=1.25, exit_code=0, reported=FIGURES),
+        Phase("build", "ok", real=1.25, exit_code=0, reported=FIGURES, tasks=TASKS),
         Phase("clean", "ok", real=0.5, max_rss=7.0, signal=None),
     ),
     calibration_before=0.04, digests=(("image", "abc"),), log="/l",

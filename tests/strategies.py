@@ -150,6 +150,15 @@ BONNIE = (
     "1.98,2.00a,vm,1,1795258002,64M,,8192,5,1332,98,+++++,+++,+++++,+++,2076,97,+++++,+++,5000,+++,1,,,,,+++++,+++,"
     "+++++,+++,810,+++,+++++,+++,+++++,+++,+++++,+++,9689us,308us,169us,7730us,69us,9914us,364us,62us,222us,879us,33us,2s\n"
 )
+BUILDSTATS = """build/tmp/buildstats/20261122064250/zip-native-3.0-r2/do_compile:Started: 1795258002.13
+build/tmp/buildstats/20261122064250/zip-native-3.0-r2/do_compile:IO read_bytes: 0
+build/tmp/buildstats/20261122064250/zip-native-3.0-r2/do_compile:IO write_bytes: 4096
+build/tmp/buildstats/20261122064250/zip-native-3.0-r2/do_compile:rusage ru_utime: 0.082341
+build/tmp/buildstats/20261122064250/zip-native-3.0-r2/do_compile:rusage ru_stime: 0.01
+build/tmp/buildstats/20261122064250/zip-native-3.0-r2/do_compile:Child rusage ru_utime: 3.1
+build/tmp/buildstats/20261122064250/zip-native-3.0-r2/do_compile:Child rusage ru_stime: 0.4
+build/tmp/buildstats/20261122064250/zip-native-3.0-r2/do_compile:Ended: 1795258005.63
+"""
 _SIDE = {
     "total_ios": 100, "bw_bytes": 2_000_000, "iops": 500.0, "lat_ns": {"mean": 4000.0},
     "clat_ns": {"percentile": {"50.000000": 3000, "99.000000": 9000}},

@@ -10,6 +10,7 @@ from kit.analysis.drift import Drift, drifts
 from kit.analysis.growth import Growth, growths
 from kit.analysis.ladder import Ladder, climb
 from kit.analysis.ranking import Ranking, rank
+from kit.analysis.tasks import TaskCost, compare_tasks
 from kit.model.sample import Sample
 from kit.model.session import Session
 
@@ -76,6 +77,7 @@ class Analysis:
     runs: Runs
     rankings: tuple[Ranking, ...]  # one for each point
     unrepeated: tuple[Unrepeated, ...]  # empty where nothing was repeated
+    tasks: tuple[TaskCost, ...]  # empty where no build tool has recorded any
 
 
 def analyse(session: Session, metric: str = "", reference: str = "") -> Analysis:
@@ -95,6 +97,7 @@ def analyse(session: Session, metric: str = "", reference: str = "") -> Analysis
         runs,
         rank(runs, session.arms, metric, reference),
         _unrepeated(session, comparisons),
+        compare_tasks(runs, session.baselines),
     )
 
 

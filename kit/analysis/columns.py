@@ -17,12 +17,13 @@ from kit.model.metric import COMPARED, MEASURED, described
 from kit.model.sample import TOTAL, Phase, Sample
 from kit.model.sweep import parse_point, positive_number
 from kit.parsers.figure import Reported
+from kit.parsers.task import BuildTask
 
 Key = tuple[str, str]  # arm, point
 Digests = tuple[tuple[str, str], ...]
 Made = TypeVar("Made")
 _NO_PHASE = Phase("", "ok")
-_PHASES, _NAME, _REPORTED, _DIGESTS = map(attrgetter, ("phases", "name", "reported", "digests"))
+_PHASES, _NAME, _REPORTED, _TASKS, _DIGESTS = map(attrgetter, ("phases", "name", "reported", "tasks", "digests"))
 #: The least and the most that a figure may be: far beyond what anything measures, and their squares are floats still.
 _LEAST, _MOST = 1e-100, 1e100
 
@@ -174,6 +175,10 @@ class Runs:
     def _figure(self, key: Key, phase: str, name: str) -> Floats:
         listed = [{item.name: item.value for item in found.reported} for found in self.once(self._phase, key, phase)]
         return _plausible(np.array([values.get(name, np.nan) for values in listed], float))
+
+    def tasks(self, key: Key, phase: str) -> list[tuple[BuildTask, ...]]:
+        """What the phase consists of, in every run of the arm; nothing where the build tool has not recorded it."""
+        return list(map(_TASKS, self.once(self._phase, key, phase)))
 
     def _phase(self, key: Key, name: str) -> list[Phase]:
         shapes = self.once(self._shapes, key)

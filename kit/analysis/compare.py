@@ -26,9 +26,10 @@ class Comparison:
     own. ``n`` counts blocks. ``detectable`` is the smallest ratio that n such blocks would have shown.
 
     ``low_all`` and ``high_all`` belong to intervals of which all ``family`` comparisons of this phase and metric hold
-    at once with 95 %. ``verdict`` is that of the interval alone, ``verdict_all`` that of the wider one. ``covariate``
-    names what the ratio is adjusted for, ``narrowing`` the share by which that made its interval narrower, and
-    ``adjusted`` is the arm's mean in seconds, had the covariate been in its runs what it was in the baseline's.
+    at once with 95 %, ``difference_low_all`` and ``difference_high_all`` to those of the differences. ``verdict`` is
+    that of the interval alone, ``verdict_all`` that of the wider one. ``covariate`` names what the ratio is adjusted
+    for, ``narrowing`` the share by which that made its interval narrower, and ``adjusted`` is the arm's mean in
+    seconds, had the covariate been in its runs what it was in the baseline's.
     ``point`` holds the values of swept parameters. ``metric`` is one of COMPARED, or a figure that the workload reports
     of itself, with its ``unit``; ``better`` says whether ``less`` or ``more`` of it is.
 
@@ -63,6 +64,8 @@ class Comparison:
     untrimmed: float | None = None
     spread: float | None = None
     borrowed: int = 0
+    difference_low_all: float | None = None
+    difference_high_all: float | None = None
 
     def __repr__(self) -> str:
         """For assertions of tests: what was compared, the ratio, its interval."""
@@ -161,18 +164,24 @@ def _compare_point(
     keys = list(dict.fromkeys(key for pair in pairs for key in pair))
     adjusting = find_adjusting(runs, keys, phase, metric)
     found = [made for pair in pairs if (made := pair_up(runs, pair, phase, metric, adjusting))]
+    return compare_paired(found, phase, family)
+
+
+def compare_paired(found: Sequence[Paired], phase: str, family: int) -> Iterator[Comparison]:
+    """Arms of which one metric is known block by block: they share what is known of its noise. Their intervals hold at
+    once with all ``family`` comparisons that these belong to."""
     counted = [not is_control(item.arm[0]) for item in found]
     positive = [(item, one) for item, one in zip(found, counted, strict=True) if item.positive]
     shared = pool.share([item.ratio(one) for item, one in positive], family)
     plain = shared
-    if adjusting:
+    if any(item.adjusting for item in found):
         plain = pool.share([item.ratio(one, adjusted=False) for item, one in positive], family)
-    known = described(metric)
     ratios = iter(zip(shared, plain, strict=True))
     differences = pool.share([item.difference(one) for item, one in zip(found, counted, strict=True)], family)
     for item, one, difference in zip(found, counted, differences, strict=True):
+        known = described(item.metric)
         empty = Comparison(
-            item.arm[0], item.base[0], phase, metric, None, None, None, item.one.size, 0.0, None, None, None,
+            item.arm[0], item.base[0], phase, item.metric, None, None, None, item.one.size, 0.0, None, None, None,
             NO_INTERVAL, item.arm[1], family=family if one else 1, unit=known.unit, better=known.better,
         )  # fmt: skip
         compared = _of_difference(empty, difference)
@@ -180,14 +189,16 @@ def _compare_point(
 
 
 def _of_difference(empty: Comparison, centre: pool.Shared) -> Comparison:
-    difference = centre.interval()
+    difference, together = centre.interval(), centre.interval_together()
     return replace(
         empty,
         difference=difference.estimate,
         difference_low=difference.low,
         difference_high=difference.high,
+        difference_low_all=together.low,
+        difference_high_all=together.high,
         verdict=_verdict(difference, 0.0),
-        verdict_all=_verdict(centre.interval_together(), 0.0),
+        verdict_all=_verdict(together, 0.0),
     )
 
 

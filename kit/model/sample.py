@@ -9,6 +9,7 @@ from typing import Any
 from kit.core.codec import Code, Count, Finite, Moment
 from kit.model.metric import MEASURED, METRICS, Figures
 from kit.parsers.figure import Reported
+from kit.parsers.task import BuildTask
 
 TOTAL = "total"
 _ADDITIVE = tuple(name for name in MEASURED if METRICS[name].additive)
@@ -22,6 +23,7 @@ class Phase(Figures):
     exit_code: Code | None = None
     signal: Code | None = None
     reported: tuple[Reported, ...] = ()  # what the workload says of itself
+    tasks: tuple[BuildTask, ...] = ()  # and what it consists of
 
     def metric(self, name: str) -> float | None:
         value = getattr(self, name)
@@ -78,4 +80,4 @@ def total(phases: Iterable[Phase]) -> Phase:
 
 
 #: Those that hold one value each.
-PHASE_FIELDS = tuple(item.name for item in fields(Phase) if item.name != "reported")
+PHASE_FIELDS = tuple(item.name for item in fields(Phase) if item.name not in ("reported", "tasks"))

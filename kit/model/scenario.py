@@ -6,7 +6,7 @@ import hashlib
 import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from kit.core.errors import UsageError
 from kit.core.quantity import split_words
@@ -55,12 +55,20 @@ class Input:
 @dataclass(frozen=True)
 class Command:
     """One command, run without a shell. ``cwd`` is relative to the build tree. ``report``: how to read the figures
-    that a phase prints, one of kit.parsers.PARSERS."""
+    that a phase prints, one of kit.parsers.PARSERS; ``reporter``: the command that prints them after the phase,
+    untimed, where the phase itself does not."""
 
     name: str
     run: tuple[str, ...]
     cwd: str = "."
     report: str = ""
+    #: Not in the digest: what is read of a run makes it no other run.
+    reporter: tuple[str, ...] = field(default=(), repr=False)
+
+    @property
+    def printer(self) -> Command | None:
+        """What is run for the figures alone."""
+        return Command(self.name, self.reporter, self.cwd) if self.reporter else None
 
     def render(self, names: Mapping[str, str]) -> tuple[str, ...]:
         """The words of the command with ``{tree}``, ``{inputs}`` … as they are called in the arm at hand."""
@@ -147,19 +155,27 @@ def _bind_input(item: Input, names: Mapping[str, str], words: frozenset[str]) ->
 
 
 def _bind_step(step: Command, names: Mapping[str, str], words: frozenset[str]) -> Command:
+    run = _bind_words(step, step.run, names, words)
+    reporter = _bind_words(step, step.reporter, names, words) if step.reporter else ()
+    return replace(step, run=run, reporter=reporter, cwd=_substitute(step.cwd, names))
+
+
+def _bind_words(
+    step: Command, command: tuple[str, ...], names: Mapping[str, str], words: frozenset[str]
+) -> tuple[str, ...]:
     run: list[str] = []
     left = LONGEST_COMMAND
-    for word in step.run:
+    for word in command:
         match = BRACES.fullmatch(word)
         split = match is not None and match[1] in words
         new = split_words(names[match[1]], f"parameter {match[1]}") if match and split else [_substitute(word, names)]
         left -= sum(map(len, new))
         if left < 0:
-            raise _too_long(" ".join(step.run))
+            raise _too_long(" ".join(command))
         run += new
     if not run:
         raise UsageError(f"the command of {step.name} is empty", "give its parameters a value")
-    return replace(step, run=tuple(run), cwd=_substitute(step.cwd, names))
+    return tuple(run)
 
 
 def command_scenario(

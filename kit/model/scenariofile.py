@@ -171,6 +171,8 @@ class _Reader:
                 raise self.fail(f"{where}.run", "is empty", 'for example run = ["make"]')
             if step.report and (step.report not in PARSERS or key != "phases"):
                 raise self.fail(f"{where}.report", f"'{step.report}' is unknown", f"a phase's: {', '.join(PARSERS)}")
+            if step.reporter and not step.report:
+                raise self.fail(f"{where}.reporter", "nothing reads what it prints", "add report = …")
             found.append(step)
         return tuple(found)
 
@@ -180,6 +182,7 @@ class _Reader:
         known -= {"lower"} if not scenario.lower else set()
         known -= {"engine"} if not scenario.engine else set()
         texts = [(f"phases[{i}].run", word) for i, step in enumerate(scenario.phases) for word in (*step.run, step.cwd)]
+        texts += [(f"phases[{i}].reporter", word) for i, step in enumerate(scenario.phases) for word in step.reporter]
         texts += [(f"prepare[{i}].run", word) for i, step in enumerate(scenario.prepare) for word in step.run]
         texts += [(f"inputs.{item.name}.source", item.source) for item in scenario.inputs]
         steps = [(item, step) for item in scenario.inputs for step in item.fetch]

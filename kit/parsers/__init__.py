@@ -1,14 +1,17 @@
-"""Readers of what workloads print: text in, reported figures out. A new one is a file here and a line below. Pure."""
+"""Readers of what workloads print: text in, reported figures or tasks out. A new one is a file here and a line below.
+Pure."""
 
 from __future__ import annotations
 
 import pkgutil
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from kit.core.errors import RunError
 from kit.parsers.figure import Reported
+from kit.parsers.task import BuildTask
 
-Parser = Callable[[str], tuple[Reported, ...]]
+Parser = Callable[[str], tuple[Reported | BuildTask, ...]]
 
 #: What ``report = "NAME"`` of a phase may say, and what reads it, imported on use. Each raises ValueError with the
 #: reason where a text can't be read.
@@ -16,35 +19,61 @@ PARSERS = {
     "lines": "kit.parsers.lines:parse_lines",
     "fio": "kit.parsers.fio:parse_fio",
     "bonnie": "kit.parsers.bonnie:parse_bonnie",
+    "buildstats": "kit.parsers.buildstats:parse_buildstats",
 }
-#: Characters of a report, figures in it, characters of a figure's name and unit: what a store holds.
-LONGEST, MOST, LONGEST_NAME, LONGEST_UNIT = 16 << 20, 1000, 100, 40
+#: Characters of a report, figures and tasks in it, characters of a name and of a unit: what a store holds.
+LONGEST, MOST, MOST_TASKS, LONGEST_NAME, LONGEST_UNIT = 16 << 20, 1000, 20_000, 100, 40
 #: Characters of a reason, which may hold what was printed.
 _REASON = 300
 
 
-def parse_report(name: str, text: str) -> tuple[Reported, ...]:
-    """The figures in what a phase printed. Raises RunError with the reason where they can't be read."""
+@dataclass(frozen=True)
+class Report:
+    """What a phase says of itself."""
+
+    figures: tuple[Reported, ...]
+    tasks: tuple[BuildTask, ...]
+
+    def since(self, began: float) -> Report:
+        """Tasks that started in Unix time, as those of a phase that began then."""
+        return replace(self, tasks=tuple(replace(task, started=task.started - began) for task in self.tasks))
+
+
+def parse_report(name: str, text: str) -> Report:
+    """What a phase printed. Raises RunError with the reason where it can't be read."""
     parser: Parser = pkgutil.resolve_name(PARSERS[name])
     try:
         if len(text) > LONGEST:
             raise ValueError(f"it printed more than {LONGEST >> 20} Mi characters")
         found = parser(text)
-        _check(found)
+        if not found:
+            raise ValueError("it printed no figures")
+        made = Report(
+            tuple(item for item in found if isinstance(item, Reported)),
+            tuple(item for item in found if isinstance(item, BuildTask)),
+        )
+        _check(made)
     except ValueError as error:
         raise RunError(
             f"the figures that it reports can't be read as {name}: {str(error)[:_REASON]}", "see its log"
         ) from None
-    return found
+    return made
 
 
-def _check(found: tuple[Reported, ...]) -> None:
-    if not found:
-        raise ValueError("it printed no figures")
-    if len(found) > MOST:
-        raise ValueError(f"it printed more than {MOST} figures")
-    for item in found:
-        if not item.name or len(item.name) > LONGEST_NAME or len(item.unit) > LONGEST_UNIT:
-            raise ValueError(f"the name or unit of '{item.name[:LONGEST_NAME]}' is empty or too long")
-        if not (item.name + item.unit).isprintable():
-            raise ValueError(f"the name or unit of {item.name!r} holds control characters")
+def _check(made: Report) -> None:
+    for what, listed, most in (("figures", made.figures, MOST), ("tasks", made.tasks, MOST_TASKS)):
+        if len(listed) > most:
+            raise ValueError(f"it printed more than {most} {what}")
+    for item in made.figures:
+        _check_name(item.name)
+        if len(item.unit) > LONGEST_UNIT or not item.unit.isprintable():
+            raise ValueError(f"the unit of '{item.name}' is too long or holds control characters")
+    for name in {name for task in made.tasks for name in (task.kind, task.recipe)}:
+        _check_name(name)
+
+
+def _check_name(name: str) -> None:
+    if not name or len(name) > LONGEST_NAME:
+        raise ValueError(f"the name '{name[:LONGEST_NAME]}' is empty or too long")
+    if not name.isprintable():
+        raise ValueError(f"the name {name!r} holds control characters")

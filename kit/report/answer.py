@@ -17,6 +17,7 @@ from kit.report import course, units
 from kit.report.ladder import whole_of
 from kit.report.notes import copied, copied_note
 from kit.report.ranking import caption, change, headline, sentences, table
+from kit.report.tasks import largest_part
 
 #: What the first screen takes at most.
 COLUMNS, LINES = 100, 30
@@ -116,7 +117,7 @@ def _at(arm: str, ranking: Ranking) -> str:
 
 
 def _why(analysis: Analysis) -> Iterator[str]:
-    """Where the cost of the reference comes from, else that of the first arm that has a ladder."""
+    """Where the cost of the reference comes from, else that of the first arm that has a ladder; and in which tasks."""
     found = [item for item in analysis.ladders if item.cost == "real" and item.n > 1]
     arms = list(dict.fromkeys((item.arm, item.point) for item in found))
     wanted = [key for key in arms if any(key == (item.reference, item.point) for item in analysis.rankings)]
@@ -124,6 +125,10 @@ def _why(analysis: Analysis) -> Iterator[str]:
         steps = whole_of([item for item in found if (item.arm, item.point) == (arm, point)], "real")
         if steps:
             yield _split(steps)
+    costly = {(item.comparison.arm, item.comparison.point): item for item in analysis.tasks if item.dearest}
+    asked = [key for key in costly if any(key == (item.reference, item.point) for item in analysis.rankings)]
+    for arm, point in (asked or list(costly))[:1]:
+        yield largest_part(analysis, arm, point)
 
 
 def _split(steps: Ladder) -> str:

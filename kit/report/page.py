@@ -21,9 +21,10 @@ from kit.report.explain import explain, where
 from kit.report.history import change_lines
 from kit.report.ladder import shares, whole_of
 from kit.report.notes import copied
-from kit.report.plot import Picture, plot_attribution, plot_intervals, plot_runs, plot_track
+from kit.report.plot import Picture, plot_attribution, plot_intervals, plot_runs, plot_tasks, plot_track
 from kit.report.ranking import caption, cells, headings, headline, sentences
 from kit.report.structured import document
+from kit.report.tasks import TaskTable, task_tables
 from kit.report.verdict import assurance_lines, percent_interval, sentence
 
 HEADERS = ("arm", "baseline", "point", "phase", "metric", "ratio", "low", "high", "difference", "n", "verdict")
@@ -59,6 +60,14 @@ class RankingView:
 
 
 @dataclass(frozen=True)
+class TasksView:
+    """Of one phase at one point."""
+
+    picture: Picture | None
+    tables: Sequence[TaskTable]
+
+
+@dataclass(frozen=True)
 class SessionView:
     """Everything that session.html.j2 asks for."""
 
@@ -86,6 +95,7 @@ class SessionView:
     runs: Picture | None
     run_headers: Sequence[str]
     run_rows: Sequence[Sequence[str]]
+    tasks: Sequence[TasksView]
     tracks: Sequence[TrackView]
     headers: Sequence[str]
     rows: Sequence[Sequence[Cell]]
@@ -97,7 +107,8 @@ class SessionView:
 
     @property
     def pictures(self) -> list[Picture]:
-        found = [self.intervals, self.attribution, self.runs, *(track.picture for track in self.tracks)]
+        found = [self.intervals, self.attribution, *(part.picture for part in self.tasks), self.runs]
+        found += [track.picture for track in self.tracks]
         return [item for item in found if item]
 
 
@@ -144,6 +155,7 @@ def view(
         runs=plot_runs(analysis.runs, keys, f"{session.id}-runs"),
         run_headers=("arm", "runs", "mean", "least", "most"),
         run_rows=[_run_row(analysis, arm, point) for arm, point in keys if analysis.runs.has((arm, point))],
+        tasks=_tasks(session, analysis),
         tracks=[track_view(track, limits, f"{session.id}-history-{i}") for i, track in enumerate(tracks, 1)],
         headers=headers,
         rows=rows,
@@ -178,6 +190,17 @@ def _finding(item: Finding) -> tuple[str, str, str, str]:
     found = item.comparison
     interval = percent_interval(found.ratio, found.low, found.high) if found else units.NOTHING
     return f"{item.threshold}{units.at(found.point) if found else ''}", item.status, interval, item.why
+
+
+def _tasks(session: Session, analysis: Analysis) -> list[TasksView]:
+    runs, tables = analysis.runs, task_tables(analysis)
+    places = dict.fromkeys((table.phase, table.point) for table in tables)
+    found = []
+    for i, (phase, point) in enumerate(places, 1):
+        keys = [(arm, point) for arm in session.arms if runs.has((arm, point))]
+        picture = plot_tasks(runs, keys, phase, f"{session.id}-tasks-{i}")
+        found.append(TasksView(picture, [table for table in tables if (table.phase, table.point) == (phase, point)]))
+    return found
 
 
 def _whole_ladders(analysis: Analysis) -> list[Ladder]:

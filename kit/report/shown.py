@@ -55,4 +55,6 @@ def _texts(samples: tuple[Sample, ...]) -> set[str]:
     found.update(*set(map(_OF_PHASE, phases)))
     for figure in chain.from_iterable(map(attrgetter("reported"), phases)):
         found.update((figure.name, figure.unit, figure.better))
+    for task in chain.from_iterable(map(attrgetter("tasks"), phases)):
+        found.update((task.kind, task.recipe))
     return found

@@ -20,6 +20,7 @@ from kit.report.figures import figures
 from kit.report.ladder import ladders
 from kit.report.notes import copied, leaves_tree, notes
 from kit.report.ranking import caption, headline, table
+from kit.report.tasks import task_tables
 from kit.report.verdict import assurance, verdicts
 
 Index = dict[tuple[str, str, str, str], Comparison]  # by arm, point, phase, metric
@@ -61,6 +62,7 @@ def _render(session: Session, analysis: Analysis, style: _Style) -> str:
         for phase in phases:
             parts.append(figures(runs, keys, index, phase, style.format))
     parts += ladders(analysis, style.newline, style.format)
+    parts += [item.text(style.format) for item in task_tables(analysis, style.newline)]
     parts += [verdicts(analysis, style.format), assurance(analysis)]
     parts += [_failures(session), _not_run(session), _notes(session, analysis), _facts(session)]
     return "\n\n".join(part for part in parts if part) + "\n"

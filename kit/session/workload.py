@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 import tempfile
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from kit.parsers import parse_report
 from kit.probe import Timing, probe_digest
 from kit.session.inputs import PreparedInput
 from kit.session.measure import measure_phase
-from kit.session.runlog import last_lines, output_since
+from kit.session.runlog import MOST_REPORT, last_lines, output_since
 
 _LAST_LINES = 6
 
@@ -84,6 +85,7 @@ class Workload:
         """Run the timed phases in order, adding each to ``phases``. Stops at a failure and returns it, or ''."""
         for step in self.scenario.phases:
             on_phase(step.name)
+            began = time.time()
             try:
                 with logfile.open("ab") as output:
                     start = output.tell()
@@ -93,7 +95,9 @@ class Workload:
             error = "" if phase.status == "ok" else _explain(step, phase, logfile, place)
             if step.report and not error:
                 try:
-                    phase = replace(phase, reported=parse_report(step.report, output_since(logfile, start)))
+                    said = self._said(step.printer, place) if step.printer else output_since(logfile, start)
+                    report = parse_report(step.report, said).since(began)
+                    phase = replace(phase, reported=report.figures, tasks=report.tasks)
                 except RunError as reason:
                     error = f"{step.name}: {reason.message}"
             phases.append(phase)
@@ -101,16 +105,21 @@ class Workload:
                 return error
         return ""
 
+    def _said(self, printer: Command, place: Place) -> str:
+        """What a phase's reporter prints: no part of the phase, nor of its log. Raises RunError."""
+        return _do(place, self.words(printer, place), printer.cwd)
 
-def _do(place: Place, argv: list[str]) -> None:
-    """A command of the kit's own in a place. Raises RunError with what it said."""
+
+def _do(place: Place, argv: Sequence[str], cwd: str = ".") -> str:
+    """An untimed command in a place, and what it said. Raises RunError with that."""
     with tempfile.TemporaryFile() as output:
-        if not place.run(argv, ".", output).ok:
-            output.seek(0)
-            said = output.read().decode(errors="replace").strip().splitlines() or ["it said nothing"]
-            raise RunError(
-                f"{shlex.join(argv)} failed: {said[-1]}", MORE_ROOM if place.backing.full() else "see its log"
-            )
+        done = place.run(argv, cwd, output).ok
+        output.seek(0)
+        text = output.read(MOST_REPORT).decode(errors="replace")
+    if not done:
+        said = text.strip().splitlines() or ["it said nothing"]
+        raise RunError(f"{shlex.join(argv)} failed: {said[-1]}", MORE_ROOM if place.backing.full() else "see its log")
+    return text
 
 
 def _explain(step: Command, outcome: Timing | Phase, logfile: Path, place: Place) -> str:

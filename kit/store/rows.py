@@ -11,10 +11,12 @@ from sqlalchemy import Connection, insert, select
 from kit.core.codec import decode, decode_json, encode_json
 from kit.model.sample import PHASE_FIELDS, Sample
 from kit.model.session import Session
-from kit.store.schema import phases, reported, samples
+from kit.store.schema import phases, reported, samples, tasks
 
 #: Columns that hold JSON.
 _JSON = ("request", "arms", "baselines", "facts", "not_run")
+#: What a phase has any number of: tables of their own, and the fields of ``Phase``.
+_LISTS = ((reported, "reported"), (tasks, "tasks"))
 
 
 def session_row(session: Session) -> dict[str, Any]:
@@ -36,28 +38,30 @@ def write_sample(connection: Connection, session_id: str, sample: Sample) -> Non
         listed = list(enumerate(sample.phases))
         rows = [{name: getattr(phase, name) for name in PHASE_FIELDS} for phase in sample.phases]
         connection.execute(insert(phases), [{"sample": key, "position": i, **row} for i, row in enumerate(rows)])
-        figures = [
-            {"sample": key, "position": i, "number": number, **asdict(figure)}
-            for i, phase in listed
-            for number, figure in enumerate(phase.reported)
-        ]
-        if figures:
-            connection.execute(insert(reported), figures)
+        for table, name in _LISTS:
+            rows = [
+                {"sample": key, "position": i, "number": number, **asdict(item)}
+                for i, phase in listed
+                for number, item in enumerate(getattr(phase, name))
+            ]
+            if rows:
+                connection.execute(insert(table), rows)
 
 
 def read_samples(connection: Connection, session_id: str) -> tuple[Sample, ...]:
     """In the order in which they were stored. Raises UnreadableError as ``read_session`` does."""
     mine = select(samples.c.id).where(samples.c.session == session_id)
-    said: dict[tuple[int, int], list[dict[str, Any]]] = {}
-    for row in connection.execute(
-        select(reported).where(reported.c.sample.in_(mine)).order_by(reported.c.number)
-    ).mappings():
-        said.setdefault((row["sample"], row["position"]), []).append(_values(row))
+    said: dict[tuple[int, int], dict[str, list[dict[str, Any]]]] = {}
+    for table, name in _LISTS:
+        listed = select(table).where(table.c.sample.in_(mine)).order_by(table.c.number)
+        for row in connection.execute(listed).mappings():
+            of_phase = said.setdefault((row["sample"], row["position"]), {})
+            of_phase.setdefault(name, []).append(_values(row))
     made: dict[int, list[dict[str, Any]]] = {}
     query = select(phases).where(phases.c.sample.in_(mine)).order_by(phases.c.sample, phases.c.position)
     for row in connection.execute(query).mappings():
-        figures = said.get((row["sample"], row["position"]), [])
-        phase = {**{name: row[name] for name in PHASE_FIELDS}, "reported": figures}
+        lists = said.get((row["sample"], row["position"]), {})
+        phase = {**{name: row[name] for name in PHASE_FIELDS}, **lists}
         made.setdefault(row["sample"], []).append(phase)
     rows = connection.execute(select(samples).where(samples.c.session == session_id).order_by(samples.c.id)).mappings()
     return tuple(_sample(row, made.get(row["id"], [])) for row in rows)

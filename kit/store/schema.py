@@ -51,6 +51,10 @@ def _imported_sessions(connection: Connection) -> None:
     connection.execute(text("ALTER TABLE kit_sessions ADD COLUMN imported BOOLEAN NOT NULL DEFAULT TRUE"))
 
 
+def _tasks(connection: Connection) -> None:
+    tasks.create(connection)
+
+
 def _any_length(connection: Connection) -> None:
     """PostgreSQL refuses what is longer than its column, and what needs more than 32 bits; SQLite does not."""
     if connection.dialect.name != "postgresql":
@@ -74,6 +78,7 @@ _MIGRATIONS: dict[int, Callable[[Connection], None]] = {
     5: _outcomes,
     6: _imported_sessions,
     8: _any_length,
+    9: _tasks,
 }
 
 SCHEMA_VERSION = max(*_MIGRATIONS, *(metric.since for metric in METRICS.values()))
@@ -171,6 +176,17 @@ reported = Table(
     Column("value", Float),
     Column("unit", Words, nullable=False),
     Column("better", Words, nullable=False),
+)
+
+tasks = Table(
+    "kit_tasks",
+    metadata,
+    Column("sample", Integer, ForeignKey("kit_samples.id", ondelete="CASCADE"), primary_key=True),
+    Column("position", Integer, primary_key=True),  # of the phase
+    Column("number", Integer, primary_key=True),
+    *(Column(name, Words, nullable=False) for name in ("kind", "recipe")),
+    *(Column(name, Float, nullable=False) for name in ("started", "elapsed")),
+    *(Column(name, Float) for name in ("user", "sys", "read_bytes", "write_bytes")),
 )
 
 #: What sessions found, worked out from their samples: a history reads these rows instead of all samples.

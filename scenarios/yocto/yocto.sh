@@ -3,6 +3,7 @@
 #   fetch JOBS LOCALCONF TARGETS…               download all sources into downloads/
 #   prepare DOWNLOADS JOBS LOCALCONF SSTATE TARGETS…   write the configuration; with SSTATE=on fill the shared state
 #   bitbake WORDS…    clean
+#   stats                                       print what bitbake has recorded of each task, for report = "buildstats"
 set -e
 top=$PWD
 
@@ -28,6 +29,7 @@ configure() { # JOBS LOCALCONF
 		PARALLEL_MAKE = "-j $1"
 		SSTATE_DIR = "\${TOPDIR}/sstate-cache"
 		CONNECTIVITY_CHECK_URIS = ""
+		INHERIT += "buildstats"
 	END
 	printf '%s\n' "$2" | tr ';' '\n' | sed 's/^[[:space:]]*//' >>conf/local.conf # bitbake refuses lines that begin with a space
 }
@@ -72,6 +74,10 @@ bitbake)
 	shift
 	enter
 	bitbake "$@"
+	;;
+stats)
+	cd "$top/build"
+	grep -rE '^(Started|Ended|IO (read|write)_bytes|(Child )?rusage ru_[us]time):' tmp*/buildstats
 	;;
 clean)
 	enter

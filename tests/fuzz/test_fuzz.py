@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from kit.analysis.threshold import parse_threshold
 from kit.cli.timeoutput import parse_time_output
+from kit.core.codec import decode, encode
 from kit.core.errors import KitError
 from kit.core.quantity import duration, pairs, percentage, size
 from kit.filesystem import BackingOptions, Profile, bundled, find_profile
@@ -29,6 +30,7 @@ from kit.model.scenariofile import parse_scenario
 from kit.model.sweep import parse_point, points
 from kit.nightly.file import parse_nightly
 from kit.parsers import parse_report
+from kit.parsers.task import BuildTask
 from tests import strategies as odd
 
 #: CPU seconds and bytes that a single case may take: far more than any does, far less than one that has no bound.
@@ -60,9 +62,13 @@ def _points(params: list[tuple[str, str]]) -> None:
 
 def _report(name: str) -> Callable[[str], None]:
     def call(text: str) -> None:
-        for item in parse_report(name, text):
+        report = parse_report(name, text)
+        for item in report.figures:
             assert item.value is None or abs(item.value) < float("inf")
             assert 0 < len(item.name) <= 100 and len(item.unit) <= 40 and (item.name + item.unit).isprintable()
+        for task in report.tasks:
+            assert decode(BuildTask, encode(task)) == task
+            assert 0 < len(task.recipe) <= 100 and 0 < len(task.kind) <= 100 and (task.recipe + task.kind).isprintable()
 
     return call
 
@@ -102,6 +108,7 @@ PARSERS: dict[str, tuple[st.SearchStrategy[Any], Callable[[Any], object]]] = {
     "time output": (odd.mutated(odd.TIMES), lambda text: parse_time_output(text, "time.txt")),
     "lines": (odd.mutated(odd.LINES), _report("lines")),
     "bonnie": (odd.mutated([odd.BONNIE]), _report("bonnie")),
+    "buildstats": (odd.mutated([odd.BUILDSTATS]), _report("buildstats")),
     "fio": (
         st.one_of(
             odd.documents([odd.FIO]).map(lambda document: json.dumps(document, indent=2)),

@@ -9,12 +9,12 @@ from kit.parsers.figure import MORE, Reported
 
 
 def values(name: str, text: str) -> dict[str, float | None]:
-    return {item.name: item.value for item in parse_report(name, text)}
+    return {item.name: item.value for item in parse_report(name, text).figures}
 
 
 def test_lines_of_the_kits_own_form() -> None:
     text = "noise\nkit: cycles = 12.5 per s, more is better\nkit: latency p99 = 3e-3 ms\nkit: fragments = 7\n"
-    assert parse_report("lines", text) == (
+    assert parse_report("lines", text).figures == (
         Reported("cycles", 12.5, "per s", MORE),
         Reported("latency p99", 0.003, "ms"),
         Reported("fragments", 7.0, ""),

@@ -1,0 +1,70 @@
+"""bitbake's buildstats (meta/classes-global/buildstats.bbclass): a file for each task, ``…/RECIPE-VERSION/do_TASK``, as
+``grep -r '' buildstats`` prints them: ``PATH:KEY: VALUE``.
+
+Names, and which figures make up a task's CPU, are as in poky's scripts/lib/buildstats.py, whose buildstats-diff comes
+to the same sums.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+
+from kit.parsers.task import BuildTask
+
+_LINE = re.compile(r"(?:.*/)?(?P<recipe>[^/:]+)/do_(?P<kind>[^/:]+):(?P<key>[^:]+): *(?P<value>\S+)")
+#: Without version and revision: a version begins with a figure, where there is such a one.
+_RECIPES = re.compile(r"(\S+)-(?:\d{1,5}_)?\d\S*"), re.compile(r"(\S+)-(?:\d{1,5}_)?[^-]+")
+_SECONDS = "Started", "Ended", "rusage ru_utime", "rusage ru_stime", "Child rusage ru_utime", "Child rusage ru_stime"
+_BYTES = "IO read_bytes", "IO write_bytes"
+
+
+def parse_buildstats(text: str) -> tuple[BuildTask, ...]:
+    """In the order in which they began; ``started`` is Unix time. A task whose end was not recorded, as that of one
+    that a shared state did not have after all, is left out. Raises ValueError for what is no figure."""
+    found: dict[str, dict[str, float]] = {}  # by file: two configurations of one build may hold the same task
+    names: dict[str, tuple[str, str]] = {}
+    for line in text.splitlines():
+        match = _LINE.match(line)
+        if match and match["key"] in (*_SECONDS, *_BYTES):
+            # A task that ran twice has written twice into its file: the last one counts.
+            file = line[: match.start("key")]
+            names[file] = match["recipe"], match["kind"]
+            found.setdefault(file, {})[match["key"]] = _number(match["value"], line)
+    made = (_task(*names[file], figures) for file, figures in found.items() if {"Started", "Ended"} <= figures.keys())
+    return tuple(sorted(made, key=lambda task: (task.started, task.recipe, task.kind)))
+
+
+def _number(value: str, line: str) -> float:
+    try:
+        number = float(value)
+    except ValueError:
+        number = math.nan
+    if not 0 <= number < 1e15:
+        raise ValueError(f"no figure in the line {line!r}")
+    return number
+
+
+def _task(recipe: str, kind: str, figures: Mapping[str, float]) -> BuildTask:
+    return BuildTask(
+        kind,
+        _name(recipe),
+        figures["Started"],
+        max(0.0, figures["Ended"] - figures["Started"]),
+        _with_children("ru_utime", figures),
+        _with_children("ru_stime", figures),
+        *(figures.get(key) for key in _BYTES),
+    )
+
+
+def _with_children(name: str, figures: Mapping[str, float]) -> float | None:
+    """None in releases that don't record it, as those before 2.0."""
+    own = figures.get(f"rusage {name}")
+    return None if own is None else own + figures.get(f"Child rusage {name}", 0.0)
+
+
+def _name(recipe: str) -> str:
+    """``zip-native`` of ``zip-native-3.0-r2``."""
+    whole, _, _ = recipe.rpartition("-")
+    return next((match[1] for form in _RECIPES if (match := form.fullmatch(whole))), recipe)
