@@ -72,12 +72,12 @@ def _told(item: TaskCost) -> bool:
 
 
 def test_intervals_of_all_kinds_hold_at_once() -> None:
-    """In 200 sessions with 20 % more in one kind: it is found in all but a few, and in about one of twenty any of the
+    """In 60 sessions with 20 % more in one kind: it is found in all but a few, and in about one of twenty any of the
     intervals misses the truth."""
     dearer = {"compile": 1.2, "unpack": 1.1}
     speeds = np.array([1 + 0.05 * np.sin(block) for block in range(1, 6)]).mean()
     missed = seen = 0
-    for seed in range(200):
+    for seed in range(60):
         wrong = False
         for item in session(seed, dearer):
             if item.by != KIND or item.comparison.metric != CPU:
@@ -89,12 +89,12 @@ def test_intervals_of_all_kinds_hold_at_once() -> None:
             wrong |= not comparison.difference_low_all <= truth <= comparison.difference_high_all
             seen += rise == pytest.approx(0.2) and comparison.difference_low_all > 0
         missed += wrong
-    assert missed <= 20 and seen >= 190
+    assert missed <= 8 and seen >= 57
 
 
 def test_where_nothing_costs_more_none_is_said_to_be_the_dearest() -> None:
-    """In 200 sessions without any difference; one of twenty may err."""
-    assert sum(any(item.dearest for item in session(seed, {})) for seed in range(200)) <= 10
+    """In 60 sessions without any difference; one of twenty may err."""
+    assert sum(any(item.dearest for item in session(seed, {})) for seed in range(60)) <= 5
 
 
 def test_one_round_has_no_interval_and_no_dearest() -> None:
