@@ -16,7 +16,6 @@ from kit.engines.container import (
     check_features,
     docker_errors,
     empty_tree,
-    load_image,
     remove_volume,
     start_container,
 )
@@ -132,7 +131,7 @@ def _load(daemon: DockerServer, ground: Ground) -> None:
     """Bring the image in once per data-root: with its layers where it has them, else as one layer."""
     image = ground.needed_image
     with docker_errors(f"image {image.name} can't be imported", lambda: daemon.alive() or ground.backing.full()):
-        load_image(daemon.client, image)
+        daemon.load(image)
 
 
 def _tree_mount(stack: ExitStack, arm: Arm, ground: Ground, daemon: DockerServer) -> dict[str, tuple[str, str]]:

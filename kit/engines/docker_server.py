@@ -13,7 +13,9 @@ from typing import Any
 
 from kit.core.errors import RunError
 from kit.engines import plain_runtime
+from kit.engines.container import load_image
 from kit.engines.supervisor import HINT, PATIENCE, Home, Program, Supervisor
+from kit.image import Image
 
 #: The name of the runtime of the ``runtime`` arm.
 PLAIN_RUNTIME = "kit-plain"
@@ -45,6 +47,10 @@ class DockerServer(ABC):
         self.home.make()
         self.supervisor.start(self.programs())
         self.client = _connect(self.host, self.alive)
+
+    def load(self, image: Image) -> None:
+        """Bring an image in. Raises what docker-py does."""
+        load_image(self.client, image)
 
     def stop(self) -> None:
         if self.client is not None:

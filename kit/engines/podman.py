@@ -17,6 +17,7 @@ from kit.engines.ground import Ground
 from kit.engines.supervisor import Program
 from kit.host.command import require, run, which
 from kit.host.machine import Host
+from kit.image import Image
 from kit.model.arm import Arm
 
 #: Without this capability (linux/capability.h) no limit can be raised, and Podman's defaults are above the usual ones.
@@ -57,6 +58,16 @@ class PodmanEngine(DockerEngine):
 class PodmanService(DockerServer):
     """``options``: mount options of its overlay."""
 
+    @property
+    def _temporary(self) -> Path:
+        """Where it keeps copies of images, as dockerd does beside what it has: they go with it, whatever ends it."""
+        return self.home.data / "tmp"
+
+    def load(self, image: Image) -> None:
+        super().load(image)
+        for copy in self._temporary.glob("api_load.tar*"):  # Podman 4 leaves one for each import
+            copy.unlink()
+
     def stop(self) -> None:
         super().stop()
         if os.geteuid() == 0 or not self.home.data.exists():
@@ -90,6 +101,7 @@ class PodmanService(DockerServer):
             f"CONTAINERS_CONF={self.home.directory / 'containers.conf'}",
             f"CONTAINERS_STORAGE_CONF={self.home.directory / 'storage.conf'}",
             f"XDG_RUNTIME_DIR={self.home.directory / 'x'}",
+            f"TMPDIR={self._temporary}",  # else /var/tmp
             *([f"HOME={self.home.directory / 'x'}"] if os.geteuid() else []),
             "podman",
             *own,
@@ -106,6 +118,7 @@ class PodmanService(DockerServer):
         """Nothing of the user's: storage, state and configuration are the session's."""
         (self.home.directory / "containers.conf").write_text("")
         (self.home.directory / "x").mkdir(mode=0o700)
+        self._temporary.mkdir()
         storage = self.home.directory / "storage.conf"
         driver, options = self.driver, ""
         if driver == "fuse-overlayfs":
