@@ -176,6 +176,7 @@ def run_session(session: Session, run: RunContext, left: Callable[[], float | No
     schedule = Schedule(run.plan, [str(arm) for arm in run.plan.arms if str(arm) not in not_run])
     done = sum(sample.kind == "measured" for sample in session.samples)
     run.observer.planned(schedule.least(session.samples), done)
+    run.places.sync()  # what is still to be written back is neither dropped below nor a machine at rest
     drop_caches()
     if run.plan.cache == "warm" and not run.plan.fresh:
         run.places.read_all()

@@ -17,11 +17,11 @@ def test_order_of_steps(tmp_path: Path) -> None:
     engine = FakeEngine(tmp_path)
     plan = make_plan(parse_arms("bare,layer:overlay2"), rounds=1, seed=3)
     session, store = perform(tmp_path, engine, plan, scenario("one", "two"))
-    expected = ["planned 4 after 0", "read all"]
+    expected = ["planned 4 after 0", "sync", "read all"]
     for step in (*plan.block(0), *plan.block(1)):
         expected += [f"place {step.arm}", "unpack src.tar", "run prepare", "sync", "run one", "run two"]
         expected += [f"release {step.arm}", f"stored {step.arm} {step.block} ok"]
-    expected.insert(2 + 8 * 2, "sync")  # before the machine at rest is watched again, ahead of the second block
+    expected.insert(3 + 8 * 2, "sync")  # before the machine at rest is watched again, ahead of the second block
     assert engine.events == expected
     assert session.status == "done"
     assert [sample.kind for sample in store.get("x").samples] == ["warmup", "warmup", "measured", "measured"]
