@@ -8,7 +8,6 @@ explained, by the test that needs it (kit.image.ImageCache makes each once, whoe
 
 import fcntl
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,7 +20,7 @@ import pytest
 from kit.core.paths import find_paths
 from kit.image import ImageCache, recipes
 
-FIXTURES = {"tiny": "guest", "uml": "uml"}
+FIXTURES = {"uml": ("guest", "uml")}
 AT_ONCE = 2  # each waits for a mirror and for the disk half of its time
 PATIENCE = 1200.0  # seconds; what is not built then, the tests build themselves
 _BUILD = """
@@ -30,12 +29,6 @@ from kit.image import ImageCache
 from kit.core.paths import find_paths
 ImageCache(find_paths().cache).from_recipe(sys.argv[1])
 """
-#: A niceness counts within one session only (sched(7), CONFIG_SCHED_AUTOGROUP), and each command of the kit's has one.
-_NICED = """#!/bin/sh
-{{ echo 19 > /proc/self/autogroup; }} 2>/dev/null
-exec {program} "$@"
-"""
-
 
 #: Turns: from which on unit tests are done, from which on images are there, and the last.
 UNIT_TESTS_DONE, MEASURED, LAST = 2, 3, 4
@@ -61,7 +54,8 @@ def images_of(items: Iterable[pytest.Item]) -> list[str]:
             continue
         for mark in item.iter_markers("images"):
             found |= dict.fromkeys(mark.args)
-        found |= dict.fromkeys(FIXTURES[name] for name in getattr(item, "fixturenames", ()) if name in FIXTURES)
+        for name in getattr(item, "fixturenames", ()):
+            found |= dict.fromkeys(FIXTURES.get(name, ()))
     return list(found)
 
 
@@ -109,19 +103,15 @@ def unit_tests() -> AbstractContextManager[None]:
 
 @contextmanager
 def building(names: Sequence[str], directory: Path) -> Iterator[Builder]:
-    """Build them one after the other, at the lowest priority; all ends with this process, whatever ends it: in
-    namespaces of their own, processes and mounts go with the first of them, and that goes with its parent."""
-    program = shutil.which("mmdebstrap")
-    (directory / "mmdebstrap").write_text(_NICED.format(program=program))
-    (directory / "mmdebstrap").chmod(0o755)
+    """Build them one after the other; all ends with this process, whatever ends it: in namespaces of their own,
+    processes and mounts go with the first of them, and that goes with its parent."""
     words = ["setpriv", "--pdeathsig", "KILL", "--", "unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--",
-             "nice", "-n", "19", "xargs", "--max-procs", str(AT_ONCE), "--max-args", "1", "--no-run-if-empty",
+             "xargs", "--max-procs", str(AT_ONCE), "--max-args", "1", "--no-run-if-empty",
              sys.executable, "-c", _BUILD]  # fmt: skip
     with (directory / "log").open("wb") as log:
         process = subprocess.Popen(
-            words if names else ["true"], stdin=subprocess.PIPE, stdout=log, stderr=log, text=True,
-            env={**os.environ, "PATH": f"{directory}:{os.environ['PATH']}"},
-        )  # fmt: skip
+            words if names else ["true"], stdin=subprocess.PIPE, stdout=log, stderr=log, text=True
+        )
     known = frozenset(built() | set(names))
     assert process.stdin
     process.stdin.write("\n".join(names))

@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from kit.core.paths import find_paths
-from kit.host.command import run_bytes
-from kit.image import ImageCache
+from kit.host.command import run
 from tests.builder import Builder, building, images_of, turn, unit_tests
 from tests.command_line import Kit, in_fork, in_new_process
 
@@ -49,7 +47,7 @@ def machine_lacks() -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: (turn(item), bool(images_of([item]))))  # while the first images are built, the others
+    items.sort(key=lambda item: (turn(item), len(images_of([item]))))  # while the first images are built, the others
 
 
 BUILDER = pytest.StashKey[Builder]()
@@ -91,6 +89,18 @@ def kit(request: pytest.FixtureRequest) -> Kit:
     return in_new_process if request.node.get_closest_marker("machine") else in_fork
 
 
+#: What daemons call what they put into directories for temporary files.
+_DAEMONS_FILES = ("api_load*", "storage[0-9]*", "container_images*", "containerd-mount*", "docker-*", "libpod*", "oci*")
+
+
+def daemons_files() -> set[str]:
+    directories = [Path(name) for name in ("/tmp", "/var/tmp")]
+    return {str(path) for place in directories for name in _DAEMONS_FILES for path in place.glob(name)}
+
+
+_FILES_OF_OTHERS = frozenset(daemons_files())  # those that were there before any test
+
+
 def left_on_machine() -> list[str]:
     """What of the kit's is on this machine now: nothing, unless a session runs."""
     found = [str(path) for path in Path("/sys/fs/cgroup").glob("*/kit-*")] + [
@@ -113,7 +123,7 @@ def left_on_machine() -> list[str]:
         # Unit tests beside it have probes of their own; in an arm none is called by a path of theirs.
         if "/run/kit/" in command or ("kit-probe serve" in command and "/pytest-of-" not in command):
             found.append(f"process {path.parts[2]}: {command}")
-    return found
+    return found + sorted(daemons_files() - _FILES_OF_OTHERS)
 
 
 @pytest.fixture
@@ -129,16 +139,21 @@ def which() -> Callable[[str], Path]:
 
 
 @pytest.fixture(scope="session")
-def tiny(kit_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A root filesystem of one program, which has most commands in it: what shows no size needs no large image."""
-    rootfs = ImageCache(find_paths().cache).from_recipe("guest").rootfs
-    root = tmp_path_factory.mktemp("tiny") / "root"
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A root filesystem of one program, which has most commands in it: what shows no size needs no large image, and
+    what needs none does not wait for one."""
+    directory = tmp_path_factory.mktemp("tiny")
+    directory.chmod(0o755)  # apt's own user writes there
+    run(["apt-get", "download", "busybox-static"], cwd=directory)
+    (package,) = directory.glob("*.deb")
+    run(["dpkg-deb", "--extract", package, directory / "package"])
+    (busybox,) = directory.glob("package/**/bin/busybox")
+    root = directory / "root"
     for name in ("bin", "build", "dev", "etc", "proc", "sys", "tmp", "usr/games"):
         (root / name).mkdir(parents=True)
     (root / "etc/debian_version").write_text("12.0\n")
-    (root / "bin/busybox").write_bytes(run_bytes(["tar", "-xOf", rootfs, "./usr/bin/busybox"]))
-    (root / "bin/busybox").chmod(0o755)
-    for name in run_bytes([root / "bin/busybox", "--list"]).decode().split():
+    shutil.copy(busybox, root / "bin")
+    for name in run([root / "bin/busybox", "--list"]).split():
         if name != "busybox":
             (root / "bin" / name).symlink_to("busybox")
     with tarfile.open(root.parent / "tiny.tar", "w") as tar:

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,11 @@ def files() -> list[Path]:
     return sorted(path for path in ROOT.rglob("*.py") if "_data" not in path.parts)
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
 def packages() -> list[Path]:
     return sorted(path.parent for path in ROOT.rglob("__init__.py") if "_data" not in path.parts)
 
@@ -22,7 +28,7 @@ def packages() -> list[Path]:
 def test_each_package_says_what_it_owns_and_the_document_draws_it() -> None:
     drawn = (ROOT.parent / "docs/architecture.md").read_text() if (ROOT.parent / "docs").is_dir() else None
     for path in packages():
-        said = ast.get_docstring(ast.parse((path / "__init__.py").read_text())) or ""
+        said = ast.get_docstring(parsed(path / "__init__.py")) or ""
         assert len(said) > 60, path
         if drawn and path.parent == ROOT:
             assert f"`{path.name}`" in drawn, f"docs/architecture.md lacks {path.name}"
@@ -36,7 +42,7 @@ def test_one_word_one_thing() -> None:
     """A public class's name says what it is, wherever it is met."""
     where: dict[str, list[str]] = {}
     for path in files():
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 where.setdefault(node.name, []).append(f"{path.relative_to(ROOT)}:{node.lineno}")
     assert {name: found for name, found in where.items() if len(found) > 1} == {}
@@ -45,7 +51,7 @@ def test_one_word_one_thing() -> None:
 def test_no_test_module_imports_another() -> None:
     """What several need lies beside conftest: a test that is imported runs twice, and its fixtures with it."""
     for path in sorted(Path(__file__).parent.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(parsed(path)):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             assert not any(part.startswith("test_") for name in names for part in name.split(".")), path
@@ -106,7 +112,7 @@ def test_one_module_removes_and_unpacks_below_a_directory() -> None:
     """What is below a directory may have been written by a workload: kit.host.beneath goes there by descriptors."""
     for path in files():
         if path.parent.name != "beneath" and path.name != _WALKS_CONTROL_GROUPS:
-            assert not deletions_and_unpackings(ast.parse(path.read_text())), path
+            assert not deletions_and_unpackings(parsed(path)), path
 
 
 @pytest.mark.parametrize(
@@ -160,7 +166,7 @@ def test_one_module_starts_processes() -> None:
     """kit.host.command: with a clean environment, logged, a failure explained with what the command said."""
     for path in files():
         if path != ROOT / "host/command.py" and str(path.relative_to(ROOT)) not in _STANDALONE:
-            assert not subprocesses(ast.parse(path.read_text())), path
+            assert not subprocesses(parsed(path)), path
 
 
 @pytest.mark.parametrize(
@@ -207,7 +213,7 @@ def imports(modules: dict[str, ast.Module], name: str) -> tuple[set[str], set[st
 
 def test_no_cycle_is_hidden_in_import_strings() -> None:
     """Import-linter sees statements alone; what a registry names in a string must not import the registry either."""
-    modules = {module_of(path): ast.parse(path.read_text()) for path in files()}
+    modules = {module_of(path): parsed(path) for path in files()}
     needed = {name: imports(modules, name) for name in modules}
     assert any(named for _, named in needed.values())
     for name, (_, named) in needed.items():
@@ -224,6 +230,6 @@ def test_sizes() -> None:
     assert lengths[len(lengths) // 2] < 150
     assert lengths[-1] <= 400
     for path in files():
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.FunctionDef):
                 assert (node.end_lineno or 0) - node.lineno < 60, f"{path}: {node.name} is too long"

@@ -158,9 +158,8 @@ def test_command_environment_is_clean(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def probe(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Probe, Path]]:
     directory = Path(tmp_path_factory.mktemp("p"))
-    binary = probe_binary(directory / "cache")
     server = ProbeServer(directory)
-    process = subprocess.Popen([binary, "serve", server.path])
+    process = subprocess.Popen([probe_binary(find_paths().cache), "serve", server.path])
     connected = server.accept(lambda: "")
     yield connected, directory
     connected.close()

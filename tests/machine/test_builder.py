@@ -21,7 +21,7 @@ import pytest
 def test_measured(): pass
 
 @pytest.mark.machine
-def test_by_fixture(tiny): pass
+def test_by_fixture(uml): pass
 
 @pytest.mark.machine
 @pytest.mark.unmeasured(clean=True)
@@ -42,7 +42,7 @@ def test_quick_tests_come_first_and_images_in_the_order_of_need(pytester: pytest
     items = sorted(pytester.getitems(ORDERED), key=turn)
     names = ["test_quick", "test_unmeasured", "test_clean", "test_measured", "test_by_fixture"]
     assert [item.name for item in items] == names
-    assert images_of(items) == ["smoke", "kernel", "guest"]
+    assert images_of(items) == ["smoke", "kernel", "guest", "uml"]
 
 
 #: Of this run of the tests alone.

@@ -41,7 +41,8 @@ def planned(document: dict[str, Any]) -> list[dict[str, Any]]:
 def project(tmp_path: Path) -> Path:
     directory = tmp_path / "project"
     directory.mkdir()
-    (directory / "Makefile").write_text("hello: hello.c\n\t$(CC) -o $@ $<\nbad:\n\t@echo reason; exit 4\n")
+    (directory / "Makefile").write_text("hello: hello.c\n\t$(CC) -o $@ $<\n")
+    (directory / "bad.sh").write_text("echo reason; exit 4\n")
     (directory / "hello.c").write_text("int main(void) { return 0; }\n")
     return directory
 
@@ -187,18 +188,20 @@ def test_compare_a_command_end_to_end(kit: Kit, project: Path, tmp_path: Path) -
 
 
 @pytest.mark.machine
-def test_a_ladder_with_split_runtime_tax_swept_within_a_budget_and_explained(kit: Kit, tmp_path: Path) -> None:
+def test_a_ladder_with_split_runtime_tax_swept_within_a_budget_and_explained(
+    kit: Kit, tiny: Path, tmp_path: Path
+) -> None:
     scenario = tmp_path / "count.toml"
     scenario.write_text(
         'name = "count"\nsummary = "count"\nimage = "smoke"\n[params.jobs]\ndefault = "1"\ntype = "int"\n'
-        '[[phases]]\nname = "count"\nrun = ["sh", "-c", "ls -R /etc; '
+        '[[phases]]\nname = "count"\nrun = ["sh", "-c", "ls -R /bin; '
         'i=0; while [ $i -lt {jobs}0000 ]; do i=$((i+1)); done"]\n'
         '[[phases]]\nname = "write"\nrun = ["sh", "-c", "for i in 1 2 3 4 5; do echo $i > file$i; done"]\n'
     )
     arms = "bare,runtime+cgroup=none+seccomp=unconfined,runtime+seccomp=unconfined,runtime,bind:overlay2,layer:overlay2"
     done = kit(
-        "compare", scenario, "--arms", arms, "--param", "jobs=1,2", "--rounds", "2", "--control", "--budget", "30s",
-        "--cache", "cold", "--size", "3G", "--json", tmp_path / "out.json",
+        "compare", scenario, "--image", tiny, "--arms", arms, "--param", "jobs=1,2", "--rounds", "2", "--control",
+        "--budget", "24s", "--cache", "cold", "--size", "3G", "--json", tmp_path / "out.json",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     document = json.loads((tmp_path / "out.json").read_text())
@@ -292,11 +295,11 @@ def test_a_kernel_subtree_is_really_built(kit: Kit) -> None:
 
 @pytest.mark.machine
 @pytest.mark.unmeasured(clean=True)
-def test_a_failing_build_shows_its_last_lines_and_exits_1(kit: Kit, project: Path) -> None:
-    words = ("compare", "--image", "smoke", *FAST, "--arms", "bare,layer:overlay2", "--source", project)
-    done = kit(*words, "--", "make", "bad")
+def test_a_failing_build_shows_its_last_lines_and_exits_1(kit: Kit, tiny: Path, project: Path) -> None:
+    words = ("compare", "--image", tiny, *FAST, "--arms", "bare,layer:overlay2", "--source", project)
+    done = kit(*words, "--", "sh", "bad.sh")
     assert done.returncode == 1
-    assert "run failed with exit status 2" in done.stdout and "| reason" in done.stdout
+    assert "run failed with exit status 4" in done.stdout and "| reason" in done.stdout
     log = re.search(r"full log: (\S+)", done.stdout)
     assert log and "reason" in Path(log[1]).read_text()
     assert "every arm failed" in done.stderr
@@ -402,7 +405,7 @@ def test_a_second_session_refuses_by_name_or_waits(kit: Kit, tiny: Path) -> None
 
 @pytest.mark.machine
 @pytest.mark.unmeasured(clean=True)
-def test_a_device_that_holds_something_is_refused(kit: Kit, tmp_path: Path) -> None:
+def test_a_device_that_holds_something_is_refused(kit: Kit, tiny: Path, tmp_path: Path) -> None:
     image = tmp_path / "disk"
     with image.open("wb") as file:
         file.truncate(1 << 30)
@@ -414,7 +417,7 @@ def test_a_device_that_holds_something_is_refused(kit: Kit, tmp_path: Path) -> N
         words = (
             "compare",
             "--image",
-            "smoke",
+            tiny,
             "--cache",
             "cold",
             "--rounds",

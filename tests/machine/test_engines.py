@@ -26,7 +26,7 @@ from tests.conftest import left_on_machine
 from tests.engine_suite import EngineSuite, sh
 from tests.machine.arms import arms_of
 
-pytestmark = [pytest.mark.machine, pytest.mark.unmeasured, pytest.mark.images("guest", "docker-26.1")]
+pytestmark = [pytest.mark.machine, pytest.mark.unmeasured, pytest.mark.images("docker-26.1")]
 
 BLOCKED = (
     "layer:aufs", "layer:devicemapper", "layer:zfs", "bare@zfs", "layer:containerd/devmapper", "layer:containerd/erofs",

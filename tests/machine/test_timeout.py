@@ -127,9 +127,8 @@ def test_nights_have_a_limit_of_their_own() -> None:
 
 
 @pytest.mark.machine
-@pytest.mark.images("smoke")
-def test_real_arms_are_ended_with_all_descendants(kit: Kit) -> None:
-    words = ("--arms", "bare,layer:overlay2", "--rounds", "1", "--cache", "cold", "--image", "smoke", "--size", "1G")
+def test_real_arms_are_ended_with_all_descendants(kit: Kit, tiny: Path) -> None:
+    words = ("--arms", "bare,layer:overlay2", "--rounds", "1", "--cache", "cold", "--image", tiny, "--size", "1G")
     script = "(setsid sleep 4040.5 &); [ -e /.dockerenv ] || exit 0; exec sleep 4040.5"
     done = kit("compare", *words, "--timeout", "3s", "--", "sh", "-c", script, timeout=200)
     assert done.returncode == 1 and "Traceback" not in done.stderr

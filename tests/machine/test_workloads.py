@@ -35,13 +35,13 @@ def phase(name: str, script: str) -> str:
     return f'[[phases]]\nname = "{name}"\nrun = ["sh", "-ec", {json.dumps(script)}]\n'
 
 
-def test_filesystems_are_compared_without_a_container(kit: Kit, tmp_path: Path) -> None:
+def test_filesystems_are_compared_without_a_container(kit: Kit, tiny: Path, tmp_path: Path) -> None:
     mine = tmp_path / "mine.toml"
     mine.write_text('[mine]\ntype = "xfs"\nmount = ["noatime"]\n')
     scenario = small_scenario(tmp_path / "write.toml", phase("write", "dd if=/dev/zero of=f bs=1M count=20"))
     found = compare(
         kit, tmp_path, scenario, "--arms", "bare", "--fs", "ext4,mine,tmpfs-sync,jfs", "--fs-file", mine,
-        "--rounds", "2", "--cache", "cold",
+        "--image", tiny, "--rounds", "2", "--cache", "cold",
     )  # fmt: skip
     assert {(item["arm"], item["baseline"]) for item in found["comparisons"]} == {
         ("bare@mine", "bare"), ("bare@tmpfs-sync", "bare"),
@@ -53,10 +53,11 @@ def test_filesystems_are_compared_without_a_container(kit: Kit, tmp_path: Path) 
     assert min(written) > 20e6  # what was in memory is on the disk after the flush
 
 
-def test_background_load_runs_beside_every_run_and_is_not_the_arms(kit: Kit, tmp_path: Path) -> None:
+def test_background_load_runs_beside_every_run_and_is_not_the_arms(kit: Kit, tiny: Path, tmp_path: Path) -> None:
     load = small_scenario(tmp_path / "busy.toml", phase("burn", "while :; do :; done"))
     scenario = small_scenario(tmp_path / "rest.toml", phase("rest", "sleep 1"))
-    found = compare(kit, tmp_path, scenario, "--arms", ",".join(ARMS), "--rounds", "1", "--load", load)
+    words = (scenario, "--image", tiny, "--arms", ",".join(ARMS), "--rounds", "1", "--load", load)
+    found = compare(kit, tmp_path, *words)
     assert sorted(item["arm"] for item in found["warmups"]) == sorted(ARMS)  # caches are warm: one run of each before
     for item in found["samples"]:
         share = float(item["load"].removeprefix("busy: ").split()[0])
