@@ -48,7 +48,8 @@ def from_store(session: str, url: str = "") -> Floats:
         for point in runs.points:
             if runs.has((arm, point)):
                 logs = np.log(runs.values((arm, point), runs.phases([(arm, point)])[-1], "real"))
-                series += list(zip(runs.attribute((arm, point), "started"), logs - logs.mean(), strict=True))
+                started = [sample.started for sample in runs.samples((arm, point))]
+                series += list(zip(started, logs - logs.mean(), strict=True))
     return np.array([deviation for _, deviation in sorted(series)])
 
 

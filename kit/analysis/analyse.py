@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kit.analysis.columns import Runs
@@ -86,17 +87,18 @@ def analyse(session: Session, metric: str = "", reference: str = "") -> Analysis
     Raises UsageError where one of them is not there."""
     runs = Runs(session.samples)
     comparisons = compare(runs, session.baselines)
+    marked = [item for item in session.samples if item.flags or item.repeats is not None]
     return Analysis(
         comparisons,
         climb(runs, session.baselines, session.arms),
         growths(runs, session.baselines),
         tuple(_floors(comparisons)),
         drifts(runs, session.baselines),
-        _flagged(session),
+        _flagged(marked),
         not_comparable(runs, session.baselines),
         runs,
         rank(runs, session.arms, metric, reference),
-        _unrepeated(session, comparisons),
+        _unrepeated(session, comparisons) if any(item.repeats is not None for item in marked) else (),
         compare_tasks(runs, session.baselines),
     )
 
@@ -117,22 +119,17 @@ def _floors(comparisons: tuple[Comparison, ...]) -> list[Floor]:
 
 
 def _unrepeated(session: Session, comparisons: tuple[Comparison, ...]) -> tuple[Unrepeated, ...]:
-    if not _repetitions(session):
-        return ()
     planned = compare(Runs(session.samples, repetitions=False), session.baselines, ("real",), whole=True)
     before = {(item.arm, item.baseline, item.point): item for item in planned}
     found = ((item, before.get((item.arm, item.baseline, item.point))) for item in whole_real(comparisons))
     return tuple(Unrepeated(item, other) for item, other in found if other and not item.control)
 
 
-def _flagged(session: Session) -> tuple[FlaggedRun, ...]:
-    repeated = {(item.arm, item.point, item.repeats) for item in _repetitions(session) if item.status == "ok"}
+def _flagged(marked: Sequence[Sample]) -> tuple[FlaggedRun, ...]:
+    repetitions = [item for item in marked if item.repeats is not None and item.status == "ok"]
+    repeated = {(item.arm, item.point, item.repeats) for item in repetitions}
     return tuple(
         FlaggedRun(item.arm, item.point, item.block, item.flags, (item.arm, item.point, item.block) in repeated)
-        for item in session.samples
+        for item in marked
         if item.flags
     )
-
-
-def _repetitions(session: Session) -> list[Sample]:
-    return [item for item in session.samples if item.repeats is not None]

@@ -2,61 +2,25 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from itertools import chain
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kit.analysis.readings import FIGURES, SPINS, Digests, Key, Places, Readings, plausible, read
 from kit.analysis.stats import Floats
-from kit.model.metric import COMPARED, MEASURED, described
+from kit.model.metric import MEASURED, described
 from kit.model.sample import TOTAL, Phase, Sample
 from kit.model.sweep import parse_point, positive_number
 from kit.parsers.figure import Reported
 from kit.parsers.task import BuildTask
 
-Key = tuple[str, str]  # arm, point
-Digests = tuple[tuple[str, str], ...]
 Made = TypeVar("Made")
 _NO_PHASE = Phase("", "ok")
-_PHASES, _NAME, _REPORTED, _TASKS, _DIGESTS = map(attrgetter, ("phases", "name", "reported", "tasks", "digests"))
-#: The least and the most that a figure may be: far beyond what anything measures, and their squares are floats still.
-_LEAST, _MOST = 1e-100, 1e100
-
-
-#: What is read of a phase at once: walking over a million of them takes longer than what is read there. Beside what is
-#: compared, what every analysis asks for: the ladder's debts, and a covariate.
-_TOGETHER = (*(name for name in COMPARED if name in MEASURED), "flush_cpu", "steal")
-_COMPARED = attrgetter(*_TOGETHER)
-#: And of a run.
-_SPINS = ("calibration_before", "calibration_after", "memory_before", "memory_after")
-_READ_SPINS = attrgetter(*_SPINS)
-_SLICE = 10_000
-
-
-def _columns(read: Callable[[Any], tuple[object, ...]], width: int, things: Sequence[object]) -> Floats:
-    """What is read of each thing, a row for each of the figures; a slice at a time, so that it takes little memory."""
-    made = np.empty((width, len(things)))
-    for at in range(0, len(things), _SLICE):
-        part = things[at : at + _SLICE]
-        try:
-            flat = np.fromiter(chain.from_iterable(map(read, part)), float, width * len(part))
-        except TypeError:  # a None, for what was not measured: this takes longer
-            flat = np.array(list(map(read, part)), float).ravel()
-        made[:, at : at + _SLICE] = flat.reshape(-1, width).T
-    return _plausible(made)
-
-
-def _plausible(values: Floats) -> Floats:
-    """An imported file may hold any number: one beyond what can be measured is not measured, one below it is zero, and
-    no sum, square or ratio of the rest leaves the floats."""
-    size = np.abs(values)
-    made: Floats = np.where(size > _MOST, np.nan, np.where(size < _LEAST, 0.0, values))
-    return made
 
 
 class Runs:
@@ -68,17 +32,13 @@ class Runs:
     """
 
     def __init__(self, samples: Iterable[Sample], repetitions: bool = True) -> None:
-        ok = [sample for sample in samples if sample.status == "ok" and sample.kind != "warmup" and sample.phases]
-        if not repetitions:
-            ok = [sample for sample in ok if sample.repeats is None]
-        repeated = {(sample.arm, sample.point, sample.repeats) for sample in ok if sample.repeats is not None}
-        by_key: dict[Key, dict[int, Sample]] = defaultdict(dict)
-        for sample in ok:
-            if sample.flags and (sample.arm, sample.point, sample.block) in repeated:
-                continue
-            by_key[sample.arm, sample.point][sample.block] = sample
-        self._blocks = {key: np.array(sorted(found), np.int64) for key, found in by_key.items()}
-        self._samples = {key: list(map(by_key[key].__getitem__, self._blocks[key].tolist())) for key in by_key}
+        self._all = read(samples, repetitions)
+        gone = _repeated(self._all)
+        self._places = {  # where the runs of an arm at a point stand among all
+            key: found
+            for number, key in enumerate(self._all.keys)
+            if (found := _in_order(np.flatnonzero(self._all.key == number), self._all.block, gone)).size
+        }
         self._cache: dict[tuple[object, ...], Any] = {}
 
     def once(self, make: Callable[..., Made], *given: object) -> Made:
@@ -92,16 +52,25 @@ class Runs:
     @property
     def points(self) -> tuple[str, ...]:
         """In the order of their values, as numbers where they are numbers."""
-        return tuple(sorted({point for _, point in self._samples}, key=_order))
+        return tuple(sorted({point for _, point in self._places}, key=_order))
 
     def has(self, key: Key) -> bool:
-        return key in self._samples
+        return key in self._places
+
+    def _at(self, key: Key) -> Places:
+        return self._places.get(key, np.empty(0, np.int64))
 
     def samples(self, key: Key) -> Sequence[Sample]:
-        return self._samples.get(key, ())
+        return self.once(self._runs, key)
+
+    def _runs(self, key: Key) -> list[Sample]:
+        return list(map(self._all.runs.__getitem__, self._at(key).tolist()))
 
     def blocks(self, key: Key) -> NDArray[np.int64]:
-        return self._blocks.get(key, np.empty(0, np.int64))
+        return self.once(self._blocks, key)
+
+    def _blocks(self, key: Key) -> NDArray[np.int64]:
+        return self._all.block[self._at(key)]
 
     def phases(self, keys: Iterable[Key]) -> tuple[str, ...]:
         """Names of the phases of these arms in order, ``total`` last where a run has more than one."""
@@ -110,16 +79,7 @@ class Runs:
         return (*names, TOTAL) if any(len(shape) > 1 for shape in shapes) else tuple(names)
 
     def _shapes(self, key: Key) -> set[tuple[str, ...]]:
-        every = self.once(self._phases, key)
-        shapes: set[tuple[str, ...]] = set()
-        lengths = set(map(len, every))
-        for length in lengths:  # by columns: a run at a time, a million take a second
-            listed = [phases for phases in every if len(phases) == length] if len(lengths) > 1 else every
-            shapes |= set(zip(*(map(_NAME, map(itemgetter(i), listed)) for i in range(length)), strict=True))
-        return shapes
-
-    def _phases(self, key: Key) -> list[tuple[Phase, ...]]:
-        return list(map(_PHASES, self.samples(key)))
+        return {self._all.shapes[number] for number in np.unique(self._all.shape[self._at(key)]).tolist()}
 
     def values(self, key: Key, phase: str, metric: str) -> Floats:
         """The metric, the kit's own or one that the workload reports, in every run of the arm, in the order of
@@ -142,14 +102,21 @@ class Runs:
                 return together(parts, axis=0)  # type: ignore[no-any-return]
         if metric not in MEASURED:  # a figure that other arms report, or did at other points
             return self.figure(key, phase, metric)
-        if metric in _TOGETHER:
-            found: Floats = self.once(self._compared, key, phase)[_TOGETHER.index(metric)]
-            return found
-        return _plausible(np.array(list(map(attrgetter(metric), self.once(self._phase, key, phase))), float))
+        if metric in FIGURES:
+            rows = self.once(self._rows, key, phase)
+            column = self._all.figures[FIGURES.index(metric)]
+            return np.where(rows < 0, np.nan, column[rows]) if (rows < 0).any() else column[rows]
+        return plausible(np.array(list(map(attrgetter(metric), self.once(self._phase, key, phase))), float))
 
-    def _compared(self, key: Key, phase: str) -> Floats:
-        """Metrics that arms are compared by, x runs."""
-        return _columns(_COMPARED, len(_TOGETHER), self.once(self._phase, key, phase))
+    def _rows(self, key: Key, phase: str) -> Places:
+        """Where the phase of each run stands among all; -1 where the run has none of that name."""
+        places = self._at(key)
+        rows = np.full(places.size, -1)
+        for number, names in enumerate(self._all.shapes):
+            if phase in names:
+                mine = self._all.shape[places] == number
+                rows[mine] = self._all.first[places[mine]] + names.index(phase)
+        return rows
 
     def _sum(self, key: Key, phase: str, parts: Sequence[str]) -> Floats:
         return np.sum([self.values(key, phase, part) for part in parts], axis=0)  # type: ignore[no-any-return]
@@ -163,8 +130,8 @@ class Runs:
 
     def _reported(self, key: Key, phase: str) -> dict[str, Reported]:
         found: dict[str, Reported] = {}
-        if phase != TOTAL:
-            for figure in chain.from_iterable(map(_REPORTED, self.once(self._phase, key, phase))):
+        if phase != TOTAL and self._all.reported:
+            for figure in chain.from_iterable(item.reported for item in self.once(self._phase, key, phase)):
                 found.setdefault(figure.name, figure)
         return found
 
@@ -174,27 +141,21 @@ class Runs:
 
     def _figure(self, key: Key, phase: str, name: str) -> Floats:
         listed = [{item.name: item.value for item in found.reported} for found in self.once(self._phase, key, phase)]
-        return _plausible(np.array([values.get(name, np.nan) for values in listed], float))
+        return plausible(np.array([values.get(name, np.nan) for values in listed], float))
 
     def tasks(self, key: Key, phase: str) -> list[tuple[BuildTask, ...]]:
         """What the phase consists of, in every run of the arm; nothing where the build tool has not recorded it."""
-        return list(map(_TASKS, self.once(self._phase, key, phase)))
+        if not self._all.tasks:
+            return [()] * self._at(key).size
+        return [found.tasks for found in self.once(self._phase, key, phase)]
 
     def _phase(self, key: Key, name: str) -> list[Phase]:
-        shapes = self.once(self._shapes, key)
-        if len(shapes) == 1:
-            names = next(iter(shapes))
-            if name in names:
-                return list(map(itemgetter(names.index(name)), self.once(self._phases, key)))
-        return [_find(phases, name) for phases in self.once(self._phases, key)]
+        return [_find(sample.phases, name) for sample in self.samples(key)]
 
     def attribute(self, key: Key, name: str) -> Floats:
-        """One of ``_SPINS`` in every run; NaN where there is none."""
-        found: Floats = self.once(self._spins, key)[_SPINS.index(name)]
+        """One of SPINS in every run; NaN where there is none."""
+        found: Floats = self._all.spins[SPINS.index(name)][self._at(key)]
         return found
-
-    def _spins(self, key: Key) -> Floats:
-        return _columns(_READ_SPINS, len(_SPINS), self.samples(key))
 
     def common(self, keys: Sequence[Key]) -> tuple[NDArray[np.int64], ...]:
         """For each arm the positions of those runs whose blocks hold all the arms, and runs that may be compared."""
@@ -212,23 +173,29 @@ class Runs:
 
     def _alike(self, one: Key, here: NDArray[np.int64], other: Key, there: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Whether the digests of the runs agree, looked at once for each two that occur."""
-        known = list(self.once(self._digests))
+        known = self._all.digests
         if len(known) < 2:
             return np.ones(here.size, bool)
-        first, second = self.once(self._marks, one)[here], self.once(self._marks, other)[there]
+        first, second = (self._all.digest[self._at(key)][place] for key, place in ((one, here), (other, there)))
         good: NDArray[np.bool_] = first == second
         for a, b in {(int(a), int(b)) for a, b in zip(first[~good], second[~good], strict=True)}:
             good |= (first == a) & (second == b) & (not differing(known[a], known[b]))
         return good
 
-    def _digests(self) -> dict[Digests, int]:
-        """All digests that occur, numbered."""
-        found = dict.fromkeys(map(_DIGESTS, chain.from_iterable(self._samples.values())))
-        return {digests: number for number, digests in enumerate(found)}
 
-    def _marks(self, key: Key) -> NDArray[np.int64]:
-        numbers = self.once(self._digests)
-        return np.array(list(map(numbers.__getitem__, map(_DIGESTS, self.samples(key)))), np.int64)
+def _repeated(all_runs: Readings) -> list[int]:
+    """Places of the flagged runs of which there is a repetition."""
+    marked = [(place, all_runs.runs[place]) for place in all_runs.marked]
+    repeated = {(item.arm, item.point, item.repeats) for _, item in marked if item.repeats is not None}
+    return [place for place, item in marked if item.flags and (item.arm, item.point, item.block) in repeated]
+
+
+def _in_order(places: Places, block: Places, gone: Sequence[int]) -> Places:
+    """By blocks, without those that are gone; of two in one block the later."""
+    kept = places[~np.isin(places, gone)] if gone else places
+    ordered = kept[np.argsort(block[kept], kind="stable")]
+    blocks = block[ordered]
+    return ordered[np.append(blocks[1:] != blocks[:-1], True)] if ordered.size else ordered
 
 
 def in_both(blocks: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 
 import numpy as np
 
@@ -12,7 +13,6 @@ from kit.core.errors import UsageError
 from kit.model.arm import Arm, driver_of, parse_arm
 from kit.model.drivers import registered
 from kit.model.fact import CACHES, COMPILER, NO_ELSEWHERE, NO_REPEATS, UNCONFIRMED, read_facts
-from kit.model.sample import Sample
 from kit.model.session import Session
 from kit.report import units
 
@@ -24,7 +24,8 @@ _WARM_READS = 10.0
 
 def notes(session: Session, analysis: Analysis) -> list[str]:
     """What a reader must know to read the table rightly."""
-    runs, kept = analysis.runs, [item for item in session.samples if item.kind != "warmup"]
+    runs = analysis.runs
+    seen = {pair for pair in map(attrgetter("arm", "kind"), session.samples) if pair[1] != "warmup"}
     found = list(analysis.unlike)
     if any(item.ratio is not None and item.low is not None for item in analysis.comparisons):
         found.append(_intervals(analysis))
@@ -36,7 +37,7 @@ def notes(session: Session, analysis: Analysis) -> list[str]:
         found.append(
             "User-Mode Linux books nearly all time of a process as user time: user and sys mean something only together"
         )
-    if any(sample.kind == "imported" for sample in kept):
+    if any(kind == "imported" for _, kind in seen):
         found.append("imported figures: nothing is known of the machine, the image or the order of the runs")
     if any(arm.startswith("host") for arm in session.arms):
         found.append("host: the host's own toolchain, not the image's; a difference may be the compiler's")
@@ -44,16 +45,21 @@ def notes(session: Session, analysis: Analysis) -> list[str]:
         if len({fact.text for fact in compilers}) > 1:
             found.append("; ".join(f"{fact.key}: {fact.text}" for fact in compilers) + ": they DIFFER")
     found += _filesystems(session)
-    found += _loads(kept)
-    ran = {sample.arm for sample in kept}
-    found += driver_notes([arm for arm in session.arms if arm in ran])
+    found += _loads(session)
+    found += driver_notes([arm for arm in session.arms if any(arm == other for other, _ in seen)])
     if copied(session):
         found.append(copied_note(session))
     found += _reads(session, runs)
     found += _conduct(session, analysis)
-    if len({sample.block for sample in kept}) == 1:
+    if _one_round(session):
         found.append("1 run: no interval")
     return found
+
+
+def _one_round(session: Session) -> bool:
+    blocks = (sample.block for sample in session.samples if sample.kind != "warmup")
+    first = next(blocks, None)
+    return first is not None and all(block == first for block in blocks)
 
 
 def _conduct(session: Session, analysis: Analysis) -> Iterator[str]:
@@ -143,9 +149,10 @@ def _megabytes(runs: Runs, key: Key) -> float:
     return float(known.mean()) / 1e6 if known.size else 0.0
 
 
-def _loads(kept: Sequence[Sample]) -> Iterator[str]:
+def _loads(session: Session) -> Iterator[str]:
     """The load of the first run of each arm stands for all of them."""
-    first = {sample.arm: sample.load for sample in reversed(kept) if sample.load}
+    beside = [sample for sample in session.samples if sample.load and sample.kind != "warmup"]
+    first = {sample.arm: sample.load for sample in reversed(beside)}
     if first:
         said = "; ".join(f"{arm}: {load}" for arm, load in first.items())
         yield f"background load beside every run, here in the first round: {said}; its I/O is in flush and in bytes"

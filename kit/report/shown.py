@@ -7,9 +7,11 @@ from dataclasses import fields, is_dataclass, replace
 from itertools import chain
 from operator import attrgetter
 from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 from kit.core.visible import printable, visible
 from kit.model.sample import Sample
+from kit.model.session import Session
 
 T = TypeVar("T")
 #: Fields by which things are told apart: they hold no secrets, and what differs must go on differing.
@@ -17,12 +19,18 @@ _NAMES = frozenset({"id", "session", "arm", "arms", "baseline", "baselines", "po
 
 _OF_SAMPLE = attrgetter("arm", "kind", "status", "error", "log", "point", "flags", "load")
 _OF_PHASE = attrgetter("name", "status")
-_SLICE = 10_000
+_SLICE = 2_000
+#: Sessions of which all may be shown, as long as they live: what has a million samples is looked through once.
+_FIT: WeakValueDictionary[int, Session] = WeakValueDictionary()
 
 
 def shown(value: T) -> T:
     """The same value of dataclasses, tuples and mappings with its texts as they may be shown; itself if all may be."""
+    if _FIT.get(id(value)) is value:
+        return value
     made: T = _shown(value, "")
+    if made is value and isinstance(value, Session):
+        _FIT[id(value)] = value
     return made
 
 
