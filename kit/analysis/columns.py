@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kit.analysis.readings import FIGURES, SPINS, Digests, Key, Places, Readings, plausible, read
+from kit.analysis.readings import FIGURES, SPINS, Digests, Places, Readings, plausible, read
+from kit.analysis.readings import Key as Key
 from kit.analysis.stats import Floats
 from kit.model.metric import MEASURED, described
 from kit.model.sample import TOTAL, Phase, Sample

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kit.analysis.columns import Digests, Runs
+from kit.analysis.columns import Runs
 from kit.analysis.compare import Comparison
+from kit.analysis.readings import Digests
 
 #: Raised when the statistics change: outcomes kept with another number are worked out anew.
 OUTCOME_VERSION = 2
