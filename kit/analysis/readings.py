@@ -33,15 +33,15 @@ _SLICE = 2_000
 
 _OF_PHASE, _OF_RUN = attrgetter(*FIGURES), attrgetter(*SPINS)
 _KEY, _BLOCK, _DIGESTS = attrgetter("arm", "point"), attrgetter("block"), attrgetter("digests")
-_PHASES, _NAME, _REPORTED = attrgetter("phases"), attrgetter("name"), attrgetter("reported")
+_PHASES, _NAME, _REPORTED, _TASKS = map(attrgetter, ("phases", "name", "reported", "tasks"))
 
 
 @dataclass(frozen=True)
 class Readings:
     """Of runs that succeeded, in the order given. ``keys``, ``digests`` and ``shapes`` (the names of a run's phases)
     hold what there is, ``key``, ``digest`` and ``shape`` the number of each run's. ``figures``: FIGURES x phases, those
-    of a run one after the other from ``first`` on; ``spins``: SPINS x runs. ``reported``: whether any phase reports
-    figures of its own. ``marked``: places of runs that are flagged, or repeat another."""
+    of a run one after the other from ``first`` on; ``spins``: SPINS x runs. ``reported``, ``tasks``: whether any phase has
+    such. ``marked``: places of runs that are flagged, or repeat another."""
 
     runs: Sequence[Sample]
     keys: tuple[Key, ...]
@@ -55,6 +55,7 @@ class Readings:
     figures: Floats
     spins: Floats
     reported: bool
+    tasks: bool
     marked: Sequence[int]
 
 
@@ -80,6 +81,7 @@ class _Walk:
     figures: list[Floats] = field(default_factory=list)
     spins: list[Floats] = field(default_factory=list)
     reported: bool = False
+    tasks: bool = False
     marked: list[int] = field(default_factory=list)
 
     def add(self, runs: Sequence[Sample]) -> None:
@@ -97,6 +99,7 @@ class _Walk:
         self.figures.append(_columns(map(_OF_PHASE, flat), len(FIGURES), len(flat)))
         self.spins.append(_columns(map(_OF_RUN, runs), len(SPINS), len(runs)))
         self.reported = self.reported or any(map(_REPORTED, flat))
+        self.tasks = self.tasks or any(map(_TASKS, flat))
         begin = len(self.runs)
         self.marked += [i for i, item in enumerate(runs, begin) if item.flags or item.repeats is not None]
         self.runs += runs
@@ -107,7 +110,7 @@ class _Walk:
             self.runs, tuple(self.keys), tuple(self.digests), tuple(self.shapes),
             key, digest, shape, block, np.cumsum(phases) - phases,
             _joined(self.figures, len(FIGURES), np.float64), _joined(self.spins, len(SPINS), np.float64),
-            self.reported, self.marked,
+            self.reported, self.tasks, self.marked,
         )  # fmt: skip
 
 

@@ -55,14 +55,15 @@ def _shown(value: Any, name: str) -> Any:
 def _texts(samples: tuple[Sample, ...]) -> set[str]:
     """All that samples hold: of a million samples few texts differ, and walking through each would take minutes."""
     found: set[str] = set()
-    for at in range(0, len(samples), _SLICE):  # of so many, the texts that go together are mostly the same few, too
-        found.update(*set(map(_OF_SAMPLE, samples[at : at + _SLICE])))
-    for digests in set(map(attrgetter("digests"), samples)):
-        found.update(*digests)
-    phases = list(chain.from_iterable(map(attrgetter("phases"), samples)))
-    found.update(*set(map(_OF_PHASE, phases)))
-    for figure in chain.from_iterable(map(attrgetter("reported"), phases)):
-        found.update((figure.name, figure.unit, figure.better))
-    for task in chain.from_iterable(map(attrgetter("tasks"), phases)):
-        found.update((task.kind, task.recipe))
+    for at in range(0, len(samples), _SLICE):  # a few at a time: those that go together are mostly the same, too
+        part = samples[at : at + _SLICE]
+        found.update(*set(map(_OF_SAMPLE, part)))
+        for digests in set(map(attrgetter("digests"), part)):
+            found.update(*digests)
+        phases = list(chain.from_iterable(map(attrgetter("phases"), part)))
+        found.update(*set(map(_OF_PHASE, phases)))
+        for figure in chain.from_iterable(map(attrgetter("reported"), phases)):
+            found.update((figure.name, figure.unit, figure.better))
+        for task in chain.from_iterable(map(attrgetter("tasks"), phases)):
+            found.update((task.kind, task.recipe))
     return found
