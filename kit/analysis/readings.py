@@ -40,7 +40,7 @@ _PHASES, _NAME, _REPORTED, _TASKS = map(attrgetter, ("phases", "name", "reported
 class Readings:
     """Of runs that succeeded, in the order given. ``keys``, ``digests`` and ``shapes`` (the names of a run's phases)
     hold what there is, ``key``, ``digest`` and ``shape`` the number of each run's. ``figures``: FIGURES x phases, those
-    of a run one after the other from ``first`` on; ``spins``: SPINS x runs. ``reported``, ``tasks``: whether any phase has
+    of a run one after the other from ``first`` on; ``spins``: SPINS x runs. ``reported``, ``tasks``: if any phase has
     such. ``marked``: places of runs that are flagged, or repeat another."""
 
     runs: Sequence[Sample]
