@@ -1,10 +1,11 @@
 """What the harness costs: the share of a session's wall time that is not workload, and where the rest goes.
 
-    sudo python benchmarks/harness.py [SCENARIO] [--rounds 3] [--arms bare,layer:overlay2]
+    sudo python benchmarks/harness.py [SCENARIO] [--rounds 3] [--arms bare,layer:overlay2] [--guest uml [--kernel FILE]]
 
 Workload is the time in phases, their flush included. Everything else is harness: image, filesystems, daemons, placing,
 releasing, calibration. Wanted for nine arms of the kernel scenario: at most 6 %; and `kit --help` in under 0.2 s. The
-image and the sources are brought into the cache before: that is done once on a machine, not in every session.
+image and the sources are brought into the cache before, and a guest's disks: that is done once on a machine, not in
+every session. In a guest, whose system calls are slow, no share is wanted, but a first sample within 30 s.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import statistics
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 from kit.core.paths import find_paths
 from kit.model.arm import parse_arms
@@ -29,9 +31,16 @@ ARMS = (
     "layer:fuse-overlayfs", "layer:vfs", "bare@btrfs", "layer:btrfs",
 )  # fmt: skip
 MOST = 0.06
+FIRST = 30.0
 
 
 _PHASES = "counters around phases, calibration after"
+#: What begins when the session says so.
+_TOLD = {
+    "booting ": "boot",
+    "the guest runs": "the kit's start in the guest",
+    "making ": "set-up: filesystems, plain root, daemon, image",
+}
 
 
 class Clock(Lines):
@@ -41,7 +50,8 @@ class Clock(Lines):
         super().__init__()
         self.spent: dict[str, float] = {}
         self.work = 0.0
-        self._last = time.monotonic()
+        self.first = 0.0  # seconds until the first run had been measured
+        self.began = self._last = time.monotonic()
         self._doing = "start"
 
     def turn(self, doing: str) -> None:
@@ -51,12 +61,13 @@ class Clock(Lines):
 
     def tell(self, text: str) -> None:
         super().tell(text)
-        if text.startswith("making "):
-            self.turn("set-up: filesystems, plain root, daemon, image")
+        for beginning, doing in _TOLD.items():
+            if text.startswith(beginning):
+                self.turn(doing)
 
     def planned(self, steps: int, done: int) -> None:
         super().planned(steps, done)
-        self.turn("idle rate")
+        self.turn("caches, reading of roots, idle rate")
 
     def running(self, step: PlanStep, phase: str) -> None:
         self.turn({"place": "placing, calibration", "release": "releasing"}.get(phase, _PHASES))
@@ -64,6 +75,7 @@ class Clock(Lines):
     def finished(self, step: PlanStep, sample: Sample) -> None:
         super().finished(step, sample)
         self.work += sum((phase.real or 0.0) + (phase.flush or 0.0) for phase in sample.phases)
+        self.first = self.first or time.monotonic() - self.began
         self.turn("storing")
 
 
@@ -81,12 +93,15 @@ def main() -> None:
     parser.add_argument("scenario", nargs="?", default="kernel")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--arms", default=",".join(ARMS))
+    parser.add_argument("--guest", default="")
+    parser.add_argument("--kernel", default="")
     arguments = parser.parse_args()
     paths = find_paths()
     store = open_store("", paths.data / "kit.db")
     arms = tuple(map(str, parse_arms(arguments.arms)))
-    request = Request(scenario=arguments.scenario, arms=arms, rounds=arguments.rounds, control=False)
-    first = Request(scenario=arguments.scenario, arms=("bare",), rounds=1, cache="cold")
+    where = Request(scenario=arguments.scenario, guest=arguments.guest, kernel=arguments.kernel)
+    request = replace(where, arms=arms, rounds=arguments.rounds, control=False)
+    first = replace(where, arms=("bare",), rounds=1, cache="cold")
     launch(first, paths, store, Lines(), Patience(wait=True))
     clock = Clock()
     began = time.monotonic()
@@ -100,8 +115,10 @@ def main() -> None:
     for name, seconds in sorted(clock.spent.items(), key=lambda item: -item[1]):
         print(f"  {seconds:7.2f} s {seconds / whole:6.2%}  {name}")
     share, start = 1 - work / whole, help_seconds()
-    print(f"harness {share:.1%} (at most {MOST:.0%}); kit --help {start:.3f} s (under 0.2 s)")
-    sys.exit(share > MOST or start > 0.2)
+    wanted = "" if arguments.guest else f" (at most {MOST:.0%})"
+    print(f"harness {share:.1%}{wanted}; first run measured after {clock.first:.1f} s")
+    print(f"kit --help {start:.3f} s (under 0.2 s)")
+    sys.exit((clock.first > FIRST if arguments.guest else share > MOST) or start > 0.2)
 
 
 if __name__ == "__main__":

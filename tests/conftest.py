@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from kit.core.errors import RunError
+from kit.core.paths import find_paths
 from kit.host.command import run
+from kit.image import ImageCache
 from tests.builder import Builder, building, images_of, turn, unit_tests
 from tests.command_line import Kit, in_fork, in_new_process
 
@@ -159,3 +162,12 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with tarfile.open(root.parent / "tiny.tar", "w") as tar:
         tar.add(root, ".")
     return root.parent / "tiny.tar"
+
+
+@pytest.fixture(scope="session")
+def uml(kit_home: Path) -> None:
+    """It is of a suite that changes by the day: where that can't be had today, nothing of ours is broken."""
+    try:
+        ImageCache(find_paths().cache).from_recipe("uml")
+    except RunError as error:
+        pytest.skip(f"needs user-mode-linux of Debian unstable: {error.message}")

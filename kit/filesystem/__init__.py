@@ -11,6 +11,7 @@ from pathlib import Path
 from kit.core.errors import MachineError, UsageError
 from kit.filesystem.backing import Backing, BackingOptions
 from kit.filesystem.memory import written_back
+from kit.filesystem.nfs import served_backing
 from kit.filesystem.profile import Profile, bundled, read_profiles, recorded
 from kit.host.journal import Journal
 
@@ -21,9 +22,11 @@ MAKERS = {
     **dict.fromkeys(("ext4", "ext3", "ext2", "xfs", "btrfs", "jfs", "reiserfs"), "kit.filesystem.block:block_backing"),
     "tmpfs": "kit.filesystem.memory:memory_backing",
     "dir": "kit.filesystem.plain:directory_backing",
-    "nfs": "kit.filesystem.plain:nfs_backing",
+    "nfs": "kit.filesystem.nfs:nfs_backing",
     "zfs": "kit.filesystem.zfs:zfs_backing",
 }
+#: Those without a disk of their own.
+_NO_DISKS = ("dir", "nfs", "tmpfs")
 
 
 def make_backing(
@@ -34,6 +37,9 @@ def make_backing(
     profile = find_profile(name, options)
     if profile.type != "dir" and os.geteuid() != 0:
         raise MachineError("making and mounting a filesystem needs root", "sudo kit …, or arms on @dir")
+    if profile.type == "nfs" and profile.server and not (options.export or profile.source):
+        disk = make_backing(profile.server, options, where.with_name(f"{where.name}-disk"), label, journal)
+        return served_backing(disk, profile, options, where)
     maker: Maker = pkgutil.resolve_name(MAKERS[profile.type])
     made = maker(profile, options, where, label, journal)
     if profile.type != "tmpfs" or not profile.write_back:
@@ -49,6 +55,8 @@ def find_profile(name: str, options: BackingOptions) -> Profile:
         raise UsageError(
             f"filesystem {name}: {profile.write_back} is written back itself", "write_back names the profile of a disk"
         )
+    if profile.server and _known(profile.server, options).type in _NO_DISKS:
+        raise UsageError(f"filesystem {name}: {profile.server} is no disk", "server names the profile of a disk")
     return profile
 
 

@@ -22,12 +22,15 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,60}")
 _DAY = 86_400
 #: Seconds, as they were written: whole ones stay so in the record of a session.
 _Seconds = Annotated[int, Meta(gt=0, le=_DAY)] | Annotated[float, Meta(gt=0, le=_DAY)]
+_Milliseconds = Annotated[int, Meta(ge=0, le=1000)] | Annotated[float, Meta(ge=0, le=1000)]
 
 
 @dataclass(frozen=True)
 class Profile:
     """``mkfs``: words for mkfs. ``mount``: mount options. ``expect``: what the kernel must show as mounted besides.
-    ``write_back``: profile of the disk that a tmpfs is copied to every ``every`` seconds. ``source``: NFS export."""
+    ``write_back``: profile of the disk that a tmpfs is copied to every ``every`` seconds. ``source``: NFS export;
+    where none is named, ``server`` is the profile of the disk that a server of the kit's own exports, ``delay``
+    milliseconds away from its client."""
 
     name: str
     type: str
@@ -38,6 +41,8 @@ class Profile:
     write_back: str = ""
     every: _Seconds = 30.0
     source: str = ""
+    server: str = ""
+    delay: _Milliseconds = 0
 
     @property
     def text(self) -> str:

@@ -34,7 +34,7 @@ if [ -n "$(blkid -L kit-modules)" ]; then
 	need mount -L kit-modules -o ro "$modules"
 fi
 # What filesystems need, and drivers.
-for module in loop btrfs xfs jfs reiserfs nfs zfs $(cat /kit-modules); do
+for module in loop btrfs xfs jfs reiserfs nfs nfsd sch_netem zfs $(cat /kit-modules); do
 	modprobe -q "$module"
 done
 

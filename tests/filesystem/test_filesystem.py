@@ -45,6 +45,7 @@ def test_profiles_of_ones_own_replace_and_add(tmp_path: Path) -> None:
         ("[a]\nmount = 3\ntype = 'ext4'", "a.mount is not usable"),
         ("[a]\nnope = 'x'\ntype = 'ext4'", "a.nope is not usable"),
         ("[a]\nsummary = 'x'", "a lacks the key 'type'"),
+        ("[a]\ndelay = -1\ntype = 'nfs'", "a.delay is not usable"),
         ("a = 3", "a is not a table"),
         ("[a", "not valid TOML"),
     ],
@@ -52,6 +53,16 @@ def test_profiles_of_ones_own_replace_and_add(tmp_path: Path) -> None:
 def test_bad_profiles_name_the_key(text: str, says: str) -> None:
     with pytest.raises(UsageError, match=says):
         parse_profiles(text, "mine.toml")
+
+
+def test_a_server_exports_a_disk() -> None:
+    text = '[far]\ntype = "nfs"\nserver = "{}"\ndelay = 0.5\n[near]\ntype = "nfs"\nserver = "ext4"'
+    profiles = {**bundled(), **parse_profiles(text.format("xfs"), "x")}
+    assert find_profile("far", BackingOptions(profiles=profiles)).delay == 0.5
+    for name in ("tmpfs", "tmpfs-sync", "near", "dir"):
+        profiles = {**bundled(), **parse_profiles(text.format(name), "x")}
+        with pytest.raises(UsageError, match=f"far: {name} is no disk"):
+            find_profile("far", BackingOptions(profiles=profiles))
 
 
 def test_unknown_names_and_types() -> None:
@@ -107,7 +118,7 @@ def test_profiles_are_mounted_as_they_say(journal: Journal, tmp_path: Path, name
         ("xfs-nobarrier", "this kernel does not mount xfs with nobarrier"),
         ("jfs", "this kernel has no jfs"),
         ("reiserfs", "this kernel has no reiserfs"),
-        ("nfs", "no export is named"),
+        ("nfs", "this kernel has no nfs"),
     ],
 )
 def test_what_this_kernel_refuses_is_said(journal: Journal, tmp_path: Path, name: str, reason: str) -> None:

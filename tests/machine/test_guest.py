@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from kit.core.codec import decode, encode
-from kit.core.errors import RunError, UsageError
+from kit.core.errors import UsageError
 from kit.core.paths import find_paths
 from kit.guest.kernel import cpio, early_modules, machine_of
 from kit.guest.needs import lacking
 from kit.host.machine import read_host
-from kit.image import Image, ImageCache
+from kit.image import Image
 from kit.model.arm import parse_arm
 from kit.model.plan import PlanStep
 from kit.model.sample import Phase, Sample
@@ -147,15 +147,6 @@ def test_what_does_not_fit_is_said_at_once(kit: Kit, words: list[str], said: str
     done = kit("compare", "smoke", "--arms", "host", *words)
     assert done.returncode == 2, done.stderr
     assert said in done.stderr and "Traceback" not in done.stderr
-
-
-@pytest.fixture(scope="module")
-def uml(kit_home: Path) -> None:
-    """It is of a suite that changes by the day: where that can't be had today, nothing of ours is broken."""
-    try:
-        ImageCache(find_paths().cache).from_recipe("uml")
-    except RunError as error:
-        pytest.skip(f"needs user-mode-linux of Debian unstable: {error.message}")
 
 
 SCRIPT = "for i in 1 2 3 4; do echo $i > f$i; done; busybox uname -r; busybox dd if=/dev/zero of=big bs=1M count=8"

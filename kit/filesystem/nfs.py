@@ -1,0 +1,123 @@
+"""Backing filesystems that are an NFS export: one that the user names, or one of a server of the kit's own."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from kit.core.errors import MachineError, RunError
+from kit.filesystem import nfs_server
+from kit.filesystem.backing import Backing, BackingOptions
+from kit.filesystem.block import unmount
+from kit.filesystem.mounted import unconfirmed
+from kit.filesystem.profile import Profile
+from kit.host.command import Process, require, run, talking
+from kit.host.journal import Journal
+from kit.host.machine import kernel_filesystems
+from kit.host.mounts import mount_of
+
+#: What the programs of a server of the kit's own are: exportfs, rpc.mountd and rpc.nfsd, and those of its network.
+_PROGRAMS = ("rpc.nfsd", "rpc.mountd", "exportfs", "ip", "tc", "unshare", "nsenter")
+#: A round trip may take so much more than was asked for: the machine itself needs some of it.
+_FACTOR, _MORE = 1.25, 1.0
+
+
+@contextmanager
+def nfs_backing(
+    profile: Profile, options: BackingOptions, where: Path, label: str, journal: Journal
+) -> Iterator[Backing]:
+    """A new directory of the export that was named, removed afterwards. Raises MachineError where the kernel has no
+    NFS."""
+    export = options.export or profile.source
+    if not export:
+        raise MachineError(
+            f"{profile.name}: no export is named", '--export HOST:/PATH, or server = "ext4" in the profile'
+        )
+    if profile.delay:
+        raise MachineError(
+            f"{profile.name}: {export} is as far away as it is", f"leave out --export, or @{profile.type} for it"
+        )
+    with _mounted(profile, options, export, where) as backing:
+        path = where / f"kit-{label}"
+        with journal.directory(path):
+            yield replace(backing, path=path)
+
+
+@contextmanager
+def served_backing(
+    disk: AbstractContextManager[Backing], profile: Profile, options: BackingOptions, where: Path
+) -> Iterator[Backing]:
+    """A disk, exported by a server of the kit's own and mounted from there; its I/O is then the arm's. Raises
+    MachineError."""
+    _check_client()
+    if "nfsd" not in kernel_filesystems():
+        raise MachineError("this kernel has no NFS server", "--export HOST:/PATH, or modprobe nfsd")
+    for program in _PROGRAMS:
+        require(program)
+    with disk as exported, _server(profile, exported.path) as process:
+        entered = ("nsenter", f"--net=/proc/{process.pid}/ns/net", "--")
+        with _mounted(profile, options, "127.0.0.1:/", where, entered) as backing:
+            slow = f", {profile.delay:g} ms each way" if profile.delay else ""
+            kind = f"a server of the kit's own{slow}, its disk {exported.type} on {exported.kind}"
+            yield replace(backing, kind=kind, device=exported.device)
+
+
+@contextmanager
+def _mounted(
+    profile: Profile, options: BackingOptions, export: str, where: Path, entered: Sequence[str] = ()
+) -> Iterator[Backing]:
+    """``entered``: the command that runs mount in the server's network."""
+    _check_client()
+    wanted = options.mount_options(profile)
+    where.mkdir(parents=True, exist_ok=True)
+    run(
+        [*entered, "mount", "-t", "nfs", *(["-o", ",".join(wanted)] if wanted else []), export, where],
+        what=f"mount of {export}",
+    )
+    try:
+        mount = mount_of(where)
+        silent = unconfirmed(profile.name, (*wanted, *profile.expect), mount)
+        yield Backing(profile.name, where, f"export {export}", mount.type, mount.options, None, silent)
+    finally:
+        unmount(where)
+
+
+def _check_client() -> None:
+    if not kernel_filesystems() & {"nfs", "nfs4"}:
+        raise MachineError("this kernel has no nfs", "modprobe nfs, or boot a kernel that has it")
+    require("mount.nfs")
+
+
+@contextmanager
+def _server(profile: Profile, directory: Path) -> Iterator[Process]:
+    """The program that serves, in a network of its own, as long as the block lasts."""
+    private = ("unshare", "--net", "--mount", "--propagation", "private", "--")
+    program = (sys.executable, "-I", nfs_server.__file__, str(directory), f"{profile.delay:g}")
+    with talking([*private, *program]) as process:
+        assert process.stdin and process.stdout
+        said = process.stdout.readline().decode(errors="replace").strip()
+        word, _, took = said.partition(" ")
+        if word != "ready":
+            raise MachineError(f"{profile.name}: no NFS server: {said or 'it has ended'}", "dmesg may say more")
+        _check_delay(profile, float(took))
+        try:
+            yield process
+        finally:
+            process.stdin.write(b"\n")
+            process.stdin.flush()
+            said = process.stdout.readline().decode(errors="replace").strip()
+        if said != "ended":
+            raise RunError(f"{profile.name}: the NFS server did not end well: {said}", "see /proc/fs/nfsd/threads")
+
+
+def _check_delay(profile: Profile, took: float) -> None:
+    """A network that is slower than was asked for would be another one. Raises MachineError."""
+    asked = 2 * profile.delay
+    if profile.delay and not asked <= took <= asked * _FACTOR + _MORE:
+        raise MachineError(
+            f"{profile.name}: a round trip takes {took:.1f} ms here, {asked:g} ms were asked for",
+            "a kernel with CONFIG_HIGH_RES_TIMERS, or another delay in the profile",
+        )
