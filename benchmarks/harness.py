@@ -51,7 +51,7 @@ class Clock(Lines):
         self.spent: dict[str, float] = {}
         self.work = 0.0
         self.first = 0.0  # seconds until the first run had been measured
-        self.began = self._last = time.monotonic()
+        self._started = self._last = time.monotonic()
         self._doing = "start"
 
     def turn(self, doing: str) -> None:
@@ -75,7 +75,7 @@ class Clock(Lines):
     def finished(self, step: PlanStep, sample: Sample) -> None:
         super().finished(step, sample)
         self.work += sum((phase.real or 0.0) + (phase.flush or 0.0) for phase in sample.phases)
-        self.first = self.first or time.monotonic() - self.began
+        self.first = self.first or time.monotonic() - self._started
         self.turn("storing")
 
 
