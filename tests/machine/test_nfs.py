@@ -1,0 +1,41 @@
+"""A network filesystem: server and client in one guest, whose kernel has both, with a network that is as slow as asked."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.command_line import Kit
+from tests.conftest import left_on_machine
+
+FILES = 40
+SCRIPT = (
+    "while read -r source path kind rest; do echo $path $kind; done < /proc/mounts; "
+    f"i=0; while [ $i -lt {FILES} ]; do echo $i > f$i; i=$((i+1)); done; cat f* > all; rm f*"
+)
+ARMS = ("bare@nfs", "bare@nfs-1ms", "layer:vfs@nfs")
+
+
+@pytest.mark.machine
+@pytest.mark.unmeasured(clean=True)
+def test_server_and_client_in_one_guest(kit: Kit, uml: None, tiny: Path, tmp_path: Path) -> None:
+    done = kit(
+        "compare", "--guest", "uml", "--image", tiny, "--arms", ",".join((*ARMS, "layer:overlay2@nfs")), "--rounds", "1",
+        "--cache", "cold", "--size", "2G", "--json", tmp_path / "out.json", "--", "sh", "-c", SCRIPT, timeout=600,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr + done.stdout  # all that was made is gone, or the session had failed
+    found = json.loads((tmp_path / "out.json").read_text())
+    facts, rows = found["session"]["facts"], {row["arm"]: row for row in found["samples"]}
+    assert set(rows) == set(ARMS) and all(row["status"] == "ok" for row in rows.values())
+    assert (
+        "a server of the kit's own, its disk ext4" in facts["filesystem nfs"] and "vers=4.1" in facts["filesystem nfs"]
+    )
+    assert ", 1 ms each way" in facts["filesystem nfs-1ms"]
+    for arm in ("bare@nfs", "bare@nfs-1ms"):
+        assert "/build nfs4" in Path(rows[arm]["log"]).read_text().splitlines()
+        assert rows[arm]["write_bytes"] + rows[arm]["flush_bytes"] > 0  # on the server's disk
+    # A file is opened and closed by one call to the server each, at the least, and none is back before 2 ms.
+    assert rows["bare@nfs-1ms"]["real"] > FILES * 2 * 0.002
+    (left_out,) = found["session"]["not_run"]
+    assert left_out["arm"] == "layer:overlay2@nfs" and "nfs" in left_out["reason"], left_out
+    assert left_on_machine() == []
