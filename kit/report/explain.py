@@ -17,6 +17,7 @@ from kit.model.session import Session
 from kit.report import units
 from kit.report.ladder import whole_of
 from kit.report.notes import notes, parsed
+from kit.report.tasks import largest_part
 from kit.report.verdict import assurance, verdicts
 
 _WRAP = 100
@@ -66,7 +67,9 @@ def explain(session: Session, analysis: Analysis) -> Explanation:
         answers.append(
             f"It ran in a guest: {session.guest}. Ratios are within that kernel; no figure is this machine's own."
         )
-    answers += [" ".join(_arm(item, _ladder(analysis, item))) for item in found]
+    for item in found:
+        part = largest_part(analysis, item.arm, item.point)
+        answers.append(" ".join([*_arm(item, _ladder(analysis, item)), *([f"{part}."] if part else [])]))
     return Explanation(
         tuple(answers),
         tuple(_advice(found, analysis)),

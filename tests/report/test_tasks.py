@@ -12,6 +12,7 @@ from kit.analysis.analyse import Analysis, analyse
 from kit.model.session import Session
 from kit.parsers.task import BuildTask
 from kit.report.answer import answer
+from kit.report.explain import render_explain
 from kit.report.page import view
 from kit.report.plot.tasks import MOST, plot_tasks
 from kit.report.structured import render_json
@@ -49,6 +50,7 @@ def test_the_answer_names_the_kind_that_costs_most_and_only_where_it_is_told() -
     said = answer(*made())
     assert "layer:overlay2, task by task: the largest part is compile's, +" in said
     assert max(map(len, said.splitlines())) <= 100
+    assert "the largest part is compile's" in " ".join(render_explain(*made()).split())
     assert "task by task" not in answer(*made(rounds=1))
 
 
