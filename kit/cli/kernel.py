@@ -31,7 +31,7 @@ def kernel() -> None:
 )
 @click.option("--force", is_flag=True, help="Build it anew although it is in the cache.")
 def build(name: str, machine: str, source: str, force: bool) -> None:
-    """Build the guest kernel NAME, unless it is in the cache: some 10 minutes of CPU time."""
+    """Build the guest kernel NAME, unless it is in the cache: 13 minutes of CPU time or more."""
     from kit.core.paths import find_paths
     from kit.guest.recipe import read_kernel_recipe
     from kit.report.progress import clock, make_observer

@@ -124,11 +124,11 @@ class KernelCache:
         done, begin, told = 0, time.monotonic(), time.monotonic()
         with tree.compiling(len(os.sched_getaffinity(0))) as lines:
             for line in lines:
-                words = line.decode(errors="replace").split()
-                done += bool(words) and words[0] in _COMPILED
+                step, _, file = line.decode(errors="replace").strip().partition(" ")
+                done += step in _COMPILED
                 if time.monotonic() - told >= _EVERY:
                     told = time.monotonic()
-                    self._tell(f"compiling, {told - begin:.0f} s: {done} of about {files} files, {words[-1]}")
+                    self._tell(f"compiling, {told - begin:.0f} s: {done} of about {files} files, {file.strip()}")
 
     @staticmethod
     def _read(directory: Path) -> BuiltKernel:

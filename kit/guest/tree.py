@@ -22,9 +22,9 @@ from kit.host.command import reading, run
 _ARCHITECTURE = {"uml": "um", "qemu": "x86_64"}
 _TARGET = {"uml": "linux", "qemu": "bzImage"}
 _PRODUCT = {"uml": "linux", "qemu": "arch/x86/boot/bzImage"}
-#: What GNU patch writes above the hunks of a file that it could not apply, and above each of them.
-_REJECTED_FILE = re.compile(r"--- (?:a/)?(\S+)")
-_REJECTED_HUNK = "@@ "
+#: What GNU patch says: the file that it works on, also where there is none; hunks of it that it left.
+_PATCHED = re.compile(r"patching file '?([^' ]+)|\|--- (?:a/)?(\S+)")
+_LEFT = re.compile(r"(\d+) out of \d+ hunks? (?:FAILED|ignored)")
 
 
 @dataclass(frozen=True)
@@ -83,13 +83,12 @@ class KernelTree:
 
     def _apply(self, patch: Path) -> Counter[str]:
         """How many hunks of each file did not apply."""
-        copy, left = self.directory / "patch", self.directory / "rejected"
+        copy = self.directory / "patch"
         shutil.copyfile(patch, copy)  # the root filesystem sees nothing else
-        left.unlink(missing_ok=True)
-        words = ["patch", "-d", self.path, "-p1", "--force", "--no-backup-if-mismatch", "-r", left, "-i", copy]
+        words = ["patch", "-d", self.path, "-p1", "--force", "--no-backup-if-mismatch", "-r", "-", "-i", copy]
         # Its exit status is 1 where hunks are left, 2 where anything else went wrong.
-        self._run(["sh", "-c", '"$@" >&2 || [ $? = 1 ]', "sh", *map(str, words)], f"applying {patch.name}")
-        return rejected_hunks(left.read_text(encoding="utf-8", errors="replace")) if left.exists() else Counter()
+        script = '"$@" || [ $? = 1 ]'
+        return left_hunks(self._run(["sh", "-c", script, "sh", *map(str, words)], f"applying {patch.name}"))
 
     def configure(self, suffix: str) -> None:
         """Write .config; ``suffix``: of the kernel's release. Raises UsageError where an option is refused."""
@@ -114,8 +113,7 @@ class KernelTree:
     @contextmanager
     def compiling(self, jobs: int) -> Iterator[IO[bytes]]:
         """What make says of each file, while it compiles; to be read to its end. Raises RunError."""
-        argv = self.root.enter(self._make(f"-j{jobs}", _TARGET[self.kind]), [self.directory])
-        with reading(argv, what="compiling the kernel") as lines:
+        with reading(self.enter(self._make(f"-j{jobs}", _TARGET[self.kind])), what="compiling the kernel") as lines:
             yield lines
         if not self.product.is_file():
             raise RunError(f"make wrote no {_PRODUCT[self.kind]}", "see the session's log")
@@ -126,11 +124,15 @@ class KernelTree:
             self._run(["strip", str(self.product)], "stripping the kernel")
         shutil.copy(self.product, target)
 
+    def enter(self, words: Sequence[str]) -> list[str]:
+        """The command line that runs these in the image."""
+        return self.root.enter(words, [self.directory])
+
     def _make(self, *words: str) -> list[str]:
         return ["make", "-C", str(self.path), f"ARCH={_ARCHITECTURE[self.kind]}", *words]
 
-    def _run(self, words: Sequence[str], what: str) -> None:
-        run(self.root.enter(words, [self.directory]), what=what)
+    def _run(self, words: Sequence[str], what: str) -> str:
+        return run(self.enter(words), what=what)
 
 
 def patches_top(source: Path, recipe: KernelRecipe) -> Path:
@@ -142,16 +144,15 @@ def patches_top(source: Path, recipe: KernelRecipe) -> Path:
     raise UsageError(f"{source} holds no {recipe.patches[0]}", f"--source with what {recipe.source} has")
 
 
-def rejected_hunks(text: str) -> Counter[str]:
-    """How many there are of each file in what GNU patch calls a reject file."""
+def left_hunks(said: str) -> Counter[str]:
+    """How many hunks of each file GNU patch says that it could not apply."""
     found: Counter[str] = Counter()
     name = ""
-    lines = text.splitlines()
-    for line, following in zip(lines, [*lines[1:], ""], strict=True):
-        if following.startswith("+++ ") and (match := _REJECTED_FILE.match(line)):
-            name = match[1]
-        elif line.startswith(_REJECTED_HUNK):
-            found[name] += 1
+    for line in said.splitlines():
+        if match := _PATCHED.match(line):
+            name = match[1] or match[2]
+        elif match := _LEFT.match(line):
+            found[name] += int(match[1])
     return found
 
 

@@ -23,7 +23,7 @@ from kit.image import Image, ImageCache
 from kit.image.layout import CONTROL, TREE
 from kit.model.arm import Arm, parse_arm
 from kit.model.driver import OWN_KERNEL, QEMU, UML
-from kit.model.drivers import DRIVERS, UNION, drivers, graph_drivers, registered
+from kit.model.drivers import DRIVERS, UNION, drivers, graph_drivers, in_guest_kernel, registered
 from kit.session.loop import DROP_CACHES, Bench, Observer, held_machine
 from kit.session.provision import Provision, ProvisionSpec
 
@@ -195,6 +195,24 @@ def _guests(paths: Paths, host: Host) -> Iterator[Diagnosis]:
         f"the route to {', '.join(had_in(OWN_KERNEL))} and any other: a kernel of yours that has it, docs/guests.md"
     )
     yield Diagnosis("guest", "--kernel PATH", host.root, reason, "sudo kit …")
+    yield from _guest_kernels(paths)
+
+
+def _guest_kernels(paths: Paths) -> Iterator[Diagnosis]:
+    from kit.guest.built import KernelCache
+    from kit.guest.recipe import kernel_recipes, read_kernel_recipe
+
+    cache = KernelCache(paths.cache)
+    for name in kernel_recipes():
+        built = [kind for kind in read_kernel_recipe(name).machines if cache.newest(name, kind)]
+        reason = f"the route to {', '.join(in_guest_kernel(name))}"
+        if built:
+            yield Diagnosis("guest", f"kernel {name}", True, f"{reason}: --guest {' or '.join(built)}")
+        else:
+            fix = f"kit kernel build {name}"
+            yield Diagnosis(
+                "guest", f"kernel {name}", False, f"it is not built yet, kit compare does that too; {reason}", fix
+            )
 
 
 def _measuring(provision: Provision, host: Host) -> Iterator[Diagnosis]:

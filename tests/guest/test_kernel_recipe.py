@@ -9,7 +9,7 @@ import pytest
 from kit.core.errors import UsageError
 from kit.guest.config import options, refused
 from kit.guest.recipe import kernel_recipes, parse_kernel_recipe, read_kernel_recipe
-from kit.guest.tree import patches_top, rejected_hunks
+from kit.guest.tree import patches_top
 from kit.image import read_recipe
 
 GOOD = """summary = "mine"
@@ -84,12 +84,6 @@ def test_options_are_read_and_the_refused_ones_named() -> None:
 def test_a_line_that_is_no_option_is_an_error(line: str) -> None:
     with pytest.raises(ValueError, match="no option of a kernel"):
         options(f"CONFIG_B=y\n{line}\n")
-
-
-def test_hunks_that_were_left_are_counted_by_file() -> None:
-    mmap = "--- mm/mmap.c\n+++ mm/mmap.c\n@@ -1,2 +1,2 @@\n-a\n+b\n@@ -9,2 +9,2 @@\n-a\n--- b\n"
-    text = mmap + "--- a/fs/x.c\t2020\n+++ b/fs/x.c\t2020\n@@ -1 +1 @@\n"
-    assert rejected_hunks(text) == {"mm/mmap.c": 2, "fs/x.c": 1}
 
 
 def test_patches_are_found_in_a_directory_or_one_below(tmp_path: Path) -> None:

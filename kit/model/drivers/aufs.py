@@ -4,8 +4,7 @@ from kit.model.driver import OWN_KERNEL, Driver, KernelPart
 
 AUFS = Driver(
     "aufs",
-    "a kernel with aufs (kit kernel build {kernel}, about 10 minutes; then --guest), a Docker {versions} "
-    "(docker@{root}/aufs)",
+    "a kernel with aufs (kit kernel build {kernel}, then --guest), a Docker {versions} (docker@{root}/aufs)",
     KernelPart("aufs", "aufs", ("aufs",)),
     versions="below 24",
     root="20.10",

@@ -1,0 +1,77 @@
+"""Guest kernels in the cache, and which sessions take one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kit.core.errors import MachineError, UsageError
+from kit.guest import Tools, make_machine
+from kit.guest.built import KernelCache
+from kit.model.arm import parse_arm
+from kit.session.guest_kernel import build_kernel, with_kernel
+
+
+def keep(cache: Path, machine: str, created: float, release: str, recipe: str = "aufs") -> Path:
+    """A kernel as a build leaves it."""
+    directory = cache / "kernels" / f"{recipe}-{machine}-{created:.0f}"
+    directory.mkdir(parents=True)
+    (directory / "kernel").write_bytes(b"\x7fELF")
+    facts = {"recipe": recipe, "machine": machine, "release": release, "origin": "git:x", "created": created}
+    (directory / "kernel.json").write_text(json.dumps({**facts, "seconds": 600.0}))
+    return directory
+
+
+def test_the_newest_for_a_machine_is_found(tmp_path: Path) -> None:
+    cache = KernelCache(tmp_path)
+    assert cache.list() == () and cache.newest("aufs", "uml") is None
+    for created, machine, release in (
+        (1.0, "uml", "6.1.1-kit-a"),
+        (3.0, "qemu", "6.1.3-kit-c"),
+        (2.0, "uml", "6.1.2-kit-b"),
+    ):
+        keep(tmp_path, machine, created, release)
+    keep(tmp_path, "uml", 9.0, "5.4-kit-d", recipe="other")
+    (tmp_path / "kernels/.new-killed").mkdir()
+    assert [item.release for item in cache.list()] == ["5.4-kit-d", "6.1.3-kit-c", "6.1.2-kit-b", "6.1.1-kit-a"]
+    found = cache.newest("aufs", "uml")
+    assert found and (found.release, found.size) == ("6.1.2-kit-b", 4)
+
+
+def test_those_of_a_recipe_are_removed(tmp_path: Path) -> None:
+    gone, kept = keep(tmp_path, "uml", 1.0, "a"), keep(tmp_path, "uml", 2.0, "b", recipe="other")
+    assert [item.release for item in KernelCache(tmp_path).remove("aufs")] == ["a"]
+    assert not gone.exists() and kept.exists()
+    with pytest.raises(UsageError, match="no kernel aufs is built"):
+        KernelCache(tmp_path).remove("aufs")
+
+
+def test_a_session_with_such_a_driver_takes_what_is_built(tmp_path: Path) -> None:
+    keep(tmp_path, "uml", 1.0, "6.1.1-kit-a")
+    told: list[str] = []
+    tools = Tools(tmp_path, told.append)
+    machine = make_machine("uml", tools, None, None)
+    assert with_kernel(machine, [parse_arm("bare"), parse_arm("layer:overlay2")], tools) is machine and not told
+    other = with_kernel(machine, [parse_arm("bare"), parse_arm("layer:docker@20.10/aufs")], tools)
+    assert other is not machine and other.modules() is None  # all is built in; the kit's usual one has modules
+    assert told == ["the guest's kernel is 6.1.1-kit-a, the kit's aufs"]
+
+
+def test_a_build_that_begins_unasked_is_announced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keep(tmp_path, "qemu", 1.0, "of another machine")
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    told: list[str] = []
+    tools = Tools(tmp_path, told.append)
+    with pytest.raises(MachineError, match="needs root"):
+        with_kernel(make_machine("uml", tools, None, None), [parse_arm("layer:aufs")], tools)
+    assert "minutes of CPU time" in told[0] and "kit kernel build aufs --for uml" in told[0]
+
+
+def test_patches_that_can_not_be_had_are_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    with pytest.raises(MachineError) as caught:
+        build_kernel("aufs", "uml", f"git:file://{tmp_path}/nosuch#aufs6.1", tmp_path, lambda text: None)
+    assert "the patches of the kernel aufs can't be had" in caught.value.message
+    assert "kit kernel build aufs --for uml --source" in caught.value.hint
