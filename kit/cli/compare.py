@@ -25,6 +25,7 @@ from kit.core.quantity import duration, pairs, percentage, size, word_pairs
 from kit.model.plan import DEFAULT_ROUNDS
 
 if TYPE_CHECKING:
+    from kit.model.arm import Arm
     from kit.model.session import Request, Session
 
 _EPILOG = f"""\b
@@ -237,6 +238,18 @@ def _describe(request: Request | None) -> None:
     least = "at least " if plan.sequential else ""
     guest = f"; in a guest ({request.guest})" if request.guest else ""
     click.echo(f"{least}{plan.rounds} rounds, {runs} runs, caches {plan.cache}{guest}")
+    if request.guest and not request.kernel:
+        _describe_kernel(plan.arms)
+
+
+def _describe_kernel(arms: Sequence[Arm]) -> None:
+    from kit.core.paths import find_paths
+    from kit.guest.built import KernelCache
+    from kit.session.guest_kernel import needed_kernel
+
+    name = needed_kernel(arms)
+    if name and not any(item.recipe == name for item in KernelCache(find_paths().cache).list()):
+        click.echo(f"the guest kernel {name} is not built yet: that comes first, or do it now: kit kernel build {name}")
 
 
 def exit_code(session: Session) -> int:

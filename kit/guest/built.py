@@ -65,9 +65,10 @@ class KernelCache:
         found = [self._read(path.parent) for path in self.directory.glob("*/kernel.json")]
         return tuple(sorted(found, key=lambda kernel: -kernel.created))
 
-    def newest(self, recipe: str, machine: str) -> BuiltKernel | None:
-        fitting = (item for item in self.list() if (item.recipe, item.machine) == (recipe, machine))
-        return next(fitting, None)
+    def find(self, recipe: str, machine: str, release: str = "") -> BuiltKernel | None:
+        """The one of that release where it is still there, else the newest."""
+        fitting = [item for item in self.list() if (item.recipe, item.machine) == (recipe, machine)]
+        return next((item for item in fitting if item.release == release), next(iter(fitting), None))
 
     def remove(self, recipe: str) -> tuple[BuiltKernel, ...]:
         """Those of a recipe. Raises UsageError where there is none."""

@@ -204,7 +204,7 @@ def _guest_kernels(paths: Paths) -> Iterator[Diagnosis]:
 
     cache = KernelCache(paths.cache)
     for name in kernel_recipes():
-        built = [kind for kind in read_kernel_recipe(name).machines if cache.newest(name, kind)]
+        built = [kind for kind in read_kernel_recipe(name).machines if cache.find(name, kind)]
         reason = f"the route to {', '.join(in_guest_kernel(name))}"
         if built:
             yield Diagnosis("guest", f"kernel {name}", True, f"{reason}: --guest {' or '.join(built)}")

@@ -11,7 +11,9 @@ from kit.guest import Machine, Tools, make_machine
 from kit.guest.built import BuiltKernel, KernelCache, PatchSource
 from kit.guest.recipe import read_kernel_recipe
 from kit.model.arm import Arm, driver_of
+from kit.model.fact import KERNEL
 from kit.model.scenario import Input
+from kit.model.session import Session
 from kit.session.inputs import prepare_input
 
 
@@ -33,14 +35,19 @@ def build_kernel(
     return KernelCache(cache, tell).build(recipe, machine, PatchSource(found.path, origin, found.digest), force)
 
 
-def with_kernel(machine: Machine, arms: Sequence[Arm], tools: Tools) -> Machine:
-    """The machine with a kernel of the kit's recipes, where a driver of these arms is in no other: the one that was
-    built last, else a new one."""
-    names = dict.fromkeys(driver_of(arm).guest_kernel for arm in arms)
-    name = next(filter(None, names), "")
-    if not name:
+def needed_kernel(arms: Sequence[Arm]) -> str:
+    """The recipe of the kernel without which a driver of these arms does not run in a guest; '' where there is none."""
+    return next(filter(None, (driver_of(arm).guest_kernel for arm in arms)), "")
+
+
+def with_kernel(machine: Machine, session: Session, arms: Sequence[Arm], tools: Tools) -> Machine:
+    """The machine with a kernel of the kit's recipes, where these arms need one: the one with which the session began,
+    the one that was built last, or a new one."""
+    name = needed_kernel(arms)
+    if session.request.kernel or not name:
         return machine
-    built = KernelCache(tools.cache).newest(name, machine.kind)
+    release = KERNEL.text(session.facts, default="").partition(" ")[0]
+    built = KernelCache(tools.cache).find(name, machine.kind, release)
     if built is None:
         minutes = read_kernel_recipe(name).machine(machine.kind).minutes
         tools.tell(

@@ -192,8 +192,8 @@ def _perform(session: Session, context: SessionContext, bench: Bench, machine: M
         from kit.guest import Tools
         from kit.session.guest_kernel import with_kernel
 
-        if not session.request.kernel:
-            machine = with_kernel(machine, context.plan.arms, Tools(bench.paths.cache, context.observer.tell))
+        tools = Tools(bench.paths.cache, context.observer.tell)
+        machine = with_kernel(machine, session, context.plan.arms, tools)
     try:
         materials = _gather(session.request, context, bench)
     except UnavailableError as error:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kit.core.errors import MachineError, UsageError
-from kit.guest import Tools, make_machine
+from kit.guest import Machine, Tools, make_machine
 from kit.guest.built import KernelCache
 from kit.model.arm import parse_arm
+from kit.model.session import Request, Session
 from kit.session.guest_kernel import build_kernel, with_kernel
 
 
@@ -26,7 +28,7 @@ def keep(cache: Path, machine: str, created: float, release: str, recipe: str = 
 
 def test_the_newest_for_a_machine_is_found(tmp_path: Path) -> None:
     cache = KernelCache(tmp_path)
-    assert cache.list() == () and cache.newest("aufs", "uml") is None
+    assert cache.list() == () and cache.find("aufs", "uml") is None
     for created, machine, release in (
         (1.0, "uml", "6.1.1-kit-a"),
         (3.0, "qemu", "6.1.3-kit-c"),
@@ -36,8 +38,9 @@ def test_the_newest_for_a_machine_is_found(tmp_path: Path) -> None:
     keep(tmp_path, "uml", 9.0, "5.4-kit-d", recipe="other")
     (tmp_path / "kernels/.new-killed").mkdir()
     assert [item.release for item in cache.list()] == ["5.4-kit-d", "6.1.3-kit-c", "6.1.2-kit-b", "6.1.1-kit-a"]
-    found = cache.newest("aufs", "uml")
-    assert found and (found.release, found.size) == ("6.1.2-kit-b", 4)
+    for release, expected in (("", "6.1.2-kit-b"), ("6.1.1-kit-a", "6.1.1-kit-a"), ("6.1.0-kit-z", "6.1.2-kit-b")):
+        found = cache.find("aufs", "uml", release)
+        assert found and (found.release, found.size) == (expected, 4)
 
 
 def test_those_of_a_recipe_are_removed(tmp_path: Path) -> None:
@@ -48,24 +51,41 @@ def test_those_of_a_recipe_are_removed(tmp_path: Path) -> None:
         KernelCache(tmp_path).remove("aufs")
 
 
+def with_built(kind: str, session: Session, tools: Tools) -> Machine:
+    return with_kernel(make_machine(kind, tools, None, None), session, [parse_arm(arm) for arm in session.arms], tools)
+
+
+def guest_session(*arms: str, **facts: str) -> Session:
+    return Session("id", 1.0, "0", "t", "running", Request(arms=arms, guest="uml"), arms, (), 7, facts)
+
+
 def test_a_session_with_such_a_driver_takes_what_is_built(tmp_path: Path) -> None:
     keep(tmp_path, "uml", 1.0, "6.1.1-kit-a")
+    keep(tmp_path, "uml", 2.0, "6.1.1-kit-b")
     told: list[str] = []
     tools = Tools(tmp_path, told.append)
+    taken = with_built("uml", guest_session("bare", "layer:docker@20.10/aufs"), tools)
+    assert taken.modules() is None  # all is built in; the kit's usual one has modules
+    with_built("uml", guest_session("layer:aufs", kernel="6.1.1-kit-a #1 Sun Nov 22"), tools)  # resumed
+    assert told == [f"the guest's kernel is 6.1.1-kit-{letter}, the kit's aufs" for letter in "ba"]
+
+
+@pytest.mark.parametrize(("arm", "kernel"), [("layer:overlay2", ""), ("layer:aufs", "/boot/linux")])
+def test_others_keep_the_kernel_that_they_have(arm: str, kernel: str, tmp_path: Path) -> None:
+    keep(tmp_path, "uml", 1.0, "6.1.1-kit-a")
+    session = guest_session("bare", arm)
+    session = replace(session, request=replace(session.request, kernel=kernel))
+    tools = Tools(tmp_path, pytest.fail)
     machine = make_machine("uml", tools, None, None)
-    assert with_kernel(machine, [parse_arm("bare"), parse_arm("layer:overlay2")], tools) is machine and not told
-    other = with_kernel(machine, [parse_arm("bare"), parse_arm("layer:docker@20.10/aufs")], tools)
-    assert other is not machine and other.modules() is None  # all is built in; the kit's usual one has modules
-    assert told == ["the guest's kernel is 6.1.1-kit-a, the kit's aufs"]
+    assert with_kernel(machine, session, [parse_arm(arm)], tools) is machine
 
 
 def test_a_build_that_begins_unasked_is_announced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     keep(tmp_path, "qemu", 1.0, "of another machine")
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     told: list[str] = []
-    tools = Tools(tmp_path, told.append)
     with pytest.raises(MachineError, match="needs root"):
-        with_kernel(make_machine("uml", tools, None, None), [parse_arm("layer:aufs")], tools)
+        with_built("uml", guest_session("layer:aufs"), Tools(tmp_path, told.append))
     assert "minutes of CPU time" in told[0] and "kit kernel build aufs --for uml" in told[0]
 
 

@@ -450,7 +450,7 @@ def test_doctor_tries_everything(kit: Kit) -> None:
         assert found["driver", f"docker/{name}"]["works"], found["driver", f"docker/{name}"]
     for name in ("overlayfs", "native", "btrfs"):
         assert found["driver", f"containerd/{name}"]["works"], found["driver", f"containerd/{name}"]
-    for name in ("uml", "qemu", "--kernel PATH"):  # the routes to what this kernel lacks
+    for name in ("uml", "qemu", "--kernel PATH", "kernel aufs"):  # the routes to what this kernel lacks
         assert "the route to" in found["guest", name]["reason"]
     for name in ("bare", "runtime", "bind", "volume", "layer", "tmpfs", "host"):
         assert found["placement", name]["works"], found["placement", name]
