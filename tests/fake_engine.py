@@ -10,7 +10,7 @@ import pytest
 
 from kit.core.errors import RunError, TimedOut
 from kit.core.limit import Deadline
-from kit.core.paths import Paths, find_paths
+from kit.core.paths import Paths
 from kit.engines import Place, Setting
 from kit.filesystem import Backing
 from kit.host.journal import Journal
@@ -19,7 +19,7 @@ from kit.model.plan import Plan, PlanStep
 from kit.model.sample import Sample
 from kit.model.scenario import Command, Scenario
 from kit.model.session import Request, Session
-from kit.probe import Probe, Timing, probe_binary
+from kit.probe import Probe, Timing
 from kit.session.cleanups import CLEANUPS
 from kit.session.inputs import PreparedInput
 from kit.session.loop import Bench, RunContext, run_session
@@ -131,9 +131,10 @@ def perform(
     left: Callable[[], float | None] = lambda: None,
 ) -> tuple[Session, Store]:
     paths = Paths(tmp_path / "data", tmp_path / "cache", tmp_path / "state", tmp_path / "run", tmp_path / "lock")
-    setting = Setting(
-        "x", tmp_path, probe_binary(find_paths().cache), Journal(tmp_path / "j" / "x.jsonl", CLEANUPS), "none"
-    )
+    spin = tmp_path / "spin"
+    spin.write_text("#!/bin/sh\necho 50000000 60000000\n")
+    spin.chmod(0o755)
+    setting = Setting("x", tmp_path, spin, Journal(tmp_path / "j" / "x.jsonl", CLEANUPS), "none")
     store = open_store("", tmp_path / "kit.db")
     session = Session(
         "x",

@@ -2,23 +2,18 @@
 
 import ast
 import re
-from functools import cache
 from pathlib import Path
 
 import pytest
 
 import kit
+from tests.sources import nodes, parsed
 
 ROOT = Path(kit.__file__).parent
 
 
 def files() -> list[Path]:
     return sorted(path for path in ROOT.rglob("*.py") if "_data" not in path.parts)
-
-
-@cache
-def parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text())
 
 
 def packages() -> list[Path]:
@@ -42,7 +37,7 @@ def test_one_word_one_thing() -> None:
     """A public class's name says what it is, wherever it is met."""
     where: dict[str, list[str]] = {}
     for path in files():
-        for node in ast.walk(parsed(path)):
+        for node in nodes(path):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 where.setdefault(node.name, []).append(f"{path.relative_to(ROOT)}:{node.lineno}")
     assert {name: found for name, found in where.items() if len(found) > 1} == {}
@@ -51,7 +46,7 @@ def test_one_word_one_thing() -> None:
 def test_no_test_module_imports_another() -> None:
     """What several need lies beside conftest: a test that is imported runs twice, and its fixtures with it."""
     for path in sorted(Path(__file__).parent.rglob("*.py")):
-        for node in ast.walk(parsed(path)):
+        for node in nodes(path):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             assert not any(part.startswith("test_") for name in names for part in name.split(".")), path
@@ -230,6 +225,6 @@ def test_sizes() -> None:
     assert lengths[len(lengths) // 2] < 150
     assert lengths[-1] <= 400
     for path in files():
-        for node in ast.walk(parsed(path)):
+        for node in nodes(path):
             if isinstance(node, ast.FunctionDef):
                 assert (node.end_lineno or 0) - node.lineno < 60, f"{path}: {node.name} is too long"

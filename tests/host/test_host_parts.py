@@ -238,7 +238,7 @@ def test_waiting_for_a_quiet_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
     try:
         with pytest.raises(BusyError, match="did not become quiet within 1 s"):
-            wait_idle(1, told.append)
+            wait_idle(0.6, told.append)
     finally:
         busy.kill()
         busy.wait()

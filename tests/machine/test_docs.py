@@ -31,6 +31,7 @@ from kit.nightly.file import parse_nightly
 from kit.store import open_store
 from tests.command_line import Kit
 from tests.nights import night
+from tests.sources import nodes
 
 ROOT = Path(__file__).parents[2]
 DOCS = sorted(
@@ -245,7 +246,7 @@ ADVISING = re.compile(r"(Error|Blocker|NotRun|fail|not_installed)$")
 def advice() -> Iterator[tuple[str, str]]:
     """Every text in which the kit tells its users what is wrong and what to do, and where it stands."""
     for path in sorted((ROOT / "kit").rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes(path):
             called = node.func if isinstance(node, ast.Call) else None
             if ADVISING.search(getattr(called, "attr", getattr(called, "id", ""))):
                 for word in ast.walk(node):

@@ -11,6 +11,7 @@ import kit
 from kit.model import fact
 from kit.model.fact import KINDS, OTHER, Kind, read_facts, stored
 from kit.model.session import Request, Session
+from tests.sources import nodes
 
 #: As kits before this registry have stored them.
 KEPT = {
@@ -75,7 +76,7 @@ def test_only_of_a_status_is_a_part_left_out() -> None:
 def test_no_reader_asks_for_a_fact_by_its_wording() -> None:
     found = []
     for path in sorted(Path(kit.__file__).parent.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes(path):
             match node:
                 case ast.Call(ast.Attribute(value, "get"), [ast.Constant(str()), *_]) if _named_facts(value):
                     found.append(f"{path}:{node.lineno}")

@@ -9,6 +9,7 @@ import os
 import re
 import stat
 from dataclasses import replace
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
@@ -16,7 +17,7 @@ from xml.etree import ElementTree
 import pytest
 from playwright.sync_api import Page
 
-from kit.analysis.analyse import analyse
+from kit.analysis.analyse import Analysis, analyse
 from kit.analysis.changepoint import track
 from kit.analysis.night import Night, Part, Task
 from kit.core.redact import redact
@@ -181,16 +182,24 @@ def test_no_text_takes_long_to_redact(part: str) -> None:
     assert redact(part * (20_000 // len(part)) + "=")
 
 
-def _secretive() -> Session:
+@cache
+def _secretive() -> tuple[Session, Analysis]:
     session = ladder_session()
     url = "https://user:hunter2@git.example/a-rather-long-path/with-hyphens/that-a-line-does-not-hold"
     failed = replace(session.samples[-1], error=f"cloning {url} failed {'x ' * 30}{url}")
-    return replace(
+    made = replace(
         session, title=f"make SOURCE={url}", facts={**session.facts, "source": url},
         request=replace(session.request, source=url, command=("git", "clone", url)),
         not_run=(NotRun("layer:aufs", f"can't fetch {url}", f"git clone {url}"),),
         samples=(*session.samples[:-1], failed),
     )  # fmt: skip
+    return made, analyse(made)
+
+
+@cache
+def _controlling(arms_too: bool) -> tuple[Session, Analysis]:
+    made = spoiled(ladder_session(), CONTROL, arms_too)
+    return made, analyse(made)
 
 
 RENDERED = (
@@ -209,9 +218,8 @@ RENDERED = (
 )
 
 
-def rendered(name: str, session: Session) -> str:
+def rendered(name: str, session: Session, analysis: Analysis) -> str:
     """The session by one of the renderers."""
-    analysis = analyse(session)
     made = Night(session.title, session.created, (Part(Task(session.request), session, analysis),))
     if name == "html":
         return render_html(session.title, [view(session, analysis)])
@@ -226,15 +234,15 @@ def rendered(name: str, session: Session) -> str:
 
 @pytest.mark.parametrize("name", RENDERED)
 def test_no_report_holds_a_secret(name: str) -> None:
-    text = rendered(name, _secretive())
+    text = rendered(name, *_secretive())
     assert "hunter2" not in re.sub(r"\s", "", text)
     assert text.count("***") or name in ("svg",)
 
 
 @pytest.mark.parametrize("name", RENDERED)
 def test_nothing_in_a_report_acts_on_a_terminal(name: str) -> None:
-    for session in (spoiled(ladder_session(), CONTROL, arms_too) for arms_too in (False, True)):
-        text = rendered(name, session)
+    for arms_too in (False, True):
+        text = rendered(name, *_controlling(arms_too))
         assert visible(text) == text
         assert "\\x1b" in text or "\\u001b" in text
         text.encode()

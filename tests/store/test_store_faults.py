@@ -58,6 +58,7 @@ def test_a_store_killed_at_any_statement_opens_again(old: bool, tmp_path: Path) 
     older = tmp_path / "older.db"
     open_store("", older).close()
     make_first_schema(f"sqlite:///{older}")
+    one = night(1, 0.1, rounds=1)
     for statement in range(1, 200):
         path = tmp_path / str(statement) / "kit.db"
         if old:
@@ -65,8 +66,8 @@ def test_a_store_killed_at_any_statement_opens_again(old: bool, tmp_path: Path) 
             shutil.copy(older, path)
         status = forked(killed_at(statement, lambda path=path: open_store("", path).close()))  # type: ignore[misc]
         store = open_store("", path)
-        store.add(night(1, 0.1))
-        assert [item.id for item in store.list()] == [night(1, 0.1).id], statement
+        store.add(one)
+        assert [item.id for item in store.list()] == [one.id], statement
         store.close()
         if status == 0:
             break

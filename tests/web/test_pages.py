@@ -311,7 +311,7 @@ def test_the_command_writes_page_and_plots(kit: Kit, store: Store, tmp_path: Pat
 
 def test_a_page_of_many_runs_stays_small() -> None:
     start = time.monotonic()
-    big = night(1, 0.05, rounds=20_000)
+    big = night(1, 0.05, rounds=5_000)
     made = plot_runs(analyse(big).runs, [("bare", ""), ("layer:overlay2", "")])
     assert made and made.body.count("<circle") <= 2 * 1000 + 2 and "one run in" in made.title
     assert time.monotonic() > start
