@@ -38,8 +38,9 @@ def calm(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class FakeEngine:
-    """Places that note what is done to them. A command ``fail`` fails; the arm ``broken`` has no place; in the arm
-    ``hanging``, or where the command has that name, nothing ends before its deadline; phases print ``flood`` bytes."""
+    """Places that note what is done to them. A command ``fail`` fails, ``say`` prints its word; the arm ``broken`` has
+    no place; in the arm ``hanging``, or where the command has that name, nothing ends before its deadline; phases print
+    ``flood`` bytes."""
 
     def __init__(self, directory: Path, broken: str = "", hanging: str = "", flood: int = 0) -> None:
         self.events: list[str] = []
@@ -88,6 +89,8 @@ class FakeProbe:
         if argv[0] == "die":
             self.engine.clock += 1000
             raise RunError("the arm died")
+        if argv[0] == "say":
+            output.write(argv[1].encode())
         if argv[0] == "fail":
             output.write(b"one\ntwo\n")
             return replace(TIMING, exit_code=2)

@@ -1,7 +1,7 @@
 import pytest
 
 from kit.core.errors import UsageError
-from kit.model.scenario import command_scenario
+from kit.model.scenario import Command, command_scenario
 from kit.model.scenariofile import find_line, parse_scenario
 from kit.session.planning import find_scenario, scenario_names
 
@@ -55,6 +55,21 @@ def test_variant_overrides() -> None:
     assert scenario.label == "demo:tiny"
     assert scenario.bind({}, 1).phases[0].run[2:4] == ("one", "two")
     assert parse_scenario(GOOD, "demo.toml").variants == (("tiny", "less"),)
+
+
+def test_a_reporter_is_bound_like_a_command_and_makes_no_run_another() -> None:
+    lines = 'name = "build"\nreport = "buildstats"\nreporter = ["stats", "{jobs}", "{targets}"]\n'
+    found = parse_scenario(GOOD.replace('name = "build"\n', lines), "demo.toml").bind({"targets": "a b"}, 2)
+    assert found.phases[0].printer == Command("build", ("stats", "2", "a", "b"))
+    without = parse_scenario(GOOD.replace('name = "build"\n', 'name = "build"\nreport = "buildstats"\n'), "demo.toml")
+    assert without.bind({"targets": "a b"}, 2).digest == found.digest and without.phases[0].printer is None
+
+
+def test_what_a_reporter_prints_is_read() -> None:
+    unknown = 'report = "lines"\nreporter = ["{no}"]'
+    for lines, hint in (('reporter = ["stats"]', "nothing reads"), (unknown, "unknown name")):
+        with pytest.raises(UsageError, match=hint):
+            parse_scenario(GOOD.replace('name = "build"\n', f'name = "build"\n{lines}\n'), "demo.toml")
 
 
 def test_digest_tells_parameters_apart() -> None:

@@ -1,5 +1,7 @@
 """The order of a session's steps, with a fake engine; everything else of a session is tested for real."""
 
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -41,6 +43,32 @@ def test_a_failed_phase_ends_its_run_and_is_kept_with_its_last_lines(tmp_path: P
     assert sample.error == "fail failed with exit status 2\n  | one\n  | two"
     assert Path(sample.log).read_text() == "one\ntwo\n"
     assert session.status == "failed"
+
+
+def test_a_reporter_prints_the_tasks_after_the_phase_and_not_into_its_log(tmp_path: Path) -> None:
+    engine = FakeEngine(tmp_path)
+    plan = make_plan(parse_arms("bare"), rounds=1, seed=3, cache="cold")
+    began = time.time()
+    said = "".join(f"b/zip-3.0-r2/do_compile:{key}: {began + at}\n" for key, at in (("Started", 100), ("Ended", 102)))
+    work = scenario("one", "two")
+    one = replace(work.phases[0], report="buildstats", reporter=("say", said))
+    _, store = perform(tmp_path, engine, plan, replace(work, phases=(one, work.phases[1])))
+    (sample,) = store.get("x").samples
+    ran = [event.removeprefix("run ") for event in engine.events if event.startswith("run ")]
+    assert ran == ["prepare", "one", "say", "two"]
+    (task,) = sample.phases[0].tasks
+    assert (task.kind, task.recipe) == ("compile", "zip") and task.elapsed == pytest.approx(2.0)
+    assert 80 < task.started <= 100 and not sample.phases[1].tasks
+    assert Path(sample.log).read_text() == ""
+
+
+def test_a_reporter_that_fails_fails_its_run(tmp_path: Path) -> None:
+    plan = make_plan(parse_arms("bare"), rounds=1, seed=3, cache="cold")
+    work = scenario("one")
+    one = replace(work.phases[0], report="buildstats", reporter=("fail",))
+    _, store = perform(tmp_path, FakeEngine(tmp_path), plan, replace(work, phases=(one,)))
+    (sample,) = store.get("x").samples
+    assert (sample.status, sample.error) == ("failed", "one: fail failed: two")
 
 
 def test_one_broken_arm_does_not_stop_the_others_and_is_not_retried(tmp_path: Path) -> None:
