@@ -43,8 +43,17 @@ class ChangedKit:
         """What ``kit WORDS`` prints."""
         return self._run([sys.executable, "-m", "kit", *words])
 
+    def refused(self, *words: str) -> str:
+        """What ``kit WORDS`` says on stderr; it must fail."""
+        done = self._done([sys.executable, "-m", "kit", *words])
+        assert done.returncode == 1, done.stdout + done.stderr
+        return done.stderr
+
     def _run(self, words: list[str]) -> str:
-        environment = {**os.environ, "KIT_HOME": str(self._where / "home"), "PYTHONPATH": str(self._where)}
-        done = subprocess.run(words, cwd=self._where, env=environment, capture_output=True, text=True)
+        done = self._done(words)
         assert done.returncode == 0, done.stderr
         return done.stdout
+
+    def _done(self, words: list[str]) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "KIT_HOME": str(self._where / "home"), "PYTHONPATH": str(self._where)}
+        return subprocess.run(words, cwd=self._where, env=environment, capture_output=True, text=True)

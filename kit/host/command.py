@@ -61,6 +61,14 @@ _PROXIES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY"
 _KEPT = ("PATH", "HOME", "TMPDIR", "XDG_RUNTIME_DIR", "DM_DISABLE_UDEV", *_PROXIES)
 
 
+class CommandError(RunError):
+    """A command ended with another status than 0. ``said``: all of its stderr, for who can tell more from it."""
+
+    def __init__(self, message: str, hint: str, said: str) -> None:
+        super().__init__(message, hint)
+        self.said = said
+
+
 def environment() -> dict[str, str]:
     """What subprocesses see: no locale, no DOCKER_HOST, nothing of the user's shell but paths and proxies."""
     kept = {key: os.environ[key] for key in _KEPT if key in os.environ}
@@ -90,7 +98,8 @@ def run(
     what: str = "",
     pass_fds: Sequence[int] = (),
 ) -> str:
-    """Run a command to its end and return its stdout. Raises RunError with the last lines of its stderr."""
+    """Run a command to its end and return its stdout. Raises CommandError with the last lines of its stderr, RunError
+    where ``timeout`` seconds were not enough."""
     return run_bytes(argv, env=env, cwd=cwd, timeout=timeout, what=what, pass_fds=pass_fds).decode(errors="replace")
 
 
@@ -134,7 +143,7 @@ def _words(argv: Sequence[str | Path], verb: str) -> list[str]:
 
 
 def _check(status: int, words: list[str], errors: bytes, what: str) -> None:
-    """Log what a command said, and raise RunError with the last lines of it where it failed."""
+    """Log what a command said, and raise CommandError with the last lines of it where it failed."""
     stderr = errors.decode(errors="replace").strip()
     if stderr:
         log.debug("stderr of %s: %s", Path(words[0]).name, stderr)
@@ -142,7 +151,7 @@ def _check(status: int, words: list[str], errors: bytes, what: str) -> None:
         lines = [line for line in stderr.splitlines() if line.strip()][-3:]
         reason = "; ".join(lines) or f"exit status {status}"
         hint = MORE_ROOM if "No space left" in reason else f"the command was: {shlex.join(words)[:500]}"
-        raise RunError(f"{what} failed: {reason}", hint)
+        raise CommandError(f"{what} failed: {reason}", hint, stderr)
 
 
 def _end_group(process: Process) -> None:

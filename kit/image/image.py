@@ -75,7 +75,7 @@ class ImageCache:
 
         def build(rootfs: Path, archive: Path) -> Environment:
             tell(f"building image {name} from {len(recipe.packages)} packages of {recipe.suite} (once, about a minute)")
-            recipe.build(rootfs, archive)
+            recipe.build(rootfs, archive, self.directory / f"{name}.log")
             return {}
 
         return self.make(_recipe_key(recipe), name, f"recipe {name}, {recipe.suite}", build, force, tell)

@@ -7,17 +7,21 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from kit.core.errors import UsageError
+from kit.core.errors import RunError, UsageError
 from kit.core.paths import resource
 from kit.core.table import MissingKeyError, UnknownKeyError, WrongTypeError, read_table
 from kit.core.toml import parse_toml
-from kit.host.command import require, run
+from kit.host.command import CommandError, require, run
 from kit.image.layered import add_layers
 
 #: All timestamps in a built image are clamped to this: the same packages give the same bytes.
 SOURCE_DATE_EPOCH = "1700000000"
 #: Their Release files expire within days, so that a mirror which lags behind is refused. Signatures are checked still.
 _ROLLING = ("unstable", "testing", "sid")
+#: What mmdebstrap adds to the reason, which stands above it.
+_ENDING = ("E: setup failed", "E: mmdebstrap failed", "E: apt-get ")
+#: Lines of a reason: one missing package has one.
+_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -36,41 +40,60 @@ class Recipe:
         return hashlib.sha256((repr(self) + program).encode()).hexdigest()
 
     @property
+    def _file(self) -> Path:
+        return resource("images") / self.name / "image.toml"
+
+    @property
     def _program(self) -> Path:
         return resource("images") / self.name / self.layers
 
-    def build(self, destination: Path, archive: Path) -> None:
+    def build(self, destination: Path, archive: Path, log: Path) -> None:
         """Write the root filesystem as a tarball, and an archive of its layers where it has any. Raises MachineError
-        without mmdebstrap, RunError if it fails."""
-        self._bootstrap(destination)
+        without mmdebstrap, RunError if it fails; ``log`` then is what mmdebstrap said."""
+        log.unlink(missing_ok=True)
+        try:
+            self._bootstrap(destination)
+        except CommandError as error:
+            log.write_text(error.said + "\n", encoding="utf-8")
+            reason = f"building image {self.name} failed: {explain(error.said) or error.message}"
+            hint = f"suite ({self.suite}) and packages stand in {self._file}; full log: {log}"
+            raise RunError(reason, hint) from None
         if self.layers:
             add_layers(self._program, destination, archive, SOURCE_DATE_EPOCH)
 
     def _bootstrap(self, destination: Path) -> None:
         require("mmdebstrap")
-        hooks = [f"--customize-hook={hook}" for hook in self.customize]
-        # What differs from build to build of the same packages and is of no use to a build.
-        hooks.append('--customize-hook=rm -f "$1/var/cache/ldconfig/aux-cache" "$1/etc/hostname" "$1/etc/resolv.conf"')
         # It mounts /proc, /sys and devices below its scratch directory. Killed, it can't unmount them, and whoever
         # removes what it left would remove them too: in a namespace of its own they are gone with it.
         private = ["unshare", "--mount", "--propagation", "private"] if os.geteuid() == 0 else []
-        run(
-            [
-                *private,
-                "mmdebstrap",
-                "--quiet",
-                "--variant=apt",
-                "--format=tar",
-                *(["--aptopt=Acquire::Check-Valid-Until false"] if self.suite in _ROLLING else []),
-                f"--components={','.join(self.components)}",
-                f"--include={','.join(self.packages)}",
-                *hooks,
-                self.suite,
-                destination,
-            ],
-            env={"SOURCE_DATE_EPOCH": SOURCE_DATE_EPOCH, "TMPDIR": str(destination.parent)},
-            what=f"building image {self.name}",
-        )
+        environment = {"SOURCE_DATE_EPOCH": SOURCE_DATE_EPOCH, "TMPDIR": str(destination.parent)}
+        run([*private, *self.command(destination)], env=environment)
+
+    def command(self, destination: Path, *options: str) -> list[str | Path]:
+        """mmdebstrap's words. It is not told to be quiet: then it keeps to itself why apt failed."""
+        hooks = [f"--customize-hook={hook}" for hook in self.customize]
+        # What differs from build to build of the same packages and is of no use to a build.
+        hooks.append('--customize-hook=rm -f "$1/var/cache/ldconfig/aux-cache" "$1/etc/hostname" "$1/etc/resolv.conf"')
+        return [
+            "mmdebstrap",
+            "--variant=apt",
+            "--format=tar",
+            *(["--aptopt=Acquire::Check-Valid-Until false"] if self.suite in _ROLLING else []),
+            f"--components={','.join(self.components)}",
+            f"--include={','.join(self.packages)}",
+            *hooks,
+            *options,
+            self.suite,
+            destination,
+        ]
+
+
+def explain(said: str) -> str:
+    """Why mmdebstrap failed, of all that it said: the errors of apt and dpkg, else the last lines of who failed."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    lines = [line for line in lines if not line.startswith(("I: ", *_ENDING))] or lines
+    errors = [line.removeprefix("E: ") for line in lines if line.startswith("E: ")]
+    return "; ".join(dict.fromkeys(errors[:_SHOWN] or lines[-_SHOWN:]))
 
 
 def recipes() -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kit.core.errors import UsageError
-from kit.image.recipe import parse_recipe, read_recipe, recipes
+from kit.image.recipe import explain, parse_recipe, read_recipe, recipes
 
 GOOD = 'summary = "mine"\nsuite = "bookworm"\npackages = ["gcc", "make"]\n'
 
@@ -35,3 +35,37 @@ def test_keys_are_read() -> None:
 def test_what_is_wrong_is_named_with_its_file(old: str, new: str, says: str) -> None:
     with pytest.raises(UsageError, match=f"x.toml: {says}"):
         parse_recipe(GOOD.replace(old, new), "x.toml", "x")
+
+
+LACKING = """\
+I: automatically chosen mode: root
+I: running apt-get update...
+I: simulate installing remaining packages inside the chroot...
+Reading package lists...
+Building dependency tree...
+E: Unable to locate package rpcsvc-proto
+E: Unable to locate package qilt
+E: setup failed: E: apt-get --yes -oAPT::Get::Simulate=true install -oDpkg::Use-Pty=false rpcsvc-proto qilt failed
+I: removing tempdir /tmp/mmdebstrap.OE1tg57YgP...
+E: mmdebstrap failed to run
+"""
+HOOK = """\
+I: running --customize-hook in shell: sh -c 'chroot "$1" useradd builder' exec /tmp/mmdebstrap.1
+useradd: user 'builder' already exists
+E: setup failed: E: command failed: chroot "$1" useradd builder
+I: main() received signal PIPE: waiting for setup...
+E: mmdebstrap failed to run
+"""
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        (LACKING, "Unable to locate package rpcsvc-proto; Unable to locate package qilt"),
+        (HOOK, "useradd: user 'builder' already exists"),
+        ("E: mmdebstrap failed to run\n", "mmdebstrap failed to run"),
+        ("", ""),
+    ],
+)
+def test_why_mmdebstrap_failed_is_told_without_its_chatter(said: str, reason: str) -> None:
+    assert explain(said) == reason

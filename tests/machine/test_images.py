@@ -137,6 +137,6 @@ def test_what_a_builder_mounts_is_gone_with_it(tmp_path: Path, monkeypatch: pyte
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
     with pytest.raises(RunError, match="building image smoke"):
-        read_recipe("smoke").build(tmp_path / "rootfs.tar", tmp_path / "archive.tar")
+        read_recipe("smoke").build(tmp_path / "rootfs.tar", tmp_path / "archive.tar", tmp_path / "log")
     assert (tmp_path / "mounted").is_dir()
     assert str(tmp_path) not in Path("/proc/self/mountinfo").read_text()
