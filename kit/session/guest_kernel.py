@@ -42,7 +42,8 @@ def needed_kernel(arms: Sequence[Arm]) -> str:
 
 def with_kernel(machine: Machine, session: Session, arms: Sequence[Arm], tools: Tools) -> Machine:
     """The machine with a kernel of the kit's recipes, where these arms need one: the one with which the session began,
-    the one that was built last, or a new one."""
+    the one that was built last, or a new one. As it is where its sources can't be had: then the arms that need it are
+    not run."""
     name = needed_kernel(arms)
     if session.request.kernel or not name:
         return machine
@@ -54,6 +55,10 @@ def with_kernel(machine: Machine, session: Session, arms: Sequence[Arm], tools: 
             f"{name} needs a guest kernel that is not built yet: that begins now, about {minutes} minutes of CPU time "
             f"(to do it before a session: kit kernel build {name} --for {machine.kind})"
         )
-        built = build_kernel(name, machine.kind, "", tools.cache, tools.tell)
+        try:
+            built = build_kernel(name, machine.kind, "", tools.cache, tools.tell)
+        except UnavailableError as error:
+            tools.tell(f"{error.message}; {name} will not run. {error.hint}")
+            return machine
     tools.tell(f"the guest's kernel is {built.release}, the kit's {name}")
     return make_machine(machine.kind, tools, built.path, None)

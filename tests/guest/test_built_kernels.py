@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.core.errors import MachineError, UsageError
+from kit.core.errors import MachineError, UnavailableError, UsageError
 from kit.guest import Machine, Tools, make_machine
 from kit.guest.built import KernelCache
 from kit.model.arm import parse_arm
@@ -87,6 +87,18 @@ def test_a_build_that_begins_unasked_is_announced(tmp_path: Path, monkeypatch: p
     with pytest.raises(MachineError, match="needs root"):
         with_built("uml", guest_session("layer:aufs"), Tools(tmp_path, told.append))
     assert "minutes of CPU time" in told[0] and "kit kernel build aufs --for uml" in told[0]
+
+
+def test_where_it_can_not_be_built_the_others_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unreachable(*words: object) -> None:
+        raise UnavailableError("no way there", "kit kernel build aufs --source DIRECTORY")
+
+    monkeypatch.setattr("kit.session.guest_kernel.build_kernel", unreachable)
+    told: list[str] = []
+    tools = Tools(tmp_path, told.append)
+    machine = make_machine("uml", tools, None, None)
+    assert with_kernel(machine, guest_session("bare"), [parse_arm("layer:aufs")], tools) is machine
+    assert told[1] == "no way there; aufs will not run. kit kernel build aufs --source DIRECTORY"
 
 
 def test_patches_that_can_not_be_had_are_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -156,7 +156,7 @@ SCRIPT = "for i in 1 2 3 4; do echo $i > f$i; done; busybox uname -r; busybox dd
 @pytest.mark.unmeasured(clean=True)
 def test_a_session_in_a_guest(kit: Kit, uml: None, tiny: Path, tmp_path: Path) -> None:
     """With drivers that this kernel need not have; samples, logs and labels are on the host afterwards."""
-    arms = "bare,bind:devicemapper,layer:devicemapper,layer:devicemapper+thinpool,layer:containerd/devmapper,layer:aufs"
+    arms = "bare,bind:devicemapper,layer:devicemapper,layer:devicemapper+thinpool,layer:containerd/devmapper,layer:zfs"
     done = kit(
         "compare", "--guest", "uml", "--image", tiny, "--arms", arms, "--rounds", "1", "--cache", "cold",
         "--size", "4G", "--json", tmp_path / "out.json", "--csv", tmp_path / "out.csv", "--", "sh", "-c", SCRIPT,
@@ -169,7 +169,7 @@ def test_a_session_in_a_guest(kit: Kit, uml: None, tiny: Path, tmp_path: Path) -
     assert facts["guest"] == "User-Mode Linux" and facts["accelerator"].startswith("none")
     assert facts["host kernel"] == read_host().kernel != facts["kernel"]
     assert facts["machine"] == read_host().machine
-    assert [item["arm"] for item in found["session"]["not_run"]] == ["layer:aufs"]
+    assert [item["arm"] for item in found["session"]["not_run"]] == ["bare@zfs", "layer:zfs"]
     samples = found["samples"]
     assert all(row["status"] == "ok" and row["real"] > 0 for row in samples)
     # A machine that is disturbed has a round more: a repetition of the one that was hit.
