@@ -1,6 +1,6 @@
 # What the steps of the scenario do, in the directory that holds oe-init-build-env; bash, as its users source it there.
 #   layers                                      check out what a kas file names, into layers/
-#   fetch JOBS LOCALCONF TARGETS…               download all sources into downloads/
+#   fetch GIVEN JOBS LOCALCONF TARGETS…         all sources into downloads/: from GIVEN, from Debian, else over the network
 #   prepare DOWNLOADS JOBS LOCALCONF SSTATE TARGETS…   write the configuration; with SSTATE=on fill the shared state
 #   bitbake WORDS…    clean
 #   stats                                       print what bitbake has recorded of each task, for report = "buildstats"
@@ -9,7 +9,8 @@ top=$PWD
 
 enter() { # in the build directory, with bitbake on the PATH
 	local init
-	init=$(find "$top" -maxdepth 2 -name oe-init-build-env | head -n 1)
+	init=$(find "$top" -mindepth 2 -maxdepth 2 -name oe-init-build-env | head -n 1) # what kas has checked out goes first
+	[ -n "$init" ] || init=$(find "$top" -maxdepth 1 -name oe-init-build-env)
 	[ -n "$init" ] || {
 		echo "there is no oe-init-build-env in poky, nor in a directory of it" >&2
 		exit 1
@@ -21,7 +22,8 @@ enter() { # in the build directory, with bitbake on the PATH
 }
 
 configure() { # JOBS LOCALCONF
-	mkdir -p "$top/build/conf"
+	mkdir -p "$top/build/conf" "$top/build/classes"
+	cp "$top"/*.bbclass "$top/build/classes"
 	[ ! -d "$top/layers/build" ] || cp -r "$top/layers/build/." "$top/build/"
 	enter
 	cat >>conf/local.conf <<-END
@@ -31,7 +33,13 @@ configure() { # JOBS LOCALCONF
 		CONNECTIVITY_CHECK_URIS = ""
 		INHERIT += "buildstats"
 	END
-	printf '%s\n' "$2" | tr ';' '\n' | sed 's/^[[:space:]]*//' >>conf/local.conf # bitbake refuses lines that begin with a space
+	[ -z "$VARIANT" ] || cat "$top/$VARIANT.conf" >>conf/local.conf
+	# A ; within quotes separates nothing; bitbake refuses lines that begin with a space.
+	perl -e 'for ($ARGV[0] =~ /(?:"[^"]*"|[^;"]|")+/g) { s/^\s+//; print "$_\n" }' -- "$2" >>conf/local.conf
+}
+
+fetch_all() { # [-k] TARGETS…
+	if bitbake --help | grep -q runall; then bitbake --runall=fetch "$@"; else bitbake -c fetchall "$@"; fi
 }
 
 case $1 in
@@ -39,18 +47,37 @@ layers)
 	mkdir layers
 	set -- *.yml
 	if [ -e "$1" ]; then
+		if [ -e .git ]; then # with commits that the user has not published, and what is not committed at all
+			mkdir layers/poky
+			cp -a .git layers/poky
+			git -C layers/poky reset -q --hard
+			git diff --binary HEAD | git -C layers/poky apply --allow-empty
+		elif [ -e oe-init-build-env ]; then
+			mkdir layers/poky
+			cp -a .templateconf bitbake meta* oe-init-build-env scripts layers/poky
+		fi
 		mkdir -p layers/build
 		KAS_WORK_DIR=$top/layers KAS_BUILD_DIR=$top/layers/build kas checkout "$1"
 	fi
 	;;
 fetch)
-	configure "$2" "$3"
-	shift 3
-	{
-		echo "DL_DIR = \"$top/downloads\""
-		echo 'BB_GENERATE_MIRROR_TARBALLS = "1"'
-	} >>conf/local.conf
-	if bitbake --help | grep -q runall; then bitbake --runall=fetch "$@"; else bitbake -c fetchall "$@"; fi
+	given=$2
+	configure "$3" "$4"
+	shift 4
+	mkdir listed "$top/downloads"
+	cat >>conf/local.conf <<-END
+		INHERIT += "list-sources"
+		DL_DIR = "$top/downloads"
+		BB_GENERATE_MIRROR_TARBALLS = "1"
+	END
+	BB_NO_NETWORK=1 fetch_all "$@"
+	mv listed "$top/listed"
+	rm -rf tmp tmp-* # its stamps say that all is fetched
+	[ ! -d "$given/uninative" ] || cp -r "$given/uninative" "$top/downloads" # no recipe's
+	if ! python3 "$top/sources.py" find "$top/listed" "$given" "$top/downloads"; then
+		fetch_all -k "$@" || true # what it could not get is named below
+		python3 "$top/sources.py" missing "$top/listed" "$top/downloads"
+	fi
 	# The tarballs alone: clones of repositories are in them, and locks and stamps belong to this directory.
 	cd "$top/downloads"
 	rm -rf git2 svn ./*.lock ./*.done

@@ -224,8 +224,8 @@ def test_lines_for_bitbake_begin_where_they_should(tmp_path: Path) -> None:
     (tmp_path / "poky").mkdir()
     (tmp_path / "poky/oe-init-build-env").write_text('mkdir -p "$1/conf"; cd "$1"\n')
     script = Path(__file__).parents[2] / "scenarios/yocto/yocto.sh"
-    lines = 'MACHINE = "qemuarm64"; HOSTTOOLS += "x y" ;\tA = "b"'
+    lines = 'MACHINE = "qemuarm64"; HOSTTOOLS += "x y" ;\tA = "b"; SRC_URI = "git://c;branch=d"'
     subprocess.run(["bash", script, "prepare", "/in", "2", lines, "off"], cwd=tmp_path, check=True)
     written = (tmp_path / "build/conf/local.conf").read_text()
-    assert 'MACHINE = "qemuarm64"\nHOSTTOOLS += "x y" \nA = "b"\n' in written
+    assert 'MACHINE = "qemuarm64"\nHOSTTOOLS += "x y" \nA = "b"\nSRC_URI = "git://c;branch=d"\n' in written
     assert not [line for line in written.splitlines() if line.startswith((" ", "\t"))]

@@ -147,55 +147,6 @@ def test_maven_builds_a_project_of_two_modules_offline(kit: Kit, tmp_path: Path)
     assert {item["phase"] for item in found["samples"]} == {"mvn"}
 
 
-# Stands where poky's would: nothing but poky itself has recipes, and this machine may have no way to them.
-INIT = """
-here=$PWD
-mkdir -p "${1:-build}/conf"
-cd "${1:-build}"
-export PATH=$here/bitbake/bin:$PATH
-"""
-BITBAKE = r"""#!/bin/sh
-set -e
-[ "$(id -u)" = 1000 ] || { echo "bitbake does not run as user $(id -u)"; exit 1; }
-[ "$LC_ALL" = en_US.UTF-8 ]
-downloads=$(sed -n 's/^DL_DIR = "\(.*\)"/\1/p' conf/local.conf)
-mirror=$(sed -n 's/^SOURCE_MIRROR_URL = "file:..\(.*\)"/\1/p' conf/local.conf)
-case $1 in
---help) echo --runall; exit ;;
--m) exit ;;
--p) mkdir -p cache; exit ;;
---runall=fetch)
-    mkdir -p "$downloads"
-    echo "source of $2" > "$downloads/$2.tar"
-    touch "$downloads/$2.tar.done"
-    exit ;;
-esac
-grep -q 'BB_NO_NETWORK = "1"' conf/local.conf
-grep -q '^MACHINE = "x"$' conf/local.conf
-mkdir -p tmp
-# A server that leaves the process tree, and does the work.
-(setsid sh -c "i=0; while [ \$i -lt 300000 ]; do i=\$((i+1)); done; cp $mirror/$1.tar tmp/ && touch tmp/done" &)
-while [ ! -e tmp/done ]; do sleep 0.02; done
-[ ! -e "$mirror/$1.tar.done" ]
-"""
-
-
-def test_yocto_as_an_ordinary_user_offline_with_a_server_that_leaves_the_tree(kit: Kit, tmp_path: Path) -> None:
-    program = tmp_path / "poky" / "bitbake" / "bin" / "bitbake"
-    program.parent.mkdir(parents=True)
-    program.write_text(BITBAKE)
-    program.chmod(0o755)
-    (tmp_path / "poky" / "oe-init-build-env").write_text(INIT)
-    words = ("yocto", "--image", "smoke", "--param", f"poky={tmp_path / 'poky'}", "--param", "targets=zip")
-    more = ("--param", 'localconf=MACHINE = "x"; A = "b"', "--arms", ",".join(ARMS), "--rounds", "1", "--cache", "cold")
-    found = compare(kit, tmp_path, *words, *more)
-    assert [item["phase"] for item in found["samples"] if item["arm"] == "bare"][:3] == ["parse", "build", "clean"]
-    for item in found["samples"]:
-        if item["phase"] == "build":
-            assert item["cgroup_user"] > 3 * item["user"], "the server's CPU is not counted"
-    assert "phase build" in found["table"] and "user*" in found["table"]
-
-
 def test_yocto_without_poky_is_not_run_and_says_how_to_get_it(kit: Kit, tmp_path: Path) -> None:
     nowhere = f"git:file://{tmp_path}/poky#scarthgap"
     words = ("yocto", "--image", "smoke", "--param", f"poky={nowhere}", "--arms", "bare", "--rounds", "1")
