@@ -1,11 +1,12 @@
 # What the steps of the scenario do, in the directory that holds oe-init-build-env; bash, as its users source it there.
 #   layers                                      check out what a kas file names, into layers/
-#   fetch GIVEN JOBS LOCALCONF TARGETS…         all sources into downloads/: from GIVEN, from Debian, else over the network
+#   fetch GIVEN LOCALCONF TARGETS…              all sources into downloads/: from GIVEN, from Debian, else over the network
 #   prepare DOWNLOADS JOBS LOCALCONF SSTATE TARGETS…   write the configuration; with SSTATE=on fill the shared state
 #   bitbake WORDS…    clean
 #   stats                                       print what bitbake has recorded of each task, for report = "buildstats"
 set -e
 top=$PWD
+here=$(realpath "$(dirname "$0")")
 
 enter() { # in the build directory, with bitbake on the PATH
 	local init
@@ -23,7 +24,7 @@ enter() { # in the build directory, with bitbake on the PATH
 
 configure() { # JOBS LOCALCONF
 	mkdir -p "$top/build/conf" "$top/build/classes"
-	cp "$top"/*.bbclass "$top/build/classes"
+	cp "$here"/*.bbclass "$top/build/classes"
 	[ ! -d "$top/layers/build" ] || cp -r "$top/layers/build/." "$top/build/"
 	enter
 	cat >>conf/local.conf <<-END
@@ -33,7 +34,7 @@ configure() { # JOBS LOCALCONF
 		CONNECTIVITY_CHECK_URIS = ""
 		INHERIT += "buildstats"
 	END
-	[ -z "$VARIANT" ] || cat "$top/$VARIANT.conf" >>conf/local.conf
+	[ -z "$VARIANT" ] || cat "$here/$VARIANT.conf" >>conf/local.conf
 	# A ; within quotes separates nothing; bitbake refuses lines that begin with a space.
 	perl -e 'for ($ARGV[0] =~ /(?:"[^"]*"|[^;"]|")+/g) { s/^\s+//; print "$_\n" }' -- "$2" >>conf/local.conf
 }
@@ -62,8 +63,8 @@ layers)
 	;;
 fetch)
 	given=$2
-	configure "$3" "$4"
-	shift 4
+	configure "$(nproc)" "$3"
+	shift 3
 	mkdir listed "$top/downloads"
 	cat >>conf/local.conf <<-END
 		INHERIT += "list-sources"
@@ -74,9 +75,9 @@ fetch)
 	mv listed "$top/listed"
 	rm -rf tmp tmp-* # its stamps say that all is fetched
 	[ ! -d "$given/uninative" ] || cp -r "$given/uninative" "$top/downloads" # no recipe's
-	if ! python3 "$top/sources.py" find "$top/listed" "$given" "$top/downloads"; then
+	if ! python3 "$here/sources.py" find "$top/listed" "$given" "$top/downloads"; then
 		fetch_all -k "$@" || true # what it could not get is named below
-		python3 "$top/sources.py" missing "$top/listed" "$top/downloads"
+		python3 "$here/sources.py" missing "$top/listed" "$top/downloads"
 	fi
 	# The tarballs alone: clones of repositories are in them, and locks and stamps belong to this directory.
 	cd "$top/downloads"
