@@ -8,6 +8,7 @@ explained, by the test that needs it (kit.image.ImageCache makes each once, whoe
 
 import fcntl
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,6 +29,13 @@ import sys
 from kit.image import ImageCache
 from kit.core.paths import find_paths
 ImageCache(find_paths().cache).from_recipe(sys.argv[1])
+"""
+#: Tests go first; but what is built for them soon is waited for, so that unit tests (tox.ini) are nicer still.
+NICENESS = 5
+#: A niceness counts within one session only (sched(7), CONFIG_SCHED_AUTOGROUP), and each command of the kit's has one.
+_NICED = """#!/bin/sh
+{{ echo {niceness} > /proc/self/autogroup; }} 2>/dev/null
+exec nice -n {niceness} {program} "$@"
 """
 
 #: Turns: from which on unit tests are done, from which on images are there, and the last.
@@ -105,13 +113,16 @@ def unit_tests() -> AbstractContextManager[None]:
 def building(names: Sequence[str], directory: Path) -> Iterator[Builder]:
     """Build them one after the other; all ends with this process, whatever ends it: in namespaces of their own,
     processes and mounts go with the first of them, and that goes with its parent."""
+    (directory / "mmdebstrap").write_text(_NICED.format(niceness=NICENESS, program=shutil.which("mmdebstrap")))
+    (directory / "mmdebstrap").chmod(0o755)
     words = ["setpriv", "--pdeathsig", "KILL", "--", "unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--",
              "xargs", "--max-procs", str(AT_ONCE), "--max-args", "1", "--no-run-if-empty",
              sys.executable, "-c", _BUILD]  # fmt: skip
     with (directory / "log").open("wb") as log:
         process = subprocess.Popen(
-            words if names else ["true"], stdin=subprocess.PIPE, stdout=log, stderr=log, text=True
-        )
+            words if names else ["true"], stdin=subprocess.PIPE, stdout=log, stderr=log, text=True,
+            env={**os.environ, "PATH": f"{directory}:{os.environ['PATH']}"},
+        )  # fmt: skip
     known = frozenset(built() | set(names))
     assert process.stdin
     process.stdin.write("\n".join(names))
