@@ -11,6 +11,9 @@ from kit.guest.config import options, refused
 from kit.guest.recipe import kernel_recipes, parse_kernel_recipe, read_kernel_recipe
 from kit.guest.tree import patches_top
 from kit.image import read_recipe
+from kit.model.scenario import Input
+from kit.session.inputs import prepare_input
+from tests.inputs import given
 
 GOOD = """summary = "mine"
 linux = "usr/src/linux.tar.xz"
@@ -94,3 +97,13 @@ def test_patches_are_found_in_a_directory_or_one_below(tmp_path: Path) -> None:
         patches_top(tmp_path, recipe)
     (inner / "a.patch").touch()
     assert patches_top(tmp_path, recipe) == inner == patches_top(inner, recipe)
+
+
+def test_what_aufs_standalone_has_is_what_the_recipe_names(tmp_path: Path) -> None:
+    source = given("aufs-standalone-aufs6.1.tar.zst")
+    found = prepare_input(Input("aufs", str(source), into="directory"), tmp_path)
+    recipe = read_kernel_recipe("aufs")
+    assert patches_top(found.path, recipe) == found.path
+    assert (found.path / "fs/aufs/Kconfig").is_file() and (found.path / "include/uapi/linux/aufs_type.h").is_file()
+    patched = (found.path / "aufs6-mmap.patch").read_text()
+    assert all(f"+++ b/{name}\n" in patched for name in recipe.rejected)
