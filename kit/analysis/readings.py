@@ -7,7 +7,7 @@ everything is read of a few runs while they are at hand, and of no run twice.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, count
 from operator import attrgetter
@@ -64,8 +64,9 @@ def read(samples: Iterable[Sample], repetitions: bool = True) -> Readings:
     every = samples if isinstance(samples, Sequence) else list(samples)
     walk = _Walk()
     for at in range(0, len(every), _SLICE):
-        part = [item for item in every[at : at + _SLICE] if item.status == "ok" and item.kind != "warmup"]
-        walk.add([item for item in part if item.phases and (repetitions or item.repeats is None)])
+        part = every[at : at + _SLICE]
+        counted = [item for item in part if item.status == "ok" and item.kind != "warmup" and item.phases]
+        walk.add(counted if repetitions else [item for item in counted if item.repeats is None])
     return walk.readings()
 
 
@@ -87,17 +88,21 @@ class _Walk:
     def add(self, runs: Sequence[Sample]) -> None:
         phases = list(map(_PHASES, runs))
         flat = list(chain.from_iterable(phases))
-        names = map(tuple, (map(_NAME, found) for found in phases))
+        lengths = list(map(len, phases))
+        if len(set(lengths)) == 1:
+            names: Iterable[tuple[str, ...]] = zip(*[map(_NAME, flat)] * lengths[0], strict=True)
+        else:
+            names = (tuple(map(_NAME, found)) for found in phases)
         columns = (
             map(self.keys.__getitem__, map(_KEY, runs)),
             map(self.digests.__getitem__, map(_DIGESTS, runs)),
             map(self.shapes.__getitem__, names),
             map(_BLOCK, runs),
-            map(len, phases),
+            lengths,
         )
         self.numbers.append(np.array([np.fromiter(column, np.int64, len(runs)) for column in columns]))
-        self.figures.append(_columns(map(_OF_PHASE, flat), len(FIGURES), len(flat)))
-        self.spins.append(_columns(map(_OF_RUN, runs), len(SPINS), len(runs)))
+        self.figures.append(_columns(_OF_PHASE, len(FIGURES), flat))
+        self.spins.append(_columns(_OF_RUN, len(SPINS), runs))
         self.reported = self.reported or any(map(_REPORTED, flat))
         self.tasks = self.tasks or any(map(_TASKS, flat))
         begin = len(self.runs)
@@ -114,12 +119,11 @@ class _Walk:
         )  # fmt: skip
 
 
-def _columns(rows: Iterable[tuple[Any, ...]], width: int, length: int) -> Floats:
-    listed = list(rows)
+def _columns(figures: Callable[[Any], tuple[Any, ...]], width: int, things: Sequence[object]) -> Floats:
     try:
-        flat = np.fromiter(chain.from_iterable(listed), float, width * length)
+        flat = np.fromiter(chain.from_iterable(map(figures, things)), float, width * len(things))
     except TypeError:  # a None, for what was not measured: this takes longer
-        flat = np.array(listed, float).ravel()
+        flat = np.array(list(map(figures, things)), float).ravel()
     return plausible(flat.reshape(-1, width).T)
 
 

@@ -215,10 +215,10 @@ def find_trend(values: ArrayLike) -> Trend | None:
     n = data.size
     if n < 4:
         return None
-    first, second = np.triu_indices(n, 1)
-    rises = data[second] - data[first]
+    steps = np.arange(1, n)
+    rises = np.concatenate([data[i:] - data[i - 1] for i in steps])
     score = int(np.sign(rises).sum())
-    slope = float(np.median(rises / (second - first))) / step
+    slope = float(np.median(rises / np.concatenate([steps[: n - i] for i in steps]))) / step
     ties = int((rises == 0).sum())
     return Trend(slope, _kendall_exact(score, n) if n <= _EXACT and not ties else _kendall_normal(score, data))
 

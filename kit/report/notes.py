@@ -25,7 +25,7 @@ _WARM_READS = 10.0
 def notes(session: Session, analysis: Analysis) -> list[str]:
     """What a reader must know to read the table rightly."""
     runs = analysis.runs
-    seen = {pair for pair in map(attrgetter("arm", "kind"), session.samples) if pair[1] != "warmup"}
+    seen = {pair for pair in set(map(attrgetter("arm", "kind"), session.samples)) if pair[1] != "warmup"}
     found = list(analysis.unlike)
     if any(item.ratio is not None and item.low is not None for item in analysis.comparisons):
         found.append(_intervals(analysis))
@@ -151,6 +151,8 @@ def _megabytes(runs: Runs, key: Key) -> float:
 
 def _loads(session: Session) -> Iterator[str]:
     """The load of the first run of each arm stands for all of them."""
+    if not any(map(attrgetter("load"), session.samples)):
+        return
     beside = [sample for sample in session.samples if sample.load and sample.kind != "warmup"]
     first = {sample.arm: sample.load for sample in reversed(beside)}
     if first:
