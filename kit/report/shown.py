@@ -17,7 +17,7 @@ T = TypeVar("T")
 #: Fields by which things are told apart: they hold no secrets, and what differs must go on differing.
 _NAMES = frozenset({"id", "session", "arm", "arms", "baseline", "baselines", "point"})
 
-_OF_SAMPLE = attrgetter("arm", "kind", "status", "error", "log", "point", "flags", "load")
+_OF_SAMPLE = attrgetter("digests", "arm", "kind", "status", "error", "log", "point", "flags", "load")
 _OF_PHASE = attrgetter("name", "status")
 _SLICE = 2_000
 #: Sessions of which all may be shown, as long as they live: what has a million samples is looked through once.
@@ -57,9 +57,8 @@ def _texts(samples: tuple[Sample, ...]) -> set[str]:
     found: set[str] = set()
     for at in range(0, len(samples), _SLICE):  # a few at a time: those that go together are mostly the same, too
         part = samples[at : at + _SLICE]
-        found.update(*set(map(_OF_SAMPLE, part)))
-        for digests in set(map(attrgetter("digests"), part)):
-            found.update(*digests)
+        for digests, *texts in set(map(_OF_SAMPLE, part)):
+            found.update(texts, *digests)
         phases = list(chain.from_iterable(map(attrgetter("phases"), part)))
         found.update(*set(map(_OF_PHASE, phases)))
         for figure in chain.from_iterable(map(attrgetter("reported"), phases)):
