@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -84,7 +84,7 @@ class Shared(Centre):
 def share(contrasts: Sequence[Contrast], family: int) -> list[Shared]:
     """The same centres with errors and degrees of freedom that make their 95 % intervals hold, alone and with all
     ``family`` comparisons that these belong to at once. In the order given."""
-    found = [Shared(*astuple(item.centre)) for item in contrasts]
+    found = [Shared(**vars(item.centre)) for item in contrasts]
     known = [i for i, item in enumerate(contrasts) if item.centre.error is not None]
     pooled = [i for i in known if contrasts[i].alike or contrasts[i].centre.degrees <= _FEW]
     if sum(contrasts[i].alike for i in pooled) < 2:
