@@ -58,7 +58,7 @@ class ContainerdEngine(PrivateEngine[ContainerdDaemon]):
                 daemon.load(ground.needed_image)
             except RunError as error:
                 reason = ground.backing.full() or error.message
-                hint = MORE_ROOM if ground.backing.full() else fix_of(arm) or error.hint
+                hint = MORE_ROOM if ground.backing.full() else fix_of(arm, ground.backing.type) or error.hint
                 raise RunError(f"{arm.driver} on {ground.backing.name}: {reason}", hint) from None
             of = f" of {arm.engine}"
             self._facts += [PROGRAM.fact(self._root.version(tool), f"{tool}{of}") for tool in ("containerd", "runc")]

@@ -52,7 +52,8 @@ class DockerEngine(PrivateEngine[DockerServer]):
                 daemon.start()
             except RunError as error:
                 raise RunError(
-                    f"{arm.driver} on {ground.backing.name}: {error.message}", fix_of(arm) or error.hint
+                    f"{arm.driver} on {ground.backing.name}: {error.message}",
+                    fix_of(arm, ground.backing.type) or error.hint,
                 ) from None
             info = daemon.client.info()
             _load(daemon, ground)

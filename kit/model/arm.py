@@ -138,9 +138,10 @@ def driver_of(arm: Arm) -> Driver:
     return find_driver(UNION if arm.placement == UNION else arm.engine, arm.driver) or _NONE
 
 
-def fix_of(arm: Arm) -> str:
-    """What would make its driver work where the engine does not start with it; ''."""
-    return driver_of(arm).mend(arm_words(arm.engine, arm.driver))
+def fix_of(arm: Arm, on: str = "") -> str:
+    """What would make its driver work where the engine does not start with it; ''. ``on``: the type of the filesystem
+    that it was to lie on."""
+    return driver_of(arm).mend(arm_words(arm.engine, arm.driver), on)
 
 
 def _choose(kind: str, value: str, known: tuple[str, ...], text: str) -> str:

@@ -55,6 +55,7 @@ class Driver:
     versions: str = ""
     root: str = ""
     blocker: str = ""
+    unfit: Mapping[str, str] = field(default_factory=dict)  # types of filesystems that can't hold it: what then
     features: Options = Options()  # which its engine hands on to the mount
     features_root: str = ""  # an engine root that hands them on, where not all do
     options: Options = Options()  # others
@@ -75,6 +76,8 @@ class Driver:
         """All that a reader must know."""
         return tuple(text for text in (self.note, _OWN_FILESYSTEM if self.own_filesystem else "") if text)
 
-    def mend(self, arm: str) -> str:
-        """The fix in the words of ``arm``, ENGINE/DRIVER."""
-        return self.fix.format(arm=arm, versions=self.versions, root=self.root, kernel=self.guest_kernel)
+    def mend(self, arm: str, on: str = "") -> str:
+        """The fix in the words of ``arm``, ENGINE/DRIVER. ``on``: the type of the filesystem that it was to lie on."""
+        return self.unfit.get(on) or self.fix.format(
+            arm=arm, versions=self.versions, root=self.root, kernel=self.guest_kernel
+        )

@@ -129,6 +129,8 @@ def test_one_name_may_mean_drivers_of_several_engines() -> None:
         ("bare", ""),
     ):
         assert fix_of(parse_arm(text)) == fix
+    assert fix_of(parse_arm("layer:overlay2@nfs"), "nfs4").startswith("overlay writes to no NFS")
+    assert fix_of(parse_arm("layer:overlay2@xfs"), "xfs") == "boot a kernel with overlay"
     assert find_driver("podman", "zfs") is None
     assert find_driver("system", "zfs") is find_driver("docker@28", "zfs")
     assert driver_of(parse_arm("union:overlay")) in DRIVERS[UNION]

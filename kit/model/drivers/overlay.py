@@ -6,6 +6,8 @@ from kit.model.driver import Driver, KernelPart, Options
 
 _KERNEL = KernelPart("overlay (CONFIG_OVERLAY_FS)", "overlay", ("overlay",))
 _FIX = "boot a kernel with overlay"
+_NO_NFS = "overlay writes to no NFS, which has no trusted.* attributes: vfs copies everything, or take a disk for it"
+_UNFIT = {"nfs": _NO_NFS, "nfs4": _NO_NFS}
 #: What people tune.
 _FEATURES = Options(
     {
@@ -19,16 +21,19 @@ _FEATURES = Options(
     "the kernel's overlay",
 )
 
-OVERLAY2 = Driver("overlay2", _FIX, _KERNEL, usual=True, tried_in_roots=True)
+OVERLAY2 = Driver("overlay2", _FIX, _KERNEL, unfit=_UNFIT, usual=True, tried_in_roots=True)
 #: Podman's; it hands mount options on.
-OVERLAY = Driver("overlay", _FIX, _KERNEL, features=_FEATURES, usual=True)
-OVERLAYFS = Driver("overlayfs", _FIX, _KERNEL, features=_FEATURES, features_root="2.1", usual=True, tried_in_roots=True)
+OVERLAY = Driver("overlay", _FIX, _KERNEL, unfit=_UNFIT, features=_FEATURES, usual=True)
+OVERLAYFS = Driver(
+    "overlayfs", _FIX, _KERNEL, unfit=_UNFIT, features=_FEATURES, features_root="2.1", usual=True, tried_in_roots=True
+)
 DOCKER_OVERLAYFS = Driver(
     "overlayfs",
     "use Docker {versions}: docker@{root}/overlayfs, or --docker PATH",
     _KERNEL,
     versions="24 or later",
     root="26.1",
+    unfit=_UNFIT,
     image_store=True,
     usual=True,
     tried_in_roots=True,
