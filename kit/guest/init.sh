@@ -34,9 +34,7 @@ if [ -n "$(blkid -L kit-modules)" ]; then
 	need mount -L kit-modules -o ro "$modules"
 fi
 # What filesystems need, and drivers.
-for module in loop btrfs xfs jfs reiserfs nfs nfsd sch_netem zfs $(cat /kit-modules); do
-	modprobe -q "$module"
-done
+modprobe --all --quiet loop btrfs xfs jfs reiserfs nfs nfsd sch_netem zfs $(cat /kit-modules)
 
 # No udev: the device mapper makes its nodes itself.
 export DM_DISABLE_UDEV=1
