@@ -25,7 +25,6 @@ enter() { # in the build directory, with bitbake on the PATH
 configure() { # JOBS LOCALCONF
 	mkdir -p "$top/build/conf" "$top/build/classes"
 	cp "$here"/*.bbclass "$top/build/classes"
-	[ ! -d "$top/layers/build" ] || cp -r "$top/layers/build/." "$top/build/"
 	enter
 	cat >>conf/local.conf <<-END
 		BB_NUMBER_THREADS = "$1"
@@ -48,7 +47,7 @@ layers)
 	mkdir layers
 	set -- *.yml
 	if [ -e "$1" ]; then
-		if [ -e .git ]; then # with commits that the user has not published, and what is not committed at all
+		if [ -d .git ]; then # with commits that the user has not published, and what is not committed at all
 			mkdir layers/poky
 			cp -a .git layers/poky
 			git -C layers/poky reset -q --hard
