@@ -57,7 +57,13 @@ class BareEngine:
             return Blocker("chroot needs root", "run as root: sudo kit …, or use the arm host")
         return None
 
+    def open(self) -> None:
+        return None
+
     def start(self, arm: Arm, ground: Ground) -> None:
+        return None
+
+    def fill(self, arm: Arm, ground: Ground) -> None:
         if arm.plain_root:
             ground.unpack_root()
 

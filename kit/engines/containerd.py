@@ -24,7 +24,7 @@ from kit.host.machine import Host
 from kit.host.mounts import mount_of
 from kit.image.layout import CONTROL, INPUTS, TREE
 from kit.model.arm import Arm, fix_of
-from kit.model.fact import DRIVER_STATUS, PROGRAM
+from kit.model.fact import DRIVER_STATUS, PROGRAM, Fact
 
 #: The filesystem in each thin device: as large as Docker's devicemapper has it.
 _DEVICE_BYTES = 10 << 30
@@ -47,25 +47,22 @@ class ContainerdEngine(PrivateEngine[ContainerdDaemon]):
             return Blocker("containerd has no volumes", f"bind:{arm.engine}/{arm.driver} is a directory too")
         return super().check(arm, host)
 
-    def start_daemon(self, arm: Arm, ground: Ground) -> ContainerdDaemon:
+    def start_daemon(self, stack: ExitStack, arm: Arm, ground: Ground) -> ContainerdDaemon:
         name = self.new_name()
-        with ExitStack() as stack:
-            try:
-                plugin = self._plugin(stack, arm, ground, name)
-                daemon = ContainerdDaemon(arm.driver, self.home(ground, name, arm.driver), plugin)
-                stack.callback(daemon.stop)
-                daemon.start()
-                daemon.load(ground.needed_image)
-            except RunError as error:
-                reason = ground.backing.full() or error.message
-                hint = MORE_ROOM if ground.backing.full() else fix_of(arm, ground.backing.type) or error.hint
-                raise RunError(f"{arm.driver} on {ground.backing.name}: {reason}", hint) from None
-            of = f" of {arm.engine}"
-            self._facts += [PROGRAM.fact(self._root.version(tool), f"{tool}{of}") for tool in ("containerd", "runc")]
-            status = f"{'+'.join(arm.daemon)}{of} on {ground.backing.name}"
-            self._facts.append(DRIVER_STATUS.fact(_words(plugin), status))
-            self._stack.enter_context(stack.pop_all())
+        with _explained(arm, ground):
+            plugin = self._plugin(stack, arm, ground, name)
+            daemon = ContainerdDaemon(arm.driver, self.home(ground, name, arm.driver), plugin)
+            stack.callback(daemon.stop)
+            daemon.start()
         return daemon
+
+    def fill_daemon(self, daemon: ContainerdDaemon, arm: Arm, ground: Ground) -> list[Fact]:
+        with _explained(arm, ground):
+            daemon.load(ground.needed_image)
+        of = f" of {arm.engine}"
+        found = [PROGRAM.fact(self.version(tool), f"{tool}{of}") for tool in ("containerd", "runc")]
+        status = f"{'+'.join(arm.daemon)}{of} on {ground.backing.name}"
+        return [*found, DRIVER_STATUS.fact(_words(daemon.options), status)]
 
     def _plugin(self, stack: ExitStack, arm: Arm, ground: Ground, name: str) -> list[str]:
         """The lines of containerd's configuration that the snapshotter needs; what they name is made."""
@@ -128,6 +125,16 @@ class ContainerdEngine(PrivateEngine[ContainerdDaemon]):
                 layered=arm.placement == "layer",
                 own=Path(f"/proc/{pid}/root") if arm.own_filesystem else None,
             )
+
+
+@contextmanager
+def _explained(arm: Arm, ground: Ground) -> Iterator[None]:
+    try:
+        yield
+    except RunError as error:
+        reason = ground.backing.full() or error.message
+        hint = MORE_ROOM if ground.backing.full() else fix_of(arm, ground.backing.type) or error.hint
+        raise RunError(f"{arm.driver} on {ground.backing.name}: {reason}", hint) from None
 
 
 def _bind(source: Path, target: str, mode: str = "rw") -> str:

@@ -26,13 +26,13 @@ class ContainerdDaemon:
         self.driver = driver
         self.image = ""
         self._home = home
-        self._options = options
+        self.options = options
         self._supervisor = Supervisor(home, driver)
 
     def start(self) -> None:
         """Start it and wait until it serves. Raises RunError with what the log says; then stop it too."""
         self._home.make()
-        self._supervisor.start([containerd_program(self._home, self._options)])
+        self._supervisor.start([containerd_program(self._home, self.options)])
         self._check_snapshotter()
 
     def stop(self) -> None:

@@ -31,7 +31,7 @@ from kit.filesystem.thin_pool import thin_pool
 from kit.image.layout import CONTROL, INPUTS, TREE
 from kit.model.arm import DEFAULT_ENGINE, Arm, driver_of, fix_of
 from kit.model.drivers.device_mapper import THIN_POOL
-from kit.model.fact import DRIVER_STATUS, PROGRAM, RUNS
+from kit.model.fact import DRIVER_STATUS, PROGRAM, RUNS, Fact
 
 
 class DockerEngine(PrivateEngine[DockerServer]):
@@ -43,23 +43,22 @@ class DockerEngine(PrivateEngine[DockerServer]):
         programs = setting.docker if self.root_of == "docker" else None
         super().__init__(setting, version, f"v{version}-" if version else self.prefix, programs)
 
-    def start_daemon(self, arm: Arm, ground: Ground) -> DockerServer:
+    def start_daemon(self, stack: ExitStack, arm: Arm, ground: Ground) -> DockerServer:
         name = self.new_name("d")
-        with ExitStack() as stack:
-            try:
-                daemon = self.make_daemon(stack, arm, ground, name)
-                stack.callback(daemon.stop)
-                daemon.start()
-            except RunError as error:
-                raise RunError(
-                    f"{arm.driver} on {ground.backing.name}: {error.message}",
-                    fix_of(arm, ground.backing.type) or error.hint,
-                ) from None
-            info = daemon.client.info()
-            _load(daemon, ground)
-            self._remember(arm, ground, info)
-            self._stack.enter_context(stack.pop_all())
+        try:
+            daemon = self.make_daemon(stack, arm, ground, name)
+            stack.callback(daemon.stop)
+            daemon.start()
+        except RunError as error:
+            raise RunError(
+                f"{arm.driver} on {ground.backing.name}: {error.message}", fix_of(arm, ground.backing.type) or error.hint
+            ) from None
         return daemon
+
+    def fill_daemon(self, daemon: DockerServer, arm: Arm, ground: Ground) -> list[Fact]:
+        info = daemon.client.info()
+        _load(daemon, ground)
+        return list(self._describe(arm, ground, info))
 
     def make_daemon(self, stack: ExitStack, arm: Arm, ground: Ground, name: str) -> DockerServer:
         options = (*driver_of(arm).storage_options, *self._pool(stack, arm, ground, name))
@@ -111,15 +110,15 @@ class DockerEngine(PrivateEngine[DockerServer]):
                 stack.callback(empty_tree, place)
             yield place
 
-    def _remember(self, arm: Arm, ground: Ground, info: dict[str, Any]) -> None:
+    def _describe(self, arm: Arm, ground: Ground, info: dict[str, Any]) -> Iterator[Fact]:
         of = "" if arm.engine == DEFAULT_ENGINE else f" of {arm.engine}"
         for tool in self.tools_of(arm):
-            self._facts.append(PROGRAM.fact(self._root.version(tool), f"{tool}{of}"))
+            yield PROGRAM.fact(self.version(tool), f"{tool}{of}")
         if os.geteuid() != 0:
-            self._facts.append(RUNS.fact("rootless", self.tools[0]))
+            yield RUNS.fact("rootless", self.tools[0])
         status = "; ".join(f"{key}: {value}" for key, value in info["DriverStatus"] or ())
         daemon = f"{'+'.join(arm.daemon)}{of} on {ground.backing.name}"
-        self._facts.append(DRIVER_STATUS.fact(status or "no driver status", daemon))
+        yield DRIVER_STATUS.fact(status or "no driver status", daemon)
 
 
 def _show_socket(daemon: DockerServer, control: Control) -> str:

@@ -66,7 +66,9 @@ class DockerServer(ABC):
         python = "/usr/bin/python3" if self.home.root.path else sys.executable
         program = str(shutil.copy(plain_runtime.__file__, self.home.directory))
         path = self.home.directory / PLAIN_RUNTIME
-        path.write_text(f'#!/bin/sh\nexec {shlex.join((python, "-I", program, *words))} -- "$@"\n')
+        mend = shlex.join((python, "-I", program, *words))
+        # Of the many calls for each container one alone has something to mend.
+        path.write_text(f'#!/bin/sh\ncase " $* " in *" create "*) exec {mend} -- "$@" ;; esac\nexec {words[0]} "$@"\n')
         path.chmod(0o755)
         return path
 

@@ -46,16 +46,24 @@ class Setting:
 
 
 class Engine(Protocol):
-    """Runs arms. ``start`` does what is needed once per session, backing and driver; ``close`` undoes it all.
-    ``undriven``: why a scenario can't drive it by itself, where it can't."""
+    """Runs arms. ``open``, ``start`` and ``fill``, in this order, make ready for ``place`` what is needed once per
+    session, backing and driver; they raise KitError with the reason and the fix, and calling one again costs nothing.
+    ``close`` undoes it all. ``undriven``: why a scenario can't drive it by itself, where it can't."""
 
     undriven: Blocker | None
 
     def check(self, arm: Arm, host: Host) -> Blocker | None:
         """What can be told without starting anything: a tool, a right."""
 
+    def open(self) -> None:
+        """What all of its arms need."""
+
     def start(self, arm: Arm, ground: Ground) -> None:
-        """Make ready for ``place``; raises KitError with the reason and the fix. Calling it again costs nothing."""
+        """What runs for the arm's driver on this ground. Several threads may call it, for different drivers or grounds:
+        what it starts dies with the thread."""
+
+    def fill(self, arm: Arm, ground: Ground) -> None:
+        """Bring the image there. Several threads may call it, for different grounds."""
 
     def place(self, arm: Arm, ground: Ground) -> AbstractContextManager[Place]:
         """One run's place, in its first state."""

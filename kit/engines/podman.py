@@ -8,6 +8,7 @@ import signal
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from threading import Lock
 
 from kit.core.errors import MachineError
 from kit.engines.docker import DockerEngine
@@ -22,6 +23,8 @@ from kit.model.arm import Arm
 
 #: Without this capability (linux/capability.h) no limit can be raised, and Podman's defaults are above the usual ones.
 _CAP_SYS_RESOURCE = 24
+#: All of a machine's Podmans share the locks in /dev/shm/libpod_lock, which the first one makes.
+_STARTING = Lock()
 
 
 class PodmanEngine(DockerEngine):
@@ -50,6 +53,10 @@ class PodmanEngine(DockerEngine):
                 f"sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {user}",
             )
         return None
+
+    def start_daemon(self, stack: ExitStack, arm: Arm, ground: Ground) -> DockerServer:
+        with _STARTING:
+            return super().start_daemon(stack, arm, ground)
 
     def make_daemon(self, stack: ExitStack, arm: Arm, ground: Ground, name: str) -> DockerServer:
         return PodmanService(arm.driver, self.home(ground, name, f"podman-{arm.driver}"), arm.feature_words)

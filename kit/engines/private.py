@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager, ExitStack
+from itertools import count
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -21,6 +22,7 @@ from kit.model.arm import Arm, driver_of, fix_of
 from kit.model.fact import Fact
 
 D = TypeVar("D")
+_Which = tuple[tuple[str, ...], Path]  # Arm.daemon, and the backing filesystem
 
 
 class PrivateEngine(ABC, Generic[D]):
@@ -39,9 +41,13 @@ class PrivateEngine(ABC, Generic[D]):
         self._tag = tag
         self._root = EngineRoot(programs=self._programs)
         self._stack = ExitStack()
-        self._daemons: dict[tuple[tuple[str, ...], Path], D] = {}
-        self._facts: list[Fact] = []
-        self._count = 0
+        self._daemons: dict[_Which, D] = {}
+        self._running: dict[_Which, ExitStack] = {}
+        self._filled: set[_Which] = set()
+        self._facts: dict[_Which, list[Fact]] = {}
+        self._versions: dict[str, str] = {}
+        self._numbers = count(1)
+        self._opened = False
 
     def check(self, arm: Arm, host: Host) -> Blocker | None:
         if driver_of(arm).blocker:
@@ -66,27 +72,53 @@ class PrivateEngine(ABC, Generic[D]):
         for tool in self.tools_of(arm):
             require(tool, driver_of(arm).packages.get(tool, ""))
 
+    def open(self) -> None:
+        """Have the engine root, or keep the host's shims out of sight."""
+        if self._opened:
+            return
+        if self._version:
+            self._root = engine_root(self.root_of, self._version, self._setting.cache, self._setting.tell)
+        elif "containerd" in self.tools:
+            self._stack.enter_context(covered(SHIMS, self._setting.journal))
+        self._opened = True
+
     def start(self, arm: Arm, ground: Ground) -> None:
-        key = (arm.daemon, ground.backing.path)
-        if key not in self._daemons:
-            if not self._daemons:
-                self._enter_root()
-            self._daemons[key] = self.start_daemon(arm, ground)
+        which = (arm.daemon, ground.backing.path)
+        if which not in self._daemons:
+            with ExitStack() as stack:
+                daemon = self.start_daemon(stack, arm, ground)
+                self._running[which] = self._stack.enter_context(stack.pop_all())
+            self._daemons[which] = daemon
+
+    def fill(self, arm: Arm, ground: Ground) -> None:
+        which = (arm.daemon, ground.backing.path)
+        if which not in self._filled:
+            try:
+                self._facts[which] = self.fill_daemon(self._daemons[which], arm, ground)
+            except BaseException:
+                del self._daemons[which]
+                self._running.pop(which).close()
+                raise
+            self._filled.add(which)
         if arm.plain_root:
             ground.unpack_root()
         if arm.features:
             with self.place(arm, ground):  # what the kernel refuses is known now
                 pass
 
-    def _enter_root(self) -> None:
-        if self._version:
-            self._root = engine_root(self.root_of, self._version, self._setting.cache, self._setting.tell)
-        elif "containerd" in self.tools:
-            self._stack.enter_context(covered(SHIMS, self._setting.journal))
+    @abstractmethod
+    def start_daemon(self, stack: ExitStack, arm: Arm, ground: Ground) -> D:
+        """A daemon that runs until the stack is closed. Raises KitError."""
 
     @abstractmethod
-    def start_daemon(self, arm: Arm, ground: Ground) -> D:
-        """A running daemon with the image; ``self._stack`` ends it. Raises KitError."""
+    def fill_daemon(self, daemon: D, arm: Arm, ground: Ground) -> list[Fact]:
+        """Bring the image into it, and say what numbers depend on. Raises KitError."""
+
+    def version(self, tool: str) -> str:
+        """What it says of itself, asked once."""
+        if tool not in self._versions:
+            self._versions[tool] = self._root.version(tool)
+        return self._versions[tool]
 
     @abstractmethod
     def place(self, arm: Arm, ground: Ground) -> AbstractContextManager[Place]: ...
@@ -100,11 +132,11 @@ class PrivateEngine(ABC, Generic[D]):
 
     def new_name(self, kind: str = "") -> str:
         """Short, since paths of sockets are; no two are alike."""
-        self._count += 1
-        return f"{self._tag}{kind}{self._count}"
+        return f"{self._tag}{kind}{next(self._numbers)}"
 
     def facts(self) -> list[Fact]:
-        return self._facts
+        """In an order that does not hang on which daemon was the first."""
+        return [fact for which in sorted(self._facts) for fact in self._facts[which]]
 
     def close(self) -> None:
         self._daemons.clear()

@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from kit.core.errors import KitError, MachineError, RunError
@@ -68,6 +69,7 @@ class SystemEngine:
         self._facts: list[Fact] = []
         self._root = Path("/")
         self._count = 0
+        self._filling = Lock()
 
     def check(self, arm: Arm, host: Host) -> Blocker | None:
         if arm.option("cgroup") == "none":
@@ -84,7 +86,7 @@ class SystemEngine:
             return Blocker(f"the running Docker uses {driver}", f"write {arm.placement}:system/{driver}")
         return None
 
-    def start(self, arm: Arm, ground: Ground) -> None:
+    def open(self) -> None:
         if self._client is not None:
             return
         self._client = connect()
@@ -96,9 +98,16 @@ class SystemEngine:
             RUNNING_ENGINE.fact(info["ServerVersion"], "docker"),
             RUNNING_STATUS.fact(status, info["Driver"]),
         ]
-        self._load(ground)
+
+    def start(self, arm: Arm, ground: Ground) -> None:
+        return None
+
+    def fill(self, arm: Arm, ground: Ground) -> None:
+        with self._filling:
+            self._load(ground)
 
     def _load(self, ground: Ground) -> None:
+        """Unless it has the image: the user's own, or loaded for another arm."""
         import docker.errors
 
         image = ground.needed_image

@@ -47,7 +47,7 @@ class UnionEngine(BareEngine):
             return Blocker(error.message, error.hint)
         return None
 
-    def start(self, arm: Arm, ground: Ground) -> None:
+    def fill(self, arm: Arm, ground: Ground) -> None:
         """Unpack the lower branch, and mount once, so that options which the kernel refuses are known now."""
         ground.unpack_root()
         with self._mounted(arm, ground):

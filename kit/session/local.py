@@ -79,7 +79,7 @@ def perform(session: Session, context: SessionContext, bench: Bench, materials: 
         options = backing_options(session.request, context)
         spec = ProvisionSpec(bench.setting, context.host, options, image, directory)
         provision = stack.enter_context(Provision(spec, beside and beside[1]))
-        not_run = _make_ready(provision, context)
+        not_run = _make_ready(provision, context, bench)
         facts = [*session_facts(context.host, context.plan, context.scenarios, image), *provision.facts()]
         facts += _compilers(provision, context.plan.arms, {item.arm for item in not_run})
         if beside:
@@ -126,20 +126,16 @@ def _load(workload: Workload, spec: LoadSpec, provision: Provision, bench: Bench
     return Load(workload, provision, group, log, timeout)
 
 
-def _make_ready(provision: Provision, context: SessionContext) -> tuple[NotRun, ...]:
-    not_run = []
+def _make_ready(provision: Provision, context: SessionContext, bench: Bench) -> tuple[NotRun, ...]:
+    """In the order of the arms."""
+    not_run: dict[Arm, NotRun] = {}
     for arm in context.plan.arms:
-        context.observer.tell(f"making {arm} ready")
-        blocked: NotRun | None
         undriven = provision.undriven(arm) if context.scenario.engine else None
         if undriven:
             reason = f"{context.scenario.name} drives the engine itself, {undriven.reason}"
-            blocked = NotRun(str(arm), reason, undriven.fix)
-        else:
-            blocked = provision.ready(arm)
-        if blocked:
-            not_run.append(blocked)
-    return tuple(not_run)
+            not_run[arm] = NotRun(str(arm), reason, undriven.fix)
+    not_run |= provision.all_ready([arm for arm in context.plan.arms if arm not in not_run], bench.setting.tell)
+    return tuple(not_run[arm] for arm in context.plan.arms if arm in not_run)
 
 
 def _compilers(provision: Provision, arms: tuple[Arm, ...], not_run: set[str]) -> list[Fact]:

@@ -37,6 +37,7 @@ from kit.session.background import Beside, Load
 from kit.session.cleanups import CLEANUPS
 from kit.session.runlog import cut_middle
 from kit.session.schedule import Block, End, Schedule
+from kit.session.workers import one_at_a_time
 from kit.session.workload import Workload
 
 DROP_CACHES = Path("/proc/sys/vm/drop_caches")
@@ -120,7 +121,7 @@ def held_machine(name: str, paths: Paths, wait: bool, observer: Observer) -> Ite
             stack.enter_context(journal.holding("cgroup", cgroup))
             Cgroup.named(cgroup).create()
         probe = probe_binary(paths.cache)
-        yield Bench(Setting(name, run, probe, journal, cgroup, paths.cache, tell=observer.tell), paths)
+        yield Bench(Setting(name, run, probe, journal, cgroup, paths.cache, tell=one_at_a_time(observer.tell)), paths)
 
 
 @contextmanager

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import shlex
 import stat
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from kit.core.errors import KitError
@@ -18,6 +19,7 @@ from kit.image import Image
 from kit.model.arm import Arm
 from kit.model.fact import FILESYSTEM, UNCONFIRMED, Fact
 from kit.model.session import NotRun
+from kit.session.workers import Step, Workers
 
 
 @dataclass(frozen=True)
@@ -52,32 +54,60 @@ class Provision:
         self._grounds: dict[str, Ground] = {}
         self._control_grounds: dict[str, Ground] = {}
         self._engines: dict[str, Engine] = {}
+        self._workers = Workers()
         self._fresh = 0
 
     def __enter__(self) -> Provision:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        with self._backings:  # engines go before the filesystems that they stand on
+        with closing(self._workers), self._backings:  # engines go before the filesystems that they stand on
             self._running.close()
 
     def ready(self, arm: Arm) -> NotRun | None:
         """Start what the arm needs for the session; None if it can run, else why not and what would mend it."""
-        try:
-            engine = self._engine(arm)
-            blocker = engine.check(arm, self._spec.host)
-            if blocker:
-                return NotRun(str(arm), blocker.reason, blocker.fix)
-            engine.start(arm, self._ground(arm))
+        return self.all_ready((arm,)).get(arm)
+
+    def all_ready(self, arms: Sequence[Arm], tell: Callable[[str], None] = lambda text: None) -> dict[Arm, NotRun]:
+        """Those that can't run. Daemons are started side by side; each filesystem is filled by one thread, in the order
+        of the arms, so that where files lie on it does not hang on which was faster."""
+        not_run: dict[Arm, NotRun] = {}
+        for arm in arms:
+            with _noted(not_run, arm):
+                self._open(arm)
+        daemons: dict[tuple[object, ...], list[Arm]] = {}
+        for arm in (arm for arm in arms if arm not in not_run):
+            daemons.setdefault((engine_name(arm), arm.daemon, arm.filesystem), []).append(arm)
+        self._workers.do([[partial(self._start, shared, not_run)] for shared in daemons.values()])
+        filesystems: dict[str, list[Step]] = {}
+        for arm in (arm for arm in arms if arm not in not_run):
+            filesystems.setdefault(arm.filesystem, []).append(partial(self._fill, arm, not_run, tell))
+        self._workers.do(list(filesystems.values()))
+        return not_run
+
+    def _open(self, arm: Arm) -> None:
+        """What arms share, one after the other: the first of two that want one device has it."""
+        engine = self._engine(arm)
+        blocker = engine.check(arm, self._spec.host)
+        if blocker:
+            raise KitError(blocker.reason, blocker.fix)
+        engine.open()
+        self._ground(arm)
+        if self._load:
+            self._load_ground(arm, self._load)
+
+    def _start(self, arms: Sequence[Arm], not_run: dict[Arm, NotRun]) -> None:
+        with _noted(not_run, *arms):
+            self._engine(arms[0]).start(arms[0], self._ground(arms[0]))
+
+    def _fill(self, arm: Arm, not_run: dict[Arm, NotRun], tell: Callable[[str], None]) -> None:
+        tell(f"making {arm} ready")
+        with _noted(not_run, arm):
+            engine, ground = self._engine(arm), self._ground(arm)
+            engine.start(arm, ground)  # again, where another arm's image could not be brought into the same daemon
+            engine.fill(arm, ground)
             if self._load:
                 self._load_ground(arm, self._load).unpack_root()
-        except KitError as error:
-            return NotRun(str(arm), error.message, error.hint)
-        except OSError as error:
-            return NotRun(
-                str(arm), f"{error.filename}: {error.strerror}", "is there room, and the right to write there?"
-            )
-        return None
 
     def undriven(self, arm: Arm) -> Blocker | None:
         """Why a scenario that drives the engine itself can't run on the arm's; None if it can."""
@@ -179,6 +209,20 @@ class Provision:
             ground = self._grounds[arm.filesystem]
             self._control_grounds[arm.filesystem] = Ground(ground.backing, ground.image, ground.inputs, "control-")
         return self._control_grounds[arm.filesystem]
+
+
+@contextmanager
+def _noted(not_run: dict[Arm, NotRun], *arms: Arm) -> Iterator[None]:
+    """What keeps the block from its end is why the arms are not run."""
+    try:
+        yield
+    except KitError as error:
+        reason, fix = error.message, error.hint
+    except OSError as error:
+        reason, fix = f"{error.filename}: {error.strerror}", "is there room, and the right to write there?"
+    else:
+        return
+    not_run |= {arm: NotRun(str(arm), reason, fix) for arm in arms}
 
 
 def _made(words: tuple[str, ...]) -> str:

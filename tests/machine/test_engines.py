@@ -7,6 +7,7 @@ import os
 import subprocess
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from kit.image import ImageCache
 from kit.model.arm import Arm, parse_arm
 from kit.model.driver import Driver
 from kit.model.drivers import DRIVERS
+from kit.model.fact import DRIVER_STATUS
 from kit.report.progress import Quiet
 from kit.session.loop import Bench, held_machine
 from kit.session.provision import Provision, ProvisionSpec
@@ -106,6 +108,31 @@ def test_a_driver_that_no_engine_has_is_reported_with_the_fix_of_its_record(
         blocked = provision.ready(parse_arm(f"layer:{engine}/shinyfs"))
         assert blocked is not None and blocked.reason.startswith("shinyfs on ext4: ")
         assert blocked.fix == f"polish {'shinyfs' if engine == 'docker' else f'{engine}/shinyfs'}"
+
+
+def test_an_engine_that_fails_beside_others_leaves_them_running(
+    bench: Bench, tiny: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Daemons of several engines on two filesystems, side by side; each filesystem is filled in the order of arms."""
+    monkeypatch.setitem(DRIVERS, "docker", (*DRIVERS["docker"], Driver("shinyfs", "polish {arm}")))
+    words = ("bare", "layer:shinyfs", "layer:overlay2", "bind:podman/overlay", "layer:containerd/native", "layer:btrfs")
+    arms = [parse_arm(text) for text in (*words, "bind:btrfs", "runtime:overlay2")]
+    image = ImageCache(bench.paths.cache).from_tarball(tiny)
+    options = BackingOptions(size=16 * GIB, images=bench.paths.state / "loops")
+    setting = replace(bench.setting, run=bench.setting.run / "beside", cgroup=f"{bench.setting.cgroup}/beside")
+    setting.run.mkdir()
+    told: list[str] = []
+    with Provision(ProvisionSpec(replace(setting, part="beside"), read_host(), options, image, None)) as made:
+        assert [item.arm for item in made.all_ready(arms, told.append).values()] == ["layer:shinyfs"]
+        for filesystem in ("ext4", "btrfs"):
+            mine = [f"making {arm} ready" for arm in arms if arm.filesystem == filesystem and arm.driver != "shinyfs"]
+            assert [line for line in told if line in mine] == mine
+        for arm in arms:
+            if arm.driver != "shinyfs":
+                with made.place(arm) as place:
+                    assert sh(place, "echo here")[1] == "here"
+        found = [fact.of for fact in made.facts() if fact.kind is DRIVER_STATUS]
+        assert len(found) == len(set(found)) == 4
 
 
 def test_inputs_are_there_read_only(provision: Provision) -> None:

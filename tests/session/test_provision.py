@@ -2,13 +2,16 @@
 
 import os
 import tarfile
+import threading
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from kit.core.errors import RunError
 from kit.core.paths import find_paths
-from kit.engines import Setting
+from kit.engines import Ground, Setting
+from kit.engines.bare import BareEngine
 from kit.filesystem import BackingOptions, bundled, find_profile
 from kit.filesystem.mounted import unconfirmed
 from kit.host.cgroup import Cgroup
@@ -16,7 +19,7 @@ from kit.host.journal import Journal
 from kit.host.machine import read_host
 from kit.host.mounts import Mount
 from kit.image import ImageCache
-from kit.model.arm import parse_arm
+from kit.model.arm import Arm, parse_arm
 from kit.probe import probe_binary
 from kit.session.cleanups import CLEANUPS
 from kit.session.provision import Provision, ProvisionSpec
@@ -59,6 +62,56 @@ def test_a_fresh_place_has_a_directory_of_its_own_that_bears_the_sessions_name(t
         with provision.fresh_place(arm):
             assert sorted(path.name for path in theirs.iterdir()) == [f"kit-{name}", f"kit-{name}-f1"]
     assert not list(theirs.iterdir())
+
+
+class SlowEngine(BareEngine):
+    """Starts when all drivers' daemons are being started; that of btrfs does not, vfs takes no image."""
+
+    def __init__(self, setting: Setting, all_here: threading.Barrier, did: list[str]) -> None:
+        super().__init__(setting)
+        self.all_here = all_here
+        self.did = did
+
+    def start(self, arm: Arm, ground: Ground) -> None:
+        if f"start {arm.driver}" not in self.did:
+            self.did.append(f"start {arm.driver}")
+            self.all_here.wait(60)
+            if arm.driver == "btrfs":
+                raise RunError("it is broken", "mend it")
+
+    def fill(self, arm: Arm, ground: Ground) -> None:
+        if arm.driver == "vfs":
+            raise OSError(28, "No space left on device", "/there")
+        self.did.append(f"fill {arm}")
+
+    def close(self) -> None:
+        self.did.append("close")
+
+
+def test_daemons_start_side_by_side_and_what_fails_leaves_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    did: list[str] = []
+    told: list[str] = []
+    engine = SlowEngine(
+        Setting("x", tmp_path, tmp_path, Journal(tmp_path / "journal" / "x.jsonl", CLEANUPS), "none"),
+        threading.Barrier(3), did,
+    )  # fmt: skip
+    monkeypatch.setattr("kit.session.provision.make_engine", lambda name, setting: engine)
+    (tmp_path / "dir").mkdir()
+    options = BackingOptions(directory=tmp_path / "dir")
+    arms = [parse_arm(f"{text}@dir") for text in ("layer:btrfs", "layer:overlay2", "layer:vfs", "bind:overlay2")]
+    with Provision(ProvisionSpec(engine.setting, read_host(), options, None, None)) as provision:
+        not_run = provision.all_ready(arms, told.append)
+        assert sorted(did[:3]) == ["start btrfs", "start overlay2", "start vfs"]
+        assert did[3:] == ["fill layer:overlay2@dir", "fill bind:overlay2@dir"]
+        assert told == [f"making {arm} ready" for arm in arms[1:]]
+        assert {str(arm): (found.arm, found.reason) for arm, found in not_run.items()} == {
+            "layer:btrfs@dir": ("layer:btrfs@dir", "it is broken"),
+            "layer:vfs@dir": ("layer:vfs@dir", "/there: No space left on device"),
+        }
+        assert provision.ready(arms[1]) is None
+    assert did[-1] == "close"
 
 
 def test_btrfs_does_not_discard_behind_the_next_run() -> None:

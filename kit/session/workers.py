@@ -1,0 +1,57 @@
+"""Threads for what can be made ready side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from functools import partial
+from threading import Event, Lock
+
+Step = Callable[[], None]
+_AT_ONCE = 8
+
+
+class Workers:
+    """They live until ``close``: a program that a thread has started dies with it, by the parent-death signal. What
+    they see mounted is what the thread sees that asks first."""
+
+    def __init__(self) -> None:
+        self._pool: ThreadPoolExecutor | None = None
+
+    def do(self, tasks: Sequence[Sequence[Step]]) -> None:
+        """All tasks, each a row of steps, side by side; a single one in this thread. Where one raises, or this thread
+        is interrupted, no further step begins, and what has begun is waited for."""
+        if len(tasks) < 2:
+            _go(Event(), [step for steps in tasks for step in steps])
+            return
+        self._pool = self._pool or ThreadPoolExecutor(_AT_ONCE, "ready")
+        ending = Event()
+        begun = [self._pool.submit(partial(_go, ending, steps)) for steps in tasks]
+        try:
+            for task in begun:
+                task.result()
+        finally:
+            ending.set()
+            wait(begun)
+
+    def close(self) -> None:
+        if self._pool:
+            self._pool.shutdown()
+
+
+def _go(ending: Event, steps: Sequence[Step]) -> None:
+    for step in steps:
+        if ending.is_set():
+            return
+        step()
+
+
+def one_at_a_time(tell: Callable[[str], None]) -> Callable[[str], None]:
+    """The same for several threads: each sentence is told to its end before another."""
+    lock = Lock()
+
+    def told(text: str) -> None:
+        with lock:
+            tell(text)
+
+    return told
