@@ -64,7 +64,7 @@ class FakeEngine:
     def read_all(self) -> None:
         self.events.append("read all")
 
-    def sync(self) -> None:
+    def sync(self, but: Backing | None = None) -> None:
         self.events.append("sync")
 
     def unpack(self, tarball: Path) -> None:

@@ -21,6 +21,7 @@ from kit.core.paths import Paths
 from kit.core.private import make_private
 from kit.core.redact import RedactedFormatter
 from kit.engines import Place, Setting
+from kit.filesystem import Backing
 from kit.host.cgroup import Cgroup
 from kit.host.journal import Journal
 from kit.host.leftovers import clean
@@ -84,7 +85,7 @@ class Places(Protocol):
 
     def read_all(self) -> None: ...
 
-    def sync(self) -> None: ...
+    def sync(self, but: Backing | None = None) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -355,7 +356,7 @@ def settle(place: Place, places: Places, cache: str) -> None:
     being written back or given up there would be charged to this run. A cold run finds no cache, where this machine
     allows dropping it."""
     place.sync()
-    places.sync()
+    places.sync(but=place.backing)
     if cache == "cold":
         drop_caches()
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from kit.core.errors import KitError
 from kit.engines import Blocker, Engine, Ground, Place, Setting, engine_name, make_engine
-from kit.filesystem import BackingOptions, make_backing
+from kit.filesystem import Backing, BackingOptions, make_backing
 from kit.host.machine import Host
 from kit.image import Image
 from kit.model.arm import Arm
@@ -113,10 +113,12 @@ class Provision:
         """Why a scenario that drives the engine itself can't run on the arm's; None if it can."""
         return self._engine(arm).undriven
 
-    def sync(self) -> None:
-        """Write back what making ready, or a run, has left dirty, so that it is not charged to the next run."""
+    def sync(self, but: Backing | None = None) -> None:
+        """Write back what making ready, or a run, has left dirty, so that it is not charged to the next run. ``but``:
+        where that has just been done."""
         for ground in self._grounds.values():
-            ground.backing.sync()
+            if ground.backing is not but:
+                ground.backing.sync()
 
     def read_all(self) -> None:
         """Bring the root filesystems into the page cache by reading each file from start to end. Left to the first
