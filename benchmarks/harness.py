@@ -76,7 +76,7 @@ class Clock(Lines):
         super().finished(step, sample)
         self.work += sum((phase.real or 0.0) + (phase.flush or 0.0) for phase in sample.phases)
         self.first = self.first or time.monotonic() - self._started
-        self.turn("storing")
+        self.turn("storing, planning; idle rate before a block")
 
 
 def help_seconds() -> float:

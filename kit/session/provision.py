@@ -122,13 +122,10 @@ class Provision:
 
     def read_all(self) -> None:
         """Bring the root filesystems into the page cache by reading each file from start to end. Left to the first
-        runs, pages would come in by faults for one arm and by copying for another, and cost differently ever after."""
-        for ground in self._grounds.values():
-            for top in ground.backing.path.iterdir():
-                seen: set[tuple[str, int, int]] = set()
-                for directory, _, names in os.walk(top):
-                    for name in names:
-                        _read(directory, name, seen)
+        runs, pages would come in by faults for one arm and by copying for another, and cost differently ever after.
+        All at once: how a file comes in depends on its own reader alone."""
+        tops = [top for ground in self._grounds.values() for top in sorted(ground.backing.path.iterdir())]
+        self._workers.do([[partial(_read_below, top)] for top in tops])
 
     @contextmanager
     def place(self, arm: Arm) -> Iterator[Place]:
@@ -229,6 +226,13 @@ def _noted(not_run: dict[Arm, NotRun], *arms: Arm) -> Iterator[None]:
 
 def _made(words: tuple[str, ...]) -> str:
     return f"; made with {shlex.join(words)}" if words else ""
+
+
+def _read_below(top: Path) -> None:
+    seen: set[tuple[str, int, int]] = set()
+    for directory, _, names in os.walk(top):
+        for name in names:
+            _read(directory, name, seen)
 
 
 def _read(directory: str, name: str, seen: set[tuple[str, int, int]]) -> None:
