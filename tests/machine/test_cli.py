@@ -358,6 +358,20 @@ def test_interrupt_keeps_samples_cleans_up_and_resumes(kit: Kit, tiny: Path) -> 
 
 @pytest.mark.machine
 @pytest.mark.unmeasured(clean=True)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_nothing_is_left_of_arms_that_were_being_made_ready(kit: Kit, tiny: Path, number: signal.Signals) -> None:
+    """Several daemons have started by then, and two filesystems are being filled."""
+    process, lines = start(tiny, "--rounds", "1", "--arms", "bare,layer:overlay2,layer:vfs,layer:btrfs", "--", "true")
+    wait_for(process, lines, "making bare ready")
+    process.send_signal(number)
+    assert process.wait(60) == (130 if number == signal.SIGINT else -number)
+    undone = kit("clean").stdout
+    assert ("removed cgroup" in undone) if number == signal.SIGKILL else undone == "nothing to clean\n"
+    assert left_on_machine() == []
+
+
+@pytest.mark.machine
+@pytest.mark.unmeasured(clean=True)
 def test_sigkill_loses_the_run_in_flight_alone_and_clean_undoes_the_rest(kit: Kit, tiny: Path) -> None:
     process, lines = start(tiny, "--rounds", "2", "--arms", "bare,layer:overlay2,layer:btrfs", "--", "sleep", "0.7")
     wait_for(process, lines, "[2/8]")
