@@ -377,8 +377,8 @@ def test_sigkill_loses_the_run_in_flight_alone_and_clean_undoes_the_rest(kit: Ki
     wait_for(process, lines, "[2/8]")
     process.kill()
     process.wait()
-    left = left_on_machine()
-    assert any("cgroup" in item for item in left) and any("loop" in item for item in left)
+    left = left_on_machine()  # what is mounted goes with the last process that sees it, perhaps at once
+    assert any("cgroup" in item for item in left) and any(item.startswith("/run/kit/") for item in left)
     done = kit("clean")
     assert done.returncode == 0 and "removed cgroup" in done.stdout
     assert left_on_machine() == []

@@ -130,7 +130,7 @@ def test_an_engine_that_fails_beside_others_leaves_them_running(
         for arm in arms:
             if arm.driver != "shinyfs":
                 with made.place(arm) as place:
-                    assert sh(place, "echo here")[1] == "here"
+                    assert sh(place, "echo here")[1] == "here\n"
         found = [fact.of for fact in made.facts() if fact.kind is DRIVER_STATUS]
         assert len(found) == len(set(found)) == 4
 
