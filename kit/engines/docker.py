@@ -50,9 +50,8 @@ class DockerEngine(PrivateEngine[DockerServer]):
             stack.callback(daemon.stop)
             daemon.start()
         except RunError as error:
-            raise RunError(
-                f"{arm.driver} on {ground.backing.name}: {error.message}", fix_of(arm, ground.backing.type) or error.hint
-            ) from None
+            hint = fix_of(arm, ground.backing.type) or error.hint
+            raise RunError(f"{arm.driver} on {ground.backing.name}: {error.message}", hint) from None
         return daemon
 
     def fill_daemon(self, daemon: DockerServer, arm: Arm, ground: Ground) -> list[Fact]:
