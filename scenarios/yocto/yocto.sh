@@ -18,6 +18,9 @@ enter() { # in the build directory, with bitbake on the PATH
 	}
 	set +eu
 	cd "$(dirname "$init")"
+	# It says where the samples for conf/ are, and is missing where poky was copied without hidden files.
+	[ -e .templateconf ] ||
+		find meta-{poky,yocto} -name local.conf.sample -printf 'TEMPLATECONF=${TEMPLATECONF:-%h}\n' >.templateconf 2>/dev/null
 	. ./oe-init-build-env "$top/build" >/dev/null
 	set -e
 }

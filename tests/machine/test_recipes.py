@@ -43,10 +43,10 @@ def test_a_package_that_there_is_none_of_is_named(tmp_path: Path) -> None:
     changed = ChangedKit(tmp_path)
     recipe = tmp_path / "images/wrong/image.toml"
     recipe.parent.mkdir(parents=True)
-    recipe.write_text('summary = "x"\nsuite = "bookworm"\npackages = ["busybox", "no-such-package", "nor-this"]\n')
+    recipe.write_text('summary = "x"\nsuite = "bullseye"\npackages = ["busybox", "no-such-package", "nor-this"]\n')
     reason = "Unable to locate package no-such-package; Unable to locate package nor-this"
     log = tmp_path / "home/cache/images/wrong.log"
     said = changed.refused("image", "build", "wrong").splitlines()
     assert said[-2] == f"kit: building image wrong failed: {reason}"
-    assert said[-1] == f"  fix: suite (bookworm) and packages stand in {recipe}; full log: {log}"
+    assert said[-1] == f"  fix: suite (bullseye) and packages stand in {recipe}; full log: {log}"
     assert "E: Unable to locate package no-such-package" in log.read_text()
