@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.machine, pytest.mark.images("yocto")]
 
 ARMS = ("bare", "layer:overlay2")
 #: zip and unzip alone. Their classes and configuration, most of what bitbake reads, are all there.
-MASK = 'BBMASK = "/meta-yocto-bsp/ /meta/recipes-(?!extended/(un)?zip/)"'
+MASK = 'BBMASK = "/meta-(poky|yocto-bsp)/ /meta/recipes-(?!extended/(un)?zip/)"'
 
 
 @pytest.fixture(scope="module")
