@@ -193,7 +193,7 @@ def _finding(item: Finding) -> tuple[str, str, str, str]:
 
 
 def _tasks(session: Session, analysis: Analysis) -> list[TasksView]:
-    runs, tables = analysis.runs, task_tables(analysis)
+    runs, tables = analysis.runs, task_tables(analysis, "; ")
     places = dict.fromkeys((table.phase, table.point) for table in tables)
     found = []
     for i, (phase, point) in enumerate(places, 1):
