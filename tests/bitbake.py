@@ -1,0 +1,84 @@
+"""One session of the real bitbake, bare and in a layer, that tests look at: it takes minutes."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from base64 import b64decode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.command_line import in_new_process
+from tests.inputs import given
+
+POKY = "poky-scarthgap-5.0.15.tar.zst"
+ARMS = ("bare", "layer:overlay2")
+#: zip and unzip alone: parsing all recipes takes a minute. Their classes and configuration, most of what bitbake reads,
+#: are all there.
+MASK = 'BBMASK = "/meta-yocto-bsp/ /meta/recipes-(?!extended/(un)?zip/)"'
+#: No warm-up runs.
+CHEAP = ("--rounds", "1", "--cache", "cold", "--size", "6G")
+#: What bitbake has recorded goes into the run's log as it is, before it is cleaned away.
+_KEEP = """[[phases]]
+name = "keep"
+run = ["sh", "-c", "cd build/tmp/buildstats/* && echo buildstats $(tar c . | base64 -w 0)"]
+
+[[phases]]
+name = "clean"
+"""
+_SCENARIOS = Path(__file__).parents[1] / "scenarios"
+
+
+@dataclass(frozen=True)
+class Build:
+    """``document``: what ``kit compare`` wrote as JSON; ``buildstats``: bitbake's own directory, of each arm."""
+
+    document: Mapping[str, Any]
+    table: str
+    buildstats: Mapping[str, Path]
+
+    def phases(self, arm: str) -> dict[str, dict[str, Any]]:
+        return {item["phase"]: item for item in self.document["samples"] if item["arm"] == arm}
+
+
+@pytest.fixture(scope="session")
+def bitbake_build(kit_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Build:
+    """zip-native as ``yocto:native``, offline, from a tarball with another name than its recipe's."""
+    directory = tmp_path_factory.mktemp("bitbake")
+    downloads = directory / "downloads"
+    downloads.mkdir()
+    shutil.copy(given("downloads/zip30.tar.gz"), downloads / "zip_3.0.orig.tar.gz")
+    params = {
+        "poky": given(POKY), "downloads": downloads, "targets": "zip-native", "localconf": f'{MASK}; A = "b"',
+    }  # fmt: skip
+    words = [word for name, value in params.items() for word in ("--param", f"{name}={value}")]
+    words += ["--arms", ",".join(ARMS), *CHEAP, "--json", str(directory / "out.json")]
+    done = in_new_process("compare", f"{_keeping(directory)}:native", *words, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
+    document = json.loads((directory / "out.json").read_text())
+    table = in_new_process("show", "last", "--full").stdout
+    return Build(document, table, {arm: _kept(document, arm, directory / f"stats-{arm[:4]}") for arm in ARMS})
+
+
+def _keeping(directory: Path) -> Path:
+    """The bundled scenario, that keeps buildstats."""
+    shutil.copytree(_SCENARIOS / "yocto", directory / "yocto")
+    text = (_SCENARIOS / "yocto.toml").read_text()
+    changed = text.replace('[[phases]]\nname = "clean"\n', _KEEP)
+    assert changed != text
+    (directory / "yocto.toml").write_text(changed)
+    return directory / "yocto.toml"
+
+
+def _kept(document: Mapping[str, Any], arm: str, directory: Path) -> Path:
+    log = next(Path(item["log"]) for item in document["samples"] if item["arm"] == arm).read_text()
+    (said,) = re.findall(r"^buildstats (\S+)$", log, re.MULTILINE)
+    directory.mkdir()
+    subprocess.run(["tar", "x", "-C", str(directory)], input=b64decode(said), check=True)
+    return directory
