@@ -15,6 +15,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 _CONTROL = Path("/proc/fs/nfsd")
@@ -23,7 +24,7 @@ _ADDRESS, _PORT = "127.0.0.1", 2049
 #: As rpc.nfsd has by itself, and as Amazon's EFS is: NFS 4.1 alone, nothing acknowledged before it is on the disk.
 _THREADS = "8"
 _EXPORT = "rw,sync,no_root_squash,no_subtree_check,fsid=0"
-_VERSIONS = "-2 -3 +4 -4.0 +4.1 -4.2"
+_WITHOUT = ("-N", "2", "-N", "3")
 #: Packets that netem may hold: its own limit of 1,000 is that of a slower network.
 _HELD = "100000"
 _TRIES = 5
@@ -42,23 +43,28 @@ def call(*words: str) -> None:
         raise _FailedError(f"{words[0]} ended with {done.returncode}{': ' if said else ''}{'; '.join(said[-2:])}")
 
 
-def start(directory: str, delay: str) -> subprocess.Popen[bytes]:
-    """Serve the directory; returns rpc.mountd, which tells the kernel what is exported."""
+def start(stack: ExitStack, directory: str, delay: str) -> None:
+    """Serve the directory until the stack is closed, which lets go of it and leaves no thread."""
     call("ip", "link", "set", "lo", "up")
     call("mount", "-t", "nfsd", "nfsd", str(_CONTROL))
     call("mount", "-t", "tmpfs", "kit", str(_STATE))
     for name in ("etab", "rmtab"):
         (_STATE / name).touch()
-    call("exportfs", "-i", "-o", _EXPORT, f"{_ADDRESS}/32:{directory}")
+    export = f"{_ADDRESS}/32:{directory}"
+    stack.callback(call, "exportfs", "-f")
+    call("exportfs", "-i", "-o", _EXPORT, export)
+    stack.callback(call, "exportfs", "-u", export)
+    # It tells the kernel what is exported.
     mountd = subprocess.Popen(
-        ["rpc.mountd", "--foreground", "--no-nfs-version", "3"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+        ["rpc.mountd", "--foreground", *_WITHOUT], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
     )
-    (_CONTROL / "versions").write_text(_VERSIONS)
-    call("rpc.nfsd", "--host", _ADDRESS, "--no-nfs-version", "3", _THREADS)
+    stack.callback(mountd.wait)
+    stack.callback(mountd.terminate)
+    call("rpc.nfsd", "--host", _ADDRESS, *_WITHOUT, "-N", "4.0", "-N", "4.2", _THREADS)
+    stack.callback(call, "rpc.nfsd", "0")
     (_CONTROL / "v4_end_grace").write_text("Y")  # nobody has anything to reclaim
     if float(delay):
         call("tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", f"{delay}ms", "limit", _HELD)
-    return mountd
 
 
 def round_trip() -> float:
@@ -77,24 +83,20 @@ def clients() -> bool:
     return directory.is_dir() and any(directory.iterdir())
 
 
-def end(directory: str, mountd: subprocess.Popen[bytes], patience: float) -> None:
-    """Let go of the directory, and leave no thread."""
+def wait_for_clients(patience: float) -> None:
+    """Until all have said farewell, so many seconds at most."""
     deadline = time.monotonic() + patience
     while clients() and time.monotonic() < deadline:
         time.sleep(0.05)
-    call("exportfs", "-u", f"{_ADDRESS}/32:{directory}")
-    call("rpc.nfsd", "0")
-    mountd.terminate()
-    mountd.wait()
-    call("exportfs", "-f")
 
 
 def main(directory: str, delay: str) -> None:
     try:
-        mountd = start(directory, delay)
-        print(f"ready {round_trip()}", flush=True)
-        asked = sys.stdin.readline()
-        end(directory, mountd, _PATIENCE if asked else float("inf"))
+        with ExitStack() as stack:
+            start(stack, directory, delay)
+            print(f"ready {round_trip()}", flush=True)
+            asked = sys.stdin.readline()
+            wait_for_clients(_PATIENCE if asked else float("inf"))
     except (_FailedError, OSError) as error:
         print(error, flush=True)
         sys.exit(1)
