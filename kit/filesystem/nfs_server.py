@@ -24,7 +24,6 @@ _ADDRESS, _PORT = "127.0.0.1", 2049
 #: As rpc.nfsd has by itself, and as Amazon's EFS is: NFS 4.1 alone, nothing acknowledged before it is on the disk.
 _THREADS = "8"
 _EXPORT = "rw,sync,no_root_squash,no_subtree_check,fsid=0"
-_WITHOUT = ("-N", "2", "-N", "3")
 #: Packets that netem may hold: its own limit of 1,000 is that of a slower network.
 _HELD = "100000"
 _TRIES = 5
@@ -55,12 +54,11 @@ def start(stack: ExitStack, directory: str, delay: str) -> None:
     call("exportfs", "-i", "-o", _EXPORT, export)
     stack.callback(call, "exportfs", "-u", export)
     # It tells the kernel what is exported.
-    mountd = subprocess.Popen(
-        ["rpc.mountd", "--foreground", *_WITHOUT], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
-    )
+    words = ["rpc.mountd", "--foreground", "-N", "2", "-N", "3"]
+    mountd = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     stack.callback(mountd.wait)
     stack.callback(mountd.terminate)
-    call("rpc.nfsd", "--host", _ADDRESS, *_WITHOUT, "-N", "4.0", "-N", "4.2", _THREADS)
+    call("rpc.nfsd", "--host", _ADDRESS, "-N", "3", "-N", "4.0", "-N", "4.2", _THREADS)
     stack.callback(call, "rpc.nfsd", "0")
     (_CONTROL / "v4_end_grace").write_text("Y")  # nobody has anything to reclaim
     if float(delay):
