@@ -15,7 +15,7 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 _CONTROL = Path("/proc/fs/nfsd")
@@ -24,6 +24,8 @@ _ADDRESS, _PORT = "127.0.0.1", 2049
 #: As rpc.nfsd has by itself, and as Amazon's EFS is: NFS 4.1 alone, nothing acknowledged before it is on the disk.
 _THREADS = "8"
 _EXPORT = "rw,sync,no_root_squash,no_subtree_check,fsid=0"
+#: Seconds in which clients of an earlier server could reclaim what they had: the fewest that the kernel takes.
+_GRACE = "10"
 #: Packets that netem may hold: its own limit of 1,000 is that of a slower network.
 _HELD = "100000"
 _TRIES = 5
@@ -58,11 +60,24 @@ def start(stack: ExitStack, directory: str, delay: str) -> None:
     mountd = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     stack.callback(mountd.wait)
     stack.callback(mountd.terminate)
-    call("rpc.nfsd", "--host", _ADDRESS, "-N", "3", "-N", "4.0", "-N", "4.2", _THREADS)
+    where = ("--host", _ADDRESS, "--port", str(_PORT))
+    call("rpc.nfsd", *where, "-N", "3", "-N", "4.0", "-N", "4.2", "--grace-time", _GRACE, _THREADS)
     stack.callback(call, "rpc.nfsd", "0")
-    (_CONTROL / "v4_end_grace").write_text("Y")  # nobody has anything to reclaim
+    end_grace()
     if float(delay):
         call("tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", f"{delay}ms", "limit", _HELD)
+
+
+def end_grace() -> None:
+    """Nobody has anything to reclaim from before. A kernel that keeps no record of clients lets the time pass."""
+    ended = _CONTROL / "v4_end_grace"
+    with suppress(OSError):
+        ended.write_text("Y")
+    deadline = time.monotonic() + 2 * float(_GRACE)
+    while ended.read_text().strip() != "Y":
+        if time.monotonic() > deadline:
+            raise _FailedError("the server waits for clients of an earlier one")
+        time.sleep(0.05)
 
 
 def round_trip() -> float:
