@@ -1,7 +1,6 @@
 """scenarios/yocto/sources.py: which file of the user's or of Debian's is what a recipe downloads."""
 
 import hashlib
-import importlib.util
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -11,12 +10,11 @@ import pytest
 
 
 def _load() -> ModuleType:
+    """Not by an import, which would leave bytecode in what a session digests."""
     path = Path(__file__).parents[2] / "scenarios/yocto/sources.py"
-    spec = importlib.util.spec_from_file_location("yocto_sources", path)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # where dataclasses look for the module of their class
-    spec.loader.exec_module(module)
+    module = ModuleType("yocto_sources")
+    sys.modules[module.__name__] = module  # where dataclasses look for the module of their class
+    exec(compile(path.read_text(), path, "exec"), module.__dict__)
     return module
 
 
