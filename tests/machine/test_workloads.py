@@ -75,19 +75,19 @@ def test_a_load_that_fails_fails_the_run(kit: Kit, tmp_path: Path) -> None:
     assert "the load failed: break ended with exit status 3" in found["table"]
 
 
-def test_inputs_are_fetched_once_in_the_image(kit: Kit, tmp_path: Path) -> None:
-    script = "mkdir got; cat /proc/sys/kernel/random/uuid > got/id; cc --version > got/compiler; cat one > got/earlier"
+def test_inputs_are_fetched_once_in_the_image(kit: Kit, tiny: Path, tmp_path: Path) -> None:
+    script = "mkdir got; cat /proc/sys/kernel/random/uuid > got/id; ls -l /bin/ls > got/ls; cat one > got/earlier"
     first, rest = tmp_path / "first", f"[inputs.first]\nsource = {json.dumps(str(tmp_path / 'first'))}\n"
     first.mkdir()
     (first / "one").write_text("1")
     rest += f'[inputs.got]\nfetch = [["sh", "-ec", {json.dumps(script)}]]\ninto = "directory"\n'
-    use = phase("use", "grep 1 {inputs}/got/earlier; grep -i debian {inputs}/got/compiler; ! touch {inputs}/got/x")
+    use = phase("use", "grep 1 {inputs}/got/earlier; grep busybox {inputs}/got/ls; ! touch {inputs}/got/x")
     scenario = small_scenario(tmp_path / "fetch.toml", use, rest)
-    words = (scenario, "--arms", ",".join(ARMS), "--rounds", "1", "--cache", "cold")
-    digests = [compare(kit, tmp_path, *words)["samples"][0]["digests"]["input got"] for _ in range(2)]
+    words = ("--image", tiny, "--arms", ",".join(ARMS), "--rounds", "1", "--cache", "cold")
+    digests = [compare(kit, tmp_path, scenario, *words)["samples"][0]["digests"]["input got"] for _ in range(2)]
     assert digests[0] == digests[1]
     broken = small_scenario(tmp_path / "broken.toml", use, rest.replace("cat one", "echo no such thing; exit 7"))
-    found = compare(kit, tmp_path, broken, "--arms", ",".join(ARMS), "--rounds", "1", code=1)
+    found = compare(kit, tmp_path, broken, *words, code=1)
     assert (
         "not run: bare, layer:overlay2: got of broken can't be fetched: fetch failed with exit status 7"
         in found["table"]
