@@ -11,6 +11,8 @@ from kit.model.metric import SECONDS
 
 NOTHING = "–"
 _YEAR_10000 = 253402300800
+#: A ratio that none of measured times comes near.
+_ANY = 100_000
 
 
 def seconds(value: float | None) -> str:
@@ -90,5 +92,8 @@ def at(point: str) -> str:
 
 
 def percent(value: float) -> str:
-    """A ratio as a change: 1.056 → ``+5.6 %``."""
-    return f"{(value - 1) * 100:+z.1f} %" if value < 100 else f"{value:.0f}-fold"
+    """A ratio as a change: 1.056 → ``+5.6 %``. The end of an interval of two or three blocks that differ by much may be
+    any number: beyond a hundred thousand it says no more than that nothing is known."""
+    if value < 100:
+        return f"{(value - 1) * 100:+z.1f} %"
+    return f"{value:.0f}-fold" if value < _ANY else f"> {_ANY:,}-fold"
