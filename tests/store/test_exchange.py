@@ -279,6 +279,9 @@ def make_old(url: str, version: int) -> None:
         connection.execute(text(f"UPDATE kit_schema SET version = {version}"))
     if version == 1:
         make_first_schema(url)
+    else:
+        with create_engine(url).begin() as connection:
+            connection.execute(text("DROP TABLE kit_tasks"))
 
 
 @pytest.mark.machine
