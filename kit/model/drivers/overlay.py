@@ -6,8 +6,9 @@ from kit.model.driver import Driver, KernelPart, Options
 
 _KERNEL = KernelPart("overlay (CONFIG_OVERLAY_FS)", "overlay", ("overlay",))
 _FIX = "boot a kernel with overlay"
-_NO_NFS = "overlay writes to no NFS, which has no trusted.* attributes: vfs copies everything, or take a disk for it"
-_UNFIT = {"nfs": _NO_NFS, "nfs4": _NO_NFS}
+_NO_NFS = "overlay writes to no NFS, which has no trusted.* attributes: containerd/native copies all, or take a disk"
+_NO_TYPES = "overlay needs file types in directories (d_type): ext4, xfs with ftype=1 and btrfs have them"
+_UNFIT = {"nfs": _NO_NFS, "nfs4": _NO_NFS, "jfs": _NO_TYPES, "reiserfs": _NO_TYPES}
 #: What people tune.
 _FEATURES = Options(
     {
