@@ -10,7 +10,7 @@ from tests.command_line import Kit
 from tests.conftest import left_on_machine
 from tests.inputs import given
 
-DRIVERS = {"aufs": "aufs", "devicemapper": "ext4", "overlay2": "overlay"}  # what the root is, by its driver
+DRIVERS = {"aufs": "aufs", "devicemapper": "xfs", "overlay2": "overlay"}  # what the root is, by its driver
 ARMS = ("bare", *(f"{placement}:{driver}" for driver in DRIVERS for placement in ("bind", "layer")))
 #: Small files and what is mounted: this kernel has no seccomp mode, a process costs many times what it costs elsewhere.
 SCRIPT = (
