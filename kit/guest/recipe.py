@@ -9,9 +9,8 @@ from pathlib import Path
 
 from kit.core.errors import UsageError
 from kit.core.paths import resource
-from kit.core.table import MissingKeyError, UnknownKeyError, WrongTypeError, read_table
-from kit.core.toml import parse_toml
 from kit.guest.config import options
+from kit.image.recipe import read_recipe_table
 
 _FILE = "kernel.toml"
 
@@ -91,11 +90,4 @@ def read_kernel_recipe(name: str) -> KernelRecipe:
 
 def parse_kernel_recipe(text: str, path: str, name: str) -> KernelRecipe:
     """``path`` names the text in errors. Raises UsageError."""
-    try:
-        return read_table(KernelRecipe, parse_toml(text, path), name=name)
-    except MissingKeyError as error:
-        raise UsageError(f"{path}: lacks the key '{error.key}'", "add it") from None
-    except UnknownKeyError as error:
-        raise UsageError(f"{path}: unknown key '{error.key}'", f"known: {error.known}") from None
-    except WrongTypeError as error:
-        raise UsageError(f"{path}: {error.key} is not {error.wanted}", "see the other recipes") from None
+    return read_recipe_table(KernelRecipe, text, path, name)

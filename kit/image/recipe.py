@@ -6,6 +6,7 @@ import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from kit.core.errors import RunError, UsageError
 from kit.core.paths import resource
@@ -13,6 +14,8 @@ from kit.core.table import MissingKeyError, UnknownKeyError, WrongTypeError, rea
 from kit.core.toml import parse_toml
 from kit.host.command import CommandError, require, run
 from kit.image.layered import add_layers
+
+T = TypeVar("T")
 
 #: All timestamps in a built image are clamped to this: the same packages give the same bytes.
 SOURCE_DATE_EPOCH = "1700000000"
@@ -110,8 +113,13 @@ def read_recipe(name: str) -> Recipe:
 
 def parse_recipe(text: str, path: str, name: str) -> Recipe:
     """``path`` names the text in errors. Raises UsageError."""
+    return read_recipe_table(Recipe, text, path, name)
+
+
+def read_recipe_table(kind: type[T], text: str, path: str, name: str) -> T:
+    """A recipe of any kind, which has its name from its directory. Raises UsageError naming path and key."""
     try:
-        return read_table(Recipe, parse_toml(text, path), name=name)
+        return read_table(kind, parse_toml(text, path), name=name)
     except MissingKeyError as error:
         raise UsageError(f"{path}: lacks the key '{error.key}'", "add it") from None
     except UnknownKeyError as error:

@@ -20,7 +20,6 @@ from pathlib import Path
 
 #: Where the image's own packages are from, and the suites whose source packages are looked at.
 APT_SOURCES = Path("/etc/apt/sources.list")
-MIRROR = "http://deb.debian.org/debian"
 SUITES = ("bullseye", "bookworm", "trixie", "sid")
 #: What the user is shown of a fetch that failed has few lines.
 SHOWN = 4
@@ -140,7 +139,8 @@ class _Apt:
         self._scratch = scratch
         for name in ("lists/partial", "cache/archives/partial"):
             (scratch / name).mkdir(parents=True)
-        lines = [f"deb-src {_mirror()} {suite} main\n" for suite in SUITES]
+        mirror = _mirror()
+        lines = [f"deb-src {mirror} {suite} main\n" for suite in SUITES if mirror]
         (scratch / "sources.list").write_text("".join(lines))
         settings = {
             "Dir::Etc::sourcelist": scratch / "sources.list", "Dir::Etc::sourceparts": "-",
@@ -168,10 +168,10 @@ class _Apt:
 
 
 def _mirror() -> str:
-    """Where the image's own packages are from."""
+    """Where the image's own packages are from; '' where it does not say: then no source package is looked at."""
     lines = APT_SOURCES.read_text().splitlines() if APT_SOURCES.is_file() else []
     words = next((line.split() for line in lines if line.startswith("deb ")), [])
-    return next((word for word in words if "://" in word), MIRROR)
+    return next((word for word in words if "://" in word), "")
 
 
 def explain(lacking: list[Source]) -> str:
