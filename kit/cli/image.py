@@ -24,6 +24,7 @@ def image() -> None:
 def build(name: str, force: bool) -> None:
     """Bring NAME into the cache: a recipe, a tarball on disk, or a registry reference."""
     from kit.core.paths import find_paths
+    from kit.host.interrupt import interruptible
     from kit.image import ImageCache
     from kit.report.progress import make_observer
     from kit.session.gather import named_image
@@ -33,7 +34,7 @@ def build(name: str, force: bool) -> None:
     cache = ImageCache(paths.cache)
     observer = make_observer(False)
     try:
-        with held_machine("image-build", paths, False, observer) as bench:
+        with held_machine("image-build", paths, False, observer) as bench, interruptible():
             made = named_image(name, cache, bench.setting, observer, force)
     finally:
         observer.close()

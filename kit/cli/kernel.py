@@ -34,6 +34,7 @@ def build(name: str, machine: str, source: str, force: bool) -> None:
     """Build the guest kernel NAME, unless it is in the cache: 13 minutes of CPU time or more."""
     from kit.core.paths import find_paths
     from kit.guest.recipe import read_kernel_recipe
+    from kit.host.interrupt import interruptible
     from kit.report.progress import clock, make_observer
     from kit.session.guest_kernel import build_kernel
     from kit.session.loop import held_machine
@@ -42,7 +43,7 @@ def build(name: str, machine: str, source: str, force: bool) -> None:
     paths = find_paths()
     observer = make_observer(False)
     try:
-        with held_machine("kernel-build", paths, False, observer):
+        with held_machine("kernel-build", paths, False, observer), interruptible():
             made = build_kernel(name, machine, source, paths.cache, observer.tell, force)
     finally:
         observer.close()

@@ -15,6 +15,7 @@ from kit.engines.control import Control
 from kit.engines.place import Place
 from kit.filesystem.mounted import check_in_force
 from kit.host.cgroup import Cgroup
+from kit.host.interrupt import interruptible
 from kit.host.mounts import mount_of
 from kit.image import Image
 from kit.image.layout import CONTROL, INPUTS, TREE
@@ -148,15 +149,16 @@ def load_image(client: Any, image: Image) -> None:
     import docker.errors
 
     name, tag = image.tag.split(":")
-    if image.archive:
-        with image.archive.open("rb") as file:
-            client.images.load(file)[0].tag(name, tag)
-    else:
-        said = client.api.import_image_from_file(str(image.rootfs), repository=name, tag=tag)
-        last = json.loads(said.strip().splitlines()[-1])
-        if "status" not in last:
-            raise docker.errors.DockerException(last.get("error", said))
-        client.images.get(last["status"]).tag(name, tag)  # Podman 4 imports as NAME:latest whatever tag it is told
+    with interruptible():
+        if image.archive:
+            with image.archive.open("rb") as file:
+                client.images.load(file)[0].tag(name, tag)
+        else:
+            said = client.api.import_image_from_file(str(image.rootfs), repository=name, tag=tag)
+            last = json.loads(said.strip().splitlines()[-1])
+            if "status" not in last:
+                raise docker.errors.DockerException(last.get("error", said))
+            client.images.get(last["status"]).tag(name, tag)  # Podman 4 imports as NAME:latest whatever tag it is told
     client.images.get(image.tag)
 
 

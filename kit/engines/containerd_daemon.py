@@ -13,6 +13,7 @@ from kit.core.errors import RunError
 from kit.engines.containerd_program import containerd_program
 from kit.engines.supervisor import Home, Supervisor
 from kit.host.command import run, run_bytes, writing
+from kit.host.interrupt import interruptible
 from kit.image import Image
 from kit.image.layout import CONTROL, TREE
 
@@ -71,7 +72,7 @@ class ContainerdDaemon:
         """Import and unpack the image. Raises RunError."""
         local = ["--local"] if "--local" in self._ctr("images", "import", "--help") else []
         words = self._words("images", "import", *local, "--snapshotter", self.driver, "-")
-        with writing(words, what=f"import of image {image.name}") as pipe:
+        with interruptible(), writing(words, what=f"import of image {image.name}") as pipe:
             _write_archive(image, pipe)
         self.image = self._ctr("images", "list", "--quiet").split()[0]
 

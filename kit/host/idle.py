@@ -9,6 +9,7 @@ from pathlib import Path
 
 from kit.core.errors import BusyError
 from kit.host.cgroup import machine_cpu
+from kit.host.interrupt import interruptible
 
 #: Quiet is: in so many windows running, each so many seconds long, no more than this share of one core's time was
 #: spent, and no disk was busy for a larger share of the window.
@@ -38,7 +39,8 @@ def wait_idle(limit: float, tell: Callable[[str], None], share: float = SHARE) -
 def _window(seconds: float) -> tuple[float, float]:
     """Shares of the window that all CPUs together and the busiest disk worked."""
     cpu, disks, start = machine_cpu()[0], _busy(), time.monotonic()
-    time.sleep(seconds)
+    with interruptible():
+        time.sleep(seconds)
     now = _busy()
     length = time.monotonic() - start
     disk = max((now[name] - disks[name] for name in now.keys() & disks.keys()), default=0.0)

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from kit.core.errors import BusyError, MachineError
 from kit.core.private import user_name
+from kit.host.interrupt import interruptible
 
 #: Notes for others to read: an abstract socket (unix(7)) is seen by all and gone with its process.
 _HELD, _WAITS = "kit holds the machine", "kit waits for the machine"
@@ -43,8 +44,9 @@ def machine_lock(
                 )
             if on_wait:
                 on_wait(f"waiting for {holder}")
-            _wait_turn(queue)
-            fcntl.flock(machine, fcntl.LOCK_EX)
+            with interruptible():
+                _wait_turn(queue)
+                fcntl.flock(machine, fcntl.LOCK_EX)
         fcntl.flock(queue, fcntl.LOCK_UN)
         stack.enter_context(_note(f"{_HELD}/{os.getpid()}/{time.strftime('%H:%M:%S')}/{name[:40]}"))
         yield

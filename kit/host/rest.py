@@ -15,6 +15,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 
 from kit.host.cgroup import machine_cpu
+from kit.host.interrupt import interruptible
 from kit.model.fact import IDLE, NO_ELSEWHERE, Fact
 
 #: CPU seconds per second. Above the first a machine is busy, and a workload would take from its other programs what
@@ -111,7 +112,8 @@ def _window(length: float) -> IdleRate:
 
 def _busy_share(length: float) -> float:
     busy, own, clock = machine_cpu()[0], time.process_time(), time.monotonic()
-    time.sleep(length)
+    with interruptible():
+        time.sleep(length)
     return (machine_cpu()[0] - busy - (time.process_time() - own)) / (time.monotonic() - clock)
 
 

@@ -15,6 +15,7 @@ from typing import IO
 
 from kit.core.errors import RunError, TimedOut
 from kit.core.limit import Deadline
+from kit.host.interrupt import interruptible
 
 SOCKET_NAME = "s"
 #: Seconds that the probe has for ending what it runs.
@@ -109,7 +110,7 @@ class Probe:
     def _receive(self, alive: Callable[[], str], deadline: Deadline | None) -> str:
         received = b""
         while not received.endswith(b"\n"):
-            while not select.select([self._socket], [], [], _patience(deadline))[0]:
+            while not _readable(self._socket, _patience(deadline)):
                 if deadline and time.monotonic() >= deadline.at:
                     self._end()
                     raise TimedOut(deadline.text)
@@ -134,6 +135,11 @@ class Probe:
 
     def close(self) -> None:
         self._socket.close()
+
+
+def _readable(connection: socket.socket, patience: float) -> bool:
+    with interruptible():
+        return bool(select.select([connection], [], [], patience)[0])
 
 
 def _patience(deadline: Deadline | None) -> float:

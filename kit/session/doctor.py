@@ -18,6 +18,7 @@ from kit.filesystem.backing import GIB
 from kit.host.cgroup import machine_cpu
 from kit.host.command import require
 from kit.host.counters import pressure, read_counters
+from kit.host.interrupt import checkpoint
 from kit.host.machine import Host, read_host
 from kit.image import Image, ImageCache
 from kit.image.layout import CONTROL, TREE
@@ -84,6 +85,7 @@ def _tools() -> Iterator[Diagnosis]:
 
 
 def _try(provision: Provision, arm: Arm, kind: str, name: str, describe: Callable[[Place], str]) -> Diagnosis:
+    checkpoint()
     blocked = provision.ready(arm)
     if blocked:
         return Diagnosis(kind, name, False, blocked.reason, blocked.fix)

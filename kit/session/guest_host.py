@@ -28,6 +28,7 @@ from kit.guest.python import python_disk
 from kit.host.beneath import copy_file, plain_files
 from kit.host.cgroup import Cgroup
 from kit.host.command import Process, ended, run, spawn
+from kit.host.interrupt import interruptible
 from kit.image import unpack
 from kit.model.drivers import kernel_modules
 from kit.model.fact import GUEST, HOST_CPU, HOST_KERNEL, MACHINE, Fact, stored
@@ -70,7 +71,8 @@ def visit(session: Session, context: SessionContext, bench: Bench, materials: Ma
         directory = bench.paths.state / "guest"
         stack.enter_context(bench.setting.journal.directory(directory, 0o700))
         errand = Errand(session, context.scenarios, materials)
-        disks = _disks(errand, context, bench, machine, directory)
+        with interruptible():
+            disks = _disks(errand, context, bench, machine, directory)
         stack.callback(_bring_logs, disks[-1].path, directory / "mounted", bench)
         tell(f"booting {GUEST.text(stored(machine.facts()))}")
         guest = stack.enter_context(_booted(machine, disks, context.host.cores, session, bench, directory))
@@ -225,7 +227,8 @@ class _Guest:
         deadline = time.monotonic() + self._patience
         heard = False
         while True:
-            ready, _, _ = select.select([self._channel], [], [], 0.5)
+            with interruptible():
+                ready, _, _ = select.select([self._channel], [], [], 0.5)
             chunk = os.read(self._channel, 1 << 16) if ready else None
             if chunk == b"" or (chunk is None and self._process.poll() is not None):
                 return

@@ -23,6 +23,7 @@ from kit.core.redact import RedactedFormatter
 from kit.engines import Place, Setting
 from kit.filesystem import Backing
 from kit.host.cgroup import Cgroup
+from kit.host.interrupt import checkpoint, interrupts_held
 from kit.host.journal import Journal
 from kit.host.leftovers import clean
 from kit.host.lock import machine_lock
@@ -98,11 +99,13 @@ class Bench:
 
 @contextmanager
 def held_machine(name: str, paths: Paths, wait: bool, observer: Observer) -> Iterator[Bench]:
-    """Hold the machine: lock, leftovers of dead sessions cleaned, private mounts, run directory, control group."""
+    """Hold the machine: lock, leftovers of dead sessions cleaned, private mounts, run directory, control group.
+
+    Interrupts wait for ``interruptible``: what is made here and in the block is undone, whenever they come."""
     check_session_id(name)
     # As root's: an arm's ordinary user must get through to its tree, and see nothing else.
     mode = 0o711 if os.geteuid() == 0 else 0o700
-    with ExitStack() as stack:
+    with interrupts_held(), ExitStack() as stack:
         stack.enter_context(machine_lock(paths.lock, name, wait, observer.tell))
         make_private(paths.state, mode)
         cleaned = clean(paths.state / "journal", CLEANUPS)
@@ -244,6 +247,7 @@ def _run_block(session: Session, block: Block, run: RunContext, idle: IdleRate, 
     for step in block.steps:
         if pace.over:
             return
+        checkpoint()
         began = time.monotonic()
         sample = _run_step(step, run, idle, pace)
         pace.add(time.monotonic() - began)

@@ -14,6 +14,7 @@ from kit import __version__
 from kit.core.errors import KitError, MachineError, UnavailableError, UsageError
 from kit.core.paths import Paths
 from kit.host.idle import wait_idle
+from kit.host.interrupt import interruptible
 from kit.host.machine import Host, read_host
 from kit.image import ImageCache
 from kit.model.estimate import how_long, run_seconds
@@ -193,9 +194,11 @@ def _perform(session: Session, context: SessionContext, bench: Bench, machine: M
         from kit.session.guest_kernel import with_kernel
 
         tools = Tools(bench.paths.cache, context.observer.tell)
-        machine = with_kernel(machine, session, context.plan.arms, tools)
+        with interruptible():
+            machine = with_kernel(machine, session, context.plan.arms, tools)
     try:
-        materials = _gather(session.request, context, bench)
+        with interruptible():
+            materials = _gather(session.request, context, bench)
     except UnavailableError as error:
         not_run = tuple(NotRun(str(arm), error.message, error.hint) for arm in context.plan.arms)
         session = replace(session, not_run=not_run, status=FAILED)

@@ -7,6 +7,8 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
 from threading import Event, Lock
 
+from kit.host.interrupt import interruptible
+
 Step = Callable[[], None]
 _AT_ONCE = 8
 
@@ -29,7 +31,8 @@ class Workers:
         begun = [self._pool.submit(partial(_go, ending, steps)) for steps in tasks]
         try:
             for task in begun:
-                task.result()
+                with interruptible():
+                    task.result()
         finally:
             ending.set()
             wait(begun)

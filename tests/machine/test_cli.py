@@ -341,7 +341,7 @@ def test_interrupt_keeps_samples_cleans_up_and_resumes(kit: Kit, tiny: Path) -> 
     process, lines = start(tiny, "--rounds", "3", "--arms", "bare,layer:overlay2", "--seed", "9", "--", "sleep", "0.7")
     wait_for(process, lines, "[2/6]")
     process.send_signal(signal.SIGINT)
-    assert process.wait(60) == 130
+    assert process.wait(60) == 130, process.stderr and process.stderr.read()
     assert left_on_machine() == []
     shown = json.loads(kit("show", "last", "--json").stdout)
     assert shown["session"]["status"] == "interrupted" and len(shown["samples"]) >= 2

@@ -11,6 +11,7 @@ from pathlib import Path
 from kit.core.errors import RunError
 from kit.host.beneath.cursor import open_directory
 from kit.host.command import run
+from kit.host.interrupt import interruptible
 
 _OTHER_IMAGE = "use an image, or sources, without it"
 
@@ -28,7 +29,8 @@ def unpack(archive: Path, directory: Path, *, what: str, options: Sequence[str] 
         if detour:
             raise RunError(f"{what}: {directory}/{detour} is a symlink, and there is more below it", _OTHER_IMAGE)
         words: list[str | Path] = ["tar", "--force-local", "-xpf", archive, "-C", f"/proc/self/fd/{top}", *options]
-        run(words, what=what, pass_fds=(top,))
+        with interruptible():
+            run(words, what=what, pass_fds=(top,))
     finally:
         os.close(top)
 

@@ -1,0 +1,101 @@
+"""Interrupts of the process that asks, by real signals."""
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from kit.host.interrupt import checkpoint, interruptible, interrupts_held
+
+
+@pytest.fixture(autouse=True)
+def _handlers() -> Iterator[None]:
+    before = [(number, signal.getsignal(number)) for number in (signal.SIGINT, signal.SIGTERM)]
+    yield
+    assert [(number, signal.getsignal(number)) for number, _ in before] == before
+
+
+def interrupt(number: signal.Signals = signal.SIGINT) -> None:
+    os.kill(os.getpid(), number)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_waits_for_the_next_window(number: signal.Signals, capfd: pytest.CaptureFixture[str]) -> None:
+    reached = []
+    with pytest.raises(KeyboardInterrupt), interrupts_held():
+        interrupt(number)
+        reached.append("made")
+        with interruptible():
+            reached.append("waited")
+    assert reached == ["made"]
+    assert "ends what is in hand" in capfd.readouterr().err
+
+
+def test_within_a_window_it_comes_at_once(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(KeyboardInterrupt), interrupts_held(), interruptible():
+        interrupt()
+        pytest.fail("it went on")
+    assert capfd.readouterr().err == ""
+
+
+def test_a_window_in_a_window_leaves_the_outer_one_open() -> None:
+    with pytest.raises(KeyboardInterrupt), interrupts_held(), interruptible():
+        with interruptible():
+            pass
+        interrupt()
+        pytest.fail("it went on")
+
+
+def test_without_a_window_it_comes_at_the_end() -> None:
+    reached = False
+    with pytest.raises(KeyboardInterrupt), interrupts_held():
+        interrupt()
+        reached = True
+    assert reached
+
+
+def test_another_error_is_not_hidden_by_it() -> None:
+    with pytest.raises(ValueError, match="first"), interrupts_held():
+        interrupt()
+        raise ValueError("first")
+
+
+@pytest.mark.parametrize("wait", [checkpoint, interrupt])
+def test_cleaning_up_is_not_interrupted_again(wait: Callable[[], None]) -> None:
+    cleaned = False
+    with pytest.raises(KeyboardInterrupt), interrupts_held():
+        try:
+            with interruptible():
+                interrupt()
+        finally:
+            wait()
+            interrupt()
+            with interruptible():
+                cleaned = True
+    assert cleaned
+
+
+def test_where_nothing_is_held_a_window_changes_nothing() -> None:
+    with pytest.raises(KeyboardInterrupt), interruptible():
+        signal.raise_signal(signal.SIGINT)
+    checkpoint()
+
+
+def test_another_thread_is_never_interrupted() -> None:
+    reached = []
+
+    def work() -> None:
+        with interrupts_held():
+            checkpoint()
+            reached.append("done")
+
+    with pytest.raises(KeyboardInterrupt), interrupts_held():
+        interrupt()
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        checkpoint()
+        pytest.fail("it went on")
+    assert reached == ["done"]
