@@ -25,7 +25,6 @@ from kit.core.quantity import duration, pairs, percentage, size, word_pairs
 from kit.model.plan import DEFAULT_ROUNDS
 
 if TYPE_CHECKING:
-    from kit.model.arm import Arm
     from kit.model.session import Request, Session
 
 _EPILOG = f"""\b
@@ -239,17 +238,13 @@ def _describe(request: Request | None) -> None:
     guest = f"; in a guest ({request.guest})" if request.guest else ""
     click.echo(f"{least}{plan.rounds} rounds, {runs} runs, caches {plan.cache}{guest}")
     if request.guest and not request.kernel:
-        _describe_kernel(plan.arms)
+        from kit.core.paths import find_paths
+        from kit.guest import AUTO, MACHINES
+        from kit.session.guest_kernel import kernel_ahead
 
-
-def _describe_kernel(arms: Sequence[Arm]) -> None:
-    from kit.core.paths import find_paths
-    from kit.guest.built import KernelCache
-    from kit.session.guest_kernel import needed_kernel
-
-    name = needed_kernel(arms)
-    if name and not any(item.recipe == name for item in KernelCache(find_paths().cache).list()):
-        click.echo(f"the guest kernel {name} is not built yet: that comes first, or do it now: kit kernel build {name}")
+        kinds = tuple(MACHINES) if request.guest == AUTO else (request.guest,)
+        for line in kernel_ahead(plan.arms, kinds, find_paths().cache):
+            click.echo(line)
 
 
 def exit_code(session: Session) -> int:

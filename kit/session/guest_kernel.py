@@ -40,6 +40,24 @@ def needed_kernel(arms: Sequence[Arm]) -> str:
     return next(filter(None, (driver_of(arm).guest_kernel for arm in arms)), "")
 
 
+def kernel_ahead(arms: Sequence[Arm], kinds: Sequence[str], cache: Path) -> list[str]:
+    """Lines on the kernel with which a guest of each of these kinds would run these arms; none where any would do."""
+    name = needed_kernel(arms)
+    lines = []
+    for kind in kinds if name else ():
+        built = KernelCache(cache).find(name, kind)
+        lines += [f"the guest's kernel for {kind}: {built.release}, the kit's {name}"] if built else _ahead(name, kind)
+    return lines
+
+
+def _ahead(name: str, kind: str) -> list[str]:
+    minutes = read_kernel_recipe(name).machine(kind).minutes
+    return [
+        f"{name} needs a guest kernel for {kind} that is not built yet: that comes first, {minutes} min of CPU time",
+        f"  to do it before: kit kernel build {name} --for {kind}",
+    ]
+
+
 def with_kernel(machine: Machine, session: Session, arms: Sequence[Arm], tools: Tools) -> Machine:
     """The machine with a kernel of the kit's recipes, where these arms need one: the one with which the session began,
     the one that was built last, or a new one. As it is where its sources can't be had: then the arms that need it are
@@ -50,11 +68,8 @@ def with_kernel(machine: Machine, session: Session, arms: Sequence[Arm], tools: 
     release = KERNEL.text(session.facts, default="").partition(" ")[0]
     built = KernelCache(tools.cache).find(name, machine.kind, release)
     if built is None:
-        minutes = read_kernel_recipe(name).machine(machine.kind).minutes
-        tools.tell(
-            f"{name} needs a guest kernel that is not built yet: that begins now, about {minutes} minutes of CPU time "
-            f"(to do it before a session: kit kernel build {name} --for {machine.kind})"
-        )
+        for line in _ahead(name, machine.kind):
+            tools.tell(line)
         try:
             built = build_kernel(name, machine.kind, "", tools.cache, tools.tell)
         except UnavailableError as error:

@@ -13,7 +13,7 @@ from kit.guest import Machine, Tools, make_machine
 from kit.guest.built import KernelCache
 from kit.model.arm import parse_arm
 from kit.model.session import Request, Session
-from kit.session.guest_kernel import build_kernel, with_kernel
+from kit.session.guest_kernel import build_kernel, kernel_ahead, with_kernel
 
 
 def keep(cache: Path, machine: str, created: float, release: str, recipe: str = "aufs") -> Path:
@@ -86,7 +86,17 @@ def test_a_build_that_begins_unasked_is_announced(tmp_path: Path, monkeypatch: p
     told: list[str] = []
     with pytest.raises(MachineError, match="needs root"):
         with_built("uml", guest_session("layer:aufs"), Tools(tmp_path, told.append))
-    assert "minutes of CPU time" in told[0] and "kit kernel build aufs --for uml" in told[0]
+    assert "13 min of CPU time" in told[0] and "kit kernel build aufs --for uml" in told[1]
+
+
+def test_what_is_ahead_is_told_for_each_machine(tmp_path: Path) -> None:
+    arms = [parse_arm("bare"), parse_arm("layer:aufs")]
+    keep(tmp_path, "uml", 1.0, "6.1.1-kit-a")
+    built, missing, mend = kernel_ahead(arms, ("uml", "qemu"), tmp_path)
+    assert built == "the guest's kernel for uml: 6.1.1-kit-a, the kit's aufs"
+    assert "a guest kernel for qemu that is not built" in missing and "20 min of CPU time" in missing
+    assert mend.strip() == "to do it before: kit kernel build aufs --for qemu"
+    assert kernel_ahead(arms[:1], ("uml", "qemu"), tmp_path) == []
 
 
 def test_where_it_can_not_be_built_the_others_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,7 +108,7 @@ def test_where_it_can_not_be_built_the_others_run(tmp_path: Path, monkeypatch: p
     tools = Tools(tmp_path, told.append)
     machine = make_machine("uml", tools, None, None)
     assert with_kernel(machine, guest_session("bare"), [parse_arm("layer:aufs")], tools) is machine
-    assert told[1] == "no way there; aufs will not run. kit kernel build aufs --source DIRECTORY"
+    assert told[2] == "no way there; aufs will not run. kit kernel build aufs --source DIRECTORY"
 
 
 def test_patches_that_can_not_be_had_are_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
