@@ -22,7 +22,7 @@ from kit.model.sample import Phase, Sample
 from kit.model.scenario import command_scenario
 from kit.model.session import NotRun, Request, Session
 from kit.parsers.figure import Reported
-from kit.session.guest_host import errand_text
+from kit.session.guest_disks import errand_text
 from kit.session.guest_protocol import Errand
 from kit.session.inputs import PreparedInput
 from kit.session.local import LoadMaterials, Materials

@@ -22,7 +22,7 @@ from kit.model.arm import parse_arms
 from kit.model.plan import PlanStep, make_plan
 from kit.model.sample import Sample
 from kit.model.session import DONE, Session
-from kit.session.guest_host import _Guest
+from kit.session.guest_listener import Guest
 from kit.session.guest_protocol import (
     Done,
     Extended,
@@ -95,7 +95,7 @@ class Bench:
             process = spawn(words, output=channel)
         self._stack.callback(stop, process)
         context = SessionContext(plan, {}, read_host(), paths, self.store, self.told)
-        return _Guest(process, ours, self.console, patience).listen(SESSION, context, machine)
+        return Guest(process, ours, self.console, patience).listen(SESSION, context, machine)
 
     def hear(self, *messages: Message | bytes) -> Session:
         said = [item if isinstance(item, bytes) else encode_message(item) for item in messages]
