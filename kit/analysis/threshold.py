@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from kit.analysis.compare import Comparison
 from kit.core.errors import UsageError
 from kit.model.arm import parse_arm
+from kit.model.drivers import DEFAULT_ENGINE
 from kit.model.metric import COMPARED
 
 HELD, CROSSED, UNDECIDED = "held", "crossed", "undecided"
@@ -49,7 +50,7 @@ class Threshold:
         return HELD if item.high < self.limit else UNDECIDED
 
 
-def parse_threshold(text: str, engine: str = "docker") -> Threshold:
+def parse_threshold(text: str, engine: str = DEFAULT_ENGINE) -> Threshold:
     """``ARM [PHASE] [METRIC] < P %``; the metric is real time where none is named. Raises UsageError."""
     match = _FORM.fullmatch(text.strip())
     if not match:

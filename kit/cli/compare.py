@@ -22,6 +22,7 @@ from kit.cli.options import (
 )
 from kit.core.errors import UsageError
 from kit.core.quantity import duration, pairs, percentage, size, word_pairs
+from kit.model.drivers import DEFAULT_ENGINE, SESSION_ENGINES
 from kit.model.plan import DEFAULT_ROUNDS
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ class _CompareCommand(click.Command):
 @click.option("--seed", type=click.IntRange(1), help="Order of the runs.  [default: random, recorded]")
 @click.option("--param", "params", metavar="K=V", multiple=True,
               help="A parameter of the scenario (repeatable). K=V,W,…: sweep these values in every round.")  # fmt: skip
-@click.option("--engine", type=click.Choice(["docker", "system"]), default="docker", show_default=True,
+@click.option("--engine", type=click.Choice(SESSION_ENGINES), default=DEFAULT_ENGINE, show_default=True,
               help="docker: private daemons; system: the Docker that is running, no root needed.")  # fmt: skip
 @click.option("--docker", default="", metavar="PATH", help="Another dockerd, its directory, or docker-VERSION.tgz.")
 @click.option("--image", default="", metavar="REF", help="Root filesystem: recipe, tarball or registry reference.")

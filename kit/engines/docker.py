@@ -29,7 +29,8 @@ from kit.engines.plain_runtime import VARIABLE
 from kit.engines.private import PrivateEngine
 from kit.filesystem.thin_pool import thin_pool
 from kit.image.layout import CONTROL, INPUTS, TREE
-from kit.model.arm import DEFAULT_ENGINE, Arm, driver_of, fix_of
+from kit.model.arm import Arm, driver_of, fix_of
+from kit.model.drivers import DEFAULT_ENGINE
 from kit.model.drivers.device_mapper import THIN_POOL
 from kit.model.fact import DRIVER_STATUS, PROGRAM, RUNS, Fact
 

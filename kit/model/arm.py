@@ -13,7 +13,16 @@ from dataclasses import dataclass, replace
 
 from kit.core.errors import UsageError
 from kit.model.driver import Driver
-from kit.model.drivers import UNION, arm_words, drivers, find_driver
+from kit.model.drivers import (
+    DEFAULT_ENGINE,
+    ENGINES,
+    SYSTEM,
+    UNION,
+    VERSIONED,
+    arm_words,
+    drivers,
+    find_driver,
+)
 
 #: Placements that need no container, in the order of the ladder.
 UNCONTAINED = ("bare", "host", "union")
@@ -22,13 +31,7 @@ CONTAINED = ("runtime", "bind", "volume", "layer", "tmpfs")
 PLACEMENTS = UNCONTAINED + CONTAINED
 
 DEFAULT_FILESYSTEM = "ext4"
-DEFAULT_ENGINE = "docker"
 DEFAULT_DRIVER = "overlay2"
-ENGINES = ("docker", "podman", "containerd", "system")
-#: Those that may be meant where an arm names none.
-SESSION_ENGINES = (DEFAULT_ENGINE, "system")
-#: Engines that can be had in other versions, in roots of their own.
-_VERSIONED = ("docker", "containerd")
 #: Options of a containerised arm and what their values look like.
 OPTIONS = {
     "seccomp": re.compile(r"default|unconfined"),
@@ -124,7 +127,7 @@ class Arm:
 
 
 def default_filesystem(engine: str, driver: str) -> str:
-    if engine == "system":
+    if engine == SYSTEM:
         return "dir"
     known = find_driver(engine, driver)
     return (known and known.filesystem) or DEFAULT_FILESYSTEM
@@ -185,19 +188,19 @@ def parse_arm(text: str, engine: str = DEFAULT_ENGINE) -> Arm:
             )
         if set(options) - {(CONTROL, "")}:
             raise UsageError(f"arm '{text}': {placement} runs in no container and takes no options", "drop the options")
-        filesystem = match["filesystem"] or ("dir" if engine == "system" else DEFAULT_FILESYSTEM)
+        filesystem = match["filesystem"] or default_filesystem(engine, "")
         return Arm(placement, "", "", filesystem, options)
     if not match["driver"] and placement != "runtime":
         raise UsageError(f"arm '{text}' names no driver", f"write for example {placement}:{DEFAULT_DRIVER}")
     engine = match["engine"] or engine
     name, at, _ = engine.partition("@")
-    _choose("engine", name, ENGINES if not at else _VERSIONED, text)
+    _choose("engine", name, ENGINES if not at else VERSIONED, text)
     driver = match["driver"] or _runtime_driver(match["filesystem"])
     known = {item.name: item for item in drivers(engine)}
     chosen = known[_choose("driver", driver, tuple(known), text)]
     filesystem = match["filesystem"] or default_filesystem(engine, driver)
     # The engine that is running anyway is not set up by the kit.
-    allowed = OPTIONS if name == "system" else {**OPTIONS, **chosen.features.known, **chosen.options.known}
+    allowed = OPTIONS if name == SYSTEM else {**OPTIONS, **chosen.features.known, **chosen.options.known}
     return Arm(placement, engine, driver, filesystem, _parse_options(match["options"], text, allowed))
 
 

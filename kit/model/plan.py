@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from kit.core.errors import UsageError
 from kit.model.arm import CONTROL, DEFAULT_DRIVER, DEFAULT_FILESYSTEM, Arm, parse_arm
-from kit.model.drivers import graph_drivers
+from kit.model.drivers import DEFAULT_ENGINE, SYSTEM, graph_drivers
 
 CACHES = ("warm", "cold")
 DEFAULT_ROUNDS = 5
@@ -67,9 +67,9 @@ class Plan:
         return tuple(order)
 
 
-def default_arms(engine: str = "docker", system_driver: str = "") -> tuple[Arm, ...]:
+def default_arms(engine: str = DEFAULT_ENGINE, system_driver: str = "") -> tuple[Arm, ...]:
     """The ladder on overlay2, then layer on every other driver; on a running daemon, the ladder on its driver."""
-    if engine == "system":
+    if engine == SYSTEM:
         return (
             parse_arm("host", engine),
             *(parse_arm(f"{p}:{system_driver}", engine) for p in ("bind", "volume", "layer")),
@@ -121,7 +121,7 @@ def _baseline(arm: Arm, arms: list[Arm]) -> Arm:
                 return other
     if len(peers) > 1:
         return peers[0]
-    return Arm("host" if arm.engine == "system" else "bare", filesystem=arm.filesystem)
+    return Arm("host" if arm.engine == SYSTEM else "bare", filesystem=arm.filesystem)
 
 
 def with_control(

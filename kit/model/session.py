@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from kit.core.codec import Amount, Count, Moment, Whole
 from kit.core.errors import UsageError
+from kit.model.drivers import DEFAULT_ENGINE
 from kit.model.fact import ACCELERATOR, GUEST, KERNEL, Fact, stored
 from kit.model.plan import DEFAULT_ROUNDS
 from kit.model.sample import Sample
@@ -37,7 +38,7 @@ class Request:
     image: str = ""
     rootfs: str = ""
     arms: tuple[str, ...] = ()
-    engine: str = "docker"
+    engine: str = DEFAULT_ENGINE
     baseline: str = ""
     rounds: Count = DEFAULT_ROUNDS
     seed: Whole = 0

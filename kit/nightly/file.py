@@ -13,7 +13,8 @@ from kit.core.errors import UsageError
 from kit.core.quantity import duration, percentage, size
 from kit.core.table import UnknownKeyError, WrongTypeError, read_table
 from kit.core.toml import parse_toml
-from kit.model.arm import DEFAULT_ENGINE, SESSION_ENGINES, parse_arms
+from kit.model.arm import parse_arms
+from kit.model.drivers import DEFAULT_ENGINE, SESSION_ENGINES
 from kit.model.plan import CACHES
 from kit.model.session import Request
 

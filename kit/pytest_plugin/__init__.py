@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from kit.model.drivers import DEFAULT_ENGINE, SESSION_ENGINES
 from kit.pytest_plugin.compare import kit_compare
 from kit.pytest_plugin.items import ScenarioFile, ScenarioItem
 from kit.pytest_plugin.runner import RUNNER, SessionRunner, refuse_xdist
@@ -43,7 +44,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add("--kit-load", default="", metavar="SCENARIO", help="run this beside every run, niced")
     add("--kit-guest", choices=("auto", "qemu", "uml"), default="", help="boot a guest kernel and run them in it")
     add("--kit-variant", default="", metavar="NAME", help="variant of the scenario files, for example short")
-    add("--kit-engine", choices=("docker", "system"), default="docker", help="private daemons or the running")
+    add("--kit-engine", choices=SESSION_ENGINES, default=DEFAULT_ENGINE, help="private daemons or the running")
     add("--kit-threshold", action="append", default=[], metavar="T",
         help="fail an arm that costs more: 'layer:overlay2 build < 10 %%' (repeatable)")  # fmt: skip
     add("--kit-store", default=os.environ.get("KIT_STORE", ""), metavar="URL",

@@ -14,6 +14,7 @@ from kit.filesystem import BackingOptions, Profile, bundled, find_profile, recor
 from kit.filesystem.plain import check_directory
 from kit.host.machine import Host
 from kit.model.arm import parse_arm
+from kit.model.drivers import SYSTEM
 from kit.model.plan import Plan, default_arms, make_plan
 from kit.model.scenario import Scenario, command_scenario
 from kit.model.scenariofile import parse_scenario
@@ -93,10 +94,10 @@ def plan_of(request: Request) -> Plan:
     baseline = parse_arm(request.baseline, request.engine) if request.baseline else None
     if request.arms:
         arms = tuple(map(parse_arm, request.arms))
-    elif request.engine == "system":
+    elif request.engine == SYSTEM:
         from kit.engines.system import running_driver
 
-        arms = default_arms("system", running_driver())
+        arms = default_arms(SYSTEM, running_driver())
     else:
         arms = default_arms()
     plan = make_plan(

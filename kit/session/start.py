@@ -17,6 +17,7 @@ from kit.host.idle import wait_idle
 from kit.host.interrupt import interruptible
 from kit.host.machine import Host, read_host
 from kit.image import ImageCache
+from kit.model.drivers import SYSTEM
 from kit.model.estimate import how_long, run_seconds
 from kit.model.fact import HOST_KERNEL, KERNEL, MACHINE, stored
 from kit.model.session import DONE, FAILED, INTERRUPTED, RUNNING, NotRun, Request, Session, new_session_id, title_of
@@ -141,7 +142,7 @@ def _where(request: Request, paths: Paths, observer: Observer, host: Host) -> tu
     if not host.root:
         raise MachineError("a guest needs root: its disks hold whole root filesystems", "sudo kit …")
     theirs = (request.device, request.directory, request.export, request.docker, request.thin_device)
-    if request.engine == "system" or any(theirs):
+    if request.engine == SYSTEM or any(theirs):
         raise UsageError(
             "a guest has disks and engines of its own",
             "leave out --engine system, --device, --dir, --export, --docker and --thin-device, or --guest",

@@ -1,5 +1,5 @@
-"""Every driver: one record each, registered below by the engine that has it. A new one is a file, or a record in the
-file of its kin, and an entry here. Imports kit.model.driver alone."""
+"""Every engine's name, and every driver: one record each, registered below by the engine that has it. A new driver is a
+file, or a record in the file of its kin, and an entry here. Imports kit.model.driver alone."""
 
 from __future__ import annotations
 
@@ -27,16 +27,24 @@ DRIVERS: dict[str, tuple[Driver, ...]] = {
     "containerd": (OVERLAYFS, NATIVE, BTRFS, DEVMAPPER, CONTAINERD_ZFS, BLOCKFILE, EROFS, CONTAINERD_FUSE_OVERLAYFS),
     UNION: (UNION_OVERLAY, UNIONFS_FUSE, MERGERFS),
 }  # fmt: skip
+#: The engine of an arm that names none, and the Docker that is running: its drivers are Docker's, and how it is set up
+#: is the user's.
+DEFAULT_ENGINE, SYSTEM = "docker", "system"
+ENGINES = (*(engine for engine in DRIVERS if engine != UNION), SYSTEM)
+#: Those that may be meant where an arm names none.
+SESSION_ENGINES = (DEFAULT_ENGINE, SYSTEM)
+#: Those that can be had in other versions, in roots of their own.
+VERSIONED = ("docker", "containerd")
 
 
 def drivers(engine: str) -> tuple[Driver, ...]:
     """Those of ``docker``, ``docker@26.1``, ``union`` …; the Docker that is running has Docker's."""
-    return DRIVERS.get(engine.partition("@")[0], DRIVERS["docker"])
+    return DRIVERS.get(engine.partition("@")[0], DRIVERS[DEFAULT_ENGINE])
 
 
 def graph_drivers() -> tuple[Driver, ...]:
     """Docker's that are its own, not snapshotters of containerd."""
-    return tuple(driver for driver in drivers("docker") if not driver.image_store)
+    return tuple(driver for driver in drivers(DEFAULT_ENGINE) if not driver.image_store)
 
 
 def find_driver(engine: str, name: str) -> Driver | None:
@@ -53,7 +61,7 @@ def registered() -> Iterator[tuple[str, Driver]]:
 def arm_words(engine: str, name: str) -> str:
     """ENGINE/DRIVER; without the engine where it is Docker, and without its version."""
     engine = engine.partition("@")[0]
-    return name if engine in ("", "docker") else f"{engine}/{name}"
+    return name if engine in ("", DEFAULT_ENGINE) else f"{engine}/{name}"
 
 
 def in_guest_kernel(recipe: str) -> tuple[str, ...]:
