@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import asdict
 
 import click
@@ -49,6 +48,7 @@ def list_(as_json: bool) -> None:
 
     from kit.core.paths import find_paths
     from kit.image import ImageCache, recipes
+    from kit.report.units import moment
 
     found = ImageCache(find_paths().cache).list()
     if as_json:
@@ -56,12 +56,12 @@ def list_(as_json: bool) -> None:
         return
     rows = [
         [item.name, item.digest[:12], f"{item.size / 2**20:.0f} MiB",
-         time.strftime("%Y-%m-%d %H:%M", time.localtime(item.created)), item.origin]
+         moment(item.created), item.origin]
         for item in found
     ]  # fmt: skip
     built = {item.name for item in found}
     rows += [[name, "not built", "", "", f"recipe {name}"] for name in recipes() if name not in built]
-    click.echo(tabulate(rows, ["image", "digest", "size", "created", "origin"]))
+    click.echo(tabulate(rows, ["image", "digest", "size", "created (UTC)", "origin"]))
 
 
 @image.command(epilog="\b\nExamples:\n  kit image rm kernel\n  kit image rm 7067e11debe3")

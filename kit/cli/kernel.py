@@ -36,18 +36,22 @@ def build(name: str, machine: str, source: str, force: bool) -> None:
     from kit.guest.recipe import read_kernel_recipe
     from kit.host.interrupt import interruptible
     from kit.report.progress import clock, make_observer
+    from kit.report.units import moment
     from kit.session.guest_kernel import build_kernel
     from kit.session.loop import held_machine
 
     read_kernel_recipe(name).machine(machine)  # before anything is held
     paths = find_paths()
     observer = make_observer(False)
+    began = time.time()
     try:
         with held_machine("kernel-build", paths, False, observer), interruptible():
             made = build_kernel(name, machine, source, paths.cache, observer.tell, force)
     finally:
         observer.close()
-    click.echo(f"{made.release} for {made.machine}, {made.size / 2**20:.0f} MiB, built in {clock(made.seconds)}")
+    since = f"in the cache since {moment(made.created)} UTC; --force builds it anew"
+    how = f"built in {clock(made.seconds)}" if made.created >= began else since
+    click.echo(f"{made.release} for {made.machine}, {made.size / 2**20:.0f} MiB, {how}")
     click.echo(f"kit compare … --guest {made.machine} takes it for arms on {name}; or --kernel {made.path}")
 
 
@@ -61,6 +65,7 @@ def list_(as_json: bool) -> None:
     from kit.guest.built import KernelCache
     from kit.guest.recipe import kernel_recipes, read_kernel_recipe
     from kit.model.drivers import in_guest_kernel
+    from kit.report.units import moment
 
     found = KernelCache(find_paths().cache).list()
     if as_json:
@@ -68,7 +73,7 @@ def list_(as_json: bool) -> None:
         return
     rows = [
         [item.recipe, item.machine, ", ".join(in_guest_kernel(item.recipe)), item.release,
-         f"{item.size / 2**20:.0f} MiB", time.strftime("%Y-%m-%d %H:%M", time.localtime(item.created))]
+         f"{item.size / 2**20:.0f} MiB", moment(item.created)]
         for item in found
     ]  # fmt: skip
     built = {(item.recipe, item.machine) for item in found}
@@ -77,7 +82,7 @@ def list_(as_json: bool) -> None:
             if (name, machine) not in built:
                 drivers = ", ".join(in_guest_kernel(name))
                 rows.append([name, machine, drivers, "not built", "", f"about {about.minutes} min of CPU time"])
-    click.echo(tabulate(rows, ["kernel", "for", "drivers", "release", "size", "created"]))
+    click.echo(tabulate(rows, ["kernel", "for", "drivers", "release", "size", "created (UTC)"]))
     for name in kernel_recipes():
         click.echo(f"\n{name}: {read_kernel_recipe(name).summary}")
 
