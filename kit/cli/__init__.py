@@ -13,7 +13,7 @@ from typing import NoReturn
 import click
 
 from kit import __version__
-from kit.core.errors import KitError, UsageError
+from kit.core.errors import KitError, UsageError, said_by_system
 from kit.core.visible import printable, visible
 
 #: Each subcommand, where it is, and its line in --help.
@@ -95,7 +95,7 @@ def main() -> NoReturn:
     except BrokenPipeError:
         code = 0  # whoever read us has seen enough
     except OSError as error:  # a right or a file that is missing where no one foresaw it
-        _complain(f"kit: {error.filename or 'system'}: {error.strerror or error}")
+        _complain(f"kit: {said_by_system(error)}")
         code = KitError.exit_code
     sys.exit(code if isinstance(code, int) else 0)
 

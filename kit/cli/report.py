@@ -9,7 +9,7 @@ import click
 
 from kit.cli.completion import complete_sessions
 from kit.cli.options import check_writable, store_option, the_store, write
-from kit.core.errors import UsageError
+from kit.core.errors import UsageError, said_by_system
 from kit.report.renderer import PAGE, find
 
 if TYPE_CHECKING:
@@ -89,4 +89,4 @@ def _write_plots(views: list[SessionView], directory: Path, formats: list[str]) 
                 path.write_bytes(to_png(picture.file()) if form == "png" else picture.file().encode())
                 click.echo(str(path))
     except OSError as error:
-        raise UsageError(f"{error.filename}: {error.strerror}", "name a directory that you may write to") from None
+        raise UsageError(said_by_system(error), "name a directory that you may write to") from None

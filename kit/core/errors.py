@@ -21,6 +21,15 @@ class KitError(Exception):
 MORE_ROOM = "give the backing filesystem more room, for example --size 40G"
 
 
+#: Where the log of a program is that the kit has started.
+SESSION_LOG = "see session.log, of a guest guest.log, in the directory of the session's logs"
+
+
+def said_by_system(error: OSError) -> str:
+    """What failed, and why, in one line."""
+    return f"{error.filename or 'system'}: {error.strerror or error}"
+
+
 class UsageError(KitError):
     """The command line, an arm or a file names something that does not exist or does not fit."""
 

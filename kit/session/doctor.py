@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from kit.core.errors import KitError, MachineError
+from kit.core.errors import KitError, MachineError, said_by_system
 from kit.core.paths import Paths
 from kit.engines import Place
 from kit.engines.root import root_name, versions
@@ -96,7 +96,7 @@ def _try(provision: Provision, arm: Arm, kind: str, name: str, describe: Callabl
     except KitError as error:
         return Diagnosis(kind, name, False, error.message, error.hint)
     except OSError as error:
-        return Diagnosis(kind, name, False, f"{error.filename}: {error.strerror}", "is there room?")
+        return Diagnosis(kind, name, False, said_by_system(error), "is there room?")
 
 
 def _run(place: Place) -> None:

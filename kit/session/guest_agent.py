@@ -6,10 +6,11 @@ from __future__ import annotations
 import json
 import os
 import sys
+import traceback
 import tty
 
 from kit.core.codec import decode
-from kit.core.errors import KitError, RunError
+from kit.core.errors import KitError, RunError, said_by_system
 from kit.core.paths import find_paths
 from kit.guest.needs import lacking
 from kit.host.machine import read_host
@@ -85,11 +86,16 @@ def main(device: str) -> None:
         channel.say(Done(_session(channel)))
     except KitError as error:
         channel.say(Failed.by(error))
-    except Exception as error:  # the host can't see a traceback that is left on the console
-        import traceback
+    except OSError as error:
+        channel.say(Failed.by(_broken_off(said_by_system(error))))
+    except Exception as error:
+        channel.say(Failed.by(_broken_off(f"{error!r}")))
 
-        traceback.print_exc()
-        channel.say(Failed.by(RunError(f"the session broke off in the guest: {error!r}", "see console.log")))
+
+def _broken_off(why: str) -> RunError:
+    """What nobody foresaw. The host has no eyes for the traceback but on the console; it adds where that is."""
+    traceback.print_exc()
+    return RunError(f"the session broke off in the guest: {why}")
 
 
 def _session(channel: Channel) -> Session:

@@ -55,14 +55,20 @@ class Guest:
         for message in self._messages():
             match message:
                 case Failed():
-                    raise message.error()
+                    error = message.error()
+                    error.hint = error.hint or self._see_console
+                    raise error
                 case Done():
                     return host.mended(message.session)
                 case Measured() | Flagged() | Updated():
                     host.keep(message)
                 case _:
                     host.show(message)
-        raise RunError(f"the guest ended early: {self._last_words()}", f"its console: {self._console}")
+        raise RunError(f"the guest ended early: {self._last_words()}", self._see_console)
+
+    @property
+    def _see_console(self) -> str:
+        return f"see its console: {self._console}"
 
     def _facts(self, machine: Machine, context: SessionContext) -> list[Fact]:
         host = context.host
@@ -82,10 +88,8 @@ class Guest:
                 return
             if chunk is None:
                 if not heard and time.monotonic() > deadline:
-                    raise RunError(
-                        f"the guest says nothing after {self._patience:.0f} s: {self._last_words()}",
-                        f"its console: {self._console}",
-                    )
+                    said = f"the guest says nothing after {self._patience:.0f} s: {self._last_words()}"
+                    raise RunError(said, self._see_console)
                 continue
             for message in lines.feed(chunk):
                 heard = True

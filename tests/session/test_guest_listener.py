@@ -155,6 +155,12 @@ def test_an_error_of_the_guests_is_raised_here(bench: Bench) -> None:
     assert found.value.hint == "start a new one"
 
 
+def test_where_the_guest_knows_no_fix_its_console_is_named(bench: Bench) -> None:
+    with pytest.raises(RunError, match="broke off in the guest") as found:
+        bench.hear(Hello("6.1"), Failed.by(RunError("the session broke off in the guest: KeyError('x')")))
+    assert found.value.hint == f"see its console: {bench.console}"
+
+
 def test_a_guest_that_says_nothing_is_not_waited_for_for_ever(bench: Bench) -> None:
     with pytest.raises(RunError, match="the guest says nothing after 0 s"):
         bench.listen("sleep", "600", patience=0)

@@ -6,6 +6,8 @@ import json
 import os
 import select
 from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -16,7 +18,7 @@ from kit.core.errors import BusyError, KitError, RunError, TimedOut, Unavailable
 from kit.model.arm import parse_arm
 from kit.model.plan import PlanStep
 from kit.model.session import NotRun, Request, Session
-from kit.session.guest_agent import Channel
+from kit.session.guest_agent import Channel, main
 from kit.session.guest_protocol import (
     Done,
     Extended,
@@ -129,17 +131,18 @@ def terminal() -> Iterator[tuple[Channel, int]]:
     os.close(theirs)
 
 
+def heard_from(ours: int, number: int) -> list[Message]:
+    """A line gives what it has, which may be the half of a message."""
+    found: list[Message] = []
+    lines = MessageReader()
+    while len(found) < number and select.select([ours], [], [], 10)[0]:
+        found += lines.feed(os.read(ours, 1 << 16))
+    return found
+
+
 def test_what_a_session_tells_goes_through_the_device(terminal: tuple[Channel, int]) -> None:
     channel, ours = terminal
-    sample, lines = SESSION.samples[0], MessageReader()
-
-    def told(number: int) -> list[Message]:
-        """A line gives what it has, which may be the half of a message."""
-        found: list[Message] = []
-        while len(found) < number and select.select([ours], [], [], 10)[0]:
-            found += lines.feed(os.read(ours, 1 << 16))
-        return found
-
+    sample, told = SESSION.samples[0], partial(heard_from, ours)
     session = Session(
         "x", 1.0, "0", "t", "running", Request(), ("a",), (), 1, {"kernel": "k"}, (NotRun("a", "b", "c"),)
     )
@@ -156,3 +159,23 @@ def test_what_a_session_tells_goes_through_the_device(terminal: tuple[Channel, i
     channel.set_flags("x", "bare", "", 1, "steal")
     channel.began(session)
     assert told(4) == [Running(STEP, "build"), Measured(sample), Finished(STEP), Flagged("bare", "", 1, "steal")]
+
+
+@pytest.mark.parametrize(
+    ("errand", "why"), [(None, "data/errand.json: No such file or directory"), ("{", "JSONDecodeError")]
+)
+def test_what_nobody_foresaw_is_told_and_its_traceback_is_on_the_console(
+    errand: str | None, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KIT_HOME", str(tmp_path))
+    if errand is not None:
+        (tmp_path / "data").mkdir()
+        (tmp_path / "data/errand.json").write_text(errand)
+    ours, theirs = os.openpty()
+    main(os.ttyname(theirs))
+    hello, failed = heard_from(ours, 2)
+    assert isinstance(hello, Hello) and isinstance(failed, Failed)
+    assert failed.message.startswith("the session broke off in the guest: ") and why in failed.message
+    assert "Traceback" in capsys.readouterr().err
+    os.close(ours)
+    os.close(theirs)
