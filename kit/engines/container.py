@@ -56,7 +56,7 @@ def docker_errors(what: str, alive: Callable[[], str]) -> Iterator[None]:
     try:
         yield
     except (docker.errors.DockerException, requests.exceptions.RequestException) as error:
-        reason = alive() or getattr(error, "explanation", None) or str(error)
+        reason = alive() or " ".join((getattr(error, "explanation", None) or str(error)).split())
         full = "no space left" in reason or "is full" in reason
         raise RunError(f"{what}: {reason}", MORE_ROOM if full else "kit doctor shows what works here") from None
 
@@ -72,8 +72,9 @@ def start_container(stack: ExitStack, spec: ContainerSpec, alive: Callable[[], s
         wrapped = container.get_wrapped_container()
         probe = spec.control.server.accept(lambda: alive() or _why_dead(wrapped))
         connection.callback(probe.close)
-        wrapped.reload()
-        return RunningContainer(wrapped, probe, int(wrapped.attrs["State"]["Pid"]))
+        # The engine is not asked for the PID: until https://github.com/podman-container-tools/podman/pull/28724 Podman
+        # leaves the container's config.json open when it is, and what is open can't be removed from NFS.
+        return RunningContainer(wrapped, probe, probe.pid)
 
 
 def _describe(spec: ContainerSpec) -> Any:

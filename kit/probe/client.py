@@ -59,9 +59,9 @@ class ProbeServer:
         self._listener.listen(1)
 
     def accept(self, alive: Callable[[], str], patience: float = 60.0) -> Probe:
-        """Wait for the probe; ``alive`` says why it will never come, or ''. Raises RunError."""
+        """Wait for the probe; ``alive``, asked every second, says why it will never come, or ''. Raises RunError."""
         deadline = time.monotonic() + patience
-        while not select.select([self._listener], [], [], 0.05)[0]:
+        while not select.select([self._listener], [], [], 1.0)[0]:
             reason = alive() or (f"no answer within {patience:g} s" if time.monotonic() > deadline else "")
             if reason:
                 raise RunError(f"the probe did not start: {reason}", "kit doctor shows whether this arm works here")
@@ -78,6 +78,12 @@ class Probe:
 
     def __init__(self, connection: socket.socket) -> None:
         self._socket = connection
+
+    @property
+    def pid(self) -> int:
+        """As this process sees it (SO_PEERCRED, unix(7)); 0 where it does not."""
+        pid, _, _ = struct.unpack("3i", self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+        return int(pid)
 
     def run(
         self,

@@ -140,7 +140,7 @@ def test_a_command_whose_reader_gives_up_is_ended() -> None:
 
 
 def test_a_program_that_is_talked_to_ends_with_its_input() -> None:
-    with command.talking(["cat"]) as process:
+    with command.talking(["cat"], "a cat") as process:
         assert process.stdin and process.stdout
         process.stdin.write(b"hello\n")
         process.stdin.flush()
@@ -195,6 +195,12 @@ def test_probe_measures_the_tree_and_passes_output_environment_and_directory(
     assert timing.user > 0.01
     assert timing.real > timing.user + timing.sys + 0.15
     assert timing.max_rss > 100_000 and timing.minor_faults > 0 and timing.voluntary_switches > 0
+
+
+def test_probe_is_known_by_its_number(probe: tuple[Probe, Path], tmp_path: Path) -> None:
+    with (tmp_path / "log").open("wb") as output:
+        probe[0].run(["sh", "-c", "echo $PPID"], cwd="/", env=ENV, output=output)
+    assert (tmp_path / "log").read_text() == f"{probe[0].pid}\n"
 
 
 def test_probe_says_what_it_cannot_start(probe: tuple[Probe, Path], tmp_path: Path) -> None:
