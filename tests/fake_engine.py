@@ -39,16 +39,17 @@ def calm(monkeypatch: pytest.MonkeyPatch) -> None:
 
 class FakeEngine:
     """Places that note what is done to them. A command ``fail`` fails, ``say`` prints its word; the arm ``broken`` has
-    no place; in the arm ``hanging``, or where the command has that name, nothing ends before its deadline; phases print
-    ``flood`` bytes."""
+    no place, ``stuck`` can't be released; in the arm ``hanging``, or where the command has that name, nothing ends
+    before its deadline; phases print ``flood`` bytes."""
 
-    def __init__(self, directory: Path, broken: str = "", hanging: str = "", flood: int = 0) -> None:
+    def __init__(self, directory: Path, broken: str = "", hanging: str = "", flood: int = 0, stuck: str = "") -> None:
         self.events: list[str] = []
         self.backing = Backing("fake", directory, "fake", "fake", "", None)
         self.broken = broken
         self.hanging = hanging
         self.clock = 0.0
         self.flood = flood
+        self.stuck = stuck
 
     @contextmanager
     def place(self, arm: Arm) -> Iterator[Place]:
@@ -56,8 +57,12 @@ class FakeEngine:
             raise RunError("it is broken")
         self.events.append(f"place {arm}")
         probe = cast(Probe, FakeProbe(self, str(arm)))
-        yield Place("/t", "/i", None, self.backing, probe, self.unpack, lambda: "", {})
-        self.events.append(f"release {arm}")
+        try:
+            yield Place("/t", "/i", None, self.backing, probe, self.unpack, lambda: "", {})
+        finally:
+            self.events.append(f"release {arm}")
+            if str(arm) == self.stuck:
+                raise RunError("it can't be removed")
 
     fresh_place = place
 

@@ -17,7 +17,7 @@ from kit.engines.engine import Blocker, Setting
 from kit.engines.ground import Ground, unpack_tree
 from kit.engines.place import DEFAULT_ENV, Place
 from kit.host.cgroup import Cgroup
-from kit.host.command import Process, spawn, stop
+from kit.host.command import Process, died, spawn, stop
 from kit.host.machine import Host
 from kit.image.layout import CONTROL, INPUTS, TREE
 from kit.model.arm import Arm
@@ -137,8 +137,9 @@ def chroot_argv(root: Path, tree: Path | None, control: Control, inputs: Path | 
 
 
 def _alive(process: Process, output: IO[bytes]) -> str:
-    if process.poll() is None:
+    how = died(process)
+    if not how:
         return ""
     output.seek(0)
     said = output.read().decode(errors="replace").strip()
-    return said or f"its process ended with status {process.returncode}"
+    return said or f"its process ended ({how})"

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from kit.core.errors import RunError
+from kit.core.errors import SESSION_LOG, RunError
 from kit.engines import plain_runtime
 from kit.engines.container import load_image
-from kit.engines.supervisor import HINT, PATIENCE, Home, Program, Supervisor
+from kit.engines.supervisor import PATIENCE, Home, Program, Supervisor
 from kit.image import Image
 
 #: The name of the runtime of the ``runtime`` arm.
@@ -84,5 +84,5 @@ def _connect(host: str, alive: Callable[[], str]) -> Any:
             return client
         except Exception as error:  # docker-py lets errors of requests and urllib3 through while it starts
             if alive() or time.monotonic() > deadline:
-                raise RunError(f"it does not serve: {alive() or error}", HINT) from None
+                raise RunError(f"it does not serve: {alive() or error}", SESSION_LOG) from None
             time.sleep(0.02)

@@ -35,8 +35,9 @@ class Ground:
 
     @property
     def plain_root(self) -> PlainRoot:
-        """What ``unpack_root`` has made."""
+        """What ``unpack_root`` has made, in its first state. Raises RunError where what a run left can't be undone."""
         assert self._plain_root, "unpack_root comes first"
+        self._plain_root.check()
         return self._plain_root
 
     @property

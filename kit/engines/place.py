@@ -61,10 +61,13 @@ class Place:
         where = self.tree if cwd == "." else f"{self.tree}/{cwd}"
         try:
             return self.probe.run(
-                argv, cwd=where, env=self.env, output=output, uid=self.uid, gid=self.gid, alive=self.alive,
+                argv, cwd=where, env=self.env, output=output, uid=self.uid, gid=self.gid, alive=self._alive,
                 deadline=self.deadline,
             )  # fmt: skip
         except TimedOut:
             if self.cgroup:
                 self.cgroup.kill()  # where the probe is not allowed to, or is itself stuck
             raise
+
+    def _alive(self) -> str:
+        return self.backing.alive() or self.alive()

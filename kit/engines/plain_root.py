@@ -23,6 +23,7 @@ class PlainRoot:
         self.path = path
         self._image = image
         unpack(image, path)
+        self._soiled = False
         with self._top() as cursor:
             for directory in (*DIRECTORIES, "/tmp"):
                 self._directory(cursor, directory)
@@ -65,7 +66,8 @@ class PlainRoot:
 
     def restore(self) -> tuple[str, ...]:
         """Remove what a run added, bring back what it changed or removed. Returns the paths concerned. Raises RunError,
-        also where something is mounted in it."""
+        also where something is mounted in it: then it is tried again before the next run."""
+        self._soiled = True
         with self._top() as cursor:
             now = dict(marks(cursor.descriptor))
             added = [name for name in now if name not in self._marks]
@@ -76,7 +78,13 @@ class PlainRoot:
                     self._bring_back(cursor, changed)
             except OSError as error:
                 raise RunError(f"{cursor.path()} can't be restored: {error}", "see dmesg and mount") from None
+        self._soiled = False
         return tuple(added + changed)
+
+    def check(self) -> None:
+        """What the last run left must not be in the next. Raises RunError as ``restore``."""
+        if self._soiled:
+            self.restore()
 
     def _is_directory_still(self, name: str, now: dict[str, Mark]) -> bool:
         return name not in now or (stat.S_ISDIR(now[name][0]) and stat.S_ISDIR(self._marks[name][0]))

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kit.core.errors import RunError
+from kit.core.errors import SESSION_LOG, RunError
 from kit.engines.root import EngineRoot
 from kit.filesystem.block import unmount
 from kit.host.cgroup import Cgroup
@@ -20,7 +20,6 @@ log = logging.getLogger(__name__)
 
 #: Seconds in which a program must serve.
 PATIENCE = 60
-HINT = "see session.log, in the directory of the session's logs"
 
 
 @dataclass(frozen=True)
@@ -123,7 +122,7 @@ class Supervisor:
         deadline = time.monotonic() + PATIENCE
         while not socket.exists():
             if self._processes[name].poll() is not None:
-                raise RunError(f"{name} does not start: {self._last_words()}", HINT)
+                raise RunError(f"{name} does not start: {self._last_words()}", SESSION_LOG)
             if time.monotonic() > deadline:
-                raise RunError(f"{name} does not start within {PATIENCE} s", HINT)
+                raise RunError(f"{name} does not start within {PATIENCE} s", SESSION_LOG)
             time.sleep(0.01)

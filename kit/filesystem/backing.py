@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kit.core.errors import RunError
+from kit.core.errors import SESSION_LOG, RunError
 from kit.core.quantity import split_words
 from kit.filesystem.profile import Profile, bundled
+from kit.host.command import Process, died
 from kit.host.mounts import Mount
 
 GIB = 1 << 30
@@ -55,9 +56,17 @@ class Backing:
     device: str | None
     unconfirmed: tuple[str, ...] = ()  # options asked for that the kernel does not show
     write_back: Callable[[], None] | None = None  # copies it to the disk it belongs to
+    alive: Callable[[], str] = str  # why the program is dead without which it is none, or ''
+
+    def check_alive(self) -> None:
+        """Raises RunError."""
+        reason = self.alive()
+        if reason:
+            raise RunError(reason, "dmesg may say what ended it")
 
     def sync(self) -> None:
-        """Write back everything dirty. A sync through a union such as fuse-overlayfs does not."""
+        """Write back everything dirty. A sync through a union such as fuse-overlayfs does not. Raises RunError."""
+        self.check_alive()
         if self.write_back:
             self.write_back()
         sync_filesystem(self.path)
@@ -70,6 +79,12 @@ class Backing:
         if stat.f_files and stat.f_favail == 0:
             return f"the backing filesystem {self.name} has no inodes left"
         return ""
+
+
+def why_dead(what: str, process: Process) -> str:
+    """Of a program without which a backing filesystem is none; '' while it runs."""
+    how = died(process)
+    return f"{what} died ({how}): {SESSION_LOG}" if how else ""
 
 
 def sync_filesystem(path: Path) -> None:

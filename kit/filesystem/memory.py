@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from kit.core.errors import RunError
 from kit.filesystem import write_back
-from kit.filesystem.backing import Backing, BackingOptions
+from kit.filesystem.backing import Backing, BackingOptions, why_dead
 from kit.filesystem.block import unmount
 from kit.filesystem.mounted import unconfirmed
 from kit.filesystem.profile import Profile
@@ -41,16 +41,18 @@ def written_back(
 ) -> Iterator[Backing]:
     """A tmpfs, and the disk that it is copied to every so many seconds; its I/O is then the arm's."""
     require("rsync")
-    with memory as backing, disk as copy, _writer(backing.path, copy.path, every) as ask:
+    with memory as backing, disk as copy, _writer(backing.path, copy.path, every) as process:
         kind = f"tmpfs, written back every {every:g} s to {copy.type} on {copy.kind}"
-        yield replace(backing, kind=kind, device=copy.device, write_back=ask)
+        alive = partial(why_dead, "the program that writes the tmpfs back", process)
+        yield replace(backing, kind=kind, device=copy.device, write_back=partial(_ask, process), alive=alive)
 
 
 @contextmanager
-def _writer(source: Path, copy: Path, every: float) -> Iterator[Callable[[], None]]:
+def _writer(source: Path, copy: Path, every: float) -> Iterator[Process]:
     """The program that copies; it copies once more at its end."""
-    with talking([sys.executable, "-I", write_back.__file__, str(source), str(copy), str(every)]) as process:
-        yield partial(_ask, process)
+    words = [sys.executable, "-I", write_back.__file__, str(source), str(copy), str(every)]
+    with talking(words, "the program that writes the tmpfs back") as process:
+        yield process
 
 
 def _ask(process: Process) -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import IO
 
 from kit.core.errors import MachineError, RunError
 from kit.filesystem import nfs_server
-from kit.filesystem.backing import Backing, BackingOptions
+from kit.filesystem.backing import Backing, BackingOptions, why_dead
 from kit.filesystem.block import unmount
 from kit.filesystem.mounted import unconfirmed
 from kit.filesystem.profile import Profile
@@ -59,10 +63,11 @@ def served_backing(
         require(program)
     with disk as exported, _server(profile, exported.path) as process:
         entered = ("nsenter", f"--net=/proc/{process.pid}/ns/net", "--")
+        alive = partial(why_dead, _called(profile), process)
         with _mounted(profile, options, "127.0.0.1:/", where, entered) as backing:
             slow = f", {profile.delay:g} ms each way" if profile.delay else ""
             kind = f"a server of the kit's own{slow}, its disk {exported.type} on {exported.kind}"
-            yield replace(backing, kind=kind, device=exported.device)
+            yield replace(backing, kind=kind, device=exported.device, alive=alive)
 
 
 @contextmanager
@@ -96,21 +101,48 @@ def _server(profile: Profile, directory: Path) -> Iterator[Process]:
     """The program that serves, in a network of its own, as long as the block lasts."""
     private = ("unshare", "--net", "--mount", "--propagation", "private", "--")
     program = (sys.executable, "-I", nfs_server.__file__, str(directory), f"{profile.delay:g}")
-    with talking([*private, *program]) as process:
-        assert process.stdin and process.stdout
+    with talking([*private, *program], _called(profile)) as process:
+        assert process.stdout
         said = process.stdout.readline().decode(errors="replace").strip()
         word, _, took = said.partition(" ")
         if word != "ready":
             raise MachineError(f"{profile.name}: no NFS server: {said or 'it has ended'}", "dmesg may say more")
         _check_delay(profile, float(took))
-        try:
-            yield process
-        finally:
-            process.stdin.write(b"\n")
-            process.stdin.flush()
-            said = process.stdout.readline().decode(errors="replace").strip()
-        if said != "ended":
+        with Path(f"/proc/{process.pid}/ns/net").open("rb") as network:
+            try:
+                yield process
+            finally:
+                said = _farewell(process)
+                if not said:
+                    _end_what_is_left(process, network)
+        if said not in ("ended", ""):
             raise RunError(f"{profile.name}: the NFS server did not end well: {said}", "see /proc/fs/nfsd/threads")
+
+
+def _called(profile: Profile) -> str:
+    return f"the NFS server of {profile.name}"
+
+
+def _farewell(process: Process) -> str:
+    """Have it end, and return what it says to that; '' where it was dead."""
+    assert process.stdin and process.stdout
+    try:
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        return process.stdout.readline().decode(errors="replace").strip()
+    except BrokenPipeError:
+        return ""
+
+
+def _end_what_is_left(process: Process, network: IO[bytes]) -> None:
+    """Of a server that was killed: the kernel goes on serving in its network, and rpc.mountd keeps its mounts. Raises
+    RunError."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    number = network.fileno()
+    enter = ["nsenter", f"--net=/proc/self/fd/{number}", "--", "unshare", "--mount", "--propagation", "private", "--"]
+    ending = [sys.executable, "-I", nfs_server.__file__]
+    run([*enter, *ending], pass_fds=[number], what="ending what a killed NFS server has left")
 
 
 def _check_delay(profile: Profile, took: float) -> None:

@@ -7,6 +7,9 @@ server goes on until the client is gone, whose data would have nowhere to go wit
 unshare --net --mount --propagation private python -I nfs_server.py DIRECTORY MILLISECONDS
     says "ready" and the milliseconds of a round trip, or why it can't; serves until it reads a line, or until its input
     ends and no client is left, then says "ended", or what failed
+
+nsenter --net=… unshare --mount --propagation private python -I nfs_server.py
+    ends the kernel's part of one that was killed
 """
 
 from __future__ import annotations
@@ -47,7 +50,7 @@ def call(*words: str) -> None:
 def start(stack: ExitStack, directory: str, delay: str) -> None:
     """Serve the directory until the stack is closed, which lets go of it and leaves no thread."""
     call("ip", "link", "set", "lo", "up")
-    call("mount", "-t", "nfsd", "nfsd", str(_CONTROL))
+    mount_control()
     call("mount", "-t", "tmpfs", "kit", str(_STATE))
     for name in ("etab", "rmtab"):
         (_STATE / name).touch()
@@ -62,10 +65,19 @@ def start(stack: ExitStack, directory: str, delay: str) -> None:
     stack.callback(mountd.terminate)
     where = ("--host", _ADDRESS, "--port", str(_PORT))
     call("rpc.nfsd", *where, "-N", "3", "-N", "4.0", "-N", "4.2", "--grace-time", _GRACE, _THREADS)
-    stack.callback(call, "rpc.nfsd", "0")
+    stack.callback(stop_serving)
     end_grace()
     if float(delay):
         call("tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", f"{delay}ms", "limit", _HELD)
+
+
+def mount_control() -> None:
+    call("mount", "-t", "nfsd", "nfsd", str(_CONTROL))
+
+
+def stop_serving() -> None:
+    """No thread of the kernel's is left then, and no export."""
+    call("rpc.nfsd", "0")
 
 
 def end_grace() -> None:
@@ -103,7 +115,15 @@ def wait_for_clients(patience: float) -> None:
         time.sleep(0.05)
 
 
-def main(directory: str, delay: str) -> None:
+def end() -> None:
+    try:
+        mount_control()
+        stop_serving()
+    except _FailedError as error:
+        sys.exit(str(error))
+
+
+def serve(directory: str, delay: str) -> None:
     try:
         with ExitStack() as stack:
             start(stack, directory, delay)
@@ -117,4 +137,7 @@ def main(directory: str, delay: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    if sys.argv[1:]:
+        serve(*sys.argv[1:])
+    else:
+        end()

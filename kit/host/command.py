@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from kit.core.errors import MORE_ROOM, MachineError, RunError
+from kit.core.errors import MORE_ROOM, SESSION_LOG, MachineError, RunError
 
 log = logging.getLogger(__name__)
 
@@ -128,7 +128,7 @@ def run_bytes(
         output, errors = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
         _end_group(process)
-        raise RunError(f"{what or argv[0]}: no end after {timeout:g} s", "see the session's log") from None
+        raise RunError(f"{what or argv[0]}: no end after {timeout:g} s", SESSION_LOG) from None
     except BaseException:
         _end_group(process)
         raise
@@ -193,6 +193,14 @@ def ended(process: Process, patience: float) -> bool:
     return process.returncode is not None
 
 
+def died(process: Process) -> str:
+    """How it has ended, or '' while it runs."""
+    status = process.poll()
+    if status is None:
+        return ""
+    return f"killed by signal {-status}" if status < 0 else f"exit status {status}"
+
+
 def stop(process: Process, patience: float = 10.0) -> None:
     """End a spawned process: SIGTERM, then SIGKILL after ``patience`` seconds. Waits for it."""
     if process.poll() is None:
@@ -237,17 +245,21 @@ def _checked(argv: Sequence[str | Path], what: str, stdin: int, stdout: int | IO
 
 
 @contextmanager
-def talking(argv: Sequence[str | Path]) -> Iterator[Process]:
-    """A program with pipes to and from it that outlives the kit. At the end of the block its input is closed and its
-    own end waited for, however long that takes."""
-    process = subprocess.Popen(
-        _words(argv, "run"),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env=environment(),
-        start_new_session=True,
-    )
-    try:
-        yield process
-    finally:
-        process.communicate()
+def talking(argv: Sequence[str | Path], what: str) -> Iterator[Process]:
+    """A program with pipes to and from it that outlives the kit. At the end of the block its input is closed, its own
+    end waited for, however long that takes, and what it wrote to stderr is logged as that of ``what``."""
+    with tempfile.TemporaryFile() as errors:
+        process = subprocess.Popen(
+            _words(argv, "run"),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            env=environment(),
+            start_new_session=True,
+        )
+        try:
+            yield process
+        finally:
+            process.communicate()
+            errors.seek(0)
+            log.debug("%s, %s; log:\n%s", what, died(process), errors.read().decode(errors="replace").strip())

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from kit.core.errors import KitError, RunError
+from kit.core.errors import RunError
 from kit.core.limit import run_deadline
 from kit.engines import Place
 from kit.host.cgroup import Cgroup
@@ -71,9 +71,9 @@ class Beside:
             while not self._stopping.is_set():
                 with self.load.provision.beside(self.arm) as place:
                     self._turn(place)
-        except (KitError, OSError) as error:
+        except Exception as error:  # nobody else hears of what ends a thread
             if not self._stopping.is_set():
-                self.failure = str(error)
+                self.failure = str(error) or repr(error)
         finally:
             self._started.set()
 

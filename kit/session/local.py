@@ -145,14 +145,14 @@ def _compilers(provision: Provision, arms: tuple[Arm, ...], not_run: set[str]) -
     others = [arm for arm in able if arm.placement != "host"][:1]
     found = []
     for arm in (*hosts, *others) if hosts and others else ():
-        with provision.place(arm) as place, tempfile.TemporaryFile() as output:
-            try:
+        try:
+            with provision.place(arm) as place, tempfile.TemporaryFile() as output:
                 place.run(["cc", "--version"], ".", output)
                 output.seek(0)
                 said = output.readline().decode(errors="replace").strip()
-            except RunError:
-                said = "none"
-            found.append(COMPILER.fact(said, str(arm)))
+        except RunError:
+            said = "none"
+        found.append(COMPILER.fact(said, str(arm)))
     return found
 
 

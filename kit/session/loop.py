@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from kit.analysis.burst import find_bursts, own_nature
-from kit.core.errors import RunError
+from kit.core.errors import KitError, said_by_system
 from kit.core.limit import Deadline, run_deadline
 from kit.core.paths import Paths
 from kit.core.private import make_private
@@ -275,7 +275,7 @@ def _natures(samples: list[Sample]) -> list[Fact]:
 
 
 def _run_step(step: PlanStep, run: RunContext, idle: IdleRate, pace: Pace) -> Sample:
-    """One run of one arm. A failure of the workload or the arm is a sample too."""
+    """One run of one arm. A failure of the workload or the arm is a sample too, also one to release it."""
     workload, bench, observer = run.workloads[step.point], run.bench, run.observer
     started = time.time()
     logfile = bench.paths.data / "logs" / bench.setting.session / f"{log_name(step)}"
@@ -289,40 +289,62 @@ def _run_step(step: PlanStep, run: RunContext, idle: IdleRate, pace: Pace) -> Sa
     make = run.places.fresh_place if run.plan.fresh else run.places.place
     phases: list[Phase] = []
     spins: list[Spin] = []
-    error = ""
+    errors: list[str] = []
     inside = Stopwatch()
-    with ExitStack() as stack:
-        try:
-            place = stack.enter_context(make(step.arm))
+    with _noted(errors), ExitStack() as stack:
+        with _noted(errors):
+            place = stack.enter_context(_placed(make, step.arm))
             place = replace(workload.fill(place), deadline=pace.deadline(run.plan.timeout))
             with inside:
-                error = workload.prepare(place, logfile)
+                said = workload.prepare(place, logfile)
                 spins.append(spin(bench.setting.probe))
                 with _beside(run.load, step.arm) as beside:
                     place = replace(place, load=run.load.group if run.load else None, session=run.group)
                     settle(place, run.places, run.plan.cache)
-                    error = error or workload.run(place, logfile, phases, idle, partial(observer.running, step))
+                    said = said or workload.run(place, logfile, phases, idle, partial(observer.running, step))
+                    errors += [said] if said else []
                 sample = replace(sample, load=beside.text if beside else "")
                 spins.append(spin(bench.setting.probe))
-        except RunError as failure:
-            error = "\n".join(filter(None, (error, failure.message)))
-        except OSError as failure:
-            error = f"{failure.filename}: {failure.strerror}"
         observer.running(step, "release")
     engine_seconds = time.monotonic() - place_started - inside.seconds
     cut_middle(logfile)
     return replace(
         sample,
-        status="failed" if error else "ok",
+        status="failed" if errors else "ok",
         phases=tuple(phases),
         calibration_before=spins[0].arithmetic if spins else None,
         calibration_after=spins[1].arithmetic if len(spins) > 1 else None,
         memory_before=spins[0].memory if spins else None,
         memory_after=spins[1].memory if len(spins) > 1 else None,
         engine_seconds=engine_seconds,
-        error=error,
+        error="\n".join(errors),
         digests=(*workload.digests(step.arm), *(run.load.digests if run.load else ())),
     )
+
+
+@contextmanager
+def _placed(make: Callable[[Arm], AbstractContextManager[Place]], arm: Arm) -> Iterator[Place]:
+    """A place of which nothing runs on beside the next, also where it can't be released."""
+    group: Cgroup | None = None
+    try:
+        with make(arm) as place:
+            group = place.cgroup
+            yield place
+    except BaseException:
+        if group:
+            group.kill()
+        raise
+
+
+@contextmanager
+def _noted(errors: list[str]) -> Iterator[None]:
+    """What keeps the block from its end is why the run has failed."""
+    try:
+        yield
+    except KitError as error:
+        errors.append(error.message)
+    except OSError as error:
+        errors.append(said_by_system(error))
 
 
 @dataclass

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from kit.core.errors import KitError
+from kit.core.errors import KitError, said_by_system
 from kit.engines import Blocker, Engine, Ground, Place, Setting, engine_name, make_engine
 from kit.filesystem import Backing, BackingOptions, make_backing
 from kit.host.machine import Host
@@ -115,9 +115,9 @@ class Provision:
 
     def sync(self, but: Backing | None = None) -> None:
         """Write back what making ready, or a run, has left dirty, so that it is not charged to the next run. ``but``:
-        where that has just been done."""
+        where that has just been done. What is dead fails the runs on it, and no others."""
         for ground in self._grounds.values():
-            if ground.backing is not but:
+            if ground.backing is not but and not ground.backing.alive():
                 ground.backing.sync()
 
     def read_all(self) -> None:
@@ -129,7 +129,9 @@ class Provision:
 
     @contextmanager
     def place(self, arm: Arm) -> Iterator[Place]:
-        with self._engine(arm).place(arm, self._ground(arm)) as place:
+        ground = self._ground(arm)
+        ground.backing.check_alive()
+        with self._engine(arm).place(arm, ground) as place:
             yield place
 
     @contextmanager
@@ -218,7 +220,7 @@ def _noted(not_run: dict[Arm, NotRun], *arms: Arm) -> Iterator[None]:
     except KitError as error:
         reason, fix = error.message, error.hint
     except OSError as error:
-        reason, fix = f"{error.filename}: {error.strerror}", "is there room, and the right to write there?"
+        reason, fix = said_by_system(error), "is there room, and the right to write there?"
     else:
         return
     not_run |= {arm: NotRun(str(arm), reason, fix) for arm in arms}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.core.errors import KitError, UsageError
+from kit.core.errors import KitError, RunError, UsageError
 from kit.engines.plain_root import PlainRoot
 from kit.host.command import run
 from kit.image import Image, ImageCache
@@ -121,6 +121,19 @@ def test_all_is_brought_back_and_nothing_outside_is_touched(
     assert root.restore() == ()
     assert (root.path / "usr/lib/two").stat().st_mtime == 1_000_000_000
     assert (root.path / "usr/lib/one").samefile(root.path / "usr/lib/same")
+
+
+def test_what_could_not_be_brought_back_is_tried_again_before_it_is_used(root: PlainRoot, tmp_path: Path) -> None:
+    before = seen(root.path)
+    root.check()
+    (root.path / "usr/lib/two").write_text("changed")
+    (tmp_path / "rootfs.tar").rename(tmp_path / "away")
+    for again in (root.restore, root.check):
+        with pytest.raises(RunError, match="can't be restored"):
+            again()
+    (tmp_path / "away").rename(tmp_path / "rootfs.tar")
+    root.check()
+    assert seen(root.path) == before
 
 
 def test_names_of_an_image_are_no_options(tmp_path: Path, outside: Path) -> None:

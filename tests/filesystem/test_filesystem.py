@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from kit.core.errors import MachineError, UsageError
+from kit.core.errors import MachineError, RunError, UsageError
 from kit.filesystem import BackingOptions, bundled, find_profile, make_backing, read_profiles, recorded, write_back
 from kit.filesystem.backing import GIB
 from kit.filesystem.mounted import unconfirmed
 from kit.filesystem.profile import parse_profiles
+from kit.host.command import run
 from kit.host.journal import Journal
 from kit.host.machine import kernel_filesystems
 from kit.host.mounts import Mount
@@ -155,6 +156,20 @@ def test_memory_is_on_the_disk_after_a_sync(journal: Journal, tmp_path: Path) ->
         (backing.path / "deep" / "file").unlink()
         backing.sync()
         assert not (copy / "deep" / "file").exists()
+
+
+@pytest.mark.machine
+def test_memory_whose_program_is_killed_is_dead(journal: Journal, tmp_path: Path) -> None:
+    where = tmp_path / "run" / "fs" / "tmpfs-sync"
+    with make_backing("tmpfs-sync", small(tmp_path), where, "run", journal) as backing:
+        assert backing.alive() == ""
+        backing.check_alive()
+        os.kill(int(run(["pgrep", "--full", f"write_back.py {where} "])), signal.SIGKILL)
+        while not backing.alive():
+            time.sleep(0.01)
+        with pytest.raises(RunError, match=r"writes the tmpfs back died \(killed by signal 9\): see session.log"):
+            backing.sync()
+    assert not where.is_mount()
 
 
 @pytest.mark.machine

@@ -87,6 +87,21 @@ def test_one_broken_arm_does_not_stop_the_others_and_is_not_retried(tmp_path: Pa
     ]
 
 
+def test_an_arm_that_can_not_be_released_has_failed_and_does_not_stop_the_others(tmp_path: Path) -> None:
+    plan = make_plan(parse_arms("bare,layer:overlay2"), rounds=2, seed=3, cache="cold")
+    session, store = perform(tmp_path, FakeEngine(tmp_path, stuck="bare"), plan, scenario("one"))
+    assert session.status == "done"
+    found = {(sample.arm, sample.status, sample.error) for sample in store.get("x").samples}
+    assert found == {("bare", "failed", "it can't be removed"), ("layer:overlay2", "ok", "")}
+
+
+def test_a_run_that_failed_and_can_not_be_released_says_both(tmp_path: Path) -> None:
+    plan = make_plan(parse_arms("bare"), rounds=1, seed=3, cache="cold")
+    session, _ = perform(tmp_path, FakeEngine(tmp_path, stuck="bare"), plan, scenario("fail"))
+    (sample,) = session.samples
+    assert sample.error == "fail failed with exit status 2\n  | one\n  | two\nit can't be removed"
+
+
 def test_resume_runs_what_is_missing_in_the_same_order(tmp_path: Path) -> None:
     plan = make_plan(parse_arms("bare,layer:overlay2"), rounds=2, seed=3)
     measured = [*plan.block(1), *plan.block(2)]
