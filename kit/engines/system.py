@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -129,8 +129,7 @@ class SystemEngine:
                 mounts[str(stack.enter_context(ground.tree()))] = (TREE, "rw")
             elif arm.placement == "volume":
                 name = f"kit-{self._setting.session}-{self._count}"
-                self._setting.journal.acquire("volume", name)
-                stack.callback(self._setting.journal.release, "volume", name)
+                stack.enter_context(self._setting.journal.holding("volume", name))
                 with docker_errors("no volume", self._alive):
                     stack.callback(remove_volume, self._client.volumes.create(name), self._alive)
                 mounts[name] = (TREE, "rw")
@@ -139,8 +138,7 @@ class SystemEngine:
             directory = guarded / f"s{self._count}"
             control = stack.enter_context(control_directory(directory, self._setting.probe, shared=True))
             name = f"kit-{self._setting.session}-{self._count}"
-            self._setting.journal.acquire("container", name)
-            stack.callback(self._setting.journal.release, "container", name)
+            stack.enter_context(self._setting.journal.holding("container", name))
             spec = ContainerSpec(
                 ground.needed_image.tag, address(), arm, control, ground.inputs, mounts,
                 arm.placement == "tmpfs", name=name,
@@ -201,14 +199,12 @@ def _unpack(container: Any, tarball: Path) -> None:
 def _undo(kind: str, name: str) -> None:
     import docker.errors
 
-    try:
-        things = getattr(connect(), kind)
+    with docker_errors(f"{name} of {kind} can't be removed", str), suppress(docker.errors.NotFound, MachineError):
+        things = getattr(connect(), kind)  # a MachineError: gone with its daemon
         if kind == "images":
             things.remove(name)
         else:
             things.get(name).remove(force=True)
-    except (docker.errors.NotFound, MachineError):
-        return  # gone, or gone with its daemon
 
 
 def _is_our_image(value: str, journal: Path) -> bool:
