@@ -93,10 +93,15 @@ class Builder:
         return built() - self.known
 
 
-@contextmanager
-def _tests_locked(how: int) -> Iterator[None]:
+def _tests_locked(how: int) -> AbstractContextManager[None]:
     """The directory of the tests itself is what is locked: there is one for all environments of a checkout."""
-    directory = os.open(Path(__file__).parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    return locked(Path(__file__).parent, how)
+
+
+@contextmanager
+def locked(path: Path, how: int) -> Iterator[None]:
+    """Lock a directory (flock(2)) for the length of the block."""
+    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(directory, how)
         yield

@@ -1,8 +1,9 @@
 import os
+import re
 import shutil
 import tarfile
-from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from kit.core.errors import RunError
 from kit.core.paths import find_paths
 from kit.host.command import run
 from kit.image import ImageCache
+from tests.beside import apart, group, held_for, sessions_of_others
 from tests.builder import Builder, building, images_of, turn, unit_tests
 from tests.command_line import Kit, in_fork, in_new_process
 
@@ -50,6 +52,7 @@ def machine_lacks() -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    group(items)
     items.sort(key=lambda item: (turn(item), len(images_of([item]))))  # while the first images are built, the others
 
 
@@ -60,11 +63,21 @@ BUILDER = pytest.StashKey[Builder]()
 def builder(kit_home: Path, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Images are built while tests run that need none."""
     names = [] if machine_lacks() else images_of(request.session.items)
-    units = not any(map(turn, request.session.items))
-    with unit_tests() if units else nullcontext(), building(names, tmp_path_factory.mktemp("builder")) as started:
+    with ExitStack() as stack:
+        if not any(map(turn, request.session.items)):
+            stack.enter_context(unit_tests())
+        elif not machine_lacks():
+            stack.enter_context(apart(request.config))
+        started = stack.enter_context(building(names, tmp_path_factory.mktemp("builder")))
         request.config.stash[BUILDER] = started
         started.wait(turn(request.session.items[0]))
         yield
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    with held_for(item):
+        return (yield)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -105,7 +118,14 @@ _FILES_OF_OTHERS = frozenset(daemons_files())  # those that were there before an
 
 
 def left_on_machine() -> list[str]:
-    """What of the kit's is on this machine now: nothing, unless a session runs."""
+    """What of the kit's is on this machine now, but for sessions of others: nothing, unless one of ours runs."""
+    others = sessions_of_others()
+    found = _of_any_session()
+    others |= sessions_of_others()
+    return [item for item in found if not any(name in item for name in others)]
+
+
+def _of_any_session() -> list[str]:
     found = [str(path) for path in Path("/sys/fs/cgroup").glob("*/kit-*")] + [
         str(path) for path in Path("/sys/fs/cgroup").glob("kit-*")
     ]
@@ -121,11 +141,12 @@ def left_on_machine() -> list[str]:
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             command = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            groups = set(re.findall(r"kit-.*", path.with_name("cgroup").read_text()))
         except OSError:
             continue
         # Unit tests beside it have probes of their own; in an arm none is called by a path of theirs.
         if "/run/kit/" in command or ("kit-probe serve" in command and "/pytest-of-" not in command):
-            found.append(f"process {path.parts[2]}: {command}")
+            found.append(f"process {path.parts[2]}: {command} in {sorted(groups)}")
     return found + sorted(daemons_files() - _FILES_OF_OTHERS)
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from kit.analysis.compare import Comparison
 from kit.core.errors import UsageError
 from kit.model.arm import parse_arm
 from kit.model.drivers import DEFAULT_ENGINE
 from kit.model.metric import COMPARED
+
+if TYPE_CHECKING:
+    from kit.analysis.compare import Comparison
 
 HELD, CROSSED, UNDECIDED = "held", "crossed", "undecided"
 

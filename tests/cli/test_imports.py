@@ -26,6 +26,11 @@ try:
 except SystemExit:
     print(*(name for name in {SLOW!r} if name in sys.modules), file=sys.stderr)
 """
+_PLUGIN = f"""
+import sys
+import kit.pytest_plugin
+print(*(name for name in {SLOW!r} if name in sys.modules))
+"""
 
 
 def python(program: str) -> subprocess.CompletedProcess[str]:
@@ -41,3 +46,8 @@ def test_help_imports_nothing_slow() -> None:
     done = python(_HELP)
     assert "Usage:" in done.stdout
     assert done.stderr.split() == []
+
+
+def test_the_plugin_costs_who_does_not_use_it_little() -> None:
+    done = python(_PLUGIN)
+    assert (done.returncode, done.stdout.split(), done.stderr) == (0, [], "")

@@ -54,6 +54,7 @@ def test_simulations_start(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.machine
+@pytest.mark.unmeasured
 @pytest.mark.images("smoke", "kernel")
 @pytest.mark.parametrize("name", MEASURED)
 def test_measurements_start(name: str, tmp_path: Path) -> None:
@@ -61,6 +62,7 @@ def test_measurements_start(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.machine
+@pytest.mark.unmeasured
 @pytest.mark.images("smoke")
 def test_two_methods_stand_side_by_side(tmp_path: Path) -> None:
     start("harness", (SCENARIO, "--rounds", "2", "--arms", "bare,runtime:overlay2"), "harness ", tmp_path)

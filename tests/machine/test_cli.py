@@ -226,6 +226,7 @@ def test_a_ladder_with_split_runtime_tax_swept_within_a_budget_and_explained(
 
 
 @pytest.mark.machine
+@pytest.mark.unmeasured(clean=True)
 @pytest.mark.images("storage")
 @pytest.mark.parametrize(
     ("scenario", "params", "rounds", "figures"),
@@ -257,6 +258,7 @@ def test_scenarios_that_report_figures_of_their_own(
 
 
 @pytest.mark.machine
+@pytest.mark.unmeasured(clean=True)
 def test_the_smoke_scenario_on_bind_and_volume(kit: Kit) -> None:
     done = kit(
         "compare", "smoke", *FAST, "--arms", "bind:overlay2,volume:overlay2", "--rounds", "1", "--json", "-", "-q"
@@ -269,6 +271,7 @@ def test_the_smoke_scenario_on_bind_and_volume(kit: Kit) -> None:
 
 
 @pytest.mark.machine
+@pytest.mark.unmeasured(clean=True)
 @pytest.mark.images("kernel")
 def test_a_kernel_subtree_is_really_built(kit: Kit) -> None:
     done = kit(
@@ -317,6 +320,7 @@ def test_a_full_filesystem_is_named(kit: Kit) -> None:
 
 
 @pytest.mark.machine
+@pytest.mark.unmeasured(clean=True)
 def test_fresh_rootfs_mkfs_mount_and_tmpfs(kit: Kit, tmp_path: Path) -> None:
     root = tmp_path / "root"
     (root / "usr" / "bin").mkdir(parents=True)
@@ -394,7 +398,7 @@ def test_sigkill_loses_the_run_in_flight_alone_and_clean_undoes_the_rest(kit: Ki
 def test_a_dockerd_that_dies_fails_its_runs_and_spares_the_others(kit: Kit, tiny: Path) -> None:
     process, lines = start(tiny, "--rounds", "2", "--arms", "bare,layer:overlay2", "--", "sleep", "0.7")
     wait_for(process, lines, "[1/4]")
-    subprocess.run(["pkill", "-KILL", "-f", "dockerd --config-file=/run/kit/"], check=True)
+    subprocess.run(["pkill", "-KILL", "-f", f"dockerd --config-file=/run/kit/{session_of(lines)}/"], check=True)
     assert process.wait(120) == 1
     document = json.loads(kit("show", "last", "--json").stdout)
     by_arm = {(row["arm"], row["block"]): row for row in document["samples"]}
@@ -404,11 +408,11 @@ def test_a_dockerd_that_dies_fails_its_runs_and_spares_the_others(kit: Kit, tiny
 
 
 @pytest.mark.machine
-@pytest.mark.unmeasured(clean=True)
 def test_a_second_session_refuses_by_name_or_waits(kit: Kit, tiny: Path) -> None:
+    """Alone on the machine: who waits holds a lock that all workers share."""
     process, lines = start(tiny, "--rounds", "1", "--arms", "bare", "--", "sleep", "3")
     wait_for(process, lines, "making bare ready")
-    name = next(re.findall(r"session (\S+):", line)[0] for line in lines if line.startswith("session"))
+    name = session_of(lines)
     second = kit("compare", "--image", tiny, *FAST, "--arms", "bare", "--", "true")
     assert second.returncode == 1
     assert f"session {name} (process {process.pid}" in second.stderr and "--wait" in second.stderr
@@ -473,6 +477,7 @@ def test_doctor_tries_everything(kit: Kit) -> None:
 
 
 @pytest.mark.machine
+@pytest.mark.unmeasured(clean=True)
 def test_pure_cgroup_v2_works_as_the_hybrid_does(tiny: Path) -> None:
     """In a mount namespace whose only cgroup mount is v2, as on a user's machine."""
     words = ["compare", "--image", str(tiny), *FAST, "--rounds", "1", "--arms", "bare,layer:overlay2", "--json", "-"]
@@ -522,6 +527,10 @@ def start(image: Path, *words: str) -> tuple[subprocess.Popen[str], list[str]]:
         text=True,
     )
     return process, []
+
+
+def session_of(lines: list[str]) -> str:
+    return next(re.findall(r"session (\S+):", line)[0] for line in lines if line.startswith("session"))
 
 
 def wait_for(process: subprocess.Popen[str], lines: list[str], text: str) -> None:

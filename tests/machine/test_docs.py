@@ -51,7 +51,7 @@ SHIMS = {
     "kit": """
         PATH=${PATH#*:}  # what the kit itself calls is the real thing
         case "$1 $*" in
-        *app.toml*|*--prepare*|*rootfs.tar*) quick="--rounds 1 --cache cold --size 3G -q" ;;
+        *app.toml*|*--prepare*|*rootfs.tar*) few=1 quick="--rounds 1 --cache cold --size 3G -q" ;;
         "compare "*"--engine system"*) PYTHON -m kit "$@" --dry-run 2>&1 | grep -E "no running Docker|rounds"; exit ;;
         "compare "*--resume*) quick=-q ;;
         "compare "*--dry-run*) quick= ;;
@@ -63,6 +63,11 @@ SHIMS = {
         esac
         first=$1
         shift
+        for word; do
+            [ "$before" = --rounds ] && word=${few:-$word}
+            set -- "${@:2}" "$word"
+            before=$word
+        done
         exec PYTHON -m kit "$first" $quick "$@"
         """,
     "pytest": 'exec PYTHON -m pytest -p no:cacheprovider --collect-only -q -c /dev/null --rootdir . "$@"',

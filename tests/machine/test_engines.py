@@ -52,7 +52,7 @@ def provision(bench: Bench, tiny: Path) -> Iterator[Provision]:
     with Provision(ProvisionSpec(bench.setting, read_host(), options, image, inputs)) as made:
         yield made
     assert not [line for line in Path("/proc/self/mountinfo").read_text().splitlines() if "/run/kit/" in line]
-    assert not list(Path("/sys/block").glob("loop*/loop/backing_file"))
+    assert not [line for line in left_on_machine() if line.startswith("loop")]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -71,6 +71,7 @@ def test_the_nightly_file_is_right() -> None:
 
 
 @pytest.mark.machine
+@pytest.mark.unmeasured
 @pytest.mark.images("smoke")
 def test_the_example_project(tmp_path: Path) -> None:
     project = tmp_path / "project"

@@ -119,6 +119,7 @@ def test_the_initial_ram_disk_has_the_newc_format() -> None:
 
 
 @pytest.mark.machine
+@pytest.mark.unmeasured
 def test_a_kernel_is_asked_for_what_drivers_need() -> None:
     known = Path("/proc/filesystems").read_text()
     assert list(lacking([parse_arm("bare")])) == []
@@ -143,6 +144,7 @@ def test_a_kernel_is_asked_for_what_drivers_need() -> None:
     ],
 )
 @pytest.mark.machine
+@pytest.mark.unmeasured
 def test_what_does_not_fit_is_said_at_once(kit: Kit, words: list[str], said: str) -> None:
     done = kit("compare", "smoke", "--arms", "host", *words)
     assert done.returncode == 2, done.stderr
@@ -184,6 +186,7 @@ def test_a_session_in_a_guest(kit: Kit, uml: None, tiny: Path, tmp_path: Path) -
 
 
 @pytest.mark.machine
+@pytest.mark.unmeasured(clean=True)
 def test_a_kernel_that_does_not_boot_is_shown_by_its_last_words(
     kit: Kit, uml: None, tiny: Path, tmp_path: Path
 ) -> None:

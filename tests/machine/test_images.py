@@ -22,12 +22,12 @@ from kit.session.loop import held_machine
 from tests.command_line import Kit
 from tests.conftest import left_on_machine
 
-pytestmark = pytest.mark.machine
+pytestmark = [pytest.mark.machine, pytest.mark.unmeasured(clean=True)]
 
 
 @contextmanager
 def docker(tmp_path: Path) -> Iterator[Dockerd]:
-    with held_machine("image-tests", find_paths(), True, Quiet()) as bench:
+    with held_machine(f"image-tests-{os.getpid()}", find_paths(), True, Quiet()) as bench:
         daemon = Dockerd("vfs", Home(tmp_path / "data", bench.setting.run / "d", f"{bench.setting.cgroup}/d"))
         try:
             daemon.start()
@@ -125,7 +125,6 @@ def test_an_image_from_a_registry(kit: Kit, tmp_path: Path) -> None:
         process.wait(10)
 
 
-@pytest.mark.machine
 def test_what_a_builder_mounts_is_gone_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A builder that is killed can't unmount; its mounts must not outlive it in a directory that somebody removes."""
     program = tmp_path / "bin/mmdebstrap"

@@ -56,6 +56,7 @@ def test_a_bad_scenario_or_arm_is_a_collection_error(pytester: pytest.Pytester) 
 
 
 @pytest.mark.machine
+@pytest.mark.unmeasured
 def test_scenario_files_are_benchmarks(pytester: pytest.Pytester) -> None:
     pytester.makefile(".toml", tiny=SCENARIO)
     done = pytester.runpytest_subprocess(
@@ -66,12 +67,13 @@ def test_scenario_files_are_benchmarks(pytester: pytest.Pytester) -> None:
         ["*tiny*bare* PASSED*", "*tiny*layer:aufs* SKIPPED*", "*kit tiny*", "*time until the data is safe*"]
     )
     document = json.loads(Path("out.json").read_text())
-    blocks = [row["block"] for row in document["samples"]]
+    blocks = [row["block"] for row in document["samples"] if row["repeats"] is None]
     assert blocks == sorted(blocks) and len(blocks) == 8  # interleaved: block by block, not arm by arm
     assert {item["arm"] for item in document["comparisons"]} == {"layer:overlay2"}
 
 
 @pytest.mark.machine
+@pytest.mark.unmeasured
 def test_a_failing_arm_fails_its_test_with_the_last_lines(pytester: pytest.Pytester) -> None:
     pytester.makefile(".toml", tiny=SCENARIO.replace('["rm", "file"]', '["rm", "nosuch"]'))
     done = pytester.runpytest_subprocess("--kit-arms=bare", "--kit-rounds=1", "--kit-cache=cold")
@@ -80,6 +82,7 @@ def test_a_failing_arm_fails_its_test_with_the_last_lines(pytester: pytest.Pytes
 
 
 @pytest.mark.machine
+@pytest.mark.unmeasured
 def test_the_fixture_compares_a_command(pytester: pytest.Pytester, tiny: Path) -> None:
     pytester.makepyfile(
         f"""
@@ -158,6 +161,7 @@ def test_last_failed_keyword_and_first_failure(pytester: pytest.Pytester, tiny: 
 
 
 @pytest.mark.machine
+@pytest.mark.unmeasured
 def test_precision_budget_store_and_the_session_before(pytester: pytest.Pytester, tiny: Path) -> None:
     pytester.makepyfile(
         f"""
@@ -206,6 +210,7 @@ def test_bad_quantities_and_markers_fail_their_test_without_a_traceback(pytester
 
 
 @pytest.mark.machine
+@pytest.mark.unmeasured
 def test_beside_pytest_benchmark(pytester: pytest.Pytester, tiny: Path) -> None:
     pytester.makepyfile(
         f"""
@@ -223,6 +228,7 @@ def test_beside_pytest_benchmark(pytester: pytest.Pytester, tiny: Path) -> None:
 
 
 @pytest.mark.machine
+@pytest.mark.unmeasured
 def test_scenario_files_keep_to_thresholds_and_arms_have_their_own_durations(pytester: pytest.Pytester) -> None:
     pytester.makefile(".toml", tiny=SCENARIO)
     options = ["--kit-arms=bare,union:overlay,layer:aufs", "--kit-rounds=2", "--kit-cache=cold"]
@@ -259,6 +265,7 @@ default = "2"
 
 
 @pytest.mark.machine
+@pytest.mark.unmeasured
 def test_settings_reach_the_session(pytester: pytest.Pytester) -> None:
     pytester.makefile(".toml", sized=WITH_VARIANT)
     beside = pytester.mkdir("beside") / "load.toml"
@@ -275,6 +282,7 @@ def test_settings_reach_the_session(pytester: pytest.Pytester) -> None:
 
 
 @pytest.mark.machine
+@pytest.mark.unmeasured
 def test_settings_that_can_not_be_had_fail_with_one_line(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:

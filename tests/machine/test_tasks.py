@@ -13,7 +13,7 @@ import pytest
 from tests.bitbake import ARMS, POKY, Build
 from tests.inputs import given
 
-pytestmark = [pytest.mark.machine, pytest.mark.images("yocto")]
+pytestmark = [pytest.mark.machine, pytest.mark.unmeasured, pytest.mark.images("yocto")]
 
 
 def test_sums_agree_with_the_phase_and_with_buildstats_diff(bitbake_build: Build, tmp_path: Path) -> None:

@@ -127,6 +127,7 @@ def test_nights_have_a_limit_of_their_own() -> None:
 
 
 @pytest.mark.machine
+@pytest.mark.unmeasured
 def test_real_arms_are_ended_with_all_descendants(kit: Kit, tiny: Path) -> None:
     words = ("--arms", "bare,layer:overlay2", "--rounds", "1", "--cache", "cold", "--image", tiny, "--size", "1G")
     script = "(setsid sleep 4040.5 &); [ -e /.dockerenv ] || exit 0; exec sleep 4040.5"

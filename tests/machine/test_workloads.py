@@ -35,6 +35,7 @@ def phase(name: str, script: str) -> str:
     return f'[[phases]]\nname = "{name}"\nrun = ["sh", "-ec", {json.dumps(script)}]\n'
 
 
+@pytest.mark.unmeasured
 def test_filesystems_are_compared_without_a_container(kit: Kit, tiny: Path, tmp_path: Path) -> None:
     mine = tmp_path / "mine.toml"
     mine.write_text('[mine]\ntype = "xfs"\nmount = ["noatime"]\n')
@@ -68,6 +69,7 @@ def test_background_load_runs_beside_every_run_and_is_not_the_arms(kit: Kit, tin
     assert "background load beside every run" in found["table"]
 
 
+@pytest.mark.unmeasured
 def test_a_load_that_fails_fails_the_run(kit: Kit, tmp_path: Path) -> None:
     load = small_scenario(tmp_path / "broken.toml", phase("break", "exit 3"))
     scenario = small_scenario(tmp_path / "rest.toml", phase("rest", "sleep 1"))
@@ -75,6 +77,7 @@ def test_a_load_that_fails_fails_the_run(kit: Kit, tmp_path: Path) -> None:
     assert "the load failed: break ended with exit status 3" in found["table"]
 
 
+@pytest.mark.unmeasured
 def test_inputs_are_fetched_once_in_the_image(kit: Kit, tiny: Path, tmp_path: Path) -> None:
     script = "mkdir got; cat /proc/sys/kernel/random/uuid > got/id; ls -l /bin/ls > got/ls; cat one > got/earlier"
     first, rest = tmp_path / "first", f"[inputs.first]\nsource = {json.dumps(str(tmp_path / 'first'))}\n"
@@ -94,6 +97,7 @@ def test_inputs_are_fetched_once_in_the_image(kit: Kit, tiny: Path, tmp_path: Pa
     )
 
 
+@pytest.mark.unmeasured
 @pytest.mark.images("layers")
 def test_layers(kit: Kit, tmp_path: Path) -> None:
     words = ("layers", "--arms", "bare,bind:overlay2,layer:overlay2", "--rounds", "1", "--cache", "cold")
@@ -110,6 +114,7 @@ def test_layers(kit: Kit, tmp_path: Path) -> None:
     assert refused == {"bare": 0, "bind:overlay2": 0, "layer:overlay2": 1}
 
 
+@pytest.mark.unmeasured
 @pytest.mark.images("storage")
 def test_lifecycle_of_an_engine_and_of_plain_directories(kit: Kit, tmp_path: Path) -> None:
     words = ("lifecycle:short", "--param", "count=2", "--param", "steps=2", "--cache", "cold")
@@ -132,6 +137,7 @@ POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
 """
 
 
+@pytest.mark.unmeasured
 @pytest.mark.images("maven")
 def test_maven_builds_a_project_of_two_modules_offline(kit: Kit, tmp_path: Path) -> None:
     project = tmp_path / "project"
@@ -147,6 +153,7 @@ def test_maven_builds_a_project_of_two_modules_offline(kit: Kit, tmp_path: Path)
     assert {item["phase"] for item in found["samples"]} == {"mvn"}
 
 
+@pytest.mark.unmeasured
 def test_yocto_without_poky_is_not_run_and_says_how_to_get_it(kit: Kit, tmp_path: Path) -> None:
     nowhere = f"git:file://{tmp_path}/poky#scarthgap"
     words = ("yocto", "--image", "smoke", "--param", f"poky={nowhere}", "--arms", "bare", "--rounds", "1")

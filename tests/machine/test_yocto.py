@@ -10,7 +10,7 @@ from tests.bitbake import ARMS, CHEAP, MASK, POKY, Build
 from tests.command_line import Kit
 from tests.inputs import given
 
-pytestmark = [pytest.mark.machine, pytest.mark.images("yocto")]
+pytestmark = [pytest.mark.machine, pytest.mark.unmeasured, pytest.mark.images("yocto")]
 
 
 def test_bitbake_builds_offline_from_a_tarball_with_another_name(bitbake_build: Build) -> None:

@@ -8,7 +8,7 @@ import pytest
 from tests.command_line import Kit
 from tests.inputs import given
 
-pytestmark = [pytest.mark.machine, pytest.mark.images("yocto-python2")]
+pytestmark = [pytest.mark.machine, pytest.mark.unmeasured, pytest.mark.images("yocto-python2")]
 
 #: zip and unzip alone: parsing all recipes takes most of a minute.
 MASK = 'BBMASK = "/meta-yocto|/meta/recipes-(?!extended/(un)?zip/)"'

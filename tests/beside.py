@@ -1,0 +1,95 @@
+"""Machine tests beside each other: what keeps the workers of pytest-xdist apart, on one machine.
+
+The kit holds the machine for one session by a lock on /run, and has in it what a session needs there. A worker sees a
+/run of its own, in a mount namespace of its own, and has a KIT_HOME; images are made once for all workers. What
+measures, and what can't share the machine, is run while the others wait.
+"""
+
+import fcntl
+import os
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+
+import pytest
+
+from kit.core.paths import find_paths
+from kit.host.command import run
+from kit.host.namespace import enter_private_mounts
+from kit.host.rest import kit_pids
+from tests.builder import MEASURED, locked, turn
+
+#: Fixtures that are dear: daemons, a server, a browser, a build, other builds. One worker runs all tests that use one.
+DEAR = ("bench", "bitbake_build", "browser", "postgresql", "sandbox")
+#: How a session that holds the machine says so in /proc/net/unix (kit.host.lock): its process and its name.
+_HELD = re.compile(r" @kit holds the machine/(\d+)/[\d:]+/(.+)$", re.MULTILINE)
+
+
+def group(items: Iterable[pytest.Item]) -> None:
+    for item in items:
+        for name in DEAR:
+            if name in getattr(item, "fixturenames", ()):
+                item.add_marker(pytest.mark.xdist_group(name))
+
+
+def is_worker(config: pytest.Config) -> bool:
+    return hasattr(config, "workerinput")
+
+
+def _base() -> Path:
+    """This worker's directory, beside those of the others."""
+    return find_paths().data.parents[1]
+
+
+@contextmanager
+def apart(config: pytest.Config) -> Iterator[None]:
+    """A worker's own /run, and the images of all."""
+    if not is_worker(config):
+        yield
+        return
+    images, mine, scratch = _base().parent / "images", find_paths().cache / "images", _base() / "run"
+    for path in (images, mine, scratch):
+        path.mkdir(parents=True, exist_ok=True)
+    for name in ("COLUMNS", "LINES"):  # of no terminal: GNU Readline sets them in whoever starts workers
+        os.environ.pop(name, None)
+    enter_private_mounts()
+    _own_run(scratch)
+    run(["mount", "--bind", images, mine])
+    try:
+        yield
+    finally:
+        run(["umount", mine])
+
+
+def _own_run(scratch: Path) -> None:
+    """Lay another directory over /run, in which all is but what is the kit's."""
+    run(["mount", "-t", "tmpfs", "-o", "mode=755", "kit-tests", scratch])
+    for path in Path("/run").iterdir():
+        place = scratch / path.name
+        if path.is_symlink():
+            place.symlink_to(path.readlink())
+        elif path.name != "kit":
+            place.mkdir() if path.is_dir() else place.touch()
+            run(["mount", "--rbind", path, place])
+    run(["mount", "--move", scratch, "/run"])
+
+
+def held_for(item: pytest.Item) -> AbstractContextManager[None]:
+    """The machine, for this test alone where it measures, else together with tests of other workers."""
+    if not is_worker(item.config) or turn(item) == 0:
+        return nullcontext()
+    common = Path(item.config.option.basetemp).parent
+    return locked(common, fcntl.LOCK_EX if turn(item) >= MEASURED else fcntl.LOCK_SH)
+
+
+def sessions_of_others() -> set[str]:
+    """Names of other workers' sessions, also of dead ones, and of those that anybody else holds the machine for."""
+    base, started = _base(), kit_pids()
+    workers = {name for other in base.parent.glob("popen-*") if other != base for name in _sessions(other)}
+    text = Path("/proc/net/unix").read_text(errors="replace")
+    return (workers - _sessions(base)) | {name for pid, name in _HELD.findall(text) if int(pid) not in started}
+
+
+def _sessions(base: Path) -> set[str]:
+    return {path.name for path in base.glob("home*/data/logs/*")}
