@@ -8,14 +8,16 @@ measures, and what can't share the machine, is run while the others wait.
 import fcntl
 import os
 import re
+import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
 
 from kit.core.paths import find_paths
 from kit.host.command import run
+from kit.host.lock import try_lock
 from kit.host.namespace import enter_private_mounts
 from kit.host.rest import kit_pids
 from tests.builder import MEASURED, locked, turn
@@ -55,11 +57,17 @@ def apart(config: pytest.Config) -> Iterator[None]:
         os.environ.pop(name, None)
     enter_private_mounts()
     _own_run(scratch)
-    run(["mount", "--bind", images, mine])
-    try:
-        yield
-    finally:
-        run(["umount", mine])
+    with ExitStack() as stack:
+        directory = os.open(images, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        stack.callback(os.close, directory)
+        fcntl.flock(directory, fcntl.LOCK_SH)
+        run(["mount", "--bind", images, mine])
+        try:
+            yield
+        finally:
+            run(["umount", mine])
+            if try_lock(directory):  # the last of all workers
+                shutil.rmtree(images)
 
 
 def _own_run(scratch: Path) -> None:

@@ -1,3 +1,4 @@
+import gc
 import os
 import re
 import shutil
@@ -54,6 +55,12 @@ def machine_lacks() -> str:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     group(items)
     items.sort(key=lambda item: (turn(item), len(images_of([item]))))  # while the first images are built, the others
+
+
+def pytest_collection_finish() -> None:
+    """What has been collected stays to the end: no collection of garbage looks at it again, in no fork either."""
+    gc.collect()
+    gc.freeze()
 
 
 BUILDER = pytest.StashKey[Builder]()
@@ -132,22 +139,28 @@ def _of_any_session() -> list[str]:
     run = Path("/run/kit")
     found += [str(path) for path in run.iterdir()] if run.is_dir() else []
     for path in Path("/sys/block").glob("loop*/loop/backing_file"):
-        text = path.read_text()
+        text = _read(path)
         if "/state/loops/" in text:
             found.append(f"{path.parts[3]}: {text.strip()}")
     for line in Path("/proc/self/mountinfo").read_text().splitlines():
         if " /run/kit/" in line:
             found.append(line)
     for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            command = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            groups = set(re.findall(r"kit-.*", path.with_name("cgroup").read_text()))
-        except OSError:
-            continue
+        command = _read(path).replace("\0", " ")
         # Unit tests beside it have probes of their own; in an arm none is called by a path of theirs.
         if "/run/kit/" in command or ("kit-probe serve" in command and "/pytest-of-" not in command):
-            found.append(f"process {path.parts[2]}: {command} in {sorted(groups)}")
+            # Its session, also where it is in a container of a Docker that is not the kit's.
+            places = _read(path.with_name("cgroup")) + _read(path.with_name("mountinfo"))
+            found.append(f"process {path.parts[2]}: {command} of {sorted(set(re.findall('/kit[-/]([^/ ]+)', places)))}")
     return found + sorted(daemons_files() - _FILES_OF_OTHERS)
+
+
+def _read(path: Path) -> str:
+    """'' where it is gone."""
+    try:
+        return path.read_bytes().decode(errors="replace")
+    except OSError:
+        return ""
 
 
 @pytest.fixture
