@@ -532,7 +532,7 @@ def start(image: Path, *words: str) -> tuple[subprocess.Popen[str], list[str]]:
 
 
 def session_of(lines: list[str]) -> str:
-    return next(re.findall(r"session (\S+):", line)[0] for line in lines if line.startswith("session"))
+    return next(line.split()[1].rstrip(":") for line in lines if line.startswith("session "))
 
 
 def wait_for(process: subprocess.Popen[str], lines: list[str], text: str) -> None:
