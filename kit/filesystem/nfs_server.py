@@ -31,7 +31,8 @@ _EXPORT = "rw,sync,no_root_squash,no_subtree_check,fsid=0"
 _GRACE = "10"
 #: Packets that netem may hold: its own limit of 1,000 is that of a slower network.
 _HELD = "100000"
-_TRIES = 5
+#: Round trips, of which the shortest counts: beside a machine's other work few are as long as the way is.
+_TRIES = 30
 #: Seconds that a client has to say farewell once the kit has unmounted it.
 _PATIENCE = 10.0
 

@@ -17,7 +17,10 @@ BARE = ("bare@nfs", "bare@nfs-1ms")
 ARMS = (*BARE, "layer:podman/vfs@nfs")
 #: Its mount options tell the workload where it runs, which ends the server there.
 MORTAL = '[mortal]\ntype = "nfs"\nserver = "ext4"\nmount = ["noatime"]\n'
-KILL = "grep -q '/build nfs4 .*noatime' /proc/mounts && pkill -KILL -f '[m]ortal-disk'; "
+KILL = (
+    "if grep -q '/build nfs4 .*noatime' /proc/mounts; then for process in /proc/[0-9]*; do "
+    "if grep -q '[m]ortal-disk' $process/cmdline; then kill -KILL ${process#/proc/}; fi; done; fi; "
+)
 
 
 @pytest.mark.machine
