@@ -12,9 +12,13 @@ from kit.host.interrupt import checkpoint, interruptible, interrupts_held
 
 @pytest.fixture(autouse=True)
 def _handlers() -> Iterator[None]:
+    """Python's own for SIGINT, also where who starts the tests has it ignored."""
+    came_with = signal.signal(signal.SIGINT, signal.default_int_handler)
     before = [(number, signal.getsignal(number)) for number in (signal.SIGINT, signal.SIGTERM)]
     yield
-    assert [(number, signal.getsignal(number)) for number, _ in before] == before
+    found = [(number, signal.getsignal(number)) for number, _ in before]
+    signal.signal(signal.SIGINT, came_with)
+    assert found == before
 
 
 def interrupt(number: signal.Signals = signal.SIGINT) -> None:
