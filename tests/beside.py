@@ -53,7 +53,8 @@ def apart(config: pytest.Config) -> Iterator[None]:
     images, mine, scratch = _base().parent / "images", find_paths().cache / "images", _base() / "run"
     for path in (images, mine, scratch):
         path.mkdir(parents=True, exist_ok=True)
-    for name in ("COLUMNS", "LINES"):  # of no terminal: GNU Readline sets them in whoever starts workers
+    # What is started here knows of no worker; and of no terminal, which GNU Readline told whoever started this one.
+    for name in [name for name in os.environ if name.startswith("PYTEST_XDIST_")] + ["COLUMNS", "LINES"]:
         os.environ.pop(name, None)
     enter_private_mounts()
     _own_run(scratch)

@@ -52,6 +52,7 @@ def machine_lacks() -> str:
     return ""
 
 
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     group(items)
     items.sort(key=lambda item: (turn(item), len(images_of([item]))))  # while the first images are built, the others

@@ -24,8 +24,8 @@ run = ["rm", "file"]
 
 
 @pytest.fixture(autouse=True)
-def _in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tests that are run inside, also where those outside are shuffled."""
+def _in_their_order(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tests that are run inside, also where those outside are shuffled: ``pytester`` forgets what was set."""
     monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:randomly")
 
 
