@@ -9,7 +9,7 @@ import fcntl
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 
@@ -22,17 +22,22 @@ from kit.host.namespace import enter_private_mounts
 from kit.host.rest import kit_pids
 from tests.builder import MEASURED, locked, turn
 
-#: Fixtures that are dear: daemons, a server, a browser, a build, other builds. One worker runs all tests that use one.
-DEAR = ("bench", "bitbake_build", "browser", "postgresql", "sandbox")
+#: Files of which one worker runs all, by what is dear in them: daemons, a build, a browser, a server, a sandbox.
+TOGETHER = {
+    "machine/test_engines.py": "bench",
+    "machine/test_yocto.py": "bitbake",
+    "machine/test_tasks.py": "bitbake",
+    "web/test_pages.py": "browser",
+    "store/test_exchange.py": "postgresql",
+    "machine/test_docs.py": "sandbox",
+}
 #: How a session that holds the machine says so in /proc/net/unix (kit.host.lock): its process and its name.
 _HELD = re.compile(r" @kit holds the machine/(\d+)/[\d:]+/(.+)$", re.MULTILINE)
 
 
-def group(items: Iterable[pytest.Item]) -> None:
-    for item in items:
-        for name in DEAR:
-            if name in getattr(item, "fixturenames", ()):
-                item.add_marker(pytest.mark.xdist_group(name))
+def group(nodeid: str) -> str:
+    """Which tests one worker runs together, given the id of one; pytest-xdist's own groups are lost with pytest 9.2."""
+    return TOGETHER.get("/".join(nodeid.partition("::")[0].split("/")[-2:]), nodeid)
 
 
 def is_worker(config: pytest.Config) -> bool:

@@ -6,6 +6,7 @@ import tarfile
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -52,9 +53,19 @@ def machine_lacks() -> str:
     return ""
 
 
-@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Of machine tests: one by one in their order, but for groups."""
+    if config.getoption("dist") != "loadscope":
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    scheduler = LoadScopeScheduling(config, log)
+    scheduler._split_scope = group
+    return scheduler
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    group(items)
     items.sort(key=lambda item: (turn(item), len(images_of([item]))))  # while the first images are built, the others
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.beside import TOGETHER, group
 from tests.builder import images_of, turn
 
 ROOT = Path(__file__).parents[2]
@@ -43,6 +44,13 @@ def test_quick_tests_come_first_and_images_in_the_order_of_need(pytester: pytest
     names = ["test_quick", "test_unmeasured", "test_clean", "test_measured", "test_by_fixture"]
     assert [item.name for item in items] == names
     assert images_of(items) == ["smoke", "kernel", "guest", "uml"]
+
+
+def test_one_worker_runs_what_shares_something_dear() -> None:
+    assert [name for name in TOGETHER if not (ROOT / "tests" / name).is_file()] == []
+    engines = [f"tests/machine/test_engines.py::{name}" for name in ("TestEveryArm::test_x[bare@xfs]", "test_y")]
+    assert {group(nodeid) for nodeid in engines} == {"bench"}
+    assert group("tests/machine/test_cli.py::test_x[1]") == "tests/machine/test_cli.py::test_x[1]"
 
 
 #: Of this run of the tests alone.
