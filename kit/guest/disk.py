@@ -38,7 +38,8 @@ def make_disk(content: Path, target: Path, label: str, spare: int) -> None:
     with target.open("wb") as file:
         file.truncate(size + (64 << 20))
     made = "nodiscard,lazy_itable_init=1,lazy_journal_init=1,root_owner=0:0"  # holes need no zeros written
-    # In blocks of 1 KiB, mke2fs's choice for small disks, the descriptors of groups lie where an Acorn disk says how it
-    # is parted: one of 256 is taken for that (block/partitions/acorn.c), and the label found on a part that is none.
+    # In blocks of 1 KiB, mke2fs's choice for small disks, descriptors of groups lie where an Acorn disk says how it is
+    # parted, under a checksum of one byte (block/partitions/acorn.c). A guest once found the label on a partition that
+    # was none, on such a disk; that this was why is not proved.
     words = ["-q", "-F", "-t", "ext4", "-b", "4096", "-L", label, "-E", made]
     run(["mke2fs", *words, "-d", content, target], what=f"making the guest's disk {label}")
