@@ -69,10 +69,11 @@ def test_background_load_runs_beside_every_run_and_is_not_the_arms(kit: Kit, tin
 
 
 @pytest.mark.unmeasured
-def test_a_load_that_fails_fails_the_run(kit: Kit, tmp_path: Path) -> None:
+def test_a_load_that_fails_fails_the_run(kit: Kit, tiny: Path, tmp_path: Path) -> None:
     load = small_scenario(tmp_path / "broken.toml", phase("break", "exit 3"))
     scenario = small_scenario(tmp_path / "rest.toml", phase("rest", "sleep 1"))
-    found = compare(kit, tmp_path, scenario, "--arms", "bare", "--rounds", "1", "--load", load, code=1)
+    words = (scenario, "--image", tiny, "--arms", "bare", "--rounds", "1", "--load", load)
+    found = compare(kit, tmp_path, *words, code=1)
     assert "the load failed: break ended with exit status 3" in found["table"]
 
 
