@@ -17,6 +17,7 @@ from kit.guest.disk import cached_disk, make_disk
 from kit.guest.machine import COPY, READ, WRITE
 from kit.guest.python import python_disk
 from kit.host.command import run
+from kit.host.mounts import mount_of
 from kit.image import unpack
 from kit.model.drivers import kernel_modules
 from kit.session.guest_protocol import Errand
@@ -94,11 +95,19 @@ def _cache_disk(errand: Errand, context: SessionContext, bench: Bench, tools: To
         for path in sorted(wanted):
             copy = scratch / "cache" / path.relative_to(cache)
             copy.parent.mkdir(parents=True, exist_ok=True)
-            run(["cp", "-al", path, copy])
+            _stand_in(path, copy)
         return scratch / "cache"
 
     key = hashlib.sha256("\n".join(sorted(map(str, wanted))).encode() + _digest(materials)).hexdigest()[:16]
     return cached_disk(tools.directory, "cache", key, fill, 8 * GIB, tools.tell)
+
+
+def _stand_in(path: Path, copy: Path) -> None:
+    """Hard links where they can be had: images have gigabytes. A directory of the cache may be a mount of its own."""
+    if copy.parent.stat().st_dev == path.stat().st_dev and mount_of(copy.parent) == mount_of(path):
+        run(["cp", "-al", path, copy])
+    else:
+        run(["cp", "-a", "--reflink=auto", path, copy])
 
 
 def _digest(materials: Materials) -> bytes:
