@@ -23,6 +23,7 @@ from kit.probe import Probe, Timing
 from kit.session.cleanups import CLEANUPS
 from kit.session.inputs import PreparedInput
 from kit.session.loop import Bench, RunContext, run_session
+from kit.session.traced import traced_rounds
 from kit.session.workload import Workload
 from kit.store import Store, open_store
 
@@ -137,6 +138,7 @@ def perform(
     work: Scenario,
     samples: tuple[Sample, ...] = (),
     left: Callable[[], float | None] = lambda: None,
+    traced: bool = False,
 ) -> tuple[Session, Store]:
     paths = Paths(tmp_path / "data", tmp_path / "cache", tmp_path / "state", tmp_path / "run", tmp_path / "lock")
     spin = tmp_path / "spin"
@@ -159,4 +161,5 @@ def perform(
     store.create(session)
     workload = Workload(work, None, (PreparedInput("src", "tree", Path("/x/src.tar"), "d"),))
     run = RunContext(plan, {"": workload}, engine, store, Bench(setting, paths), Ears(engine))
-    return run_session(session, run, left), store
+    session = run_session(session, run, left)
+    return traced_rounds(session, run) if traced else session, store

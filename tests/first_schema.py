@@ -11,6 +11,7 @@ def make_first_schema(url: str) -> None:
         connection.execute(text("DROP TABLE kit_reported"))
         connection.execute(text("DROP TABLE kit_outcomes"))
         connection.execute(text("DROP TABLE kit_tasks"))
+        connection.execute(text("DROP TABLE kit_calls"))
         connection.execute(text("ALTER TABLE kit_sessions DROP COLUMN imported"))
         for resource in ("cpu", "io", "memory"):
             connection.execute(text(f"ALTER TABLE kit_phases DROP COLUMN psi_{resource}_own"))

@@ -1,5 +1,6 @@
 """A session and a sample as a store keeps them."""
 
+from kit.model.call import FAULT, Call
 from kit.model.sample import Phase, Sample
 from kit.model.session import NotRun, Request, Session
 from kit.parsers.figure import MORE, Reported
@@ -25,10 +26,14 @@ TASKS = (
     BuildTask("unpack", "zip-native", 0.5, 0.25),
     BuildTask("compile", "zip-native", 1.5, 2.0, 1.5, 0.25, 0.0, 4096.0),
 )
+CALLS = (
+    Call("openat", 3, 2.5e-5, 1e-6, 2e-6, 3e-6, 4e-6, ((12, 2), (13, 1)), (("EXDEV", 1),)),
+    Call("page fault", 2, 0.25, 0.25, kind=FAULT),
+)
 SAMPLE = Sample(
     "bare", 1, "measured", "ok", 1.5,
     (
-        Phase("build", "ok", real=1.25, exit_code=0, reported=FIGURES, tasks=TASKS),
+        Phase("build", "ok", real=1.25, exit_code=0, reported=FIGURES, tasks=TASKS, calls=CALLS),
         Phase("clean", "ok", real=0.5, max_rss=7.0, signal=None),
     ),
     calibration_before=0.04, digests=(("image", "abc"),), log="/l",

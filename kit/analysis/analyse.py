@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kit.analysis.calls import CallCosts, Overhead, compare_calls, overheads
 from kit.analysis.columns import Runs
 from kit.analysis.compare import Comparison, compare, not_comparable
 from kit.analysis.drift import Drift, drifts
@@ -79,6 +80,8 @@ class Analysis:
     rankings: tuple[Ranking, ...]  # one for each point
     unrepeated: tuple[Unrepeated, ...]  # empty where nothing was repeated
     tasks: tuple[TaskCost, ...]  # empty where no build tool has recorded any
+    calls: tuple[CallCosts, ...] = ()  # empty where nothing was traced, as the next
+    overheads: tuple[Overhead, ...] = ()
 
 
 def analyse(session: Session, metric: str = "", reference: str = "") -> Analysis:
@@ -100,6 +103,8 @@ def analyse(session: Session, metric: str = "", reference: str = "") -> Analysis
         rank(runs, session.arms, metric, reference),
         _unrepeated(session, comparisons) if any(item.repeats is not None for item in marked) else (),
         compare_tasks(runs, session.baselines),
+        compare_calls(session.samples, runs, session.baselines),
+        overheads(session.samples, runs),
     )
 
 

@@ -65,7 +65,7 @@ def read(samples: Iterable[Sample], repetitions: bool = True) -> Readings:
     walk = _Walk()
     for at in range(0, len(every), _SLICE):
         part = every[at : at + _SLICE]
-        counted = [item for item in part if item.status == "ok" and item.kind != "warmup" and item.phases]
+        counted = [item for item in part if item.status == "ok" and item.counts and item.phases]
         walk.add(counted if repetitions else [item for item in counted if item.repeats is None])
     return walk.readings()
 

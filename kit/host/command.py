@@ -23,6 +23,7 @@ Process = subprocess.Popen[bytes]
 #: The Debian package of each tool the kit calls, for the hint when one is missing.
 PACKAGES = {
     "apt-get": "apt",
+    "bpftrace": "bpftrace",
     "cc": "gcc libc6-dev",
     "containerd": "containerd",
     "conmon": "conmon",

@@ -136,12 +136,14 @@ IDLE = Kind("idle CPU", volatile=True)
 NO_ELSEWHERE = Kind("no CPU elsewhere", volatile=True)
 NO_REPEATS = Kind("no repeats of {}", volatile=True)
 STOPPED = Kind("stopped", volatile=True)
+TRACING = Kind("traced", volatile=True)
+NO_TRACING = Kind("not traced", volatile=True)
 
 #: Where a key fits several, the first counts: exact ones, then those that begin or end like no other.
 KINDS = (
     MACHINE, KERNEL, DISTRIBUTION, CPU, VIRTUALIZATION, MEMORY, CGROUPS, OVERLAY, CPU_SOURCE,
     GUEST, ACCELERATOR, HOST_KERNEL, HOST_CPU, CACHES, ROUNDS, SEED, FRESH, PARAMETERS, BURST_RULE, IMAGE, LOAD,
-    NO_PSI, NO_CGROUP_CPU, NO_CGROUP_CPU_ON_HOST, IDLE, NO_ELSEWHERE, STOPPED,
+    NO_PSI, NO_CGROUP_CPU, NO_CGROUP_CPU_ON_HOST, IDLE, NO_ELSEWHERE, STOPPED, TRACING, NO_TRACING,
     DEVICE, FILESYSTEM, UNCONFIRMED, COMPILER, NO_REPEATS, RUNS, RUNNING_ENGINE, RUNNING_STATUS, DRIVER_STATUS, PROGRAM,
 )  # fmt: skip
 

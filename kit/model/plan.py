@@ -12,6 +12,8 @@ from kit.model.drivers import DEFAULT_ENGINE, SYSTEM, graph_drivers
 
 CACHES = ("warm", "cold")
 DEFAULT_ROUNDS = 5
+#: Blocks of traced runs, where calls are to be explained.
+TRACED_ROUNDS = 3
 #: From this many rounds on every block holds a control.
 CONTROL_FROM = 4
 #: With a precision or a budget: the least rounds before any is judged, and the most where none is reached.
@@ -21,17 +23,18 @@ MOST_ROUNDS = 100
 
 @dataclass(frozen=True)
 class PlanStep:
-    """One run that the plan asks for. Warm-up runs are block 0, measured blocks count from 1. ``point``: values of
-    swept parameters. ``repeats``: the block of which this run is a repetition."""
+    """One run that the plan asks for. Warm-up runs are block 0, measured blocks count from 1, and so do traced ones by
+    themselves. ``point``: values of swept parameters. ``repeats``: the block of which this run is a repetition."""
 
     block: int
     arm: Arm
     point: str = ""
     repeats: int | None = None
+    traced: bool = False
 
     @property
     def kind(self) -> str:
-        return "measured" if self.block else "warmup"
+        return "traced" if self.traced else "measured" if self.block else "warmup"
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,13 @@ class Plan:
         cache: one unmeasured run of each arm."""
         order = [PlanStep(number, arm, point) for point in self.points for arm in self.arms]
         random.Random(f"{self.seed}/{number}").shuffle(order)
+        return tuple(order)
+
+    def traced_block(self, number: int) -> tuple[PlanStep, ...]:
+        """As ``block``, of traced runs; no control, whose noise is that of what is measured."""
+        arms = [arm for arm in self.arms if not arm.control]
+        order = [PlanStep(number, arm, point, traced=True) for point in self.points for arm in arms]
+        random.Random(f"{self.seed}/traced {number}").shuffle(order)
         return tuple(order)
 
 

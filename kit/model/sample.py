@@ -7,11 +7,13 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from kit.core.codec import Code, Count, Finite, Moment
+from kit.model.call import Call
 from kit.model.metric import MEASURED, METRICS, Figures
 from kit.parsers.figure import Reported
 from kit.parsers.task import BuildTask
 
 TOTAL = "total"
+WARMUP, TRACED = "warmup", "traced"
 _ADDITIVE = tuple(name for name in MEASURED if METRICS[name].additive)
 _GREATEST = tuple(name for name in MEASURED if not METRICS[name].additive)
 
@@ -24,6 +26,7 @@ class Phase(Figures):
     signal: Code | None = None
     reported: tuple[Reported, ...] = ()  # what the workload says of itself
     tasks: tuple[BuildTask, ...] = ()  # and what it consists of
+    calls: tuple[Call, ...] = ()  # of a traced run alone
 
     def metric(self, name: str) -> float | None:
         value = getattr(self, name)
@@ -36,7 +39,7 @@ class Sample:
 
     arm: str
     block: Count
-    kind: str  # measured | warmup | imported
+    kind: str  # measured | warmup | imported | traced
     status: str  # ok | failed
     started: Moment  # Unix time
     phases: tuple[Phase, ...]
@@ -52,6 +55,11 @@ class Sample:
     flags: str = ""  # what hit this run from outside, by the burst rule; "" where nothing did
     load: str = ""  # what ran beside it on purpose; "" where nothing did
     repeats: Count | None = None  # the block that this run repeats because a run of it was flagged
+
+    @property
+    def counts(self) -> bool:
+        """Whether its figures are a measurement: a warm-up's and a traced run's are none."""
+        return self.kind not in (WARMUP, TRACED)
 
 
 _INPUT = "input "
@@ -80,4 +88,4 @@ def total(phases: Iterable[Phase]) -> Phase:
 
 
 #: Those that hold one value each.
-PHASE_FIELDS = tuple(item.name for item in fields(Phase) if item.name not in ("reported", "tasks"))
+PHASE_FIELDS = tuple(item.name for item in fields(Phase) if item.name not in ("reported", "tasks", "calls"))

@@ -64,6 +64,7 @@ class Request:
     budget: Amount | None = None  # seconds
     control: bool | None = None  # None: from CONTROL_FROM rounds on
     timeout: Amount | None = None  # seconds, of each run
+    explain_calls: bool = False  # traced rounds after the measured ones
 
 
 @dataclass(frozen=True)

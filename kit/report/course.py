@@ -15,7 +15,7 @@ def head(session: Session) -> str:
 
 def rounds(session: Session) -> str:
     """``5 rounds``: those that were planned, without repetitions."""
-    blocks = {item.block for item in session.samples if item.kind != "warmup" and item.repeats is None}
+    blocks = {item.block for item in session.samples if item.counts and item.repeats is None}
     return f"{len(blocks)} round{'s' if len(blocks) != 1 else ''}"
 
 

@@ -57,7 +57,7 @@ def notes(session: Session, analysis: Analysis) -> list[str]:
 
 
 def _one_round(session: Session) -> bool:
-    blocks = (sample.block for sample in session.samples if sample.kind != "warmup")
+    blocks = (sample.block for sample in session.samples if sample.counts)
     first = next(blocks, None)
     return first is not None and all(block == first for block in blocks)
 
@@ -116,7 +116,7 @@ def copied(session: Session) -> tuple[str, ...]:
     """Arms whose warm figure is not what they cost in use: their files lie in the page cache as just written."""
     if CACHES.text(session.facts) != "warm":
         return ()
-    measured = {sample.arm for sample in session.samples if sample.kind != "warmup"}
+    measured = {sample.arm for sample in session.samples if sample.counts}
     return tuple(arm for arm in session.arms if arm in measured and copies_all(arm))
 
 
@@ -153,7 +153,7 @@ def _loads(session: Session) -> Iterator[str]:
     """The load of the first run of each arm stands for all of them."""
     if not any(map(attrgetter("load"), session.samples)):
         return
-    beside = [sample for sample in session.samples if sample.load and sample.kind != "warmup"]
+    beside = [sample for sample in session.samples if sample.load and sample.counts]
     first = {sample.arm: sample.load for sample in reversed(beside)}
     if first:
         said = "; ".join(f"{arm}: {load}" for arm, load in first.items())

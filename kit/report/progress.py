@@ -170,7 +170,8 @@ def make_observer(quiet: bool) -> Quiet:
 
 
 def _where(step: PlanStep) -> str:
-    return f"{f'round {step.block}' if step.block else 'warm-up'} {step.arm}{' ' if step.point else ''}{step.point}"
+    which = f"{'traced ' if step.traced else ''}round {step.block}" if step.block else "warm-up"
+    return f"{which} {step.arm}{' ' if step.point else ''}{step.point}"
 
 
 def clock(seconds: float) -> str:

@@ -19,7 +19,7 @@ _SAMPLE_FIELDS = (
     "log", "flags", "repeats", "load",
 )  # fmt: skip
 #: Parts of an analysis that the JSON holds beside the comparisons.
-_PARTS = ("rankings", "ladders", "growths", "floors", "drifts", "flagged", "tasks")
+_PARTS = ("rankings", "ladders", "growths", "floors", "drifts", "flagged", "tasks", "calls", "overheads")
 
 
 def render_json(session: Session, analysis: Analysis) -> str:
@@ -31,8 +31,9 @@ def document(session: Session, analysis: Analysis) -> dict[str, Any]:
     return {
         "schema": JSON_SCHEMA,
         "session": session_facts(session),
-        "samples": [row for sample in session.samples if sample.kind != "warmup" for row in sample_rows(sample)],
+        "samples": [row for sample in session.samples if sample.counts for row in sample_rows(sample)],
         "warmups": [row for sample in session.samples if sample.kind == "warmup" for row in sample_rows(sample)],
+        "traced": [row for sample in session.samples if sample.kind == "traced" for row in _traced_rows(sample)],
         "comparisons": [asdict(item) for item in analysis.comparisons],
         **{part: [asdict(item) for item in getattr(analysis, part)] for part in _PARTS},
     }
@@ -66,13 +67,18 @@ def sample_rows(sample: Sample) -> Iterator[dict[str, Any]]:
         }
 
 
+def _traced_rows(sample: Sample) -> Iterator[dict[str, Any]]:
+    for row, phase in zip(sample_rows(sample), sample.phases or (None,), strict=True):
+        yield {**row, "calls": [asdict(call) for call in phase.calls] if phase else []}
+
+
 def _figures(phase: Phase | None) -> dict[str, Any]:
     names = [name for name in PHASE_FIELDS if name not in ("name", "status")]
     return {name: getattr(phase, name) if phase else None for name in names}
 
 
 def render_csv(session: Session, analysis: Analysis) -> str:
-    rows = [row for sample in session.samples if sample.kind != "warmup" for row in sample_rows(sample)]
+    rows = [row for sample in session.samples if sample.counts for row in sample_rows(sample)]
     said = dict.fromkeys(figure["name"] for row in rows for figure in row["reported"])
     kept = [name for name in (rows[0] if rows else {}) if name not in ("digests", "reported")]
     common = {"session": session.id, "guest": session.guest}

@@ -15,7 +15,7 @@ from kit.engines import Place
 from kit.engines.root import root_name, versions
 from kit.filesystem import BackingOptions, bundled
 from kit.filesystem.backing import GIB
-from kit.host.cgroup import machine_cpu
+from kit.host.cgroup import Cgroup, machine_cpu
 from kit.host.command import require
 from kit.host.counters import pressure, read_counters
 from kit.host.interrupt import checkpoint
@@ -27,6 +27,7 @@ from kit.model.driver import OWN_KERNEL, QEMU, UML
 from kit.model.drivers import DRIVERS, UNION, drivers, graph_drivers, in_guest_kernel, registered
 from kit.session.loop import DROP_CACHES, Bench, Observer, held_machine
 from kit.session.provision import Provision, ProvisionSpec
+from kit.trace.calls import find_call_tracer
 
 _TOOLS = ("dockerd", "containerd", "runc", "mmdebstrap", "cc", "tar", "zstd", "xz", "setpriv", "unshare", "losetup")
 _PLACEMENTS = ("bare", "host", "runtime", "bind:overlay2", "volume:overlay2", "layer:overlay2", "tmpfs:overlay2")
@@ -68,6 +69,7 @@ def examine(paths: Paths, observer: Observer, wait: bool = False) -> Iterator[Di
             yield _system(provision)
             yield from _guests(paths, host)
             yield from _measuring(provision, host)
+            yield from _tracing(bench)
 
 
 def _here(text: str, host: Host) -> Arm:
@@ -243,6 +245,13 @@ def _measuring(provision: Provision, host: Host) -> Iterator[Diagnosis]:
     yield _figure(
         "cold caches", os.access(DROP_CACHES, os.W_OK), "caches can be dropped", "not permitted", "run as root"
     )
+
+
+def _tracing(bench: Bench) -> Iterator[Diagnosis]:
+    """What kit compare --explain-calls can record here."""
+    checkpoint()
+    _, level = find_call_tracer(bench.setting.run, Cgroup.named(bench.setting.cgroup))
+    yield Diagnosis("tracing", level.name, level.works, level.reason, level.fix)
 
 
 def _figure(name: str, works: bool, good: str, bad: str, fix: str) -> Diagnosis:

@@ -21,13 +21,14 @@ from kit.model.arm import Arm
 from kit.model.fact import COMPILER, LOAD, Fact, Kind
 from kit.model.plan import Plan
 from kit.model.scenario import Scenario
-from kit.model.session import FAILED, NotRun, Request, Session
+from kit.model.session import DONE, FAILED, NotRun, Request, Session
 from kit.session.background import Load
 from kit.session.facts import session_facts
 from kit.session.gather import Folders, shown, workloads
 from kit.session.loop import Bench, Keeper, Observer, RunContext, run_session
 from kit.session.planning import profiles
 from kit.session.provision import LoadSpec, Provision, ProvisionSpec
+from kit.session.traced import traced_rounds
 from kit.session.workload import Workload
 
 
@@ -93,7 +94,9 @@ def perform(session: Session, context: SessionContext, bench: Bench, materials: 
         load = _load(beside[0], beside[1], provision, bench, context.plan.timeout) if beside else None
         made = workloads(context.scenarios, image, folders)
         run = RunContext(context.plan, made, provision, context.store, bench, context.observer, load)
-        return run_session(session, run, lambda: context.left(began))
+        session = run_session(session, run, lambda: context.left(began))
+        explained = session.request.explain_calls and session.status == DONE
+        return traced_rounds(session, run) if explained else session
 
 
 def check_kernel(session: Session, kind: Kind, kernel: str) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
-import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
@@ -37,10 +35,12 @@ from kit.model.session import DONE, FAILED, Session, check_session_id
 from kit.probe import Spin, probe_binary, spin
 from kit.session.background import Beside, Load
 from kit.session.cleanups import CLEANUPS
-from kit.session.runlog import cut_middle
+from kit.session.runlog import cut_middle, log_name
 from kit.session.schedule import Block, End, Schedule
+from kit.session.tracing import Tracing
 from kit.session.workers import one_at_a_time
 from kit.session.workload import Workload
+from kit.trace.tracer import Tracer
 
 DROP_CACHES = Path("/proc/sys/vm/drop_caches")
 
@@ -164,6 +164,7 @@ class RunContext:
     bench: Bench
     observer: Observer
     load: Load | None = None
+    tracers: tuple[Tracer, ...] = ()  # of traced runs
 
     @property
     def group(self) -> Cgroup:
@@ -202,7 +203,7 @@ def run_session(session: Session, run: RunContext, left: Callable[[], float | No
         if pace.runs:
             run.places.sync()
             idle = watch.again(pace.mean * len(block.steps))
-        samples += _run_block(session, block, run, idle, pace)
+        samples += run_block(session, block, run, idle, pace)
         if all(sample.status != "ok" for sample in samples):
             run.observer.tell("every arm failed: the rest of the plan is left undone")
             return replace(session, status=FAILED, samples=tuple(samples))
@@ -243,7 +244,8 @@ class Pace:
         return run_deadline(time.monotonic(), timeout, self.left(), self.longest)
 
 
-def _run_block(session: Session, block: Block, run: RunContext, idle: IdleRate, pace: Pace) -> Iterator[Sample]:
+def run_block(session: Session, block: Block, run: RunContext, idle: IdleRate, pace: Pace) -> Iterator[Sample]:
+    """Its runs, as long as the budget lasts, each stored when it is over."""
     for step in block.steps:
         if pace.over:
             return
@@ -301,7 +303,9 @@ def _run_step(step: PlanStep, run: RunContext, idle: IdleRate, pace: Pace) -> Sa
                 with _beside(run.load, step.arm) as beside:
                     place = replace(place, load=run.load.group if run.load else None, session=run.group)
                     settle(place, run.places, run.plan.cache)
-                    said = said or workload.run(place, logfile, phases, idle, partial(observer.running, step))
+                    tracing = Tracing(run.tracers, step, run.group, bench.setting.run, logfile)
+                    on_phase = partial(observer.running, step)
+                    said = said or workload.run(place, logfile, phases, idle, on_phase, tracing)
                     errors += [said] if said else []
                 sample = replace(sample, load=beside.text if beside else "")
                 spins.append(spin(bench.setting.probe))
@@ -362,19 +366,6 @@ class Stopwatch:
 
 def _beside(load: Load | None, arm: Arm) -> AbstractContextManager[Beside | None]:
     return load.beside(arm) if load else nullcontext()
-
-
-#: Characters of a log's name but its ending, before one that is longer is cut.
-_LONGEST = 200
-
-
-def log_name(step: PlanStep) -> str:
-    """A file name for the run's log. Long ones, of swept values, are cut: a name has 255 bytes."""
-    whole = f"{step.block:03d}-{step.arm}{'-' if step.point else ''}{step.point}"
-    name = re.sub(r"[^\w.@+=-]", "-", whole, flags=re.ASCII)
-    if len(name) > _LONGEST:
-        name = f"{name[:_LONGEST]}-{hashlib.sha256(whole.encode()).hexdigest()[:8]}"
-    return f"{name}.log"
 
 
 def settle(place: Place, places: Places, cache: str) -> None:

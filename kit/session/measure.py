@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import fields
 from typing import IO, Any
 
@@ -12,16 +13,30 @@ from kit.host.rest import IdleRate
 from kit.model.metric import MEASURED
 from kit.model.sample import Phase
 from kit.probe.client import Timing
+from kit.session.tracing import Tracing
 
 
-def measure_phase(name: str, place: Place, argv: Sequence[str], cwd: str, output: IO[bytes], idle: IdleRate) -> Phase:
-    """Run one phase in a place. Raises RunError if the command can't be started or the arm dies."""
-    before = read_counters(place.cgroup, place.backing.device, place.load, place.session)
-    timing = place.run(argv, cwd, output)
-    after = read_counters(place.cgroup, place.backing.device, place.load, place.session)
+def measure_phase(
+    name: str,
+    place: Place,
+    argv: Sequence[str],
+    cwd: str,
+    output: IO[bytes],
+    idle: IdleRate,
+    tracing: Tracing | None = None,
+) -> Phase:
+    """Run one phase in a place. Tracers are attached before the counters are first read. Raises RunError
+    if the command can't be started or the arm dies."""
+    with tracing.around(name, place) if tracing else nullcontext(()) as recordings:
+        before = read_counters(place.cgroup, place.backing.device, place.load, place.session)
+        timing = place.run(argv, cwd, output)
+        after = read_counters(place.cgroup, place.backing.device, place.load, place.session)
     place.sync()
     flushed = read_counters(place.cgroup, place.backing.device, place.load, place.session)
-    return _phase(name, timing, after.since(before), flushed.since(after), idle)
+    phase = _phase(name, timing, after.since(before), flushed.since(after), idle)
+    for recording in recordings:
+        phase = recording.add_to(phase)
+    return phase
 
 
 def _phase(name: str, timing: Timing, work: Counters, flush: Counters, idle: IdleRate) -> Phase:

@@ -1,9 +1,13 @@
-"""What workloads print: a file as long as they make it. Its ends are kept, and never more is read than fits."""
+"""Logs of runs: what workloads print, a file as long as they make it. Its ends are kept, and never more is read than
+fits."""
 
 from __future__ import annotations
 
+import hashlib
+import re
 from pathlib import Path
 
+from kit.model.plan import PlanStep
 from kit.parsers import LONGEST
 
 #: Bytes of a run's log that are kept: from its beginning, and to its end.
@@ -12,6 +16,8 @@ HEAD = TAIL = 8 << 20
 MOST_LOG = HEAD + TAIL + 100
 #: Bytes of a phase's output that are read for figures: more than a parser takes.
 MOST_REPORT = 4 * LONGEST + 1
+#: Characters of a log's name but its ending, before one that is longer is cut.
+_LONGEST_NAME = 200
 _LAST = 16 << 10
 _LINE = 500
 _CHUNK = 1 << 20
@@ -50,3 +56,12 @@ def cut_middle(path: Path) -> None:
             file.seek(target)
             target += file.write(part)
         file.truncate(target)
+
+
+def log_name(step: PlanStep) -> str:
+    """A file name for the run's log. Long ones, of swept values, are cut: a name has 255 bytes."""
+    whole = f"{'traced-' if step.traced else ''}{step.block:03d}-{step.arm}{'-' if step.point else ''}{step.point}"
+    name = re.sub(r"[^\w.@+=-]", "-", whole, flags=re.ASCII)
+    if len(name) > _LONGEST_NAME:
+        name = f"{name[:_LONGEST_NAME]}-{hashlib.sha256(whole.encode()).hexdigest()[:8]}"
+    return f"{name}.log"

@@ -21,6 +21,7 @@ from kit.probe import Timing, probe_digest
 from kit.session.inputs import PreparedInput
 from kit.session.measure import measure_phase
 from kit.session.runlog import MOST_REPORT, last_lines, output_since
+from kit.session.tracing import Tracing
 
 _LAST_LINES = 6
 
@@ -80,7 +81,13 @@ class Workload:
         return ""
 
     def run(
-        self, place: Place, logfile: Path, phases: list[Phase], idle: IdleRate, on_phase: Callable[[str], None]
+        self,
+        place: Place,
+        logfile: Path,
+        phases: list[Phase],
+        idle: IdleRate,
+        on_phase: Callable[[str], None],
+        tracing: Tracing,
     ) -> str:
         """Run the timed phases in order, adding each to ``phases``. Stops at a failure and returns it, or ''."""
         for step in self.scenario.phases:
@@ -89,7 +96,8 @@ class Workload:
             try:
                 with logfile.open("ab") as output:
                     start = output.tell()
-                    phase = measure_phase(step.name, place, self.words(step, place), step.cwd, output, idle)
+                    words = self.words(step, place)
+                    phase = measure_phase(step.name, place, words, step.cwd, output, idle, tracing)
             except TimedOut as reason:
                 return _last_words(f"{step.name} {reason.message}", logfile)
             error = "" if phase.status == "ok" else _explain(step, phase, logfile, place)

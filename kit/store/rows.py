@@ -11,12 +11,14 @@ from sqlalchemy import Connection, insert, select
 from kit.core.codec import decode, decode_json, encode_json
 from kit.model.sample import PHASE_FIELDS, Sample
 from kit.model.session import Session
-from kit.store.schema import phases, reported, samples, tasks
+from kit.store.schema import calls, phases, reported, samples, tasks
 
 #: Columns that hold JSON.
 _JSON = ("request", "arms", "baselines", "facts", "not_run")
 #: What a phase has any number of: tables of their own, and the fields of ``Phase``.
-_LISTS = ((reported, "reported"), (tasks, "tasks"))
+_LISTS = ((reported, "reported"), (tasks, "tasks"), (calls, "calls"))
+#: Columns of these that hold JSON.
+_NESTED = ("histogram", "errors")
 
 
 def session_row(session: Session) -> dict[str, Any]:
@@ -40,7 +42,7 @@ def write_sample(connection: Connection, session_id: str, sample: Sample) -> Non
         connection.execute(insert(phases), [{"sample": key, "position": i, **row} for i, row in enumerate(rows)])
         for table, name in _LISTS:
             rows = [
-                {"sample": key, "position": i, "number": number, **asdict(item)}
+                {"sample": key, "position": i, "number": number, **_columns(asdict(item))}
                 for i, phase in listed
                 for number, item in enumerate(getattr(phase, name))
             ]
@@ -56,7 +58,7 @@ def read_samples(connection: Connection, session_id: str) -> tuple[Sample, ...]:
         listed = select(table).where(table.c.sample.in_(mine)).order_by(table.c.number)
         for row in connection.execute(listed).mappings():
             of_phase = said.setdefault((row["sample"], row["position"]), {})
-            of_phase.setdefault(name, []).append(_values(row))
+            of_phase.setdefault(name, []).append(_fields(_values(row)))
     made: dict[int, list[dict[str, Any]]] = {}
     query = select(phases).where(phases.c.sample.in_(mine)).order_by(phases.c.sample, phases.c.position)
     for row in connection.execute(query).mappings():
@@ -70,6 +72,14 @@ def read_samples(connection: Connection, session_id: str) -> tuple[Sample, ...]:
 def _sample(row: Mapping[Any, Any], made: list[dict[str, Any]]) -> Sample:
     digests = decode_json(dict[str, str], row["digests"])
     return decode(Sample, _values(row) | {"phases": made, "digests": list(digests.items())})
+
+
+def _columns(item: dict[str, Any]) -> dict[str, Any]:
+    return item | {name: encode_json(item[name]) for name in _NESTED if name in item}
+
+
+def _fields(row: dict[str, Any]) -> dict[str, Any]:
+    return row | {name: decode_json(Any, row[name]) for name in _NESTED if name in row}
 
 
 def _values(row: Mapping[Any, Any]) -> dict[str, Any]:

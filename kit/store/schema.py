@@ -55,6 +55,10 @@ def _tasks(connection: Connection) -> None:
     tasks.create(connection)
 
 
+def _calls(connection: Connection) -> None:
+    calls.create(connection)
+
+
 def _any_length(connection: Connection) -> None:
     """PostgreSQL refuses what is longer than its column, and what needs more than 32 bits; SQLite does not."""
     if connection.dialect.name != "postgresql":
@@ -79,6 +83,7 @@ _MIGRATIONS: dict[int, Callable[[Connection], None]] = {
     6: _imported_sessions,
     8: _any_length,
     9: _tasks,
+    11: _calls,
 }
 
 SCHEMA_VERSION = max(*_MIGRATIONS, *(metric.since for metric in METRICS.values()))
@@ -187,6 +192,18 @@ tasks = Table(
     *(Column(name, Words, nullable=False) for name in ("kind", "recipe")),
     *(Column(name, Float, nullable=False) for name in ("started", "elapsed")),
     *(Column(name, Float) for name in ("user", "sys", "read_bytes", "write_bytes")),
+)
+
+calls = Table(
+    "kit_calls",
+    metadata,
+    Column("sample", Integer, ForeignKey("kit_samples.id", ondelete="CASCADE"), primary_key=True),
+    Column("position", Integer, primary_key=True),  # of the phase
+    Column("number", Integer, primary_key=True),
+    *(Column(name, Words, nullable=False) for name in ("kind", "name")),
+    Column("count", BigInteger, nullable=False),
+    *(Column(name, Float, nullable=False) for name in ("seconds", "disk", "daemon", "slept", "ready")),
+    *(Column(name, Words, nullable=False) for name in ("histogram", "errors")),  # JSON
 )
 
 #: What sessions found, worked out from their samples: a history reads these rows instead of all samples.

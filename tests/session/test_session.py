@@ -9,7 +9,7 @@ import pytest
 from kit.model.arm import parse_arms
 from kit.model.plan import PlanStep, make_plan
 from kit.model.sample import Sample
-from kit.session.loop import log_name
+from kit.session.runlog import log_name
 from tests.fake_engine import FakeEngine, perform, scenario
 
 pytestmark = pytest.mark.usefixtures("calm")

@@ -282,6 +282,7 @@ def make_old(url: str, version: int) -> None:
     else:
         with create_engine(url).begin() as connection:
             connection.execute(text("DROP TABLE kit_tasks"))
+            connection.execute(text("DROP TABLE kit_calls"))
 
 
 @pytest.mark.machine

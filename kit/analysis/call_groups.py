@@ -1,0 +1,54 @@
+"""System calls of one meaning, and which of the time that they took away from the CPU they were held up for. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kit.model.call import FAULT, FUSE, Call
+
+OPEN, STAT, LIST, READ, WRITE, CLOSE = "open", "stat", "list", "read", "write", "close"
+NAMES, ATTRIBUTES, MEMORY, SYNC = "create, rename, remove", "change attributes", "map memory, fault", "sync"
+EXEC, FORK, EXIT, WAIT, OTHER = "exec", "fork", "exit", "wait for others", "other"
+
+_MEMBERS: Mapping[str, str] = {
+    OPEN: "open openat openat2 creat open_by_handle_at open_tree",
+    STAT: "stat lstat fstat newfstatat fstatat64 statx access faccessat faccessat2 readlink readlinkat statfs fstatfs "
+    "getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr name_to_handle_at chdir fchdir",
+    LIST: "getdents getdents64",
+    READ: "read pread64 readv preadv preadv2 readahead",
+    WRITE: "write pwrite64 writev pwritev pwritev2 truncate ftruncate fallocate copy_file_range sendfile splice",
+    CLOSE: "close close_range",
+    NAMES: "mkdir mkdirat rmdir unlink unlinkat rename renameat renameat2 link linkat symlink symlinkat mknod mknodat",
+    ATTRIBUTES: "chmod fchmod fchmodat fchmodat2 chown fchown lchown fchownat utime utimes utimensat futimesat "
+    "setxattr lsetxattr fsetxattr removexattr lremovexattr fremovexattr",
+    MEMORY: "mmap munmap mprotect mremap brk madvise",
+    SYNC: "fsync fdatasync sync syncfs sync_file_range msync",
+    EXEC: "execve execveat",
+    FORK: "fork vfork clone clone3",
+    EXIT: "exit exit_group",
+    WAIT: "futex futex_wait futex_waitv wait4 waitid poll ppoll select pselect6 epoll_wait epoll_pwait epoll_pwait2 "
+    "nanosleep clock_nanosleep pause rt_sigsuspend rt_sigtimedwait flock io_getevents io_pgetevents io_uring_enter "
+    "accept accept4 connect recvfrom recvmsg recvmmsg sendto sendmsg sendmmsg msgrcv semop semtimedop sched_yield "
+    "restart_syscall",
+}
+_GROUP: Mapping[str, str] = {name: group for group, names in _MEMBERS.items() for name in names.split()}
+#: Whose calls never wait for another process of the workload: all that holds them up is the driver's.
+_HELD_ASLEEP = frozenset({OPEN, STAT, LIST, NAMES, ATTRIBUTES, MEMORY, SYNC, EXEC})
+#: Whose calls wait for others alone, a vfork for its child's exec.
+_NEVER_HELD = frozenset({FORK, WAIT})
+
+
+def group_of(call: Call) -> str:
+    """What it is summed up under; ``creating`` and the like behind a comma are its own name's."""
+    if call.kind == FAULT:
+        return MEMORY
+    return call.kind if call.kind == FUSE else _GROUP.get(call.name.partition(",")[0], OTHER)
+
+
+def held(call: Call) -> float:
+    """Seconds for which it held its process up: asleep without interruption, as for a disk or a lock, or while a FUSE
+    daemon had a request of it; any sleep of calls that wait for no other process of the workload."""
+    group = group_of(call)
+    if group in _NEVER_HELD or call.kind == FUSE:
+        return 0.0
+    return call.disk + call.daemon + (call.slept if group in _HELD_ASLEEP else 0.0)

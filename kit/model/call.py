@@ -1,0 +1,40 @@
+"""What traced runs recorded of a kind of system call, of a request to a FUSE daemon, of page faults. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kit.core.codec import Amount, Count
+
+#: A system call; a request to a FUSE daemon, by opcode; page faults that waited; what a tracer could not record.
+CALL, FUSE, FAULT, LOST = "call", "fuse", "fault", "lost"
+#: What the only row of page faults is called; the row of calls whose end was not recorded; of those before a tracer.
+PAGE_FAULT, NOT_RECORDED = "page fault", "not recorded"
+
+
+@dataclass(frozen=True)
+class Call:
+    """All calls of one name in one phase of one traced run, summed over all processes of the arm.
+
+    ``seconds``: from entry to exit, in all. Of these it was off the CPU: ``disk``: in uninterruptible sleep (disk,
+    network filesystem, a lock in the kernel; for fork calls, the child's exec); ``daemon``: while a request of it to a
+    FUSE daemon was under way; ``slept``: otherwise asleep (pipe, child, futex, timer); ``ready``: able to run, others
+    had the CPU. ``histogram``: log2 of the nanoseconds of the whole call, and how many lay between that power and the
+    next. ``errors``: names of errno values (EXDEV), and how often.
+    """
+
+    name: str
+    count: Count
+    seconds: Amount = 0.0
+    disk: Amount = 0.0
+    daemon: Amount = 0.0
+    slept: Amount = 0.0
+    ready: Amount = 0.0
+    histogram: tuple[tuple[Count, Count], ...] = ()
+    errors: tuple[tuple[str, Count], ...] = ()
+    kind: str = CALL
+
+    @property
+    def cpu(self) -> float:
+        """Seconds in the kernel on a CPU."""
+        return max(0.0, self.seconds - self.disk - self.daemon - self.slept - self.ready)

@@ -1,0 +1,143 @@
+"""What costs an arm its penalty, by system calls: sentences first, then a table for each arm and phase."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from tabulate import tabulate
+
+from kit.analysis.analyse import Analysis
+from kit.analysis.calls import CallCosts, Overhead, Part
+from kit.analysis.stats import Interval
+from kit.model.fact import NO_TRACING, TRACING
+from kit.model.sample import TOTAL
+from kit.model.session import Session
+from kit.report import units
+from kit.report.verdict import percent_interval
+
+COLUMNS = 100
+#: Calls of a table, and groups of a sentence, at most; a part below this share of the largest is left out of both.
+_CALLS, _SAID, _LEAST = 12, 3, 0.02
+_USER, _REST, _ALL = "user time (caches, TLB)", "the rest (faults, tracing)", "in all"
+
+
+def render_calls(session: Session, analysis: Analysis) -> str:
+    """At most COLUMNS columns."""
+    lacking = NO_TRACING.text(session.facts)
+    lines = [f"not traced: {lacking}"] if lacking else []
+    if not analysis.calls:
+        lines += ["no calls were traced in this session: kit compare … --explain-calls"]
+        return "\n".join(_wrap(line) for line in lines) + "\n"
+    whole = [item for item in analysis.calls if item.phase == _whole(analysis.calls, item)]
+    lines += [text for item in whole for text in sentences(item)]
+    lines += [tracing(session, analysis.overheads)]
+    tables = [_table(item) for item in analysis.calls if item in whole or item.phase != TOTAL]
+    return "\n\n".join(["\n".join(_wrap(line) for line in lines), *tables]) + "\n"
+
+
+def _whole(found: Sequence[CallCosts], item: CallCosts) -> str:
+    """The phase that stands for the whole run: the total, or the only one."""
+    return [one.phase for one in found if (one.arm, one.point) == (item.arm, item.point)][-1]
+
+
+def sentences(item: CallCosts) -> Iterator[str]:
+    """``layer:overlay2 over bare: its processes took +0.62 s (…) more, real +0.33 s. Of that 0.40 s are …``"""
+    yield (
+        f"{item.arm}{units.at(item.point)} over {item.baseline}: processes worked or were held up "
+        f"{_seconds(item.whole)} longer; real {_seconds(item.real)}."
+    )
+    told = [part for part in item.groups if part.difference.leaves_out(0.0)]
+    for part in told[:_SAID]:
+        yield f"  {_sentence(part, _dearest(item, part))}"
+    if not told:
+        yield "  No group of calls is told from none."
+
+
+def _dearest(item: CallCosts, part: Part) -> Part | None:
+    """The call that makes most of a group's difference."""
+    mine = [call for call in item.calls if call.group == part.group]
+    return max(mine, key=lambda call: abs(call.difference.estimate), default=None)
+
+
+def _sentence(part: Part, call: Part | None) -> str:
+    share = f" ({part.share * 100:.0f} %)" if part.share is not None else ""
+    text = f"{part.difference.estimate:+z.2f} s{share} is {part.group}"
+    if call is None:
+        return f"{text}."
+    return f"{text}: {call.name}, {call.count:,.0f} calls at {_each(call.cost, call.count)}, {_instead(call)}."
+
+
+def _instead(call: Part) -> str:
+    if not call.base_count:
+        return "none there"
+    return f"there {call.base_count:,.0f} at {_each(call.base_cost, call.base_count)}"
+
+
+def tracing(session: Session, found: Sequence[Overhead]) -> str:
+    listed = ", ".join(
+        f"{item.arm}{units.at(item.point)} {percent_interval(item.ratio.estimate, item.ratio.low, item.ratio.high)}"
+        for item in found
+    )
+    return f"traced: {TRACING.text(session.facts)}. Tracing made runs longer: {listed}."
+
+
+def _table(item: CallCosts) -> str:
+    title = f"{item.phase}: {units.against(item)}, {item.n} traced rounds; seconds are of all processes together"
+    base = "there"
+    rows = [_row(part, part.group) for part in _shown(item.groups)]
+    for name, found in ((_USER, item.user), (_REST, item.rest), (_ALL, item.whole)):
+        rows.append([name, "", "", "", "", *_more(found, item.whole)])
+    headers = ["", "calls", base, "each", base, "more, 95 %", "of it"]
+    calls = [_row(part, part.name) for part in _shown(item.calls)]
+    headed = ["by call", *headers[1:]]
+    lines = [title, _tabled(rows, headers), _tabled(calls, headed)]
+    if item.fuse:
+        requests = [_row(part, part.name) for part in _shown(item.fuse)]
+        lines += ["requests to a FUSE daemon; the calls above waited for them", _tabled(requests, headers)]
+    errors = [f"{part.name} {name} {count:,.0f}" for part in item.calls for name, count in part.errors]
+    if errors:
+        lines += [_wrap(f"errors a run: {', '.join(errors)}")]
+    if any(item.lost):
+        lines += [f"not recorded: {item.lost[0]:,.0f} calls a run, there {item.lost[1]:,.0f}"]
+    return "\n".join(lines)
+
+
+def _tabled(rows: list[list[str]], headers: Sequence[str]) -> str:
+    align = ("left", *["right"] * (len(headers) - 1))
+    return tabulate(rows, headers, tablefmt="simple", disable_numparse=True, colalign=align if rows else None)
+
+
+def _shown(parts: Sequence[Part]) -> list[Part]:
+    least = _LEAST * max((abs(part.difference.estimate) for part in parts), default=0.0)
+    return [part for part in parts if abs(part.difference.estimate) >= least][:_CALLS]
+
+
+def _row(part: Part, name: str) -> list[str]:
+    share = units.NOTHING if part.share is None else f"{part.share * 100:.0f} %"
+    return [
+        name, f"{part.count:,.0f}", f"{part.base_count:,.0f}", _each(part.cost, part.count),
+        _each(part.base_cost, part.base_count), _seconds(part.difference), share,
+    ]  # fmt: skip
+
+
+def _more(found: Interval, whole: Interval) -> tuple[str, str]:
+    told = whole.estimate and whole.leaves_out(0.0)
+    return _seconds(found), f"{found.estimate / whole.estimate * 100:.0f} %" if told else units.NOTHING
+
+
+def _seconds(found: Interval) -> str:
+    if found.low is None or found.high is None:
+        return f"{found.estimate:+z.3f} s (no interval)"
+    return f"{found.estimate:+z.3f} s ({found.low:+z.3f}…{found.high:+z.3f})"
+
+
+def _each(cost: float, count: float) -> str:
+    if not count:
+        return units.NOTHING
+    each = cost / count
+    return f"{each * 1e6:.1f} µs" if each < 1e-3 else f"{each * 1e3:.2f} ms"
+
+
+def _wrap(text: str) -> str:
+    return textwrap.fill(text, COLUMNS, subsequent_indent="  ", drop_whitespace=True)

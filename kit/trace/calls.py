@@ -1,0 +1,128 @@
+"""The tracer of system calls: by control group, in every process of the arm, children and left daemons included."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from kit.core.errors import KitError, RunError
+from kit.host.cgroup import UNIFIED, Cgroup, hierarchies
+from kit.host.command import require, run
+from kit.model.call import CALL, FAULT, FUSE, LOST, NOT_RECORDED, PAGE_FAULT, Call
+from kit.model.sample import Phase
+from kit.trace.bpftrace import Maps, attached, program, with_tracefs
+from kit.trace.names import call_name, error_name, opcode_name
+from kit.trace.tracer import Level, Subject
+
+_NS = 1e9
+_MOUNT = "mkdir -p /sys/fs/cgroup/unified && mount -t cgroup2 none /sys/fs/cgroup/unified"
+
+
+@dataclass
+class Recorded:
+    """Rows of one phase."""
+
+    calls: tuple[Call, ...] = ()
+
+    def add_to(self, phase: Phase) -> Phase:
+        return replace(phase, calls=(*phase.calls, *self.calls))
+
+
+class CallTracer:
+    """Counts and times system calls; requests to FUSE daemons where ``fuse`` says that there are tracepoints."""
+
+    def __init__(self, fuse: bool) -> None:
+        self._names = _programs(fuse)
+
+    @contextmanager
+    def around(self, subject: Subject) -> Iterator[Recorded]:
+        text = program(self._names, _membership(subject.group))
+        made = Recorded()
+        with attached(text, subject.scratch, existing(subject.session)) as maps:
+            yield made
+        made.calls = tuple(rows(maps))
+
+
+def find_call_tracer(scratch: Path, session: Cgroup) -> tuple[CallTracer | None, Level]:
+    """By trying: the program is attached once, to no process. The tracer, or why there is none. ``scratch`` and
+    ``session`` as in Subject."""
+    try:
+        require("bpftrace")
+        events = with_tracefs() / "events"
+        if UNIFIED not in hierarchies():
+            return None, Level("calls", False, "no cgroup v2 hierarchy is mounted", _MOUNT)
+        fuse = (events / "fuse").is_dir()
+        names = _programs(fuse)
+        with attached(program(names, {"LISTED": "", "BELOW": "/", "LENGTH": "0"}), scratch, existing(session)):
+            pass
+        version = run(["bpftrace", "--version"]).strip()
+        return CallTracer(fuse), Level(
+            "calls", True, f"{version}{'' if fuse else ', without requests to FUSE daemons'}"
+        )
+    except KitError as error:
+        return None, Level("calls", False, error.message, error.hint)
+
+
+def _programs(fuse: bool) -> tuple[str, ...]:
+    return ("calls", "fuse") if fuse else ("calls",)
+
+
+def existing(group: Cgroup) -> list[Path]:
+    """Files through which a process joins a group, in the hierarchies that have it."""
+    return [path for path in group.procs if path.exists()]
+
+
+def _membership(group: Cgroup | None) -> dict[str, str]:
+    """Whose calls count: the arm's group and all below it by their v2 ids, which are the inodes of their directories;
+    groups that come later by the path that the kernel says of them. Raises RunError for an arm without such a group."""
+    path = group.paths.get(UNIFIED) if group else None
+    if path is None or not path.is_dir():
+        raise RunError("the arm is in no group of cgroup v2", _MOUNT)
+    ids = [Path(directory).stat().st_ino for directory, _, _ in os.walk(path)]
+    below = f"/{path.relative_to(hierarchies()[UNIFIED])}/"
+    return {
+        "LISTED": " ".join(f"@group[(uint64){number}] = 1;" for number in ids),
+        "BELOW": below,
+        "LENGTH": str(len(below)),
+    }
+
+
+def rows(maps: Maps) -> Iterator[Call]:
+    """A program's maps as rows; what it has missed as one of its own."""
+    errors: dict[int, list[tuple[str, int]]] = {}
+    for (number, value), count in maps.of("errors").items():
+        errors.setdefault(number, []).append((error_name(-value), count))
+    recorded = 0
+    for (number,), spread in maps.histograms.get("spread", {}).items():
+        count = sum(many for _, many in spread)
+        recorded += count
+        yield Call(
+            call_name(number), count, *_seconds(maps, number), histogram=spread,
+            errors=tuple(sorted(errors.get(number, ()))), kind=CALL,
+        )  # fmt: skip
+    yield from _requests(maps)
+    faults = maps.number("faults")
+    if faults:
+        yield Call(PAGE_FAULT, faults, (waited := maps.number("fault") / _NS), waited, kind=FAULT)
+    lost = maps.number("entered") - recorded - len(maps.of("since"))
+    if lost:
+        yield Call(NOT_RECORDED, abs(lost), kind=LOST)
+
+
+def _seconds(maps: Maps, number: int) -> tuple[float, ...]:
+    names = ("took", "disk", "daemon", "slept", "ready_for")
+    return tuple(maps.of(name).get((number,), 0) / _NS for name in names)
+
+
+def _requests(maps: Maps) -> Iterator[Call]:
+    errors: dict[int, list[tuple[str, int]]] = {}
+    for (opcode, value), count in maps.of("fuse_errors").items():
+        errors.setdefault(opcode, []).append((error_name(-value), count))
+    for (opcode,), spread in maps.histograms.get("fuse_spread", {}).items():
+        yield Call(
+            opcode_name(opcode), sum(many for _, many in spread), maps.of("fuse_took").get((opcode,), 0) / _NS,
+            histogram=spread, errors=tuple(sorted(errors.get(opcode, ()))), kind=FUSE,
+        )  # fmt: skip
