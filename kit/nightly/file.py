@@ -54,6 +54,7 @@ class _Plain(TypedDict, total=False):
     seed: int
     control: bool
     fresh: bool
+    explain_calls: bool
 
 
 class _TaskTable(_Plain, total=False):

@@ -60,6 +60,7 @@ class SessionRunner:
             "cache": option("kit_cache") or "warm",
             "load": option("kit_load"),
             "guest": option("kit_guest"),
+            "explain_calls": option("kit_explain_calls"),
             "precision": percentage(precision, "--kit-precision") if precision else None,
             "budget": duration(budget, "--kit-budget") if budget else None,
             "timeout": duration(timeout, "--kit-timeout") if timeout else None,

@@ -12,8 +12,10 @@ from kit.analysis.analyse import Analysis
 from kit.analysis.ladder import Ladder
 from kit.analysis.ranking import Ranking
 from kit.analysis.stats import Interval
+from kit.model.fact import NO_TRACING
 from kit.model.session import Session
 from kit.report import course, units
+from kit.report.calls import largest_group
 from kit.report.ladder import whole_of
 from kit.report.notes import copied, copied_note
 from kit.report.ranking import caption, change, headline, sentences, table
@@ -36,7 +38,8 @@ def answer(session: Session, analysis: Analysis, width: int = COLUMNS) -> str:
     below = [_wrap(line, width) for line in (*_why(analysis), *_mind(session, analysis))]
     last = "\n".join((*_failures(session), *_not_run(session))).splitlines()
     below += [line if line.startswith(_LOG) else _cut(line, width) for line in last]  # a path that is cut is none
-    below.append(_cut(f"more: kit show {session.id} --full or --explain; kit report {session.id}", width))
+    calls = ", --calls" if analysis.calls else ""
+    below.append(_cut(f"more: kit show {session.id} --full{calls} or --explain; kit report {session.id}", width))
     said = list(sentences(analysis.rankings[0])) if len(analysis.rankings) == 1 else []
     left = LINES - sum(part.count("\n") + 2 for part in parts) - sum(line.count("\n") + 1 for line in below) - 1
     parts += ["\n".join(_fit([_wrap(line, width) for line in said], left)), "\n".join(below)]
@@ -129,6 +132,10 @@ def _why(analysis: Analysis) -> Iterator[str]:
     asked = [key for key in costly if any(key == (item.reference, item.point) for item in analysis.rankings)]
     for arm, point in (asked or list(costly))[:1]:
         yield largest_part(analysis, arm, point)
+    told = {(item.arm, item.point): item for item in analysis.calls}  # the whole run comes last
+    asked = [key for key in told if any(key == (item.reference, item.point) for item in analysis.rankings)]
+    for key in (asked or list(told))[:1]:
+        yield largest_group(told[key])
 
 
 def _split(steps: Ladder) -> str:
@@ -153,6 +160,8 @@ def _mind(session: Session, analysis: Analysis) -> Iterator[str]:
         if item.found and item.what != "machine":
             yield f"the ratio of {item.what} drifted: {units.percent(item.per_block)} a round ({units.chance(item.p)})"
     yield from analysis.unlike[:1]
+    if lacking := NO_TRACING.text(session.facts):
+        yield f"not traced: {lacking}"
 
 
 def _failures(session: Session) -> Iterator[str]:

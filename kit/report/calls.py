@@ -54,6 +54,17 @@ def sentences(item: CallCosts) -> Iterator[str]:
         yield "  No group of calls is told from none."
 
 
+def largest_group(item: CallCosts) -> str:
+    """The group of calls whose cost grew most, in a sentence; '' where none is told from none."""
+    told = [part for part in item.groups if part.difference.leaves_out(0.0)]
+    if not told:
+        return ""
+    return (
+        f"{item.arm}{units.at(item.point)} over {item.baseline}, by traced calls: of {_seconds(item.whole)} of process "
+        f"time {_sentence(told[0], _dearest(item, told[0]))}"
+    )
+
+
 def _dearest(item: CallCosts, part: Part) -> Part | None:
     """The call that makes most of a group's difference."""
     mine = [call for call in item.calls if call.group == part.group]

@@ -14,7 +14,7 @@ from kit.host.command import require, run
 from kit.model.call import CALL, FAULT, FUSE, LOST, NOT_RECORDED, PAGE_FAULT, Call
 from kit.model.sample import Phase
 from kit.trace.bpftrace import Maps, attached, program, with_tracefs
-from kit.trace.names import call_name, error_name, opcode_name
+from kit.trace.names import call_name, call_number, error_name, opcode_name
 from kit.trace.tracer import Level, Subject
 
 _NS = 1e9
@@ -39,7 +39,7 @@ class CallTracer:
 
     @contextmanager
     def around(self, subject: Subject) -> Iterator[Recorded]:
-        text = program(self._names, _membership(subject.group))
+        text = _text(self._names, _membership(subject.group))
         made = Recorded()
         with attached(text, subject.scratch, existing(subject.session)) as maps:
             yield made
@@ -56,7 +56,7 @@ def find_call_tracer(scratch: Path, session: Cgroup) -> tuple[CallTracer | None,
             return None, Level("calls", False, "no cgroup v2 hierarchy is mounted", _MOUNT)
         fuse = (events / "fuse").is_dir()
         names = _programs(fuse)
-        with attached(program(names, {"LISTED": "", "BELOW": "/", "LENGTH": "0"}), scratch, existing(session)):
+        with attached(_text(names, {"LISTED": "", "BELOW": "/", "LENGTH": "0"}), scratch, existing(session)):
             pass
         version = run(["bpftrace", "--version"]).strip()
         return CallTracer(fuse), Level(
@@ -64,6 +64,10 @@ def find_call_tracer(scratch: Path, session: Cgroup) -> tuple[CallTracer | None,
         )
     except KitError as error:
         return None, Level("calls", False, error.message, error.hint)
+
+
+def _text(names: tuple[str, ...], membership: dict[str, str]) -> str:
+    return program(names, {**membership, "OPENAT": str(call_number("openat"))})
 
 
 def _programs(fuse: bool) -> tuple[str, ...]:

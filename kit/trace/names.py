@@ -8,6 +8,8 @@ from functools import lru_cache
 #: As the program in calls.bt says of a thread that ended within a call; the kernel's own for a return from a signal
 #: handler, which leaves no number behind.
 EXIT, SIGNAL_RETURN = -2, -1
+#: What it adds to the number of a call, by what its flags ask for.
+_VARIANTS = {10000: ", creating", 20000: ", writing"}
 
 #: enum fuse_opcode of include/uapi/linux/fuse.h, whose numbers never change.
 _OPCODES = (
@@ -37,12 +39,22 @@ def call_name(number: int) -> str:
     """Of a system call by its number on this machine's architecture; ``call N`` where it is newer than the tables."""
     from system_calls import NoSuchSystemCall, syscalls
 
+    for added, flags in _VARIANTS.items():
+        if 0 <= number - added < 10000:
+            return f"{call_name(number - added)}{flags}"
     if number in (EXIT, SIGNAL_RETURN):
         return "exit" if number == EXIT else "rt_sigreturn"
     try:
         return str(syscalls().get_name(number))
     except NoSuchSystemCall:
         return f"call {number}"
+
+
+def call_number(name: str) -> int:
+    """The other way round."""
+    from system_calls import syscalls
+
+    return int(syscalls().get(name))
 
 
 def error_name(number: int) -> str:

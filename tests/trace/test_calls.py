@@ -8,7 +8,7 @@ from kit.analysis.call_groups import group_of
 from kit.model.call import CALL, FAULT, FUSE, LOST, Call
 from kit.trace.bpftrace import Maps, program, read_maps
 from kit.trace.calls import rows
-from kit.trace.names import call_name, opcode_name
+from kit.trace.names import call_name, call_number, opcode_name
 
 SAID = (
     """\
@@ -71,6 +71,10 @@ def test_names() -> None:
         "LOOKUP", "GETATTR", "MKNOD", "RELEASE", "FSYNC", "READDIRPLUS", "STATX", "opcode 999"
     ]  # fmt: skip
     assert (call_name(-1), call_name(-2), call_name(99999)) == ("rt_sigreturn", "exit", "call 99999")
+    number = call_number("openat")
+    assert [call_name(number + added) for added in (0, 10000, 20000)] == [
+        "openat", "openat, creating", "openat, writing"
+    ]  # fmt: skip
 
 
 def test_groups() -> None:
