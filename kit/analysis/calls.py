@@ -29,7 +29,7 @@ _CPU, _USER, _SYS = ("cpu",), ("cgroup_user", "user"), ("cgroup_sys", "sys")
 
 
 @dataclass(frozen=True)
-class Part:
+class CallPart:
     """Calls of one group, or of one name in it, per run: how many, what they cost, on the arm and on its baseline, and
     the difference of the latter with its 95 % interval; ``share``: of the whole difference, None where that is not
     told from nothing. Costs are seconds. ``errors``: how many failed on the arm, by errno."""
@@ -59,9 +59,9 @@ class CallCosts:
     n: int
     whole: Interval
     real: Interval
-    groups: tuple[Part, ...]
-    calls: tuple[Part, ...]
-    fuse: tuple[Part, ...]
+    groups: tuple[CallPart, ...]
+    calls: tuple[CallPart, ...]
+    fuse: tuple[CallPart, ...]
     user: Interval
     rest: Interval
     lost: tuple[float, float] = (0.0, 0.0)
@@ -153,7 +153,9 @@ def _phase(traced: Runs, runs: Runs, pairs: Sequence[tuple[Key, Key]], phase: st
         )  # fmt: skip
 
 
-def _sorted(parts: Mapping[tuple[str, str, str], Part], names: Sequence[tuple[str, str, str]]) -> tuple[Part, ...]:
+def _sorted(
+    parts: Mapping[tuple[str, str, str], CallPart], names: Sequence[tuple[str, str, str]]
+) -> tuple[CallPart, ...]:
     """The largest difference first."""
     found = [parts[name] for name in names if name in parts]
     return tuple(sorted(found, key=lambda item: -abs(item.difference.estimate)))
@@ -162,7 +164,7 @@ def _sorted(parts: Mapping[tuple[str, str, str], Part], names: Sequence[tuple[st
 def _part(
     name: tuple[str, str, str], arm: _Table, base: _Table, cost: float, base_cost: float, found: Interval,
     whole: float | None,
-) -> Part:  # fmt: skip
+) -> CallPart:  # fmt: skip
     _, group, call = name
     counts = [
         sum(_mean(values) for key, values in table.counts.items() if key == name or (not call and key[:2] == name[:2]))
@@ -170,7 +172,7 @@ def _part(
     ]
     share = found.estimate / whole if whole else None
     errors = tuple(sorted(arm.errors.get(name, {}).items()))
-    return Part(group, call, counts[0], counts[1], cost, base_cost, found, share, errors)
+    return CallPart(group, call, counts[0], counts[1], cost, base_cost, found, share, errors)
 
 
 def _table(traced: Runs, key: Key, phase: str) -> _Table:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from tabulate import tabulate
 
 from kit.analysis.analyse import Analysis
-from kit.analysis.calls import CallCosts, Overhead, Part
+from kit.analysis.calls import CallCosts, CallPart, Overhead
 from kit.analysis.stats import Interval
 from kit.model.fact import NO_TRACING, TRACING
 from kit.model.sample import TOTAL
@@ -65,13 +65,13 @@ def largest_group(item: CallCosts) -> str:
     )
 
 
-def _dearest(item: CallCosts, part: Part) -> Part | None:
+def _dearest(item: CallCosts, part: CallPart) -> CallPart | None:
     """The call that makes most of a group's difference."""
     mine = [call for call in item.calls if call.group == part.group]
     return max(mine, key=lambda call: abs(call.difference.estimate), default=None)
 
 
-def _sentence(part: Part, call: Part | None) -> str:
+def _sentence(part: CallPart, call: CallPart | None) -> str:
     share = f" ({part.share * 100:.0f} %)" if part.share is not None else ""
     text = f"{part.difference.estimate:+z.2f} s{share} is {part.group}"
     if call is None:
@@ -79,7 +79,7 @@ def _sentence(part: Part, call: Part | None) -> str:
     return f"{text}: {call.name}, {call.count:,.0f} calls at {_each(call.cost, call.count)}, {_instead(call)}."
 
 
-def _instead(call: Part) -> str:
+def _instead(call: CallPart) -> str:
     if not call.base_count:
         return "none there"
     return f"there {call.base_count:,.0f} at {_each(call.base_cost, call.base_count)}"
@@ -119,12 +119,12 @@ def _tabled(rows: list[list[str]], headers: Sequence[str]) -> str:
     return tabulate(rows, headers, tablefmt="simple", disable_numparse=True, colalign=align if rows else None)
 
 
-def _shown(parts: Sequence[Part]) -> list[Part]:
+def _shown(parts: Sequence[CallPart]) -> list[CallPart]:
     least = _LEAST * max((abs(part.difference.estimate) for part in parts), default=0.0)
     return [part for part in parts if abs(part.difference.estimate) >= least][:_CALLS]
 
 
-def _row(part: Part, name: str) -> list[str]:
+def _row(part: CallPart, name: str) -> list[str]:
     share = units.NOTHING if part.share is None else f"{part.share * 100:.0f} %"
     return [
         name, f"{part.count:,.0f}", f"{part.base_count:,.0f}", _each(part.cost, part.count),

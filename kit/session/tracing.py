@@ -10,7 +10,7 @@ from pathlib import Path
 from kit.engines.place import Place
 from kit.host.cgroup import Cgroup
 from kit.model.plan import PlanStep
-from kit.trace.tracer import Recording, Subject, Tracer
+from kit.trace.tracer import Recording, Traced, Tracer
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,6 @@ class Tracing:
     def around(self, phase: str, place: Place) -> Iterator[Sequence[Recording]]:
         """All of them attached while the block runs. Raises RunError where one can't be attached."""
         step = self.step
-        subject = Subject(str(step.arm), step.block, phase, place.cgroup, self.group, self.scratch, self.log)
+        subject = Traced(str(step.arm), step.block, phase, place.cgroup, self.group, self.scratch, self.log)
         with ExitStack() as stack:
             yield [stack.enter_context(tracer.around(subject)) for tracer in self.tracers]

@@ -15,7 +15,7 @@ from kit.model.call import CALL, FAULT, FUSE, LOST, NOT_RECORDED, PAGE_FAULT, Ca
 from kit.model.sample import Phase
 from kit.trace.bpftrace import Maps, attached, program, with_tracefs
 from kit.trace.names import call_name, call_number, error_name, opcode_name
-from kit.trace.tracer import Level, Subject
+from kit.trace.tracer import Level, Traced
 
 _NS = 1e9
 _MOUNT = "mkdir -p /sys/fs/cgroup/unified && mount -t cgroup2 none /sys/fs/cgroup/unified"
@@ -38,7 +38,7 @@ class CallTracer:
         self._names = _programs(fuse)
 
     @contextmanager
-    def around(self, subject: Subject) -> Iterator[Recorded]:
+    def around(self, subject: Traced) -> Iterator[Recorded]:
         text = _text(self._names, _membership(subject.group))
         made = Recorded()
         with attached(text, subject.scratch, existing(subject.session)) as maps:
@@ -48,7 +48,7 @@ class CallTracer:
 
 def find_call_tracer(scratch: Path, session: Cgroup) -> tuple[CallTracer | None, Level]:
     """By trying: the program is attached once, to no process. The tracer, or why there is none. ``scratch`` and
-    ``session`` as in Subject."""
+    ``session`` as in Traced."""
     try:
         require("bpftrace")
         events = with_tracefs() / "events"
@@ -116,9 +116,11 @@ def rows(maps: Maps) -> Iterator[Call]:
         yield Call(NOT_RECORDED, abs(lost), kind=LOST)
 
 
-def _seconds(maps: Maps, number: int) -> tuple[float, ...]:
-    names = ("took", "disk", "daemon", "slept", "ready_for")
-    return tuple(maps.of(name).get((number,), 0) / _NS for name in names)
+def _seconds(maps: Maps, number: int) -> tuple[float, float, float, float, float]:
+    took, disk, daemon, slept, ready = (
+        maps.of(name).get((number,), 0) / _NS for name in ("took", "disk", "daemon", "slept", "ready_for")
+    )
+    return took, disk, daemon, slept, ready
 
 
 def _requests(maps: Maps) -> Iterator[Call]:

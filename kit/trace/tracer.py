@@ -12,7 +12,7 @@ from kit.model.sample import Phase
 
 
 @dataclass(frozen=True)
-class Subject:
+class Traced:
     """The phase that is recorded. ``group``: of the arm's processes, None without root. ``session``: where the tracer's
     own processes belong, outside the arm and ended with the session. ``scratch``: a directory for its files, of the
     session and gone with it. ``log``: the run's log, which outlives it; files beside it are kept."""
@@ -36,7 +36,7 @@ class Recording(Protocol):
 class Tracer(Protocol):
     """Records phases of traced runs, never of measured ones."""
 
-    def around(self, subject: Subject) -> AbstractContextManager[Recording]:
+    def around(self, subject: Traced) -> AbstractContextManager[Recording]:
         """Everything is attached when the block begins, gone when it has ended, also by SIGKILL of the kit. Raises
         RunError where it can't be attached: the run has failed then."""
 

@@ -13,7 +13,7 @@ from kit.model.call import Call
 from kit.model.plan import TRACED_ROUNDS, make_plan
 from kit.model.sample import Phase, Sample
 from kit.session import traced
-from kit.trace.tracer import Level, Subject
+from kit.trace.tracer import Level, Traced
 from tests.fake_engine import FakeEngine, perform, scenario
 
 pytestmark = pytest.mark.usefixtures("calm")
@@ -22,11 +22,11 @@ PLAN = make_plan(parse_arms("bare,layer:overlay2"), rounds=1, seed=3, cache="col
 
 class FakeTracer:
     def __init__(self, broken: bool = False) -> None:
-        self.subjects: list[Subject] = []
+        self.subjects: list[Traced] = []
         self.broken = broken
 
     @contextmanager
-    def around(self, subject: Subject) -> Iterator["FakeTracer"]:
+    def around(self, subject: Traced) -> Iterator["FakeTracer"]:
         self.subjects.append(subject)
         if self.broken:
             raise RunError("the verifier refused it")
