@@ -12,6 +12,7 @@ def make_first_schema(url: str) -> None:
         connection.execute(text("DROP TABLE kit_outcomes"))
         connection.execute(text("DROP TABLE kit_tasks"))
         connection.execute(text("DROP TABLE kit_calls"))
+        connection.execute(text("DROP TABLE kit_profiles"))
         connection.execute(text("ALTER TABLE kit_sessions DROP COLUMN imported"))
         for resource in ("cpu", "io", "memory"):
             connection.execute(text(f"ALTER TABLE kit_phases DROP COLUMN psi_{resource}_own"))

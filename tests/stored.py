@@ -1,6 +1,7 @@
 """A session and a sample as a store keeps them."""
 
 from kit.model.call import FAULT, Call
+from kit.model.profile import LOOP, WORKLOAD, make_profile
 from kit.model.sample import Phase, Sample
 from kit.model.session import NotRun, Request, Session
 from kit.parsers.figure import MORE, Reported
@@ -30,10 +31,11 @@ CALLS = (
     Call("openat", 3, 2.5e-5, 1e-6, 2e-6, 3e-6, 4e-6, ((12, 2), (13, 1)), (("EXDEV", 1),)),
     Call("page fault", 2, 0.25, 0.25, kind=FAULT),
 )
+PROFILES = (make_profile("cpu-clock", {(WORKLOAD, "cc1", "ovl_open"): 0.25, (LOOP, "kworker"): 0.002}, 126, 3),)
 SAMPLE = Sample(
     "bare", 1, "measured", "ok", 1.5,
     (
-        Phase("build", "ok", real=1.25, exit_code=0, reported=FIGURES, tasks=TASKS, calls=CALLS),
+        Phase("build", "ok", real=1.25, exit_code=0, reported=FIGURES, tasks=TASKS, calls=CALLS, profiles=PROFILES),
         Phase("clean", "ok", real=0.5, max_rss=7.0, signal=None),
     ),
     calibration_before=0.04, digests=(("image", "abc"),), log="/l",

@@ -77,8 +77,8 @@ class Overhead:
 
 
 def compare_calls(samples: Sequence[Sample], runs: Runs, baselines: Sequence[tuple[str, str]]) -> tuple[CallCosts, ...]:
-    """Every pair (arm, baseline) that was traced, in every phase and in total. ``runs``: the measured ones."""
-    traced = traced_runs(samples)
+    """Every pair (arm, baseline) whose calls were traced, in every phase and in total. ``runs``: the measured ones."""
+    traced = traced_runs([item for item in samples if any(phase.calls for phase in item.phases)])
     found: list[CallCosts] = []
     for point in traced.points:
         pairs = [((arm, point), (base, point)) for arm, base in baselines if not is_control(arm)]

@@ -60,6 +60,7 @@ Examples:
   kit compare --source ~/project --arms bare,layer:overlay2,layer:btrfs --title 'our build' -- make -j8
   kit compare --image debian:12 --arms bare,layer:overlay2 -- sh -c 'find / -xdev | wc -l'
   kit compare kernel:short --arms bare,layer:overlay2 --explain-calls
+  kit compare kernel:short --arms bare,layer:overlay2 --profile
   kit compare --resume last
 
 The first word after -- is run without a shell, in the build tree; the sources are put there fresh for every run.
@@ -133,6 +134,11 @@ class _CompareCommand(click.Command):
 @click.option("--load-param", "load_params", metavar="K=V", multiple=True, help="A parameter of it (repeatable).")
 @click.option(
     "--explain-calls", is_flag=True, help="Trace three more rounds: which system calls cost what. See kit show --calls."
+)
+@click.option(
+    "--profile",
+    is_flag=True,
+    help="Take stacks in three more rounds: what functions cost what. See kit show --profile.",
 )
 @click.option("--fresh", is_flag=True, help="A new filesystem for every run, not one per session.")
 @click.option("--guest", is_flag=False, flag_value="auto", default="", type=click.Choice(["", "auto", "qemu", "uml"]),
@@ -314,6 +320,7 @@ def _request(command: tuple[str, ...], given: dict[str, Any]) -> Request:
         timeout=duration(given["timeout"], "--timeout") if given["timeout"] else None,
         control=given["control"],
         explain_calls=given["explain_calls"],
+        profile=given["profile"],
     )
 
 

@@ -28,6 +28,7 @@ Examples:
   kit show last --full
   kit show last --explain
   kit show last --calls
+  kit show last --profile
   kit show last --rank cpu_total --reference bind:overlay2
   kit show last --json | jq .comparisons"""
 
@@ -81,7 +82,7 @@ def sessions(scenario: str, arm: str, machine: str, most: int, as_json: bool, st
 @click.command(epilog=_SHOW_EPILOG)
 @click.argument("session", default="last", shell_complete=complete_sessions)
 @format_option(SESSION)
-@format_flags("full", "explain", "calls", "json")
+@format_flags("full", "explain", "calls", "profile", "json")
 @click.option("-o", "--output", default="-", metavar="FILE", help="Write to a file instead of stdout.")
 @rank_options
 @store_option

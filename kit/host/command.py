@@ -46,6 +46,7 @@ PACKAGES = {
     "mmdebstrap": "mmdebstrap",
     "newuidmap": "uidmap",
     "nsenter": "util-linux",
+    "perf": "linux-perf",
     "podman": "podman",
     "rpc.mountd": "nfs-kernel-server",
     "rpc.nfsd": "nfs-kernel-server",

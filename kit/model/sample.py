@@ -9,6 +9,7 @@ from typing import Any
 from kit.core.codec import Code, Count, Finite, Moment
 from kit.model.call import Call
 from kit.model.metric import MEASURED, METRICS, Figures
+from kit.model.profile import CpuProfile
 from kit.parsers.figure import Reported
 from kit.parsers.task import BuildTask
 
@@ -27,6 +28,7 @@ class Phase(Figures):
     reported: tuple[Reported, ...] = ()  # what the workload says of itself
     tasks: tuple[BuildTask, ...] = ()  # and what it consists of
     calls: tuple[Call, ...] = ()  # of a traced run alone
+    profiles: tuple[CpuProfile, ...] = ()  # and of one of these alone: one, or none
 
     def metric(self, name: str) -> float | None:
         value = getattr(self, name)
@@ -88,4 +90,5 @@ def total(phases: Iterable[Phase]) -> Phase:
 
 
 #: Those that hold one value each.
-PHASE_FIELDS = tuple(item.name for item in fields(Phase) if item.name not in ("reported", "tasks", "calls"))
+_LISTS = ("reported", "tasks", "calls", "profiles")
+PHASE_FIELDS = tuple(item.name for item in fields(Phase) if item.name not in _LISTS)

@@ -65,6 +65,12 @@ class Request:
     control: bool | None = None  # None: from CONTROL_FROM rounds on
     timeout: Amount | None = None  # seconds, of each run
     explain_calls: bool = False  # traced rounds after the measured ones
+    profile: bool = False  # and stacks taken in such rounds
+
+    @property
+    def traced(self) -> bool:
+        """Whether traced rounds are asked for."""
+        return self.explain_calls or self.profile
 
 
 @dataclass(frozen=True)

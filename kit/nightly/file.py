@@ -55,6 +55,7 @@ class _Plain(TypedDict, total=False):
     control: bool
     fresh: bool
     explain_calls: bool
+    profile: bool
 
 
 class _TaskTable(_Plain, total=False):

@@ -48,6 +48,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add("--kit-threshold", action="append", default=[], metavar="T",
         help="fail an arm that costs more: 'layer:overlay2 build < 10 %%' (repeatable)")  # fmt: skip
     add("--kit-explain-calls", action="store_true", help="trace three more rounds: which system calls cost what")
+    add("--kit-profile", action="store_true", help="take stacks in three more rounds: which functions cost what")
     add("--kit-store", default=os.environ.get("KIT_STORE", ""), metavar="URL",
         help="database of results (default $KIT_STORE, or that of kit compare)")  # fmt: skip
     add("--kit-compare", default="", metavar="SESSION",

@@ -61,6 +61,7 @@ class SessionRunner:
             "load": option("kit_load"),
             "guest": option("kit_guest"),
             "explain_calls": option("kit_explain_calls"),
+            "profile": option("kit_profile"),
             "precision": percentage(precision, "--kit-precision") if precision else None,
             "budget": duration(budget, "--kit-budget") if budget else None,
             "timeout": duration(timeout, "--kit-timeout") if timeout else None,

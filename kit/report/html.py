@@ -26,7 +26,8 @@ def _environment() -> Environment:
     )  # fmt: skip
     loader = environment.loader
     assert loader is not None
-    source = {name: loader.get_source(environment, f"page.{name}")[0] for name in ("css", "js")}
+    css, *scripts = (loader.get_source(environment, name)[0] for name in ("page.css", "page.js", "flame.js"))
+    source = {"css": css, "js": "\n".join(scripts)}
     environment.globals.update(version=__version__, policy=_policy(**source), **source)
     return environment
 

@@ -10,6 +10,7 @@ from kit.analysis.analyse import Analysis, whole_real
 from kit.analysis.changepoint import Track
 from kit.analysis.compare import Comparison
 from kit.analysis.ladder import Ladder
+from kit.analysis.profiles import analyse_profiles
 from kit.analysis.ranking import Ranking
 from kit.analysis.regression import Finding
 from kit.analysis.threshold import Threshold
@@ -21,7 +22,8 @@ from kit.report.explain import explain, where
 from kit.report.history import change_lines
 from kit.report.ladder import shares, whole_of
 from kit.report.notes import copied
-from kit.report.plot import Picture, plot_attribution, plot_intervals, plot_runs, plot_tasks, plot_track
+from kit.report.plot import Picture, plot_attribution, plot_flame, plot_intervals, plot_runs, plot_tasks, plot_track
+from kit.report.profile import ProfileTable, about, differs, tables
 from kit.report.ranking import caption, cells, headings, headline, sentences
 from kit.report.structured import document
 from kit.report.tasks import TaskTable, task_tables
@@ -68,6 +70,24 @@ class TasksView:
 
 
 @dataclass(frozen=True)
+class FlameView:
+    """``coloured``: against a baseline. ``line``: what differs, in words."""
+
+    picture: Picture
+    coloured: bool
+    line: str
+    tables: Sequence[ProfileTable]
+
+
+@dataclass(frozen=True)
+class ProfileView:
+    """At one point."""
+
+    about: str
+    flames: Sequence[FlameView]
+
+
+@dataclass(frozen=True)
 class SessionView:
     """Everything that session.html.j2 asks for."""
 
@@ -96,6 +116,7 @@ class SessionView:
     run_headers: Sequence[str]
     run_rows: Sequence[Sequence[str]]
     tasks: Sequence[TasksView]
+    profiles: Sequence[ProfileView]
     tracks: Sequence[TrackView]
     headers: Sequence[str]
     rows: Sequence[Sequence[Cell]]
@@ -108,6 +129,7 @@ class SessionView:
     @property
     def pictures(self) -> list[Picture]:
         found = [self.intervals, self.attribution, *(part.picture for part in self.tasks), self.runs]
+        found += [flame.picture for part in self.profiles for flame in part.flames]
         found += [track.picture for track in self.tracks]
         return [item for item in found if item]
 
@@ -156,6 +178,7 @@ def view(
         run_headers=("arm", "runs", "mean", "least", "most"),
         run_rows=[_run_row(analysis, arm, point) for arm, point in keys if analysis.runs.has((arm, point))],
         tasks=_tasks(session, analysis),
+        profiles=_profiles(session),
         tracks=[track_view(track, limits, f"{session.id}-history-{i}") for i, track in enumerate(tracks, 1)],
         headers=headers,
         rows=rows,
@@ -201,6 +224,22 @@ def _tasks(session: Session, analysis: Analysis) -> list[TasksView]:
         picture = plot_tasks(runs, keys, phase, f"{session.id}-tasks-{i}")
         found.append(TasksView(picture, [table for table in tables if (table.phase, table.point) == (phase, point)]))
     return found
+
+
+def _profiles(session: Session) -> list[ProfileView]:
+    made = []
+    for i, found in enumerate(analyse_profiles(session), 1):
+        said = about(found)
+        name = f"{session.id}-flame-{i}-"
+        flames = [
+            FlameView(plot_flame(flame, arm, "", f"{name}{number}", said), False, "", ())
+            for number, (arm, flame) in enumerate(found.flames.items(), 1)
+        ]
+        for number, item in enumerate(found.arms, len(flames) + 1):
+            picture = plot_flame(item.flame, item.arm, item.baseline, f"{name}{number}", said)
+            flames.append(FlameView(picture, True, differs(item, found.point), tables(item, found.point)))
+        made.append(ProfileView(said, flames))
+    return made
 
 
 def _whole_ladders(analysis: Analysis) -> list[Ladder]:

@@ -44,6 +44,7 @@ RENDERERS = (
     Renderer("full", SESSION, "kit.report.table:render_text", "every phase, ladder, note and fact"),
     Renderer("explain", SESSION, "kit.report.explain:render_explain", "in plain sentences"),
     Renderer("calls", SESSION, "kit.report.calls:render_calls", "which system calls cost what, of traced runs"),
+    Renderer("profile", SESSION, "kit.report.profile:render_profile", "which functions cost what, of traced runs"),
     Renderer("markdown", SESSION, "kit.report.table:render_markdown", "the table as Markdown", "md", "text/markdown"),
     Renderer("json", SESSION, "kit.report.structured:render_json", "everything as JSON", "json", "application/json"),
     Renderer("csv", SESSION, "kit.report.structured:render_csv", "the samples as CSV", "csv", "text/csv"),

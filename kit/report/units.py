@@ -7,6 +7,7 @@ import time
 from typing import Protocol
 
 from kit.analysis.compare import Comparison
+from kit.analysis.stacks import StackCost
 from kit.model.metric import SECONDS
 
 NOTHING = "–"
@@ -54,6 +55,14 @@ def difference(item: Comparison) -> str:
     if item.difference_low is None or item.difference_high is None:
         return f"{item.difference:+z.3f}{unit} (no interval)"
     return f"{item.difference:+z.2f}{unit} ({item.difference_low:+z.2f}…{item.difference_high:+z.2f})"
+
+
+def more_seconds(item: StackCost, alone: bool = False) -> str:
+    """``+0.123 s (+0.080…+0.166)``: the interval that holds with all of its family at once, or ``alone``."""
+    low, high = (item.low, item.high) if alone else (item.low_all, item.high_all)
+    if low is None or high is None:
+        return f"{item.difference:+z.3f} s (no interval)"
+    return f"{item.difference:+z.3f} s ({low:+z.3f}…{high:+z.3f})"
 
 
 def _times(value: float) -> str:

@@ -28,6 +28,7 @@ from kit.model.drivers import DRIVERS, UNION, drivers, graph_drivers, in_guest_k
 from kit.session.loop import DROP_CACHES, Bench, Observer, held_machine
 from kit.session.provision import Provision, ProvisionSpec
 from kit.trace.calls import find_call_tracer
+from kit.trace.perf import find_perf_tracer
 
 _TOOLS = ("dockerd", "containerd", "runc", "mmdebstrap", "cc", "tar", "zstd", "xz", "setpriv", "unshare", "losetup")
 _PLACEMENTS = ("bare", "host", "runtime", "bind:overlay2", "volume:overlay2", "layer:overlay2", "tmpfs:overlay2")
@@ -248,9 +249,12 @@ def _measuring(provision: Provision, host: Host) -> Iterator[Diagnosis]:
 
 
 def _tracing(bench: Bench) -> Iterator[Diagnosis]:
-    """What kit compare --explain-calls can record here."""
+    """What kit compare --explain-calls and --profile can record here."""
     checkpoint()
     _, level = find_call_tracer(bench.setting.run, Cgroup.named(bench.setting.cgroup))
+    yield Diagnosis("tracing", level.name, level.works, level.reason, level.fix)
+    checkpoint()
+    _, level = find_perf_tracer(bench.setting.run)
     yield Diagnosis("tracing", level.name, level.works, level.reason, level.fix)
 
 

@@ -6,8 +6,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import threading
-import time
 import traceback
 import tty
 
@@ -22,8 +20,6 @@ from kit.model.sample import Sample
 from kit.model.session import Session
 from kit.session.freeze import kept_plan
 from kit.session.guest_protocol import (
-    HEARTBEAT,
-    Alive,
     Done,
     Errand,
     Extended,
@@ -49,19 +45,11 @@ class Channel:
     def __init__(self, device: str) -> None:
         self._file = os.open(device, os.O_WRONLY | os.O_NOCTTY)
         tty.setraw(self._file)
-        self._one_at_a_time = threading.Lock()
 
     def say(self, message: Message) -> None:
         data = encode_message(message)
-        with self._one_at_a_time:
-            while data:
-                data = data[os.write(self._file, data) :]
-
-    def beat(self) -> None:
-        """Say for ever that the guest is alive."""
-        while True:
-            time.sleep(HEARTBEAT)
-            self.say(Alive())
+        while data:
+            data = data[os.write(self._file, data) :]
 
     def began(self, session: Session) -> None:
         """The host knows: it sent the session."""
@@ -94,7 +82,6 @@ class Channel:
 def main(device: str) -> None:
     channel = Channel(device)
     channel.say(Hello(read_host().kernel))
-    threading.Thread(target=channel.beat, daemon=True).start()
     try:
         channel.say(Done(_session(channel)))
     except KitError as error:

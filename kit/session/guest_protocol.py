@@ -17,8 +17,6 @@ from kit.model.scenario import Scenario
 from kit.model.session import Session
 from kit.session.local import Materials
 
-HEARTBEAT = 10.0  # seconds
-
 
 @dataclass(frozen=True)
 class Errand:
@@ -34,11 +32,6 @@ class Hello:
     """The guest has booted."""
 
     kernel: str
-
-
-@dataclass(frozen=True)
-class Alive:
-    """Said every ``HEARTBEAT`` seconds, whatever goes on: a kernel that hangs says nothing."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +114,7 @@ class Failed:
 
 #: What concerns the store, what the observer, and what ends it.
 Kept = Measured | Flagged | Updated
-Shown = Hello | Alive | Tell | Planned | Extended | Running | Finished
+Shown = Hello | Tell | Planned | Extended | Running | Finished
 Last = Done | Failed
 Message = Kept | Shown | Last
 

@@ -95,8 +95,8 @@ def perform(session: Session, context: SessionContext, bench: Bench, materials: 
         made = workloads(context.scenarios, image, folders)
         run = RunContext(context.plan, made, provision, context.store, bench, context.observer, load)
         session = run_session(session, run, lambda: context.left(began))
-        explained = session.request.explain_calls and session.status == DONE
-        return traced_rounds(session, run) if explained else session
+        traced = session.request.traced and session.status == DONE
+        return traced_rounds(session, run) if traced else session
 
 
 def check_kernel(session: Session, kind: Kind, kernel: str) -> None:

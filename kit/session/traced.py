@@ -4,6 +4,7 @@ record explains where time goes; none of it is a measurement."""
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -15,6 +16,7 @@ from kit.model.session import Session
 from kit.session.loop import Pace, RunContext, run_block
 from kit.session.schedule import Block
 from kit.trace.calls import find_call_tracer
+from kit.trace.perf import find_perf_tracer
 from kit.trace.tracer import Level, Tracer
 
 #: What else the machine does while it is traced, tracers among it, is no figure.
@@ -23,8 +25,24 @@ _NOT_WATCHED = IdleRate(0.0, math.inf)
 
 def find_tracers(session: Session, run: RunContext) -> tuple[tuple[Tracer, ...], tuple[Level, ...]]:
     """Those that were asked for and work here, and what of them can be recorded here, or why not."""
-    tracer, level = find_call_tracer(run.bench.setting.run, run.group)
-    return (tracer,) if tracer else (), (level,)
+    scratch, wanted = run.bench.setting.run, session.request
+    tracers: list[Tracer] = []
+    levels = []
+    if wanted.explain_calls:
+        calls, level = find_call_tracer(scratch, run.group)
+        tracers += [calls] if calls else []
+        levels.append(level)
+    if wanted.profile:
+        perf, level = find_perf_tracer(scratch, _most_cpu(session))
+        tracers += [perf] if perf else []
+        levels.append(level)
+    return tuple(tracers), tuple(levels)
+
+
+def _most_cpu(session: Session) -> float:
+    """Seconds of CPU that a phase can have taken at most."""
+    reals = (phase.real or 0.0 for sample in session.samples for phase in sample.phases)
+    return max(reals, default=0.0) * (os.cpu_count() or 1)
 
 
 def traced_rounds(session: Session, run: RunContext) -> Session:

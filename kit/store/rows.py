@@ -11,12 +11,12 @@ from sqlalchemy import Connection, insert, select
 from kit.core.codec import decode, decode_json, encode_json
 from kit.model.sample import PHASE_FIELDS, Sample
 from kit.model.session import Session
-from kit.store.schema import calls, phases, reported, samples, tasks
+from kit.store.schema import calls, phases, profiles, reported, samples, tasks
 
 #: Columns that hold JSON.
 _JSON = ("request", "arms", "baselines", "facts", "not_run")
 #: What a phase has any number of: tables of their own, and the fields of ``Phase``.
-_LISTS = ((reported, "reported"), (tasks, "tasks"), (calls, "calls"))
+_LISTS = ((reported, "reported"), (tasks, "tasks"), (calls, "calls"), (profiles, "profiles"))
 #: Columns of these that hold JSON.
 _NESTED = ("histogram", "errors")
 

@@ -55,8 +55,9 @@ def _tasks(connection: Connection) -> None:
     tasks.create(connection)
 
 
-def _calls(connection: Connection) -> None:
+def _traced(connection: Connection) -> None:
     calls.create(connection)
+    profiles.create(connection)
 
 
 def _any_length(connection: Connection) -> None:
@@ -83,7 +84,7 @@ _MIGRATIONS: dict[int, Callable[[Connection], None]] = {
     6: _imported_sessions,
     8: _any_length,
     9: _tasks,
-    11: _calls,
+    11: _traced,
 }
 
 SCHEMA_VERSION = max(*_MIGRATIONS, *(metric.since for metric in METRICS.values()))
@@ -204,6 +205,18 @@ calls = Table(
     Column("count", BigInteger, nullable=False),
     *(Column(name, Float, nullable=False) for name in ("seconds", "disk", "daemon", "slept", "ready")),
     *(Column(name, Words, nullable=False) for name in ("histogram", "errors")),  # JSON
+)
+
+profiles = Table(
+    "kit_profiles",
+    metadata,
+    Column("sample", Integer, ForeignKey("kit_samples.id", ondelete="CASCADE"), primary_key=True),
+    Column("position", Integer, primary_key=True),  # of the phase
+    Column("number", Integer, primary_key=True),
+    Column("event", Words, nullable=False),
+    *(Column(name, Integer, nullable=False) for name in ("samples", "lost")),
+    Column("seconds", Float, nullable=False),
+    Column("folded", Words, nullable=False),  # compressed
 )
 
 #: What sessions found, worked out from their samples: a history reads these rows instead of all samples.

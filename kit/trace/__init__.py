@@ -1,1 +1,1 @@
-"""Tracers of an arm's processes: bpftrace programs, each a short file, around the phases of traced runs."""
+"""Tracers around the phases of traced runs: bpftrace programs, each a short file, for calls, and perf for stacks."""

@@ -283,6 +283,7 @@ def make_old(url: str, version: int) -> None:
         with create_engine(url).begin() as connection:
             connection.execute(text("DROP TABLE kit_tasks"))
             connection.execute(text("DROP TABLE kit_calls"))
+            connection.execute(text("DROP TABLE kit_profiles"))
 
 
 @pytest.mark.machine

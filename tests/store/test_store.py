@@ -58,7 +58,7 @@ def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_store_of_the_first_schema_is_brought_up_to_date(tmp_path: Path) -> None:
-    plain = replace(SAMPLE.phases[0], reported=(), tasks=(), calls=())
+    plain = replace(SAMPLE.phases[0], reported=(), tasks=(), calls=(), profiles=())
     store = open_store("", tmp_path / "kit.db")
     store.create(SESSION)
     store.add_sample(SESSION.id, SAMPLE)

@@ -38,12 +38,23 @@ text {{ font: 13px {FONTS}; fill: #1c2330; }}
 .step4 {{ fill: #7a6fb0; }} .step5 {{ fill: #6d6d6d; }}
 .inside {{ fill: #ffffff; font-size: 12px; stroke: none; }}
 .whole {{ stroke: #1c2330; stroke-width: 2; fill: #1c2330; }}
+.flame text {{ font-size: 12px; stroke: none; fill: #1c2330; }} .frame rect {{ fill: #e6e6e6; stroke: none; }}
+.by-kind .part rect {{ fill: #d5dae2; }} .by-kind .program rect {{ fill: #f6e2a8; }}
+.by-kind .kernel rect {{ fill: #f5bd7f; }}
+.by-difference .more1 rect, .swatch.more1 {{ fill: #fad9d5; stroke: none; }}
+.by-difference .more2 rect, .swatch.more2 {{ fill: #f3a79f; stroke: none; }}
+.by-difference .more3 rect, .swatch.more3 {{ fill: #e8776b; stroke: none; }}
+.by-difference .less1 rect, .swatch.less1 {{ fill: #d5e5f8; stroke: none; }}
+.by-difference .less2 rect, .swatch.less2 {{ fill: #a3c6ef; stroke: none; }}
+.by-difference .less3 rect, .swatch.less3 {{ fill: #6fa6e4; stroke: none; }}
+.swatch.same {{ fill: #e6e6e6; stroke: none; }}
 """
 
 
 @dataclass(frozen=True)
 class Picture:
-    """``text`` says in words what is seen. Sizes are in CSS pixels."""
+    """``text`` says in words what is seen. Sizes are in CSS pixels. ``kind``: classes of one whose parts can be used;
+    others are images."""
 
     name: str
     title: str
@@ -51,6 +62,7 @@ class Picture:
     width: float
     height: float
     body: str
+    kind: str = ""
 
     @property
     def identifier(self) -> str:
@@ -64,11 +76,12 @@ class Picture:
     def inline(self) -> str:
         """As an element of a page, which gives the looks."""
         name = self.identifier
-        return self._element(f'<svg role="img" aria-labelledby="{name}-t {name}-d"', "")
+        role = f'role="group" class="{self.kind}"' if self.kind else 'role="img"'
+        return self._element(f'<svg {role} aria-labelledby="{name}-t {name}-d"', "")
 
     def file(self) -> str:
         """As a file of its own, in light colours."""
-        start = '<svg xmlns="http://www.w3.org/2000/svg"'
+        start = f'<svg xmlns="http://www.w3.org/2000/svg" class="{self.kind}"'
         width, height = max(self.width, len(self.title) * CHARACTER * 1.1 + 16), self.height + _HEAD
         paper = f'<rect width="{width:g}" height="{height:g}" fill="#ffffff"/>'
         head = text(8, 20, self.title, kind="head")
@@ -100,6 +113,16 @@ def text(x: float, y: float, words: str, anchor: str = "start", kind: str = "") 
 def rect(x: float, y: float, width: float, height: float, kind: str, hint: str = "") -> str:
     return (
         f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" class="{kind}">{_hint(hint)}</rect>'
+    )
+
+
+def frame(where: tuple[float, float, float, float], name: str, label: str, kind: str, hint: str) -> str:
+    """A box with its name, as much of it as ``label`` shows: x, y, width, height. It can be chosen; see flame.js."""
+    x, y, width, height = where
+    return (
+        f'<g class="{kind}" data-name="{_words(name)}"><title>{_words(hint)}</title>'
+        f'<rect x="{x:.2f}" y="{y:.1f}" width="{max(width - 0.5, 0.4):.2f}" height="{height:g}"/>'
+        f'<text x="{x + 3:.2f}" y="{y + height - 4:.1f}">{_words(label)}</text></g>'
     )
 
 

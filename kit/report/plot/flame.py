@@ -1,0 +1,102 @@
+"""A flame graph: the whole above, below each frame what it calls; widths are seconds of CPU, colours the difference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kit.analysis.flame import Frame
+from kit.analysis.stacks import StackCost
+from kit.report import units
+from kit.report.plot.picture import CHARACTER, Picture, frame, rect, shortened, text
+
+WIDTH, _ROW, _TOP, _LEGEND = 1040.0, 18.0, 34.0, 30.0
+_PAD = 4.0  # beside a name
+#: Of what a frame takes more or less, as a share of the larger of both: from here on the next darker colour.
+_SHADES = (0.2, 0.5)
+_LOOKS = (
+    ("more3", "half of it or more"), ("more2", "a fifth"), ("more1", "less of it"),
+    ("less1", "less of it"), ("less2", "a fifth"), ("less3", "half of it or more"), ("same", "no difference told"),
+)  # fmt: skip
+
+
+def plot_flame(flame: Frame, arm: str, baseline: str, name: str, about: str) -> Picture:
+    """``baseline``: what the arm is coloured against, '' for none. ``about``: of which runs it is."""
+    height = _TOP + flame.depth * _ROW
+    scale = WIDTH / (flame.seconds or 1.0)
+    body = [text(0, 20, _heading(arm, baseline, flame.seconds), kind="head"), *_frames(flame, 0.0, 0, scale, flame)]
+    if baseline:
+        body += _legend(baseline, height + 20)
+        height += _LEGEND
+    kind = "by-difference" if baseline else "by-kind"
+    title = f"Flame graph of {arm}, {about}" + (f", coloured against {baseline}" if baseline else "")
+    return Picture(name, title, _words(flame, baseline), WIDTH, height + 6, "".join(body), f"flame {kind}")
+
+
+def _heading(arm: str, baseline: str, seconds: float) -> str:
+    return f"{arm}: {units.seconds(seconds)} of CPU per run" + (f", coloured against {baseline}" if baseline else "")
+
+
+def _frames(item: Frame, x: float, depth: int, scale: float, whole: Frame) -> Iterator[str]:
+    width, y = item.seconds * scale, _TOP + depth * _ROW
+    label = shortened(item.name, width - _PAD) if width > 3 * CHARACTER + _PAD else ""
+    yield frame(
+        (x, y, width, _ROW - 1), item.name, label, f"frame {_shade(item.cost)} {_kind(item)}", _hint(item, whole)
+    )
+    for below in item.below:
+        yield from _frames(below, x, depth + 1, scale, whole)
+        x += below.seconds * scale
+
+
+def _kind(item: Frame) -> str:
+    """A part of the machine or a process; a program's function, by its form; the kernel's."""
+    if len(item.path) <= 2:
+        return "part"
+    return "program" if item.name.endswith(")") or item.name.startswith("[") else "kernel"
+
+
+def _shade(cost: StackCost | None) -> str:
+    if cost is None or not cost.certain:
+        return "same"
+    share = abs(cost.difference) / (max(cost.mean, cost.base_mean) or 1.0)
+    return f"{'more' if cost.difference > 0 else 'less'}{1 + sum(share >= limit for limit in _SHADES)}"
+
+
+def _hint(item: Frame, whole: Frame) -> str:
+    share = item.seconds / whole.seconds if whole.seconds else 0.0
+    said = f"{item.name}: {units.seconds(item.seconds)}, {share:.1%} of all"
+    cost = item.cost
+    if cost is None:
+        return said
+    return f"{said}; {cost.baseline} {units.seconds(cost.base_mean)}: {units.more_seconds(cost)}"
+
+
+def _legend(baseline: str, y: float) -> list[str]:
+    x, parts = 0.0, []
+    for look, words in _LOOKS:
+        before = {"more3": f"more than {baseline}:", "less1": "less:"}.get(look, "")
+        if before:
+            parts.append(text(x, y, before, kind="quiet"))
+            x += len(before) * CHARACTER * 0.93 + 4
+        parts.append(rect(x, y - 10, 12, 12, f"swatch {look}"))
+        parts.append(text(x + 16, y, words, kind="quiet"))
+        x += 16 + len(words) * CHARACTER * 0.88 + 12
+    return parts
+
+
+def _words(flame: Frame, baseline: str) -> str:
+    """Its parts, largest first, and what differs most, for those who do not see it."""
+    parts = sorted(flame.below, key=lambda item: -item.seconds)
+    said = "; ".join(f"{item.name} {units.seconds(item.seconds)}" for item in parts)
+    if not baseline:
+        return said
+    differing = sorted(_ends(flame), key=lambda cost: -abs(cost.difference))
+    named = "; ".join(f"{cost.name[-1]} {units.more_seconds(cost)}" for cost in differing[:3])
+    return f"{said}. Differs most: {named}" if named else f"{said}. No function is told to differ"
+
+
+def _ends(item: Frame) -> Iterator[StackCost]:
+    """Where a difference that is told can't be followed any farther."""
+    below = [cost for frame in item.below for cost in _ends(frame)]
+    yield from below
+    if not below and len(item.path) > 2 and item.cost and item.cost.certain:
+        yield item.cost

@@ -1,0 +1,50 @@
+"""Which part of the machine a process belongs to, told by who started it, its name and where it is in the kernel."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from kit.model.profile import ENGINE, FUSE, KERNEL, KIT, LOOP, REST, WORKLOAD
+
+#: Names of programs, as the kernel cuts them: 15 characters.
+_FUSE = ("fuse-overlayfs", "unionfs-fuse", "mergerfs")
+_ENGINE = ("dockerd", "containerd", "docker", "docker-proxy", "runc", "crun", "conmon", "podman", "ctr")
+_TRACING = ("perf", "bpftrace")
+_KTHREADD = 2
+#: What tells a kernel thread from others of its kind: kworker/u4:1, jbd2/loop0-8, kswapd0.
+_NUMBER = re.compile(r"(?<=[a-z0-9_])[/:-].*|\d+$")
+_LOOP_FUNCTIONS = ("loop_", "lo_rw_aio", "lo_complete")
+
+
+class Parts:
+    """Follows processes through their forks. ``workload``: the arm's PIDs at the beginning; ``engine``: of all else
+    that the session has started; what these start is theirs too, also what has left their tree, as control groups have
+    it. ``kit``: its own PID."""
+
+    def __init__(self, workload: Iterable[int], engine: Iterable[int], kit: int) -> None:
+        self._part = {**dict.fromkeys(engine, ENGINE), **dict.fromkeys(workload, WORKLOAD), _KTHREADD: KERNEL}
+        self._kit = kit
+
+    def forked(self, pid: int, parent: int, before: bool) -> None:
+        """``before``: it was there at the beginning, when all but kernel threads were known by their PIDs."""
+        if pid == parent or (before and self._part.get(parent) != KERNEL):
+            return  # a thread
+        if parent in self._part:
+            self._part[pid] = self._part[parent]
+        else:
+            self._part.pop(pid, None)  # the number was another's before
+
+    def of(self, pid: int, process: str, functions: Sequence[str]) -> tuple[str, str]:
+        """The part, and the name of the process without what tells it from others of its kind."""
+        part = self._part.get(pid, REST)
+        if process.startswith(_FUSE):
+            return FUSE, process
+        if pid == self._kit or process in _TRACING:
+            return KIT, process
+        if part == KERNEL:
+            looped = process.startswith("loop") or any(name.startswith(_LOOP_FUNCTIONS) for name in functions)
+            return LOOP if looped else KERNEL, _NUMBER.sub("", process) or process
+        if part == REST and (process in _ENGINE or process.startswith(("containerd-", "runc:"))):
+            return ENGINE, process
+        return part, process

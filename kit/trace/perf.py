@@ -1,0 +1,179 @@
+"""The tracer of CPU: perf samples the stacks of the whole machine, so that what runs on an arm's behalf has names too.
+
+perf is a child that dies with the kit; its events hang on its open files alone. It is attached before the phase, and
+says when; samples are told by their time on the monotonic clock.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import select
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from kit.core.errors import KitError, RunError
+from kit.host.cgroup import machine_cpu
+from kit.host.command import Process, died, reading, run, spawn, stop
+from kit.host.interrupt import interruptible
+from kit.model.profile import CpuProfile, Stack, make_profile
+from kit.model.sample import Phase
+from kit.trace.parts import Parts
+from kit.trace.perf_script import OPTIONS, Fork, Lost, StackSample, read_script
+from kit.trace.tracer import Level, Traced
+
+#: Stacks per second of each CPU: no divisor of any timer's, which it would otherwise run in step with.
+HERTZ, LEAST_HERTZ = 499, 19
+#: Of a longer phase fewer are taken: so many in all are enough for functions of a thousandth of its CPU.
+_MOST_SAMPLES = 200_000
+#: The CPU clock, which does not tick while a CPU is idle, in nanoseconds.
+_CLOCK, _NS = "cpu-clock", 1e-9
+_CYCLES = "cycles"
+#: Seconds until perf is attached, and until it has written what it holds, on a machine as slow as an emulated guest.
+_PATIENCE = 120.0
+_KALLSYMS = Path("/proc/kallsyms")
+
+
+def sampling_rate(cpu_seconds: float) -> int:
+    """Stacks per second of each CPU for a phase that takes so much CPU."""
+    return max(LEAST_HERTZ, min(HERTZ, int(_MOST_SAMPLES / max(cpu_seconds, 1e-9))))
+
+
+@dataclass
+class RecordedProfile:
+    """Of one phase."""
+
+    profile: CpuProfile | None = None
+
+    def add_to(self, phase: Phase) -> Phase:
+        return replace(phase, profiles=(*phase.profiles, self.profile)) if self.profile else phase
+
+
+@dataclass(frozen=True)
+class PerfTracer:
+    """``event``: what it samples. ``hertz``: how often on each CPU."""
+
+    event: str
+    hertz: int = HERTZ
+
+    @contextmanager
+    def around(self, subject: Traced) -> Iterator[RecordedProfile]:
+        made = RecordedProfile()
+        data = subject.scratch / "perf.data"
+        try:
+            with self._attached(data, subject) as process:
+                parts = _parts(subject)
+                busy, began = machine_cpu()[0], time.monotonic()
+                yield made
+                ended, busy = time.monotonic(), machine_cpu()[0] - busy
+                if process.poll() is not None:
+                    raise RunError(f"perf ended under the run: {died(process)}", "kit doctor")
+            with reading(["perf", "script", "-i", data, *OPTIONS], what="perf script") as output:
+                lines = io.TextIOWrapper(output, errors="replace")
+                made.profile = fold_script(lines, parts, (began, ended), busy)
+        finally:
+            data.unlink(missing_ok=True)
+
+    @contextmanager
+    def _attached(self, data: Path, subject: Traced) -> Iterator[Process]:
+        said = subject.scratch / "perf.err"
+        (here, commands), (answers, there) = os.pipe(), os.pipe()
+        try:
+            with said.open("wb") as output:
+                words = [*_record(self.event, self.hertz, data), "-D", "-1", f"--control=fd:{here},{there}"]
+                process = spawn(words, output=output, cgroup_procs=subject.session.procs, pass_fds=(here, there))
+            try:
+                os.write(commands, b"enable\n")
+                _wait(process, answers, said)
+                yield process
+            finally:
+                stop(process, _PATIENCE)
+        finally:
+            for descriptor in (here, commands, answers, there):
+                os.close(descriptor)
+
+
+def _record(event: str, hertz: int, data: Path) -> list[str]:
+    """Build ids are the kernel's, of the files as they were mapped: a program of an image's must not be given the names
+    of what the host has at that path."""
+    words = ["perf", "record", "-q", "-a", "-g", "-e", event, "-F", str(hertz), "-k", "CLOCK_MONOTONIC"]
+    return [*words, "--buildid-mmap", "-m", "2M", "-o", str(data)]
+
+
+def _wait(process: Process, answers: int, said: Path) -> None:
+    deadline = time.monotonic() + _PATIENCE
+    while True:
+        with interruptible():
+            ready, _, _ = select.select([answers], [], [], 0.1)
+        if ready and os.read(answers, 64):
+            return
+        if process.poll() is not None or time.monotonic() > deadline:
+            lines = [line for line in said.read_text(errors="replace").splitlines() if line.strip()]
+            why = lines[0].strip() if lines else died(process) or f"not attached after {_PATIENCE:.0f} s"
+            raise RunError(f"perf: {why}", "kit doctor says what can be traced here")
+
+
+def _parts(subject: Traced) -> Parts:
+    workload = subject.group.pids() if subject.group else set()
+    return Parts(workload, subject.session.pids() - workload, os.getpid())
+
+
+def fold_script(lines: Iterable[str], parts: Parts, when: tuple[float, float], busy: float) -> CpuProfile:
+    """What perf script prints, as stacks with seconds. ``when``: the phase's beginning and end. ``busy``: seconds of
+    CPU of the whole machine between them, which the cycles of all samples stand for."""
+    weights: dict[Stack, int] = defaultdict(int)
+    taken, lost, event = 0, 0, _CLOCK
+    for item in read_script(lines):
+        if isinstance(item, Fork):
+            parts.forked(item.pid, item.parent, before=item.time == 0)
+        elif isinstance(item, Lost):
+            lost += item.count
+        elif item.pid and when[0] <= item.time <= when[1]:
+            taken, event = taken + 1, item.event
+            weights[_stack(item, parts)] += item.weight
+    scale = _NS if event == _CLOCK else busy / (sum(weights.values()) or 1)
+    return make_profile(event, {stack: weight * scale for stack, weight in weights.items()}, taken, lost)
+
+
+def _stack(item: StackSample, parts: Parts) -> Stack:
+    return (*parts.of(item.pid, item.process, item.functions), *item.functions)
+
+
+def find_perf_tracer(scratch: Path, cpu_seconds: float = 0.0) -> tuple[PerfTracer | None, Level]:
+    """By trying: samples the machine for a moment. The tracer, for phases of so many seconds of CPU, or why there is
+    none."""
+    try:
+        counted = run(["perf", "stat", "--log-fd", "1", "-a", "-x", ",", "-e", _CYCLES, "true"], what="perf stat")
+        event = _CYCLES if counted.split(",", 1)[0].isdecimal() else f"{_CLOCK}:I"
+        data = scratch / "perf.data"
+        with suppress(FileNotFoundError):
+            data.unlink()
+        run([*_record(event, HERTZ, data), "--", "true"], what="perf record")
+        data.unlink(missing_ok=True)
+        if not _has_addresses():
+            return None, _no("functions of the kernel have no names here", "sysctl kernel.kptr_restrict=0")
+    except KitError as error:
+        return None, _no(error.message, _mend(error))
+    what = "hardware cycles" if event == _CYCLES else "the CPU clock, for want of a counter of cycles"
+    hertz = sampling_rate(cpu_seconds)
+    return PerfTracer(event, hertz), Level("cycles", True, f"perf, {hertz} times a second of {what}")
+
+
+def _no(reason: str, fix: str) -> Level:
+    return Level("cycles", False, reason, fix)
+
+
+def _mend(error: KitError) -> str:
+    denied = any(word in error.message for word in ("ermission", "paranoid", "not permitted"))
+    return "run as root, or sysctl kernel.perf_event_paranoid=-1" if denied else error.hint
+
+
+def _has_addresses() -> bool:
+    """The kernel shows 0 for all of them to those who may not know."""
+    with suppress(OSError), _KALLSYMS.open() as symbols:
+        return any(int(line.split(" ", 1)[0], 16) for line in (next(symbols, "0 "), next(symbols, "0 ")))
+    return False

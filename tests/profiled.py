@@ -1,0 +1,53 @@
+"""A session with traced rounds, made up: what its arm costs more is known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from kit.model.profile import ENGINE, LOOP, WORKLOAD, Stack, make_profile
+from kit.model.sample import Phase, Sample
+from kit.model.session import Session
+from tests.nights import night
+
+QUANTUM = 0.002
+ARM = "layer:overlay2"
+_OPEN = (WORKLOAD, "cc1", "entry_SYSCALL_64_after_hwframe", "do_syscall_64", "path_openat")
+#: Seconds of CPU on the baseline.
+BASE: Mapping[Stack, float] = {
+    (WORKLOAD, "cc1", "[cc1]"): 8.0,
+    (WORKLOAD, "cc1", "malloc (libc.so.6)"): 1.5,
+    (*_OPEN, "link_path_walk"): 0.8,
+    (*_OPEN, "do_open", "ext4_file_open"): 0.4,
+    (WORKLOAD, "as", "[as]"): 0.7,
+    (LOOP, "kworker", "loop_process_work", "lo_rw_aio"): 0.3,
+    (ENGINE, "dockerd", "runtime.<b>&amp;mcall (dockerd)"): 0.05,
+}
+#: What the arm spends besides, and what it does not.
+MORE: Mapping[Stack, float] = {
+    (*_OPEN, "do_open", "ovl_open", "backing_file_open"): 0.6,
+    (*_OPEN, "link_path_walk", "ovl_lookup", "ovl_path_next"): 0.4,
+    (*_OPEN, "do_open", "ext4_file_open"): -0.3,
+}
+
+
+def profiled_session(seed: int = 5, blocks: int = 3) -> Session:
+    """The rounds of ``night``, and traced ones after them."""
+    session, dice = night(1, 0.1), np.random.default_rng(seed)
+    arm = {stack: BASE.get(stack, 0.0) + MORE.get(stack, 0.0) for stack in {**BASE, **MORE}}
+    traced = [
+        _sample(name, block, truth, dice)
+        for block in range(1, blocks + 1)
+        for name, truth in (("bare", BASE), (ARM, arm))
+    ]
+    return replace(session, id="20260101-000000-flam", samples=(*session.samples, *traced))
+
+
+def _sample(arm: str, block: int, truth: Mapping[Stack, float], dice: np.random.Generator) -> Sample:
+    counts = {stack: int(dice.poisson(max(seconds, 0.0) / QUANTUM)) for stack, seconds in truth.items()}
+    stacks = {stack: count * QUANTUM for stack, count in counts.items() if count}
+    profile = make_profile("cpu-clock", stacks, sum(counts.values()), 7)
+    phase = Phase("build", "ok", real=10.0, profiles=(profile,))
+    return Sample(arm, block, "traced", "ok", 0.0, (phase, Phase("clean", "ok", real=1.0)))

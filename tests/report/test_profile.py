@@ -1,0 +1,87 @@
+"""What is said of stacks, of a session whose truth is known."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree
+
+import pytest
+
+from kit.analysis.analyse import analyse
+from kit.analysis.profiles import analyse_profiles
+from kit.core.codec import UnreadableError
+from kit.model.profile import CpuProfile, fold, make_profile, unfold
+from kit.report import render
+from kit.report.page import view
+from tests.profiled import ARM, profiled_session
+
+
+def test_the_table_names_what_differs_with_intervals_and_fits() -> None:
+    text = render("profile", profiled_session())
+    assert max(map(len, text.splitlines())) <= 100
+    assert "3 traced rounds" in text and "by cpu-clock; 42 more were lost" in text
+    row = next(line for line in text.splitlines() if line.startswith("backing_file_open"))
+    own, low, high = map(float, re.findall(r"[+-]\d\.\d+", row)[:3])
+    assert low < 0.6 < high and low < own < high
+    less = next(line for line in text.splitlines() if line.startswith("ext4_file_open"))
+    assert float(re.findall(r"[+-]\d\.\d+", less)[2]) < 0
+    assert re.search(r"layer:overlay2 takes \+\d\.\d+ s \(.*\) of\s+CPU more than bare", text)
+
+
+def test_of_functions_that_pass_a_difference_on_the_callee_is_named() -> None:
+    (found,) = analyse_profiles(profiled_session())
+    (arm,) = found.arms
+    named = [item.name for item in arm.functions]
+    assert "backing_file_open" in named and "path_openat" in named  # where two ways part
+    assert "ovl_open" not in named[:4] and "entry_SYSCALL_64_after_hwframe" not in named
+
+
+def test_without_stacks_it_says_so() -> None:
+    session = profiled_session(blocks=0)
+    assert render("profile", session) == "no stacks were taken in this session: kit compare --profile\n"
+    assert view(session, analyse(session)).profiles == []
+
+
+def test_a_page_holds_a_graph_of_each_arm() -> None:
+    session = profiled_session()
+    shown = view(session, analyse(session))
+    (part,) = shown.profiles
+    base, arm = part.flames
+    assert not base.coloured and arm.coloured and ARM in arm.picture.title
+    for flame in part.flames:
+        for text in (flame.picture.inline(), flame.picture.file()):
+            root = ElementTree.fromstring(text)
+            assert root.find("{*}title") is not None and root.find("{*}desc") is not None
+    boxes = {node.get("data-name"): node for node in ElementTree.fromstring(arm.picture.inline()).iter("g")}
+    assert "more3" in (boxes["ovl_open"].get("class") or "")
+    assert "less" in (boxes["ext4_file_open"].get("class") or "")
+    assert "same" in (boxes["[as]"].get("class") or "")
+    assert "backing_file_open +" in arm.picture.text or "ovl_open +" in arm.picture.text
+
+
+def test_frames_lie_within_the_frame_that_calls_them() -> None:
+    (found,) = analyse_profiles(profiled_session())
+    frames = [found.flames["bare"]]
+    while frames:
+        frame = frames.pop()
+        assert sum(item.seconds for item in frame.below) <= frame.seconds * 1.0001
+        frames += frame.below
+
+
+def test_stacks_are_packed_and_come_back() -> None:
+    stacks = {("workload", "cc1", "operator()(int) const (x)", "a"): 0.25, ("rest", "sh"): 0.002}
+    assert unfold(fold(stacks)) == pytest.approx(stacks)
+    profile = make_profile("cpu-clock", stacks, 126, 3)
+    assert profile.stacks() == pytest.approx(stacks) and profile.quantum == pytest.approx(0.002)
+    assert fold({("a;b", "c\nd", ""): 1.0}) == "a:b;c d;- 1000000\n"
+
+
+@pytest.mark.parametrize("folded", ["", "not packed", make_profile("x", {("a",): 1.0}, 1, 0).folded[:-4]])
+def test_what_is_no_profile_is_refused(folded: str) -> None:
+    with pytest.raises(UnreadableError):
+        CpuProfile("cpu-clock", 1, 0, 1.0, folded).stacks()
+
+
+def test_a_line_that_is_no_stack_is_refused() -> None:
+    with pytest.raises(UnreadableError):
+        unfold("a;b twelve\n")
