@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kit.analysis.outcome import Outcome
-from kit.model.fact import GUEST, MACHINE, read_facts
+from kit.model.fact import GUEST, MACHINE, WORKER, read_facts
 from kit.model.sample import is_input
 from kit.model.session import Session
 
@@ -37,6 +37,7 @@ class Entry:
     kit_version: str
     conditions: Conditions
     outcome: Outcome
+    worker: str = ""  # what its fleet calls the machine
 
     @property
     def ratio(self) -> float:
@@ -79,7 +80,7 @@ def make_entry(session: Session, outcome: Outcome) -> Entry:
     """An outcome with all that a figure depends on: facts, settings, digests."""
     return Entry(
         session.id, session.created, MACHINE.text(session.facts), session.kit_version,
-        conditions(session, outcome), outcome,
+        conditions(session, outcome), outcome, WORKER.text(session.facts),
     )  # fmt: skip
 
 

@@ -105,7 +105,7 @@ def _share_pooled(group: Sequence[Contrast], family: int) -> list[Shared]:
     own = (np.array([item.centre.error for item in group]) / times) ** 2 * n  # the variance of one block
     degrees = np.array([item.centre.degrees for item in group])
     errors = times * np.sqrt(_lift(own, degrees, alike) / n)
-    alone = times * np.sqrt(own / _median_share(degrees))
+    alone = times * np.sqrt(own / median_share(degrees))
     made = [
         _made(item.centre, float(error), factor, BORROWED)
         for item, error, factor in zip(group, errors, factors, strict=True)
@@ -148,12 +148,12 @@ def _made(centre: Centre, error: float, factor: _Factors, borrowed: int) -> Shar
 def _lift(own: Floats, degrees: NDArray[np.int64], alike: Sequence[bool]) -> Floats:
     """Variances, pairs last, lifted to what those that are alike share."""
     mine = np.array(alike)
-    shared = np.median(own[..., mine] / _median_share(degrees[mine]), axis=-1, keepdims=True)
+    shared = np.median(own[..., mine] / median_share(degrees[mine]), axis=-1, keepdims=True)
     lifted: Floats = np.maximum(own, (BORROWED * shared + degrees * own) / (BORROWED + degrees))
     return lifted
 
 
-def _median_share(degrees: NDArray[np.int64]) -> Floats:
+def median_share(degrees: NDArray[np.int64]) -> Floats:
     """The median of an estimated variance, as a share of the true one."""
     from scipy.special import chdtri
 

@@ -108,6 +108,12 @@ ACCELERATOR = Kind("accelerator")
 HOST_KERNEL = Kind("host kernel")
 HOST_CPU = Kind("host cpu")
 
+# The machines of a fleet that it ran on
+CLASS = Kind("class")
+WORKER = Kind("worker", volatile=True)  # what the fleet calls the machine; of several, all of them
+ROUNDS_OF = Kind("rounds of {}", of=r"\S+", volatile=True)  # numbers of the rounds that a machine made
+TOGETHER = Kind("measured together")  # workers of one machine, which disturb each other
+
 # What was asked for
 CACHES = Kind("caches")
 ROUNDS = Kind("rounds", volatile=True)
@@ -117,6 +123,9 @@ PARAMETERS = Kind("parameters")
 BURST_RULE = Kind("burst rule", volatile=True)
 IMAGE = Kind("image", volatile=True)  # told by its digest
 LOAD = Kind("background load")
+
+#: What figures of different machines must have in common before they are set beside each other.
+ASKED = (CACHES, FRESH, PARAMETERS, LOAD)
 
 # What was made ready
 FILESYSTEM = Kind("filesystem {}", of=r"\S+")
@@ -142,7 +151,8 @@ NO_TRACING = Kind("not traced", volatile=True)
 #: Where a key fits several, the first counts: exact ones, then those that begin or end like no other.
 KINDS = (
     MACHINE, KERNEL, DISTRIBUTION, CPU, VIRTUALIZATION, MEMORY, CGROUPS, OVERLAY, CPU_SOURCE,
-    GUEST, ACCELERATOR, HOST_KERNEL, HOST_CPU, CACHES, ROUNDS, SEED, FRESH, PARAMETERS, BURST_RULE, IMAGE, LOAD,
+    CLASS, WORKER, ROUNDS_OF, TOGETHER, GUEST, ACCELERATOR, HOST_KERNEL, HOST_CPU,
+    CACHES, ROUNDS, SEED, FRESH, PARAMETERS, BURST_RULE, IMAGE, LOAD,
     NO_PSI, NO_CGROUP_CPU, NO_CGROUP_CPU_ON_HOST, IDLE, NO_ELSEWHERE, STOPPED, TRACING, NO_TRACING,
     DEVICE, FILESYSTEM, UNCONFIRMED, COMPILER, NO_REPEATS, RUNS, RUNNING_ENGINE, RUNNING_STATUS, DRIVER_STATUS, PROGRAM,
 )  # fmt: skip

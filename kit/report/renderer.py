@@ -12,6 +12,8 @@ PAGE = "page"  # its title, sequence of SessionView
 BETWEEN = "two sessions"  # Session, Session, Between
 HISTORY = "history"  # Subject, sequence of Track
 NIGHT = "night"  # Night
+FARM = "farm"  # FarmAnswer
+PLAN = "plan"  # Planning
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,13 @@ RENDERERS = (
     Renderer("summary", NIGHT, "kit.report.night:render_summary", "the summary as Markdown", "md"),
     Renderer("report", NIGHT, "kit.report.html:render_night_html", "a page that needs no network", "html"),
     Renderer("nightly", NIGHT, "kit.report.night:render_night_json", "all that the exit code rests on", "json"),
+    Renderer("table", FARM, "kit.report.farm:render_farm", "a table, the answer first"),
+    Renderer("markdown", FARM, "kit.report.farm:render_farm_markdown", "a table as Markdown", "md"),
+    Renderer("json", FARM, "kit.report.farm:render_farm_json", "arms, classes and machines as JSON", "json"),
+    Renderer("csv", FARM, "kit.report.farm:render_farm_csv", "a line for each arm, class and machine", "csv"),
+    Renderer("table", PLAN, "kit.report.farm_plan:render_plan", "a table, the answer first"),
+    Renderer("markdown", PLAN, "kit.report.farm_plan:render_plan_markdown", "a table as Markdown", "md"),
+    Renderer("json", PLAN, "kit.report.farm_plan:render_plan_json", "plans and what they rest on as JSON", "json"),
 )  # fmt: skip
 
 

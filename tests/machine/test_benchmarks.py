@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[2] / "benchmarks"
 SIMULATED = {
     "bursts": (("--sessions", "2"), "both"),
     "coverage": (("--sessions", "2", "--worlds", "equal", "--rounds", "3", "--precisions", ""), "bounds: "),
+    "farm": (("--farms", "20", "--draws", "100", "--machines", "3,5"), "bounds: "),
     "growth": (("--sizes", "100,200,300"), "time per sample"),
     "nightly": (("--series", "3"), "2 standard deviations"),
     "ranking": (("--sessions", "2", "--worlds", "equal", "--rounds", "3"), "bounds: "),

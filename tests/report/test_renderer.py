@@ -8,13 +8,26 @@ from pathlib import Path
 
 import pytest
 
-from kit.report.renderer import BETWEEN, HISTORY, NIGHT, PAGE, RENDERERS, SESSION, SESSIONS, Renderer, find, offered
+from kit.report.renderer import (
+    BETWEEN,
+    FARM,
+    HISTORY,
+    NIGHT,
+    PAGE,
+    PLAN,
+    RENDERERS,
+    SESSION,
+    SESSIONS,
+    Renderer,
+    find,
+    offered,
+)
 from kit.store import open_store
 from tests.changed_kit import ChangedKit
 from tests.nights import ladder_session
 
 #: With how many values a renderer of each kind is called.
-GIVEN = {SESSION: 2, SESSIONS: 1, PAGE: 2, BETWEEN: 3, HISTORY: 2, NIGHT: 1}
+GIVEN = {SESSION: 2, SESSIONS: 1, PAGE: 2, BETWEEN: 3, HISTORY: 2, NIGHT: 1, FARM: 1, PLAN: 1}
 
 
 @pytest.mark.parametrize("item", RENDERERS, ids=lambda item: f"{item.of}-{item.name}")

@@ -1,0 +1,197 @@
+"""Random effects: what the figures of several machines tell of all machines. Arrays in, arrays out. Pure.
+
+The last axis is machines, so that simulation takes many farms at once. Machine i says y_i, a normal value about its own
+truth with variance v_i, of which an estimate with d_i degrees of freedom is known; truths scatter about the mean of all
+with variance tau². Where d_i are few, v_i must not be taken for known (docs/method.md has what that does).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from kit.analysis.stats import CONFIDENCE, Floats
+
+#: A machine's standard error is never less than a millionth: where all figures agree, a weight must remain.
+_LEAST = 1e-12
+_STEPS, _TURNS, _NEAR = 200, 50, 1e-7
+_SEED = 20_261_122
+_DRAWS = 20_000
+#: The least scatter of variances (of their logarithms) that is told from none.
+_ALIKE = 1e-4
+#: Quantiles that end an interval.
+ENDS = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
+
+
+@dataclass(frozen=True)
+class Effects:
+    """What machines say: logarithms of ratios, their variances, and these variances' degrees of freedom, all farms x
+    machines or for machines alone. ``shared``: all variances of a farm come from one estimate, of ``d``. ``n``: of how
+    many rounds each machine speaks."""
+
+    y: Floats
+    v: Floats
+    d: Floats
+    shared: bool = False
+    n: Floats | float = 1.0
+
+    @property
+    def machines(self) -> int:
+        return int(self.y.shape[-1])
+
+    @cached_property
+    def noise(self) -> Floats:
+        """Variances drawn towards what the machines share, by as much as they tell to be alike. A machine whose few
+        rounds happen to agree would else have all the weight."""
+        if self.shared:
+            return np.maximum(self.v, _LEAST)
+        return np.maximum(squeeze(self.v * self.n, self.d) / self.n, _LEAST)
+
+
+def squeeze(v: Floats, d: Floats) -> Floats:
+    """Estimates of several variances with ``d`` degrees of freedom each, drawn towards each other: the variances are
+    taken to be scattered as 1/chi² with degrees of freedom that their own scatter tells (Smyth 2004)."""
+    from scipy.special import digamma, polygamma
+
+    least = np.maximum(v, np.maximum(1e-5 * np.median(v, axis=-1, keepdims=True), _LEAST))
+    logs = np.log(least) - digamma(d / 2) + np.log(d / 2)
+    scatter = logs.var(axis=-1, ddof=1, keepdims=True) - np.mean(polygamma(1, d / 2), axis=-1, keepdims=True)
+    half = _trigamma_inverse(np.maximum(scatter, _ALIKE))
+    common = np.exp(logs.mean(axis=-1, keepdims=True) + digamma(half) - np.log(half))
+    squeezed: Floats = (2 * half * common + d * v) / (2 * half + d)
+    return squeezed
+
+
+def _trigamma_inverse(values: Floats) -> Floats:
+    """By Newton's method on 1 / trigamma, which is nearly straight (Smyth 2004)."""
+    from scipy.special import polygamma
+
+    found: Floats = 0.5 + 1 / values
+    for _ in range(8):
+        there = polygamma(1, found)
+        found = found + there * (1 - there / values) / polygamma(2, found)
+    return found
+
+
+def find_between(y: Floats, v: Floats, target: Floats | float) -> Floats:
+    """The tau² at which the weighted squares about the weighted mean add up to ``target``, 0 where even that of 0 is
+    too much. With the number of machines less 1 that is the estimate of Paule and Mandel (1982); with quantiles of
+    chi² it gives the ends of its interval (Q-profile, Viechtbauer 2007).
+
+    The sum falls with tau² and is convex, so Newton's method from 0 comes to it from below (DerSimonian and Kacker
+    2007).
+    """
+    shape = np.broadcast_shapes(y.shape, v.shape)[:-1]
+    found = np.zeros(shape)
+    for _ in range(_STEPS):
+        w = 1 / (v + found[..., None])
+        squares = w * (y - _weighted(y, w)[..., None]) ** 2
+        slope = (w * squares).sum(axis=-1)
+        step = np.divide(squares.sum(axis=-1) - target, slope, out=np.zeros(shape), where=slope > 0)
+        better = np.maximum(found + step, 0.0)
+        done = bool((np.abs(better - found) <= _NEAR * better).all())
+        found = better
+        if done:
+            break
+    return found
+
+
+def _weighted(y: Floats, w: Floats) -> Floats:
+    mean: Floats = (w * y).sum(axis=-1) / w.sum(axis=-1)
+    return mean
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What is found of farms. ``w``: weights. ``tau2``: the variance of the machines' truths. ``mean`` with its
+    standard ``error``: Student's t with the number of machines less 1. ``squares``: weighted, about the mean; they are
+    expected to be ``noise`` + ``slope`` * tau², of which ``of_noise`` are the degrees of freedom of the first."""
+
+    w: Floats
+    tau2: Floats
+    mean: Floats
+    error: Floats
+    squares: Floats
+    noise: Floats
+    slope: Floats
+    of_noise: Floats
+
+
+def fit(effects: Effects) -> Fit:
+    """Weights are 1 / (tau² + noise), of noise that is lifted; what squares are expected to be is of the noise as it
+    was estimated, which is right on average. Where it is known well both are one, and tau² that of Paule and Mandel; it
+    is found by going on from moments to weights and back (DerSimonian and Kacker 2007).
+
+    The error rests on how far the machines lie apart and not on what each says of its noise (Hartung and Knapp 2001;
+    Sidik and Jonkman 2002)."""
+    y, v, machines = effects.y, effects.v, effects.machines
+    tau2 = find_between(y, effects.noise, machines - 1.0)
+    for _ in range(_TURNS):
+        w = 1 / (effects.noise + tau2[..., None])
+        total = w.sum(axis=-1)
+        mean = (w * y).sum(axis=-1) / total
+        squares = (w * (y - mean[..., None]) ** 2).sum(axis=-1)
+        parts = w * (1 - w / total[..., None])
+        noise, slope = (parts * v).sum(axis=-1), parts.sum(axis=-1)
+        better = np.maximum((squares - noise) / slope, 0.0)
+        if (np.abs(better - tau2) <= _NEAR * (better + 1 / total)).all():
+            break
+        tau2 = better
+    spread = (((parts * v) ** 2) / effects.d).sum(axis=-1)
+    own = np.divide(noise**2, spread, out=np.ones_like(noise), where=spread > 0)  # Satterthwaite 1946
+    degrees = np.broadcast_to(effects.d[..., 0], noise.shape) if effects.shared else own
+    error = np.sqrt(squares / (machines - 1) / total)
+    return Fit(w, better, mean, error, squares, noise, slope, degrees)
+
+
+@dataclass(frozen=True)
+class Draws:
+    """What tau² and the truth of a machine not measured may be, given the figures: draws along the last axis."""
+
+    tau2: Floats
+    another: Floats
+
+
+def draw(effects: Effects, count: int = _DRAWS) -> Draws:
+    """Of generalised pivots (Weerahandi 1995; Iyer, Wang and Mathew 2004): squares over chi², less noise over chi².
+    With noise that is known and alike tau² has the Q-profile's quantiles (Viechtbauer 2007), another machine about
+    Nagashima's (2019)."""
+    from scipy.special import chdtri, ndtri
+
+    found, machines = fit(effects), effects.machines
+    rng = np.random.default_rng(_SEED)
+    shape = (*found.mean.shape, count)
+    levels = np.broadcast_to((np.arange(count) + 0.5) / count, shape)  # in strata: quantiles of few draws hold
+    of_squares, of_noise, of_other = (rng.permuted(levels, axis=-1) for _ in range(3))
+    scale = (machines - 1) / chdtri(machines - 1.0, of_squares)
+    degrees = found.of_noise[..., None]
+    noise = found.noise[..., None] * degrees / chdtri(degrees, of_noise)
+    tau2 = np.maximum((found.squares[..., None] * scale - noise) / found.slope[..., None], 0.0)
+    spread = np.sqrt(found.error[..., None] ** 2 * scale + tau2)
+    return Draws(tau2, found.mean[..., None] + spread * ndtri(of_other))
+
+
+def find_residuals(effects: Effects) -> Floats:
+    """How far each machine lies from what all others say, in standard errors of that distance: Student's t with the
+    number of machines less 2 (externally studentised residuals). Of four machines at least."""
+    machines = effects.machines
+    others = np.array([[j for j in range(machines) if j != i] for i in range(machines)])
+    d = np.broadcast_to(effects.d, effects.y.shape)
+    n = np.broadcast_to(effects.n, effects.y.shape)
+    rest = fit(Effects(effects.y[..., others], effects.v[..., others], d[..., others], effects.shared, n[..., others]))
+    alone = 1 / rest.w.sum(axis=-1)  # the mean's variance, by what machines say of their noise
+    scale = np.maximum(rest.error / np.sqrt(alone), 1.0)
+    away: Floats = (effects.y - rest.mean) / (scale * np.sqrt(effects.noise + rest.tau2 + alone))
+    return away
+
+
+def find_chances(effects: Effects) -> Floats:
+    """Of each machine the p of one so far off among as many that all fit (Bonferroni)."""
+    from scipy.special import stdtr
+
+    chances: Floats = np.minimum(
+        2 * stdtr(effects.machines - 2, -np.abs(find_residuals(effects))) * effects.machines, 1.0
+    )
+    return chances

@@ -1,0 +1,127 @@
+"""``kit fleet show`` and ``kit fleet plan``: what stored sessions of many machines say of all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from kit.cli.completion import complete_scenarios
+from kit.cli.options import format_option, store_option, the_store, write
+from kit.core.errors import UsageError
+from kit.core.quantity import percentage
+from kit.model.metric import COMPARED
+from kit.report.renderer import FARM, PLAN, find
+
+if TYPE_CHECKING:
+    from kit.analysis.farm_answer import FarmAnswer
+    from kit.store import Store
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_SHOW = """\b
+Examples:
+  kit fleet show kernel:short
+  kit fleet show kernel:short --class builder-large --since 2026-11-01
+  kit fleet show kernel:short --metric cpu_total --format csv -o farm.csv
+
+Of each machine the newest session counts, of those that agree in kit, settings and inputs with most
+machines; the others are named. The mean is over machines: each counts once, however many rounds it made."""
+
+_PLAN = """\b
+Examples:
+  kit fleet plan kernel:short --reach 1%
+  kit fleet plan kernel:short --arm layer:overlay2 --reach 0.5% --chance 90%
+
+Three machines with a session each are the least. The fewer machines are known, the more a plan allows for."""
+
+#: Sessions of which it is looked at how long they took.
+_TIMED = 8
+
+
+def _chosen(command: Command) -> Command:
+    """Which sessions."""
+    for option in reversed((
+        click.argument("scenario", default="", shell_complete=complete_scenarios),
+        click.option("--class", "machine_class", default="", metavar="NAME", help="Machines of this class alone."),
+        click.option("--since", type=click.DateTime(["%Y-%m-%d"]), help="Sessions from this day on, UTC."),
+    )):  # fmt: skip
+        command = option(command)
+    return command
+
+
+@click.command(epilog=_SHOW)
+@_chosen
+@click.option("--phase", default="", help="Of this phase.  [default: the whole run]")
+@click.option("--metric", default="real", show_default=True, metavar="METRIC",
+              help=f"{', '.join(COMPARED)}, or a figure of the workload's.")  # fmt: skip
+@format_option(FARM)
+@click.option("-o", "--output", default="-", metavar="FILE", help="Write to a file instead of stdout.")
+@store_option
+def show(
+    scenario: str, machine_class: str, since: datetime | None, phase: str, metric: str, format_: str, output: str,
+    store_url: str,
+) -> None:  # fmt: skip
+    """What each arm costs over machines: mean, spread, another machine, and which machines do not fit.
+
+    SCENARIO: that of the newest session where none is named."""
+    farm = _answer(the_store(store_url), scenario, machine_class, since, phase, metric)
+    write(output, find(FARM, format_).render(farm))
+
+
+@click.command(epilog=_PLAN)
+@_chosen
+@click.option("--reach", default="1%", show_default=True, help="How far the interval of the mean may reach.")
+@click.option("--chance", default="80%", show_default=True, help="That it does, with all that is not known.")
+@click.option("--arm", "arms", multiple=True, metavar="ARM", help="Of this arm (repeatable).  [default: all]")
+@format_option(PLAN)
+@click.option("-o", "--output", default="-", metavar="FILE", help="Write to a file instead of stdout.")
+@store_option
+def plan(
+    scenario: str, machine_class: str, since: datetime | None, reach: str, chance: str, arms: tuple[str, ...],
+    format_: str, output: str, store_url: str,
+) -> None:  # fmt: skip
+    """How many machines, and how many rounds on each, tell the mean over machines to ±1 %."""
+    from kit.analysis.farm_plan import cost_of, plan_farm
+
+    store = the_store(store_url)
+    farm = _answer(store, scenario, machine_class, since, "", "real")
+    listed = [(f"{item.arm} / {item.baseline}" + (f" [{item.point}]" if item.point else ""), item)
+              for item in farm.arms if not arms or item.arm in arms]  # fmt: skip
+    if not listed:
+        raise UsageError(f"no machine has compared {', '.join(arms)}", "kit fleet show lists the arms")
+    names = dict.fromkeys(machine.session for _, item in listed for machine in item.whole.machines)
+    cost = cost_of([store.get(name) for name in list(names)[:_TIMED]])
+    if cost is None:
+        raise UsageError("how long a round takes is not known", "a session of two rounds tells: kit compare")
+    found = plan_farm(farm.title, [(name, item.whole) for name, item in listed], cost, percentage(reach, "--reach"),
+                      percentage(chance, "--chance"))  # fmt: skip
+    write(output, find(PLAN, format_).render(found))
+
+
+def _answer(
+    store: Store, scenario: str, machine_class: str, since: datetime | None, phase: str, metric: str
+) -> FarmAnswer:
+    """Raises UsageError."""
+    from kit.analysis.farm_answer import answer
+    from kit.model.machine_class import class_of
+    from kit.model.session import DONE
+
+    heads = [item for item in store.list() if item.status == DONE and scenario in ("", item.title)]
+    if not heads:
+        raise UsageError(f"no finished session of '{scenario}'" if scenario else "no finished session yet",
+                         "kit sessions lists them; kit compare makes one")  # fmt: skip
+    title = scenario or heads[0].title
+    begin = since.replace(tzinfo=UTC).timestamp() if since else 0.0
+    chosen = {
+        item.id for item in heads
+        if item.title == title and item.created >= begin and machine_class in ("", class_of(item.facts))
+    }  # fmt: skip
+    if not chosen:
+        classes = sorted({class_of(item.facts) for item in heads if item.title == title})
+        raise UsageError(f"no session of '{title}' fits", f"there are machines of: {'; '.join(classes[:10])}")
+    arms = dict.fromkeys(arm for item in heads if item.id in chosen for arm, _ in item.baselines)
+    entries = [entry for arm in arms for entry in store.history(title, arm, phase, metric) if entry.session in chosen]
+    return answer(title, entries)

@@ -1,0 +1,46 @@
+"""Which class a machine is of: machines of a class are alike, and a farm's penalty is told by class. Pure."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+
+from kit.model.fact import CLASS, CPU, GUEST, KERNEL, MEMORY
+
+_UNKNOWN = "unknown"
+#: Words of a CPU's name that tell no two apart.
+_IDLE_WORDS = re.compile(r"\((?:R|TM|tm|r)\)|\bCPU\b|\bProcessor\b|\b\d+-Core\b|@.*$")
+
+
+def class_of(facts: Mapping[str, str]) -> str:
+    """What the user calls the machine's class, else what figures depend on most: ``Xeon Gold 6338 ×64, 256 GiB, Linux
+    6.1.0``; of a guest also that it is one."""
+    given = CLASS.text(facts)
+    if given:
+        return given
+    made = f"{_cpu(CPU.text(facts))}, {_memory(MEMORY.text(facts))}, {_kernel(KERNEL.text(facts))}"
+    guest = GUEST.text(facts, "none")
+    return made if guest == "none" else f"{made}, guest {guest}"
+
+
+def _cpu(text: str) -> str:
+    name, _, rest = text.partition(", ")
+    cores = re.match(r"\d+", rest)
+    short = " ".join(_IDLE_WORDS.sub(" ", name).split()) or _UNKNOWN
+    return f"{short} ×{cores[0]}" if cores else short
+
+
+def _memory(text: str) -> str:
+    """As it is sold: of 64 GiB a kernel shows 62.8, or 62.6."""
+    found = re.match(r"([\d.]+) GiB", text)
+    size = float(found[1]) if found else 0.0
+    if size < 0.5:
+        return f"memory {_UNKNOWN}" if not found else text
+    step = 2.0 ** math.floor(math.log2(size)) / 8
+    return f"{math.ceil(size / step) * step:g} GiB"
+
+
+def _kernel(text: str) -> str:
+    release = re.match(r"\d+(\.\d+)*", text)
+    return f"Linux {release[0]}" if release else _UNKNOWN

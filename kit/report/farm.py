@@ -1,0 +1,189 @@
+"""What an arm costs on a farm: the answer, a line for each arm and class, machines that do not fit or were left out."""
+
+from __future__ import annotations
+
+import json
+import math
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from tabulate import tabulate
+
+from kit.analysis.compare import LESS, MORE, NOT_DETECTED
+from kit.analysis.farm import FarmRatio
+from kit.analysis.farm_answer import FarmAnswer, FarmArm
+from kit.report import units
+from kit.report.sheet import render_sheet
+from kit.report.shown import shown
+from kit.report.verdict import percent_interval
+
+_WRAP = 100
+_CLASS = 40
+_HEADERS = ("arm / baseline", "machines", "mean, 95 %", "another machine", "spread")
+_WORDS = ((MORE, "slower"), (LESS, "faster"), (NOT_DETECTED, "no difference told"))
+#: Classes, machines and sessions that are listed before the rest is counted.
+_MOST = 6
+_LARGEST = 5.0  # a logarithm: three machines may leave open any spread
+
+
+def render_farm(farm: FarmAnswer, tablefmt: str = "simple") -> str:
+    """The answer in a sentence, the table, and what must be known with it."""
+    farm = shown(farm)
+    head = [headline(farm)]
+    parts = head if tablefmt == "github" else [_wrap(line) for line in head]
+    if farm.arms:
+        parts.append(tabulate(list(_rows(farm)), _HEADERS, tablefmt=tablefmt, disable_numparse=True))
+    lines = [*_fit_lines(farm), *_class_lines(farm), *_left_lines(farm), *_notes(farm)]
+    if tablefmt == "github":
+        parts.append("\n".join(f"- {line}" for line in lines))
+    else:
+        parts.append("\n".join(_wrap(line) for line in lines))
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def render_farm_markdown(farm: FarmAnswer) -> str:
+    return render_farm(farm, "github")
+
+
+def headline(farm: FarmAnswer) -> str:
+    """``kernel:short on 12 machines of 2 classes: slower: layer:overlay2 (+4.1 %); …``"""
+    if not farm.arms:
+        return f"{farm.title}: no machine has compared an arm"
+    several = f" of {len(farm.classes)} classes" if len(farm.classes) > 1 else ""
+    where = f"{farm.title} on {farm.machines} machine{'s' if farm.machines != 1 else ''}{several}"
+    said = []
+    for verdict, word in _WORDS:
+        mine = [item for item in farm.arms if item.whole.verdict == verdict]
+        if mine:
+            said.append(f"{word}: {', '.join(_said(item) for item in mine)}")
+    if not said:
+        return f"{where}: {farm.arms[0].whole.reason or 'no interval'}"
+    return f"{where}: {'; '.join(said)}"
+
+
+def _said(item: FarmArm) -> str:
+    name = f"{item.arm}{units.at(item.point)}"
+    return name if item.whole.ratio is None else f"{name} ({units.percent(item.whole.ratio)})"
+
+
+def _wrap(text: str) -> str:
+    return textwrap.fill(text, _WRAP, subsequent_indent="  ")
+
+
+def _rows(farm: FarmAnswer) -> Iterator[Sequence[str]]:
+    for item in farm.arms:
+        yield _row(units.against(item), item.whole)
+        for one in item.classes:
+            yield _row(f"  {textwrap.shorten(one.machine_class, _CLASS, placeholder='…')}", one)
+
+
+def _row(name: str, item: FarmRatio) -> Sequence[str]:
+    if item.ratio is None:
+        return name, str(len(item.machines)), item.reason.partition(": ")[2], "", ""
+    return (
+        name,
+        str(len(item.machines)),
+        percent_interval(item.ratio, item.low, item.high),
+        _another(item),
+        spread(item),
+    )
+
+
+def _another(item: FarmRatio) -> str:
+    if item.another is None or item.another.low is None or item.another.high is None:
+        return units.NOTHING
+    return f"{units.percent(item.another.low)} … {units.percent(item.another.high)}"
+
+
+def spread(item: FarmRatio) -> str:
+    """``2.3 % (1.1 … 5.2)``: one standard deviation, with its interval."""
+    if item.spread is None:
+        return units.NOTHING
+    tau, low, high = (
+        100 * math.expm1(min(value, 5.0)) for value in (item.spread.tau, item.spread.low, item.spread.high)
+    )
+    return f"{tau:.1f} % ({low:.1f} … {high:.1f})"
+
+
+def _fit_lines(farm: FarmAnswer) -> Iterator[str]:
+    """Machines that do not fit: within their class where there are several."""
+    for item in farm.arms:
+        for one in item.classes or (item.whole,):
+            for misfit in one.misfits:
+                found = misfit.found.ratio
+                yield (
+                    f"does not fit: {misfit.found.machine}, {units.against(item)}: "
+                    f"{percent_interval(found.estimate, found.low, found.high)} by itself, "
+                    f"{units.chance(misfit.p)} among {len(one.machines)} machines; kit show {misfit.found.session}"
+                )
+
+
+def _class_lines(farm: FarmAnswer) -> Iterator[str]:
+    if len(farm.classes) > 1:
+        listed = [f"{count} of {name}" for name, count in farm.classes.items()]
+        more = f" and {len(listed) - _MOST} classes more" if len(listed) > _MOST else ""
+        yield f"classes: {'; '.join(listed[:_MOST])}{more}"
+    differing = [
+        f"{units.against(item)} ({units.chance(item.apart or 0.0)})" for item in farm.arms if item.classes_differ
+    ]
+    if differing:
+        yield f"classes differ: {', '.join(differing)}: read each class by itself, no machine is like the mean of all"
+
+
+def _left_lines(farm: FarmAnswer) -> Iterator[str]:
+    for line in farm.left_out[:_MOST]:
+        yield f"left out: {line}"
+    if len(farm.left_out) > _MOST:
+        yield f"left out: {len(farm.left_out) - _MOST} more machines: --format json names them"
+
+
+def _notes(farm: FarmAnswer) -> Iterator[str]:
+    known = [one for item in farm.arms for one in (item.whole, *item.classes) if one.spread]
+    if not known:
+        return
+    yield (
+        "another machine: where the penalty of a machine not measured lies, with 95 %; spread: standard deviation of "
+        "the machines' true penalties with its 95 % interval, noise of their rounds taken out"
+    )
+    if any(one.spread and one.spread.with_noise for one in known):
+        yield "each machine ran one round: its noise is not known, and the spread holds it"
+
+
+def farm_rows(farm: FarmAnswer) -> Iterator[dict[str, Any]]:
+    """One flat row for each arm and class, then one for each of its machines."""
+    for item in farm.arms:
+        for one in (item.whole, *item.classes):
+            common = {"scenario": farm.title, "arm": item.arm, "baseline": item.baseline, "point": item.point,
+                      "phase": item.phase, "metric": item.metric, "class": one.machine_class}  # fmt: skip
+            yield {
+                **common, "machine": "", "session": "", "machines": len(one.machines), "ratio": one.ratio,
+                "low": one.low, "high": one.high, "low_all": one.low_all, "high_all": one.high_all,
+                "tau": one.spread and one.spread.tau, "tau_low": one.spread and one.spread.low,
+                "tau_high": one.spread and one.spread.high, "i_squared": one.spread and one.spread.share,
+                "another_low": one.another and one.another.low, "another_high": one.another and one.another.high,
+                "fits": None, "reason": one.reason,
+            }  # fmt: skip
+        misfits = [misfit.found for one in item.classes or (item.whole,) for misfit in one.misfits]
+        for machine in item.whole.machines:
+            found = machine.ratio
+            yield {
+                **common, "class": machine.machine_class, "machine": machine.machine, "session": machine.session,
+                "machines": 1, "ratio": found.estimate, "low": found.low, "high": found.high, "rounds": found.n,
+                "fits": machine not in misfits,
+            }  # fmt: skip
+
+
+def render_farm_csv(farm: FarmAnswer) -> str:
+    rows = list(farm_rows(shown(farm)))
+    return render_sheet(list(dict.fromkeys(name for row in rows for name in row)), rows)
+
+
+def render_farm_json(farm: FarmAnswer) -> str:
+    farm = shown(farm)
+    document = asdict(farm)
+    for item, given in zip(document["arms"], farm.arms, strict=True):
+        item["whole"]["verdict"] = given.whole.verdict
+        item["classes_differ"] = given.classes_differ
+    return json.dumps({"schema": 1, **document}, indent=1) + "\n"

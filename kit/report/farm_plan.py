@@ -1,0 +1,102 @@
+"""How many machines and rounds: what to choose from, and what that is known from."""
+
+from __future__ import annotations
+
+import json
+import math
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+
+from tabulate import tabulate
+
+from kit.analysis.farm import LEAST
+from kit.analysis.farm_plan import FarmPlan, Planning
+from kit.core.quantity import shown_duration
+from kit.report.farm import spread
+from kit.report.shown import shown
+
+_WRAP = 100
+_HEADERS = ("", "machines", "rounds each", "typically", "chance", "machine hours", "all at once")
+
+
+def render_plan(planning: Planning, tablefmt: str = "simple") -> str:
+    planning = shown(planning)
+    rows = list(_rows(planning))
+    parts = [_wrap(headline(planning))]
+    if rows:
+        parts.append(tabulate(rows, _HEADERS, tablefmt=tablefmt, disable_numparse=True))
+    parts.append("\n".join(_wrap(line) for line in _lines(planning)))
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def render_plan_markdown(planning: Planning) -> str:
+    return render_plan(planning, "github")
+
+
+def headline(planning: Planning) -> str:
+    reach = _reach(planning.reach)
+    best = planning.sure
+    if best:
+        return (
+            f"{planning.title}: {best.machines} machines of {best.rounds} rounds each tell the mean over machines to "
+            f"{reach}, with a chance of {planning.assurance:.0%}: {best.machine_seconds / 3600:.1f} machine hours"
+        )
+    if not planning.variances:
+        return f"{planning.title}: nothing can be planned: three machines with several rounds each are the least"
+    return f"{planning.title}: too little is known of how machines differ to promise {reach}: measure a few more first"
+
+
+def _rows(planning: Planning) -> Iterator[Sequence[str]]:
+    named = (
+        (f"with a chance of {planning.assurance:.0%}", planning.sure),
+        ("with an even chance", planning.even),
+        (f"of the {planning.machines} machines known", planning.here),
+    )
+    for name, item in named:
+        if item:
+            yield _row(name, item)
+
+
+def _row(name: str, item: FarmPlan) -> Sequence[str]:
+    return (
+        name, str(item.machines), str(item.rounds), _reach(math.expm1(item.half)), f"{item.chance:.0%}",
+        f"{item.machine_seconds / 3600:.1f}", shown_duration(item.seconds),
+    )  # fmt: skip
+
+
+def _reach(share: float) -> str:
+    return f"±{100 * share:.1f} %"
+
+
+def _lines(planning: Planning) -> Iterator[str]:
+    if planning.variances and not planning.here:
+        yield f"the {planning.machines} machines that are known do not do, however many rounds they make"
+    sizes = {item.arm: item for item in planning.variances}
+    for name, found in planning.found:
+        if name in sizes:
+            noise = 100 * math.expm1(math.sqrt(sizes[name].said_sigma2))
+            yield f"{name}: spread between machines {spread(found)}, noise of a round {noise:.1f} %"
+    for name in planning.without:
+        yield f"{name}: not planned for: {LEAST} machines of two rounds are the least"
+    yield (
+        f"known from {planning.machines} machines; before the first round {shown_duration(planning.cost.once)}, "
+        f"a round {shown_duration(planning.cost.round)}; the chance allows for what is not known of spread and noise"
+    )
+
+
+def _wrap(text: str) -> str:
+    return textwrap.fill(text, _WRAP, subsequent_indent="  ")
+
+
+def render_plan_json(planning: Planning) -> str:
+    planning = shown(planning)
+    document = {
+        "schema": 1, "scenario": planning.title, "reach": planning.reach, "assurance": planning.assurance,
+        "cost": asdict(planning.cost), "machines": planning.machines,
+        "plans": {name: asdict(item) if item else None
+                  for name, item in (("sure", planning.sure), ("even", planning.even), ("here", planning.here))},
+        "arms": [{"arm": item.arm, "tau2": item.said_tau2, "sigma2": item.said_sigma2} for item in planning.variances],
+        "without": planning.without,
+    }  # fmt: skip
+    return json.dumps(document, indent=1) + "\n"
