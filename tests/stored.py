@@ -1,6 +1,6 @@
 """A session and a sample as a store keeps them."""
 
-from kit.model.call import FAULT, Call
+from kit.model.call import COPY_UP, FAULT, Call
 from kit.model.profile import LOOP, WORKLOAD, make_profile
 from kit.model.sample import Phase, Sample
 from kit.model.session import NotRun, Request, Session
@@ -30,6 +30,7 @@ TASKS = (
 CALLS = (
     Call("openat", 3, 2.5e-5, 1e-6, 2e-6, 3e-6, 4e-6, ((12, 2), (13, 1)), (("EXDEV", 1),)),
     Call("page fault", 2, 0.25, 0.25, kind=FAULT),
+    Call("file", 2, kind=COPY_UP, bytes=4096.0),
 )
 PROFILES = (make_profile("cpu-clock", {(WORKLOAD, "cc1", "ovl_open"): 0.25, (LOOP, "kworker"): 0.002}, 126, 3),)
 SAMPLE = Sample(

@@ -21,7 +21,7 @@ from kit.analysis.columns import Key, Runs
 from kit.analysis.compare import Comparison, compare, compare_paired, is_control
 from kit.analysis.paired import Paired
 from kit.analysis.stats import Floats, Interval, robust_centre, welch
-from kit.model.call import CALL, FAULT, FUSE, LOST, Call
+from kit.model.call import CALL, COPY_UP, DIRECTORY, FAULT, FILE, FUSE, LOST, Call
 from kit.model.sample import TOTAL, TRACED, Sample
 
 #: What process time is made of in measured runs, by name of the metric, and where no control group counts it.
@@ -46,6 +46,15 @@ class CallPart:
 
 
 @dataclass(frozen=True)
+class CopyUps:
+    """Files and directories that were copied from lower layers to the upper one, per run, and bytes of the files."""
+
+    files: float = 0.0
+    directories: float = 0.0
+    bytes: float = 0.0
+
+
+@dataclass(frozen=True)
 class CallCosts:
     """One arm against its baseline in one phase. ``whole`` = ``groups`` + ``user`` + ``rest``, all differences in
     seconds per run; ``n``: traced blocks. ``real``: of measured runs. ``calls``: what ``groups`` consist of, ``fuse``:
@@ -65,6 +74,7 @@ class CallCosts:
     user: Interval
     rest: Interval
     lost: tuple[float, float] = (0.0, 0.0)
+    copied: CopyUps = CopyUps()  # on the arm
 
 
 @dataclass(frozen=True)
@@ -118,6 +128,7 @@ class _Table:
     cpu: Floats
     errors: Mapping[tuple[str, str, str], Mapping[str, float]]
     lost: float
+    copied: CopyUps
 
 
 def _phase(traced: Runs, runs: Runs, pairs: Sequence[tuple[Key, Key]], phase: str) -> Iterator[CallCosts]:
@@ -149,7 +160,7 @@ def _phase(traced: Runs, runs: Runs, pairs: Sequence[tuple[Key, Key]], phase: st
         yield CallCosts(
             pair[0][0], pair[1][0], pair[0][1], phase, holding[pair].n, whole, real,
             _sorted(parts, groups), _sorted(parts, [name for name in names if name[0] in (CALL, FAULT)]),
-            _sorted(parts, [name for name in names if name[0] == FUSE]), user, rest, (arm.lost, base.lost),
+            _sorted(parts, [name for name in names if name[0] == FUSE]), user, rest, (arm.lost, base.lost), arm.copied,
         )  # fmt: skip
 
 
@@ -181,11 +192,10 @@ def _table(traced: Runs, key: Key, phase: str) -> _Table:
     counts: dict[tuple[str, str, str], Floats] = defaultdict(lambda: np.zeros(size))
     costs: dict[tuple[str, str, str], Floats] = defaultdict(lambda: np.zeros(size))
     errors: dict[tuple[str, str, str], dict[str, float]] = defaultdict(lambda: defaultdict(float))
-    holding, cpu, lost = np.zeros(size), np.zeros(size), 0.0
+    holding, cpu = np.zeros(size), np.zeros(size)
     for i, calls in enumerate(listed):
         for call in calls:
-            if call.kind == LOST:
-                lost += call.count / size
+            if call.kind in (LOST, COPY_UP):
                 continue
             name = (call.kind, group_of(call), call.name)
             counts[name][i] += call.count
@@ -195,7 +205,15 @@ def _table(traced: Runs, key: Key, phase: str) -> _Table:
             if call.kind != FUSE:
                 holding[i] += held(call)
                 cpu[i] += call.cpu
-    return _Table(dict(counts), dict(costs), holding, cpu, errors, lost)
+    every = [call for calls in listed for call in calls]
+    lost = sum(call.count for call in every if call.kind == LOST) / size
+    return _Table(dict(counts), dict(costs), holding, cpu, errors, lost, _copied(every, size))
+
+
+def _copied(calls: Sequence[Call], runs: int) -> CopyUps:
+    found = [call for call in calls if call.kind == COPY_UP]
+    files, directories = (sum(call.count for call in found if call.name == name) / runs for name in (FILE, DIRECTORY))
+    return CopyUps(files, directories, sum(call.bytes for call in found) / runs)
 
 
 def _calls(sample: Sample, phase: str) -> list[Call]:

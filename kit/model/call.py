@@ -6,10 +6,13 @@ from dataclasses import dataclass
 
 from kit.core.codec import Amount, Count
 
-#: A system call; a request to a FUSE daemon, by opcode; page faults that waited; what a tracer could not record.
-CALL, FUSE, FAULT, LOST = "call", "fuse", "fault", "lost"
+#: A system call; a request to a FUSE daemon, by opcode; page faults that waited; files copied from a lower layer to the
+#: upper one; what a tracer could not record.
+CALL, FUSE, FAULT, COPY_UP, LOST = "call", "fuse", "fault", "copy-up", "lost"
 #: What the only row of page faults is called; the row of calls whose end was not recorded; of those before a tracer.
 PAGE_FAULT, NOT_RECORDED = "page fault", "not recorded"
+#: What copy-ups are of.
+FILE, DIRECTORY = "file", "directory"
 
 
 @dataclass(frozen=True)
@@ -20,7 +23,8 @@ class Call:
     network filesystem, a lock in the kernel; for fork calls, the child's exec); ``daemon``: while a request of it to a
     FUSE daemon was under way; ``slept``: otherwise asleep (pipe, child, futex, timer); ``ready``: able to run, others
     had the CPU. ``histogram``: log2 of the nanoseconds of the whole call, and how many lay between that power and the
-    next. ``errors``: names of errno values (EXDEV), and how often.
+    next. ``errors``: names of errno values (EXDEV), and how often. ``bytes``: copied, by
+    copy-ups.
     """
 
     name: str
@@ -33,6 +37,7 @@ class Call:
     histogram: tuple[tuple[Count, Count], ...] = ()
     errors: tuple[tuple[str, Count], ...] = ()
     kind: str = CALL
+    bytes: Amount = 0.0
 
     @property
     def cpu(self) -> float:

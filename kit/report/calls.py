@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from tabulate import tabulate
 
 from kit.analysis.analyse import Analysis
-from kit.analysis.calls import CallCosts, CallPart, Overhead
+from kit.analysis.calls import CallCosts, CallPart, CopyUps, Overhead
 from kit.analysis.stats import Interval
 from kit.model.fact import NO_TRACING, TRACING
 from kit.model.sample import TOTAL
@@ -50,6 +50,8 @@ def sentences(item: CallCosts) -> Iterator[str]:
     told = [part for part in item.groups if part.difference.leaves_out(0.0)]
     for part in told[:_SAID]:
         yield f"  {_sentence(part, _dearest(item, part))}"
+    if item.copied.files:
+        yield f"  {copied(item.copied)} were copied up from lower layers."
     if not told:
         yield "  No group of calls is told from none."
 
@@ -106,12 +108,20 @@ def _table(item: CallCosts) -> str:
     if item.fuse:
         requests = [_row(part, part.name) for part in _shown(item.fuse)]
         lines += ["requests to a FUSE daemon; the calls above waited for them", _tabled(requests, headers)]
+    if item.copied.files or item.copied.directories:
+        lines += [f"copied up a run: {copied(item.copied)}"]
     errors = [f"{part.name} {name} {count:,.0f}" for part in item.calls for name, count in part.errors]
     if errors:
         lines += [_wrap(f"errors a run: {', '.join(errors)}")]
     if any(item.lost):
         lines += [f"not recorded: {item.lost[0]:,.0f} calls a run, there {item.lost[1]:,.0f}"]
     return "\n".join(lines)
+
+
+def copied(found: CopyUps) -> str:
+    """``212 files, 8.48 MB, and 14 directories``."""
+    size = f"{found.bytes / 1e6:,.2f} MB" if found.bytes >= 1e5 else f"{found.bytes:,.0f} B"
+    return f"{found.files:,.0f} files, {size}, and {found.directories:,.0f} directories"
 
 
 def _tabled(rows: list[list[str]], headers: Sequence[str]) -> str:

@@ -16,6 +16,7 @@ from kit.model.session import Session
 from kit.session.loop import Pace, RunContext, run_block
 from kit.session.schedule import Block
 from kit.trace.calls import find_call_tracer
+from kit.trace.copy_ups import CopyUpTracer
 from kit.trace.perf import find_perf_tracer
 from kit.trace.tracer import Level, Tracer
 
@@ -30,7 +31,7 @@ def find_tracers(session: Session, run: RunContext) -> tuple[tuple[Tracer, ...],
     levels = []
     if wanted.explain_calls:
         calls, level = find_call_tracer(scratch, run.group)
-        tracers += [calls] if calls else []
+        tracers += [CopyUpTracer(), calls] if calls else []
         levels.append(level)
     if wanted.profile:
         perf, level = find_perf_tracer(scratch, _most_cpu(session))

@@ -205,6 +205,7 @@ calls = Table(
     Column("count", BigInteger, nullable=False),
     *(Column(name, Float, nullable=False) for name in ("seconds", "disk", "daemon", "slept", "ready")),
     *(Column(name, Words, nullable=False) for name in ("histogram", "errors")),  # JSON
+    Column("bytes", Float, nullable=False),
 )
 
 profiles = Table(

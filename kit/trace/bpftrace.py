@@ -21,8 +21,6 @@ PROGRAMS = Path(__file__).parent
 TRACEFS = Path("/sys/kernel/tracing")
 #: Entries of each map; what finds none free is missed, and counted by who reads the maps.
 ENTRIES = 16384
-#: Characters of a text that a program compares: of the path of a control group.
-LONGEST = 200
 #: Seconds until a program is compiled and attached, on a machine as slow as an emulated guest.
 _PATIENCE = 120.0
 _ATTACHED = '"attached\\n"'
@@ -73,10 +71,9 @@ def attached(text: str, scratch: Path, procs: Sequence[Path]) -> Iterator[Maps]:
     source, output, errors = (scratch / f"trace.{suffix}" for suffix in ("bt", "json", "err"))
     source.write_text(text, encoding="utf-8")
     output.write_bytes(b"")
-    settings = [f"BPFTRACE_MAP_KEYS_MAX={ENTRIES}", f"BPFTRACE_STRLEN={LONGEST}"]
     maps = Maps()
     with errors.open("wb") as said:
-        words = ["env", *settings, "bpftrace", "-f", "json", "-o", output, source]
+        words = ["env", f"BPFTRACE_MAP_KEYS_MAX={ENTRIES}", "bpftrace", "-f", "json", "-o", output, source]
         process = spawn([str(word) for word in words], output=said, cgroup_procs=procs)
         try:
             _wait(process, output, errors)

@@ -56,7 +56,7 @@ def find_call_tracer(scratch: Path, session: Cgroup) -> tuple[CallTracer | None,
             return None, Level("calls", False, "no cgroup v2 hierarchy is mounted", _MOUNT)
         fuse = (events / "fuse").is_dir()
         names = _programs(fuse)
-        with attached(_text(names, {"LISTED": "", "BELOW": "/", "LENGTH": "0"}), scratch, existing(session)):
+        with attached(_text(names, ""), scratch, existing(session)):
             pass
         version = run(["bpftrace", "--version"]).strip()
         return CallTracer(fuse), Level(
@@ -66,8 +66,8 @@ def find_call_tracer(scratch: Path, session: Cgroup) -> tuple[CallTracer | None,
         return None, Level("calls", False, error.message, error.hint)
 
 
-def _text(names: tuple[str, ...], membership: dict[str, str]) -> str:
-    return program(names, {**membership, "OPENAT": str(call_number("openat"))})
+def _text(names: tuple[str, ...], listed: str) -> str:
+    return program(names, {"LISTED": listed, "OPENAT": str(call_number("openat"))})
 
 
 def _programs(fuse: bool) -> tuple[str, ...]:
@@ -79,19 +79,14 @@ def existing(group: Cgroup) -> list[Path]:
     return [path for path in group.procs if path.exists()]
 
 
-def _membership(group: Cgroup | None) -> dict[str, str]:
-    """Whose calls count: the arm's group and all below it by their v2 ids, which are the inodes of their directories;
-    groups that come later by the path that the kernel says of them. Raises RunError for an arm without such a group."""
+def _membership(group: Cgroup | None) -> str:
+    """Whose calls count: the arm's group and all below it, by their v2 ids, which are the inodes of their directories.
+    Raises RunError for an arm without such a group."""
     path = group.paths.get(UNIFIED) if group else None
     if path is None or not path.is_dir():
         raise RunError("the arm is in no group of cgroup v2", _MOUNT)
     ids = [Path(directory).stat().st_ino for directory, _, _ in os.walk(path)]
-    below = f"/{path.relative_to(hierarchies()[UNIFIED])}/"
-    return {
-        "LISTED": " ".join(f"@group[(uint64){number}] = 1;" for number in ids),
-        "BELOW": below,
-        "LENGTH": str(len(below)),
-    }
+    return " ".join(f"@group[(uint64){number}] = 1;" for number in ids)
 
 
 def rows(maps: Maps) -> Iterator[Call]:

@@ -1,0 +1,145 @@
+"""Copy-ups, from outside: which files a union's upper directory has after a phase that come from a lower layer and were
+not there before. What was copied and removed again within the phase is not seen."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from kit.host.cgroup import Cgroup
+from kit.host.mounts import Mount, read_mounts
+from kit.model.call import COPY_UP, DIRECTORY, FILE, Call
+from kit.model.sample import Phase
+from kit.trace.tracer import Traced
+
+#: What the kernel's overlay notes of a file that it has copied (Documentation/filesystems/overlayfs.rst), and of one of
+#: which it has copied no data yet.
+_ORIGIN, _METACOPY = ("trusted.overlay.origin", "user.overlay.origin"), "trusted.overlay.metacopy"
+
+
+@dataclass(frozen=True)
+class Layers:
+    """The directories of a union. ``noted``: its upper directory says itself what is a copy."""
+
+    upper: Path
+    lower: tuple[Path, ...]
+    noted: bool
+
+
+@dataclass
+class Copied:
+    calls: tuple[Call, ...] = ()
+
+    def add_to(self, phase: Phase) -> Phase:
+        return replace(phase, calls=(*phase.calls, *self.calls))
+
+
+class CopyUpTracer:
+    """Looks at the upper directories of the unions that the arm's processes see; at nothing where there are none."""
+
+    @contextmanager
+    def around(self, traced: Traced) -> Iterator[Copied]:
+        listed = unions(traced.group)
+        before = [frozenset(_inode(entry) for entry in entries(layers.upper)) for layers in listed]
+        made = Copied()
+        yield made
+        found = [call for layers, known in zip(listed, before, strict=True) for call in copy_ups(layers, known)]
+        made.calls = tuple(found)
+
+
+def unions(group: Cgroup | None) -> tuple[Layers, ...]:
+    """Those mounted where processes of the group see them, each once."""
+    found: dict[Path, Layers] = {}
+    for pid in sorted(group.pids()) if group else ():
+        with suppress(OSError):  # it has ended
+            for mount in read_mounts(pid):
+                layers = _layers(mount)
+                if layers and layers.upper.is_dir():
+                    found[layers.upper] = layers
+    return tuple(found.values())
+
+
+def _layers(mount: Mount) -> Layers | None:
+    if mount.type == "overlay":
+        return parse_layers(mount.shared, noted=True)
+    return _of_daemon(mount) if mount.type.startswith("fuse") else None
+
+
+def parse_layers(options: str, noted: bool) -> Layers | None:
+    """Of mount options; None where they name no upper directory."""
+    named = [option.partition("=") for option in options.split(",")]
+    upper = next((Path(value) for key, _, value in named if key == "upperdir"), None)
+    listed = [value for key, _, value in named if key in ("lowerdir", "lowerdir+")]
+    lower = [Path(part) for value in listed for part in value.split(":") if part]
+    return Layers(upper, tuple(lower), noted) if upper else None
+
+
+def _of_daemon(mount: Mount) -> Layers | None:
+    """A FUSE mount does not show its directories: its daemon's command line does."""
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            words = path.read_bytes().rstrip(b"\0").split(b"\0")
+            options = next((os.fsdecode(word) for word in words if b"upperdir=" in word), "")
+            if options and _device(path.parent / "root" / os.fsdecode(words[-1]).lstrip("/")) == mount.device:
+                return parse_layers(options, noted=False)
+    return None
+
+
+def _device(path: Path) -> str:
+    number = path.stat().st_dev
+    return f"{os.major(number)}:{os.minor(number)}"
+
+
+def entries(directory: Path) -> Iterator[os.DirEntry[str]]:
+    """Of all files and directories below, none of them followed."""
+    with suppress(OSError), os.scandir(directory) as listed:
+        for entry in listed:
+            yield entry
+            if entry.is_dir(follow_symlinks=False):
+                yield from entries(Path(entry.path))
+
+
+def _inode(entry: os.DirEntry[str]) -> int:
+    return entry.inode()
+
+
+def copy_ups(layers: Layers, known: frozenset[int]) -> Iterator[Call]:
+    """Rows of files and of directories that are copies, but for those whose inodes were known."""
+    count, size = {FILE: 0, DIRECTORY: 0}, 0
+    for entry in entries(layers.upper):
+        if entry.inode() in known:
+            continue
+        path, status = Path(entry.path), entry.stat(follow_symlinks=False)
+        beneath = _lower(layers.lower, path.relative_to(layers.upper))
+        if stat.S_ISCHR(status.st_mode) or not (_is_copy(path) if layers.noted else beneath):
+            continue  # a whiteout, or made here
+        kind = DIRECTORY if stat.S_ISDIR(status.st_mode) else FILE
+        count[kind] += 1
+        if stat.S_ISREG(status.st_mode) and not _has(path, _METACOPY):
+            size += beneath.st_size if beneath else status.st_size
+    for kind, many in count.items():
+        if many:
+            yield Call(kind, many, bytes=size if kind == FILE else 0, kind=COPY_UP)
+
+
+def _is_copy(path: Path) -> bool:
+    return any(_has(path, name) for name in _ORIGIN)
+
+
+def _has(path: Path, name: str) -> bool:
+    with suppress(OSError):
+        os.getxattr(path, name, follow_symlinks=False)
+        return True
+    return False
+
+
+def _lower(lower: Sequence[Path], name: Path) -> os.stat_result | None:
+    """The file that was beneath, in the highest layer that has one of that name; a renamed one's is not found."""
+    for directory in lower:
+        with suppress(OSError):
+            return (directory / name).lstat()
+    return None

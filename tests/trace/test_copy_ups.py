@@ -1,0 +1,30 @@
+"""Copy-ups told from an upper directory, where nobody notes them by what lies beneath."""
+
+from pathlib import Path
+
+from kit.model.call import COPY_UP, Call
+from kit.trace.copy_ups import Layers, copy_ups, entries, parse_layers
+
+
+def test_layers_of_mount_options() -> None:
+    wanted = Layers(Path("/u"), (Path("/a"), Path("/b")), True)
+    assert parse_layers("rw,lowerdir=/a:/b,upperdir=/u,workdir=/w", True) == wanted
+    assert parse_layers("rw,lowerdir+=/a,lowerdir+=/b,upperdir=/u", True) == wanted
+    assert parse_layers("ro,lowerdir=/a:/b", True) is None
+
+
+def test_what_lies_beneath_and_was_not_there_before_is_a_copy(tmp_path: Path) -> None:
+    lower, upper = tmp_path / "lower", tmp_path / "upper"
+    for directory in (lower / "d", upper):
+        directory.mkdir(parents=True)
+    (lower / "d" / "file").write_bytes(bytes(1000))
+    (lower / "old").write_bytes(bytes(10))
+    (upper / "old").write_bytes(bytes(10))
+    before = frozenset(entry.inode() for entry in entries(upper))
+    (upper / "d").mkdir()
+    (upper / "d" / "file").write_bytes(bytes(1200))  # copied, then more was written
+    (upper / "d" / "made here").write_bytes(bytes(99))
+    (upper / "link").symlink_to("nowhere")
+    found = list(copy_ups(Layers(upper, (tmp_path / "none", lower), False), before))
+    assert found == [Call("file", 1, bytes=1000, kind=COPY_UP), Call("directory", 1, kind=COPY_UP)]
+    assert list(copy_ups(Layers(upper, (lower,), True), before)) == []  # nothing is noted as a copy
