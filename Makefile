@@ -10,7 +10,7 @@ compare: system $(VENV)/bin/kit
 	@echo "measuring: about 15 minutes on 2 cores, after one or two for the image where it is new; the ranking so far is shown after every round"
 	$(SUDO) $(VENV)/bin/kit compare kernel:short $(ARGS)
 
-test: TOOLS += docker-registry:docker-registry chromium:chromium pg_lsclusters:postgresql systemd-analyze:systemd
+test: TOOLS += strace:strace docker-registry:docker-registry chromium:chromium pg_lsclusters:postgresql systemd-analyze:systemd
 test: FONT = fonts-dejavu-core
 test: system $(VENV)/bin/tox
 	$(SUDO) $(VENV)/bin/tox run-parallel --parallel all --parallel-live --parallel-no-spinner $(ARGS)

@@ -19,7 +19,7 @@ from kit.report.verdict import percent_interval
 COLUMNS = 100
 #: Calls of a table, and groups of a sentence, at most; a part below this share of the largest is left out of both.
 _CALLS, _SAID, _LEAST = 12, 3, 0.02
-_USER, _REST, _ALL = "user time (caches, TLB)", "the rest (faults, tracing)", "in all"
+_USER, _REST, _ALL = "user time (caches, TLB)", "rest (faults, tracing)", "in all"
 
 
 def render_calls(session: Session, analysis: Analysis) -> str:
@@ -148,16 +148,18 @@ def _more(found: Interval, whole: Interval) -> tuple[str, str]:
 
 
 def _seconds(found: Interval) -> str:
+    digits = 3 if max(abs(end or 0.0) for end in (found.estimate, found.low, found.high)) < 10 else 2
     if found.low is None or found.high is None:
-        return f"{found.estimate:+z.3f} s (no interval)"
-    return f"{found.estimate:+z.3f} s ({found.low:+z.3f}…{found.high:+z.3f})"
+        return f"{found.estimate:+z.{digits}f} s (no interval)"
+    return f"{found.estimate:+z.{digits}f} s ({found.low:+z.{digits}f}…{found.high:+z.{digits}f})"
 
 
 def _each(cost: float, count: float) -> str:
     if not count:
         return units.NOTHING
     each = cost / count
-    return f"{each * 1e6:.1f} µs" if each < 1e-3 else f"{each * 1e3:.2f} ms"
+    scale, unit = next((item for item in ((1e6, "µs"), (1e3, "ms")) if each * item[0] < 999.5), (1.0, "s"))
+    return f"{each * scale:#.3g}".rstrip(".") + f" {unit}"
 
 
 def _wrap(text: str) -> str:

@@ -26,6 +26,7 @@ SIMULATED = {
 SCENARIO = "moment.toml"
 MOMENT = 'name = "moment"\nsummary = "x"\nimage = "smoke"\n[[phases]]\nname = "run"\nrun = ["true"]\n'
 MEASURED = {
+    "calls": (("--what", "counts,daemon,spin", "--rounds", "2", "--size", "2"), "counted otherwise by strace"),
     "recovery": (("--rounds", "2", "--where", "container", "--largest", "--units", "4"), "intervals hold the truth"),
     "timer": (("1",), "daemon that leaves the tree"),
 }
