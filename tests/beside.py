@@ -29,6 +29,8 @@ TOGETHER = {
     "machine/test_tasks.py": "bitbake",
     "web/test_pages.py": "browser",
     "store/test_exchange.py": "postgresql",
+    "store/test_delivery.py": "postgresql",
+    "store/test_roles.py": "postgresql",
     "machine/test_docs.py": "sandbox",
 }
 #: How a session that holds the machine says so in /proc/net/unix (kit.host.lock): its process and its name.

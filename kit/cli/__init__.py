@@ -31,6 +31,8 @@ COMMANDS = {
     "sessions": ("kit.cli.sessions:sessions", "List past sessions, newest first."),
     "show": ("kit.cli.sessions:show", "Print the table of a past session again, in any format."),
     "export": ("kit.cli.export:export", "Write sessions to a file, for another store or for pytest-benchmark."),
+    "store": ("kit.cli.store:store", "Set up a store for many machines, and say who may write and read it."),
+    "sync": ("kit.cli.sync:sync", "Deliver what was measured while the store was away."),
     "import": ("kit.cli.importer:import_", "Read exported sessions, or outputs of `time` that others published."),
     "completion": ("kit.cli.completion:completion", "Print what completes kit's words in bash, zsh or fish."),
     "clean": ("kit.cli.clean:clean", "Undo whatever a killed session left on this machine."),

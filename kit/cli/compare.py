@@ -176,7 +176,7 @@ def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, 
     if given["dry_run"]:
         _describe(request)
         return 0
-    store = the_store(store_url)
+    store = the_store(store_url, patient=True)
     if given["reference"]:
         planned = plan_of(request).arms if request else store.get(given["resume"]).arms
         _check_reference(given["reference"], tuple(map(str, planned)))

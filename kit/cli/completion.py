@@ -54,6 +54,6 @@ def complete_sessions(context: click.Context, parameter: click.Parameter, begun:
 
     given: dict[str, Any] = context.params
     with suppress(KitError):
-        names = ["last", *(item.id for item in the_store(given.get("store_url") or "").list())]
-        return [name for name in names if name.startswith(begun)]
+        found = the_store(given.get("store_url") or "", read_only=True).names(begun)
+        return [name for name in ("last", *found) if name.startswith(begun)]
     return []

@@ -22,6 +22,7 @@ Examples:
   kit history kernel:short layer:overlay2 --phase unpack --metric sys
   kit history 'make -j8' layer:overlay2 --across sources      each night builds other sources
   kit history kernel:short layer:btrfs --format json -o btrfs.json
+  kit history kernel:short layer:overlay2 --machine 5f3a --last 365     one machine of many that share a store
 
 ▲ and ▼ mark change points, ? one that too few sessions stand behind. A session whose machine, settings or inputs
 differ begins a new series, and the heading says what differed. Change points are found by E-divisive
@@ -44,6 +45,10 @@ The change of a penalty has an interval (Welch's t test); what differs between t
 @click.option("--baseline", default="", metavar="ARM", help="Where the arm was compared with several.")
 @click.option("--across", multiple=True, metavar="NAME", help="Don't begin a new series where this differs: a fact, "
               "or sources, image, scenario, probe (repeatable).")  # fmt: skip
+@click.option("--machine", default="", help="Of this machine; its fact 'machine', or the beginning of it.")
+@click.option(
+    "--last", "most", type=click.IntRange(1), default=1000, show_default=True, help="So many sessions at most."
+)
 @click.option("--confirm", type=click.IntRange(2), default=3, show_default=True, help="Sessions that make a change.")
 @click.option("--all", "all_series", is_flag=True, help="All series, not only the newest.")
 @format_option(HISTORY)
@@ -56,6 +61,8 @@ def history(
     metric: str,
     baseline: str,
     across: tuple[str, ...],
+    machine: str,
+    most: int,
     confirm: int,
     all_series: bool,
     format_: str,
@@ -70,10 +77,13 @@ def history(
 
     store = the_store(store_url)
     name = str(parse_arm(arm))
-    entries = store.history(scenario, name, phase, metric)
+    entries = store.history(scenario, name, phase, metric, machine, most)
     if not entries:
-        raise UsageError(f"no finished session of '{scenario}' has a comparison of {name}{_of(phase, metric)}", _known(
-            sorted({item.title for item in store.list()})))  # fmt: skip
+        at = f" on a machine '{machine}…'" if machine else ""
+        raise UsageError(
+            f"no finished session of '{scenario}'{at} has a comparison of {name}{_of(phase, metric)}",
+            _known(store.known("title")),
+        )
     chosen = baseline or entries[-1].outcome.comparison.baseline
     groups = _by_point([item for item in entries if item.outcome.comparison.baseline == chosen])
     parts = []
@@ -87,6 +97,10 @@ def history(
         if not all_series and len(series) > 1 and format_ == "table":
             older = sum(len(one.entries) for one in series[:-1])
             parts.append(f"{older} sessions of other machines, settings or inputs are not shown: --all")
+    if format_ == "table" and len(entries) >= most:
+        machines = len({item.machine for item in entries})
+        of = f", of {machines} machines: --machine" if machines > 1 else ""
+        parts.append(f"the newest {most} sessions are looked at{of}: --last")
     write(output, "\n".join(part.rstrip("\n") for part in parts) + "\n")
 
 

@@ -116,7 +116,7 @@ def _run(job: Job, quiet: bool, store_url: str) -> Night:
         raise UsageError(
             f"{output}: {error.strerror}", "name a directory that you may write to: --output DIR"
         ) from None
-    store = the_store(store_url or job.store)
+    store = the_store(store_url or job.store, patient=True)
     observer = make_observer(quiet)
     try:
         night = run_night(job, find_paths(), store, observer)

@@ -92,11 +92,12 @@ def json_flag(command: Command) -> Command:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
 
 
-def the_store(url: str, read_only: bool = False) -> Store:
+def the_store(url: str, read_only: bool = False, patient: bool = False) -> Store:
     from kit.core.paths import find_paths
     from kit.store import open_store
 
-    return open_store(url, find_paths().data / "kit.db", read_only, lambda text: click.echo(f"kit: {text}", err=True))
+    default = find_paths().data / "kit.db"
+    return open_store(url, default, read_only, lambda text: click.echo(f"kit: {text}", err=True), patient)
 
 
 def check_writable(path: str | None) -> None:

@@ -54,15 +54,11 @@ def sessions(scenario: str, arm: str, machine: str, most: int, as_json: bool, st
     from kit.report import units
     from kit.report.shown import shown
     from kit.report.structured import session_facts
+    from kit.store import Wanted
 
-    every = [
-        shown(item)
-        for item in the_store(store_url).list()
-        if scenario in ("", item.title)
-        and (not arm or arm in item.arms)
-        and MACHINE.text(item.facts).startswith(machine)
-    ]
-    found = every[:most]
+    wanted = Wanted(scenario, arm, machine)
+    store = the_store(store_url)
+    found = [shown(item) for item in store.list(wanted, most)]
     if as_json:
         click.echo(json.dumps([session_facts(item) for item in found], indent=1))
         return
@@ -75,8 +71,9 @@ def sessions(scenario: str, arm: str, machine: str, most: int, as_json: bool, st
         for item in found
     ]  # fmt: skip
     click.echo(tabulate(rows, ["session", "started (UTC)", "status", "scenario", "arms", "rounds", "machine"]))
-    if len(every) > len(found):
-        click.echo(f"{len(every) - len(found)} older ones are not shown: -n {len(every)}")
+    count = store.count(wanted) if len(found) == most else 0
+    if count > most:
+        click.echo(f"{count - most} older ones are not shown: -n {count}")
 
 
 @click.command(epilog=_SHOW_EPILOG)

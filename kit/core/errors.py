@@ -58,6 +58,10 @@ class TimedOut(RunError):  # noqa: N818 (the word of the field)
     """A command of a workload outlived its deadline and was ended, with all that it had started."""
 
 
+class AwayError(RunError):
+    """A server does not answer now; what it was to be told can wait."""
+
+
 class BusyError(KitError):
     """Another session holds the machine; two at once would measure each other. Exit code 1."""
 

@@ -10,7 +10,7 @@ from kit.analysis.changepoint import Track
 from kit.analysis.night import Job, Night, Part, Task
 from kit.analysis.regression import Finding, Rule, judge, missing
 from kit.analysis.threshold import Threshold
-from kit.core.errors import KitError
+from kit.core.errors import AwayError, KitError
 from kit.core.paths import Paths
 from kit.model.session import DONE, Session
 from kit.session.loop import Observer
@@ -56,8 +56,14 @@ def assess(task: Task, session: Session, store: Store, rule: Rule) -> Part:
     if session.status != DONE or failed:
         what = failed[0] if failed else None
         error = f"{what.arm}, round {what.block}: {what.error}" if what else f"the session is {session.status}"
-    findings = [found for item in task.thresholds for found in _findings(item, task, session, analysis, store, rule)]
-    tracks = find_tracks(session, analysis, store, task.across, rule.confirm)
+    try:
+        findings = [
+            found for item in task.thresholds for found in _findings(item, task, session, analysis, store, rule)
+        ]
+        tracks = find_tracks(session, analysis, store, task.across, rule.confirm)
+    except AwayError as away:
+        unjudged = f"measured and kept, but not held against its history: {away.message}"
+        return Part(task, session, analysis, error=error or unjudged)
     # Of phases and other metrics too, where a threshold speaks of them.
     tracks += tuple(
         Track(item.series, item.changes, rule.confirm)

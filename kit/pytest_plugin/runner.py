@@ -43,7 +43,8 @@ class SessionRunner:
         from kit.store import open_store
 
         if self._store is None:
-            self._store = open_store(self.config.getoption("kit_store"), find_paths().data / "kit.db")
+            url, default = self.config.getoption("kit_store"), find_paths().data / "kit.db"
+            self._store = open_store(url, default, patient=True)
         return self._store
 
     def settings(self) -> dict[str, Any]:
@@ -84,13 +85,14 @@ class SessionRunner:
 
     def _earlier(self, session: Session) -> Session | None:
         from kit.model.session import DONE
+        from kit.store import Wanted
 
         name = self.config.getoption("kit_compare")
         if name != "last":
             return self.store.get(name)
         mine = {item.id for item in self.sessions}
-        found = (item.id for item in self.store.list() if (item.title, item.status) == (session.title, DONE))
-        earlier = next((item for item in found if item not in mine), None)
+        found = self.store.list(Wanted(session.title, status=DONE), most=len(mine) + 1)
+        earlier = next((item.id for item in found if item.id not in mine), None)
         return self.store.get(earlier) if earlier else None
 
 

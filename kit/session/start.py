@@ -27,7 +27,7 @@ from kit.session.gather import Gatherer
 from kit.session.local import LoadMaterials, Materials, SessionContext, check_kernel, equipped, perform
 from kit.session.loop import Bench, Observer, held_machine
 from kit.session.planning import bind_load, bind_scenarios, plan_session
-from kit.store import Outbox
+from kit.store import Outbox, Wanted
 
 if TYPE_CHECKING:
     from kit.guest import Machine
@@ -76,8 +76,8 @@ def launch(
     not_run = [item.arm for item in last.not_run] if last else ()
     observer.tell(how_long(plan, run_seconds(last.samples) if last else None, not_run))
 
-    def begin() -> Session:
-        store.create(session)
+    def begin(keeper: Outbox) -> Session:
+        keeper.create(session)
         return session
 
     context = SessionContext(plan, scenarios, host, paths, store, observer, tuple(wipe))
@@ -88,10 +88,8 @@ def _last_alike(session: Session, store: Store) -> Session | None:
     """The last session of that title that was finished on this machine; None where it can't be read, which is no reason
     not to begin another."""
     with suppress(KitError):
-        for head in store.list():
-            alike = (head.title, MACHINE.text(head.facts)) == (session.title, MACHINE.text(session.facts))
-            if alike and head.status == DONE:
-                return store.get(head.id)
+        for head in store.list(Wanted(session.title, machine=MACHINE.text(session.facts), status=DONE), most=1):
+            return store.get(head.id)
     return None
 
 
@@ -110,10 +108,10 @@ def resume(
     scenarios = bind_scenarios(session.request, host)
     check_devices(session, wipe)
 
-    def begin() -> Session:
+    def begin(keeper: Outbox) -> Session:
         found = store.get(session.id)  # another start may have gone on with it while this one waited
         if found.status != DONE:
-            store.set_status(session.id, RUNNING)
+            keeper.set_status(session.id, RUNNING)
         return found
 
     context = SessionContext(kept_plan(session), scenarios, host, paths, store, observer, tuple(wipe))
@@ -158,7 +156,7 @@ def _carry_out(
     context: SessionContext,
     store: Store,
     patience: Patience,
-    begin: Callable[[], Session],
+    begin: Callable[[Outbox], Session],
     machine: Machine | None,
 ) -> Session:
     """Hold the machine and run what is left of the session; whatever ends it, its state is in the store. ``begin``:
@@ -170,7 +168,7 @@ def _carry_out(
         check_devices(session, context.wipe)  # again: it may have waited for hours
         keeper = stack.enter_context(Outbox(session, store, context.paths.data, context.observer.tell))
         context = replace(context, store=keeper)
-        session = begin()
+        session = begin(keeper)
         if session.status == DONE:
             return session
         context.observer.began(session)

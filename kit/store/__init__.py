@@ -1,6 +1,7 @@
-"""Where sessions and samples are kept: SQLite, or any database SQLAlchemy reaches."""
+"""Where sessions and samples are kept: SQLite, or a PostgreSQL server that many machines share."""
 
+from kit.store.heads import Wanted
 from kit.store.outbox import Outbox
 from kit.store.store import Store, open_store
 
-__all__ = ["Outbox", "Store", "open_store"]
+__all__ = ["Outbox", "Store", "Wanted", "open_store"]

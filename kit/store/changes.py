@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, update
 
 from kit.core.codec import Count, decode, decode_json, encode_json
 from kit.model.sample import Sample
 from kit.model.session import Session
-from kit.store.rows import session_row, write_sample
+from kit.store.rows import insert_new, session_row, write_sample_once
 from kit.store.schema import samples, sessions
 
 
@@ -61,22 +61,13 @@ def apply_changes(connection: Connection, session_id: str, changes: Sequence[Cha
 
 
 def _begin(connection: Connection, session_id: str, begin: Begin) -> None:
-    if not connection.execute(select(sessions.c.id).where(sessions.c.id == session_id)).first():
-        connection.execute(insert(sessions).values(**session_row(begin.session)))
+    connection.execute(insert_new(connection, sessions, ("id",)).values(**session_row(begin.session)))
 
 
 def _session(connection: Connection, session_id: str, session: Session) -> None:
     row = session_row(session)
     changed = {key: row[key] for key in ("facts", "not_run")}
     connection.execute(update(sessions).where(sessions.c.id == session_id).values(**changed))
-
-
-def _sample(connection: Connection, session_id: str, sample: Sample) -> None:
-    mine = samples.c.session == session_id
-    for name in ("arm", "point", "block", "kind", "started"):
-        mine &= samples.c[name] == getattr(sample, name)
-    if not connection.execute(select(samples.c.id).where(mine)).first():
-        write_sample(connection, session_id, sample)
 
 
 def _flag(connection: Connection, session_id: str, flag: Flag) -> None:
@@ -92,7 +83,7 @@ def _status(connection: Connection, session_id: str, status: Status) -> None:
 _APPLY: dict[type[Change], Callable[[Connection, str, Any], None]] = {
     Begin: _begin,
     Session: _session,
-    Sample: _sample,
+    Sample: write_sample_once,
     Flag: _flag,
     Status: _status,
 }

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, insert, inspect, make_url, select, text, update
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, OperationalError
 
-from kit.core.errors import KitError, RunError, UsageError
-from kit.store.schema import SCHEMA_VERSION, metadata, migrate, schema
+from kit.core.errors import AwayError, RunError, UsageError
+from kit.store.schema import SCHEMA_VERSION
+from kit.store.upgrade import upgrade, version_of
 
 #: Seconds for which a database that another process has locked, or a server that doesn't answer, is waited for.
 PATIENCE = 10
@@ -37,8 +39,9 @@ class Database:
     They raise RunError where the database is gone, damaged or refuses.
     """
 
-    def __init__(self, url: str) -> None:
-        """Raises UsageError where it can't be opened."""
+    def __init__(self, url: str, patient: bool = False) -> None:
+        """Raises UsageError where it can't be opened. ``patient``: a server that is away may come later."""
+        self._ready = False
         scheme, separator, _ = url.partition("://")
         shown = f"{scheme}{separator}…" if separator else "…"  # what can't be parsed may hold a password anywhere
         try:
@@ -47,6 +50,8 @@ class Database:
             self._engine = _engine(parsed)
             self._prepare()
         except DBAPIError as error:
+            if patient and is_away(error):
+                return
             message, hint = refusal(error, f"--store {shown}")
             raise UsageError(message, hint or "check path, rights and server") from None
         except (ArgumentError, NoSuchModuleError, ImportError, TypeError, ValueError) as error:
@@ -57,15 +62,23 @@ class Database:
         """Where it is, without a password."""
         return _shown(self._engine.url)
 
+    @property
+    def remote(self) -> bool:
+        return self._engine.dialect.name != "sqlite"
+
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        with self._told(), self._engine.begin() as connection:
-            yield connection
+        with self._told():
+            self._prepare()
+            with self._engine.begin() as connection:
+                yield connection
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        with self._told(), self._writer().begin() as connection:
-            yield connection
+        with self._told():
+            self._prepare()
+            with self._writer().begin() as connection:
+                yield connection
 
     def close(self) -> None:
         self._engine.dispose()
@@ -77,43 +90,39 @@ class Database:
         except DBAPIError as error:
             message, hint = refusal(error, f"the store {self.name}")
             hint = hint or "what was stored is safe; when the store is back: kit compare --resume last"
-            raise RunError(message, hint) from None
+            raise (AwayError if is_away(error) else RunError)(message, hint) from None
 
     def _writer(self) -> Engine:
         return self._engine.execution_options(**{_WRITES: True})
 
     def _prepare(self) -> None:
-        """One that is new, or left half made, is made; an old one is brought up to date."""
+        """One that is new, or left half made, is made; an old one is brought up to date. Once it is ready, nothing."""
+        if self._ready:
+            return
         with self._engine.begin() as connection:
-            if inspect(connection).has_table(schema.name) and _version(connection) == SCHEMA_VERSION:
-                return
-        with self._writer().begin() as connection:
-            if connection.dialect.name == "postgresql":  # two machines may come to an empty store at once
-                connection.execute(text("SELECT pg_advisory_xact_lock(7210451)"))
-            _upgrade(connection)
-
-
-def _upgrade(connection: Connection) -> None:
-    version = _version(connection) if inspect(connection).has_table(schema.name) else None
-    if version is None:  # without a version nothing was ever stored in it
-        metadata.create_all(connection)
-        connection.execute(insert(schema).values(version=SCHEMA_VERSION))
-        return
-    if version > SCHEMA_VERSION:
-        raise KitError(f"the store has schema {version}, this kit knows {SCHEMA_VERSION}", "update the kit")
-    for number in range(version + 1, SCHEMA_VERSION + 1):
-        migrate(connection, number)
-        connection.execute(update(schema).values(version=number))
-
-
-def _version(connection: Connection) -> int | None:
-    return connection.execute(select(schema.c.version)).scalar()
+            version = version_of(connection)
+        if version != SCHEMA_VERSION:
+            try:
+                with self._writer().begin() as connection:
+                    upgrade(connection)
+            except DBAPIError as error:
+                if not _is_denied(error):
+                    raise
+                had = f"has schema {version}" if version else "has no tables yet"
+                role = self._engine.url.username or "this role"
+                raise UsageError(
+                    f"the store {self.name} {had}, this kit needs schema {SCHEMA_VERSION}, and {role} may not make it",
+                    "as the store's owner: kit store setup --store URL",
+                ) from None
+        self._ready = True
 
 
 def _engine(url: URL) -> Engine:
     unknown = sorted(set(url.query) - _SQLITE_OPTIONS)
     if unknown and url.get_backend_name() == "sqlite" and "uri" not in url.query:
         raise ValueError(f"unknown option '{unknown[0]}'; SQLite's own go with sqlite:///file:PATH?…&uri=true")
+    if url.get_backend_name() not in ("sqlite", "postgresql"):
+        raise ValueError(f"the kit keeps no store in {url.get_backend_name()}")
     waiting = {key: value for key, value in _WAITING.get(url.drivername, {}).items() if key not in url.query}
     # A session may be silent for hours: the connection is tried before it is used again.
     engine = create_engine(url, pool_pre_ping=True, connect_args=waiting)
@@ -145,9 +154,33 @@ def _begin(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
+#: What a server says to whom it will not serve, however often it is asked.
+_TURNED_AWAY = re.compile(r"authentication|does not exist|pg_hba\.conf|permission denied|not permitted|invalid")
+#: Classes of PostgreSQL's errors that pass: lost connections, too many of them, servers that stop or start.
+_PASSING = ("08", "53", "57P")
+
+
+def is_away(error: DBAPIError) -> bool:
+    """Whether a server does not answer, or not now: what it was asked may be asked again."""
+    reason = error.orig
+    if not isinstance(error, OperationalError) or isinstance(reason, sqlite3.Error):
+        return False
+    state = getattr(reason, "sqlstate", None)
+    if state:
+        return str(state).startswith(_PASSING)
+    return not _TURNED_AWAY.search(str(reason))
+
+
+def _is_denied(error: DBAPIError) -> bool:
+    """Whether the role lacks a right."""
+    return getattr(error.orig, "sqlstate", None) == "42501"
+
+
 def refusal(error: DBAPIError, where: str) -> tuple[str, str]:
     """One line for an error of the database, and what mends it; '' where that is the caller's to say."""
     message, reason = f"{where}: {_line(error.orig or error)}", error.orig
+    if _is_denied(error):
+        return message, "as the store's owner: kit store grant writer ROLE, or reader; docs/store.md says what each may"
     if not isinstance(reason, sqlite3.Error):
         return message, ""
     kind = getattr(reason, "sqlite_errorname", "")

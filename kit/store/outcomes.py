@@ -2,61 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, Row, delete, select
 
 from kit.analysis.compare import Comparison
 from kit.analysis.outcome import OUTCOME_VERSION, Outcome
-from kit.core.codec import UnreadableError, decode_json, encode_json
-from kit.store.schema import outcomes, sessions
+from kit.core.codec import UnreadableError, decode, decode_json, encode_json
+from kit.store.rows import insert_new
+from kit.store.schema import COMPARISON_COUNTS, COMPARISON_FIGURES, COMPARISON_WORDS, outcomes
+
+_FIELDS = (*COMPARISON_WORDS, *COMPARISON_COUNTS, *COMPARISON_FIGURES)
+#: Of a session that found nothing: a row without a figure.
+_NOTHING = {
+    **dict.fromkeys(COMPARISON_WORDS, ""), **dict.fromkeys(COMPARISON_COUNTS, 0), "digests": "{}", "whole": False,
+}  # fmt: skip
+#: Sessions asked for in one query: databases have a bound to its parameters.
+_BATCH = 1000
 
 
 def write_outcomes(connection: Connection, session_id: str, found: Sequence[Outcome]) -> None:
-    """In the place of those kept before. A session without any is kept as one row without a figure."""
-    connection.execute(delete(outcomes).where(outcomes.c.session == session_id))
+    """Unless those of this version are kept already: a session that is over changes no more."""
+    key = {"session": session_id, "version": OUTCOME_VERSION}
+    mine = (outcomes.c.session == session_id) & (outcomes.c.version == OUTCOME_VERSION)
+    if connection.execute(select(outcomes.c.position).where(mine).limit(1)).first():
+        return
     rows: list[dict[str, Any]] = [
         {
-            "position": position,
-            "arm": item.comparison.arm,
-            "phase": item.comparison.phase,
-            "metric": item.comparison.metric,
-            "point": item.comparison.point,
+            **asdict(item.comparison),
             "whole": item.whole,
             "mean": item.mean,
             "base_mean": item.base_mean,
-            "comparison": encode_json(item.comparison),
             "digests": encode_json(dict(item.digests)),
         }
-        for position, item in enumerate(found)
-    ] or [dict.fromkeys(("arm", "phase", "metric", "point", "comparison", "digests"), "") | _NOTHING]
-    common = {"session": session_id, "version": OUTCOME_VERSION}
-    connection.execute(insert(outcomes), [{**common, **row} for row in rows])
+        for item in found
+    ] or [_NOTHING]
+    numbered = [{**key, **row, "position": position} for position, row in enumerate(rows)]
+    connection.execute(insert_new(connection, outcomes, ("session", "version", "position")), numbered)
 
 
-_NOTHING = {"position": 0, "whole": False, "mean": None, "base_mean": None}
+def drop_older_outcomes(connection: Connection) -> None:
+    """By statistics of an older kit: whoever asks for them has them worked out anew."""
+    connection.execute(delete(outcomes).where(outcomes.c.version < OUTCOME_VERSION))
 
 
-def kept_versions(connection: Connection) -> frozenset[str]:
-    """The sessions whose outcomes are kept and of today's statistics."""
-    query = select(outcomes.c.session).where(outcomes.c.version == OUTCOME_VERSION).distinct()
-    return frozenset(connection.execute(query).scalars())
+def kept_of(connection: Connection, names: Sequence[str]) -> frozenset[str]:
+    """Those of these sessions whose outcomes are kept, by today's statistics."""
+    query = select(outcomes.c.session).where((outcomes.c.version == OUTCOME_VERSION) & (outcomes.c.position == 0))
+    found = (connection.execute(query.where(outcomes.c.session.in_(batch))).scalars() for batch in _batches(names))
+    return frozenset(name for listed in found for name in listed)
 
 
 def read_outcomes(
-    connection: Connection, title: str, arm: str, phase: str, metric: str
+    connection: Connection, names: Sequence[str], arm: str, phase: str, metric: str
 ) -> list[tuple[str, Outcome | None]]:
-    """Each with its session's id; None where what is kept can't be read."""
+    """Of these sessions, each with its session's id; None where what is kept can't be read."""
     mine = (outcomes.c.arm == arm) & (outcomes.c.metric == metric) & (outcomes.c.version == OUTCOME_VERSION)
     mine &= outcomes.c.phase == phase if phase else outcomes.c.whole
-    query = select(outcomes).join(sessions).where(mine & (sessions.c.title == title))
-    return [(row.session, _outcome(row)) for row in connection.execute(query)]
+    return [
+        (row.session, _outcome(row))
+        for batch in _batches(names)
+        for row in connection.execute(select(outcomes).where(mine & outcomes.c.session.in_(batch)))
+    ]
 
 
 def read_results(connection: Connection, names: Sequence[str], metric: str) -> dict[str, list[Comparison]]:
     """What those sessions found of the whole run in one metric, as far as it is kept, by session."""
     mine = outcomes.c.session.in_(names) & outcomes.c.whole & (outcomes.c.metric == metric)
+    mine &= outcomes.c.version == OUTCOME_VERSION
     query = select(outcomes).where(mine).order_by(outcomes.c.session, outcomes.c.position)
     found: dict[str, list[Comparison]] = {}
     for row in connection.execute(query):
@@ -66,9 +81,15 @@ def read_results(connection: Connection, names: Sequence[str], metric: str) -> d
     return found
 
 
-def _outcome(row: Any) -> Outcome | None:
+def _batches(names: Sequence[str]) -> Iterator[Sequence[str]]:
+    return (names[start : start + _BATCH] for start in range(0, len(names), _BATCH))
+
+
+def _outcome(row: Row[Any]) -> Outcome | None:
+    values = row._mapping
     try:
-        comparison, digests = decode_json(Comparison, row.comparison), decode_json(dict[str, str], row.digests)
+        comparison = decode(Comparison, {name: values[name] for name in _FIELDS})
+        digests = decode_json(dict[str, str], row.digests)
     except UnreadableError:
         return None
     return Outcome(comparison, row.mean, row.base_mean, row.whole, tuple(digests.items()))

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, Table, insert, select
+from sqlalchemy.dialects import postgresql, sqlite
 
 from kit.core.codec import decode, decode_json, encode_json
 from kit.model.sample import PHASE_FIELDS, Sample
 from kit.model.session import Session
-from kit.store.schema import calls, phases, profiles, reported, samples, tasks
+from kit.store.schema import calls, machine_of, phases, profiles, reported, samples, tasks
 
 #: Columns that hold JSON.
 _JSON = ("request", "arms", "baselines", "facts", "not_run")
@@ -23,19 +25,56 @@ _NESTED = ("histogram", "errors")
 
 def session_row(session: Session) -> dict[str, Any]:
     row = {item.name: getattr(session, item.name) for item in fields(Session) if item.name != "samples"}
-    return row | {name: encode_json(row[name]) for name in _JSON}
+    return row | {name: encode_json(row[name]) for name in _JSON} | {"machine": machine_of(session.facts)}
 
 
 def read_session(row: Mapping[Any, Any]) -> Session:
     """Without its samples. Raises UnreadableError where something in it is none of the kit's."""
-    return decode(Session, _values(row) | {name: decode_json(Any, row[name]) for name in _JSON})
+    values = {name: value for name, value in _values(row).items() if name != "machine"}
+    return decode(Session, values | {name: decode_json(Any, row[name]) for name in _JSON})
+
+
+def insert_new(connection: Connection, table: Table, key: Sequence[str]) -> Any:
+    """An INSERT that leaves a row of that key as it is, whoever adds it at the same time."""
+    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
+    return dialect.insert(table).on_conflict_do_nothing(index_elements=key)
 
 
 def write_sample(connection: Connection, session_id: str, sample: Sample) -> None:
+    """One that was imported: nobody can say whether two that look alike are one."""
+    key = connection.execute(insert(samples).values(**_sample_row(session_id, sample)).returning(samples.c.id)).scalar()
+    _write_phases(connection, key, sample)
+
+
+def write_sample_once(connection: Connection, session_id: str, sample: Sample) -> None:
+    """One that was measured, unless it is there already."""
+    mine = samples.c.session == session_id
+    for name in _IDENTITY:
+        mine &= samples.c[name] == getattr(sample, name)
+    if connection.execute(select(samples.c.id).where(mine & samples.c.identity.is_(None))).first():
+        return  # an older kit has written it
+    row = _sample_row(session_id, sample) | {"identity": _identity(sample)}
+    new = insert_new(connection, samples, ("session", "identity")).values(**row).returning(samples.c.id)
+    key = connection.execute(new).scalar()
+    if key is not None:
+        _write_phases(connection, key, sample)
+
+
+#: What tells the runs of a session apart.
+_IDENTITY = ("arm", "point", "block", "kind", "started")
+
+
+def _identity(sample: Sample) -> str:
+    """As short as an index needs it."""
+    return hashlib.sha256(encode_json([getattr(sample, name) for name in _IDENTITY]).encode()).hexdigest()[:32]
+
+
+def _sample_row(session_id: str, sample: Sample) -> dict[str, Any]:
     row = {item.name: getattr(sample, item.name) for item in fields(Sample) if item.name != "phases"}
-    row["digests"] = encode_json(dict(sample.digests))
-    result = connection.execute(insert(samples).values(session=session_id, **row))
-    key = result.inserted_primary_key[0] if result.inserted_primary_key else None
+    return row | {"digests": encode_json(dict(sample.digests)), "session": session_id}
+
+
+def _write_phases(connection: Connection, key: int | None, sample: Sample) -> None:
     if sample.phases:
         listed = list(enumerate(sample.phases))
         rows = [{name: getattr(phase, name) for name in PHASE_FIELDS} for phase in sample.phases]
@@ -71,7 +110,8 @@ def read_samples(connection: Connection, session_id: str) -> tuple[Sample, ...]:
 
 def _sample(row: Mapping[Any, Any], made: list[dict[str, Any]]) -> Sample:
     digests = decode_json(dict[str, str], row["digests"])
-    return decode(Sample, _values(row) | {"phases": made, "digests": list(digests.items())})
+    values = {name: value for name, value in _values(row).items() if name != "identity"}
+    return decode(Sample, values | {"phases": made, "digests": list(digests.items())})
 
 
 def _columns(item: dict[str, Any]) -> dict[str, Any]:

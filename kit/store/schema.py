@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 from sqlalchemy import (
     BigInteger,
@@ -19,11 +20,16 @@ from sqlalchemy import (
     Table,
     Text,
     TypeDecorator,
+    bindparam,
+    func,
+    select,
     text,
     true,
+    update,
 )
 
-from kit.core.codec import storable
+from kit.core.codec import UnreadableError, decode_json, storable
+from kit.model.fact import MACHINE
 from kit.model.metric import MEASURED, METRICS
 from kit.model.sample import PHASE_FIELDS
 
@@ -43,7 +49,7 @@ def _background_load(connection: Connection) -> None:
 
 
 def _outcomes(connection: Connection) -> None:
-    outcomes.create(connection)
+    """Those of today come with _many_machines."""
 
 
 def _imported_sessions(connection: Connection) -> None:
@@ -75,6 +81,38 @@ def _any_length(connection: Connection) -> None:
         connection.execute(text(f"ALTER TABLE {table} ALTER COLUMN {name} TYPE {kind}"))
 
 
+def _many_machines(connection: Connection) -> None:
+    """Sessions get a column for their machine, runs a name by which they are stored once; outcomes have columns, and
+    are worked out anew from the samples."""
+    connection.execute(text("ALTER TABLE kit_sessions ADD COLUMN machine TEXT NOT NULL DEFAULT ''"))
+    connection.execute(text("ALTER TABLE kit_samples ADD COLUMN identity TEXT"))
+    connection.execute(text("DROP TABLE IF EXISTS kit_outcomes"))
+    connection.execute(text("DROP INDEX IF EXISTS ix_kit_samples_session"))
+    outcomes.create(connection)
+    for table, names in ((sessions, ("kit_sessions_of", "kit_sessions_machine")), (samples, ("kit_samples_once",))):
+        for index in table.indexes:
+            if index.name in names:
+                index.create(connection)
+    name_machines(connection)
+
+
+def name_machines(connection: Connection) -> None:
+    """Fill in the machines of sessions that an older kit has written."""
+    found = []
+    for name, facts in connection.execute(select(sessions.c.id, sessions.c.facts).where(sessions.c.machine == "")):
+        with suppress(UnreadableError):
+            found.append({"its_id": name, "its_machine": machine_of(decode_json(dict[str, str], facts))})
+    named = [row for row in found if row["its_machine"]]
+    if named:
+        mine = update(sessions).where(sessions.c.id == bindparam("its_id"))
+        connection.execute(mine.values(machine=bindparam("its_machine")), named)
+
+
+def machine_of(facts: Mapping[str, str]) -> str:
+    """As the column holds it."""
+    return storable(MACHINE.text(facts))[:MACHINE_LENGTH]
+
+
 #: Version N → what brings a store of version N - 1 to it, beside the columns of metrics that it has first.
 _MIGRATIONS: dict[int, Callable[[Connection], None]] = {
     2: _sweeps_and_bursts,
@@ -84,6 +122,7 @@ _MIGRATIONS: dict[int, Callable[[Connection], None]] = {
     6: _imported_sessions,
     8: _any_length,
     9: _tasks,
+    10: _many_machines,
     11: _traced,
 }
 
@@ -111,6 +150,9 @@ class Words(TypeDecorator[str]):
 
 metadata = MetaData()
 
+#: Characters of a machine's name, and of a title as far as an index holds it: PostgreSQL's have an end.
+MACHINE_LENGTH = TITLE_LENGTH = 100
+
 schema = Table("kit_schema", metadata, Column("version", Integer, primary_key=True))
 
 sessions = Table(
@@ -128,13 +170,16 @@ sessions = Table(
     Column("facts", Words, nullable=False),  # JSON
     Column("not_run", Words, nullable=False),  # JSON
     Column("imported", Boolean, nullable=False, server_default=true()),
+    Column("machine", Words, nullable=False, server_default=""),  # of its facts
+    Index("kit_sessions_machine", "machine", "created", postgresql_ops={"machine": "text_pattern_ops"}),
 )
+Index("kit_sessions_of", func.substr(sessions.c.title, 1, TITLE_LENGTH), sessions.c.created)
 
 samples = Table(
     "kit_samples",
     metadata,
     Column("id", Integer, primary_key=True),
-    Column("session", String(40), ForeignKey("kit_sessions.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("session", String(40), ForeignKey("kit_sessions.id", ondelete="CASCADE"), nullable=False),
     Column("arm", Words, nullable=False),
     Column("block", Integer, nullable=False),
     Column("kind", Words, nullable=False),
@@ -152,6 +197,8 @@ samples = Table(
     Column("flags", Words, nullable=False, server_default=""),
     Column("repeats", Integer),
     Column("load", Words, nullable=False, server_default=""),
+    Column("identity", Words),  # of a run that this kit has measured, not imported
+    Index("kit_samples_once", "session", "identity", unique=True),
 )
 
 _TEXT_FIELDS = ("name", "status")
@@ -220,21 +267,29 @@ profiles = Table(
     Column("folded", Words, nullable=False),  # compressed
 )
 
-#: What sessions found, worked out from their samples: a history reads these rows instead of all samples.
+#: The fields of a comparison.
+COMPARISON_WORDS = (
+    "arm", "baseline", "phase", "metric", "point", "unit", "better", "verdict", "verdict_all", "covariate",
+)  # fmt: skip
+COMPARISON_COUNTS = ("n", "family", "borrowed")
+COMPARISON_FIGURES = (
+    "ratio", "low", "high", "low_all", "high_all", "difference", "difference_low", "difference_high",
+    "difference_low_all", "difference_high_all", "detectable", "narrowing", "adjusted", "untrimmed", "spread",
+)  # fmt: skip
+
+#: What sessions found, worked out from their samples: a history reads these rows instead of all samples. They are added
+#: and never changed, so that who may add needs no right to change: other statistics have another version.
 outcomes = Table(
     "kit_outcomes",
     metadata,
     Column("session", String(40), ForeignKey("kit_sessions.id", ondelete="CASCADE"), primary_key=True),
+    Column("version", Integer, primary_key=True),  # OUTCOME_VERSION of the kit that worked them out
     Column("position", Integer, primary_key=True),
-    Column("version", Integer, nullable=False),  # OUTCOME_VERSION of the kit that worked them out
-    Column("arm", Words, nullable=False),
-    Column("phase", Words, nullable=False),
-    Column("metric", Words, nullable=False),
-    Column("point", Words, nullable=False),
     Column("whole", Boolean, nullable=False),
     Column("mean", Float),
     Column("base_mean", Float),
-    Column("comparison", Words, nullable=False),  # JSON
     Column("digests", Words, nullable=False),  # JSON
-    Index("kit_outcomes_of", "arm", "metric", "phase"),
+    *(Column(name, Words, nullable=False) for name in COMPARISON_WORDS),
+    *(Column(name, Integer, nullable=False) for name in COMPARISON_COUNTS),
+    *(Column(name, Float) for name in COMPARISON_FIGURES),
 )

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, RowMapping, delete, insert, select
 
 from kit.analysis.columns import Runs
 from kit.analysis.compare import Comparison, compare
@@ -20,28 +20,47 @@ from kit.model.sample import Sample
 from kit.model.session import DONE, Session
 from kit.store.changes import Change, Flag, Status, apply_changes
 from kit.store.database import Database
-from kit.store.outbox import deliver, outbox_directory
-from kit.store.outcomes import kept_versions, read_outcomes, read_results, write_outcomes
+from kit.store.delivery import RUNNING, deliver
+from kit.store.heads import Wanted, count_heads, find_beginning, find_heads, known
+from kit.store.outbox import outbox_directory
+from kit.store.outcomes import drop_older_outcomes, kept_of, read_outcomes, read_results, write_outcomes
+from kit.store.roles import grant
 from kit.store.rows import read_samples, read_session, session_row, write_sample
-from kit.store.schema import sessions
+from kit.store.schema import name_machines, sessions
+from kit.store.state import State, read_state
 
 
 def open_store(
-    url: str, default: Path, read_only: bool = False, tell: Callable[[str], None] = lambda text: None
+    url: str,
+    default: Path,
+    read_only: bool = False,
+    tell: Callable[[str], None] = lambda text: None,
+    patient: bool = False,
 ) -> Store:
     """Open the store at ``url``, or the SQLite file ``default``. Raises UsageError if it can't be opened.
 
     ``read_only``: nothing is written to it any more, outcomes neither; one that is not there is made all the same.
     ``tell`` is told of what in it can't be read, and of what had waited for it beside ``default`` and is stored now.
+    ``patient``: a server that does not answer is no reason to raise: the store is opened once it does.
     """
     if not url:
         close_directory(default.parent)
         close_file(default)
         url = f"sqlite:///{default}"
-    store = Store(Database(url), read_only, tell)
+    store = Store(Database(url, patient), read_only, tell)
     if not read_only:
-        deliver(store, outbox_directory(default.parent), tell)
+        for item in deliver(store, outbox_directory(default.parent)):
+            if item.store in ("", store.name) and item.waits != RUNNING:
+                tell(str(item))
     return store
+
+
+#: Sessions that a history looks back on.
+HISTORY = 1000
+#: Any session.
+ANY = Wanted()
+#: Among so many newest ones is one that can be read.
+_FIRST = 100
 
 
 class Store:
@@ -56,6 +75,11 @@ class Store:
     def name(self) -> str:
         """Where the store is, without a password."""
         return self._database.name
+
+    @property
+    def remote(self) -> bool:
+        """Whether it is a server's, which can be away."""
+        return self._database.remote
 
     def create(self, session: Session) -> None:
         with self._database.writing() as connection:
@@ -111,19 +135,23 @@ class Store:
         except RunError:  # a store that may only be read
             self._worked_out[session_id] = tuple(found)
 
-    def history(self, title: str, arm: str, phase: str = "", metric: str = "real") -> tuple[Entry, ...]:
-        """What all finished sessions of that title found of an arm: of a phase, or of the whole run. Oldest first.
+    def history(
+        self, title: str, arm: str, phase: str = "", metric: str = "real", machine: str = "", most: int = HISTORY
+    ) -> tuple[Entry, ...]:
+        """What the newest ``most`` finished sessions of that title, with that arm, found of it: of a phase, or of the
+        whole run; of all machines, or of those whose names begin so. Oldest first.
 
         Where a session's outcomes are not kept yet, or by other statistics, they are worked out from its samples.
         """
-        heads = {item.id: item for item in self.list() if (item.title, item.status) == (title, DONE)}
+        heads = {item.id: item for item in self.list(Wanted(title, arm, machine, DONE), most)}
+        names = list(heads)
         with self._database.reading() as connection:
-            kept = kept_versions(connection)
-        for head in heads.values():
-            if head.id not in kept and head.id not in self._worked_out:
-                self.keep_outcomes(self.get(head.id))
+            kept = kept_of(connection, names)
+        for name in names:
+            if name not in kept and name not in self._worked_out:
+                self.keep_outcomes(self.get(name))
         with self._database.reading() as connection:
-            stored = read_outcomes(connection, title, arm, phase, metric)
+            stored = read_outcomes(connection, names, arm, phase, metric)
         found = [(name, item) for name, item in stored if item and name not in self._worked_out]
         for name in {name for name, item in stored if item is None} & heads.keys() - self._worked_out.keys():
             self._worked_out[name] = _outcomes(self.get(name))
@@ -137,11 +165,25 @@ class Store:
         with self._database.reading() as connection:
             return read_results(connection, names, metric)
 
-    def list(self) -> tuple[Session, ...]:
-        """All sessions, newest first, without their samples."""
+    def list(self, wanted: Wanted = ANY, most: int | None = None, skip: int = 0) -> tuple[Session, ...]:
+        """Sessions without their samples, newest first: of those wanted ``most`` after the first ``skip``."""
         with self._database.reading() as connection:
-            query = select(sessions).order_by(sessions.c.created.desc(), sessions.c.id.desc())
-            return tuple(filter(None, map(self._head, connection.execute(query).mappings())))
+            return tuple(filter(None, map(self._head, find_heads(connection, wanted, most, skip))))
+
+    def count(self, wanted: Wanted = ANY) -> int:
+        """How many sessions there are of these."""
+        with self._database.reading() as connection:
+            return count_heads(connection, wanted)
+
+    def known(self, what: str) -> Sequence[str]:
+        """Every ``title``, ``machine`` or ``status`` of sessions, or all of their ``arms``."""
+        with self._database.reading() as connection:
+            return known(connection, what)
+
+    def names(self, beginning: str = "", most: int = HISTORY) -> Sequence[str]:
+        """Ids of sessions that begin so."""
+        with self._database.reading() as connection:
+            return find_beginning(connection, beginning, most)
 
     def _head(self, row: Mapping[Any, Any]) -> Session | None:
         """None, and said once, where it can't be read: the others can."""
@@ -156,20 +198,36 @@ class Store:
     def get(self, name: str) -> Session:
         """A session with its samples, by id, by unique beginning of it, or ``last``. Raises UsageError."""
         with self._database.reading() as connection:
-            row = connection.execute(select(sessions).where(sessions.c.id == name)).mappings().first()
             try:
-                head = read_session(row) if row else self._by_beginning(name)
+                head = read_session(_row(connection, name) or _row(connection, self._by_beginning(name)) or {})
                 return replace(head, samples=read_samples(connection, head.id))
             except UnreadableError as error:
                 raise UsageError(f"session {name}: {error.message}", "kit export the others into a new store") from None
 
-    def _by_beginning(self, name: str) -> Session:
-        known = self.list()
-        found = known[:1] if name == "last" else [item for item in known if name and item.id.startswith(name)]
+    def _by_beginning(self, name: str) -> str:
+        """The id."""
+        if name == "last":
+            found: Sequence[str] = [item.id for item in self.list(most=_FIRST)][:1]
+        else:
+            found = self.names(name) if name else ()
         if len(found) != 1:
             what = "no session" if not found else f"{len(found)} sessions begin with"
             raise UsageError(f"{what} '{name}'", "kit sessions lists them; 'last' is the newest")
         return found[0]
+
+    def mend(self) -> State:
+        """What older kits have written since it was brought up to date gets what it lacks, and outcomes by older
+        statistics go. Its owner alone may."""
+        with self._database.writing() as connection:
+            name_machines(connection)
+            drop_older_outcomes(connection)
+            return read_state(connection)
+
+    def grant(self, role: str, kind: str) -> State:
+        """Raises UsageError."""
+        with self._database.writing() as connection:
+            grant(connection, role, kind)
+            return read_state(connection)
 
     def remove(self, session_id: str) -> None:
         with self._database.writing() as connection:
@@ -190,6 +248,10 @@ def _add(connection: Connection, session: Session) -> None:
 def _outcomes(session: Session) -> tuple[Outcome, ...]:
     runs = Runs(session.samples)
     return outcomes(runs, compare(runs, session.baselines))
+
+
+def _row(connection: Connection, session_id: str) -> RowMapping | None:
+    return connection.execute(select(sessions).where(sessions.c.id == session_id)).mappings().first()
 
 
 def _is_of(item: Outcome, arm: str, phase: str, metric: str) -> bool:

@@ -24,7 +24,7 @@ from kit.report.html import content_policy, render_page
 from kit.report.page import track_view, view
 from kit.report.ranking import result_line
 from kit.report.renderer import offered
-from kit.store import Store
+from kit.store import Store, Wanted
 from kit.store.series import find_tracks
 
 if TYPE_CHECKING:
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 PAGE = 50  # sessions on one page of the list
 _KEPT = 32  # analysed sessions in memory
 _FORMS = {item.suffix: item for item in offered()}
+#: Columns of the store that queries call otherwise.
+_COLUMNS = {"scenario": "title", "arm": "arms"}
 
 
 class Library:
@@ -47,9 +49,16 @@ class Library:
     def name(self) -> str:
         return self._store.name
 
-    def heads(self) -> tuple[Session, ...]:
-        """All sessions without samples, newest first."""
-        return self._store.list()
+    def heads(self, wanted: Wanted, most: int, skip: int = 0) -> tuple[Session, ...]:
+        """Sessions without samples, newest first."""
+        return self._store.list(wanted, most, skip)
+
+    def count(self, wanted: Wanted) -> int:
+        return self._store.count(wanted)
+
+    def options(self, *names: str) -> dict[str, Sequence[str]]:
+        """What can be chosen, by the name that a query has for it."""
+        return {name: self._store.known(_COLUMNS.get(name, name)) for name in names}
 
     def results(self, names: Sequence[str]) -> Mapping[str, Sequence[Comparison]]:
         """What each session found of real time of the whole run."""
@@ -74,10 +83,10 @@ class Library:
         with self._lock:
             return [item for item in find_tracks(session, analysis, self._store) if len(item.series.entries) > 1]
 
-    def history(self, scenario: str, arm: str, phase: str, metric: str) -> list[Track]:
+    def history(self, scenario: str, arm: str, phase: str, metric: str, machine: str) -> list[Track]:
         """Every series of an arm, of each point and baseline, the newest first."""
         with self._lock:
-            entries = self._store.history(scenario, arm, phase, metric)
+            entries = self._store.history(scenario, arm, phase, metric, machine)
         groups: dict[tuple[str, str], list[Any]] = {}
         for entry in entries:
             found = entry.outcome.comparison
@@ -176,18 +185,14 @@ def _page_number(text: str, last: int) -> int:
 
 def _list(library: Library, request: Request) -> str:
     """Sessions, filtered by machine, scenario, arm and status, a page at a time."""
-    heads = library.heads()
-    chosen = _chosen(request, "scenario", "arm", "machine", "status")
-    found = [item for item in heads if _fits(item, chosen)]
-    last = max(1, -(-len(found) // PAGE))
+    names = ("scenario", "arm", "machine", "status")
+    chosen = _chosen(request, *names)
+    wanted = Wanted(*(chosen[name] for name in names))
+    count = library.count(wanted)
+    last = max(1, -(-count // PAGE))
     number = _page_number(request.args.get("page", ""), last)
-    options = {
-        "scenario": sorted({item.title for item in heads}),
-        "arm": sorted({arm for item in heads for arm in item.arms}),
-        "machine": sorted({MACHINE.text(item.facts) for item in heads} - {""}),
-        "status": sorted({item.status for item in heads}),
-    }
-    shown = found[(number - 1) * PAGE : number * PAGE]
+    options = library.options(*names)
+    shown = library.heads(wanted, PAGE, (number - 1) * PAGE)
     results = library.results([item.id for item in shown])
     rows = [
         {
@@ -205,17 +210,8 @@ def _list(library: Library, request: Request) -> str:
     ]
     return render_page(
         "list.html.j2", title="Sessions", rows=rows, options=options, chosen=chosen, page=number, last=last,
-        count=len(found), store=library.name,
+        count=count, store=library.name,
     )  # fmt: skip
-
-
-def _fits(session: Session, chosen: dict[str, str]) -> bool:
-    return (
-        chosen["scenario"] in ("", session.title)
-        and (not chosen["arm"] or chosen["arm"] in session.arms)
-        and chosen["machine"] in ("", MACHINE.text(session.facts))
-        and chosen["status"] in ("", session.status)
-    )
 
 
 def _session(library: Library, request: Request, name: str) -> str:
@@ -238,7 +234,7 @@ def _compare(library: Library, request: Request) -> str:
     from kit.analysis.two_sessions import compare_sessions
 
     names = _chosen(request, "a", "b")
-    sessions = library.heads()[:500]
+    sessions = library.heads(Wanted(), 500)
     values: dict[str, Any] = {"title": "Two sessions side by side", "sessions": sessions, "chosen": names}
     if not (names["a"] and names["b"]):
         return render_page("compare.html.j2", **values, found=None, headers=(), rows=(), lines=())
@@ -249,14 +245,10 @@ def _compare(library: Library, request: Request) -> str:
 
 
 def _history(library: Library, request: Request) -> str:
-    chosen = _chosen(request, "scenario", "arm", "phase", "metric")
-    heads = [item for item in library.heads() if item.status == DONE]
-    options = {
-        "scenario": sorted({item.title for item in heads}),
-        "arm": sorted({arm for item in heads for arm, _ in item.baselines if chosen["scenario"] in ("", item.title)}),
-    }
+    chosen = _chosen(request, "scenario", "arm", "phase", "metric", "machine")
+    options = library.options("scenario", "arm", "machine")
     tracks: Sequence[Track] = ()
     if chosen["scenario"] and chosen["arm"]:
-        tracks = library.history(chosen["scenario"], chosen["arm"], chosen["phase"], chosen["metric"] or "real")
+        tracks = library.history(**{**chosen, "metric": chosen["metric"] or "real"})
     views = [track_view(item, (), f"history-{i}") for i, item in enumerate(tracks, 1)]
     return render_page("history.html.j2", title="History", options=options, chosen=chosen, tracks=views)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,8 +19,9 @@ from kit.parsers.figure import Reported
 from kit.store import Outbox, open_store
 from kit.store.exchange import dump, load
 from tests.command_line import Kit
-from tests.first_schema import make_first_schema
+from tests.first_schema import make_first_schema, make_ninth_schema
 from tests.nights import ladder_session, night
+from tests.postgresql import Server
 
 
 @pytest.fixture
@@ -103,57 +101,6 @@ def test_pytest_benchmark_compares_what_was_exported(kit: Kit, url: str, tmp_pat
     assert "benchmark 'mine build': 4 tests" in done.stdout and "mine[layer:overlay2] build (0002" in done.stdout
     rows = (tmp_path / "out.csv").read_text().splitlines()
     assert len(rows) == 1 + 2 * 2 * 3
-
-
-@dataclass(frozen=True)
-class Server:
-    url: str
-    start: Callable[[], None]
-    stop: Callable[[], None]
-
-
-@pytest.fixture(scope="module")
-def postgresql() -> Iterator[Server]:
-    """A PostgreSQL server of its own, with an empty database."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
-    if not found:
-        pytest.skip("needs postgresql: make system installs it")
-    if os.geteuid() != 0:
-        pytest.skip("needs root: the server is run as its own user")
-    programs = found[-1].parent
-    # Not below pytest's own directory, which no other user may enter.
-    directory = Path("/tmp") / f"kit-postgresql-{os.getpid()}"
-    directory.mkdir()
-    shutil.chown(directory, "postgres")
-    as_postgres = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups", "--"]
-
-    def run(program: str, *words: str) -> None:
-        subprocess.run([*as_postgres, programs / program, *words], check=True, capture_output=True, cwd="/")
-
-    data = str(directory / "data")
-    try:
-        run("initdb", "-D", data, "-A", "trust", "-U", "kit")
-        options = ["-o", f"-k {directory} -c listen_addresses=''", "-l", f"{directory}/log"]
-
-        def start() -> None:
-            run("pg_ctl", "-D", data, "-w", *options, "start")
-
-        def stop() -> None:
-            run("pg_ctl", "-D", data, "-w", "-m", "immediate", "stop")
-
-        start()
-        try:
-            yield Server(f"postgresql+psycopg://kit@/postgres?host={directory}", start, stop)
-        finally:
-            stop()
-    finally:
-        shutil.rmtree(directory)
-
-
-@pytest.fixture
-def server(postgresql: Server) -> str:
-    """Its URL."""
-    return postgresql.url
 
 
 @pytest.mark.machine
@@ -276,14 +223,13 @@ def make_old(url: str, version: int) -> None:
             table, _, name = column.partition(".")
             connection.execute(text(f"ALTER TABLE {table} ALTER COLUMN {name} TYPE VARCHAR({length})"))
         connection.execute(text("ALTER TABLE kit_sessions ALTER COLUMN seed TYPE INTEGER"))
-        connection.execute(text(f"UPDATE kit_schema SET version = {version}"))
     if version == 1:
         make_first_schema(url)
-    else:
-        with create_engine(url).begin() as connection:
-            connection.execute(text("DROP TABLE kit_tasks"))
-            connection.execute(text("DROP TABLE kit_calls"))
-            connection.execute(text("DROP TABLE kit_profiles"))
+        return
+    with create_engine(url).begin() as connection:
+        make_ninth_schema(connection)
+        connection.execute(text("DROP TABLE kit_tasks"))
+        connection.execute(text(f"UPDATE kit_schema SET version = {version}"))
 
 
 @pytest.mark.machine

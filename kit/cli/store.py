@@ -1,0 +1,55 @@
+"""``kit store``: the store of many machines: its schema, and whose it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from kit.cli.options import store_option, the_store
+
+if TYPE_CHECKING:
+    from kit.store.state import State
+
+_EPILOG = """\b
+Examples:
+  kit store setup --store postgresql+psycopg://kit@db/kit
+  kit store grant writer builders --store postgresql+psycopg://kit@db/kit
+  kit store grant reader grafana --store postgresql+psycopg://kit@db/kit
+
+docs/store.md says what a writer and a reader may, and has queries for Grafana and Apache Otava."""
+
+
+@click.group(epilog=_EPILOG)
+def store() -> None:
+    """Set up a store that many machines share, as its owner, and say who may write to it and who may read it."""
+
+
+@store.command(epilog="\b\nExample:\n  kit store setup --store postgresql+psycopg://kit@db/kit")
+@store_option
+def setup(store_url: str) -> None:
+    """Make the store's tables and views, or bring them up to date, and say what is there.
+
+    Sessions that run meanwhile go on; kits that are older get one line at their next start."""
+    found = the_store(store_url)
+    _show(found.name, found.mend())
+
+
+@store.command(epilog="\b\nExample:\n  kit store grant writer builders --store postgresql+psycopg://kit@db/kit")
+@click.argument("kind", type=click.Choice(["writer", "reader"]))
+@click.argument("role")
+@store_option
+def grant(kind: str, role: str, store_url: str) -> None:
+    """Let ROLE, which the server knows, write to the store (add sessions and runs, change and delete none) or read it.
+    What else it was granted is taken."""
+    found = the_store(store_url)
+    _show(found.name, found.grant(role, kind))
+
+
+def _show(name: str, state: State) -> None:
+    size = f", {state.bytes / 2**20:,.0f} MiB" if state.bytes is not None else ""
+    click.echo(f"{name} is ready: schema {state.schema}, {state.sessions:,} sessions, {state.runs:,} runs{size}")
+    if state.members:
+        click.echo(f"owner: {state.members.owner}")
+        click.echo(f"writers: {', '.join(state.members.writers) or 'none; kit store grant writer ROLE'}")
+        click.echo(f"readers: {', '.join(state.members.readers) or 'none; kit store grant reader ROLE'}")

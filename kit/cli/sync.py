@@ -1,0 +1,69 @@
+"""``kit sync``: what waits on this machine goes to its store."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from kit.cli.options import json_flag, store_option, the_store
+
+if TYPE_CHECKING:
+    from kit.store.delivery import Delivery
+
+_EPILOG = """\b
+Examples:
+  kit sync --store postgresql+psycopg://writer@db/kit
+  KIT_STORE=postgresql+psycopg://writer@db/kit kit sync
+  kit sync --json | jq '.waits[].reason'
+
+A session goes on when the server of its store is away; its runs wait on this machine, in the outbox beside kit.db. They
+are delivered by a later run, at its end, by the next command that opens the store, and by kit sync, each once.
+Exit codes: 0 nothing waits (a session that runs delivers its own), 1 something still does, 2 usage or bad input."""
+
+
+@click.command(epilog=_EPILOG)
+@json_flag
+@store_option
+def sync(as_json: bool, store_url: str) -> int:
+    """Deliver what was measured while the store was away, and say what still waits, and why."""
+    from kit.core.paths import find_paths
+    from kit.store.delivery import RUNNING, deliver
+    from kit.store.outbox import outbox_directory
+
+    store = the_store(store_url, read_only=True, patient=True)
+    found = list(deliver(store, outbox_directory(find_paths().data)))
+    gone = [item for item in found if not item.waits]
+    left = [item for item in found if item.waits]
+    if as_json:
+        click.echo(json.dumps({"store": store.name, "delivered": _listed(gone), "waits": _listed(left)}, indent=1))
+    else:
+        click.echo(_answer(store.name, gone, left))
+        for item in left:
+            click.echo(f"  {item.session}, {_runs(item.runs)}: {item.waits}")
+        if any(item.store not in ("", store.name) for item in left):
+            click.echo("  fix: kit sync --store URL, with the URL that their sessions had")
+    return 1 if any(item.waits != RUNNING for item in left) else 0
+
+
+def _answer(store: str, gone: Sequence[Delivery], left: Sequence[Delivery]) -> str:
+    done = f"delivered to {store}: {_counted(gone)}" if gone else f"nothing was delivered to {store}"
+    return f"{done}; {f'still waiting: {_counted(left)}' if left else 'nothing waits'}"
+
+
+def _counted(found: Sequence[Delivery]) -> str:
+    sessions = "1 session" if len(found) == 1 else f"{len(found)} sessions"
+    return f"{_runs(sum(item.runs for item in found))} of {sessions}"
+
+
+def _runs(count: int) -> str:
+    return "1 run" if count == 1 else f"{count} runs"
+
+
+def _listed(found: Sequence[Delivery]) -> list[dict[str, str | int]]:
+    return [
+        {"session": item.session, "runs": item.runs, "store": item.store, "reason": item.waits, "file": str(item.path)}
+        for item in found
+    ]

@@ -1,0 +1,34 @@
+"""What a store is: its size, its schema, whose it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, func, select, text
+
+from kit.store.roles import Members, members
+from kit.store.schema import SCHEMA_VERSION, samples, sessions
+
+
+@dataclass(frozen=True)
+class State:
+    """``bytes``: on the server's disk, with indexes; it and ``members`` are None of SQLite."""
+
+    schema: int
+    sessions: int
+    runs: int
+    bytes: int | None
+    members: Members | None
+
+
+def read_state(connection: Connection) -> State:
+    counts = [connection.execute(select(func.count()).select_from(table)).scalar_one() for table in (sessions, samples)]
+    if connection.dialect.name != "postgresql":
+        return State(SCHEMA_VERSION, *counts, None, None)
+    size = connection.execute(
+        text(
+            "SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c WHERE c.relkind = 'r' "
+            "AND c.relnamespace = current_schema()::regnamespace AND c.relname LIKE 'kit\\_%'"
+        )
+    ).scalar_one()
+    return State(SCHEMA_VERSION, *counts, int(size), members(connection))
