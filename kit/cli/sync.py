@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kit.cli.options import json_flag, store_option, the_store
+from kit.cli.options import json_flag, store_option
 
 if TYPE_CHECKING:
     from kit.store.delivery import Delivery
@@ -32,9 +32,11 @@ def sync(as_json: bool, store_url: str) -> int:
     from kit.core.paths import find_paths
     from kit.store.delivery import RUNNING, deliver
     from kit.store.outbox import outbox_directory
+    from kit.store.store import reach_store
 
-    store = the_store(store_url, read_only=True, patient=True)
-    found = list(deliver(store, outbox_directory(find_paths().data)))
+    data = find_paths().data
+    store = reach_store(store_url, data / "kit.db", False, lambda text: None, patient=True)
+    found = list(deliver(store, outbox_directory(data)))
     gone = [item for item in found if not item.waits]
     left = [item for item in found if item.waits]
     if as_json:

@@ -11,6 +11,7 @@ from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, OperationalError
+from sqlalchemy.pool import NullPool
 
 from kit.core.errors import AwayError, RunError, UsageError
 from kit.store.schema import SCHEMA_VERSION
@@ -40,14 +41,15 @@ class Database:
     """
 
     def __init__(self, url: str, patient: bool = False) -> None:
-        """Raises UsageError where it can't be opened. ``patient``: a server that is away may come later."""
+        """Raises UsageError where it can't be opened. ``patient``: for a session that lasts, a server that is away
+        may come later, and holds no connection meanwhile."""
         self._ready = False
         scheme, separator, _ = url.partition("://")
         shown = f"{scheme}{separator}…" if separator else "…"  # what can't be parsed may hold a password anywhere
         try:
             parsed = make_url(url)
             shown = _shown(parsed)
-            self._engine = _engine(parsed)
+            self._engine = _engine(parsed, patient)
             self._prepare()
         except DBAPIError as error:
             if patient and is_away(error):
@@ -117,14 +119,16 @@ class Database:
         self._ready = True
 
 
-def _engine(url: URL) -> Engine:
+def _engine(url: URL, patient: bool) -> Engine:
     unknown = sorted(set(url.query) - _SQLITE_OPTIONS)
     if unknown and url.get_backend_name() == "sqlite" and "uri" not in url.query:
         raise ValueError(f"unknown option '{unknown[0]}'; SQLite's own go with sqlite:///file:PATH?…&uri=true")
     if url.get_backend_name() not in ("sqlite", "postgresql"):
         raise ValueError(f"the kit keeps no store in {url.get_backend_name()}")
     waiting = {key: value for key, value in _WAITING.get(url.drivername, {}).items() if key not in url.query}
-    # A session may be silent for hours: the connection is tried before it is used again.
+    if patient and url.get_backend_name() != "sqlite":
+        # A session is silent for most of its hours; a thousand of them need not hold a thousand connections.
+        return create_engine(url, poolclass=NullPool, connect_args=waiting)
     engine = create_engine(url, pool_pre_ping=True, connect_args=waiting)
     if engine.dialect.name == "sqlite":
         _make_private(url)

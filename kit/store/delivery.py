@@ -20,7 +20,7 @@ from kit.store.outbox import HEAD, Taker, whole_lines
 RUNNING = "its session is running and delivers it"
 
 
-class Keeper(Taker, Protocol):
+class Receiver(Taker, Protocol):
     """What is delivered to."""
 
     def get(self, name: str) -> Session: ...
@@ -66,7 +66,7 @@ class _Waiting:
         return any(isinstance(change, Status) and change.status == DONE for change in self.changes)
 
 
-def deliver(store: Keeper, directory: Path) -> Iterator[Delivery]:
+def deliver(store: Receiver, directory: Path) -> Iterator[Delivery]:
     """Give the store what is its own. One outbox that can't be delivered stops no other; a server that is away is
     asked once."""
     away = ""
@@ -81,7 +81,7 @@ def deliver(store: Keeper, directory: Path) -> Iterator[Delivery]:
                 yield found
 
 
-def _deliver(store: Keeper, path: Path, file: BinaryIO, away: str) -> Delivery | None:
+def _deliver(store: Receiver, path: Path, file: BinaryIO, away: str) -> Delivery | None:
     """None where nothing was in it, or another kit has delivered it meanwhile. What a running session has in its own is
     looked at, but not touched. ``away``: why there is no store to give it to. Raises AwayError."""
     mine = _locked(file)
@@ -126,7 +126,7 @@ def _read(content: bytes) -> _Waiting | None:
     return found
 
 
-def _give(store: Keeper, found: _Waiting) -> str:
+def _give(store: Receiver, found: _Waiting) -> str:
     """Why the store did not take it; what a finished session found is worked out as if it had been there all along.
     Raises AwayError."""
     try:

@@ -7,7 +7,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Select, and_, func, literal_column, select, true
+from sqlalchemy import (
+    ColumnClause,
+    ColumnElement,
+    Connection,
+    RowMapping,
+    Select,
+    and_,
+    func,
+    literal_column,
+    select,
+    true,
+)
 
 from kit.core.codec import UnreadableError, decode_json
 from kit.store.schema import MACHINE_LENGTH, TITLE_LENGTH, sessions
@@ -30,7 +41,7 @@ def find_heads(connection: Connection, wanted: Wanted, most: int | None, skip: i
 
 
 def count_heads(connection: Connection, wanted: Wanted) -> int:
-    return connection.execute(_only(select(func.count()).select_from(sessions), wanted)).scalar_one()
+    return int(connection.execute(_only(select(func.count()).select_from(sessions), wanted)).scalar_one())
 
 
 def find_beginning(connection: Connection, beginning: str, most: int) -> list[str]:
@@ -58,7 +69,9 @@ def _arms(value: str) -> tuple[str, ...]:
 def _only(query: Select[Any], wanted: Wanted) -> Select[Any]:
     conditions: list[ColumnElement[bool]] = [true()]
     if wanted.title:
-        indexed = literal_column(f"substr(kit_sessions.title, 1, {TITLE_LENGTH})")  # in the very words of its index
+        indexed: ColumnClause[str] = literal_column(
+            f"substr(kit_sessions.title, 1, {TITLE_LENGTH})"
+        )  # in the very words of its index
         conditions += [indexed == wanted.title[:TITLE_LENGTH], sessions.c.title == wanted.title]
     if wanted.arm:
         conditions.append(sessions.c.arms.contains(json.dumps(wanted.arm), autoescape=True))

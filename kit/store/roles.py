@@ -20,7 +20,7 @@ _CHANGED = {sessions.name: ("status", "facts", "not_run"), samples.name: ("flags
 
 
 @dataclass(frozen=True)
-class Members:
+class Roles:
     """Roles of a store, by what they may do."""
 
     owner: str
@@ -71,7 +71,7 @@ def grant_again(connection: Connection) -> None:
             grant(connection, role, kind)
 
 
-def members(connection: Connection) -> Members:
+def members(connection: Connection) -> Roles:
     """Raises UsageError where the database has no roles."""
     _check(connection)
     owner = connection.execute(
@@ -87,7 +87,7 @@ def members(connection: Connection) -> Members:
         rights.setdefault(role, set()).add(right)
     rights.pop(str(owner), None)
     writers = tuple(sorted(role for role, found in rights.items() if "INSERT" in found))
-    return Members(str(owner), writers, tuple(sorted(rights.keys() - set(writers))))
+    return Roles(str(owner), writers, tuple(sorted(rights.keys() - set(writers))))
 
 
 def _check(connection: Connection) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, func, select, text
+from sqlalchemy import Connection, Table, func, select, text
 
-from kit.store.roles import Members, members
+from kit.store.roles import Roles, members
 from kit.store.schema import SCHEMA_VERSION, samples, sessions
 
 
@@ -18,11 +18,11 @@ class State:
     sessions: int
     runs: int
     bytes: int | None
-    members: Members | None
+    members: Roles | None
 
 
 def read_state(connection: Connection) -> State:
-    counts = [connection.execute(select(func.count()).select_from(table)).scalar_one() for table in (sessions, samples)]
+    counts = _count(connection, sessions), _count(connection, samples)
     if connection.dialect.name != "postgresql":
         return State(SCHEMA_VERSION, *counts, None, None)
     size = connection.execute(
@@ -32,3 +32,7 @@ def read_state(connection: Connection) -> State:
         )
     ).scalar_one()
     return State(SCHEMA_VERSION, *counts, int(size), members(connection))
+
+
+def _count(connection: Connection, table: Table) -> int:
+    return int(connection.execute(select(func.count()).select_from(table)).scalar_one())

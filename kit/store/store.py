@@ -43,16 +43,21 @@ def open_store(
     ``tell`` is told of what in it can't be read, and of what had waited for it beside ``default`` and is stored now.
     ``patient``: a server that does not answer is no reason to raise: the store is opened once it does.
     """
-    if not url:
-        close_directory(default.parent)
-        close_file(default)
-        url = f"sqlite:///{default}"
-    store = Store(Database(url, patient), read_only, tell)
+    store = reach_store(url, default, read_only, tell, patient)
     if not read_only:
         for item in deliver(store, outbox_directory(default.parent)):
             if item.store in ("", store.name) and item.waits != RUNNING:
                 tell(str(item))
     return store
+
+
+def reach_store(url: str, default: Path, read_only: bool, tell: Callable[[str], None], patient: bool) -> Store:
+    """As ``open_store``, with nothing delivered."""
+    if not url:
+        close_directory(default.parent)
+        close_file(default)
+        url = f"sqlite:///{default}"
+    return Store(Database(url, patient), read_only, tell)
 
 
 #: Sessions that a history looks back on.

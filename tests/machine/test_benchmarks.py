@@ -31,11 +31,12 @@ MEASURED = {
     "timer": (("1",), "daemon that leaves the tree"),
 }
 STORED = {"harness", "methods"}  # the second prints of what the first has measured
+ON_A_SERVER = {"store"}
 LIBRARIES = {"before", "noise", "worlds"}
 
 
 def test_all_are_started() -> None:
-    assert {path.stem for path in ROOT.glob("*.py")} == {*SIMULATED, *MEASURED, *STORED, *LIBRARIES}
+    assert {path.stem for path in ROOT.glob("*.py")} == {*SIMULATED, *MEASURED, *STORED, *ON_A_SERVER, *LIBRARIES}
 
 
 def start(name: str, words: tuple[str, ...], says: str, where: Path) -> None:
@@ -53,6 +54,13 @@ def start(name: str, words: tuple[str, ...], says: str, where: Path) -> None:
 @pytest.mark.parametrize("name", SIMULATED)
 def test_simulations_start(name: str, tmp_path: Path) -> None:
     start(name, *SIMULATED[name], tmp_path)
+
+
+@pytest.mark.machine
+@pytest.mark.unmeasured
+def test_a_store_is_filled_and_asked(database: str, tmp_path: Path) -> None:
+    words = ("--store", database, "--machines", "2", "--nights", "3", "--writers", "4")
+    start("store", words, "sessions not whole: 0", tmp_path)
 
 
 @pytest.mark.machine

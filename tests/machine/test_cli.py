@@ -47,7 +47,10 @@ def project(tmp_path: Path) -> Path:
     return directory
 
 
-GROUPED = [f"{group} {command}" for group in ("image", "kernel") for command in ("build", "list", "rm")]
+GROUPED = [
+    *(f"{group} {command}" for group in ("image", "kernel") for command in ("build", "list", "rm")),
+    "store setup", "store grant",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS, *GROUPED])
