@@ -6,7 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -14,23 +14,51 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, text
 
+_AS_POSTGRES = ("setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups", "--")
+
 
 @dataclass(frozen=True)
 class Server:
-    """``url``: of its first database, as its superuser. ``stop`` is immediate, as by a crash; ``kill`` is SIGKILL for
-    all of its processes at once."""
+    """``directory``: of its data, its log and its socket; ``programs``: of PostgreSQL's own."""
 
-    url: str
-    start: Callable[[], None]
-    stop: Callable[[], None]
-    kill: Callable[[], None]
+    directory: Path
+    programs: Path
 
-    def of(self, role: str, url: str = "") -> str:
-        """The same for another role."""
-        return (url or self.url).replace("kit@", f"{role}@")
+    @property
+    def url(self) -> str:
+        """Of its first database, as its superuser."""
+        return f"postgresql+psycopg://kit@/postgres?host={self.directory}"
 
-    def run(self, *statements: str, url: str = "") -> None:
-        engine = create_engine(url or self.url, isolation_level="AUTOCOMMIT")
+    @property
+    def data(self) -> Path:
+        return self.directory / "data"
+
+    def call(self, program: str, *words: str) -> None:
+        command = [*_AS_POSTGRES, self.programs / program, "-D", self.data, *words]
+        subprocess.run(command, check=True, capture_output=True, cwd="/")
+
+    def start(self) -> None:
+        options = f"-k {self.directory} -c listen_addresses='' -c max_connections=250"
+        self.call("pg_ctl", "-w", "-o", options, "-l", f"{self.directory}/log", "start")
+
+    def stop(self) -> None:
+        """At once, as by a crash."""
+        self.call("pg_ctl", "-w", "-m", "immediate", "stop")
+
+    def kill(self) -> None:
+        """All of its processes, by SIGKILL."""
+        parent = (self.data / "postmaster.pid").read_text().split()[0]
+        listed = [parent, *Path(f"/proc/{parent}/task/{parent}/children").read_text().split()]
+        for pid in listed:
+            os.kill(int(pid), signal.SIGKILL)
+        while any(map(_runs, listed)):
+            os.sched_yield()
+        # Until someone has reaped it, a dead server passes for one that runs.
+        for lock in (self.data / "postmaster.pid", *self.directory.glob(".s.PGSQL.*.lock")):
+            lock.unlink()
+
+    def run(self, *statements: str) -> None:
+        engine = create_engine(self.url, isolation_level="AUTOCOMMIT")
         with engine.connect() as connection:
             for statement in statements:
                 connection.execute(text(statement))
@@ -44,46 +72,19 @@ def postgresql() -> Iterator[Server]:
         pytest.skip("needs postgresql: make system installs it")
     if os.geteuid() != 0:
         pytest.skip("needs root: the server is run as its own user")
-    programs = found[-1].parent
     # Not below pytest's own directory, which no other user may enter.
-    directory = Path("/tmp") / f"kit-postgresql-{os.getpid()}"
-    directory.mkdir()
-    shutil.chown(directory, "postgres")
-    as_postgres = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups", "--"]
-
-    def run(program: str, *words: str) -> None:
-        subprocess.run([*as_postgres, programs / program, *words], check=True, capture_output=True, cwd="/")
-
-    data = str(directory / "data")
-    options = ["-o", f"-k {directory} -c listen_addresses='' -c max_connections=250", "-l", f"{directory}/log"]
-
-    def start() -> None:
-        run("pg_ctl", "-D", data, "-w", *options, "start")
-
-    def stop() -> None:
-        run("pg_ctl", "-D", data, "-w", "-m", "immediate", "stop")
-
-    def kill() -> None:
-        parent = (Path(data) / "postmaster.pid").read_text().split()[0]
-        children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
-        for pid in (parent, *children):
-            os.kill(int(pid), signal.SIGKILL)
-        for pid in (parent, *children):
-            while _runs(pid):
-                os.sched_yield()
-        # Until someone has reaped it, a dead server passes for one that runs.
-        for lock in (Path(data) / "postmaster.pid", *directory.glob(".s.PGSQL.*.lock")):
-            lock.unlink()
-
+    server = Server(Path("/tmp") / f"kit-postgresql-{os.getpid()}", found[-1].parent)
+    server.directory.mkdir()
+    shutil.chown(server.directory, "postgres")
     try:
-        run("initdb", "-D", data, "-A", "trust", "-U", "kit")
-        start()
+        server.call("initdb", "-A", "trust", "-U", "kit")
+        server.start()
         try:
-            yield Server(f"postgresql+psycopg://kit@/postgres?host={directory}", start, stop, kill)
+            yield server
         finally:
-            stop()
+            server.stop()
     finally:
-        shutil.rmtree(directory)
+        shutil.rmtree(server.directory)
 
 
 def _runs(pid: str) -> bool:
@@ -107,4 +108,4 @@ def database(postgresql: Server) -> str:
     """The URL of an empty database, for its owner, a role that is no superuser."""
     name = f"kit{next(_NUMBER)}"
     postgresql.run(f"CREATE ROLE {name} LOGIN", f"CREATE DATABASE {name} OWNER {name}")
-    return postgresql.of(name).replace("/postgres?", f"/{name}?")
+    return postgresql.url.replace("kit@/postgres?", f"{name}@/{name}?")
