@@ -281,12 +281,13 @@ def main() -> None:
     parser.add_argument("--nights", type=int, default=30)
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--writers", type=int, default=20)
+    parser.add_argument("--filled", action="store_true", help="the database was filled by an earlier start")
     given = parser.parse_args()
-    start = time.monotonic()
-    fill(given.store, given.machines, given.nights, given.rounds)
-    count = given.machines * given.nights
-    took = time.monotonic() - start
-    print(f"{count:,} sessions, {count * len(ARMS) * given.rounds:,} runs copied in {took:.0f} s", flush=True)
+    start, count = time.monotonic(), given.machines * given.nights
+    if not given.filled:
+        fill(given.store, given.machines, given.nights, given.rounds)
+        took = time.monotonic() - start
+        print(f"{count:,} sessions, {count * len(ARMS) * given.rounds:,} runs copied in {took:.0f} s", flush=True)
     with psycopg.connect(_conninfo(given.store)) as connection:
         sizes = [_size(connection, table) for table in _TABLES]
     print(tabulate(sizes, ["table", "rows", "MB", "MB of indexes"], floatfmt=",.1f", intfmt=","), flush=True)

@@ -34,7 +34,7 @@ class Server:
         return self.directory / "data"
 
     def call(self, program: str, *words: str) -> None:
-        command = [*_AS_POSTGRES, self.programs / program, "-D", self.data, *words]
+        command: list[str | Path] = [*_AS_POSTGRES, self.programs / program, "-D", self.data, *words]
         subprocess.run(command, check=True, capture_output=True, cwd="/")
 
     def start(self) -> None:
