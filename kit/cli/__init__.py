@@ -25,6 +25,7 @@ COMMANDS = {
     "kernel": ("kit.cli.kernel:kernel", "Build, list and remove guest kernels, for drivers that no other has."),
     "report": ("kit.cli.report:report", "Write sessions as one HTML file, with plots; PNG and SVG of each plot."),
     "serve": ("kit.cli.serve:serve", "Show the store in a browser, on this machine alone."),
+    "fleet": ("kit.cli.fleet:fleet", "Measure on many machines: scheduler, workers, certificates, status."),
     "nightly": ("kit.cli.nightly:nightly", "Run the tasks of a file, hold them against thresholds and history."),
     "history": ("kit.cli.history:history", "An arm's penalty over all sessions, with the points at which it changed."),
     "compare-sessions": ("kit.cli.history:compare_sessions", "Compare each penalty of one session with another's."),

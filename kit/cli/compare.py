@@ -10,6 +10,7 @@ import click
 
 from kit.cli.completion import complete_scenarios
 from kit.cli.drivers import described, unions
+from kit.cli.fleet_compare import check_fleet_options, fleet_context, fleet_options
 from kit.cli.options import (
     check_writable,
     file_options,
@@ -24,8 +25,10 @@ from kit.core.errors import UsageError
 from kit.core.quantity import duration, pairs, percentage, size, word_pairs
 from kit.model.drivers import DEFAULT_ENGINE, SESSION_ENGINES
 from kit.model.plan import DEFAULT_ROUNDS
+from kit.report.renderer import FARM, find
 
 if TYPE_CHECKING:
+    from kit.fleet.run import FleetContext
     from kit.model.session import Request, Session
 
 _EPILOG = f"""\b
@@ -62,6 +65,7 @@ Examples:
   kit compare kernel:short --arms bare,layer:overlay2 --explain-calls
   kit compare kernel:short --arms bare,layer:overlay2 --profile
   kit compare --resume last
+  kit compare kernel:short --fleet farm.example.org --fleet-tls ~/kit-fleet --split --machines 8 --rounds 24
 
 The first word after -- is run without a shell, in the build tree; the sources are put there fresh for every run.
 Exit codes: 0 done, 1 an arm failed, 2 usage or bad input, 130 interrupted."""
@@ -152,6 +156,7 @@ class _CompareCommand(click.Command):
 )
 @click.option("--resume", metavar="SESSION", help="Finish a stopped session: an id, its beginning, or last.")
 @click.option("--wait", is_flag=True, help="Wait for a session that is running instead of refusing.")
+@fleet_options
 @wait_idle_option
 @file_options
 @rank_options
@@ -166,6 +171,7 @@ def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, 
     from kit.session.planning import plan_of
     from kit.session.start import Patience, launch, resume
 
+    check_fleet_options(given)
     outputs = wanted_files(given)
     for path in outputs.values():
         check_writable(path)
@@ -185,7 +191,11 @@ def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, 
     wipe = [Path(name).absolute() for name in given["wipe"]]
     patience = Patience(wait, duration(wait_idle, "--wait-idle") if wait_idle else None)
     try:
-        if request:
+        if given["fleet"] and request and not given["split"]:
+            return _on_each(request, fleet_context(given, store, observer), outputs)
+        if given["fleet"]:
+            session = _split(request, given["resume"], fleet_context(given, store, observer))
+        elif request:
             session = launch(request, paths, store, observer, patience, wipe)
         else:
             session = resume(given["resume"], paths, store, observer, patience, wipe)
@@ -198,6 +208,28 @@ def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, 
         observer.close()
     report(session, outputs, given["rank"], given["reference"])
     return exit_code(session)
+
+
+def _split(request: Request | None, resumed: str, fleet: FleetContext) -> Session:
+    """One session that machines share, or what is left of it."""
+    from kit.fleet.run import resume_split, run_split
+
+    return run_split(request, fleet) if request else resume_split(resumed, fleet)
+
+
+def _on_each(request: Request, fleet: FleetContext, outputs: Mapping[str, str]) -> int:
+    """A session on each machine, and what they say together."""
+    from kit.analysis.analyse import analyse
+    from kit.analysis.farm_answer import answer_sessions
+    from kit.fleet.run import run_each
+
+    if outputs:
+        raise UsageError("files are of one session, --each makes several", "kit show SESSION --format NAME afterwards")
+    found = run_each(request, fleet)
+    answer = answer_sessions([(session, analyse(session)) for session in found])
+    click.echo(find(FARM, "table").render(answer), nl=False)
+    click.echo(f"each by itself: kit show {found[0].id}" + (f", …{found[-1].id[-4:]}" if len(found) > 1 else ""))
+    return max(map(exit_code, found))
 
 
 def _report_so_far(session: Session, rank: str, reference: str) -> None:

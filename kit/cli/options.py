@@ -25,6 +25,13 @@ def store_option(command: Command) -> Command:
     )(command)  # fmt: skip
 
 
+def tls_option(command: Command) -> Command:
+    return click.option(
+        "--tls", metavar="DIR", default="", envvar="KIT_FLEET_TLS",
+        help="Certificates of the fleet, as kit fleet certificates makes them.",
+    )(command)  # fmt: skip
+
+
 def wait_idle_option(command: Command) -> Command:
     return click.option(
         "--wait-idle", is_flag=False, flag_value="1h", default="", metavar="[TIME]",

@@ -247,7 +247,7 @@ def _checked(argv: Sequence[str | Path], what: str, stdin: int, stdout: int | IO
 
 
 @contextmanager
-def talking(argv: Sequence[str | Path], what: str) -> Iterator[Process]:
+def talking(argv: Sequence[str | Path], what: str, env: Mapping[str, str] | None = None) -> Iterator[Process]:
     """A program with pipes to and from it that outlives the kit. At the end of the block its input is closed, its own
     end waited for, however long that takes, and what it wrote to stderr is logged as that of ``what``."""
     with tempfile.TemporaryFile() as errors:
@@ -256,7 +256,7 @@ def talking(argv: Sequence[str | Path], what: str) -> Iterator[Process]:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
-            env=environment(),
+            env={**environment(), **(env or {})},
             start_new_session=True,
         )
         try:

@@ -44,7 +44,8 @@ class Plan:
     Without ``precision`` and ``budget``: ``rounds`` rounds. ``precision`` (0.02 for 2 %): at least ``rounds``, then on
     until no ratio's 95 % interval of real time in total reaches farther from its ratio. ``budget`` (seconds): no block
     begins that would not end within it. ``timeout`` (seconds): a run that takes longer is ended. ``points``: labels of
-    the settings of swept parameters, all run in each block.
+    the settings of swept parameters, all run in each block. ``blocks``: those of the rounds that are made here, all
+    where it is empty; others are another machine's.
     """
 
     arms: tuple[Arm, ...]
@@ -57,6 +58,7 @@ class Plan:
     precision: float | None = None
     budget: float | None = None
     timeout: float | None = None
+    blocks: tuple[int, ...] = ()
 
     @property
     def sequential(self) -> bool:

@@ -20,6 +20,11 @@ class Quiet:
     def __init__(self) -> None:
         self._session: Session | None = None
         self._samples: list[Sample] = []
+        self._machine = ""
+
+    def machine(self, name: str) -> None:
+        """What it is told next is of this machine of several; '' for of none."""
+        self._machine = name
 
     @property
     def latest(self) -> Session | None:
@@ -44,7 +49,12 @@ class Quiet:
     def finished(self, step: PlanStep, sample: Sample) -> None:
         self._samples.append(sample)
         if sample.status != "ok":
-            print(printable(f"{_where(step)} failed: {sample.error}"), file=sys.stderr)
+            print(printable(f"{self._where(step)} failed: {sample.error}"), file=sys.stderr)
+
+    def _where(self, step: PlanStep) -> str:
+        machine = f"{self._machine}: " if self._machine else ""
+        which = f"{'traced ' if step.traced else ''}round {step.block}" if step.block else "warm-up"
+        return f"{machine}{which} {step.arm}{' ' if step.point else ''}{step.point}"
 
     def close(self) -> None:
         return None
@@ -77,7 +87,7 @@ class Lines(Quiet):
         self._finished += 1
         real = sum(phase.real or 0 for phase in sample.phases)
         what = f"real {units.seconds(real)}" if sample.status == "ok" else f"FAILED: {sample.error}"
-        self.tell(f"[{self._finished}/{self._steps}] {_where(step)}  {what}{self._left()}")
+        self.tell(f"[{self._finished}/{self._steps}] {self._where(step)}  {what}{self._left()}")
 
     def _left(self) -> str:
         rest = self._steps - self._finished
@@ -97,6 +107,7 @@ class Live(Lines):
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
         self._block = 1
+        self._rows: dict[str, Any] = {}
         self._bar: Any = Progress(
             TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=24),
@@ -124,7 +135,13 @@ class Live(Lines):
         if step.block > self._block:  # a round is whole, and the next one's first run has not begun
             self._block = step.block
             self._show_ranking()
-        self._bar.update(self._task, description=printable(f"{_where(step)}: {phase}"))
+        self._bar.update(self._row(), description=printable(f"{self._where(step)}: {phase}"))
+
+    def _row(self) -> Any:
+        """The session's, or that of one of several machines."""
+        if self._machine and self._machine not in self._rows:
+            self._rows[self._machine] = self._bar.add_task("", total=None, left="")
+        return self._rows.get(self._machine, self._task)
 
     def _show_ranking(self) -> None:
         from rich.console import Group
@@ -167,11 +184,6 @@ def make_observer(quiet: bool) -> Quiet:
     if quiet:
         return Quiet()
     return Live() if sys.stderr.isatty() else Lines()
-
-
-def _where(step: PlanStep) -> str:
-    which = f"{'traced ' if step.traced else ''}round {step.block}" if step.block else "warm-up"
-    return f"{which} {step.arm}{' ' if step.point else ''}{step.point}"
 
 
 def clock(seconds: float) -> str:

@@ -21,12 +21,7 @@ def session_facts(host: Host, plan: Plan, scenarios: Mapping[str, Scenario], ima
     """The facts that numbers depend on, as text. What this machine does not offer says so here."""
     permitted = plan.cache == "warm" or os.access(DROP_CACHES, os.W_OK)
     return [
-        fact.KERNEL.fact(host.kernel),
-        fact.DISTRIBUTION.fact(host.distribution),
-        fact.CPU.fact(f"{host.cpu}, {host.cores} cores, microcode {host.microcode}, governor {host.governor}"),
-        fact.VIRTUALIZATION.fact(host.virtualization),
-        fact.MEMORY.fact(f"{host.memory_bytes / 2**30:.1f} GiB"),
-        fact.MACHINE.fact(host.machine),
+        *machine_facts(host),
         fact.CGROUPS.fact(host.cgroup_mode),
         fact.CPU_SOURCE.fact(machine_cpu()[1]),
         fact.OVERLAY.fact(", ".join(f"{key}={value}" for key, value in host.overlay) or "no module parameters"),
@@ -38,6 +33,18 @@ def session_facts(host: Host, plan: Plan, scenarios: Mapping[str, Scenario], ima
         fact.BURST_RULE.fact(str(RULE)),
         fact.IMAGE.fact(f"{image.name} {image.digest[:12]} ({image.origin})" if image else "none: the host itself"),
         *_lacking(host),
+    ]
+
+
+def machine_facts(host: Host) -> list[Fact]:
+    """What it is, whatever runs on it."""
+    return [
+        fact.KERNEL.fact(host.kernel),
+        fact.DISTRIBUTION.fact(host.distribution),
+        fact.CPU.fact(f"{host.cpu}, {host.cores} cores, microcode {host.microcode}, governor {host.governor}"),
+        fact.VIRTUALIZATION.fact(host.virtualization),
+        fact.MEMORY.fact(f"{host.memory_bytes / 2**30:.1f} GiB"),
+        fact.MACHINE.fact(host.machine),
     ]
 
 

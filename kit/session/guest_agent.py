@@ -15,72 +15,18 @@ from kit.core.paths import find_paths
 from kit.guest.needs import lacking
 from kit.host.machine import read_host
 from kit.model.fact import KERNEL
-from kit.model.plan import PlanStep
-from kit.model.sample import Sample
 from kit.model.session import Session
+from kit.session.channel import Channel
 from kit.session.freeze import kept_plan
-from kit.session.guest_protocol import (
-    Done,
-    Errand,
-    Extended,
-    Failed,
-    Finished,
-    Flagged,
-    Hello,
-    Measured,
-    Message,
-    Planned,
-    Running,
-    Tell,
-    Updated,
-    encode_message,
-)
+from kit.session.guest_protocol import Done, Errand, Failed, Hello
 from kit.session.local import SessionContext, check_kernel, perform
 from kit.session.loop import held_machine
 
 
-class Channel:
-    """What the session tells observer and store, sent to the host."""
-
-    def __init__(self, device: str) -> None:
-        self._file = os.open(device, os.O_WRONLY | os.O_NOCTTY)
-        tty.setraw(self._file)
-
-    def say(self, message: Message) -> None:
-        data = encode_message(message)
-        while data:
-            data = data[os.write(self._file, data) :]
-
-    def began(self, session: Session) -> None:
-        """The host knows: it sent the session."""
-
-    def tell(self, text: str) -> None:
-        self.say(Tell(text))
-
-    def planned(self, steps: int, done: int) -> None:
-        self.say(Planned(steps, done))
-
-    def extended(self, steps: int, reason: str) -> None:
-        self.say(Extended(steps, reason))
-
-    def running(self, step: PlanStep, phase: str) -> None:
-        self.say(Running(step, phase))
-
-    def finished(self, step: PlanStep, sample: Sample) -> None:
-        self.say(Finished(step))
-
-    def update(self, session: Session) -> None:
-        self.say(Updated(session))
-
-    def add_sample(self, session_id: str, sample: Sample) -> None:
-        self.say(Measured(sample))
-
-    def set_flags(self, session_id: str, arm: str, point: str, block: int, flags: str) -> None:
-        self.say(Flagged(arm, point, block, flags))
-
-
 def main(device: str) -> None:
-    channel = Channel(device)
+    file = os.open(device, os.O_WRONLY | os.O_NOCTTY)
+    tty.setraw(file)
+    channel = Channel(file)
     channel.say(Hello(read_host().kernel))
     try:
         channel.say(Done(_session(channel)))

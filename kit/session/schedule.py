@@ -49,7 +49,8 @@ class Schedule:
     def least(self, samples: Sequence[Sample]) -> int:
         """The number of runs that are certain to come: what is left of the fixed rounds, and their warm-ups."""
         done = _done(samples)
-        steps = [step for number in range(1, self._plan.rounds + 1) for step in self._mine(self._plan.block(number))]
+        numbers = self._plan.blocks or range(1, self._plan.rounds + 1)
+        steps = [step for number in numbers for step in self._mine(self._plan.block(number))]
         left = sum((step.block, str(step.arm), step.point) not in done for step in steps)
         return left + (len(self._mine(self._plan.block(0))) if left and self._warm else 0)
 
@@ -81,8 +82,10 @@ class Schedule:
             active, reason = self._active(number, earlier)
             if not active:
                 return End(reason)
-            steps = [step for step in self._mine(self._plan.block(number)) if str(step.arm) in active]
             self._number = number
+            if self._plan.blocks and number not in self._plan.blocks:
+                continue
+            steps = [step for step in self._mine(self._plan.block(number)) if str(step.arm) in active]
             rest = tuple(step for step in steps if (number, str(step.arm), step.point) not in done)
             if rest:
                 return Block(number, rest, reason)
@@ -125,7 +128,10 @@ class Schedule:
         return tuple(step for step in steps if str(step.arm) in self._able)
 
     def _repeat(self, samples: Sequence[Sample]) -> Block | None:
-        """A block hit by a burst once more: the flagged runs and those that they are compared with."""
+        """A block hit by a burst once more: the flagged runs and those that they are compared with. Of a session of
+        many machines none is: its number would be another's, too."""
+        if self._plan.blocks:
+            return None
         blocks = [item.block for item in samples if item.repeats is None]
         first = max(blocks, default=0) + 1
         if self._repeats is None:

@@ -19,8 +19,11 @@ from kit.host.machine import Host, read_host
 from kit.image import ImageCache
 from kit.model.drivers import SYSTEM
 from kit.model.estimate import how_long, run_seconds
-from kit.model.fact import HOST_KERNEL, KERNEL, MACHINE, stored
+from kit.model.fact import HOST_KERNEL, KERNEL, MACHINE, WORKER
+from kit.model.plan import Plan
+from kit.model.scenario import Scenario
 from kit.model.session import DONE, FAILED, INTERRUPTED, RUNNING, NotRun, Request, Session, new_session_id, title_of
+from kit.session.channel import Channel, Relayed
 from kit.session.consent import check_devices, device_facts
 from kit.session.freeze import kept_plan
 from kit.session.gather import Gatherer
@@ -53,24 +56,10 @@ def launch(
 ) -> Session:
     """Run a new session. ``wipe``: devices of it that are given up, with all that is on them. Raises KitError,
     KeyboardInterrupt; what was measured until then is in the store."""
-    now = time.time()
-    request = replace(request, seed=request.seed or secrets.randbelow(10**9) + 1)
     request, machine, host = _where(request, paths, observer, read_host())
-    request, scenarios, plan = plan_session(request, host)
-    scenario = next(iter(scenarios.values()))
-    session = Session(
-        id=new_session_id(now),
-        created=now,
-        kit_version=__version__,
-        title=title_of(request, scenario.label),
-        status=RUNNING,
-        request=request,
-        arms=tuple(map(str, plan.arms)),
-        baselines=plan.baselines,
-        seed=plan.seed,
-        # Needed before the rest is known: a session may stop at once, and be resumed.
-        facts=stored([MACHINE.fact(host.machine), *device_facts(request)]),
-    )
+    session, scenarios, plan = new_session(request, host)
+    # Needed before the rest is known: a session may stop at once, and be resumed.
+    session = session.with_facts([MACHINE.fact(host.machine), *device_facts(session.request)])
     check_devices(session, wipe)
     last = _last_alike(session, store)
     not_run = [item.arm for item in last.not_run] if last else ()
@@ -82,6 +71,26 @@ def launch(
 
     context = SessionContext(plan, scenarios, host, paths, store, observer, tuple(wipe))
     return _carry_out(session, context, store, patience, begin, machine)
+
+
+def new_session(request: Request, host: Host) -> tuple[Session, dict[str, Scenario], Plan]:
+    """A session that has not begun, for such a host; with its scenarios by the sweep's points, and its plan. Raises
+    UsageError, MachineError."""
+    now = time.time()
+    request = replace(request, seed=request.seed or secrets.randbelow(10**9) + 1)
+    request, scenarios, plan = plan_session(request, host)
+    session = Session(
+        id=new_session_id(now),
+        created=now,
+        kit_version=__version__,
+        title=title_of(request, next(iter(scenarios.values())).label),
+        status=RUNNING,
+        request=request,
+        arms=tuple(map(str, plan.arms)),
+        baselines=plan.baselines,
+        seed=plan.seed,
+    )
+    return session, scenarios, plan
 
 
 def _last_alike(session: Session, store: Store) -> Session | None:
@@ -118,6 +127,30 @@ def resume(
     return _carry_out(session, context, store, patience, begin, machine)
 
 
+def take_up(session: Session, blocks: tuple[int, ...], paths: Paths, store: Store, channel: Channel) -> Session:
+    """Run what another machine has planned: of a session's blocks these, all where none is named. What of them this
+    machine has done already is not done again. ``channel`` hears all that the store is told. Raises as ``launch``
+    does."""
+    _, machine, host = _where(session.request, paths, channel, read_host())
+    plan = replace(kept_plan(session), blocks=blocks)
+    scenarios = bind_scenarios(session.request, host)
+    check_devices(session, ())
+
+    def begin(keeper: Outbox) -> Session:
+        try:
+            found = store.get(session.id)
+        except UsageError:
+            keeper.create(session)
+            return session
+        if found.status != DONE or blocks:
+            keeper.set_status(session.id, RUNNING)
+            found = replace(found, status=RUNNING)
+        return found
+
+    context = SessionContext(plan, scenarios, host, paths, store, channel)
+    return _carry_out(session, context, store, Patience(wait=True), begin, machine, channel)
+
+
 def _check_own(session: Session, host: Host) -> None:
     """Whose commands a session would run: only what was asked for here, by the user of this store, is run again.
     Raises UsageError."""
@@ -126,6 +159,8 @@ def _check_own(session: Session, host: Host) -> None:
             f"session {session.id} was imported, or begun by a kit before 0.6",
             "only sessions that this store's kit began are resumed: start a new one, kit compare",
         )
+    if WORKER.text(session.facts):
+        raise UsageError(f"session {session.id} is a fleet's", f"kit compare --resume {session.id} --fleet SCHEDULER")
     if MACHINE.text(session.facts) != host.machine:
         raise UsageError(f"session {session.id} began on another machine", "resume it there, or start a new one")
 
@@ -158,16 +193,18 @@ def _carry_out(
     patience: Patience,
     begin: Callable[[Outbox], Session],
     machine: Machine | None,
+    channel: Channel | None = None,
 ) -> Session:
     """Hold the machine and run what is left of the session; whatever ends it, its state is in the store. ``begin``:
-    has it in the store as running, and gives it with all samples that it has by then."""
+    has it in the store as running, and gives it with all samples that it has by then. ``channel`` hears all that the
+    store is told."""
     with ExitStack() as stack:
         bench = stack.enter_context(held_machine(session.id, context.paths, patience.wait, context.observer))
         if patience.idle is not None:
             wait_idle(patience.idle, context.observer.tell)
         check_devices(session, context.wipe)  # again: it may have waited for hours
         keeper = stack.enter_context(Outbox(session, store, context.paths.data, context.observer.tell))
-        context = replace(context, store=keeper)
+        context = replace(context, store=Relayed(keeper, channel) if channel else keeper)
         session = begin(keeper)
         if session.status == DONE:
             return session

@@ -6,7 +6,18 @@ import subprocess
 import sys
 
 #: What extras bring, and what only the tests have.
-NOT_NEEDED = ("_pytest", "pytest", "flask", "psycopg", "resvg_py", "otava")
+NOT_NEEDED = (
+    "_pytest",
+    "pytest",
+    "flask",
+    "distributed",
+    "dask",
+    "tornado",
+    "cryptography",
+    "psycopg",
+    "resvg_py",
+    "otava",
+)
 SLOW = ("numpy", "scipy", "sqlalchemy", "docker", "testcontainers", "jinja2")
 
 _ALL = f"""

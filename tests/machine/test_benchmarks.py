@@ -17,6 +17,7 @@ SIMULATED = {
     "bursts": (("--sessions", "2"), "both"),
     "coverage": (("--sessions", "2", "--worlds", "equal", "--rounds", "3", "--precisions", ""), "bounds: "),
     "farm": (("--farms", "20", "--draws", "100", "--machines", "3,5"), "bounds: "),
+    "fleet": (("--workers", "3", "--rounds", "1", "--seconds", "0.2"), "above it"),
     "growth": (("--sizes", "100,200,300"), "time per sample"),
     "nightly": (("--series", "3"), "2 standard deviations"),
     "ranking": (("--sessions", "2", "--worlds", "equal", "--rounds", "3"), "bounds: "),

@@ -18,7 +18,8 @@ from kit.core.errors import BusyError, KitError, RunError, TimedOut, Unavailable
 from kit.model.arm import parse_arm
 from kit.model.plan import PlanStep
 from kit.model.session import NotRun, Request, Session
-from kit.session.guest_agent import Channel, main
+from kit.session.channel import Channel
+from kit.session.guest_agent import main
 from kit.session.guest_protocol import (
     Done,
     Extended,
@@ -126,7 +127,7 @@ def test_an_error_that_is_none_of_the_users_is_one_of_running(kind: str) -> None
 def terminal() -> Iterator[tuple[Channel, int]]:
     """The guest's end of a serial line, and the host's."""
     ours, theirs = os.openpty()
-    yield Channel(os.ttyname(theirs)), ours
+    yield Channel(theirs), ours
     os.close(ours)
     os.close(theirs)
 

@@ -1,0 +1,32 @@
+"""``kit fleet status``."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from kit.cli.options import json_flag, tls_option
+
+
+@click.command(
+    epilog="\b\nExamples:\n  kit fleet status 127.0.0.1\n  kit fleet status farm.example.org --tls ~/kit-fleet --json"
+)
+@click.argument("scheduler", metavar="SCHEDULER", envvar="KIT_FLEET")
+@tls_option
+@json_flag
+def status(scheduler: str, tls: str, as_json: bool) -> None:
+    """List the machines of the fleet of SCHEDULER: class, what each can do, what runs there."""
+    from kit.core.codec import encode
+    from kit.fleet.address import parse_address
+    from kit.fleet.client import fleet_at
+    from kit.report.fleet import render_members
+
+    with fleet_at(parse_address(scheduler, tls)) as fleet:
+        members, busy = fleet.members(), fleet.busy()
+    if as_json:
+        found = [{**encode(member), "runs": busy.get(address, ())} for address, member in members.items()]
+        click.echo(json.dumps(found, indent=1))
+        return
+    rows = [(member, busy.get(address, ())) for address, member in members.items()]
+    click.echo(render_members(rows), nl=False)

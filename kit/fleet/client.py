@@ -1,0 +1,155 @@
+"""The user's side of a fleet: which machines there are, and shares given to them."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from kit.core.codec import UnreadableError, decode, encode_json
+from kit.core.errors import RunError
+from kit.fleet.address import Address
+from kit.fleet.greeting import ANSWERS, AbsentError, greet
+from kit.fleet.settings import prepare
+from kit.fleet.share import Share
+from kit.fleet.worker import DESCRIPTION, run_share
+from kit.model.member import Member
+from kit.session.guest_protocol import Failed, Last, Message, decode_line
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+_TOPIC = "kit-{}"
+
+
+@dataclass(frozen=True)
+class Said:
+    """By the machine that has the share, while it runs."""
+
+    key: str
+    message: Message
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A share is over: its last word, or None where its machine was lost. ``why``: in words, where it was."""
+
+    key: str
+    last: Last | None
+    why: str = ""
+
+
+class SchedulerLostError(RunError):
+    """It is gone, or can't be reached; another may come in its place."""
+
+
+class Fleet:
+    """A connection to a scheduler."""
+
+    def __init__(self, client: Client, topic: str) -> None:
+        self._client = client
+        self._topic = topic
+        self._futures: dict[str, Future[str]] = {}
+        self._heard: queue.SimpleQueue[Said | Ended] = queue.SimpleQueue()
+        if topic:
+            client.subscribe_topic(topic, self._hear)
+
+    def members(self) -> Mapping[str, Member]:
+        """All machines, by the address of their worker. Raises SchedulerLostError."""
+        found = {}
+        workers = self._asked(self._client.scheduler_info)["workers"]
+        for address, worker in workers.items():
+            if DESCRIPTION in worker:
+                with suppress(UnreadableError):  # another kit's
+                    found[str(address)] = decode(Member, worker[DESCRIPTION])
+        return dict(sorted(found.items(), key=lambda item: item[1].name))
+
+    def busy(self) -> Mapping[str, tuple[str, ...]]:
+        """What runs where, by address: keys of shares."""
+        return {str(address): tuple(map(str, keys)) for address, keys in self._asked(self._client.processing).items()}
+
+    def _asked(self, question: Callable[[], Any]) -> Any:
+        if self._client.status != "running":
+            raise SchedulerLostError("the scheduler is gone")
+        try:
+            return question()
+        except (OSError, TimeoutError) as error:
+            raise SchedulerLostError(f"the scheduler does not answer: {error}") from None
+
+    def give(self, key: str, share: Share, address: str) -> None:
+        """To the machine at that address alone."""
+        future = self._client.submit(
+            run_share, encode_json(share), self._topic, key=key, workers=[address], resources={"machine": 1},
+            pure=False, retries=0,
+        )  # fmt: skip
+        self._futures[key] = future
+        future.add_done_callback(self._over)
+
+    def take_back(self, key: str) -> None:
+        """What is no longer wanted: its machine ends it, if it can still be told so."""
+        future = self._futures.pop(key, None)
+        if future:
+            future.cancel()
+
+    def close(self) -> None:
+        for key in list(self._futures):
+            with suppress(OSError, TimeoutError):
+                self.take_back(key)
+        with suppress(OSError, TimeoutError):
+            self._client.close(timeout=5)
+
+    def next(self, timeout: float) -> Said | Ended | None:
+        """What has happened; None where nothing has for so many seconds. Raises SchedulerLostError."""
+        try:
+            return self._heard.get(timeout=timeout)
+        except queue.Empty:
+            if self._client.status != "running":
+                raise SchedulerLostError("the scheduler is gone") from None
+            return None
+
+    def _hear(self, event: tuple[float, Any]) -> None:
+        said = event[1]
+        if said["key"] in self._futures:
+            with suppress(UnreadableError):
+                message = decode_line(said["line"].encode())
+                if message is not None:
+                    self._heard.put(Said(said["key"], message))
+
+    def _over(self, future: Future[str]) -> None:
+        key = str(future.key)
+        if key not in self._futures or future.status == "cancelled":
+            return
+        if future.status == "finished":
+            self._heard.put(Ended(key, _last(future.result())))
+        else:
+            error = future.exception()
+            lost = type(error).__name__ == "KilledWorker"
+            last = None if lost else Failed.by(RunError(f"the worker failed: {error}"))
+            self._heard.put(Ended(key, last, "its worker was lost" if lost else ""))
+
+
+def _last(line: str) -> Last | None:
+    message = decode_line(line.encode())
+    return message if isinstance(message, Last) else None
+
+
+@contextmanager
+def fleet_at(address: Address, topic: str = "") -> Iterator[Fleet]:
+    """A connection, closed at the end; what is still given is taken back. ``topic``: the session that it is for.
+    Raises MachineError where nobody
+    answers."""
+    prepare()
+    from distributed import Client
+
+    shown = greet(address, "client")
+    try:
+        client = Client(address.url, security=shown, timeout=ANSWERS, set_as_default=False, name="kit")
+    except (OSError, TimeoutError) as error:
+        raise AbsentError(f"no scheduler at {address.url}: {error}", "kit fleet scheduler") from None
+    fleet = Fleet(client, _TOPIC.format(topic) if topic else "")
+    try:
+        yield fleet
+    finally:
+        fleet.close()

@@ -1,0 +1,131 @@
+"""Shares given to machines, and given again where one is lost, until nothing is left of what was asked for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Protocol
+
+from kit.core.errors import KitError, RunError
+from kit.fleet.address import Address
+from kit.fleet.client import Ended, Fleet, Said, SchedulerLostError, fleet_at
+from kit.fleet.greeting import AbsentError
+from kit.fleet.share import Share
+from kit.model.member import Member
+from kit.session.guest_protocol import Last, Message
+
+#: Seconds between two looks at which machines there are.
+_LOOK = 2.0
+
+
+class Course(Protocol):
+    """What is left of one or several sessions."""
+
+    @property
+    def topic(self) -> str:
+        """What its shares are known by: the id of a session."""
+
+    @property
+    def done(self) -> bool:
+        """Nothing is left."""
+
+    def deal(self, idle: Sequence[Member]) -> Sequence[tuple[Member, Share]]:
+        """What these machines, which have nothing of it, are given now."""
+
+    def hear(self, member: Member, message: Message) -> None:
+        """What the machine says of its share."""
+
+    def end(self, member: Member, last: Last | None) -> None:
+        """Its share is over; None: it was lost."""
+
+
+@dataclass
+class Dispatch:
+    """``patience``: seconds that a lost scheduler, or the last lost machine, is waited for."""
+
+    address: Address
+    course: Course
+    tell: Callable[[str], None]
+    patience: float
+    _given: dict[str, tuple[str, Member]] = field(default_factory=dict)
+    _numbers: count[int] = field(default_factory=lambda: count(1))
+    _looked: float = 0.0
+    _stuck: float | None = None
+
+    def run(self) -> None:
+        """Raises KitError where it can't go on, and what the course raises."""
+        lost: float | None = None
+        while not self.course.done:
+            try:
+                with fleet_at(self.address, self.course.topic) as fleet:
+                    if lost is not None:
+                        self.tell("the scheduler is back")
+                    lost = None
+                    self._work(fleet)
+            except SchedulerLostError as error:
+                lost = self._without_scheduler(lost, error)
+            except AbsentError as error:
+                if lost is None:
+                    raise
+                lost = self._without_scheduler(lost, error)
+
+    def _without_scheduler(self, since: float | None, error: KitError) -> float:
+        if since is None:
+            since = time.monotonic()
+            self.tell(f"{error.message}: waits {self.patience:.0f} s for one at {self.address.url}")
+        for _, member in self._given.values():
+            self.course.end(member, None)
+        self._given.clear()
+        if time.monotonic() - since > self.patience:
+            raise RunError(error.message, "what was measured is kept: kit compare --resume SESSION --fleet SCHEDULER")
+        time.sleep(1)
+        return since
+
+    def _work(self, fleet: Fleet) -> None:
+        self._looked = 0.0
+        while not self.course.done:
+            if time.monotonic() - self._looked > _LOOK:
+                self._look(fleet)
+            event = fleet.next(0.5)
+            if event is None or event.key not in self._given:
+                continue
+            _, member = self._given[event.key]
+            match event:
+                case Said():
+                    self.course.hear(member, event.message)
+                case Ended():
+                    del self._given[event.key]
+                    self.course.end(member, event.last)
+                    self._looked = 0.0
+
+    def _look(self, fleet: Fleet) -> None:
+        """Which machines are there now: those that are gone lose their shares, others are given some."""
+        self._looked = time.monotonic()
+        members = fleet.members()
+        for key, (address, member) in list(self._given.items()):
+            if address not in members:
+                fleet.take_back(key)
+                del self._given[key]
+                self.course.end(member, None)
+        taken = {address for address, _ in self._given.values()}
+        idle = {address: member for address, member in members.items() if address not in taken}
+        for member, share in self.course.deal(list(idle.values())):
+            address = next(address for address, other in idle.items() if other is member)
+            key = f"{share.session.title} {share.session.id} {next(self._numbers)}"
+            self._given[key] = address, member
+            fleet.give(key, share, address)
+        self._check_stuck()
+
+    def _check_stuck(self) -> None:
+        if self._given or self.course.done:
+            self._stuck = None
+            return
+        if self._stuck is None:
+            self._stuck = time.monotonic()
+            self.tell(f"no machine is left: waits {self.patience:.0f} s for one")
+        if time.monotonic() - self._stuck > self.patience:
+            raise RunError(
+                "no machine is left", "what was measured is kept: kit compare --resume SESSION --fleet SCHEDULER"
+            )

@@ -1,0 +1,53 @@
+"""A first word with a scheduler, which tells why there can be no second one."""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING
+
+from kit.core.errors import MachineError
+from kit.fleet.address import Address, security
+
+if TYPE_CHECKING:
+    from distributed.security import Security
+
+#: Seconds in which it answers.
+ANSWERS = 10
+
+
+class AbsentError(MachineError):
+    """Nobody is there; somebody may come."""
+
+
+def greet(address: Address, side: str) -> Security | None:
+    """Speak to the scheduler once; returns what this side shows. Raises AbsentError where nobody is there, MachineError
+    where one of the two refuses the other."""
+    from tornado.ioloop import IOLoop
+
+    shown = security(address, side)
+    loop = IOLoop(make_current=False)
+    try:
+        loop.run_sync(lambda: _connect(address, side, shown))
+    finally:
+        loop.close()
+    return shown
+
+
+async def _connect(address: Address, side: str, shown: Security | None) -> None:
+    from distributed.comm.core import connect
+
+    arguments = shown.get_connection_args(side) if shown else {}
+    try:
+        comm = await connect(address.url, timeout=ANSWERS, **arguments)
+        await comm.close()
+    except (OSError, ValueError) as error:
+        cause: BaseException = error
+        while cause.__cause__:
+            cause = cause.__cause__
+        if isinstance(cause, ConnectionRefusedError | socket.gaierror | TimeoutError):
+            why = cause.strerror if isinstance(cause, OSError) and cause.strerror else "no answer"
+            raise AbsentError(f"no scheduler at {address.url}: {why}", "kit fleet scheduler") from None
+        raise MachineError(
+            f"the scheduler at {address.url} and this {side} do not trust each other",
+            "certificates of one authority on all sides, --tls DIR; kit fleet certificates makes them",
+        ) from None

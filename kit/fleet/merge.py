@@ -1,0 +1,61 @@
+"""What several machines say of one session, put together. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from kit.core.errors import UsageError
+from kit.model.fact import CLASS, MACHINE, ROUNDS_OF, TOGETHER, WORKER, Fact
+from kit.model.member import Member
+from kit.model.sample import Sample
+
+
+def merged_facts(told: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    """Facts by machine as those of all: where they differ, each text with the machines that have it."""
+    keys = dict.fromkeys(key for facts in told.values() for key in facts)
+    return {key: _merged({name: facts.get(key, "none") for name, facts in told.items()}) for key in keys}
+
+
+def _merged(texts: Mapping[str, str]) -> str:
+    by_text: dict[str, list[str]] = {}
+    for name, text in texts.items():
+        by_text.setdefault(text, []).append(name)
+    if len(by_text) == 1:
+        return next(iter(by_text))
+    return "; ".join(f"{', '.join(names)}: {text}" for text, names in by_text.items())
+
+
+def member_facts(members: Sequence[Member]) -> Iterator[Fact]:
+    """Of the machines that a session runs on."""
+    named = sorted({member.kind for member in members if member.named})
+    if named:
+        yield CLASS.fact("; ".join(named))
+    yield WORKER.fact(", ".join(member.name for member in members))
+    yield MACHINE.fact(", ".join(sorted({member.machine for member in members})))
+    together = [member.name for member in members if member.together]
+    if together:
+        yield TOGETHER.fact(f"{', '.join(together)} may share a machine with other workers: they disturb each other")
+
+
+def rounds_facts(made: Mapping[str, Iterable[int]]) -> Iterator[Fact]:
+    """Which machine made which rounds."""
+    for name, blocks in made.items():
+        yield ROUNDS_OF.fact(", ".join(map(str, sorted(blocks))), name)
+
+
+def makers(facts: Mapping[str, str]) -> dict[int, str]:
+    """The machine that made each round, of a session of several."""
+    found = ROUNDS_OF.find(facts)
+    return {int(number): fact.of for fact in found for number in fact.text.split(", ") if number.isdecimal()}
+
+
+def check_digests(first: Sample, of_first: str, sample: Sample, of_sample: str) -> None:
+    """Two runs of one arm on two machines are of the same image, inputs, scenario and probe. Raises UsageError."""
+    ours, theirs = dict(first.digests), dict(sample.digests)
+    for name in sorted({*ours, *theirs}):
+        if ours.get(name) != theirs.get(name):
+            one, other = (found.get(name, "none")[:12] for found in (ours, theirs))
+            raise UsageError(
+                f"{sample.arm}: another {name} on {of_sample} ({other}) than on {of_first} ({one}); they are not mixed",
+                "bring the same to all machines: for an image, kit export and copy cache/images, or --image a digest",
+            )

@@ -1,0 +1,29 @@
+"""What dask.distributed is told, on every side."""
+
+from __future__ import annotations
+
+import logging
+
+from kit.core.errors import not_installed
+
+#: A worker is not to disturb what is measured beside it: no profiler that looks at it a hundred times a second, nothing
+#: that judges its memory. No machine takes what another was given: a share is of a machine.
+_SETTINGS = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.scheduler.work-stealing": False,
+    "distributed.scheduler.active-memory-manager.start": False,
+    "distributed.admin.system-monitor.interval": "10s",
+    "distributed.diagnostics.nvml": False,
+}
+
+
+def prepare() -> None:
+    """Before anything of dask is made. Raises MachineError where it is not installed."""
+    try:
+        import dask
+        import distributed  # noqa: F401
+    except ImportError:
+        raise not_installed("a fleet needs", "distributed", "fleet") from None
+    dask.config.set(_SETTINGS)
+    for name in ("distributed", "tornado", "bokeh"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)

@@ -1,0 +1,80 @@
+"""How a session that is run for somebody else says what goes on: the messages of the guest's protocol."""
+
+from __future__ import annotations
+
+import os
+
+from kit.model.plan import PlanStep
+from kit.model.sample import Sample
+from kit.model.session import Session
+from kit.session.guest_protocol import (
+    Extended,
+    Finished,
+    Flagged,
+    Measured,
+    Message,
+    Planned,
+    Running,
+    Tell,
+    Updated,
+    encode_message,
+)
+from kit.session.loop import Keeper
+
+
+class Channel:
+    """Observer and store of a session that are elsewhere: what they are told is written to an open file."""
+
+    def __init__(self, file: int) -> None:
+        self._file = file
+
+    def say(self, message: Message) -> None:
+        data = encode_message(message)
+        while data:
+            data = data[os.write(self._file, data) :]
+
+    def began(self, session: Session) -> None:
+        """Whoever sent the session knows."""
+
+    def tell(self, text: str) -> None:
+        self.say(Tell(text))
+
+    def planned(self, steps: int, done: int) -> None:
+        self.say(Planned(steps, done))
+
+    def extended(self, steps: int, reason: str) -> None:
+        self.say(Extended(steps, reason))
+
+    def running(self, step: PlanStep, phase: str) -> None:
+        self.say(Running(step, phase))
+
+    def finished(self, step: PlanStep, sample: Sample) -> None:
+        self.say(Finished(step))
+
+    def update(self, session: Session) -> None:
+        self.say(Updated(session))
+
+    def add_sample(self, session_id: str, sample: Sample) -> None:
+        self.say(Measured(sample))
+
+    def set_flags(self, session_id: str, arm: str, point: str, block: int, flags: str) -> None:
+        self.say(Flagged(arm, point, block, flags))
+
+
+class Relayed:
+    """A keeper of which somebody else is told everything, once it has it."""
+
+    def __init__(self, keeper: Keeper, channel: Channel) -> None:
+        self._both: tuple[Keeper, Keeper] = (keeper, channel)
+
+    def update(self, session: Session) -> None:
+        for keeper in self._both:
+            keeper.update(session)
+
+    def add_sample(self, session_id: str, sample: Sample) -> None:
+        for keeper in self._both:
+            keeper.add_sample(session_id, sample)
+
+    def set_flags(self, session_id: str, arm: str, point: str, block: int, flags: str) -> None:
+        for keeper in self._both:
+            keeper.set_flags(session_id, arm, point, block, flags)

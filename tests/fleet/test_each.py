@@ -1,0 +1,68 @@
+"""A session on each machine: one that is lost goes on where it was, when its machine is back."""
+
+from dataclasses import replace
+
+from kit.fleet.each import EachCourse
+from kit.model.member import Member
+from kit.model.sample import Phase, Sample
+from kit.model.session import DONE, FAILED, INTERRUPTED, RUNNING, Request, Session
+from kit.report.progress import Quiet
+from kit.session.guest_protocol import Done, Failed, Measured
+
+ONE = Member(
+    name="one", kind="x", kit_version="0", probe="p", kernel="6", cpu="c", cores=1, memory=1, virtualization="none",
+    root=True, machine="m",
+)  # fmt: skip
+TWO = replace(ONE, name="two")
+FIRST = Session(
+    id="20260101-000000-aaaa", created=1e9, kit_version="0", title="true", status=RUNNING,
+    request=Request(command=("true",), arms=("bare",), rounds=2), arms=("bare",), baselines=(), seed=1,
+)  # fmt: skip
+SECOND = replace(FIRST, id="20260101-000000-bbbb")
+
+
+class Kept:
+    def __init__(self) -> None:
+        self.blocks: list[int] = []
+
+    def update(self, session: Session) -> None:
+        return None
+
+    def add_sample(self, session_id: str, sample: Sample) -> None:
+        self.blocks.append(sample.block)
+
+    def set_flags(self, session_id: str, arm: str, point: str, block: int, flags: str) -> None:
+        return None
+
+
+def sample(block: int) -> Sample:
+    return Sample("bare", block, "measured", "ok", 1e9 + block, (Phase(name="run", status="ok", real=1.0),))
+
+
+def test_a_lost_machine_is_given_its_own_session_again_and_nothing_is_counted_twice() -> None:
+    kept = {"one": Kept(), "two": Kept()}
+    each = EachCourse({"one": FIRST, "two": SECOND}, kept, Quiet())
+    assert [(member.name, share.session.id, share.blocks) for member, share in each.deal([ONE, TWO])] == [
+        ("one", FIRST.id, ()),
+        ("two", SECOND.id, ()),
+    ]
+    each.hear(ONE, Measured(sample(1)))
+    each.end(ONE, None)
+    assert each.deal([replace(ONE, name="three")]) == []
+    assert [share.session.id for _, share in each.deal([ONE])] == [FIRST.id]
+    for block in (1, 2):  # what it has already it says first
+        each.hear(ONE, Measured(sample(block)))
+    each.end(ONE, Done(replace(FIRST, status=DONE)))
+    assert kept["one"].blocks == [1, 2] and not each.done
+    each.end(TWO, Failed("RunError", "broke", ""))
+    assert each.done
+    found = each.results()
+    assert (found["one"].status, len(found["one"].samples), found["two"].status) == (DONE, 2, FAILED)
+
+
+def test_who_does_not_come_back_is_interrupted() -> None:
+    each = EachCourse({"one": FIRST}, {"one": Kept()}, Quiet())
+    each.deal([ONE])
+    each.end(ONE, None)
+    each.give_up()
+    assert each.done and each.results()["one"].status == INTERRUPTED

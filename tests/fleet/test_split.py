@@ -1,0 +1,182 @@
+"""One session on several machines: blocks count whole or not at all, and once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from kit.core.errors import KitError, UsageError
+from kit.fleet.merge import makers, merged_facts
+from kit.fleet.share import local_session
+from kit.fleet.split import SplitCourse
+from kit.model.member import Member
+from kit.model.sample import Phase, Sample
+from kit.model.session import DONE, FAILED, RUNNING, NotRun, Request, Session, check_session_id
+from kit.report.progress import Quiet
+from kit.session.freeze import kept_plan
+from kit.session.guest_protocol import Done, Failed, Flagged, Measured, Updated
+
+ARMS = ("bare", "layer:overlay2")
+SESSION = Session(
+    id="20260101-000000-aaaa", created=1e9, kit_version="0", title="true", status=RUNNING,
+    request=Request(command=("true",), arms=ARMS, rounds=4), arms=ARMS, baselines=((ARMS[1], ARMS[0]),), seed=1,
+)  # fmt: skip
+ONE = Member(
+    name="one", kind="x", kit_version="0", probe="p", kernel="6", cpu="c", cores=1, memory=1, virtualization="none",
+    root=True, machine="m",
+)  # fmt: skip
+TWO, THREE = replace(ONE, name="two"), replace(ONE, name="three")
+
+
+@dataclass
+class Kept:
+    """What the client's store is told."""
+
+    samples: list[Sample] = field(default_factory=list)
+    flags: list[tuple[str, int]] = field(default_factory=list)
+
+    def update(self, session: Session) -> None:
+        self.facts = session.facts
+
+    def add_sample(self, session_id: str, sample: Sample) -> None:
+        self.samples.append(sample)
+
+    def set_flags(self, session_id: str, arm: str, point: str, block: int, flags: str) -> None:
+        self.flags.append((arm, block))
+
+    def blocks(self) -> list[tuple[int, str]]:
+        return sorted((item.block, item.arm) for item in self.samples)
+
+
+def course(kept: Kept, *members: Member, session: Session = SESSION) -> SplitCourse:
+    return SplitCourse(session, kept_plan(session), members, kept, Quiet())
+
+
+def sample(block: int, arm: str, image: str = "i") -> Sample:
+    phase = Phase(name="run", status="ok", real=1.0)
+    return Sample(arm, block, "measured", "ok", 1e9 + block, (phase,), log="/log", digests=(("image", image),))
+
+
+def measure(split: SplitCourse, member: Member, *blocks: int, arms: tuple[str, ...] = ARMS, image: str = "i") -> None:
+    split.hear(member, Updated(replace(SESSION, facts={"kernel": "6"})))
+    for block in blocks:
+        for arm in arms:
+            split.hear(member, Measured(sample(block, arm, image)))
+
+
+ALL = [(block, arm) for block in (1, 2, 3, 4) for arm in ARMS]
+
+
+def test_machines_take_turns() -> None:
+    kept = Kept()
+    split = course(kept, ONE, TWO)
+    assert [(member.name, share.blocks) for member, share in split.deal([ONE, TWO, THREE])] == [
+        ("one", (1, 3)),
+        ("two", (2, 4)),
+    ]
+    measure(split, ONE, 1, 3)
+    measure(split, TWO, 2, 4)
+    assert not split.done
+    split.end(ONE, Done(SESSION))
+    split.end(TWO, Done(SESSION))
+    assert split.done and kept.blocks() == ALL
+    assert split.result().status == DONE and makers(kept.facts) == {1: "one", 3: "one", 2: "two", 4: "two"}
+    assert kept.samples[0].log == "one:/log"
+
+
+def test_what_a_lost_machine_had_not_finished_is_anothers_and_what_it_had_counts_once() -> None:
+    kept = Kept()
+    split = course(kept, ONE, TWO)
+    split.deal([ONE, TWO])
+    measure(split, ONE, 1)
+    measure(split, ONE, 3, arms=ARMS[:1])
+    split.end(ONE, None)
+    assert kept.blocks() == ALL[:2]
+    assert [(member.name, share.blocks) for member, share in split.deal([THREE])] == [("three", (3,))]
+    measure(split, THREE, 1, 3)  # block 1 is not its own: it is another's already
+    split.end(THREE, Done(SESSION))
+    measure(split, TWO, 2, 4)
+    measure(split, TWO, 2, 4)
+    split.end(TWO, Done(SESSION))
+    assert split.done and kept.blocks() == ALL
+    assert makers(kept.facts) == {1: "one", 2: "two", 3: "three", 4: "two"}
+
+
+def test_a_session_goes_on_with_the_rounds_that_it_lacks() -> None:
+    kept = Kept()
+    split = course(kept, ONE)
+    split.deal([ONE])
+    measure(split, ONE, 2)
+    begun = split.session
+    again = course(kept, TWO, session=begun)
+    assert [share.blocks for _, share in again.deal([TWO])] == [(1, 3, 4)]
+
+
+def test_a_machine_that_refuses_is_given_nothing_more() -> None:
+    split = course(Kept(), ONE, TWO)
+    split.deal([ONE, TWO])
+    split.end(ONE, Failed("MachineError", "no room", "make some"))
+    assert split.deal([ONE]) == []
+    split.end(TWO, Failed("MachineError", "no room", "make some"))
+    with pytest.raises(KitError, match="no room"):
+        split.deal([ONE, TWO])
+
+
+def test_another_image_is_not_mixed_in() -> None:
+    split = course(Kept(), ONE, TWO)
+    split.deal([ONE, TWO])
+    measure(split, ONE, 1)
+    with pytest.raises(UsageError, match=r"another image on two \(other\) than on one \(i\)"):
+        measure(split, TWO, 2, image="other")
+
+
+def test_machines_on_which_other_arms_run_are_not_mixed() -> None:
+    split = course(Kept(), ONE, TWO)
+    split.deal([ONE, TWO])
+    measure(split, ONE, 1)
+    with pytest.raises(KitError, match="not alike: layer:overlay2 can't run"):
+        split.hear(TWO, Updated(replace(SESSION, not_run=(NotRun(ARMS[1], "x", "y"),))))
+
+
+def test_an_arm_that_runs_nowhere_is_not_waited_for() -> None:
+    kept = Kept()
+    split = course(kept, ONE)
+    split.deal([ONE])
+    found = replace(SESSION, not_run=(NotRun(ARMS[1], "x", "y"),))
+    split.hear(ONE, Updated(found))
+    for block in (1, 2, 3, 4):
+        split.hear(ONE, Measured(sample(block, ARMS[0])))
+    assert kept.blocks() == [(block, ARMS[0]) for block in (1, 2, 3, 4)]
+    split.end(ONE, Done(found))
+    assert split.done
+
+
+def test_a_session_that_fails_on_a_machine_has_failed() -> None:
+    split = course(Kept(), ONE)
+    split.deal([ONE])
+    split.end(ONE, Done(replace(SESSION, status=FAILED)))
+    assert split.done and split.result().status == FAILED
+
+
+def test_flags_are_of_runs_that_count() -> None:
+    kept = Kept()
+    split = course(kept, ONE)
+    split.deal([ONE])
+    measure(split, ONE, 1)
+    split.hear(ONE, Flagged(ARMS[0], "", 1, "steal 9%"))
+    split.hear(ONE, Flagged(ARMS[0], "", 2, "steal 9%"))
+    assert kept.flags == [(ARMS[0], 1)]
+    assert [item.flags for item in split.result().samples] == ["steal 9%", ""]
+
+
+def test_facts_that_differ_name_their_machines() -> None:
+    told = {"one": {"kernel": "6.1", "cpu": "c"}, "two": {"kernel": "6.8", "cpu": "c"}, "three": {"kernel": "6.1"}}
+    assert merged_facts(told) == {"kernel": "one, three: 6.1; two: 6.8", "cpu": "one, two: c; three: none"}
+
+
+@pytest.mark.parametrize("name", ["w1", "a" * 300, "builder-7.farm.example.org", "…"])
+def test_each_machine_has_its_part_under_a_name_of_its_own(name: str) -> None:
+    found = local_session(SESSION, name).id
+    check_session_id(found)
+    assert found != local_session(SESSION, f"{name}x").id
