@@ -16,8 +16,8 @@ from kit.model.arm import Arm
 
 @dataclass(frozen=True)
 class Member:
-    """One machine. ``kind``: its class: machines of one are alike; ``named``: by its user. ``together``: its lock is its
-    own, so that other workers may measure on the same machine at the same time. ``drivers``, ``filesystems``: what was
+    """One machine. ``kind``: its class: machines of one are alike; ``named``: by its user. ``together``: its lock is
+    its own, so that other workers may measure on the same machine meanwhile. ``drivers``, ``filesystems``: what was
     tried there and works; None where nothing was tried."""
 
     name: str
