@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kit.analysis.stacks import ProfiledRun, StackCost, by_path, mean_cpu
+from kit.analysis.stacks import ProfiledRun, StackCost, by_path
 from kit.model.profile import PARTS, Stack
 
 #: Frames that have less than this share of the whole are too narrow to be seen.
@@ -43,7 +43,7 @@ def grow_flame(runs: Sequence[ProfiledRun], costs: Sequence[StackCost] = (), nar
     for run in runs:
         for path, spent in by_path(run.stacks).items():
             seconds[path] += spent / len(runs)
-    whole = mean_cpu(runs)
+    whole = sum(spent for path, spent in seconds.items() if len(path) == 1)
     below: dict[Stack, list[Stack]] = defaultdict(list)
     for path, spent in seconds.items():
         if spent >= narrow * whole:

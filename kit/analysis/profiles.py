@@ -140,7 +140,7 @@ def _callees(runs: Runs, pair: tuple[str, str]) -> dict[str, dict[str, float]]:
     found: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for arm, sign in zip(pair, (1, -1), strict=True):
         for run in runs[arm]:
-            for stack, seconds in run.stacks.items():
+            for stack, seconds in run.inside.items():
                 for one, other in set(pairwise(stack[2:])):
                     found[one][other] += sign * seconds / len(runs[arm])
     return found

@@ -1,10 +1,13 @@
 """CPU by function, arm against baseline: folded stacks of traced runs summed up, and compared within blocks. Pure.
 
+Functions, and the whole, are those of the arm and of what worked for it: neither tracing nor other programs.
+
 A function's CPU is its own (``self``: it stood at the top of the stack) or its own and that of all it calls
 (``inclusive``: it stood anywhere in it, once where it calls itself). What a run has of it is a count of samples, so
 that its noise is that of a count, and what runs differ by besides: variance = quantum * mean + (spread * mean)², the
-spread being that of the run's whole CPU. Divided by the root of that, all functions are about equally noisy, and share
-what they tell of the noise as arms do (kit.analysis.pool): three blocks are enough for hundreds of functions.
+spread being that of the workload's whole CPU. Divided by the root of that, its functions are about equally noisy, and
+share what they tell of the noise as arms do (kit.analysis.pool): three blocks are enough for hundreds of functions.
+Those of kernel threads and daemons, which work when they find time, are taken to be noisier, as arms far off are.
 """
 
 from __future__ import annotations
@@ -13,12 +16,13 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from kit.analysis import pool, stats
 from kit.analysis.stats import Floats
-from kit.model.profile import Stack
+from kit.model.profile import OUTSIDE, STEADY, Stack
 
 SELF, INCLUSIVE, PART, PATH, WHOLE = "self", "inclusive", "part", "path", "whole"
 #: What has less than this share of the CPU in each arm is summed up under the name of OTHERS.
@@ -35,6 +39,16 @@ class ProfiledRun:
     block: int
     stacks: Mapping[Stack, float]
     quantum: float
+
+    @cached_property
+    def inside(self) -> Mapping[Stack, float]:
+        """Without what the arm is no reason of."""
+        return {stack: seconds for stack, seconds in self.stacks.items() if stack[0] not in OUTSIDE}
+
+    @cached_property
+    def steady(self) -> Mapping[Stack, float]:
+        """The workload's, and of what serves it at once."""
+        return {stack: seconds for stack, seconds in self.stacks.items() if stack[0] in STEADY}
 
 
 @dataclass(frozen=True)
@@ -122,17 +136,31 @@ def compare_stacks(
     """
     pairs = [(arm, base) for arm, base in baselines if runs.get(arm) and runs.get(base)]
     arms = list(dict.fromkeys(name for pair in pairs for name in pair))
-    sums = {arm: {run.block: _SUMS[by](run.stacks) for run in runs[arm]} for arm in arms}
+    everything = by in (PART, PATH)
+    sums = {arm: {run.block: _SUMS[by](run.stacks if everything else run.inside) for run in runs[arm]} for arm in arms}
     names = _large(sums, {arm: mean_cpu(runs[arm]) for arm in arms}, least)
     if by in (SELF, PART):
         sums = {arm: {block: _folded(found, names) for block, found in listed.items()} for arm, listed in sums.items()}
         names = [*names, (OTHERS,)]
-    return _compare(runs, pairs, sums, names, by)
+    steady = _steady([run for arm in arms for run in runs[arm]], by)
+    return _compare(runs, pairs, sums, {name: steady(name) for name in names}, by)
+
+
+def _steady(runs: Sequence[ProfiledRun], by: str) -> Callable[[Stack], bool]:
+    """Whether most of what bears a name is the workload's."""
+    if by in (PART, PATH):
+        return lambda name: name[0] in STEADY
+    inside: dict[Stack, float] = defaultdict(float)
+    for run in runs:
+        for found, sign in ((run.steady, 1), (run.inside, -0.5)):
+            for name, seconds in _SUMS[by](found).items():
+                inside[name] += sign * seconds
+    return lambda name: name == (OTHERS,) or inside[name] >= 0
 
 
 def mean_cpu(runs: Sequence[ProfiledRun]) -> float:
-    """Seconds of CPU per run."""
-    return math.fsum(sum(run.stacks.values()) for run in runs) / len(runs)
+    """Seconds per run, of all that is inside."""
+    return math.fsum(sum(run.inside.values()) for run in runs) / len(runs)
 
 
 def _large(sums: Mapping[str, Mapping[int, Sums]], wholes: Mapping[str, float], least: float) -> list[Stack]:
@@ -167,16 +195,17 @@ def _compare(
     runs: Mapping[str, Sequence[ProfiledRun]],
     pairs: Sequence[tuple[str, str]],
     sums: Mapping[str, Mapping[int, Sums]],
-    names: Sequence[Stack],
+    names: Mapping[Stack, bool],
     by: str,
 ) -> tuple[StackCost, ...]:
+    """``names``: and whether each is the workload's."""
     found = [_pair(runs, pair, sums, name) for pair in pairs for name in names]
     paired = [item for item in found if item]
     contrasts = [
         pool.Contrast(
             ((item.arm, item.name), (item.baseline, item.name)),
             stats.mean_centre((item.one - item.other) / item.scale),
-            alike=True,
+            alike=names[item.name],
         )
         for item in paired
     ]
@@ -205,8 +234,8 @@ def _pair(
 
 
 def _spread(runs: Mapping[str, Sequence[ProfiledRun]], pair: tuple[str, str]) -> float:
-    """Standard deviation of the logarithm of a run's whole CPU against its baseline's; 0 where it can't be told."""
-    wholes = [{run.block: sum(run.stacks.values()) for run in runs[arm]} for arm in pair]
+    """Standard deviation of the logarithm of a workload's CPU against its baseline's; 0 where it can't be told."""
+    wholes = [{run.block: sum(run.steady.values()) for run in runs[arm]} for arm in pair]
     logs = [
         math.log(one / wholes[1][block])
         for block, one in wholes[0].items()

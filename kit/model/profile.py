@@ -19,6 +19,9 @@ ENGINE = "engine"  # dockerd, containerd, their shims and runtimes
 KIT = "kit and tracing"
 REST = "rest of the machine"
 PARTS = (WORKLOAD, FUSE, LOOP, KERNEL, ENGINE, KIT, REST)
+#: What no arm is the reason of; and what does the same in every run, where other parts do as they find time.
+OUTSIDE = (KIT, REST)
+STEADY = (WORKLOAD, FUSE)
 
 #: A part, the process, then functions, the outermost first.
 Stack = tuple[str, ...]

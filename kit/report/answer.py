@@ -38,8 +38,9 @@ def answer(session: Session, analysis: Analysis, width: int = COLUMNS) -> str:
     below = [_wrap(line, width) for line in (*_why(analysis), *_mind(session, analysis))]
     last = "\n".join((*_failures(session), *_not_run(session))).splitlines()
     below += [line if line.startswith(_LOG) else _cut(line, width) for line in last]  # a path that is cut is none
-    calls = ", --calls" if analysis.calls else ""
-    below.append(_cut(f"more: kit show {session.id} --full{calls} or --explain; kit report {session.id}", width))
+    traced = ", --calls" if analysis.calls else ""
+    traced += ", --profile" if any(phase.profiles for sample in session.samples for phase in sample.phases) else ""
+    below.append(_cut(f"more: kit show {session.id} --full{traced} or --explain; kit report {session.id}", width))
     said = list(sentences(analysis.rankings[0])) if len(analysis.rankings) == 1 else []
     left = LINES - sum(part.count("\n") + 2 for part in parts) - sum(line.count("\n") + 1 for line in below) - 1
     parts += ["\n".join(_fit([_wrap(line, width) for line in said], left)), "\n".join(below)]

@@ -54,16 +54,17 @@ def about(item: ProfileAnalysis) -> str:
 
 def differs(arm: ArmProfile, point: str) -> str:
     """How much more CPU in all, in which parts of the machine and functions most of it is told to be."""
-    head = f"{arm.arm} takes {units.more_seconds(arm.whole)} of CPU more than {arm.baseline}{units.at(point)}"
+    whole = units.more_seconds(arm.whole, alone=True)
+    head = f"{arm.arm} against {arm.baseline}{units.at(point)}: {whole} of CPU"
     parts = [item for item in arm.parts if item.certain]
     functions = [item for item in arm.functions if item.own and item.own.certain]
     functions.sort(key=lambda item: -abs(item.own.difference) if item.own else 0.0)
     said = [f"{item.name[0]} {item.difference:+z.2f} s" for item in parts[:3]]
     named = [f"{item.name} {item.own.difference:+z.3f} s" for item in functions[:3] if item.own]
     if not said and not named:
-        return f"{head}: no part of the machine and no function is told to differ."
+        return f"{head}; no part of the machine and no function is told to differ."
     tail = f"; own time differs most in {', '.join(named)}" if named else "; no function by itself is told to differ"
-    return f"{head}{': ' if said else ''}{', '.join(said)}{tail}."
+    return f"{head}{', ' if said else ''}{', '.join(said)}{tail}."
 
 
 def tables(arm: ArmProfile, point: str) -> list[ProfileTable]:

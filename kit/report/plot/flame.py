@@ -14,8 +14,8 @@ _PAD = 4.0  # beside a name
 #: Of what a frame takes more or less, as a share of the larger of both: from here on the next darker colour.
 _SHADES = (0.2, 0.5)
 _LOOKS = (
-    ("more3", "half of it or more"), ("more2", "a fifth"), ("more1", "less of it"),
-    ("less1", "less of it"), ("less2", "a fifth"), ("less3", "half of it or more"), ("same", "no difference told"),
+    ("more3", "half of it"), ("more2", "a fifth or more"), ("more1", "a part"),
+    ("less1", "a part"), ("less2", "a fifth or more"), ("less3", "half of it"), ("same", "no difference told"),
 )  # fmt: skip
 
 
