@@ -18,7 +18,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -36,7 +36,7 @@ from kit.model.sample import Phase, Sample
 from kit.model.session import RUNNING, Request, Session
 from kit.report.progress import Quiet
 from kit.session.freeze import kept_plan
-from kit.session.guest_protocol import Done, Finished, Measured, Message, Running, Updated, encode_message
+from kit.session.guest_protocol import Done, Finished, Last, Measured, Message, Running, Updated, encode_message
 
 #: Workers that one process has.
 MANY = 100
@@ -121,6 +121,24 @@ class NoKeeper:
         return None
 
 
+class TimedCourse(SplitCourse):
+    """Knows when the first share was dealt, and when the last was over."""
+
+    began = ended = 0.0
+
+    @property
+    def elapsed(self) -> float:
+        return self.ended - self.began
+
+    def deal(self, idle: Sequence[Member]) -> Sequence[tuple[Member, Share]]:
+        self.began = self.began or time.monotonic()
+        return super().deal(idle)
+
+    def end(self, member: Member, last: Last | None) -> None:
+        super().end(member, last)
+        self.ended = time.monotonic()
+
+
 @dataclass(frozen=True)
 class Outcome:
     workers: int
@@ -153,14 +171,13 @@ def measure(workers: int, rounds: int, seconds: float, port: int) -> Outcome:
         request = Request(command=("sleep",), arms=ARMS, rounds=rounds * workers)
         session = Session("benchmark", time.time(), "0", "sleep", RUNNING, request, ARMS, ((ARMS[1], ARMS[0]),), 1)
         plan: Plan = kept_plan(session)
-        course = SplitCourse(session, plan, members, NoKeeper(), Quiet())
-        before, began = time.process_time(), time.monotonic()
+        course = TimedCourse(session, plan, members, NoKeeper(), Quiet())
+        before = time.process_time()
         Dispatch(address, course, lambda text: None, 60).run()
-        elapsed = time.monotonic() - began
         found = course.result().samples
         assert len(found) == len({(item.block, item.arm) for item in found}) == rounds * workers * len(ARMS)
         return Outcome(
-            workers, rounds, elapsed, rounds * seconds, _peak(scheduler.pid), _cpu(scheduler.pid),
+            workers, rounds, course.elapsed, rounds * seconds, _peak(scheduler.pid), _cpu(scheduler.pid),
             time.process_time() - before,
         )  # fmt: skip
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -34,11 +35,10 @@ class Said:
 
 @dataclass(frozen=True)
 class Ended:
-    """A share is over: its last word, or None where its machine was lost. ``why``: in words, where it was."""
+    """A share is over: its last word, or None where its machine was lost."""
 
     key: str
     last: Last | None
-    why: str = ""
 
 
 class SchedulerLostError(RunError):
@@ -51,6 +51,7 @@ class Fleet:
     def __init__(self, client: Client, topic: str) -> None:
         self._client = client
         self._topic = topic
+        self._wanted: set[str] = set()
         self._futures: dict[str, Future[str]] = {}
         self._heard: queue.SimpleQueue[Said | Ended] = queue.SimpleQueue()
         if topic:
@@ -75,20 +76,21 @@ class Fleet:
             raise SchedulerLostError("the scheduler is gone")
         try:
             return question()
-        except (OSError, TimeoutError) as error:
+        except (OSError, TimeoutError, RuntimeError) as error:  # the last of a client that is being closed
             raise SchedulerLostError(f"the scheduler does not answer: {error}") from None
 
     def give(self, key: str, share: Share, address: str) -> None:
-        """To the machine at that address alone."""
-        future = self._client.submit(
+        """To the machine at that address alone. Raises SchedulerLostError."""
+        self._wanted.add(key)  # it may be spoken of before it is known here
+        self._futures[key] = future = self._asked(lambda: self._client.submit(
             run_share, encode_json(share), self._topic, key=key, workers=[address], resources={"machine": 1},
             pure=False, retries=0,
-        )  # fmt: skip
-        self._futures[key] = future
+        ))  # fmt: skip
         future.add_done_callback(self._over)
 
     def take_back(self, key: str) -> None:
         """What is no longer wanted: its machine ends it, if it can still be told so."""
+        self._wanted.discard(key)
         future = self._futures.pop(key, None)
         if future:
             future.cancel()
@@ -111,7 +113,7 @@ class Fleet:
 
     def _hear(self, event: tuple[float, Any]) -> None:
         said = event[1]
-        if said["key"] in self._futures:
+        if said["key"] in self._wanted:
             with suppress(UnreadableError):
                 message = decode_line(said["line"].encode())
                 if message is not None:
@@ -119,20 +121,25 @@ class Fleet:
 
     def _over(self, future: Future[str]) -> None:
         key = str(future.key)
-        if key not in self._futures or future.status == "cancelled":
+        if key not in self._wanted:
             return
+        self._wanted.discard(key)
         if future.status == "finished":
-            self._heard.put(Ended(key, _last(future.result())))
+            self._heard.put(Ended(key, self._result(future)))
+        elif future.status != "error":
+            self._heard.put(Ended(key, None))  # with the connection, which may be there again
         else:
             error = future.exception()
             lost = type(error).__name__ == "KilledWorker"
-            last = None if lost else Failed.by(RunError(f"the worker failed: {error}"))
-            self._heard.put(Ended(key, last, "its worker was lost" if lost else ""))
+            self._heard.put(Ended(key, None if lost else Failed.by(RunError(f"the worker failed: {error}"))))
 
-
-def _last(line: str) -> Last | None:
-    message = decode_line(line.encode())
-    return message if isinstance(message, Last) else None
+    def _result(self, future: Future[str]) -> Last | None:
+        """None where it went with its worker, or is none of this kit's."""
+        try:
+            message = decode_line(future.result(timeout=ANSWERS).encode())
+        except (OSError, TimeoutError, UnreadableError, CancelledError):
+            return None
+        return message if isinstance(message, Last) else None
 
 
 @contextmanager

@@ -111,11 +111,13 @@ class Dispatch:
                 self.course.end(member, None)
         taken = {address for address, _ in self._given.values()}
         idle = {address: member for address, member in members.items() if address not in taken}
+        shares = {}
         for member, share in self.course.deal(list(idle.values())):
-            address = next(address for address, other in idle.items() if other is member)
             key = f"{share.session.title} {share.session.id} {next(self._numbers)}"
-            self._given[key] = address, member
-            fleet.give(key, share, address)
+            self._given[key] = next(address for address, other in idle.items() if other is member), member
+            shares[key] = share
+        for key, share in shares.items():
+            fleet.give(key, share, self._given[key][0])
         self._check_stuck()
 
     def _check_stuck(self) -> None:

@@ -65,8 +65,9 @@ class SplitCourse:
 
     @property
     def left(self) -> int:
-        """Runs, those that warm caches left out."""
-        return len(self._pending) * len(self._plan.arms) * len(self._plan.points)
+        """Runs, where no machine is lost: each warms its caches once."""
+        warm = min(self._most, len(self._pending)) if self._plan.cache == "warm" else 0
+        return (len(self._pending) + warm) * len(self._plan.arms) * len(self._plan.points)
 
     def deal(self, idle: Sequence[Member]) -> Sequence[tuple[Member, Share]]:
         able = [member for member in idle if self._may(member)]

@@ -49,12 +49,11 @@ class Quiet:
     def finished(self, step: PlanStep, sample: Sample) -> None:
         self._samples.append(sample)
         if sample.status != "ok":
-            print(printable(f"{self._where(step)} failed: {sample.error}"), file=sys.stderr)
+            print(printable(self._by(f"{_where(step)} failed: {sample.error}")), file=sys.stderr)
 
-    def _where(self, step: PlanStep) -> str:
-        machine = f"{self._machine}: " if self._machine else ""
-        which = f"{'traced ' if step.traced else ''}round {step.block}" if step.block else "warm-up"
-        return f"{machine}{which} {step.arm}{' ' if step.point else ''}{step.point}"
+    def _by(self, text: str) -> str:
+        """With the machine that it is of, where there are several."""
+        return f"{self._machine}: {text}" if self._machine else text
 
     def close(self) -> None:
         return None
@@ -70,7 +69,7 @@ class Lines(Quiet):
         self._began = time.monotonic()
 
     def tell(self, text: str) -> None:
-        print(printable(text), file=sys.stderr, flush=True)
+        print(printable(self._by(text)), file=sys.stderr, flush=True)
 
     def planned(self, steps: int, done: int) -> None:
         self._steps, self._finished = steps, 0
@@ -87,7 +86,7 @@ class Lines(Quiet):
         self._finished += 1
         real = sum(phase.real or 0 for phase in sample.phases)
         what = f"real {units.seconds(real)}" if sample.status == "ok" else f"FAILED: {sample.error}"
-        self.tell(f"[{self._finished}/{self._steps}] {self._where(step)}  {what}{self._left()}")
+        self.tell(f"[{self._finished}/{self._steps}] {_where(step)}  {what}{self._left()}")
 
     def _left(self) -> str:
         rest = self._steps - self._finished
@@ -121,7 +120,7 @@ class Live(Lines):
         self._region.start()
 
     def tell(self, text: str) -> None:
-        self._region.console.print(printable(text), highlight=False, markup=False)
+        self._region.console.print(printable(self._by(text)), highlight=False, markup=False)
 
     def planned(self, steps: int, done: int) -> None:
         super().planned(steps, done)
@@ -135,7 +134,7 @@ class Live(Lines):
         if step.block > self._block:  # a round is whole, and the next one's first run has not begun
             self._block = step.block
             self._show_ranking()
-        self._bar.update(self._row(), description=printable(f"{self._where(step)}: {phase}"))
+        self._bar.update(self._row(), description=printable(self._by(f"{_where(step)}: {phase}")))
 
     def _row(self) -> Any:
         """The session's, or that of one of several machines."""
@@ -184,6 +183,11 @@ def make_observer(quiet: bool) -> Quiet:
     if quiet:
         return Quiet()
     return Live() if sys.stderr.isatty() else Lines()
+
+
+def _where(step: PlanStep) -> str:
+    which = f"{'traced ' if step.traced else ''}round {step.block}" if step.block else "warm-up"
+    return f"{which} {step.arm}{' ' if step.point else ''}{step.point}"
 
 
 def clock(seconds: float) -> str:

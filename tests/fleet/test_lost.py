@@ -1,0 +1,153 @@
+"""Real schedulers and workers, as processes that are killed: what was done is kept, what was lost is done again, and
+nothing counts twice. The workers sleep instead of measuring."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from kit.core.errors import MachineError
+from kit.fleet.address import Address, parse_address
+from kit.fleet.certificates import make_certificates
+from kit.fleet.client import fleet_at
+from kit.fleet.dispatch import Dispatch
+from kit.fleet.greeting import AbsentError
+from kit.fleet.split import SplitCourse
+from kit.model.member import Member
+from kit.model.plan import PlanStep
+from kit.model.sample import Sample
+from kit.model.session import RUNNING, Request, Session
+from kit.report.progress import Quiet
+from kit.session.freeze import kept_plan
+
+pytestmark = [pytest.mark.machine, pytest.mark.unmeasured]
+pytest.importorskip("distributed", reason="the package distributed is not installed: the extra fleet")
+
+BENCHMARK = Path(__file__).parents[2] / "benchmarks/fleet.py"
+ARMS = ("bare", "layer:overlay2")
+ROUNDS = 9
+
+
+@dataclass
+class Processes:
+    """A fleet on this machine: a scheduler, and workers that sleep."""
+
+    port: int
+    stack: ExitStack
+    tls: str = ""
+    started: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    @property
+    def address(self) -> Address:
+        return parse_address(f"127.0.0.1:{self.port}", self.tls)
+
+    def start(self, name: str, *words: str | Path) -> None:
+        process = subprocess.Popen([sys.executable, *map(str, words)], stderr=subprocess.DEVNULL)
+        self.started[name] = self.stack.enter_context(process)
+        self.stack.callback(process.kill)
+
+    def start_scheduler(self) -> None:
+        tls = ("--tls", self.tls) if self.tls else ()
+        self.start("scheduler", "-m", "kit", "fleet", "scheduler", "--listen", f"127.0.0.1:{self.port}", *tls)
+
+    def start_worker(self, number: int, seconds: float = 0.4) -> None:
+        self.start(f"m{number}", BENCHMARK, "--sleep-as", str(self.port), str(number), "1", str(seconds))
+
+    def kill(self, name: str) -> None:
+        self.started[name].send_signal(signal.SIGKILL)
+        self.started[name].wait()
+
+    def members(self, count: int) -> list[Member]:
+        """All of them, once they are there."""
+        while True:
+            with suppress(AbsentError), fleet_at(self.address) as fleet:
+                while len(found := list(fleet.members().values())) < count:
+                    time.sleep(0.1)
+                return found
+
+
+@pytest.fixture
+def processes() -> Iterator[Processes]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with ExitStack() as stack:
+        yield Processes(port, stack)
+
+
+class Kept:
+    def __init__(self) -> None:
+        self.runs: list[tuple[int, str]] = []
+
+    def update(self, session: Session) -> None:
+        return None
+
+    def add_sample(self, session_id: str, sample: Sample) -> None:
+        self.runs.append((sample.block, sample.arm))
+
+    def set_flags(self, session_id: str, arm: str, point: str, block: int, flags: str) -> None:
+        return None
+
+
+class Once(Quiet):
+    """Does something when so many runs are over."""
+
+    def __init__(self, after: int, act: Callable[[], None]) -> None:
+        super().__init__()
+        self._after, self._act = after, act
+
+    def finished(self, step: PlanStep, sample: Sample) -> None:
+        self._after -= 1
+        if self._after == 0:
+            self._act()
+
+
+def run(processes: Processes, members: list[Member], act: Callable[[], None]) -> None:
+    request = Request(command=("true",), arms=ARMS, rounds=ROUNDS)
+    session = Session(f"fleet-{processes.port}", 1e9, "0", "true", RUNNING, request, ARMS, ((ARMS[1], ARMS[0]),), 1)
+    kept = Kept()
+    course = SplitCourse(session, kept_plan(session), members, kept, Once(4, act))
+    Dispatch(processes.address, course, lambda text: None, 60).run()
+    assert sorted(kept.runs) == [(block, arm) for block in range(1, ROUNDS + 1) for arm in ARMS]
+
+
+def test_a_killed_workers_rounds_are_made_by_others(processes: Processes) -> None:
+    processes.start_scheduler()
+    for number in range(3):
+        processes.start_worker(number)
+    run(processes, processes.members(3), lambda: processes.kill("m1"))
+
+
+def test_a_killed_scheduler_is_waited_for(processes: Processes) -> None:
+    def restart() -> None:
+        processes.kill("scheduler")
+        processes.start_scheduler()
+        for number in (2, 3):  # those that sleep end with their scheduler; the kit's own wait for it
+            processes.start_worker(number)
+
+    processes.start_scheduler()
+    for number in (0, 1):
+        processes.start_worker(number)
+    run(processes, processes.members(2), restart)
+
+
+def test_who_shows_anothers_certificate_is_refused(processes: Processes, tmp_path: Path) -> None:
+    for name in ("ours", "theirs", "mixed"):
+        make_certificates(tmp_path / name, 1)
+    (tmp_path / "mixed/ca.pem").write_bytes((tmp_path / "ours/ca.pem").read_bytes())  # trusts us; we don't trust it
+    processes.tls = str(tmp_path / "ours")
+    processes.start_scheduler()
+    assert processes.members(0) == []
+    for other in (str(tmp_path / "theirs"), str(tmp_path / "mixed"), ""):
+        address = parse_address(f"127.0.0.1:{processes.port}", other)
+        with pytest.raises(MachineError, match="do not trust each other"), fleet_at(address):
+            pass
