@@ -25,11 +25,12 @@ from pathlib import Path
 
 from kit.core.codec import decode_json
 from kit.fleet.address import parse_address
+from kit.fleet.carrier import Carrier
 from kit.fleet.client import fleet_at
 from kit.fleet.dispatch import Dispatch
 from kit.fleet.share import Share
 from kit.fleet.split import SplitCourse
-from kit.fleet.worker import Carrier, plugin
+from kit.fleet.worker import plugin
 from kit.model.member import Member
 from kit.model.plan import Plan, PlanStep
 from kit.model.sample import Phase, Sample
@@ -52,22 +53,19 @@ class SleepingCarrier(Carrier):
 
     seconds = 1.0
 
-    def carry(self, key: str, text: str, say: Callable[[str], None]) -> str:
+    def carry(self, key: str, text: str, say: Callable[[Message], None]) -> str:
         share = decode_json(Share, text)
 
-        def send(message: Message) -> None:
-            say(encode_message(message).decode())
-
-        send(Updated(share.session))
+        say(Updated(share.session))
         plan = kept_plan(share.session)
         for block in share.blocks:
             began = time.monotonic()
             for number, step in enumerate(plan.block(block), 1):
-                send(Running(step, "sleep"))
+                say(Running(step, "sleep"))
                 left = began + self.seconds * number / len(plan.arms) - time.monotonic()
                 time.sleep(max(0.0, left))
-                send(Measured(_sample(step)))
-                send(Finished(step))
+                say(Measured(_sample(step)))
+                say(Finished(step))
         return encode_message(Done(share.session)).decode().strip()
 
 

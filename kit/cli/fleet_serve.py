@@ -43,7 +43,8 @@ def scheduler(listen: str | None, tls: str) -> None:
 def worker(scheduler_: str, home: str, kind: str, name: str, together: bool, tls: str) -> None:
     """Give this machine to the fleet of SCHEDULER until it is interrupted, one session at a time."""
     from kit.fleet.address import parse_address
-    from kit.fleet.worker import Carrier, describe, run_worker
+    from kit.fleet.carrier import Carrier, describe
+    from kit.fleet.worker import run_worker
 
     if together and not home:
         raise UsageError("--together needs --home DIR", "each worker of a machine has one of its own")

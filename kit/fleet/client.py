@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
@@ -15,8 +16,8 @@ from kit.fleet.address import Address
 from kit.fleet.greeting import ANSWERS, AbsentError, greet
 from kit.fleet.settings import prepare
 from kit.fleet.share import Share
-from kit.fleet.worker import DESCRIPTION, run_share
-from kit.model.member import Member
+from kit.fleet.worker import DESCRIPTION, PROGRESS, run_share
+from kit.model.member import Member, Progress
 from kit.session.guest_protocol import Failed, Last, Message, decode_line
 
 if TYPE_CHECKING:
@@ -70,6 +71,17 @@ class Fleet:
     def busy(self) -> Mapping[str, tuple[str, ...]]:
         """What runs where, by address: keys of shares."""
         return {str(address): tuple(map(str, keys)) for address, keys in self._asked(self._client.processing).items()}
+
+    def progress(self) -> Mapping[str, Progress]:
+        """How far shares are, by their keys."""
+        found = {}
+        for when, said in self._asked(lambda: self._client.get_events(PROGRESS)):
+            left = said["left"]
+            passed = time.time() - float(when)
+            found[str(said["key"])] = Progress(
+                said["done"], said["runs"], None if left is None else max(0.0, left - passed)
+            )
+        return found
 
     def _asked(self, question: Callable[[], Any]) -> Any:
         if self._client.status != "running":

@@ -1,34 +1,21 @@
-"""A machine's worker: says what the machine is, takes one share at a time, and starts the process that runs it."""
+"""A machine's worker: one of Dask's with the kit's part, which takes one share at a time."""
 
 from __future__ import annotations
 
-import os
-import sys
-import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass, field
-from signal import SIGINT
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from kit import __version__
-from kit.core.codec import decode_json, encode, encode_json
-from kit.core.errors import MachineError, RunError
+from kit.core.codec import encode
+from kit.core.errors import MachineError
 from kit.fleet.address import Address
+from kit.fleet.carrier import Carrier
 from kit.fleet.greeting import AbsentError, greet
 from kit.fleet.scheduler import PAGES
 from kit.fleet.serving import serve
 from kit.fleet.settings import prepare
-from kit.fleet.share import Assignment, Share
-from kit.host.command import Process, died, talking
-from kit.host.machine import read_host
-from kit.model.fact import stored
-from kit.model.machine_class import class_of
-from kit.model.member import Member
-from kit.probe import probe_digest
-from kit.session.facts import machine_facts
-from kit.session.guest_protocol import Done, Failed, Last, decode_line, encode_message
+from kit.session.guest_protocol import Extended, Finished, Message, Planned, encode_message
 
 if TYPE_CHECKING:
     from distributed import Worker, WorkerPlugin
@@ -36,73 +23,8 @@ if TYPE_CHECKING:
 
 #: As what the worker has the kit's part of it, and its machine's description.
 PLUGIN = DESCRIPTION = "kit"
-
-
-def describe(name: str, kind: str, together: bool) -> Member:
-    """This machine. ``kind`` '': the class that its facts give it."""
-    host = read_host()
-    return Member(
-        name=name,
-        kind=kind or class_of(stored([*machine_facts(host)])),
-        named=bool(kind),
-        kit_version=__version__,
-        probe=probe_digest(),
-        kernel=host.kernel,
-        cpu=host.cpu,
-        cores=host.cores,
-        memory=host.memory_bytes,
-        virtualization=host.virtualization,
-        root=host.root,
-        machine=host.machine,
-        together=together,
-    )
-
-
-@dataclass
-class Carrier:
-    """Runs shares, one after the other. What it began it ends when the share is no longer wanted, or with itself."""
-
-    member: Member
-    home: str = ""
-    _running: dict[str, Process] = field(default_factory=dict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def carry(self, key: str, text: str, say: Callable[[str], None]) -> str:
-        """Run a share, as JSON, to its end; returns the last message of it as a line. ``say`` gets each other."""
-        assignment = Assignment(decode_json(Share, text), self.home, self.member.together)
-        path = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **_home_of(self.home)}
-        last: Last = Failed.by(RunError("its process has ended without a word", "the worker's log has more"))
-        with talking([sys.executable, "-m", "kit.fleet.agent"], "a share", path) as process:
-            assert process.stdin and process.stdout
-            with self._lock:
-                self._running[key] = process
-            try:
-                process.stdin.write(encode_json(assignment).encode() + b"\n")
-                process.stdin.flush()
-                for line in process.stdout:
-                    message = decode_line(line)
-                    if isinstance(message, Done | Failed):
-                        last = message
-                    elif message is not None:
-                        say(line.decode())
-            finally:
-                with self._lock:
-                    del self._running[key]
-        if isinstance(last, Failed) and died(process).startswith("killed"):
-            last = Failed.by(RunError(f"its process was {died(process)}", "the worker's log has more"))
-        return encode_message(last).decode().strip()
-
-    def interrupt(self, key: str = "") -> None:
-        """End a share, all where none is named: what it holds is given back first."""
-        with self._lock:
-            for name, process in self._running.items():
-                if key in ("", name):
-                    with suppress(ProcessLookupError):
-                        process.send_signal(SIGINT)
-
-
-def _home_of(home: str) -> dict[str, str]:
-    return {"KIT_HOME": home} if home else {}
+#: Where workers say how far they are.
+PROGRESS = "kit-progress"
 
 
 def plugin(carrier: Carrier) -> WorkerPlugin:
@@ -139,10 +61,41 @@ def run_share(text: str, topic: str) -> str:
     carrier: Carrier = worker.plugins[PLUGIN].carrier  # type: ignore[attr-defined]
     key = str(worker.get_current_task())
 
-    def say(line: str) -> None:
-        worker.log_event(topic, {"key": key, "line": line})
+    count = _Count(time.time())
+
+    def say(message: Message) -> None:
+        worker.log_event(topic, {"key": key, "line": encode_message(message).decode()})
+        if count.add(message):
+            worker.log_event(PROGRESS, {"key": key, "done": count.done, "runs": count.runs, "left": count.left})
 
     return carrier.carry(key, text, say)
+
+
+@dataclass
+class _Count:
+    """Runs of a share."""
+
+    began: float
+    runs: int = 0
+    done: int = 0
+
+    def add(self, message: Message) -> bool:
+        """Whether it changes something."""
+        match message:
+            case Planned():
+                self.began, self.runs = time.time(), message.steps
+            case Extended():
+                self.runs = max(self.runs, self.done + message.steps)
+            case Finished():
+                self.done += 1
+            case _:
+                return False
+        return True
+
+    @property
+    def left(self) -> float | None:
+        """Seconds; None before the first run is over."""
+        return (time.time() - self.began) / self.done * max(0, self.runs - self.done) if self.done else None
 
 
 def run_worker(address: Address, carrier: Carrier, tell: Callable[[str], None]) -> None:

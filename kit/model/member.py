@@ -47,6 +47,15 @@ class Member:
 
 
 @dataclass(frozen=True)
+class Progress:
+    """How far a machine is with what it has. ``left``: seconds that it will take; None where that is not known yet."""
+
+    done: int  # runs
+    runs: int
+    left: float | None
+
+
+@dataclass(frozen=True)
 class Condition:
     """One of ``--where``: ``cores>=32``, ``cpu=*Gold*``."""
 

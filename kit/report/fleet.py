@@ -7,10 +7,14 @@ from collections.abc import Sequence
 
 from tabulate import tabulate
 
-from kit.model.member import Member
+from kit.model.member import Member, Progress
+from kit.report.progress import clock
+
+#: A share's key, and how far it is.
+_Running = tuple[str, Progress | None]
 
 
-def render_members(rows: Sequence[tuple[Member, Sequence[str]]]) -> str:
+def render_members(rows: Sequence[tuple[Member, Sequence[_Running]]]) -> str:
     """Each machine with what runs on it; classes below, since they are long."""
     if not rows:
         return "no machine: kit fleet worker SCHEDULER on each\n"
@@ -18,7 +22,7 @@ def render_members(rows: Sequence[tuple[Member, Sequence[str]]]) -> str:
     kinds = Counter(member.kind for member, _ in rows)
     letters = {kind: _letter(number) for number, kind in enumerate(sorted(kinds))}
     table = [
-        [member.name, letters[member.kind], member.kit_version, _can(member), ", ".join(runs) or "idle"]
+        [member.name, letters[member.kind], member.kit_version, _can(member), "\n".join(map(_runs, runs)) or "idle"]
         for member, runs in rows
     ]
     lines = [f"{_machines(len(rows))} of {_classes(len(kinds))}, {running} at work", ""]
@@ -30,8 +34,20 @@ def render_members(rows: Sequence[tuple[Member, Sequence[str]]]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _runs(share: _Running) -> str:
+    key, progress = share
+    if progress is None:
+        return f"{key}\nmakes ready"
+    left = "" if progress.left is None else f", {clock(progress.left)} left"
+    return f"{key}\n{progress.done} of {progress.runs} runs{left}"
+
+
 def _machines(count: int) -> str:
-    return f"{count} machine{'s' if count != 1 else ''}"
+    return _several(count, "machine")
+
+
+def _several(count: int, what: str) -> str:
+    return f"{count} {what}{'s' if count != 1 else ''}"
 
 
 def _classes(count: int) -> str:
@@ -46,4 +62,4 @@ def _can(member: Member) -> str:
     root = "root" if member.root else "no root"
     if member.drivers is None:
         return f"{root}, not examined"
-    return f"{root}, {len(member.drivers)} drivers, {len(member.filesystems or ())} filesystems"
+    return f"{root}, {_several(len(member.drivers), 'driver')}, {_several(len(member.filesystems or ()), 'filesystem')}"

@@ -57,6 +57,7 @@ SHIMS = {
         "compare "*--dry-run*) quick= ;;
         "compare "*) quick=--dry-run ;;
         "doctor "*) quick=--help ;;
+        "fleet fleet scheduler "*|"fleet fleet worker "*|"fleet fleet status "*) exec PYTHON -m kit "$@" --help ;;
         "kernel kernel build "*) exec PYTHON -m kit "$@" --help ;;
         "serve "*) timeout -s INT 2 PYTHON -m kit "$@"; exit 0 ;;
         *) exec PYTHON -m kit "$@" ;;
@@ -275,7 +276,8 @@ def known_options() -> set[str]:
     known = {"--help", "--version", *plugin}
     for name in COMMANDS:
         command = cli.get_command(context, name)
-        found = [command, *(command.commands.values() if isinstance(command, click.Group) else ())]
+        below = command.list_commands(context) if isinstance(command, click.Group) else ()
+        found = [command, *(command.get_command(context, name) for name in below if isinstance(command, click.Group))]
         for item in found:
             assert item is not None
             for parameter in item.params:
@@ -289,6 +291,7 @@ THEIRS = {
     "--lf", "--durations", "--junitxml", "--reflink", "--no-download", "--no-index", "--offline", "--csum", "--man",
     "--variant", "--components", "--include", "--wildcards", "--hypothesis-profile", "--bind", "--add-subuids",
     "--add-subgids", "--detach",
+    "--nthreads", "--no-nanny", "--resources", "--preload", "--tls-ca-file", "--tls-cert", "--tls-key", "--exclusive",
 }  # fmt: skip
 
 

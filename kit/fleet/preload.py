@@ -1,0 +1,21 @@
+"""Makes a worker that somebody else has started (``dask worker --preload kit.fleet.preload``) one of the kit's."""
+
+from __future__ import annotations
+
+import os
+import platform
+from typing import TYPE_CHECKING
+
+from kit.fleet.carrier import Carrier, describe
+from kit.fleet.worker import PLUGIN, plugin
+
+if TYPE_CHECKING:
+    from distributed import Worker
+
+
+async def dask_setup(worker: Worker) -> None:
+    """Called by Dask before the worker speaks to its scheduler. ``KIT_HOME`` and ``KIT_FLEET_CLASS`` say what the
+    options of ``kit fleet worker`` would."""
+    name = str(worker.name)
+    member = describe(platform.node() if "://" in name else name, os.environ.get("KIT_FLEET_CLASS", ""), False)
+    await worker.plugin_add(plugin(Carrier(member, os.environ.get("KIT_HOME", ""))), name=PLUGIN)
