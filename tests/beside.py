@@ -28,6 +28,7 @@ TOGETHER = {
     "machine/test_yocto.py": "bitbake",
     "machine/test_tasks.py": "bitbake",
     "web/test_pages.py": "browser",
+    "web/test_flame.py": "browser",
     "store/test_exchange.py": "postgresql",
     "store/test_delivery.py": "postgresql",
     "store/test_roles.py": "postgresql",

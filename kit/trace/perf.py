@@ -18,7 +18,7 @@ from pathlib import Path
 
 from kit.core.errors import KitError, RunError
 from kit.host.cgroup import machine_cpu
-from kit.host.command import Process, died, reading, run, spawn, stop
+from kit.host.command import CommandError, Process, died, reading, run, spawn, stop
 from kit.host.interrupt import interruptible
 from kit.model.profile import CpuProfile, Stack, make_profile
 from kit.model.sample import Phase
@@ -112,9 +112,14 @@ def _wait(process: Process, answers: int, said: Path) -> None:
         if ready and os.read(answers, 64):
             return
         if process.poll() is not None or time.monotonic() > deadline:
-            lines = [line for line in said.read_text(errors="replace").splitlines() if line.strip()]
-            why = lines[0].strip() if lines else died(process) or f"not attached after {_PATIENCE:.0f} s"
+            why = _first_line(said.read_text(errors="replace")) or died(process) or f"no answer in {_PATIENCE:.0f} s"
             raise RunError(f"perf: {why}", "kit doctor says what can be traced here")
+
+
+def _first_line(said: str) -> str:
+    """perf says what is wrong first, and explains it at length."""
+    lines = (line.strip() for line in said.splitlines())
+    return next((line for line in lines if line and line != "Error:"), "")
 
 
 def _parts(subject: Traced) -> Parts:
@@ -156,8 +161,10 @@ def find_perf_tracer(scratch: Path, cpu_seconds: float = 0.0) -> tuple[PerfTrace
         data.unlink(missing_ok=True)
         if not _has_addresses():
             return None, _no("functions of the kernel have no names here", "sysctl kernel.kptr_restrict=0")
+    except CommandError as error:
+        return None, _no(f"perf: {_first_line(error.said)}", _mend(error))
     except KitError as error:
-        return None, _no(error.message, _mend(error))
+        return None, _no(error.message, error.hint)
     what = "hardware cycles" if event == _CYCLES else "the CPU clock, for want of a counter of cycles"
     hertz = sampling_rate(cpu_seconds)
     return PerfTracer(event, hertz), Level("cycles", True, f"perf, {hertz} times a second of {what}")
@@ -167,9 +174,10 @@ def _no(reason: str, fix: str) -> Level:
     return Level("cycles", False, reason, fix)
 
 
-def _mend(error: KitError) -> str:
-    denied = any(word in error.message for word in ("ermission", "paranoid", "not permitted"))
-    return "run as root, or sysctl kernel.perf_event_paranoid=-1" if denied else error.hint
+def _mend(error: CommandError) -> str:
+    if any(word in error.said for word in ("ermission", "paranoid", "not permitted")):
+        return "run as root, or sysctl kernel.perf_event_paranoid=-1"
+    return "a perf and a kernel from 5.12 on: apt-get install linux-perf"
 
 
 def _has_addresses() -> bool:
