@@ -10,11 +10,13 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kit.analysis.stacks import ProfiledRun, StackCost, by_path
+from kit.analysis.stacks import ProfiledRun, StackCost
 from kit.model.profile import PARTS, Stack
 
 #: Frames that have less than this share of the whole are too narrow to be seen.
 NARROW = 0.001
+#: From this share on they are compared: what is narrower can hardly be chosen, and every comparison widens all others.
+COLOURED = 0.005
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ def grow_flame(runs: Sequence[ProfiledRun], costs: Sequence[StackCost] = (), nar
     """The frame of everything. ``costs``: this arm's by PATH."""
     seconds: dict[Stack, float] = defaultdict(float)
     for run in runs:
-        for path, spent in by_path(run.stacks).items():
+        for path, spent in run.frames.items():
             seconds[path] += spent / len(runs)
     whole = sum(spent for path, spent in seconds.items() if len(path) == 1)
     below: dict[Stack, list[Stack]] = defaultdict(list)

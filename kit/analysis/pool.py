@@ -89,7 +89,8 @@ def share(contrasts: Sequence[Contrast], family: int) -> list[Shared]:
     pooled = [i for i in known if contrasts[i].alike or contrasts[i].centre.degrees <= _FEW]
     if sum(contrasts[i].alike for i in pooled) < 2:
         pooled = []
-    for group, share_ in ((pooled, _share_pooled), ([i for i in known if i not in pooled], _share_own)):
+    own = sorted(set(known) - set(pooled))
+    for group, share_ in ((pooled, _share_pooled), (own, _share_own)):
         made = share_([contrasts[i] for i in group], family) if group else []
         for i, centre in zip(group, made, strict=True):
             found[i] = centre

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from kit.analysis.flame import Frame, grow_flame
+from kit.analysis.flame import COLOURED, Frame, grow_flame
 from kit.analysis.stacks import INCLUSIVE, PART, PATH, SELF, WHOLE, ProfiledRun, StackCost, compare_stacks
 from kit.model.profile import Stack
 from kit.model.sample import Sample
@@ -72,7 +72,8 @@ def _at(session: Session, point: str, samples: Sequence[Sample]) -> ProfileAnaly
     for sample in samples:
         runs[sample.arm].append(_run(sample))
     pairs = [pair for pair in session.baselines if all(name in runs for name in pair)]
-    costs = {by: compare_stacks(runs, pairs, by) for by in (SELF, INCLUSIVE, PART, PATH)}
+    costs = {by: compare_stacks(runs, pairs, by) for by in (SELF, INCLUSIVE, PART)}
+    costs[PATH] = compare_stacks(runs, pairs, PATH, COLOURED)
     arms = []
     for pair in pairs:
         mine = {by: [item for item in found if (item.arm, item.baseline) == pair] for by, found in costs.items()}

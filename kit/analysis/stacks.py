@@ -1,6 +1,6 @@
 """CPU by function, arm against baseline: folded stacks of traced runs summed up, and compared within blocks. Pure.
 
-Functions, and the whole, are those of the arm and of what worked for it: neither tracing nor other programs.
+Functions, graphs and the whole are of the arm and of what worked for it: neither tracing nor other programs.
 
 A function's CPU is its own (``self``: it stood at the top of the stack) or its own and that of all it calls
 (``inclusive``: it stood anywhere in it, once where it calls itself). What a run has of it is a count of samples, so
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -44,6 +44,11 @@ class ProfiledRun:
     def inside(self) -> Mapping[Stack, float]:
         """Without what the arm is no reason of."""
         return {stack: seconds for stack, seconds in self.stacks.items() if stack[0] not in OUTSIDE}
+
+    @cached_property
+    def frames(self) -> Mapping[Stack, float]:
+        """Those of its flame graph."""
+        return by_path(self.inside)
 
     @cached_property
     def steady(self) -> Mapping[Stack, float]:
@@ -106,23 +111,27 @@ def by_part(stacks: Mapping[Stack, float]) -> Sums:
 
 def by_path(stacks: Mapping[Stack, float]) -> Sums:
     """Of every beginning of a stack: the frames of a flame graph."""
-    found: dict[Stack, float] = defaultdict(float)
+    numbers: dict[tuple[int, str], int] = {}  # of a frame, by that of its caller: long stacks are dear to look up
+    sums: list[float] = []
+    paths: list[Stack] = []
     for stack, seconds in stacks.items():
-        for depth in range(1, len(stack) + 1):
-            found[stack[:depth]] += seconds
-    return found
+        caller = -1
+        for depth, name in enumerate(stack, 1):
+            number = numbers.setdefault((caller, name), len(sums))
+            if number == len(sums):
+                sums.append(0.0)
+                paths.append(stack[:depth])
+            sums[number] += seconds
+            caller = number
+    return dict(zip(paths, sums, strict=True))
 
 
-def by_nothing(stacks: Mapping[Stack, float]) -> Sums:
-    return {(): sum(stacks.values())}
-
-
-_SUMS: Mapping[str, Callable[[Mapping[Stack, float]], Sums]] = {
-    SELF: by_self,
-    INCLUSIVE: by_function,
-    PART: by_part,
-    PATH: by_path,
-    WHOLE: by_nothing,
+_SUMS: Mapping[str, Callable[[ProfiledRun], Sums]] = {
+    SELF: lambda run: by_self(run.inside),
+    INCLUSIVE: lambda run: by_function(run.inside),
+    PART: lambda run: by_part(run.stacks),
+    PATH: lambda run: run.frames,
+    WHOLE: lambda run: {(): sum(run.inside.values())},
 }
 
 
@@ -136,26 +145,27 @@ def compare_stacks(
     """
     pairs = [(arm, base) for arm, base in baselines if runs.get(arm) and runs.get(base)]
     arms = list(dict.fromkeys(name for pair in pairs for name in pair))
-    everything = by in (PART, PATH)
-    sums = {arm: {run.block: _SUMS[by](run.stacks if everything else run.inside) for run in runs[arm]} for arm in arms}
+    sums = {arm: {run.block: _SUMS[by](run) for run in runs[arm]} for arm in arms}
     names = _large(sums, {arm: mean_cpu(runs[arm]) for arm in arms}, least)
     if by in (SELF, PART):
         sums = {arm: {block: _folded(found, names) for block, found in listed.items()} for arm, listed in sums.items()}
         names = [*names, (OTHERS,)]
     steady = _steady([run for arm in arms for run in runs[arm]], by)
-    return _compare(runs, pairs, sums, {name: steady(name) for name in names}, by)
+    found = [item for pair in pairs for item in _paired(runs, pair, sums, names)]
+    return _compare(found, [steady(item.name) for item in found], by)
 
 
 def _steady(runs: Sequence[ProfiledRun], by: str) -> Callable[[Stack], bool]:
     """Whether most of what bears a name is the workload's."""
     if by in (PART, PATH):
         return lambda name: name[0] in STEADY
-    inside: dict[Stack, float] = defaultdict(float)
+    more: dict[Stack, float] = defaultdict(float)
     for run in runs:
-        for found, sign in ((run.steady, 1), (run.inside, -0.5)):
-            for name, seconds in _SUMS[by](found).items():
-                inside[name] += sign * seconds
-    return lambda name: name == (OTHERS,) or inside[name] >= 0
+        for stack, seconds in run.inside.items():
+            sign = 1 if stack[0] in STEADY else -1
+            for function in stack[-1:] if by == SELF else set(stack[2:]):
+                more[(function,)] += sign * seconds
+    return lambda name: more.get(name, 0.0) >= 0
 
 
 def mean_cpu(runs: Sequence[ProfiledRun]) -> float:
@@ -191,46 +201,39 @@ class _Pair:
     scale: float  # about the standard deviation of a difference
 
 
-def _compare(
-    runs: Mapping[str, Sequence[ProfiledRun]],
-    pairs: Sequence[tuple[str, str]],
-    sums: Mapping[str, Mapping[int, Sums]],
-    names: Mapping[Stack, bool],
-    by: str,
-) -> tuple[StackCost, ...]:
-    """``names``: and whether each is the workload's."""
-    found = [_pair(runs, pair, sums, name) for pair in pairs for name in names]
-    paired = [item for item in found if item]
+def _compare(paired: Sequence[_Pair], steady: Sequence[bool], by: str) -> tuple[StackCost, ...]:
     contrasts = [
         pool.Contrast(
             ((item.arm, item.name), (item.baseline, item.name)),
             stats.mean_centre((item.one - item.other) / item.scale),
-            alike=names[item.name],
+            alike,
         )
-        for item in paired
+        for item, alike in zip(paired, steady, strict=True)
     ]
     shared = pool.share(contrasts, len(contrasts))
     made = [_cost(item, centre, by, len(paired)) for item, centre in zip(paired, shared, strict=True)]
-    order = {pair: number for number, pair in enumerate(pairs)}
+    order = {pair: number for number, pair in enumerate(dict.fromkeys((item.arm, item.baseline) for item in paired))}
     return tuple(sorted(made, key=lambda item: (order[item.arm, item.baseline], -abs(item.difference))))
 
 
-def _pair(
+def _paired(
     runs: Mapping[str, Sequence[ProfiledRun]],
     pair: tuple[str, str],
     sums: Mapping[str, Mapping[int, Sums]],
-    name: Stack,
-) -> _Pair | None:
+    names: Sequence[Stack],
+) -> Iterator[_Pair]:
     ours, theirs = (sums[arm] for arm in pair)
     blocks = [block for block in ours if block in theirs]
     if not blocks:
-        return None
-    one, other = (np.array([found[block].get(name, 0.0) for block in blocks]) for found in (ours, theirs))
+        return
+    spread = _spread(runs, pair)
     quantum = max((run.quantum for arm in pair for run in runs[arm]), default=0.0)
-    mean = float(one.mean() + other.mean())
-    # At least one sample's: a function that was seen in no run of the two could still have been in the next.
-    scale = math.sqrt(quantum * max(mean, quantum) + (_spread(runs, pair) * mean / 2) ** 2)
-    return _Pair(*pair, name, one, other, scale or 1.0)
+    for name in names:
+        one, other = (np.array([found[block].get(name, 0.0) for block in blocks]) for found in (ours, theirs))
+        mean = float(one.sum() + other.sum()) / len(blocks)
+        # At least one sample's: a function that was seen in no run of the two could still have been in the next.
+        scale = math.sqrt(quantum * max(mean, quantum) + (spread * mean / 2) ** 2)
+        yield _Pair(*pair, name, one, other, scale or 1.0)
 
 
 def _spread(runs: Mapping[str, Sequence[ProfiledRun]], pair: tuple[str, str]) -> float:

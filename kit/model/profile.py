@@ -83,13 +83,13 @@ def _name(text: str) -> str:
 
 
 def _pack(text: str) -> str:
-    return base64.b85encode(zlib.compress(text.encode(errors="replace"), 9)).decode()
+    return base64.b64encode(zlib.compress(text.encode(errors="replace"), 9)).decode()
 
 
 def _unpack(packed: str) -> str:
     try:
         reader = zlib.decompressobj()
-        text = reader.decompress(base64.b85decode(packed), _MOST)
+        text = reader.decompress(base64.b64decode(packed, validate=True), _MOST)
     except (ValueError, binascii.Error, zlib.error) as error:
         raise UnreadableError(f"a profile can't be unpacked: {error}", "made by another kit?") from None
     if reader.unconsumed_tail or not reader.eof:
