@@ -131,6 +131,8 @@ def fill(url: str, machines: int, nights: int, rounds: int) -> None:
     store.close()
     sample = PATTERNS * patterns[0].samples + 1
     with psycopg.connect(_conninfo(url), autocommit=True) as connection:
+        connection.execute("ALTER TABLE kit_outcomes DROP CONSTRAINT kit_outcomes_pkey")  # until all is there
+        connection.execute("ALTER TABLE kit_outcomes SET (autovacuum_enabled = off)")
         for night in range(nights):
             listed = []
             for machine in range(machines):
@@ -143,6 +145,8 @@ def fill(url: str, machines: int, nights: int, rounds: int) -> None:
                 with connection.cursor().copy(f"COPY {table} FROM STDIN".encode()) as copy:
                     copy.write("".join(item[0].rows(table, *item[1:]) for item in listed))
         connection.execute("SELECT setval('kit_samples_id_seq', (SELECT max(id) FROM kit_samples))")
+        connection.execute("ALTER TABLE kit_outcomes ADD PRIMARY KEY (session, version, position)")
+        connection.execute("ALTER TABLE kit_outcomes RESET (autovacuum_enabled)")
         connection.execute("VACUUM ANALYZE")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
@@ -29,16 +30,15 @@ def write_outcomes(connection: Connection, session_id: str, found: Sequence[Outc
     mine = (outcomes.c.session == session_id) & (outcomes.c.version == OUTCOME_VERSION)
     if connection.execute(select(outcomes.c.position).where(mine).limit(1)).first():
         return
-    rows: list[dict[str, Any]] = [
-        {
-            **asdict(item.comparison),
-            "whole": item.whole,
-            "mean": item.mean,
-            "base_mean": item.base_mean,
-            "digests": encode_json(dict(item.digests)),
-        }
-        for item in found
-    ] or [_NOTHING]
+    rows: list[dict[str, Any]] = []
+    said: set[tuple[str, str]] = set()
+    for item in found:
+        one = item.comparison.arm, item.comparison.point
+        digests = "" if one in said else encode_json(dict(item.digests))
+        said.add(one)
+        what = {"whole": item.whole, "mean": item.mean, "base_mean": item.base_mean, "digests": digests}
+        rows.append({**asdict(item.comparison), **what})
+    rows = rows or [_NOTHING]
     numbered = [{**key, **row, "position": position} for position, row in enumerate(rows)]
     connection.execute(insert_new(connection, outcomes, ("session", "version", "position")), numbered)
 
@@ -59,13 +59,18 @@ def read_outcomes(
     connection: Connection, names: Sequence[str], arm: str, phase: str, metric: str
 ) -> list[tuple[str, Outcome | None]]:
     """Of these sessions, each with its session's id; None where what is kept can't be read."""
-    mine = (outcomes.c.arm == arm) & (outcomes.c.metric == metric) & (outcomes.c.version == OUTCOME_VERSION)
-    mine &= outcomes.c.phase == phase if phase else outcomes.c.whole
-    return [
-        (row.session, _outcome(row))
-        for batch in _batches(names)
-        for row in connection.execute(select(outcomes).where(mine & outcomes.c.session.in_(batch)))
-    ]
+    of_arm = (outcomes.c.arm == arm) & (outcomes.c.version == OUTCOME_VERSION)
+    mine = (outcomes.c.metric == metric) & (outcomes.c.phase == phase if phase else outcomes.c.whole)
+    query = select(outcomes, mine.label("mine")).where(of_arm & (mine | (outcomes.c.digests != "")))
+    digests: dict[tuple[str, str], str] = {}
+    found = []
+    for batch in _batches(names):
+        for row in connection.execute(query.where(outcomes.c.session.in_(batch))):
+            if row.digests:
+                digests[row.session, row.point] = row.digests
+            if row.mine:
+                found.append(row)
+    return [(row.session, _outcome(row, digests.get((row.session, row.point), ""))) for row in found]
 
 
 def read_results(connection: Connection, names: Sequence[str], metric: str) -> dict[str, list[Comparison]]:
@@ -75,9 +80,8 @@ def read_results(connection: Connection, names: Sequence[str], metric: str) -> d
     query = select(outcomes).where(mine).order_by(outcomes.c.session, outcomes.c.position)
     found: dict[str, list[Comparison]] = {}
     for row in connection.execute(query):
-        outcome = _outcome(row)
-        if outcome is not None:
-            found.setdefault(row.session, []).append(outcome.comparison)
+        with suppress(UnreadableError):
+            found.setdefault(row.session, []).append(_comparison(row))
     return found
 
 
@@ -85,11 +89,15 @@ def _batches(names: Sequence[str]) -> Iterator[Sequence[str]]:
     return (names[start : start + _BATCH] for start in range(0, len(names), _BATCH))
 
 
-def _outcome(row: Row[Any]) -> Outcome | None:
-    values = row._mapping
+def _outcome(row: Row[Any], digests: str) -> Outcome | None:
     try:
-        comparison = decode(Comparison, {name: values[name] for name in _FIELDS})
-        digests = decode_json(dict[str, str], row.digests)
+        named = decode_json(dict[str, str], digests)
+        return Outcome(_comparison(row), row.mean, row.base_mean, row.whole, tuple(named.items()))
     except UnreadableError:
         return None
-    return Outcome(comparison, row.mean, row.base_mean, row.whole, tuple(digests.items()))
+
+
+def _comparison(row: Row[Any]) -> Comparison:
+    """Raises UnreadableError."""
+    values = row._mapping
+    return decode(Comparison, {name: values[name] for name in _FIELDS})

@@ -288,7 +288,7 @@ outcomes = Table(
     Column("whole", Boolean, nullable=False),
     Column("mean", Float),
     Column("base_mean", Float),
-    Column("digests", Words, nullable=False),  # JSON
+    Column("digests", Words, nullable=False),  # JSON; '' but for the first of an arm and point: they have it in common
     *(Column(name, Words, nullable=False) for name in COMPARISON_WORDS),
     *(Column(name, Integer, nullable=False) for name in COMPARISON_COUNTS),
     *(Column(name, Float) for name in COMPARISON_FIGURES),
