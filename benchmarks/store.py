@@ -2,7 +2,7 @@
 
     python benchmarks/store.py --store postgresql+psycopg://kit@/kit?host=/run/postgresql --machines 1000 --nights 365
 
-The database is empty before. Every machine has a session each night: four arms, --rounds runs of each, two phases. The
+The database is empty before. Every machine has a session each night: four arms, --rounds runs of each, one phase. The
 rows are those that the kit itself stores for a few dozen sessions, copied with other names. Then --writers kits at once
 store sessions of 20 runs as they do while they measure, through their outboxes, and each of their runs is looked for.
 Prints seconds of whole commands, Python and all, of pages of ``kit serve``, and of queries of the views, with those of
@@ -40,7 +40,7 @@ from kit.store.outbox import outbox_directory
 from kit.web.app import make_app
 
 ARMS = ("bare", "bind:overlay2", "layer:overlay2", "layer:btrfs")
-PHASES = ("unpack", "build")
+PHASES = ("build",)
 TITLE = "kernel:short"
 FIRST = 1.7e9  # when the first night was
 PATTERNS = 40  # sessions that the others are copies of

@@ -12,9 +12,9 @@ _OUTCOMES = """CREATE TABLE kit_outcomes (session VARCHAR(40) NOT NULL REFERENCE
 def make_ninth_schema(connection: Connection) -> None:
     """Of a store as today's kit makes it."""
     for view in ("kit_penalties", "kit_runs"):
-        connection.execute(text(f"DROP VIEW {view}"))
-    for index in ("kit_sessions_of", "kit_sessions_machine", "kit_samples_once"):
-        connection.execute(text(f"DROP INDEX {index}"))
+        connection.execute(text(f"DROP VIEW IF EXISTS {view}"))
+    for index in ("kit_sessions_of", "kit_sessions_machine", "kit_sessions_moment", "kit_samples_once"):
+        connection.execute(text(f"DROP INDEX IF EXISTS {index}"))
     connection.execute(text("CREATE INDEX ix_kit_samples_session ON kit_samples (session)"))
     connection.execute(text("ALTER TABLE kit_sessions DROP COLUMN machine"))
     connection.execute(text("ALTER TABLE kit_samples DROP COLUMN identity"))

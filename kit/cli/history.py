@@ -82,7 +82,7 @@ def history(
         at = f" on a machine '{machine}…'" if machine else ""
         raise UsageError(
             f"no finished session of '{scenario}'{at} has a comparison of {name}{_of(phase, metric)}",
-            _known(store.known("title")),
+            _known(store.titles()),
         )
     chosen = baseline or entries[-1].outcome.comparison.baseline
     groups = _by_point([item for item in entries if item.outcome.comparison.baseline == chosen])

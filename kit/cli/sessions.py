@@ -55,6 +55,7 @@ def sessions(scenario: str, arm: str, machine: str, most: int, as_json: bool, st
     from kit.report.shown import shown
     from kit.report.structured import session_facts
     from kit.store import Wanted
+    from kit.store.store import COUNTED
 
     wanted = Wanted(scenario, arm, machine)
     store = the_store(store_url)
@@ -71,9 +72,10 @@ def sessions(scenario: str, arm: str, machine: str, most: int, as_json: bool, st
         for item in found
     ]  # fmt: skip
     click.echo(tabulate(rows, ["session", "started (UTC)", "status", "scenario", "arms", "rounds", "machine"]))
-    count = store.count(wanted) if len(found) == most else 0
+    count = store.count(wanted, most + COUNTED) if len(found) == most else 0
     if count > most:
-        click.echo(f"{count - most} older ones are not shown: -n {count}")
+        more = "more than " if count == most + COUNTED else ""
+        click.echo(f"{more}{count - most} older ones are not shown: -n {count}")
 
 
 @click.command(epilog=_SHOW_EPILOG)

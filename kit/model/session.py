@@ -18,7 +18,7 @@ from kit.model.fact import ACCELERATOR, GUEST, KERNEL, Fact, stored
 from kit.model.plan import DEFAULT_ROUNDS
 from kit.model.sample import Sample
 
-RUNNING, DONE, INTERRUPTED, FAILED = "running", "done", "interrupted", "failed"
+STATES = RUNNING, DONE, INTERRUPTED, FAILED = "running", "done", "interrupted", "failed"
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from sqlalchemy import (
     func,
     literal_column,
     select,
+    text,
     true,
 )
 
@@ -40,8 +41,10 @@ def find_heads(connection: Connection, wanted: Wanted, most: int | None, skip: i
     return connection.execute(_only(query, wanted).limit(most).offset(skip)).mappings().all()
 
 
-def count_heads(connection: Connection, wanted: Wanted) -> int:
-    return int(connection.execute(_only(select(func.count()).select_from(sessions), wanted)).scalar_one())
+def count_heads(connection: Connection, wanted: Wanted, most: int) -> int:
+    """At ``most`` it stops counting."""
+    found = _only(select(sessions.c.id), wanted).limit(most).subquery()
+    return int(connection.execute(select(func.count()).select_from(found)).scalar_one())
 
 
 def find_beginning(connection: Connection, beginning: str, most: int) -> list[str]:
@@ -51,12 +54,33 @@ def find_beginning(connection: Connection, beginning: str, most: int) -> list[st
     return [name for name in listed.scalars() if name.startswith(beginning)]  # SQLite takes A for a
 
 
-def known(connection: Connection, what: str) -> list[str]:
-    """All values of a column of sessions; of ``arms`` each arm. In the order of their letters."""
-    values = connection.execute(select(sessions.c[what]).distinct()).scalars()
-    if what != "arms":
-        return sorted(value for value in values if value)
-    return sorted({arm for value in values for arm in _arms(value)})
+def known_arms(connection: Connection, among: int) -> list[str]:
+    """Those of so many of the newest sessions."""
+    newest = select(sessions.c.arms).order_by(sessions.c.created.desc()).limit(among)
+    return sorted({arm for value in connection.execute(newest).scalars() for arm in _arms(value)})
+
+
+def known_machines(connection: Connection) -> list[str]:
+    return _distinct(connection, "machine", "~>~", "~<~")
+
+
+def known_titles(connection: Connection) -> list[str]:
+    return _distinct(connection, f"substr(title, 1, {TITLE_LENGTH})", ">", "<")
+
+
+def _distinct(connection: Connection, what: str, after: str, order: str) -> list[str]:
+    """All values but ''. PostgreSQL would read the whole table for them, the wider the longer: it is led from one value
+    to the next through the index of ``what``, by the operators of that."""
+    if connection.dialect.name == "sqlite":
+        query = f"SELECT DISTINCT {what} FROM kit_sessions"
+    else:
+        least = f"FROM kit_sessions WHERE {what} {after} {{}} ORDER BY {what} USING {order} LIMIT 1"
+        query = (
+            f"WITH RECURSIVE found(value) AS ((SELECT {what} {least.format(repr(''))}) UNION ALL "
+            f"SELECT (SELECT {what} {least.format('found.value')}) FROM found WHERE value IS NOT NULL) "
+            "SELECT value FROM found WHERE value IS NOT NULL"
+        )
+    return sorted(value for value in connection.execute(text(query)).scalars() if value)
 
 
 def _arms(value: str) -> tuple[str, ...]:

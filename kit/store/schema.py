@@ -89,10 +89,9 @@ def _many_machines(connection: Connection) -> None:
     connection.execute(text("DROP TABLE IF EXISTS kit_outcomes"))
     connection.execute(text("DROP INDEX IF EXISTS ix_kit_samples_session"))
     outcomes.create(connection)
-    for table, names in ((sessions, ("kit_sessions_of", "kit_sessions_machine")), (samples, ("kit_samples_once",))):
-        for index in table.indexes:
-            if index.name in names:
-                index.create(connection)
+    for index in (*sessions.indexes, *samples.indexes):
+        if index.name in ("kit_sessions_of", "kit_sessions_machine", "kit_sessions_moment", "kit_samples_once"):
+            index.create(connection)
     name_machines(connection)
 
 
@@ -174,6 +173,8 @@ sessions = Table(
     Index("kit_sessions_machine", "machine", "created", postgresql_ops={"machine": "text_pattern_ops"}),
 )
 Index("kit_sessions_of", func.substr(sessions.c.title, 1, TITLE_LENGTH), sessions.c.created)
+#: As views have it.
+Index("kit_sessions_moment", func.to_timestamp(sessions.c.created)).ddl_if(dialect="postgresql")
 
 samples = Table(
     "kit_samples",

@@ -21,7 +21,15 @@ from kit.model.session import DONE, Session
 from kit.store.changes import Change, Flag, Status, apply_changes
 from kit.store.database import Database
 from kit.store.delivery import RUNNING, deliver
-from kit.store.heads import Wanted, count_heads, find_beginning, find_heads, known
+from kit.store.heads import (
+    Wanted,
+    count_heads,
+    find_beginning,
+    find_heads,
+    known_arms,
+    known_machines,
+    known_titles,
+)
 from kit.store.outbox import outbox_directory
 from kit.store.outcomes import drop_older_outcomes, kept_of, read_outcomes, read_results, write_outcomes
 from kit.store.roles import grant
@@ -62,6 +70,8 @@ def reach_store(url: str, default: Path, read_only: bool, tell: Callable[[str], 
 
 #: Sessions that a history looks back on.
 HISTORY = 1000
+#: Sessions that are counted; of more nobody asks how many.
+COUNTED = 10_000
 #: Any session.
 ANY = Wanted()
 #: Among so many newest ones is one that can be read.
@@ -175,15 +185,25 @@ class Store:
         with self._database.reading() as connection:
             return tuple(filter(None, map(self._head, find_heads(connection, wanted, most, skip))))
 
-    def count(self, wanted: Wanted = ANY) -> int:
-        """How many sessions there are of these."""
+    def count(self, wanted: Wanted = ANY, most: int = COUNTED) -> int:
+        """How many sessions there are of these; ``most`` where there are more."""
         with self._database.reading() as connection:
-            return count_heads(connection, wanted)
+            return count_heads(connection, wanted, most)
 
-    def known(self, what: str) -> Sequence[str]:
-        """Every ``title``, ``machine`` or ``status`` of sessions, or all of their ``arms``."""
+    def titles(self) -> Sequence[str]:
+        """Of all sessions, as far as their first 100 characters differ."""
         with self._database.reading() as connection:
-            return known(connection, what)
+            return known_titles(connection)
+
+    def machines(self) -> Sequence[str]:
+        """Of all sessions."""
+        with self._database.reading() as connection:
+            return known_machines(connection)
+
+    def arms(self) -> Sequence[str]:
+        """Of the newest sessions."""
+        with self._database.reading() as connection:
+            return known_arms(connection, HISTORY)
 
     def names(self, beginning: str = "", most: int = HISTORY) -> Sequence[str]:
         """Ids of sessions that begin so."""

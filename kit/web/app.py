@@ -17,7 +17,7 @@ from kit.analysis.compare import Comparison
 from kit.analysis.history import split
 from kit.core.errors import KitError, UsageError, not_installed
 from kit.model.fact import KERNEL, MACHINE
-from kit.model.session import DONE, Session
+from kit.model.session import DONE, STATES, Session
 from kit.report import render, units
 from kit.report.between import between_rows
 from kit.report.html import content_policy, render_page
@@ -26,6 +26,7 @@ from kit.report.ranking import result_line
 from kit.report.renderer import offered
 from kit.store import Store, Wanted
 from kit.store.series import find_tracks
+from kit.store.store import COUNTED
 
 if TYPE_CHECKING:
     from flask import Flask, Request, Response
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
 PAGE = 50  # sessions on one page of the list
 _KEPT = 32  # analysed sessions in memory
 _FORMS = {item.suffix: item for item in offered()}
-#: Columns of the store that queries call otherwise.
-_COLUMNS = {"scenario": "title", "arm": "arms"}
 
 
 class Library:
@@ -56,9 +55,9 @@ class Library:
     def count(self, wanted: Wanted) -> int:
         return self._store.count(wanted)
 
-    def options(self, *names: str) -> dict[str, Sequence[str]]:
+    def options(self) -> dict[str, Sequence[str]]:
         """What can be chosen, by the name that a query has for it."""
-        return {name: self._store.known(_COLUMNS.get(name, name)) for name in names}
+        return {"scenario": self._store.titles(), "arm": self._store.arms(), "machine": self._store.machines()}
 
     def results(self, names: Sequence[str]) -> Mapping[str, Sequence[Comparison]]:
         """What each session found of real time of the whole run."""
@@ -191,7 +190,7 @@ def _list(library: Library, request: Request) -> str:
     count = library.count(wanted)
     last = max(1, -(-count // PAGE))
     number = _page_number(request.args.get("page", ""), last)
-    options = library.options(*names)
+    options = {**library.options(), "status": STATES}
     shown = library.heads(wanted, PAGE, (number - 1) * PAGE)
     results = library.results([item.id for item in shown])
     rows = [
@@ -210,7 +209,7 @@ def _list(library: Library, request: Request) -> str:
     ]
     return render_page(
         "list.html.j2", title="Sessions", rows=rows, options=options, chosen=chosen, page=number, last=last,
-        count=count, store=library.name,
+        count=count, more=count == COUNTED, store=library.name,
     )  # fmt: skip
 
 
@@ -246,7 +245,7 @@ def _compare(library: Library, request: Request) -> str:
 
 def _history(library: Library, request: Request) -> str:
     chosen = _chosen(request, "scenario", "arm", "phase", "metric", "machine")
-    options = library.options("scenario", "arm", "machine")
+    options = library.options()
     tracks: Sequence[Track] = ()
     if chosen["scenario"] and chosen["arm"]:
         tracks = library.history(**{**chosen, "metric": chosen["metric"] or "real"})

@@ -219,6 +219,8 @@ def make_old(url: str, version: int) -> None:
     """A database as an older kit made it, with its bounds."""
     open_store(url, Path()).close()
     with create_engine(url).begin() as connection:
+        for view in ("kit_penalties", "kit_runs"):
+            connection.execute(text(f"DROP VIEW {view}"))
         for column, length in (("kit_phases.name", 60), ("kit_reported.name", 100), ("kit_sessions.kit_version", 40)):
             table, _, name = column.partition(".")
             connection.execute(text(f"ALTER TABLE {table} ALTER COLUMN {name} TYPE VARCHAR({length})"))

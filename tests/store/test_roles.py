@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from dataclasses import fields, replace
@@ -21,6 +22,7 @@ from tests.command_line import Kit
 from tests.first_schema import make_ninth_schema
 from tests.nights import ladder_session, night
 from tests.postgresql import Server
+from tests.store.finding import check_finding
 
 FULL = ladder_session()
 
@@ -116,6 +118,25 @@ def test_a_reader_reads_and_is_refused_in_one_line(shared: tuple[str, str, str],
 
 @pytest.mark.machine
 @pytest.mark.unmeasured
+def test_queries_of_the_document_find_something(shared: tuple[str, str, str], tmp_path: Path) -> None:
+    owner, _, reader = shared
+    session = night(1, 0.1)
+    flagged = replace(session.samples[0], flags="steal 9% of real")
+    open_store(owner, tmp_path / "kit.db").add(replace(session, samples=(flagged, *session.samples[1:])))
+    document = (Path(__file__).parents[2] / "docs/store.md").read_text()
+    queries = re.findall(r"^```sql\n(.*?)^```", document, re.M | re.S)
+    queries += re.findall(r"^    query: \|\n(.*?)^```", document, re.M | re.S)
+    assert len(queries) == 3
+    engine = create_engine(reader)
+    with engine.connect() as connection:
+        for query in queries:
+            found = connection.exec_driver_sql(re.sub(r"\$__timeFilter\(\w+\)", "TRUE", query)).all()
+            assert len(found) == 1, query
+    engine.dispose()
+
+
+@pytest.mark.machine
+@pytest.mark.unmeasured
 def test_what_can_not_be_granted_is_one_line(shared: tuple[str, str, str], kit: Kit, tmp_path: Path) -> None:
     owner, writer, _ = shared
     for words, code, says in (
@@ -126,6 +147,30 @@ def test_what_can_not_be_granted_is_one_line(shared: tuple[str, str, str], kit: 
     ):
         done = kit("store", *words)
         assert (done.returncode, "Traceback" in done.stderr) == (code, False) and says in done.stderr, done.stderr
+
+
+@pytest.mark.machine
+@pytest.mark.unmeasured
+def test_a_server_finds_sessions_by_what_they_are(database: str, tmp_path: Path) -> None:
+    check_finding(open_store(database, tmp_path / "kit.db"))
+
+
+@pytest.mark.machine
+@pytest.mark.unmeasured
+def test_a_server_brought_up_to_date_has_what_a_new_one_has(database: str, tmp_path: Path) -> None:
+    found = []
+    for old in (False, True):
+        if old:
+            made_older(database)
+        open_store(database, tmp_path / "kit.db").close()
+        engine = create_engine(database)
+        with engine.connect() as connection:
+            columns = "SELECT table_name, column_name, data_type, is_nullable FROM information_schema.columns"
+            own = connection.execute(text(f"{columns} WHERE table_schema = 'public'")).all()
+            indexes = connection.execute(text("SELECT indexdef FROM pg_indexes WHERE schemaname = 'public'")).all()
+        engine.dispose()
+        found.append((set(map(tuple, own)), set(map(tuple, indexes))))
+    assert found[0] == found[1] and len(found[0][1]) > 10
 
 
 def made_older(url: str) -> None:

@@ -8,6 +8,7 @@ from kit.core.errors import KitError, UsageError
 from kit.model.session import DONE
 from kit.store import Store, open_store
 from tests.first_schema import make_first_schema
+from tests.store.finding import check_finding
 from tests.stored import SAMPLE, SESSION
 
 
@@ -47,6 +48,10 @@ def test_finds_by_id_prefix_and_last_and_lists_newest_first(store: Store) -> Non
         store.get("2026")
     with pytest.raises(UsageError, match="no session 'x'"):
         store.get("x")
+
+
+def test_finds_sessions_by_what_they_are(store: Store) -> None:
+    check_finding(store)
 
 
 def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
