@@ -21,30 +21,39 @@ _OPTIONS = (
     click.option("--machines", type=click.IntRange(1), help="So many of them.  [default: all that fit]"),
     click.option("--class", "kind", default="", metavar="NAME", help="Only machines of this class."),
     click.option("--where", default="", metavar="'cores>=32,…'", help="Only machines of which that holds."),
-    click.option("--split/--each", "split", default=None,
-                 help="Like machines share the rounds of one session, or each runs a session.  [default: --each]"),
 )  # fmt: skip
 
 
-def fleet_options(command: Command) -> Command:
-    """What goes with --fleet."""
+_SPLIT = click.option(
+    "--split/--each", "split", default=None,
+    help="Like machines share the rounds of one session, or each runs a session.  [default: --each]",
+)  # fmt: skip
+
+
+def fleet_machines_options(command: Command) -> Command:
+    """Which machines of which fleet."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
+
+
+def fleet_options(command: Command) -> Command:
+    """All that goes with --fleet."""
+    return fleet_machines_options(_SPLIT(command))
 
 
 def check_fleet_options(given: Mapping[str, Any]) -> None:
     """Raises UsageError for what means nothing without --fleet, or with it."""
     if given["fleet"]:
         for name in ("device", "thin_device", "directory", "docker", "rootfs"):
-            if given[name]:
+            if given.get(name):
                 raise UsageError(
                     f"--{name.replace('_', '-').replace('directory', 'dir')} is of one machine, not of a fleet",
                     "leave it out, or run kit compare there",
                 )
         return
     for name, option in (("machines", "--machines"), ("kind", "--class"), ("where", "--where"), ("split", "--split")):
-        if given[name] not in (None, ""):
+        if given.get(name) not in (None, ""):
             raise UsageError(f"{option} goes with --fleet SCHEDULER", "kit fleet --help")
 
 
@@ -55,5 +64,7 @@ def fleet_context(given: Mapping[str, Any], store: Store, watcher: Watcher) -> F
     from kit.fleet.run import FleetContext
     from kit.model.member import Selection, parse_where
 
-    selection = Selection(given["machines"] or 0, given["kind"], parse_where(given["where"]), bool(given["split"]))
+    selection = Selection(
+        given["machines"] or 0, given["kind"], parse_where(given["where"]), bool(given.get("split", True))
+    )
     return FleetContext(parse_address(given["fleet"], given["fleet_tls"]), selection, find_paths(), store, watcher)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from pathlib import Path
 
@@ -38,18 +39,27 @@ def scheduler(listen: str | None, tls: str) -> None:
 @click.option("--class", "kind", default="", metavar="NAME",
               help="Machines of one class are alike.  [default: by CPU, cores, memory, kernel]")  # fmt: skip
 @click.option("--name", default="", help="What the machine is called.  [default: its host name]")
+@click.option(
+    "--examine", is_flag=True, help="Try first what works here, as kit doctor does, and keep it for later starts."
+)
 @click.option("--together", is_flag=True, help="Other workers may measure on this machine meanwhile; flagged.")
 @tls_option
-def worker(scheduler_: str, home: str, kind: str, name: str, together: bool, tls: str) -> None:
+def worker(scheduler_: str, home: str, kind: str, name: str, examine: bool, together: bool, tls: str) -> None:
     """Give this machine to the fleet of SCHEDULER until it is interrupted, one session at a time."""
+    from kit.core.paths import find_paths
     from kit.fleet.address import parse_address
     from kit.fleet.carrier import Carrier, describe
+    from kit.fleet.examined import examine_machine, known_working
     from kit.fleet.worker import run_worker
 
     if together and not home:
         raise UsageError("--together needs --home DIR", "each worker of a machine has one of its own")
-    member = describe(name or platform.node(), kind, together)
-    run_worker(parse_address(scheduler_, tls), Carrier(member, str(Path(home).absolute()) if home else ""), _say)
+    address = parse_address(scheduler_, tls)
+    if home:
+        os.environ["KIT_HOME"] = home = str(Path(home).absolute())
+    working = examine_machine(find_paths(), home, _say) if examine else known_working(find_paths())
+    member = describe(name or platform.node(), kind, together, working)
+    run_worker(address, Carrier(member, home), _say)
 
 
 @click.command(

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from kit.cli.fleet_compare import check_fleet_options, fleet_context, fleet_machines_options
 from kit.cli.options import store_option, the_store, wait_idle_option, write
 from kit.core.errors import KitError, UsageError
 from kit.core.quantity import duration
@@ -28,6 +31,7 @@ Examples:
   kit nightly nightly.toml --check          is the file right? runs nothing
   kit nightly nightly.toml
   kit nightly nightly.toml --wait-idle 30m --output /srv/kit/$(date +%F)
+  kit nightly nightly.toml --fleet farm.example.org --class large --machines 4
   KIT_STORE=postgresql+psycopg://ci@db/kit kit nightly nightly.toml
 
 \b
@@ -55,17 +59,19 @@ Exit codes: 0 good, 1 over a limit, 2 something could not run, 130 interrupted."
     "--output", default="", metavar="DIR", help="Where the reports go.  [default: what the file says, else kit-nightly]"
 )
 @click.option("--check", is_flag=True, help="Read the file, say what would be run, and end.")
+@fleet_machines_options
 @wait_idle_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress, only the summary.")
 @store_option
-def nightly(file: str, output: str, check: bool, wait_idle: str, quiet: bool, store_url: str) -> int:
+def nightly(file: str, output: str, check: bool, wait_idle: str, quiet: bool, store_url: str, **given: Any) -> int:
     """Run the tasks of FILE.toml, hold them against their thresholds and history, and write reports."""
     try:
+        check_fleet_options(given)
         job = _job(file, output, wait_idle)
         if check:
             _describe(job)
             return 0
-        night = _run(job, quiet, store_url)
+        night = _run(job, quiet, store_url, given)
     except KitError as error:
         raise _CouldNotRunError(error.message, error.hint) from None
     return night.exit_code
@@ -104,7 +110,7 @@ def _describe(job: Job) -> None:
     click.echo(f"store: {redact(job.store) or 'the default'}; reports: {job.output}")
 
 
-def _run(job: Job, quiet: bool, store_url: str) -> Night:
+def _run(job: Job, quiet: bool, store_url: str, given: Mapping[str, Any]) -> Night:
     from kit.core.paths import find_paths
     from kit.nightly.run import run_night
     from kit.report.progress import make_observer
@@ -118,8 +124,13 @@ def _run(job: Job, quiet: bool, store_url: str) -> Night:
         ) from None
     store = the_store(store_url or job.store, patient=True)
     observer = make_observer(quiet)
+    elsewhere = None
+    if given["fleet"]:
+        from kit.fleet.run import run_split
+
+        elsewhere = partial(run_split, context=fleet_context(given, store, observer))
     try:
-        night = run_night(job, find_paths(), store, observer)
+        night = run_night(job, find_paths(), store, observer, elsewhere)
     finally:
         observer.close()
     _write_reports(night, output)

@@ -13,6 +13,7 @@ from signal import SIGINT
 from kit import __version__
 from kit.core.codec import decode_json, encode_json
 from kit.core.errors import RunError
+from kit.fleet.examined import Working
 from kit.fleet.share import Assignment, Share
 from kit.host.command import Process, died, talking
 from kit.host.machine import read_host
@@ -24,7 +25,7 @@ from kit.session.facts import machine_facts
 from kit.session.guest_protocol import Done, Failed, Last, Message, decode_line, encode_message
 
 
-def describe(name: str, kind: str, together: bool) -> Member:
+def describe(name: str, kind: str, together: bool, working: Working | None) -> Member:
     """This machine. ``kind`` '': the class that its facts give it."""
     host = read_host()
     return Member(
@@ -41,6 +42,8 @@ def describe(name: str, kind: str, together: bool) -> Member:
         root=host.root,
         machine=host.machine,
         together=together,
+        drivers=working.drivers if working else None,
+        filesystems=working.filesystems if working else None,
     )
 
 

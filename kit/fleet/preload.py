@@ -6,7 +6,9 @@ import os
 import platform
 from typing import TYPE_CHECKING
 
+from kit.core.paths import find_paths
 from kit.fleet.carrier import Carrier, describe
+from kit.fleet.examined import known_working
 from kit.fleet.worker import PLUGIN, plugin
 
 if TYPE_CHECKING:
@@ -17,5 +19,6 @@ async def dask_setup(worker: Worker) -> None:
     """Called by Dask before the worker speaks to its scheduler. ``KIT_HOME`` and ``KIT_FLEET_CLASS`` say what the
     options of ``kit fleet worker`` would."""
     name = str(worker.name)
-    member = describe(platform.node() if "://" in name else name, os.environ.get("KIT_FLEET_CLASS", ""), False)
+    member = describe(platform.node() if "://" in name else name, os.environ.get("KIT_FLEET_CLASS", ""), False,
+                      known_working(find_paths()))  # fmt: skip
     await worker.plugin_add(plugin(Carrier(member, os.environ.get("KIT_HOME", ""))), name=PLUGIN)

@@ -130,7 +130,9 @@ def _chosen(request: Request, context: FleetContext) -> tuple[Member, ...]:
         raise UsageError(
             "a fleet measures with engines of its own", "leave out --engine system, or run kit compare there"
         )
-    arms = plan_of(replace(request, seed=request.seed or 1)).arms
+    arms = (
+        () if request.guest else plan_of(replace(request, seed=request.seed or 1)).arms
+    )  # a guest has its own drivers
     with fleet_at(context.address) as fleet:
         members, busy = fleet.members(), fleet.busy()
     free = sorted(members, key=lambda address: bool(busy.get(address)))

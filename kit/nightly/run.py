@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from kit.analysis.analyse import Analysis, analyse
 from kit.analysis.changepoint import Track
@@ -12,25 +14,34 @@ from kit.analysis.regression import Finding, Rule, judge, missing
 from kit.analysis.threshold import Threshold
 from kit.core.errors import AwayError, KitError
 from kit.core.paths import Paths
-from kit.model.session import DONE, Session
+from kit.model.session import DONE, Request, Session
 from kit.session.loop import Observer
 from kit.session.start import Patience, launch
 from kit.store import Store
 from kit.store.series import find_track, find_tracks
 
+#: Makes a finished session of a request.
+Measure = Callable[[Request], Session]
 
-def run_night(job: Job, paths: Paths, store: Store, observer: Observer) -> Night:
-    """Run all tasks; one that can't run does not stop the others. Raises KeyboardInterrupt."""
+
+def run_night(job: Job, paths: Paths, store: Store, observer: Observer, elsewhere: Measure | None = None) -> Night:
+    """Run all tasks; one that can't run does not stop the others. ``elsewhere``: on other machines than this. Raises
+    KeyboardInterrupt."""
+    measure = elsewhere or partial(_launch, paths=paths, store=store, observer=observer, idle=job.wait_idle)
     started = time.time()
     deadline = time.monotonic() + job.budget if job.budget else None
     parts = []
     for number, task in enumerate(job.tasks, 1):
         observer.tell(f"task {number} of {len(job.tasks)}: {task.name}")
-        parts.append(_run(task, job, paths, store, observer, deadline))
+        parts.append(_run(task, job, store, observer, deadline, measure))
     return Night(job.name, started, tuple(parts))
 
 
-def _run(task: Task, job: Job, paths: Paths, store: Store, observer: Observer, deadline: float | None) -> Part:
+def _launch(request: Request, paths: Paths, store: Store, observer: Observer, idle: float | None) -> Session:
+    return launch(request, paths, store, observer, Patience(wait=True, idle=idle))
+
+
+def _run(task: Task, job: Job, store: Store, observer: Observer, deadline: float | None, measure: Measure) -> Part:
     began = time.monotonic()
     request = task.request
     if deadline is not None:
@@ -40,7 +51,7 @@ def _run(task: Task, job: Job, paths: Paths, store: Store, observer: Observer, d
         if request.precision is not None or request.budget is not None:
             request = replace(request, budget=min(left, request.budget or left))
     try:
-        session = launch(request, paths, store, observer, Patience(wait=True, idle=job.wait_idle))
+        session = measure(request)
         part = assess(task, session, store, job.rule(task))
     except KitError as error:
         observer.tell(f"could not run {task.name}: {error.message}")

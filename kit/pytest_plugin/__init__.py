@@ -49,6 +49,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="fail an arm that costs more: 'layer:overlay2 build < 10 %%' (repeatable)")  # fmt: skip
     add("--kit-explain-calls", action="store_true", help="trace three more rounds: which system calls cost what")
     add("--kit-profile", action="store_true", help="take stacks in three more rounds: which functions cost what")
+    add(
+        "--kit-fleet",
+        default="",
+        metavar="SCHEDULER",
+        help="like machines of this fleet share the rounds; see kit fleet",
+    )
+    add("--kit-fleet-tls", default=os.environ.get("KIT_FLEET_TLS", ""), metavar="DIR", help="its certificates")
+    add("--kit-machines", type=int, default=0, metavar="N", help="so many of them (default all that fit)")
+    add("--kit-class", default="", metavar="NAME", help="only machines of this class")
+    add("--kit-where", default="", metavar="COND,…", help="only machines of which that holds: cores>=32")
     add("--kit-store", default=os.environ.get("KIT_STORE", ""), metavar="URL",
         help="database of results (default $KIT_STORE, or that of kit compare)")  # fmt: skip
     add("--kit-compare", default="", metavar="SESSION",

@@ -33,9 +33,24 @@ class SessionRunner:
         from kit.session.start import Patience, launch
 
         refuse_xdist(self.config)
-        session = launch(request, find_paths(), self.store, _observer(self.config), Patience())
+        if self.config.getoption("kit_fleet"):
+            session = self._on_fleet(request)
+        else:
+            session = launch(request, find_paths(), self.store, _observer(self.config), Patience())
         self.sessions.append(session)
         return session
+
+    def _on_fleet(self, request: Request) -> Session:
+        """Like machines share its rounds. Raises KitError."""
+        from kit.core.paths import find_paths
+        from kit.fleet.address import parse_address
+        from kit.fleet.run import FleetContext, run_split
+        from kit.model.member import Selection, parse_where
+
+        option = self.config.getoption
+        selection = Selection(option("kit_machines"), option("kit_class"), parse_where(option("kit_where")), alike=True)
+        address = parse_address(option("kit_fleet"), option("kit_fleet_tls"))
+        return run_split(request, FleetContext(address, selection, find_paths(), self.store, _observer(self.config)))
 
     @property
     def store(self) -> Store:
@@ -115,6 +130,6 @@ def _observer(config: pytest.Config) -> Any:
                 return
             with capture.global_and_fixture_disabled():
                 reporter.ensure_newline()
-                reporter.write_line(text)
+                reporter.write_line(self._by(text))
 
     return TerminalLines()
