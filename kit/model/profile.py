@@ -28,6 +28,8 @@ Stack = tuple[str, ...]
 
 _UNIT = 1e-6  # seconds, of the weights that are stored
 _MOST = 256 << 20  # bytes of a profile's stacks: what is more is no profile of the kit's
+_DIGITS = 18  # of a stack's microseconds
+_DEEPEST = 300  # names of a stack: a kernel hands over 127 functions of its own, and as many of a program's
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,9 @@ def make_profile(event: str, stacks: Mapping[Stack, float], samples: int, lost: 
 def fold(stacks: Mapping[Stack, float]) -> str:
     """A line for each stack, its names joined by semicolons, and its microseconds: what stackcollapse-perf.pl writes
     and flame graph programs read (Gregg, The Flame Graph, CACM 59(6), 2016)."""
-    lines = (f"{';'.join(map(_name, stack))} {round(seconds / _UNIT)}\n" for stack, seconds in stacks.items())
+    lines = (
+        f"{';'.join(map(_name, stack[:_DEEPEST]))} {round(seconds / _UNIT)}\n" for stack, seconds in stacks.items()
+    )
     return "".join(sorted(lines))
 
 
@@ -70,7 +74,7 @@ def unfold(text: str) -> dict[Stack, float]:
     found: dict[Stack, float] = {}
     for line in text.splitlines():
         names, _, weight = line.rpartition(" ")
-        if not names or not weight.isdecimal():
+        if not names or not weight.isdecimal() or len(weight) > _DIGITS or names.count(";") >= _DEEPEST:
             raise UnreadableError(f"a profile holds the line {line[:60]!r}", "made by another kit?")
         stack = tuple(names.split(";"))
         found[stack] = found.get(stack, 0.0) + int(weight) * _UNIT

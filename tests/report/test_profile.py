@@ -8,11 +8,14 @@ from xml.etree import ElementTree
 import pytest
 
 from kit.analysis.analyse import analyse
+from kit.analysis.flame import grow_flame
 from kit.analysis.profiles import analyse_profiles
+from kit.analysis.stacks import ProfiledRun
 from kit.core.codec import UnreadableError
-from kit.model.profile import CpuProfile, fold, make_profile, unfold
+from kit.model.profile import WORKLOAD, CpuProfile, fold, make_profile, unfold
 from kit.report import render
 from kit.report.page import view
+from kit.report.plot import plot_flame
 from tests.profiled import ARM, profiled_session
 
 
@@ -82,6 +85,15 @@ def test_what_is_no_profile_is_refused(folded: str) -> None:
         CpuProfile("cpu-clock", 1, 0, 1.0, folded).stacks()
 
 
-def test_a_line_that_is_no_stack_is_refused() -> None:
+@pytest.mark.parametrize("line", ["a;b twelve", "a", " 12", "a " + "9" * 400, ";".join("a" * 5000) + " 1"])
+def test_a_line_that_is_no_stack_is_refused(line: str) -> None:
     with pytest.raises(UnreadableError):
-        unfold("a;b twelve\n")
+        unfold(f"{line}\n")
+
+
+def test_what_is_deeper_than_a_kernel_hands_over_is_cut_and_drawn() -> None:
+    deep = tuple(f"f{i}" for i in range(1000))
+    (kept,) = make_profile("cpu-clock", {(WORKLOAD, "cc1", *deep): 1.0}, 500, 0).stacks()
+    assert len(kept) == 300
+    flame = grow_flame([ProfiledRun(1, {kept: 1.0}, 0.002)])
+    assert plot_flame(flame, "bare", "", "x", "").body.count("<rect") == 301
