@@ -25,8 +25,8 @@ from kit.analysis.stats import Floats
 from kit.model.profile import OUTSIDE, STEADY, Stack
 
 SELF, INCLUSIVE, PART, PATH, WHOLE = "self", "inclusive", "part", "path", "whole"
-#: What has less than this share of the CPU in each arm is summed up under the name of OTHERS.
-LEAST = 0.002
+#: What has less than this share of the CPU in each arm, or fewer samples in a run, is summed up as OTHERS.
+LEAST, FEWEST = 0.002, 5
 OTHERS = "others"
 
 Sums = Mapping[Stack, float]  # seconds by name
@@ -140,13 +140,14 @@ def compare_stacks(
 ) -> tuple[StackCost, ...]:
     """Every name in every pair (arm, baseline) that shares a block, the largest difference of a pair first.
 
-    ``runs``: of each arm, one for each block. Names that have less than ``least`` of the CPU in all arms are summed up
-    as OTHERS where each second is one name's (SELF, PART), and left out where it is not.
+    ``runs``: of each arm, one for each block. Names that have less than ``least`` of the CPU in all arms, or fewer than
+    FEWEST samples, are summed up as OTHERS where each second is one name's (SELF, PART), and left out where it is not.
     """
     pairs = [(arm, base) for arm, base in baselines if runs.get(arm) and runs.get(base)]
     arms = list(dict.fromkeys(name for pair in pairs for name in pair))
     sums = {arm: {run.block: _SUMS[by](run) for run in runs[arm]} for arm in arms}
-    names = _large(sums, {arm: mean_cpu(runs[arm]) for arm in arms}, least)
+    wanted = {arm: max(least * mean_cpu(runs[arm]), FEWEST * max(run.quantum for run in runs[arm])) for arm in arms}
+    names = _large(sums, wanted)
     if by in (SELF, PART):
         sums = {arm: {block: _folded(found, names) for block, found in listed.items()} for arm, listed in sums.items()}
         names = [*names, (OTHERS,)]
@@ -173,14 +174,15 @@ def mean_cpu(runs: Sequence[ProfiledRun]) -> float:
     return math.fsum(sum(run.inside.values()) for run in runs) / len(runs)
 
 
-def _large(sums: Mapping[str, Mapping[int, Sums]], wholes: Mapping[str, float], least: float) -> list[Stack]:
+def _large(sums: Mapping[str, Mapping[int, Sums]], least: Mapping[str, float]) -> list[Stack]:
+    """What has at least so many seconds per run in one arm."""
     kept: dict[Stack, None] = {}
     for arm, listed in sums.items():
         added: dict[Stack, float] = defaultdict(float)
         for found in listed.values():
             for name, seconds in found.items():
                 added[name] += seconds
-        kept |= dict.fromkeys(name for name, seconds in added.items() if seconds >= least * wholes[arm] * len(listed))
+        kept |= dict.fromkeys(name for name, seconds in added.items() if seconds >= least[arm] * len(listed))
     return list(kept)
 
 
