@@ -72,7 +72,7 @@ class Bench:
             subject = Traced(arm, block, "work", group, self.session, self.directory, self.directory / "log")
             with self.tracer.around(subject) if traced else nullcontext(None) as recording:
                 before, began = group.cpu(), time.monotonic()
-                process = spawn(["env", "-C", str(cwd), *argv], output=output, cgroup_procs=group.procs)
+                process = spawn(["env", "-u", "PWD", "-C", str(cwd), *argv], output=output, cgroup_procs=group.procs)
                 assert ended(process, 600) and process.returncode == 0, (argv, process.returncode)
                 real, after = time.monotonic() - began, group.cpu()
             assert before and after
@@ -102,7 +102,7 @@ def counted(calls: Sequence[Call]) -> Counter[str]:
 
 
 def straced(argv: Sequence[str], cwd: Path, scratch: Path) -> Counter[str]:
-    run(["strace", "-c", "-f", "-U", "calls,errors,name", "-o", scratch / "strace", *argv], cwd=cwd)
+    run(["strace", "-c", "-f", "-U", "calls,errors,name", "-o", scratch / "strace", "env", "-u", "PWD", *argv], cwd=cwd)
     found: Counter[str] = Counter()
     for line in (scratch / "strace").read_text().splitlines()[2:]:
         words = line.split()
@@ -136,9 +136,9 @@ def daemon(bench: Bench, arm: str, ledger: Path) -> Iterator[Path]:
     where = bench.directory / f"union-{arm}"
     for name in ("lower", "upper", "work", "merged"):
         (where / name).mkdir(parents=True)
-    slow = [f"LD_PRELOAD={bench.directory}/slow.so", "SLOW_CALL=mkdirat", f"SLOW_US={SLOW_US}", f"SLOW_LEDGER={ledger}"]
+    slow = _slowly(bench, "mkdirat", arm, ledger)
     options = f"lowerdir={where}/lower,upperdir={where}/upper,workdir={where}/work"
-    words = ["env", *(slow if arm == SLOW else ()), "fuse-overlayfs", "-f", "-o", options, str(where / "merged")]
+    words = ["env", *slow, "fuse-overlayfs", "-f", "-o", options, str(where / "merged")]
     with (where / "log").open("wb") as output:
         process = spawn(words, output=output, cgroup_procs=[path for path in bench.session.procs if path.exists()])
         while not (where / "merged").is_mount():
@@ -185,8 +185,13 @@ def _workload(
     if what == "daemon":
         words = " && ".join(f"mkdir d{i} && ls d{i} && rmdir d{i}" for i in range(10 * size))
         return ["sh", "-ec", words], merged
-    slow = [f"LD_PRELOAD={bench.directory}/slow.so", "SLOW_CALL=open", f"SLOW_US={SLOW_US}", f"SLOW_LEDGER={ledger}"]
-    return ["env", *(slow if arm == SLOW else ()), "cat", *[str(HERE / "work.sh")] * (20 * size)], bench.directory
+    return ["env", *_slowly(bench, "open", arm, ledger), "cat", *[str(HERE / "work.sh")] * (20 * size)], bench.directory
+
+
+def _slowly(bench: Bench, call: str, arm: str, ledger: Path) -> list[str]:
+    """The library's settings. It is preloaded in both arms: what itself calls is in both."""
+    amount = SLOW_US if arm == SLOW else 0
+    return [f"LD_PRELOAD={bench.directory}/slow.so", f"SLOW_CALL={call}", f"SLOW_US={amount}", f"SLOW_LEDGER={ledger}"]
 
 
 def _noted(ledger: Path) -> float:

@@ -3,7 +3,7 @@
  * file SLOW_LEDGER, which all processes share.
  *
  *   mkdirat   sleeps; in a FUSE daemon: whoever asks it for a directory waits
- *   open      spins, in the process itself, before the system call: user time, no call's
+ *   open      spins for so much CPU, in the process itself, before the system call: user time, no call's
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -36,10 +36,10 @@ __attribute__((constructor)) static void set_up(void)
 	which = call;
 }
 
-static int64_t now_ns(void)
+static int64_t now_ns(clockid_t clock)
 {
 	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
+	clock_gettime(clock, &now);
 	return now.tv_sec * 1000000000LL + now.tv_nsec;
 }
 
@@ -48,11 +48,12 @@ static void delay(const char *call, int asleep)
 	if (!ledger || !amount || strcmp(which, call) != 0)
 		return;
 	struct timespec time = {0, amount};
-	int64_t start = now_ns(), now;
+	clockid_t clock = asleep ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID;
+	int64_t start = now_ns(clock), now;
 	if (asleep)
 		clock_nanosleep(CLOCK_MONOTONIC, 0, &time, NULL);
 	do
-		now = now_ns();
+		now = now_ns(clock);
 	while (now - start < amount);
 	__atomic_add_fetch(ledger, now - start, __ATOMIC_RELAXED);
 }

@@ -24,7 +24,7 @@ from kit.cli.options import (
 from kit.core.errors import UsageError
 from kit.core.quantity import duration, pairs, percentage, size, word_pairs
 from kit.model.drivers import DEFAULT_ENGINE, SESSION_ENGINES
-from kit.model.plan import DEFAULT_ROUNDS
+from kit.model.plan import DEFAULT_ROUNDS, TRACED_ROUNDS
 from kit.report.renderer import FARM, find
 
 if TYPE_CHECKING:
@@ -279,7 +279,8 @@ def _describe(request: Request | None) -> None:
     runs = plan.rounds * len(plan.arms) * len(plan.points)
     least = "at least " if plan.sequential else ""
     guest = f"; in a guest ({request.guest})" if request.guest else ""
-    click.echo(f"{least}{plan.rounds} rounds, {runs} runs, caches {plan.cache}{guest}")
+    traced = f", then {TRACED_ROUNDS} traced rounds" if request.explain_calls or request.profile else ""
+    click.echo(f"{least}{plan.rounds} rounds, {runs} runs{traced}, caches {plan.cache}{guest}")
     if request.guest and not request.kernel:
         from kit.core.paths import find_paths
         from kit.guest import AUTO, MACHINES

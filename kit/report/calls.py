@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
+import numpy as np
 from tabulate import tabulate
 
 from kit.analysis.analyse import Analysis
@@ -19,7 +21,15 @@ from kit.report.verdict import percent_interval
 COLUMNS = 100
 #: Calls of a table, and groups of a sentence, at most; a part below this share of the largest is left out of both.
 _CALLS, _SAID, _LEAST = 12, 3, 0.02
+_HEADERS = ("calls", "there", "each", "there", "more, 95 %", "of it")
 _USER, _REST, _ALL = "user time (caches, TLB)", "rest (faults, tracing)", "in all"
+
+
+#: Counts of a phase, each a sum of metrics.
+_COUNTED = {
+    "page faults": ("minor_faults", "major_faults"),
+    "context switches": ("voluntary_switches", "involuntary_switches"),
+}
 
 
 def render_calls(session: Session, analysis: Analysis) -> str:
@@ -29,19 +39,19 @@ def render_calls(session: Session, analysis: Analysis) -> str:
     if not analysis.calls:
         lines += ["no calls were traced in this session: kit compare … --explain-calls"]
         return "\n".join(_wrap(line) for line in lines) + "\n"
-    whole = [item for item in analysis.calls if item.phase == _whole(analysis.calls, item)]
-    lines += [text for item in whole for text in sentences(item)]
+    whole = whole_runs(analysis)
+    lines += [line for item in whole for line in call_sentences(item)]
     lines += [tracing(session, analysis.overheads)]
-    tables = [_table(item) for item in analysis.calls if item in whole or item.phase != TOTAL]
-    return "\n\n".join(["\n".join(_wrap(line) for line in lines), *tables]) + "\n"
+    parts = [text(item, analysis) for item in analysis.calls if item in whole or item.phase != TOTAL]
+    return "\n\n".join(["\n".join(_wrap(line) for line in lines), *parts]) + "\n"
 
 
-def _whole(found: Sequence[CallCosts], item: CallCosts) -> str:
-    """The phase that stands for the whole run: the total, or the only one."""
-    return [one.phase for one in found if (one.arm, one.point) == (item.arm, item.point)][-1]
+def whole_runs(analysis: Analysis) -> list[CallCosts]:
+    """Of each arm and point the total, or the only phase."""
+    return list({(item.arm, item.baseline, item.point): item for item in analysis.calls}.values())
 
 
-def sentences(item: CallCosts) -> Iterator[str]:
+def call_sentences(item: CallCosts) -> Iterator[str]:
     """``layer:overlay2 over bare: its processes took +0.62 s (…) more, real +0.33 s. Of that 0.40 s are …``"""
     yield (
         f"{item.arm}{units.at(item.point)} over {item.baseline}: processes worked or were held up "
@@ -95,38 +105,70 @@ def tracing(session: Session, found: Sequence[Overhead]) -> str:
     return f"traced: {TRACING.text(session.facts)}. Tracing made runs longer: {listed}."
 
 
-def _table(item: CallCosts) -> str:
+def text(item: CallCosts, analysis: Analysis) -> str:
+    """Its tables and what stands below them, for a terminal."""
     title = f"{item.phase}: {units.against(item)}, {item.n} traced rounds; seconds are of all processes together"
-    base = "there"
+    lines = [title]
+    for table in call_tables(item):
+        lines += [table.title] if table.title else []
+        align = ("left", *["right"] * (len(table.headers) - 1))
+        aligned = align if table.rows else None
+        lines.append(tabulate(table.rows, table.headers, tablefmt="simple", disable_numparse=True, colalign=aligned))
+    return "\n".join([*lines, *map(_wrap, call_notes(item, analysis))])
+
+
+@dataclass(frozen=True)
+class CallTable:
+    title: str
+    headers: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+def call_tables(item: CallCosts) -> list[CallTable]:
+    """By group, with what adds up to the whole; by call; and requests to a FUSE daemon, where there were any."""
     rows = [_row(part, part.group) for part in _shown(item.groups)]
+    hidden = [part.difference.estimate for part in item.groups if part not in _shown(item.groups)]
+    if hidden:
+        rows.append([f"{len(hidden)} smaller groups", "", "", "", "", f"{sum(hidden):+z.3f} s", ""])
     for name, found in ((_USER, item.user), (_REST, item.rest), (_ALL, item.whole)):
         rows.append([name, "", "", "", "", *_more(found, item.whole)])
-    headers = ["", "calls", base, "each", base, "more, 95 %", "of it"]
-    calls = [_row(part, part.name) for part in _shown(item.calls)]
-    headed = ["by call", *headers[1:]]
-    lines = [title, _tabled(rows, headers), _tabled(calls, headed)]
+    made = [CallTable("", ("", *_HEADERS), rows)]
+    made.append(CallTable("", ("by call", *_HEADERS), [_row(part, part.name) for part in _shown(item.calls)]))
     if item.fuse:
-        requests = [_row(part, part.name) for part in _shown(item.fuse)]
-        lines += ["requests to a FUSE daemon; the calls above waited for them", _tabled(requests, headers)]
+        requests = [_row(part, part.name)[:-1] for part in _shown(item.fuse)]
+        what = "requests to a FUSE daemon; the calls above waited for them"
+        made.append(CallTable(what, ("", *_HEADERS[:-1]), requests))
+    return made
+
+
+def call_notes(item: CallCosts, analysis: Analysis) -> Iterator[str]:
+    """Counts that belong to it, a line each."""
+    yield from filter(None, [_beside(item, analysis)])
     if item.copied.files or item.copied.directories:
-        lines += [f"copied up a run: {copied(item.copied)}"]
+        yield f"copied up a run: {copied(item.copied)}"
     errors = [f"{part.name} {name} {count:,.0f}" for part in item.calls for name, count in part.errors]
     if errors:
-        lines += [_wrap(f"errors a run: {', '.join(errors)}")]
+        yield f"errors a run: {', '.join(errors)}"
     if any(item.lost):
-        lines += [f"not recorded: {item.lost[0]:,.0f} calls a run, there {item.lost[1]:,.0f}"]
-    return "\n".join(lines)
+        yield f"not recorded: {item.lost[0]:,.0f} calls a run, there {item.lost[1]:,.0f}"
+
+
+def _beside(item: CallCosts, analysis: Analysis) -> str:
+    """What measured runs count themselves."""
+    said = []
+    for what, names in _COUNTED.items():
+        keys = [(arm, item.point) for arm in (item.arm, item.baseline)]
+        counts = [sum(analysis.runs.values(key, item.phase, name) for name in names) for key in keys]
+        known = [values[np.isfinite(values)] for values in map(np.asarray, counts)]
+        if all(values.size for values in known):
+            said.append(f"{what} {known[0].mean():,.0f}, there {known[1].mean():,.0f}")
+    return f"in measured runs: {'; '.join(said)}" if said else ""
 
 
 def copied(found: CopyUps) -> str:
     """``212 files, 8.48 MB, and 14 directories``."""
     size = f"{found.bytes / 1e6:,.2f} MB" if found.bytes >= 1e5 else f"{found.bytes:,.0f} B"
     return f"{found.files:,.0f} files, {size}, and {found.directories:,.0f} directories"
-
-
-def _tabled(rows: list[list[str]], headers: Sequence[str]) -> str:
-    align = ("left", *["right"] * (len(headers) - 1))
-    return tabulate(rows, headers, tablefmt="simple", disable_numparse=True, colalign=align if rows else None)
 
 
 def _shown(parts: Sequence[CallPart]) -> list[CallPart]:

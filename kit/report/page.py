@@ -18,6 +18,7 @@ from kit.model.fact import CACHES, IMAGE, LOAD, PARAMETERS
 from kit.model.sample import TOTAL
 from kit.model.session import Session
 from kit.report import course, shown_session, units
+from kit.report.calls import CallTable, call_notes, call_sentences, call_tables, whole_runs
 from kit.report.explain import explain, where
 from kit.report.history import change_lines
 from kit.report.ladder import shares, whole_of
@@ -88,6 +89,15 @@ class ProfileView:
 
 
 @dataclass(frozen=True)
+class CallsView:
+    """Of one arm against its baseline."""
+
+    lines: Sequence[str]
+    tables: Sequence[CallTable]
+    notes: Sequence[str]
+
+
+@dataclass(frozen=True)
 class SessionView:
     """Everything that session.html.j2 asks for."""
 
@@ -117,6 +127,7 @@ class SessionView:
     run_rows: Sequence[Sequence[str]]
     tasks: Sequence[TasksView]
     profiles: Sequence[ProfileView]
+    calls: Sequence[CallsView]
     tracks: Sequence[TrackView]
     headers: Sequence[str]
     rows: Sequence[Sequence[Cell]]
@@ -179,6 +190,7 @@ def view(
         run_rows=[_run_row(analysis, arm, point) for arm, point in keys if analysis.runs.has((arm, point))],
         tasks=_tasks(session, analysis),
         profiles=_profiles(session),
+        calls=_calls(analysis),
         tracks=[track_view(track, limits, f"{session.id}-history-{i}") for i, track in enumerate(tracks, 1)],
         headers=headers,
         rows=rows,
@@ -224,6 +236,13 @@ def _tasks(session: Session, analysis: Analysis) -> list[TasksView]:
         picture = plot_tasks(runs, keys, phase, f"{session.id}-tasks-{i}")
         found.append(TasksView(picture, [table for table in tables if (table.phase, table.point) == (phase, point)]))
     return found
+
+
+def _calls(analysis: Analysis) -> list[CallsView]:
+    return [
+        CallsView(list(call_sentences(item)), call_tables(item), list(call_notes(item, analysis)))
+        for item in whole_runs(analysis)
+    ]
 
 
 def _profiles(session: Session) -> list[ProfileView]:

@@ -65,4 +65,6 @@ def _texts(samples: tuple[Sample, ...]) -> set[str]:
             found.update((figure.name, figure.unit, figure.better))
         for task in chain.from_iterable(map(attrgetter("tasks"), phases)):
             found.update((task.kind, task.recipe))
+        for call in chain.from_iterable(map(attrgetter("calls"), phases)):
+            found.update((call.kind, call.name, *(name for name, _ in call.errors)))
     return found

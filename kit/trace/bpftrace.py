@@ -20,8 +20,8 @@ from kit.host.mounts import read_mounts
 PROGRAMS = Path(__file__).parent
 TRACEFS = Path("/sys/kernel/tracing")
 #: Entries of each map; what finds none free is missed, and counted by who reads the maps.
-ENTRIES = 16384
-#: Seconds until a program is compiled and attached, on a machine as slow as an emulated guest.
+ENTRIES = 8192
+#: Seconds until a program is attached, or detached and its maps written, on a machine that is slow or busy.
 _PATIENCE = 120.0
 _ATTACHED = '"attached\\n"'
 
@@ -81,7 +81,10 @@ def attached(text: str, scratch: Path, procs: Sequence[Path]) -> Iterator[Maps]:
             if process.poll() is not None:
                 raise RunError(f"bpftrace ended under the run: {_last_line(errors) or died(process)}", "kit doctor")
         finally:
-            stop(process)
+            stop(process, _PATIENCE)
+    if process.returncode != 0:
+        why = f"{died(process)}; {_last_line(errors)}"
+        raise RunError(f"bpftrace did not write what it had counted: {why}", "kit doctor says what can be traced here")
     read_maps(output, maps)
 
 
@@ -98,7 +101,8 @@ def _wait(process: Process, output: Path, errors: Path) -> None:
 def _last_line(errors: Path) -> str:
     """The error among warnings and a verifier's log."""
     lines = [line.strip() for line in errors.read_text(errors="replace").splitlines() if line.strip()]
-    named = [line for line in lines if "ERROR" in line and "RLIMIT_MEMLOCK" not in line]
+    lines = [line for line in lines if "RLIMIT_MEMLOCK" not in line]  # a warning, whatever it calls itself
+    named = [line for line in lines if "ERROR" in line]
     return (named or lines or [""])[-1]
 
 

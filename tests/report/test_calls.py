@@ -5,9 +5,12 @@ from dataclasses import replace
 from kit.analysis.analyse import Analysis, analyse
 from kit.analysis.calls import CallCosts, CallPart, CopyUps
 from kit.analysis.stats import Interval
+from kit.model.call import Call
 from kit.model.fact import NO_TRACING
+from kit.model.sample import Phase
 from kit.report.calls import COLUMNS, largest_group, render_calls
-from tests.stored import SESSION
+from kit.report.shown import shown
+from tests.stored import SAMPLE, SESSION
 
 
 def interval(value: float) -> Interval:
@@ -49,3 +52,10 @@ def test_why_there_are_none() -> None:
     assert render_calls(SESSION, analysed()).startswith("no calls were traced in this session")
     lacking = replace(SESSION, facts={NO_TRACING.key: "bpftrace is not installed (fix: apt-get install bpftrace)"})
     assert render_calls(lacking, analysed()).startswith("not traced: bpftrace is not installed")
+
+
+def test_names_of_an_imported_session_have_no_character_that_acts() -> None:
+    call = Call("open\x1b[31m", 1, errors=(("E\x1b[1m", 1),))
+    sample = replace(SAMPLE, kind="traced", phases=(Phase("build", "ok", calls=(call,)),))
+    made = shown(replace(SESSION, samples=(sample,))).samples[0].phases[0].calls[0]
+    assert (made.name, made.errors) == ("open\\x1b[31m", (("E\\x1b[1m", 1),))
