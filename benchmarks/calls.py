@@ -22,7 +22,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 
 from kit.analysis.analyse import analyse
@@ -157,11 +157,14 @@ def check_delay(bench: Bench, what: str, rounds: int, size: int) -> bool:
     ledger.write_bytes(bytes(8))
     samples: list[Sample] = []
     injected = {"measured": 0.0, "traced": 0.0}
-    with daemon(bench, PLAIN, ledger) as plain, daemon(bench, SLOW, ledger) as slowed:
+    with ExitStack() as stack:
+        where = dict.fromkeys((PLAIN, SLOW), bench.directory)
+        if what == "daemon":
+            where = {arm: stack.enter_context(daemon(bench, arm, ledger)) for arm in where}
         for block in range(1, rounds + 1):
             for traced in (False, True):
                 for arm in random.sample((PLAIN, SLOW), 2):
-                    argv, cwd = _workload(bench, what, arm, size, ledger, slowed if arm == SLOW else plain)
+                    argv, cwd = _workload(bench, what, arm, size, ledger, where[arm])
                     before = _noted(ledger)
                     samples.append(bench.run(argv, cwd, traced, arm, block))
                     injected[samples[-1].kind] += (_noted(ledger) - before) / rounds
