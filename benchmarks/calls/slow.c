@@ -43,19 +43,19 @@ static int64_t now_ns(clockid_t clock)
 	return now.tv_sec * 1000000000LL + now.tv_nsec;
 }
 
+/* What it notes is the time asleep, or the CPU of a spin, which asks the kernel for no clock while it lasts. */
 static void delay(const char *call, int asleep)
 {
-	if (!ledger || !amount || strcmp(which, call) != 0)
+	if (!ledger || strcmp(which, call) != 0)
 		return;
+	clockid_t noted = asleep ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID;
 	struct timespec time = {0, amount};
-	clockid_t clock = asleep ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID;
-	int64_t start = now_ns(clock), now;
+	int64_t start = now_ns(CLOCK_MONOTONIC), before = now_ns(noted);
 	if (asleep)
 		clock_nanosleep(CLOCK_MONOTONIC, 0, &time, NULL);
-	do
-		now = now_ns(clock);
-	while (now - start < amount);
-	__atomic_add_fetch(ledger, now - start, __ATOMIC_RELAXED);
+	while (now_ns(CLOCK_MONOTONIC) - start < amount)
+		;
+	__atomic_add_fetch(ledger, now_ns(noted) - before, __ATOMIC_RELAXED);
 }
 
 int mkdirat(int directory, const char *path, mode_t mode)
