@@ -48,6 +48,8 @@ HERE = Path(__file__).with_name("calls")
 FILES, DIRECTORIES = 20, 4
 #: What the arms are called, and how long each slow call takes.
 PLAIN, SLOW, SLOW_US = "bare", "slow", 2000
+#: What calls that nothing was injected into may take more, of what was.
+LITTLE = 0.01
 #: By what is injected: where it must come back.
 GROUPS = {"daemon": "create, rename, remove", "spin": "user time"}
 
@@ -176,8 +178,10 @@ def check_delay(bench: Bench, what: str, rounds: int, size: int) -> bool:
     for name, interval in rows:
         expected = truth if name == GROUPS[what] else 0.0
         inside = not interval.leaves_out(expected)
-        good &= inside or name != GROUPS[what]
-        verdict = "inside" if inside else "OUTSIDE"
+        # A call after a spin of milliseconds finds caches colder: that is no error of the tracer's.
+        little = name != GROUPS[what] and abs(interval.estimate) < LITTLE * truth
+        good &= inside or little
+        verdict = "inside" if inside else f"under {LITTLE:.0%} of the injected" if little else "OUTSIDE"
         print(f"{what}: {name:26} injected {expected:7.4f} s, found {_shown(interval)}  {verdict}")
     return good
 
