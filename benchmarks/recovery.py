@@ -1,6 +1,6 @@
 """Is a penalty that is known found again, and charged to the right step of the ladder?
 
-    sudo python benchmarks/recovery.py [--rounds 12] [--where container,read,write,neighbour]
+    sudo python benchmarks/recovery.py [--rounds 12] [--where container,read,write,neighbour] [--slices 0.1s]
 
 A real build runs on real arms (bare, runtime, bind, layer on overlay2) with a library preloaded that makes opening
 files slower by about 2, 5, 10 and 20 % of the build, in some arms alone: in containers (runtime tax), for files of the
@@ -107,15 +107,16 @@ def make_source(directory: Path) -> None:
     (directory / "unit.c").write_text("\n".join(lines) + f"\nint unit(int x) {{ return {calls}; }}\n")
 
 
-def measure(where: str, source: Path, rounds: int, observer: Lines, largest: bool, units: int) -> Session:
-    chosen = SIZES[where][-1:] if largest else SIZES[where]
+def measure(where: str, source: Path, arguments: argparse.Namespace, observer: Lines) -> Session:
+    chosen = SIZES[where][-1:] if arguments.largest else SIZES[where]
     sizes = ",".join(str(size) for size in (0, *chosen))
     request = Request(
         scenario=str(Path(__file__).with_name("recovery") / "scenario.toml"),
-        params=(("source", str(source)), ("where", where), ("us", sizes), ("units", str(units))),
+        params=(("source", str(source)), ("where", where), ("us", sizes), ("units", str(arguments.units))),
         arms=ARMS,
-        rounds=rounds,
+        rounds=arguments.rounds,
         control=False,
+        slices=arguments.slices,
     )
     paths = find_paths()
     return launch(request, paths, open_store("", paths.data / "kit.db"), observer, Patience(wait=True))
@@ -199,13 +200,14 @@ def main() -> None:
     parser.add_argument("--where", default=",".join(SIZES))
     parser.add_argument("--largest", action="store_true", help="of the delays the largest alone")
     parser.add_argument("--units", type=int, default=20, help="so many files are compiled in a run")
+    parser.add_argument("--slices", default="off", help="as of kit compare")
     arguments = parser.parse_args()
     found: list[Check] = []
     for where in arguments.where.split(","):
         observer = Neighbour() if where == "neighbour" else Lines()
         with tempfile.TemporaryDirectory() as directory:
             make_source(Path(directory))
-            session = measure(where, Path(directory), arguments.rounds, observer, arguments.largest, arguments.units)
+            session = measure(where, Path(directory), arguments, observer)
         found += checks(session, where, observer.burnt if isinstance(observer, Neighbour) else {})
     print(f"{'':42} {'injected':>10} {'':>8}  {'recovered':>10} {'':>8} 95 % interval, % of bare")
     rows = [item.row(len(found)) for item in found]

@@ -1,5 +1,6 @@
 """A session on an engine that runs nothing: places, a probe and an observer that note what is done to them."""
 
+import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,6 +14,7 @@ from kit.core.limit import Deadline
 from kit.core.paths import Paths
 from kit.engines import Place, Setting
 from kit.filesystem import Backing
+from kit.host.cgroup import UNIFIED, Cgroup
 from kit.host.journal import Journal
 from kit.model.arm import Arm
 from kit.model.plan import Plan, PlanStep
@@ -21,8 +23,9 @@ from kit.model.scenario import Command, Scenario
 from kit.model.session import Request, Session
 from kit.probe import Probe, Timing
 from kit.session.cleanups import CLEANUPS
+from kit.session.context import Bench, RunContext
 from kit.session.inputs import PreparedInput
-from kit.session.loop import Bench, RunContext, run_session
+from kit.session.loop import run_session
 from kit.session.traced import traced_rounds
 from kit.session.workload import Workload
 from kit.store import Store, open_store
@@ -51,6 +54,7 @@ class FakeEngine:
         self.clock = 0.0
         self.flood = flood
         self.stuck = stuck
+        self.slow: dict[str, int] = {}  # turns that a command of an arm takes by turns, if not one
 
     @contextmanager
     def place(self, arm: Arm) -> Iterator[Place]:
@@ -58,14 +62,32 @@ class FakeEngine:
             raise RunError("it is broken")
         self.events.append(f"place {arm}")
         probe = cast(Probe, FakeProbe(self, str(arm)))
+        group = Cgroup({UNIFIED: self.group(str(arm))})
         try:
-            yield Place("/t", "/i", None, self.backing, probe, self.unpack, lambda: "", {})
+            yield Place("/t", "/i", group, self.backing, probe, self.unpack, lambda: "", {})
         finally:
             self.events.append(f"release {arm}")
             if str(arm) == self.stuck:
                 raise RunError("it can't be removed")
 
     fresh_place = place
+
+    def group(self, arm: str) -> Path:
+        """A control group's directory that says to be frozen whenever it is asked."""
+        path = self.backing.path / "groups" / arm
+        path.mkdir(parents=True, exist_ok=True)
+        (path / "cgroup.freeze").write_text("0")
+        (path / "cgroup.events").write_text("populated 1\nfrozen 1\n")
+        return path
+
+    @property
+    def thawed(self) -> list[str]:
+        """Arms that may run now."""
+        groups = sorted((self.backing.path / "groups").iterdir())
+        return [path.name for path in groups if (path / "cgroup.freeze").read_text() == "0"]
+
+    def read_anew(self, order: random.Random) -> None:
+        self.events.append("read anew")
 
     def read_all(self) -> None:
         self.events.append("read all")
@@ -78,6 +100,10 @@ class FakeEngine:
 
 
 class FakeProbe:
+    command: Sequence[str]
+    output: IO[bytes]
+    left: int  # turns
+
     def __init__(self, engine: FakeEngine, arm: str) -> None:
         self.engine = engine
         self.arm = arm
@@ -101,6 +127,19 @@ class FakeProbe:
             output.write(b"one\ntwo\n")
             return replace(TIMING, exit_code=2)
         return TIMING
+
+    def start(self, argv: Sequence[str], *, output: IO[bytes], **rest: object) -> None:
+        self.engine.events.append(f"ask {self.arm} for {argv[0]}")
+        self.command, self.output, self.left = argv, output, self.engine.slow.get(self.arm, 1)
+
+    def answers(self, patience: float) -> bool:
+        assert self.engine.thawed == [self.arm]
+        self.engine.events.append(f"turn of {self.arm}")
+        self.left -= 1
+        return not self.left
+
+    def timing(self, alive: Callable[[], str]) -> Timing:
+        return self.run(self.command, output=self.output, deadline=None)
 
 
 class Ears:

@@ -36,4 +36,6 @@ def make_first_schema(url: str) -> None:
         connection.execute(text("ALTER TABLE kit_sessions DROP COLUMN imported"))
         for resource in ("cpu", "io", "memory"):
             connection.execute(text(f"ALTER TABLE kit_phases DROP COLUMN psi_{resource}_own"))
+        for column in ("turns", "frozen_write_bytes", "others_write_bytes"):
+            connection.execute(text(f"ALTER TABLE kit_phases DROP COLUMN {column}"))
         connection.execute(text("UPDATE kit_schema SET version = 1"))

@@ -5,8 +5,9 @@
  *   read       opens below /usr that lie on an overlay     hits bind and layer
  *   write      opens in the build tree, if on an overlay   hits layer
  *
- * It spins SLOW_US microseconds and adds what it really took to a counter in the file SLOW_LEDGER, which all processes
- * of the build share: what was injected is known by another clock than the kit's.
+ * It spins SLOW_US microseconds of CPU and adds what it really took to a counter in the file SLOW_LEDGER, which all
+ * processes of the build share: what was injected is known by another clock than the kit's, and one that stands still
+ * with the build where arms run by turns.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -52,7 +53,7 @@ __attribute__((constructor)) static void set_up(void)
 static int64_t now_ns(void)
 {
 	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
 	return now.tv_sec * 1000000000LL + now.tv_nsec;
 }
 

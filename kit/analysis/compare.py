@@ -184,7 +184,7 @@ def compare_paired(found: Sequence[Paired], phase: str, family: int) -> Iterator
             item.arm[0], item.base[0], phase, item.metric, None, None, None, item.one.size, 0.0, None, None, None,
             NO_INTERVAL, item.arm[1], family=family if one else 1, unit=known.unit, better=known.better,
         )  # fmt: skip
-        compared = _of_difference(empty, difference)
+        compared = _of_difference(empty, item.widen_difference(difference))
         yield _of_ratio(compared, item, *next(ratios)) if item.positive else compared
 
 
@@ -217,7 +217,7 @@ def _of_ratio(made: Comparison, pair: Paired, centre: pool.Shared, plain: pool.S
         high_all=together.high,
         verdict_all=_verdict(together, 1.0),
         covariate=pair.covariate,
-        narrowing=1 - _width(centre) / _width(plain) if pair.covariate and plain.error else None,
+        narrowing=1 - _width(centre) / _width(pair.with_copies(plain)) if pair.covariate and plain.error else None,
         adjusted=pair.adjusted(),
         untrimmed=pair.untrimmed(),
         spread=centre.spread,

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kit.analysis.outcome import Outcome
-from kit.model.fact import GUEST, MACHINE, WORKER, read_facts
-from kit.model.sample import is_input
+from kit.model.fact import GUEST, MACHINE, SLICES, WORKER, read_facts
+from kit.model.sample import WHOLE, is_input
 from kit.model.session import Session
 
 #: Stands for whatever a scenario builds, whichever its inputs are called.
@@ -89,7 +89,7 @@ def conditions(session: Session, outcome: Outcome | None = None) -> Conditions:
     facts = {
         fact.key: fact.kind.compared(fact.text, session.id) for fact in read_facts(session.facts) if not fact.volatile
     }
-    return Conditions({GUEST.key: "none", **facts}, dict(outcome.digests) if outcome else {})
+    return Conditions({GUEST.key: "none", SLICES.key: WHOLE, **facts}, dict(outcome.digests) if outcome else {})
 
 
 def differences(before: Conditions, after: Conditions, across: Iterable[str] = ()) -> tuple[Differing, ...]:

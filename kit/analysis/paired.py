@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -17,6 +18,10 @@ from kit.model.metric import OWN, SPEED, described
 #: What is tried as covariate, on a logarithmic scale: the spins before and after a run (of arithmetic and of memory),
 #: and CPU stolen during it. None of them can be an effect of the arm.
 COVARIATES = ("calibration", "memory", "steal")
+#: Of runs by turns: the standard deviation of the log ratio of two copies of the same files that may be left over all
+#: blocks of a session though they are read anew before each (docs/method.md). Whole runs hide it in their noise.
+COPIES = 0.006
+_MANY = 1_000  # degrees of freedom, as good as no end of them
 _BLOCKS = 10_000  # as many as a covariate is judged by
 
 
@@ -31,7 +36,8 @@ class Adjusting:
 @dataclass(frozen=True)
 class Paired:
     """One metric in the runs of an arm and of what it is compared with, block by block. ``away``: by how much the
-    covariate differed between the two."""
+    covariate differed between the two. ``copies``: by how much their copies of the same files may, standard deviation
+    of the logarithm."""
 
     arm: Key
     base: Key
@@ -40,6 +46,7 @@ class Paired:
     other: Floats
     adjusting: Adjusting | None
     away: Floats | None
+    copies: float = 0.0
 
     @property
     def covariate(self) -> str:
@@ -69,10 +76,17 @@ class Paired:
         return self._contrast(centre, pool.near(centre.estimate), counted)
 
     def widen(self, centre: pool.Shared) -> pool.Shared:
-        """The adjusted ratio's, with the error of the adjustment."""
-        if self.adjusting is None or self.away is None:
-            return centre
-        return self.adjusting.covariate.widen(centre, self.away)
+        """The adjusted ratio's, with the error of the adjustment, and that of copies, which no block tells of."""
+        if self.adjusting is not None and self.away is not None:
+            centre = self.adjusting.covariate.widen(centre, self.away)
+        return self.with_copies(centre)
+
+    def with_copies(self, centre: pool.Shared) -> pool.Shared:
+        """The ratio's."""
+        return _with_error(centre, self.copies)
+
+    def widen_difference(self, centre: pool.Shared) -> pool.Shared:
+        return _with_error(centre, self.copies * float(self.other.mean()))
 
     def adjusted(self) -> float | None:
         """The arm's mean, had the covariate been in its runs what it was in the other's; None without a covariate."""
@@ -111,7 +125,16 @@ def pair_up(
         ]
         if not np.isfinite(away).all():
             adjusting, away = None, None
-    return Paired(*keys, metric, one[both], other[both], adjusting, away)
+    copies = COPIES if described(metric).noise != OWN and runs.by_turns(keys[0]) else 0.0
+    return Paired(*keys, metric, one[both], other[both], adjusting, away, copies)
+
+
+def _with_error(centre: pool.Shared, known: float) -> pool.Shared:
+    """With an error more, which is known as of many degrees of freedom."""
+    if centre.error is None or not known:
+        return centre
+    many, few = (stats.student_quantile(0.5 + stats.CONFIDENCE / 2, degrees) for degrees in (_MANY, centre.degrees))
+    return replace(centre, error=math.hypot(centre.error, known * many / few))
 
 
 def find_adjusting(runs: Runs, keys: Sequence[Key], phase: str, metric: str) -> Adjusting | None:

@@ -109,6 +109,8 @@ class _CompareCommand(click.Command):
     default=None,
     help="Run the baseline twice in every round: what noise alone does.  [default: from 4 rounds on]",
 )
+@click.option("--slices", metavar="auto|off|TIME", default="off", show_default=True,
+              help="Run the arms of a round by turns of so long (0.5s), not one after the other.")  # fmt: skip
 @click.option("--cache", type=click.Choice(["warm", "cold"]), default="warm", show_default=True,
               help="warm: an unmeasured run of each arm first; cold: caches dropped before each run.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(1), help="Order of the runs.  [default: random, recorded]")
@@ -354,6 +356,7 @@ def _request(command: tuple[str, ...], given: dict[str, Any]) -> Request:
         control=given["control"],
         explain_calls=given["explain_calls"],
         profile=given["profile"],
+        slices=given["slices"],
     )
 
 

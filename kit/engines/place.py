@@ -58,10 +58,9 @@ class Place:
     def run(self, argv: Sequence[str], cwd: str, output: IO[bytes]) -> Timing:
         """Run a command inside the arm; ``cwd`` is relative to the tree. Raises RunError and TimedOut,
         see Probe.run; past the deadline nothing of the arm is left alive."""
-        where = self.tree if cwd == "." else f"{self.tree}/{cwd}"
         try:
             return self.probe.run(
-                argv, cwd=where, env=self.env, output=output, uid=self.uid, gid=self.gid, alive=self._alive,
+                argv, cwd=self._where(cwd), env=self.env, output=output, uid=self.uid, gid=self.gid, alive=self.dead,
                 deadline=self.deadline,
             )  # fmt: skip
         except TimedOut:
@@ -69,5 +68,19 @@ class Place:
                 self.cgroup.kill()  # where the probe is not allowed to, or is itself stuck
             raise
 
-    def _alive(self) -> str:
+    def dead(self) -> str:
+        """Why nothing can run in it any more, or ''."""
         return self.backing.alive() or self.alive()
+
+    def start(self, argv: Sequence[str], cwd: str, output: IO[bytes]) -> None:
+        """Ask for a command, as ``run`` does; the probe says when it has ended. Raises RunError."""
+        self.probe.start(argv, cwd=self._where(cwd), env=self.env, output=output, uid=self.uid, gid=self.gid)
+
+    def end(self) -> None:
+        """End all that runs in it."""
+        self.probe.end()
+        if self.cgroup:
+            self.cgroup.kill()
+
+    def _where(self, cwd: str) -> str:
+        return self.tree if cwd == "." else f"{self.tree}/{cwd}"

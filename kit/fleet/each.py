@@ -10,6 +10,7 @@ from kit.fleet.watcher import Watcher
 from kit.model.member import Member
 from kit.model.sample import Sample
 from kit.model.session import FAILED, INTERRUPTED, RUNNING, Session
+from kit.session.context import Keeper
 from kit.session.guest_protocol import (
     Done,
     Extended,
@@ -23,7 +24,6 @@ from kit.session.guest_protocol import (
     Tell,
     Updated,
 )
-from kit.session.loop import Keeper
 
 _Key = tuple[str, int, str, str, float]
 

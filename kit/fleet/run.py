@@ -17,7 +17,7 @@ from kit.fleet.watcher import Watcher
 from kit.host.machine import Host, read_host
 from kit.model.drivers import SYSTEM
 from kit.model.member import Member, Selection, choose
-from kit.model.plan import Plan
+from kit.model.plan import AUTO, Plan
 from kit.model.session import FAILED, INTERRUPTED, RUNNING, Request, Session
 from kit.session.freeze import kept_plan
 from kit.session.planning import plan_of, with_guest_cores
@@ -88,6 +88,8 @@ def _check_split(request: Request) -> None:
         )
     if request.traced:
         raise UsageError("--split shares measured rounds alone", "--each, or calls and profiles on one machine")
+    if request.slices == AUTO:
+        raise UsageError("--slices auto: each machine would decide by itself", "--slices off, or how long a turn is")
 
 
 def run_each(request: Request, context: FleetContext) -> tuple[Session, ...]:

@@ -14,6 +14,7 @@ from kit.model.member import Member
 from kit.model.plan import Plan
 from kit.model.sample import Sample
 from kit.model.session import DONE, FAILED, Session
+from kit.session.context import Keeper
 from kit.session.guest_protocol import (
     Done,
     Failed,
@@ -26,7 +27,6 @@ from kit.session.guest_protocol import (
     Tell,
     Updated,
 )
-from kit.session.loop import Keeper
 
 
 class SplitCourse:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from kit.session.loop import Observer
+from kit.session.context import Observer
 
 
 class Watcher(Observer, Protocol):

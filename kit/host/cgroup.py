@@ -113,7 +113,9 @@ class Cgroup:
         return read_pressure(unified / f"{resource}.pressure") if unified else None
 
     def kill(self) -> None:
-        """SIGKILL everything in it and below, and wait until it is gone."""
+        """SIGKILL everything in it and below, and wait until it is gone. What is frozen is let go first: under v1 it
+        would not die."""
+        self.thaw()
         unified = self.paths.get(UNIFIED)
         deadline = time.monotonic() + 10
         while pids := self.pids():
@@ -125,6 +127,14 @@ class Cgroup:
             if time.monotonic() > deadline:
                 raise RunError(f"processes {sorted(pids)} of a session do not die", "look for them in state D with ps")
             time.sleep(0.01)
+
+    def thaw(self) -> None:
+        """Let everything in it and below go on, whoever has frozen it."""
+        for name, switch, word in ((UNIFIED, "cgroup.freeze", "0"), ("freezer", "freezer.state", "THAWED")):
+            for directory, _, files in os.walk(self.paths.get(name, "")):
+                if switch in files:
+                    with contextlib.suppress(OSError):  # removed while we looked
+                        (Path(directory) / switch).write_text(word)
 
     def remove(self) -> None:
         """Kill what is in it, remove it and all groups below it, in every hierarchy."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,14 @@ class Counters:
         for name in self.__dataclass_fields__:
             now, then = getattr(self, name), getattr(earlier, name)
             values[name] = None if now is None or then is None else now - then
+        return Counters(**values)
+
+    def __add__(self, other: Counters) -> Counters:
+        """Two increases together, field by field."""
+        values: dict[str, Any] = {}
+        for name in self.__dataclass_fields__:
+            one, two = getattr(self, name), getattr(other, name)
+            values[name] = None if one is None or two is None else one + two
         return Counters(**values)
 
     @property
@@ -104,3 +113,8 @@ def _device(number: str | None) -> tuple[float | None, float | None, float | Non
         return None, None, None, None
     stat = [int(word) for word in path.read_text().split()]
     return stat[0], stat[2] * _SECTOR, stat[4], stat[6] * _SECTOR
+
+
+def device_writes(devices: Iterable[str]) -> float:
+    """Bytes written to these devices, MAJOR:MINOR, together."""
+    return sum(written for device in devices if (written := _device(device)[3]) is not None)

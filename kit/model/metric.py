@@ -90,6 +90,10 @@ class Figures:
     psi_io_own: Annotated[Finite | None, Metric(since=7)] = None
     psi_memory_own: Annotated[Finite | None, Metric(since=7)] = None
     steal: Annotated[Finite | None, Metric()] = None
+    # Of runs by turns: how many it had; what was written of its data while it stood still, and of others' in its turns.
+    turns: Annotated[Finite | None, Metric(COUNT, since=12)] = None
+    frozen_write_bytes: Annotated[Finite | None, Metric(BYTES, since=12)] = None
+    others_write_bytes: Annotated[Finite | None, Metric(BYTES, since=12)] = None
 
 
 def _table() -> Mapping[str, Metric]:

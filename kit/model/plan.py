@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
 from dataclasses import dataclass, replace
 
@@ -14,6 +15,9 @@ CACHES = ("warm", "cold")
 DEFAULT_ROUNDS = 5
 #: Blocks of traced runs, where calls are to be explained.
 TRACED_ROUNDS = 3
+#: Arms by turns where the machine is noisy, or never; and how long a turn is where no length is given.
+AUTO, OFF = "auto", "off"
+DEFAULT_SLICES = 0.5
 #: From this many rounds on every block holds a control.
 CONTROL_FROM = 4
 #: With a precision or a budget: the least rounds before any is judged, and the most where none is reached.
@@ -45,7 +49,8 @@ class Plan:
     until no ratio's 95 % interval of real time in total reaches farther from its ratio. ``budget`` (seconds): no block
     begins that would not end within it. ``timeout`` (seconds): a run that takes longer is ended. ``points``: labels of
     the settings of swept parameters, all run in each block. ``blocks``: those of the rounds that are made here, all
-    where it is empty; others are another machine's.
+    where it is empty; others are another machine's. ``slices`` (seconds): the arms of a block run by turns of that
+    length; None: one after the other.
     """
 
     arms: tuple[Arm, ...]
@@ -59,6 +64,7 @@ class Plan:
     budget: float | None = None
     timeout: float | None = None
     blocks: tuple[int, ...] = ()
+    slices: float | None = None
 
     @property
     def sequential(self) -> bool:
@@ -77,6 +83,17 @@ class Plan:
         order = [PlanStep(number, arm, point, traced=True) for point in self.points for arm in arms]
         random.Random(f"{self.seed}/traced {number}").shuffle(order)
         return tuple(order)
+
+
+def slices_of(text: str) -> float | None:
+    """Seconds of a turn; None for ``off``, and for ``auto``, which is decided when the session holds the machine.
+    Raises UsageError."""
+    if text in (AUTO, OFF):
+        return None
+    match = re.fullmatch(r"([0-9]{1,2}(?:\.[0-9]{1,3})?)s", text)
+    if not match or not 0.1 <= float(match[1]) <= 10:
+        raise UsageError(f"--slices {text}: neither auto nor off nor 0.1s to 10s", "for example --slices 0.5s")
+    return float(match[1])
 
 
 def default_arms(engine: str = DEFAULT_ENGINE, system_driver: str = "") -> tuple[Arm, ...]:
@@ -160,6 +177,7 @@ def make_plan(
     budget: float | None = None,
     control: bool | None = None,
     timeout: float | None = None,
+    slices: float | None = None,
 ) -> Plan:
     """``control`` None: from CONTROL_FROM rounds on, and where their number is open. Raises UsageError."""
     if rounds < 1:
@@ -169,7 +187,7 @@ def make_plan(
     if precision is not None:
         rounds = max(rounds, SEQUENTIAL_ROUNDS)
     every, pairs = with_baselines(arms, baseline)
-    plan = Plan(every, pairs, rounds, seed, cache, fresh, points, precision, budget, timeout)
+    plan = Plan(every, pairs, rounds, seed, cache, fresh, points, precision, budget, timeout, slices=slices)
     if control or (control is None and (rounds >= CONTROL_FROM or plan.sequential)):
         every, pairs = with_control(every, pairs)
     return replace(plan, arms=every, baselines=pairs)

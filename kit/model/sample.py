@@ -65,6 +65,13 @@ class Sample:
 
 
 _INPUT = "input "
+#: What the digest is called of a run by turns; one without has run from start to end.
+SLICES, WHOLE = "slices", "off"
+
+
+def shown_slices(seconds: float | None) -> str:
+    """As a digest, and as a fact."""
+    return WHOLE if seconds is None else f"{seconds:g} s"
 
 
 def input_digest(name: str) -> str:

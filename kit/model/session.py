@@ -15,7 +15,7 @@ from kit.core.codec import Amount, Count, Moment, Whole
 from kit.core.errors import UsageError
 from kit.model.drivers import DEFAULT_ENGINE
 from kit.model.fact import ACCELERATOR, GUEST, KERNEL, Fact, stored
-from kit.model.plan import DEFAULT_ROUNDS
+from kit.model.plan import DEFAULT_ROUNDS, OFF
 from kit.model.sample import Sample
 
 STATES = RUNNING, DONE, INTERRUPTED, FAILED = "running", "done", "interrupted", "failed"
@@ -66,6 +66,7 @@ class Request:
     timeout: Amount | None = None  # seconds, of each run
     explain_calls: bool = False  # traced rounds after the measured ones
     profile: bool = False  # and stacks taken in such rounds
+    slices: str = OFF  # of arms by turns: auto, off, or how long a turn is, 0.5s
 
     @property
     def traced(self) -> bool:

@@ -15,7 +15,7 @@ from kit.core.table import UnknownKeyError, WrongTypeError, read_table
 from kit.core.toml import parse_toml
 from kit.model.arm import parse_arms
 from kit.model.drivers import DEFAULT_ENGINE, SESSION_ENGINES
-from kit.model.plan import CACHES
+from kit.model.plan import CACHES, OFF, slices_of
 from kit.model.session import Request
 
 T = TypeVar("T")
@@ -45,6 +45,7 @@ class _Plain(TypedDict, total=False):
     engine: str
     cache: str
     load: str
+    slices: str
     guest: str
     kernel: str
     modules: str
@@ -133,6 +134,7 @@ def _task(task: Any, defaults: _TaskTable, where: str) -> Task:
         quantities = {
             key: _QUANTITIES[key](text, key) for key, text in {**_ALWAYS, **given}.items() if key in _QUANTITIES
         }
+        slices_of(given.get("slices", OFF))
         thresholds = tuple(parse_threshold(text, engine) for text in given.get("thresholds", ()))
     except UsageError as error:
         raise UsageError(f"{where}: {error.message}", error.hint) from None

@@ -15,7 +15,7 @@ from kit.analysis.threshold import Threshold
 from kit.core.errors import AwayError, KitError
 from kit.core.paths import Paths
 from kit.model.session import DONE, Request, Session
-from kit.session.loop import Observer
+from kit.session.context import Observer
 from kit.session.start import Patience, launch
 from kit.store import Store
 from kit.store.series import find_track, find_tracks

@@ -78,6 +78,7 @@ class Probe:
 
     def __init__(self, connection: socket.socket) -> None:
         self._socket = connection
+        self._asked = "", ""
 
     @property
     def pid(self) -> int:
@@ -102,36 +103,58 @@ class Probe:
 
         ``alive`` is asked every second while waiting and returns why the arm is dead, or ''.
         """
+        self.start(argv, cwd=cwd, env=env, output=output, uid=uid, gid=gid)
+        while not self.answers(_patience(deadline)):
+            if deadline and time.monotonic() >= deadline.at:
+                self.end()
+                raise TimedOut(deadline.text)
+            reason = alive()
+            if reason:
+                raise RunError(f"the arm died: {reason}", "see the engine's log")
+        return self.timing(alive)
+
+    def start(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: str,
+        env: Mapping[str, str],
+        output: IO[bytes],
+        uid: int = 0,
+        gid: int = 0,
+    ) -> None:
+        """Ask for a command: it begins as soon as the probe gets to it. Raises RunError if the arm is dead."""
         entries = [f"{key}={value}" for key, value in env.items()]
         fields = ["run", cwd, str(uid), str(gid), str(len(entries)), *entries, *argv]
         body = b"".join(os.fsencode(item) + b"\0" for item in fields)
+        self._asked = argv[0], cwd
         try:
             socket.send_fds(self._socket, [struct.pack("<I", len(body))], [output.fileno()])
             self._socket.sendall(body)
-            answer = self._receive(alive, deadline)
         except OSError as error:
             raise RunError(f"the arm died: {error.strerror}", "see the engine's log") from None
-        return _parse(answer, argv[0], cwd)
 
-    def _receive(self, alive: Callable[[], str], deadline: Deadline | None) -> str:
+    def answers(self, patience: float) -> bool:
+        """Whether, within so many seconds, the command has ended, or the arm died."""
+        with interruptible():
+            return bool(select.select([self._socket], [], [], patience)[0])
+
+    def timing(self, alive: Callable[[], str] = lambda: "") -> Timing:
+        """What the command that has ended took. Raises RunError if it could not be started, or the arm died."""
         received = b""
         while not received.endswith(b"\n"):
-            while not _readable(self._socket, _patience(deadline)):
-                if deadline and time.monotonic() >= deadline.at:
-                    self._end()
-                    raise TimedOut(deadline.text)
-                reason = alive()
-                if reason:
-                    raise RunError(f"the arm died: {reason}", "see the engine's log")
-            part = self._socket.recv(4096)
+            try:
+                part = self._socket.recv(4096)
+            except OSError as error:
+                raise RunError(f"the arm died: {error.strerror}", "see the engine's log") from None
             if not part:
                 raise RunError(
                     f"the arm died: {alive() or 'its probe is gone'}", "out of memory, or killed from outside?"
                 )
             received += part
-        return received.decode()
+        return _parse(received.decode(), *self._asked)
 
-    def _end(self) -> None:
+    def end(self) -> None:
         """Hang up, and wait until the probe has ended all that it runs. What is stuck in the kernel it can't end."""
         self._socket.shutdown(socket.SHUT_WR)
         self._socket.settimeout(_GOODBYE)
@@ -141,11 +164,6 @@ class Probe:
 
     def close(self) -> None:
         self._socket.close()
-
-
-def _readable(connection: socket.socket, patience: float) -> bool:
-    with interruptible():
-        return bool(select.select([connection], [], [], patience)[0])
 
 
 def _patience(deadline: Deadline | None) -> float:

@@ -42,6 +42,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add("--kit-param", action="append", default=[], metavar="K=V", help="a parameter of the scenario files")
     add("--kit-fs", default="", metavar="FS,FS", help="put arms that name no filesystem on each of these")
     add("--kit-load", default="", metavar="SCENARIO", help="run this beside every run, niced")
+    add("--kit-slices", default="off", metavar="TIME", help="run arms by turns of so long: auto, off (default) or 0.5s")
     add("--kit-guest", choices=("auto", "qemu", "uml"), default="", help="boot a guest kernel and run them in it")
     add("--kit-variant", default="", metavar="NAME", help="variant of the scenario files, for example short")
     add("--kit-engine", choices=SESSION_ENGINES, default=DEFAULT_ENGINE, help="private daemons or the running")

@@ -75,6 +75,7 @@ class SessionRunner:
             "seed": option("kit_seed") or 0,
             "cache": option("kit_cache") or "warm",
             "load": option("kit_load"),
+            "slices": option("kit_slices"),
             "guest": option("kit_guest"),
             "explain_calls": option("kit_explain_calls"),
             "profile": option("kit_profile"),

@@ -12,7 +12,8 @@ from kit.analysis.columns import Key, Runs
 from kit.core.errors import UsageError
 from kit.model.arm import Arm, driver_of, parse_arm
 from kit.model.drivers import registered
-from kit.model.fact import CACHES, COMPILER, NO_ELSEWHERE, NO_REPEATS, UNCONFIRMED, read_facts
+from kit.model.fact import CACHES, COMPILER, NO_ELSEWHERE, NO_REPEATS, SLICES, SLICES_WHY, UNCONFIRMED, read_facts
+from kit.model.sample import WHOLE
 from kit.model.session import Session
 from kit.report import units
 
@@ -50,6 +51,7 @@ def notes(session: Session, analysis: Analysis) -> list[str]:
     if copied(session):
         found.append(copied_note(session))
     found += _reads(session, runs)
+    found += _turns(session)
     found += _conduct(session, analysis)
     if _one_round(session):
         found.append("1 run: no interval")
@@ -60,6 +62,15 @@ def _one_round(session: Session) -> bool:
     blocks = (sample.block for sample in session.samples if sample.counts)
     first = next(blocks, None)
     return first is not None and all(block == first for block in blocks)
+
+
+def _turns(session: Session) -> Iterator[str]:
+    turn = SLICES.text(session.facts, WHOLE)
+    why = SLICES_WHY.text(session.facts)
+    if why:
+        yield why
+    if turn != WHOLE:
+        yield f"real is the time of an arm's turns of {turn}; every arm lay on a filesystem of its own"
 
 
 def _conduct(session: Session, analysis: Analysis) -> Iterator[str]:

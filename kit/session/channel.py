@@ -7,6 +7,7 @@ import os
 from kit.model.plan import PlanStep
 from kit.model.sample import Sample
 from kit.model.session import Session
+from kit.session.context import Keeper
 from kit.session.guest_protocol import (
     Extended,
     Finished,
@@ -19,7 +20,6 @@ from kit.session.guest_protocol import (
     Updated,
     encode_message,
 )
-from kit.session.loop import Keeper
 
 
 class Channel:

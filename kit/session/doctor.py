@@ -25,7 +25,9 @@ from kit.image.layout import CONTROL, TREE
 from kit.model.arm import Arm, parse_arm
 from kit.model.driver import OWN_KERNEL, QEMU, UML
 from kit.model.drivers import DRIVERS, UNION, drivers, graph_drivers, in_guest_kernel, registered
-from kit.session.loop import DROP_CACHES, Bench, Observer, held_machine
+from kit.session.caches import DROP_CACHES
+from kit.session.context import Bench, Observer
+from kit.session.loop import held_machine
 from kit.session.provision import Provision, ProvisionSpec
 from kit.trace.calls import find_call_tracer
 from kit.trace.perf import find_perf_tracer

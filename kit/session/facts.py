@@ -14,7 +14,7 @@ from kit.model import fact
 from kit.model.fact import Fact
 from kit.model.plan import Plan
 from kit.model.scenario import Scenario
-from kit.session.loop import DROP_CACHES
+from kit.session.caches import DROP_CACHES
 
 
 def session_facts(host: Host, plan: Plan, scenarios: Mapping[str, Scenario], image: Image | None) -> list[Fact]:

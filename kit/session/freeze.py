@@ -10,7 +10,7 @@ from typing import Any
 
 from kit.image import recipes
 from kit.model.arm import parse_arm
-from kit.model.plan import Plan
+from kit.model.plan import Plan, slices_of
 from kit.model.scenario import Scenario
 from kit.model.session import Request, Session
 from kit.model.sweep import join_values, points, split_values
@@ -60,6 +60,7 @@ def kept_plan(session: Session) -> Plan:
         precision=request.precision,
         budget=request.budget,
         timeout=request.timeout,
+        slices=slices_of(request.slices),
     )
 
 

@@ -14,9 +14,9 @@ from kit.image import Image, ImageCache, recipes
 from kit.model.arm import Arm
 from kit.model.scenario import Input, Scenario
 from kit.model.session import Request
+from kit.session.context import Bench, Observer
 from kit.session.fetch import Fetcher, show_inputs
 from kit.session.inputs import PreparedInput, prepare_input
-from kit.session.loop import Bench, Observer
 from kit.session.workload import Workload
 
 #: What ``kit compare -- COMMAND`` runs in where neither --image nor --rootfs is given.

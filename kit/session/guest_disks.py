@@ -20,9 +20,9 @@ from kit.host.command import run
 from kit.host.mounts import mount_of
 from kit.image import unpack
 from kit.model.drivers import kernel_modules
+from kit.session.context import Bench
 from kit.session.guest_protocol import Errand
 from kit.session.local import Materials, SessionContext
-from kit.session.loop import Bench
 
 #: Where the guest has what the host keeps in its cache directory.
 _CACHE = Path("/kit/cache")

@@ -17,11 +17,11 @@ from kit.host.command import ended, run, spawn
 from kit.host.interrupt import interruptible
 from kit.model.fact import GUEST, stored
 from kit.model.session import Session
+from kit.session.context import Bench
 from kit.session.guest_disks import guest_disks
 from kit.session.guest_listener import Guest
 from kit.session.guest_protocol import Errand
 from kit.session.local import Materials, SessionContext
-from kit.session.loop import Bench
 from kit.session.runlog import MOST_LOG
 
 

@@ -23,11 +23,13 @@ from kit.model.plan import Plan
 from kit.model.scenario import Scenario
 from kit.model.session import DONE, FAILED, NotRun, Request, Session
 from kit.session.background import Load
+from kit.session.context import Bench, Keeper, Observer, RunContext
 from kit.session.facts import session_facts
 from kit.session.gather import Folders, shown, workloads
-from kit.session.loop import Bench, Keeper, Observer, RunContext, run_session
+from kit.session.loop import run_session
 from kit.session.planning import profiles
 from kit.session.provision import LoadSpec, Provision, ProvisionSpec
+from kit.session.sliceable import decide
 from kit.session.traced import traced_rounds
 from kit.session.workload import Workload
 
@@ -74,19 +76,22 @@ def perform(session: Session, context: SessionContext, bench: Bench, materials: 
     """Make ready, measure, and return the session in its final state. Raises KitError, KeyboardInterrupt."""
     began = time.monotonic()  # of the budget: what is built or fetched once per machine does not count
     image, folders = materials.image, materials.folders
+    used = profiles(session.request)
+    plan, facts = decide(session, context.plan, context.scenario, used, context.host, bench)
+    context, session = replace(context, plan=plan), session.with_facts(facts)
     with ExitStack() as stack:
         directory = stack.enter_context(shown(folders, bench, "of"))
         beside = _load_spec(materials.load, bench, stack) if materials.load else None
         options = backing_options(session.request, context)
-        spec = ProvisionSpec(bench.setting, context.host, options, image, directory)
+        spec = ProvisionSpec(bench.setting, context.host, options, image, directory, context.plan.slices is not None)
         provision = stack.enter_context(Provision(spec, beside and beside[1]))
         not_run = _make_ready(provision, context, bench)
-        facts = [*session_facts(context.host, context.plan, context.scenarios, image), *provision.facts()]
-        facts += _compilers(provision, context.plan.arms, {item.arm for item in not_run})
+        found = [*session_facts(context.host, context.plan, context.scenarios, image), *provision.facts()]
+        found += _compilers(provision, context.plan.arms, {item.arm for item in not_run})
         if beside:
             values = ", ".join(f"{name}={value}" for name, value in beside[0].scenario.values)
-            facts.append(LOAD.fact(f"{beside[0].scenario.label}, {values or 'no parameters'}"))
-        session = replace(session.with_facts(facts), not_run=not_run)
+            found.append(LOAD.fact(f"{beside[0].scenario.label}, {values or 'no parameters'}"))
+        session = replace(session.with_facts(found), not_run=not_run)
         context.store.update(session)
         if len(not_run) == len(context.plan.arms):
             return replace(session, status=FAILED)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
+import random
 import shlex
-import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
@@ -19,6 +18,7 @@ from kit.image import Image
 from kit.model.arm import Arm
 from kit.model.fact import FILESYSTEM, UNCONFIRMED, Fact
 from kit.model.session import NotRun
+from kit.session.caches import drop_names, forget_below, read_below
 from kit.session.workers import Step, Workers
 
 
@@ -31,6 +31,7 @@ class ProvisionSpec:
     options: BackingOptions
     image: Image | None
     inputs: Path | None
+    apart: bool = False  # every arm has a filesystem of its own
 
 
 @dataclass(frozen=True)
@@ -77,11 +78,11 @@ class Provision:
                 self._open(arm)
         daemons: dict[tuple[object, ...], list[Arm]] = {}
         for arm in (arm for arm in arms if arm not in not_run):
-            daemons.setdefault((engine_name(arm), arm.daemon, arm.filesystem), []).append(arm)
+            daemons.setdefault((engine_name(arm), arm.daemon, self._lot(arm)), []).append(arm)
         self._workers.do([[partial(self._start, shared, not_run)] for shared in daemons.values()])
         filesystems: dict[str, list[Step]] = {}
         for arm in (arm for arm in arms if arm not in not_run):
-            filesystems.setdefault(arm.filesystem, []).append(partial(self._fill, arm, not_run, tell))
+            filesystems.setdefault(self._lot(arm), []).append(partial(self._fill, arm, not_run, tell))
         self._workers.do(list(filesystems.values()))
         return not_run
 
@@ -124,8 +125,19 @@ class Provision:
         """Bring the root filesystems into the page cache by reading each file from start to end. Left to the first
         runs, pages would come in by faults for one arm and by copying for another, and cost differently ever after.
         All at once: how a file comes in depends on its own reader alone."""
-        tops = [top for ground in self._grounds.values() for top in sorted(ground.backing.path.iterdir())]
-        self._workers.do([[partial(_read_below, top)] for top in tops])
+        self._workers.do([[partial(read_below, top)] for top in self._tops()])
+
+    def read_anew(self, order: random.Random) -> None:
+        """Give up what is in memory of the files of root filesystems, and read them again, begun in an order that is
+        drawn: what a copy costs hangs on where it lies there, by one percent, and that is drawn anew by it."""
+        tops = self._tops()
+        self._workers.do([[partial(forget_below, top)] for top in tops])
+        drop_names()
+        order.shuffle(tops)
+        self._workers.do([[partial(read_below, top)] for top in tops])
+
+    def _tops(self) -> list[Path]:
+        return [top for ground in self._grounds.values() for top in sorted(ground.backing.path.iterdir())]
 
     @contextmanager
     def place(self, arm: Arm) -> Iterator[Place]:
@@ -159,8 +171,8 @@ class Provision:
 
     def facts(self) -> list[Fact]:
         found: list[Fact] = []
-        for name, ground in sorted(self._grounds.items()):
-            backing = ground.backing
+        for backing in {ground.backing.name: ground.backing for ground in self._grounds.values()}.values():
+            name = backing.name
             options = self._spec.options
             made = options.mkfs_words(options.profiles[name])
             text = f"{backing.type} on {backing.kind}; mounted {backing.options}{_made(made)}"
@@ -185,23 +197,26 @@ class Provision:
             self._load_grounds[arm.filesystem] = Ground(backing, load.image, load.inputs, "load-")
         return self._load_grounds[arm.filesystem]
 
+    def _lot(self, arm: Arm) -> str:
+        """What tells its filesystem from others."""
+        return str(arm) if self._spec.apart else arm.filesystem
+
     def _ground(self, arm: Arm) -> Ground:
-        if arm.filesystem not in self._grounds:
-            where = self._spec.setting.run / "fs" / arm.filesystem
-            options = self._spec.options
+        lot = self._lot(arm)
+        if lot not in self._grounds:
+            options, setting = self._spec.options, self._spec.setting
             if options.device is not None and self._grounds and arm.filesystem != "dir":
                 raise KitError(
                     f"{options.device} holds one filesystem, {arm.filesystem} would be a second",
                     "compare arms of one filesystem on a device, or use loop images",
                 )
-            setting = self._spec.setting
-            backing = make_backing(arm.filesystem, options, where, setting.label, setting.journal)
-            self._grounds[arm.filesystem] = Ground(
-                self._backings.enter_context(backing), self._spec.image, self._spec.inputs
-            )
-        if arm.control and arm.plain_root:
+            part = f"-{len(self._grounds)}" if self._spec.apart else ""
+            where = setting.run / "fs" / f"{arm.filesystem}{part}"
+            backing = make_backing(arm.filesystem, options, where, f"{setting.label}{part}", setting.journal)
+            self._grounds[lot] = Ground(self._backings.enter_context(backing), self._spec.image, self._spec.inputs)
+        if arm.control and arm.plain_root and not self._spec.apart:
             return self._control_ground(arm)
-        return self._grounds[arm.filesystem]
+        return self._grounds[lot]
 
     def _control_ground(self, arm: Arm) -> Ground:
         """A control has files of its own, so that it shows what a second copy does: where it lies on the disk and in
@@ -228,26 +243,3 @@ def _noted(not_run: dict[Arm, NotRun], *arms: Arm) -> Iterator[None]:
 
 def _made(words: tuple[str, ...]) -> str:
     return f"; made with {shlex.join(words)}" if words else ""
-
-
-def _read_below(top: Path) -> None:
-    seen: set[tuple[str, int, int]] = set()
-    for directory, _, names in os.walk(top):
-        for name in names:
-            _read(directory, name, seen)
-
-
-def _read(directory: str, name: str, seen: set[tuple[str, int, int]]) -> None:
-    """Not sparse files: a driver's own loop device is one, of a hundred gigabytes. Nor twice the same file of one
-    driver: btrfs shows an image of a hundred layers as a hundred whole trees."""
-    try:
-        path = os.path.join(directory, name)
-        info = os.lstat(path)
-        same = name, info.st_size, info.st_mtime_ns
-        if stat.S_ISREG(info.st_mode) and info.st_blocks * 512 >= info.st_size // 2 and same not in seen:
-            seen.add(same)
-            with open(path, "rb", buffering=0) as file:
-                while file.read(1 << 20):
-                    pass
-    except OSError:
-        return  # gone, or not to be read: then it is not in the way either

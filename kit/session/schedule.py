@@ -88,7 +88,7 @@ class Schedule:
             steps = [step for step in self._mine(self._plan.block(number)) if str(step.arm) in active]
             rest = tuple(step for step in steps if (number, str(step.arm), step.point) not in done)
             if rest:
-                return Block(number, rest, reason)
+                return Block(number, self._whole(steps, rest), reason)
 
     def _active(self, number: int, earlier: Sequence[Sample]) -> tuple[frozenset[str], str]:
         """The arms that take part in this block, and why; none: why it is over."""
@@ -141,8 +141,12 @@ class Schedule:
             block = self._repeats.pop(0)
             rest = tuple(step for step in block.steps if (step.block, str(step.arm), step.point) not in done)
             if rest:
-                return replace(block, steps=rest)
+                return replace(block, steps=self._whole(block.steps, rest))
         return None
+
+    def _whole(self, steps: Sequence[PlanStep], rest: Sequence[PlanStep]) -> tuple[PlanStep, ...]:
+        """Of a block what is left to be run. By turns that is all of it: one that ran alone is none of them."""
+        return tuple(rest if self._plan.slices is None else steps)
 
     def _plan_repeats(self, samples: Sequence[Sample], first: int) -> list[Block]:
         bursts = find_bursts(samples)

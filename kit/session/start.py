@@ -25,10 +25,11 @@ from kit.model.scenario import Scenario
 from kit.model.session import DONE, FAILED, INTERRUPTED, RUNNING, NotRun, Request, Session, new_session_id, title_of
 from kit.session.channel import Channel, Relayed
 from kit.session.consent import check_devices, device_facts
+from kit.session.context import Bench, Observer
 from kit.session.freeze import kept_plan
 from kit.session.gather import Gatherer
 from kit.session.local import LoadMaterials, Materials, SessionContext, check_kernel, equipped, perform
-from kit.session.loop import Bench, Observer, held_machine
+from kit.session.loop import held_machine
 from kit.session.planning import bind_load, bind_scenarios, plan_session
 from kit.store import Outbox, Wanted
 

@@ -13,7 +13,8 @@ from kit.model.fact import NO_TRACING, TRACING
 from kit.model.plan import TRACED_ROUNDS, PlanStep
 from kit.model.sample import TRACED
 from kit.model.session import Session
-from kit.session.loop import Pace, RunContext, run_block
+from kit.session.context import RunContext
+from kit.session.loop import Pace, run_block
 from kit.session.schedule import Block
 from kit.trace.calls import find_call_tracer
 from kit.trace.copy_ups import CopyUpTracer
@@ -60,7 +61,8 @@ def traced_rounds(session: Session, run: RunContext) -> Session:
         facts.append(TRACING.fact(f"{names}: {TRACED_ROUNDS} rounds after the measured ones"))
     session = session.with_facts(facts)
     run.store.update(session)
-    run, pace, samples = replace(run, tracers=tracers), Pace(lambda: None), list(session.samples)
+    run = replace(run, plan=replace(run.plan, slices=None), tracers=tracers)  # one after the other
+    pace, samples = Pace(lambda: None), list(session.samples)
     for number in range(1, TRACED_ROUNDS + 1) if tracers else ():
         steps = _left(session, run.plan.traced_block(number))
         if not steps:

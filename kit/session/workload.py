@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import IO
 
 from kit.core.errors import MORE_ROOM, RunError, TimedOut
 from kit.engines import Place
@@ -24,6 +25,22 @@ from kit.session.runlog import MOST_REPORT, last_lines, output_since
 from kit.session.tracing import Tracing
 
 _LAST_LINES = 6
+
+
+class Saying:
+    """A phase's part of its run's log. ``start``: where in it, ``began``: when, as Unix time."""
+
+    def __init__(self, logfile: Path) -> None:
+        self.logfile = logfile
+        self.began = time.time()
+        self.output: IO[bytes] = logfile.open("ab", buffering=0)
+        self.start = self.output.tell()
+
+    def __enter__(self) -> Saying:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.output.close()
 
 
 @dataclass(frozen=True)
@@ -75,7 +92,7 @@ class Workload:
                 with logfile.open("ab") as output:
                     timing = place.run(self.words(step, place), step.cwd, output)
             except TimedOut as reason:
-                return _last_words(f"{step.name} {reason.message}", logfile)
+                return last_words(f"{step.name} {reason.message}", logfile)
             if not timing.ok:
                 return _explain(step, timing, logfile, place)
         return ""
@@ -92,26 +109,30 @@ class Workload:
         """Run the timed phases in order, adding each to ``phases``. Stops at a failure and returns it, or ''."""
         for step in self.scenario.phases:
             on_phase(step.name)
-            began = time.time()
-            try:
-                with logfile.open("ab") as output:
-                    start = output.tell()
-                    words = self.words(step, place)
-                    phase = measure_phase(step.name, place, words, step.cwd, output, idle, tracing)
-            except TimedOut as reason:
-                return _last_words(f"{step.name} {reason.message}", logfile)
-            error = "" if phase.status == "ok" else _explain(step, phase, logfile, place)
-            if step.report and not error:
+            with Saying(logfile) as saying:
                 try:
-                    said = self._said(step.printer, place) if step.printer else output_since(logfile, start)
-                    report = parse_report(step.report, said).since(began)
-                    phase = replace(phase, reported=report.figures, tasks=report.tasks)
-                except RunError as reason:
-                    error = f"{step.name}: {reason.message}"
+                    words = self.words(step, place)
+                    phase = measure_phase(step.name, place, words, step.cwd, saying.output, idle, tracing)
+                except TimedOut as reason:
+                    return last_words(f"{step.name} {reason.message}", logfile)
+            phase, error = self.read(step, phase, place, saying)
             phases.append(phase)
             if error:
                 return error
         return ""
+
+    def read(self, step: Command, phase: Phase, place: Place, saying: Saying) -> tuple[Phase, str]:
+        """A phase that has ended, with what it says of itself; and why it failed, or ''."""
+        if phase.status != "ok":
+            return phase, _explain(step, phase, saying.logfile, place)
+        if not step.report:
+            return phase, ""
+        try:
+            said = self._said(step.printer, place) if step.printer else output_since(saying.logfile, saying.start)
+            report = parse_report(step.report, said).since(saying.began)
+        except RunError as reason:
+            return phase, f"{step.name}: {reason.message}"
+        return replace(phase, reported=report.figures, tasks=report.tasks), ""
 
     def _said(self, printer: Command, place: Place) -> str:
         """What a phase's reporter prints: no part of the phase, nor of its log. Raises RunError."""
@@ -136,9 +157,9 @@ def _explain(step: Command, outcome: Timing | Phase, logfile: Path, place: Place
     else:
         how = f"failed with exit status {outcome.exit_code}"
     full = place.backing.full()
-    return _last_words(f"{step.name} {how}" + (f": {full}" if full else ""), logfile)
+    return last_words(f"{step.name} {how}" + (f": {full}" if full else ""), logfile)
 
 
-def _last_words(what: str, logfile: Path) -> str:
+def last_words(what: str, logfile: Path) -> str:
     """What happened, and the last lines of what the workload said."""
     return "\n".join([what, *(f"  | {line}" for line in last_lines(logfile, _LAST_LINES))])

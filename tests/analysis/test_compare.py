@@ -6,6 +6,7 @@ import pytest
 
 from kit.analysis.columns import Runs
 from kit.analysis.compare import Comparison, compare, not_comparable
+from kit.analysis.paired import COPIES
 from kit.model.sample import Phase, Sample, total
 
 
@@ -53,6 +54,18 @@ def test_a_ratio_is_symmetrical() -> None:
     assert there.ratio and there.low and back.ratio and back.high
     assert there.ratio == pytest.approx(1 / back.ratio)
     assert there.low == pytest.approx(1 / back.high)
+
+
+def test_intervals_of_runs_by_turns_know_of_copies() -> None:
+    turns = {"digests": (("image", "a"), ("slices", "0.5 s"))}
+    arms = [sample("layer:overlay2", block, 1.02, **turns) for block in range(1, 6)]
+    found = compare([*arms, *(sample("bare", block, 1.0, **turns) for block in range(1, 6))], PAIR)
+    whole, real = ratio_of(*[(1.02, 1.0)] * 5), find(found, "real", "p0")
+    assert whole.verdict == "more" and whole.low == pytest.approx(1.02)
+    assert real.low and real.high and real.low_all == pytest.approx(real.low)
+    assert math.log(real.high / real.low) / 2 == pytest.approx(1.96 * COPIES, rel=0.002)
+    assert real.difference_low == pytest.approx(0.02 - 1.96 * COPIES, abs=1e-4)
+    assert find(found, "user", "p0").low == pytest.approx(real.low)
 
 
 def test_the_published_figures_of_moby_2891() -> None:

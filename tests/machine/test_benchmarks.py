@@ -23,17 +23,20 @@ SIMULATED = {
     "ranking": (("--sessions", "2", "--worlds", "equal", "--rounds", "3"), "bounds: "),
     "rounds": (("--sessions", "3"), "half the runs"),
     "serve": (("--samples", "300"), ".csv"),
+    "slices": (("--sessions", "2", "--rounds", "3"), "bounds: "),
 }
 SCENARIO = "moment.toml"
 MOMENT = 'name = "moment"\nsummary = "x"\nimage = "smoke"\n[[phases]]\nname = "run"\nrun = ["true"]\n'
 MEASURED = {
     "calls": (("--what", "counts,daemon,spin", "--rounds", "2", "--size", "2"), "counted otherwise by strace"),
+    "copies": (("--copies", "2", "--blocks", "1", "--compilations", "2"), "copies read anew"),
+    "equal": (("--workloads", "fsync", "--sessions", "1", "--rounds", "2"), "sliced/whole, 95 %"),
     "recovery": (("--rounds", "2", "--where", "container", "--largest", "--units", "4"), "intervals hold the truth"),
     "timer": (("1",), "daemon that leaves the tree"),
 }
 STORED = {"harness", "methods"}  # the second prints of what the first has measured
 ON_A_SERVER = {"store"}
-LIBRARIES = {"before", "noise", "worlds"}
+LIBRARIES = {"before", "noise", "reckoned", "speed", "worlds"}
 
 
 def test_all_are_started() -> None:

@@ -22,7 +22,8 @@ from kit.model.driver import Driver
 from kit.model.drivers import DRIVERS
 from kit.model.fact import DRIVER_STATUS
 from kit.report.progress import Quiet
-from kit.session.loop import Bench, held_machine
+from kit.session.context import Bench
+from kit.session.loop import held_machine
 from kit.session.provision import Provision, ProvisionSpec
 from tests.conftest import left_on_machine
 from tests.engine_suite import EngineSuite, sh

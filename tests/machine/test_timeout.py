@@ -59,7 +59,8 @@ def test_what_ends_in_time_is_measured_as_ever(probe: Probe, tmp_path: Path) -> 
 
 def test_the_limit_of_a_run() -> None:
     assert run_deadline(100.0, None, None, 0.0) is None
-    assert run_deadline(100.0, 7200.0, None, 0.0) == Deadline(7300.0, "timed out after 2h, the limit set by timeout")
+    own = Deadline(7300.0, "timed out after 2h, the limit set by timeout", own=True)
+    assert run_deadline(100.0, 7200.0, None, 0.0) == own
     # What the budget leaves, where nothing is known yet of how long a run takes; then at least twice the longest.
     budget = "timed out after 5s: the budget is over"
     assert run_deadline(100.0, None, 5.0, 0.0) == Deadline(105.0, budget)
@@ -70,7 +71,9 @@ def test_the_limit_of_a_run() -> None:
         and later.at == 160.0
         and later.text.startswith("timed out after 1m: the budget is over, and no run so far")
     )
-    assert run_deadline(100.0, 3.0, 5.0, 30.0) == Deadline(103.0, "timed out after 3s, the limit set by timeout")
+    assert run_deadline(100.0, 3.0, 5.0, 30.0) == Deadline(
+        103.0, "timed out after 3s, the limit set by timeout", own=True
+    )
 
 
 def test_durations_are_shown_as_they_are_given() -> None:

@@ -105,6 +105,14 @@ def test_a_stopped_session_goes_on_where_it_was() -> None:
     assert block.steps == tuple(step for step in whole[len(kept) :] if step.block == block.number)
 
 
+def test_of_a_block_by_turns_all_is_run_again_or_nothing() -> None:
+    plan = make_plan(ARMS, 2, 1, "cold", control=False, slices=0.5)
+    _, samples, _ = play(plan, wobble(0.01))
+    block = Schedule(plan, NAMES).next(samples[:-1])
+    assert isinstance(block, Block) and block.number == 2 and len(block.steps) == 3
+    assert isinstance(Schedule(plan, NAMES).next(samples), End)
+
+
 def test_blocks_hit_by_a_burst_are_run_again_with_what_the_arm_is_compared_with() -> None:
     def steal(step: PlanStep) -> float:
         return 5.0 if (step.block, str(step.arm), step.repeats) == (2, "layer:vfs", None) else 0.0

@@ -1,0 +1,123 @@
+"""Do arms by turns give the same ratios as arms one after the other, and how much narrower?
+
+    sudo python benchmarks/equal.py [--workloads kernel,fsync] [--sessions 2] [--rounds 6] [--slices 0.5s]
+
+Sessions of both ways alternate, so that what the machine does in minutes meets both. For each arm and metric the mean
+of the log ratios of all rounds is compared by Welch's t test: *sliced/whole* must hold 1. The deviations are those of
+one round's log ratio. The verdict allows for all rows at once (Bonferroni).
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import statistics
+import sys
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from kit.analysis import stats
+from kit.analysis.columns import Runs
+from kit.analysis.stats import Floats
+from kit.core.paths import find_paths
+from kit.model.session import Request, Session
+from kit.report.progress import Lines
+from kit.session.start import Patience, launch
+from kit.store import open_store
+
+BARE, OVERLAY = "bare", "layer:overlay2"
+_FSYNC = "i=0; while [ $i -lt 500 ]; do echo $i > f$((i % 100)); sync f$((i % 100)); i=$((i+1)); done"
+_SMALL = "for i in $(seq 8); do tar -C /usr/share -cf - . 2>/dev/null | tar -xf -; find . -mindepth 1 -delete; done"
+WORKLOADS = {
+    "kernel": Request("kernel:short", arms=(BARE, OVERLAY), control=True),
+    "git": Request("git", arms=(BARE, OVERLAY), control=False),
+    "fsync": Request(command=("sh", "-c", _FSYNC), image="kernel", title="fsync", arms=(BARE, OVERLAY), control=False),
+    "small": Request(command=("sh", "-c", _SMALL), image="kernel", title="small", arms=(BARE, OVERLAY), control=False),
+}
+METRICS = ("real", "cpu", "cpu_total", "flush", "whole")
+
+
+@dataclass(frozen=True)
+class Row:
+    name: str
+    whole: Floats
+    sliced: Floats
+
+    def text(self, family: int) -> tuple[str, bool]:
+        alone = stats.welch_ratio(self.whole, self.sliced)
+        together = stats.welch_ratio(self.whole, self.sliced, stats.family_confidence(family))
+        ratios = "  ".join(
+            f"{np.exp(logs.mean()):6.3f} (sd {100 * logs.std(ddof=1):5.2f} %, {logs.size:2})"
+            for logs in (self.whole, self.sliced)
+        )
+        if alone is None or together is None or alone.low is None or together.low is None:
+            return f"{self.name:44} {ratios}  no interval", False
+        held = not together.leaves_out(1.0)
+        what = "equal" if not alone.leaves_out(1.0) else "equal, all at once" if held else "UNEQUAL"
+        return f"{self.name:44} {ratios}  {alone.estimate:.3f} ({alone.low:.3f} – {alone.high:.3f})  {what}", held
+
+
+def measure(request: Request, observer: Lines) -> Session:
+    paths = find_paths()
+    return launch(request, paths, open_store("", paths.data / "kit.db"), observer, Patience(wait=True))
+
+
+def logs(sessions: list[Session], arm: str, base: str, metric: str) -> Floats:
+    """Of all rounds of these sessions."""
+    found = []
+    for session in sessions:
+        runs = Runs(session.samples)
+        keys = (arm, ""), (base, "")
+        phase = runs.phases(keys)[-1]
+        mine, theirs = (
+            runs.values(key, phase, metric)[place] for key, place in zip(keys, runs.common(keys), strict=True)
+        )
+        good = np.isfinite(mine) & np.isfinite(theirs) & (mine > 0) & (theirs > 0)
+        found.append(np.log(mine[good] / theirs[good]))
+    return np.concatenate(found)
+
+
+def round_seconds(sessions: list[Session]) -> float:
+    """Wall time from round to round."""
+    found = []
+    for session in sessions:
+        starts: dict[int, float] = {}
+        for item in session.samples:
+            if item.kind == "measured" and item.repeats is None:
+                starts[item.block] = min(item.started, starts.get(item.block, item.started))
+        listed = sorted(starts.values())
+        found += [after - before for before, after in pairwise(listed)]
+    return statistics.fmean(found) if found else float("nan")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--workloads", default=",".join(WORKLOADS))
+    parser.add_argument("--sessions", type=int, default=2, help="of each way")
+    parser.add_argument("--rounds", type=int, default=6)
+    parser.add_argument("--slices", default="0.5s")
+    arguments = parser.parse_args()
+    rows: list[Row] = []
+    for name in arguments.workloads.split(","):
+        done: dict[str, list[Session]] = {"off": [], arguments.slices: []}
+        for _ in range(arguments.sessions):
+            for way in random.sample(list(done), 2):
+                request = replace(WORKLOADS[name], rounds=arguments.rounds, slices=way)
+                done[way].append(measure(request, Lines()))
+        whole, sliced = done.values()
+        print(f"{name}: a round takes {round_seconds(whole):.1f} s whole, {round_seconds(sliced):.1f} s by turns")
+        for arm, base in whole[0].baselines:
+            for metric in METRICS:
+                found = [logs(sessions, arm, base, metric) for sessions in (whole, sliced)]
+                if all(item.size > 1 for item in found):
+                    rows.append(Row(f"{name}: {arm} / {base}, {metric}", *found))
+    print(f"{'':44} {'whole':24}  {'by turns':24}  sliced/whole, 95 %")
+    told = [row.text(len(rows)) for row in rows]
+    print("\n".join(text for text, _ in told))
+    sys.exit(not all(held for _, held in told))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""Whether the arms of a session run by turns: where they may, and where it is worth it.
+
+What is refused here either shares what a turn must have for itself, or is not proved to give the same ratios
+(docs/method.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from kit.analysis.speed import RUN
+from kit.filesystem import Profile
+from kit.host.machine import Host
+from kit.model.arm import Arm, driver_of
+from kit.model.drivers import SYSTEM
+from kit.model.fact import SLICES, SLICES_WHY, Fact
+from kit.model.plan import AUTO, DEFAULT_SLICES, Plan
+from kit.model.sample import WHOLE, shown_slices
+from kit.model.scenario import Scenario
+from kit.model.session import Request, Session
+from kit.session.context import Bench
+from kit.session.steadiness import SECONDS, watch_speed
+
+#: Scenarios of which runs by turns gave the ratios of whole runs: ``auto`` takes turns in no others.
+PROVEN = ("kernel:short",)
+
+
+def why_not(
+    request: Request, arms: Iterable[Arm], scenario: Scenario, profiles: Mapping[str, Profile], host: Host
+) -> str:
+    """The first reason against it, or ''."""
+    return next(_reasons(request, arms, scenario, profiles, host), "")
+
+
+def _reasons(
+    request: Request, arms: Iterable[Arm], scenario: Scenario, profiles: Mapping[str, Profile], host: Host
+) -> Iterator[str]:
+    if not host.root:
+        yield "control groups are frozen by root alone"
+    for asked, reason in (
+        (request.load, "a background load does not stand still while arms change"),
+        (request.fresh, "--fresh makes a filesystem for every run, one after the other"),
+        (request.guest, "in a guest it is not tried yet"),
+        (request.device or request.thin_device, "arms on one device would flush each other's data"),
+        (
+            any(step.report for step in scenario.phases),
+            f"{scenario.name} reports figures by a clock of its own, which goes on while it stands still",
+        ),
+        (scenario.engine, f"{scenario.name} drives the engine, which does not stand still with its arm"),
+    ):
+        if asked:
+            yield reason
+    for arm in arms:
+        yield from _of_arm(arm, profiles[arm.filesystem])
+
+
+def _of_arm(arm: Arm, profile: Profile) -> Iterator[str]:
+    if arm.engine == SYSTEM or arm.placement == "host":
+        yield f"{arm} has no control group of the session's"
+    part = driver_of(arm).kernel
+    if part and part.listed == "fuse":
+        yield f"{arm} has a daemon that does not stand still with it, and what that does was not tried"
+    if profile.type in ("dir", "nfs"):
+        yield f"arms on @{profile.name} would flush each other's data"
+    if profile.write_back:
+        yield f"@{profile.name} is copied to its disk by the clock, whosever turn it is"
+
+
+def decide(
+    session: Session,
+    plan: Plan,
+    scenario: Scenario,
+    profiles: Mapping[str, Profile],
+    host: Host,
+    bench: Bench,
+) -> tuple[Plan, tuple[Fact, ...]]:
+    """The plan with the turns that its session has, and what is recorded of that. A resumed session goes on as it
+    began."""
+    began = SLICES.text(session.facts)
+    if began:
+        return replace(plan, slices=None if began == WHOLE else float(began.split()[0])), ()
+    if session.request.slices != AUTO:
+        doubt = _unproven(scenario) if plan.slices else ""
+        return plan, (SLICES.fact(shown_slices(plan.slices)), *([SLICES_WHY.fact(doubt)] if doubt else ()))
+    reason = why_not(session.request, plan.arms, scenario, profiles, host) or _unproven(scenario)
+    slices = None
+    if not reason:
+        bench.setting.tell(f"watching for {SECONDS:.0f} s how steady this machine's speed is")
+        found = watch_speed(host.cores, DEFAULT_SLICES)
+        slices = DEFAULT_SLICES if found.noisy else None
+        reason = (
+            f"two runs of {RUN:.0f} s one after the other differ by {found.whole:.1%} here, by turns of "
+            f"{DEFAULT_SLICES:g} s by {found.sliced:.1%}"
+        )
+    way = f"arms run {_way(slices)}: {reason}"
+    bench.setting.tell(way)
+    return replace(plan, slices=slices), (SLICES.fact(shown_slices(slices)), SLICES_WHY.fact(way))
+
+
+def _unproven(scenario: Scenario) -> str:
+    if scenario.label in PROVEN:
+        return ""
+    return f"that turns give the ratios of whole runs was tried with {', '.join(PROVEN)} alone"
+
+
+def _way(slices: float | None) -> str:
+    return "one after the other" if slices is None else f"by turns of {slices:g} s"

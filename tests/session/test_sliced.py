@@ -1,0 +1,62 @@
+"""Arms by turns: one runs at a time, phases go in step, each is measured in its own turns."""
+
+from pathlib import Path
+
+import pytest
+
+from kit.model.arm import parse_arms
+from kit.model.plan import make_plan
+from tests.fake_engine import FakeEngine, perform, scenario
+
+pytestmark = pytest.mark.usefixtures("calm")
+
+
+def one_block(tmp_path: Path, engine: FakeEngine, *phases: str) -> list[str]:
+    plan = make_plan(parse_arms("bare,layer:overlay2"), 1, 3, "cold", control=False, slices=0.5)
+    perform(tmp_path, engine, plan, scenario(*phases))
+    return engine.events
+
+
+def test_phases_go_in_step_and_all_are_placed_before_any_runs(tmp_path: Path) -> None:
+    engine = FakeEngine(tmp_path)
+    events = one_block(tmp_path, engine, "one", "two")
+    begun = [event for event in events if event.startswith(("place", "ask", "release"))]
+    assert [event.split()[0] for event in begun] == ["place"] * 2 + ["ask"] * 4 + ["release"] * 2
+    assert [event.split()[-1] for event in begun[2:6]] == ["one", "one", "two", "two"]
+
+
+def test_who_has_ended_has_no_more_turns(tmp_path: Path) -> None:
+    engine = FakeEngine(tmp_path)
+    engine.slow = {"bare": 2, "layer:overlay2": 7}
+    turns = [event for event in one_block(tmp_path, engine, "one") if event.startswith("turn")]
+    assert turns.count("turn of bare") == 2 and turns.count("turn of layer:overlay2") == 7
+    assert set(turns[-4:]) == {"turn of layer:overlay2"}
+
+
+def test_a_failure_leaves_the_others_their_turns(tmp_path: Path) -> None:
+    engine = FakeEngine(tmp_path, broken="layer:overlay2")
+    plan = make_plan(parse_arms("bare,layer:overlay2"), 1, 3, "cold", control=False, slices=0.5)
+    session, _ = perform(tmp_path, engine, plan, scenario("one", "fail", "never"))
+    found = {sample.arm: sample for sample in session.samples}
+    assert found["layer:overlay2"].error == "it is broken" and not found["layer:overlay2"].phases
+    assert [phase.status for phase in found["bare"].phases] == ["ok", "failed"]
+    assert found["bare"].error == "fail failed with exit status 2\n  | one\n  | two"
+    assert engine.thawed == ["bare"]
+
+
+def test_samples_say_that_they_ran_by_turns(tmp_path: Path) -> None:
+    engine = FakeEngine(tmp_path)
+    engine.slow = {"bare": 3, "layer:overlay2": 5}
+    plan = make_plan(parse_arms("bare,layer:overlay2"), 1, 3, "cold", control=False, slices=0.5)
+    session, _ = perform(tmp_path, engine, plan, scenario("one"))
+    found = {sample.arm: sample for sample in session.samples}
+    assert {dict(sample.digests)["slices"] for sample in found.values()} == {"0.5 s"}
+    assert found["bare"].phases[0].turns == 3
+
+
+def test_all_roots_are_read_anew_before_each_block_but_the_first(tmp_path: Path) -> None:
+    engine = FakeEngine(tmp_path)
+    plan = make_plan(parse_arms("bare,layer:overlay2"), 2, 3, "warm", control=False, slices=0.5)
+    perform(tmp_path, engine, plan, scenario("one"))
+    events = [event.split()[0] for event in engine.events if event.startswith(("read", "place"))]
+    assert events == ["read", "place", "place"] * 3
