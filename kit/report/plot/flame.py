@@ -28,8 +28,10 @@ def plot_flame(flame: Frame, arm: str, baseline: str, name: str, about: str) -> 
         body += _legend(baseline, height + 20)
         height += _LEGEND
     kind = "by-difference" if baseline else "by-kind"
-    title = f"Flame graph of {arm}, {about}" + (f", coloured against {baseline}" if baseline else "")
-    return Picture(name, title, _words(flame, baseline), WIDTH, height + 6, "".join(body), f"flame {kind}")
+    title = f"Flame graph of {arm}" + (f", coloured against {baseline}" if baseline else "")
+    return Picture(
+        name, title, f"{about}. {_words(flame, baseline)}", WIDTH, height + 6, "".join(body), f"flame {kind}"
+    )
 
 
 def _heading(arm: str, baseline: str, seconds: float) -> str:
