@@ -69,7 +69,7 @@ class Machine(Protocol):
 
     kind: str
     channel: str  # the device on which the guest talks
-    patience: float  # seconds until it must have spoken first
+    patience: float  # seconds of silence after which it hangs
 
     def check(self) -> None:
         """Raises MachineError or UsageError where it can't run here."""

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import threading
+import time
 
 from kit.model.plan import PlanStep
 from kit.model.sample import Sample
 from kit.model.session import Session
 from kit.session.context import Keeper
 from kit.session.guest_protocol import (
+    HEARTBEAT,
+    Alive,
     Extended,
     Finished,
     Flagged,
@@ -27,11 +31,19 @@ class Channel:
 
     def __init__(self, file: int) -> None:
         self._file = file
+        self._one_at_a_time = threading.Lock()
 
     def say(self, message: Message) -> None:
         data = encode_message(message)
-        while data:
-            data = data[os.write(self._file, data) :]
+        with self._one_at_a_time:
+            while data:
+                data = data[os.write(self._file, data) :]
+
+    def beat(self) -> None:
+        """Say for ever that the session is alive."""
+        while True:
+            time.sleep(HEARTBEAT)
+            self.say(Alive())
 
     def began(self, session: Session) -> None:
         """Whoever sent the session knows."""

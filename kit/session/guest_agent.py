@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 import traceback
 import tty
 
@@ -28,6 +29,7 @@ def main(device: str) -> None:
     tty.setraw(file)
     channel = Channel(file)
     channel.say(Hello(read_host().kernel))
+    threading.Thread(target=channel.beat, daemon=True).start()
     try:
         channel.say(Done(_session(channel)))
     except KitError as error:

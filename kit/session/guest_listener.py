@@ -19,6 +19,7 @@ from kit.model.fact import HOST_CPU, HOST_KERNEL, MACHINE, Fact
 from kit.model.sample import Sample
 from kit.model.session import Session
 from kit.session.guest_protocol import (
+    Alive,
     Done,
     Extended,
     Failed,
@@ -76,10 +77,9 @@ class Guest:
         return [*machine.facts(), *here]
 
     def _messages(self) -> Iterator[Message]:
-        """What it says, until it says no more. Raises RunError where it never begins, UnreadableError."""
+        """What it says, until it says no more. Raises RunError where it falls silent, or never begins; UnreadableError."""
         lines = MessageReader()
         deadline = time.monotonic() + self._patience
-        heard = False
         while True:
             with interruptible():
                 ready, _, _ = select.select([self._channel], [], [], 0.5)
@@ -87,13 +87,13 @@ class Guest:
             if chunk == b"" or (chunk is None and self._process.poll() is not None):
                 return
             if chunk is None:
-                if not heard and time.monotonic() > deadline:
-                    said = f"the guest says nothing after {self._patience:.0f} s: {self._last_words()}"
+                if time.monotonic() > deadline:
+                    said = f"the guest has said nothing for {self._patience:.0f} s, it hangs: {self._last_words()}"
                     raise RunError(said, self._see_console)
                 continue
             for message in lines.feed(chunk):
-                heard = True
                 yield message
+                deadline = time.monotonic() + self._patience
 
     def _last_words(self) -> str:
         lines = [line for line in self._console.read_text(errors="replace").splitlines() if line.strip()]
@@ -128,6 +128,8 @@ class _Host:
         match message:
             case Hello():
                 observer.tell(f"the guest runs {message.kernel}")
+            case Alive():
+                pass
             case Tell():
                 observer.tell(message.text)
             case Planned():

@@ -17,6 +17,8 @@ from kit.model.scenario import Scenario
 from kit.model.session import Session
 from kit.session.local import Materials
 
+HEARTBEAT = 10.0  # seconds
+
 
 @dataclass(frozen=True)
 class Errand:
@@ -32,6 +34,11 @@ class Hello:
     """The guest has booted."""
 
     kernel: str
+
+
+@dataclass(frozen=True)
+class Alive:
+    """Said every ``HEARTBEAT`` seconds, whatever goes on: a kernel that hangs says nothing."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +121,7 @@ class Failed:
 
 #: What concerns the store, what the observer, and what ends it.
 Kept = Measured | Flagged | Updated
-Shown = Hello | Tell | Planned | Extended | Running | Finished
+Shown = Hello | Alive | Tell | Planned | Extended | Running | Finished
 Last = Done | Failed
 Message = Kept | Shown | Last
 

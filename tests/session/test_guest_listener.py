@@ -162,5 +162,12 @@ def test_where_the_guest_knows_no_fix_its_console_is_named(bench: Bench) -> None
 
 
 def test_a_guest_that_says_nothing_is_not_waited_for_for_ever(bench: Bench) -> None:
-    with pytest.raises(RunError, match="the guest says nothing after 0 s"):
+    with pytest.raises(RunError, match="the guest has said nothing for 0 s, it hangs"):
         bench.listen("sleep", "600", patience=0)
+
+
+def test_a_guest_that_falls_silent_hangs_and_its_samples_are_kept(bench: Bench, tmp_path: Path) -> None:
+    (tmp_path / "said").write_bytes(encode_message(Hello("6.1")) + encode_message(Measured(LOGGED)))
+    with pytest.raises(RunError, match="the guest has said nothing for 1 s, it hangs"):
+        bench.listen("sh", "-c", f"cat {tmp_path}/said; sleep 600", patience=1)
+    assert len(bench.store.get(SESSION.id).samples) == 1

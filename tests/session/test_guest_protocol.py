@@ -21,6 +21,7 @@ from kit.model.session import NotRun, Request, Session
 from kit.session.channel import Channel
 from kit.session.guest_agent import main
 from kit.session.guest_protocol import (
+    Alive,
     Done,
     Extended,
     Failed,
@@ -42,7 +43,7 @@ from tests.nights import ladder_session
 SESSION = ladder_session()
 STEP = PlanStep(1, parse_arm("layer:podman/overlay+metacopy=on"), "jobs=2")
 MESSAGES: tuple[Message, ...] = (
-    Hello("6.1.0 #1 SMP"), Tell("ünd \ud800 \n so on"), Planned(12, 3), Extended(2, "an interval is wide"),
+    Hello("6.1.0 #1 SMP"), Alive(), Tell("ünd \ud800 \n so on"), Planned(12, 3), Extended(2, "an interval is wide"),
     Running(STEP, "build"), Measured(SESSION.samples[0]), Finished(STEP),
     Flagged("layer:overlay2", "jobs=2", 3, "steal 9% of real"), Updated(SESSION), Done(SESSION),
     Failed("UsageError", "no such thing", "name another"),
