@@ -17,7 +17,7 @@ from kit.session.planning import bind_scenarios, find_scenario, plan_session
 
 def begun(request: Request) -> tuple[Session, Plan]:
     """As launch makes it."""
-    kept, _, plan = plan_session(request, read_host())
+    kept, _, plan = plan_session(request, replace(read_host(), root=True))
     return Session("x", 1.0, "0", "t", RUNNING, kept, tuple(map(str, plan.arms)), plan.baselines, plan.seed), plan
 
 
