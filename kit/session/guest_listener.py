@@ -77,7 +77,7 @@ class Guest:
         return [*machine.facts(), *here]
 
     def _messages(self) -> Iterator[Message]:
-        """What it says, until it says no more. Raises RunError where it falls silent, or never begins; UnreadableError."""
+        """What it says, until it says no more. Raises RunError where it falls silent; UnreadableError."""
         lines = MessageReader()
         deadline = time.monotonic() + self._patience
         while True:
