@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kit.analysis.farm import MISFIT_LEVEL
-from kit.analysis.random_effects import ENDS, Effects, draw, find_between, find_chances, fit
+from kit.analysis.random_effects import ENDS, Effects, draw, find_chances, fit
 from kit.analysis.stats import Floats, student_quantile
 
 MACHINES, TAUS, ROUND = (3, 5, 10, 50), (0.0, 0.02, 0.05), 0.03
@@ -141,7 +141,7 @@ def _others(farms: Farms, truth: Floats) -> dict[str, float]:
     y, v = farms.figures.y, farms.figures.v
     machines = y.shape[-1]
     t = student_quantile(ENDS[1], machines - 1)
-    tau2 = find_between(y, v, machines - 1.0)
+    tau2 = paule_mandel(y, v)
     w = 1 / (v + tau2[..., None])
     mean, known = (w * y).sum(-1) / w.sum(-1), np.sqrt(1 / w.sum(-1))
     factor = np.sqrt((w * (y - mean[..., None]) ** 2).sum(-1) / (machines - 1))
@@ -157,6 +157,17 @@ def _others(farms: Farms, truth: Floats) -> dict[str, float]:
         n = flat.shape[-1]
         naive = student_quantile(ENDS[1], n - 1) * flat.std(-1, ddof=1) / n**0.5
         found["independent"] = _share(np.abs(flat.mean(-1)) <= naive)
+    return found
+
+
+def paule_mandel(y: Floats, v: Floats) -> Floats:
+    """tau² at which the weighted squares are as many as the machines less 1, variances taken for known (1982), by
+    Newton's method from 0 (DerSimonian and Kacker 2007)."""
+    found = np.zeros(y.shape[:-1])
+    for _ in range(60):
+        w = 1 / (v + found[..., None])
+        squares = w * (y - ((w * y).sum(-1) / w.sum(-1))[..., None]) ** 2
+        found = np.maximum(found + (squares.sum(-1) - y.shape[-1] + 1) / (w * squares).sum(-1), 0.0)
     return found
 
 

@@ -26,6 +26,8 @@ ASSURANCE = 0.8
 MOST_MACHINES = 10_000
 _ROUNDS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 15, 20, 25, 30, 40, 50, 75, 100)
 LEAST_MACHINES = 3
+#: So many tell a chance to a percent.
+_DRAWS = 500
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ def find_variances(arm: str, found: FarmRatio) -> Variances | None:
     # Machines of one round of analysis share an estimate; else all add to what is known of a round.
     total = float(degrees[0]) if known[0].pooled else float(degrees.sum())
     said = float((of_round * degrees).sum() / degrees.sum())
-    tau2 = draw(effects).tau2
+    tau2 = draw(effects, _DRAWS).tau2
     levels = (np.random.default_rng(1).permutation(tau2.size) + 0.5) / tau2.size
     sigma2 = np.asarray(said * total / chdtri(total, levels), float)
     return Variances(arm, tau2, sigma2, float(fit(effects).tau2), said)

@@ -76,7 +76,7 @@ def _rows(farm: FarmAnswer) -> Iterator[Sequence[str]]:
     for item in farm.arms:
         yield _row(units.against(item), item.whole)
         for one in item.classes:
-            yield _row(f"  {textwrap.shorten(one.machine_class, _CLASS, placeholder='…')}", one)
+            yield _row(f"└ {textwrap.shorten(one.machine_class, _CLASS, placeholder='…')}", one)
 
 
 def _row(name: str, item: FarmRatio) -> Sequence[str]:

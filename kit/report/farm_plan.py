@@ -17,7 +17,7 @@ from kit.report.farm import spread
 from kit.report.shown import shown
 
 _WRAP = 100
-_HEADERS = ("", "machines", "rounds each", "typically", "chance", "machine hours", "all at once")
+_HEADERS = ("", "machines", "rounds", "typically", "chance", "machine hours", "done after")
 
 
 def render_plan(planning: Planning, tablefmt: str = "simple") -> str:

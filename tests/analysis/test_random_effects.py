@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from scipy.special import chdtri
 
-from kit.analysis.random_effects import ENDS, Effects, draw, find_between, find_chances, fit
+from kit.analysis.random_effects import ENDS, Effects, draw, find_chances, fit
 
 #: Thirteen trials of BCG vaccine, logarithms of relative risks with their variances (Colditz et al. 1994), as the
 #: documentation of metafor (Viechtbauer 2010) has them: tau² 0.318 by Paule and Mandel, Q-profile 0.1197 to 1.1115.
@@ -11,14 +12,6 @@ Y = np.array([-0.8893, -1.5854, -1.3481, -1.4416, -0.2175, -0.7861, -1.6209, 0.0
               -0.0173])  # fmt: skip
 V = np.array([0.3256, 0.1946, 0.4154, 0.0200, 0.0512, 0.0069, 0.2230, 0.0040, 0.0564, 0.0730, 0.0124, 0.5325, 0.0714])
 MANY = np.full(13, 1e7)  # degrees of freedom of a variance that is known
-
-
-def test_between_is_that_of_others() -> None:
-    assert float(find_between(Y, V, 12.0)) == pytest.approx(0.3181, abs=0.0005)
-    from scipy.special import chdtri
-
-    ends = [float(find_between(Y, V, float(chdtri(12, tail)))) for tail in (0.025, 0.975)]
-    assert ends == [pytest.approx(0.1197, abs=0.0005), pytest.approx(1.1115, abs=0.002)]
 
 
 def test_of_known_noise_tau_is_paule_and_mandels_and_the_mean_hartung_and_knapps() -> None:
@@ -31,13 +24,11 @@ def test_of_known_noise_tau_is_paule_and_mandels_and_the_mean_hartung_and_knapps
 
 
 def test_equal_noise_makes_it_a_t_test_over_machines_and_the_draws_the_q_profile() -> None:
-    from scipy.special import chdtri
-
     figures = Effects(Y, np.full(13, 0.1), MANY)
     found = fit(figures)
     assert [float(found.mean), float(found.error)] == pytest.approx([Y.mean(), Y.std(ddof=1) / 13**0.5])
     assert float(found.tau2) == pytest.approx(Y.var(ddof=1) - 0.1, rel=1e-5)
-    ends = [float(find_between(Y, figures.v, float(chdtri(12, tail)))) for tail in (0.025, 0.975)]
+    ends = [Y.var(ddof=1) * 12 / float(chdtri(12, tail)) - 0.1 for tail in (0.025, 0.975)]
     assert np.quantile(draw(figures).tau2, ENDS).tolist() == pytest.approx(ends, rel=0.01)
 
 
@@ -77,13 +68,13 @@ def test_a_prediction_is_as_wide_as_machines_scatter() -> None:
 
 def test_few_rounds_of_each_machine_are_not_known_variances() -> None:
     """Of two degrees of freedom a variance may be a hundredth of the true one: the machine would have all the weight,
-    and the interval of the mean be right in four farms of five (benchmarks/farm.py, "HKSJ")."""
+    and the interval of the mean be right in four farms of five."""
     rng = np.random.default_rng(3)
     farms, machines, d = 2000, 10, 2
     y, v = rng.normal(0, 0.02, (farms, machines)), 0.02**2 * rng.chisquare(d, (farms, machines)) / d
     found = fit(Effects(y, v, np.full(machines, float(d))))
     held = np.mean(np.abs(found.mean) <= 2.262 * found.error)
-    w = 1 / (v + find_between(y, v, machines - 1.0)[..., None])
+    w = 1 / v
     naive = (w * y).sum(-1) / w.sum(-1)
     scale = np.sqrt((w * (y - naive[:, None]) ** 2).sum(-1) / (machines - 1) / w.sum(-1))
     assert held > 0.93 and np.mean(np.abs(naive) <= 2.262 * scale) < 0.90

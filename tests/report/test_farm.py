@@ -1,0 +1,79 @@
+"""What a farm's answer says: in the first lines, in a hundred columns, in every format."""
+
+import csv
+import io
+import json
+from dataclasses import replace
+
+import pytest
+
+from kit.analysis.analyse import analyse
+from kit.analysis.farm_answer import FarmAnswer, answer_sessions
+from kit.analysis.farm_plan import Cost, plan_farm
+from kit.report.renderer import FARM, PLAN, find, names
+from tests.nights import night
+
+
+def farm(*penalties: float, classes: tuple[str, ...] = ("small",), odd: float | None = None) -> FarmAnswer:
+    given = [*penalties, *([odd] if odd is not None else [])]
+    sessions = []
+    for i, penalty in enumerate(given):
+        session = night(i, penalty)
+        facts = {"machine": f"m{i}", "worker": f"builder-{i:02}", "class": classes[i % len(classes)]}
+        sessions.append(replace(session, facts={**session.facts, **facts}))
+    return answer_sessions([(session, analyse(session)) for session in sessions])
+
+
+def test_the_answer_comes_first_and_fits() -> None:
+    text = find(FARM, "table").render(farm(0.08, 0.10, 0.12, 0.11))
+    lines = text.splitlines()
+    assert lines[0] == "mine on 4 machines: slower: layer:overlay2 (+9.2 %)"
+    assert max(map(len, lines)) <= 100 and len(lines) <= 10
+    assert "another machine" in text and "spread" in text
+
+
+def test_few_machines_say_why_there_is_no_figure() -> None:
+    text = find(FARM, "table").render(farm(0.1, 0.1))
+    assert text.splitlines()[0] == "mine on 2 machines: 2 machines: 3 are the least that tell how far machines differ"
+
+
+def test_a_machine_that_does_not_fit_is_named_with_its_session() -> None:
+    text = find(FARM, "table").render(farm(*[0.10 + 0.001 * i for i in range(9)], odd=0.5))
+    assert "does not fit: builder-09, layer:overlay2 / bare: +4" in text and "kit show 2026-0009" in text
+
+
+def test_classes_stand_below_and_are_said_to_differ() -> None:
+    text = find(FARM, "table").render(farm(*[0.05, 0.40] * 4, classes=("small", "large")))
+    assert "of 2 classes" in text and "classes differ: layer:overlay2 / bare" in text
+    assert any(line.startswith("└ large") for line in text.splitlines())
+
+
+@pytest.mark.parametrize("name", names(FARM))
+def test_every_format_holds_the_mean_its_interval_and_the_prediction(name: str) -> None:
+    given = farm(0.08, 0.10, 0.12, 0.11)
+    whole = given.arms[0].whole
+    assert whole.ratio and whole.another and whole.another.high
+    text = find(FARM, name).render(given)
+    if name == "json":
+        read = json.loads(text)["arms"][0]["whole"]
+        assert (read["ratio"], read["another"]["high"]) == (whole.ratio, whole.another.high)
+    elif name == "csv":
+        first, *machines = list(csv.DictReader(io.StringIO(text)))
+        assert float(first["ratio"]) == whole.ratio and float(first["another_high"]) == whole.another.high
+        assert [row["machine"] for row in machines] == [f"builder-{i:02}" for i in range(4)]
+    else:
+        assert f"{(whole.ratio - 1) * 100:+.1f} %" in text and f"{(whole.another.high - 1) * 100:+.1f} %" in text
+
+
+@pytest.mark.parametrize("name", names(PLAN))
+def test_a_plan_names_machines_rounds_and_the_chance(name: str) -> None:
+    given = farm(0.06, 0.10, 0.14, 0.11, 0.09)
+    made = plan_farm("mine", [("layer:overlay2 / bare", given.arms[0].whole)], Cost(600, 300), 0.02)
+    assert made.sure
+    text = find(PLAN, name).render(made)
+    if name == "json":
+        assert json.loads(text)["plans"]["sure"]["machines"] == made.sure.machines
+    else:
+        assert f"{made.sure.machines} machines of {made.sure.rounds} rounds each" in text and "80%" in text
+    if name == "table":
+        assert max(map(len, text.splitlines())) <= 100
