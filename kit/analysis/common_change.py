@@ -6,14 +6,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from kit.analysis.changepoint import Change, Track
-from kit.analysis.history import Entry
+from kit.analysis.changepoint import CONFIRM, Change, Track, find_changes
+from kit.analysis.history import Entry, split
 from kit.model.machine_class import class_of
 
 #: Whose a change is. Where some changed and neither most nor one alone, what they have in common may tell.
 MACHINES, COMMON, SOME, UNTOLD = "the machine's", "common", "some machines'", "not told"
 #: So many machines must have been watched before one of them can be told from all.
 LEAST = 3
+#: Stands between the names of several machines of one session.
+SEVERAL = ", "
 _DAY = 86400.0
 
 
@@ -42,6 +44,21 @@ class CommonChange:
     @property
     def up(self) -> bool:
         return self.changes[0].change.up
+
+
+def tracks_by_machine(
+    entries: Iterable[Entry], across: Iterable[str] = (), confirm: int = CONFIRM
+) -> dict[str, tuple[Track, ...]]:
+    """The series of each machine of a fleet by itself, of one arm; sessions of several machines are none's."""
+    past = tuple(across)
+    by_machine: dict[str, list[Entry]] = {}
+    for entry in entries:
+        if entry.worker and SEVERAL not in entry.worker:
+            by_machine.setdefault(entry.worker, []).append(entry)
+    return {
+        machine: tuple(Track(series, find_changes(series, confirm), confirm) for series in split(mine, past))
+        for machine, mine in by_machine.items()
+    }
 
 
 def find_common(tracks: Mapping[str, Sequence[Track]]) -> tuple[CommonChange, ...]:

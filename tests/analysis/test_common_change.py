@@ -1,0 +1,90 @@
+"""Whose a change is: one machine's, or what the machines of a class have in common."""
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from kit.analysis.common_change import (
+    COMMON,
+    MACHINES,
+    SOME,
+    UNTOLD,
+    CommonChange,
+    find_common,
+    tracks_by_machine,
+)
+from kit.analysis.compare import Comparison
+from kit.analysis.history import Conditions, Entry
+from kit.analysis.outcome import Outcome
+from kit.report.common_change import common_lines
+
+NIGHTS, STEP, DAY = 20, 10, 86400.0
+_FOUND = Comparison("layer:overlay2", "bare", "total", "real", 1.0, None, None, 5, 0.0, None, None, None, "no interval")
+
+
+def nights(machine: str, rise: float = 0.0, at: int = STEP, **facts: str) -> list[Entry]:
+    """Of one machine: 1.05 with noise of 0.5 %, from night ``at`` on so much more."""
+    dice = random.Random(machine)
+    entries = []
+    for i in range(NIGHTS):
+        ratio = 1.05 + dice.gauss(0, 0.005) + (rise if i >= at else 0)
+        outcome = Outcome(replace(_FOUND, ratio=ratio), 10 * ratio, 10.0, True, ())
+        now = {"class": "large", **{key: text for key, text in facts.items() if i >= at or key == "class"}}
+        entries.append(Entry(f"{machine}-{i}", 1e9 + i * DAY, machine, "1", Conditions(now), outcome, machine))
+    return entries
+
+
+def found(*machines: list[Entry]) -> tuple[CommonChange, ...]:
+    return find_common(tracks_by_machine([entry for one in machines for entry in one]))
+
+
+def test_a_rise_of_one_machine_is_its_own() -> None:
+    (change,) = found(nights("m0", 0.05), *(nights(f"m{i}") for i in range(1, 6)))
+    assert (change.whose, change.watched, [item.machine for item in change.changes]) == (MACHINES, 6, ["m0"])
+    (line,) = common_lines([change])
+    assert line.startswith("m0, of 6 machines of large, rose by +") and "that machine's own" in line
+
+
+def test_a_rise_of_most_machines_is_what_they_have_in_common() -> None:
+    (change,) = found(nights("m0"), *(nights(f"m{i}", 0.05, STEP + i % 2) for i in range(1, 6)))
+    assert (change.whose, len(change.changes), change.watched) == (COMMON, 5, 6)
+    (line,) = common_lines([change])
+    assert line.startswith("5 of 6 machines of large (") and "not one machine's" in line
+
+
+def test_a_rise_of_some_names_what_tells_them_from_the_others() -> None:
+    old = [nights(f"m{i}", kernel="6.1") for i in range(4)]
+    new = [nights(f"n{i}", 0.05, kernel="6.8") for i in range(2)]
+    (change,) = found(*old, *new)
+    assert (change.whose, change.shared) == (SOME, ("kernel: 6.8",))
+    assert "theirs and no other's: kernel: 6.8" in common_lines([change])[0]
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_of_few_machines_it_is_not_told(count: int) -> None:
+    (change,) = found(nights("m0", 0.05), *(nights(f"m{i}") for i in range(1, count)))
+    assert change.whose == UNTOLD and "can't be told" in common_lines([change])[0]
+
+
+def test_classes_and_directions_are_apart() -> None:
+    large = [nights(f"m{i}", 0.05) for i in range(3)]
+    small = [nights(f"s{i}", -0.05, **{"class": "small"}) for i in range(3)]
+    changes = found(*large, *small)
+    assert {(item.machine_class, item.up, item.whose) for item in changes} == {
+        ("large", True, COMMON), ("small", False, COMMON),
+    }  # fmt: skip
+
+
+def test_rises_at_other_times_are_two() -> None:
+    changes = found(nights("m0", 0.05, 6), nights("m1", 0.05, 14), nights("m2"), nights("m3"))
+    assert [(item.changes[0].machine, item.whose) for item in changes] == [("m0", MACHINES), ("m1", MACHINES)]
+
+
+def test_a_machine_without_sessions_on_both_sides_does_not_count() -> None:
+    (change,) = found(nights("m0", 0.05), nights("m1"), nights("m2"), nights("new")[STEP + 2 :])
+    assert change.watched == 3
+
+
+def test_nothing_changed_is_nothing_said() -> None:
+    assert found(*(nights(f"m{i}") for i in range(5))) == ()
