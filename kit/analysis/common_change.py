@@ -7,15 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kit.analysis.changepoint import CONFIRM, Change, Track, find_changes
-from kit.analysis.history import Entry, split
+from kit.analysis.history import SEVERAL, Entry, split
 from kit.model.machine_class import class_of
 
 #: Whose a change is. Where some changed and neither most nor one alone, what they have in common may tell.
 MACHINES, COMMON, SOME, UNTOLD = "the machine's", "common", "some machines'", "not told"
 #: So many machines must have been watched before one of them can be told from all.
 LEAST = 3
-#: Stands between the names of several machines of one session.
-SEVERAL = ", "
 _DAY = 86400.0
 
 

@@ -11,7 +11,7 @@ from kit.analysis import stats
 from kit.analysis.analyse import Analysis, whole_real
 from kit.analysis.compare import Comparison, is_control
 from kit.analysis.farm import LEAST, FarmRatio, MachineRatio, over_machines
-from kit.analysis.history import Conditions, Entry, differences, make_entry
+from kit.analysis.history import SEVERAL, Conditions, Entry, differences, make_entry
 from kit.analysis.outcome import outcomes
 from kit.analysis.pool import median_share
 from kit.analysis.stats import Interval
@@ -88,6 +88,8 @@ def alike(entries: Sequence[Entry]) -> tuple[list[Entry], list[str]]:
     """Of one arm, in the order of time: the newest entry of each machine, of those whose kit, settings and digests most
     machines have in common; and of the machines that have none such what they differ in."""
     groups: list[dict[str, Entry]] = []
+    shared = [entry for entry in entries if SEVERAL in entry.worker]
+    entries = [entry for entry in entries if SEVERAL not in entry.worker]
     for entry in entries:
         mine = next((group for group in groups if not _unlike(next(iter(group.values())), entry)), None)
         if mine is None:
@@ -95,7 +97,7 @@ def alike(entries: Sequence[Entry]) -> tuple[list[Entry], list[str]]:
         mine[_machine(entry)] = entry
     best = max(groups, key=lambda group: (len(group), max(item.created for item in group.values())), default={})
     some = next(iter(best.values()), None)
-    left = []
+    left = [f"session {entry.session}: rounds of several machines: kit fleet show {entry.session}" for entry in shared]
     for machine, entry in {_machine(item): item for item in entries}.items():
         if some and machine not in best:
             left.append(f"machine {_name(entry)}, session {entry.session}: {'; '.join(_unlike(some, entry))}")

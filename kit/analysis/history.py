@@ -13,6 +13,8 @@ from kit.model.session import Session
 
 #: Stands for whatever a scenario builds, whichever its inputs are called.
 SOURCES = "sources"
+#: Stands between the names of several machines of one session.
+SEVERAL = ", "
 
 
 @dataclass(frozen=True)

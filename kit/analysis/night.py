@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from kit.analysis.analyse import Analysis
 from kit.analysis.changepoint import CONFIRM, Track
+from kit.analysis.common_change import CommonChange
 from kit.analysis.regression import LIMIT, MISSING, Finding, Rule
 from kit.analysis.threshold import Threshold
 from kit.model.session import Request, Session
@@ -60,6 +61,7 @@ class Part:
     tracks: tuple[Track, ...] = ()
     error: str = ""
     seconds: float = 0.0
+    common: tuple[CommonChange, ...] = ()  # changes of this machine, and of others of its class
 
     @property
     def lacking(self) -> bool:

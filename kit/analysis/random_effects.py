@@ -156,9 +156,10 @@ def find_residuals(effects: Effects) -> Floats:
     d = np.broadcast_to(effects.d, effects.y.shape)
     n = np.broadcast_to(effects.n, effects.y.shape)
     rest = fit(Effects(effects.y[..., others], effects.v[..., others], d[..., others], effects.shared, n[..., others]))
+    own = np.maximum(effects.noise, effects.v)  # one that is noisy is not drawn to the others' noise
     alone = 1 / rest.w.sum(axis=-1)  # the mean's variance, by what machines say of their noise
     scale = np.maximum(rest.error / np.sqrt(alone), 1.0)
-    away: Floats = (effects.y - rest.mean) / (scale * np.sqrt(effects.noise + rest.tau2 + alone))
+    away: Floats = (effects.y - rest.mean) / (scale * np.sqrt(own + rest.tau2 + alone))
     return away
 
 

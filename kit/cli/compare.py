@@ -251,11 +251,14 @@ def _check_reference(reference: str, arms: Sequence[str]) -> None:
 def report(session: Session, outputs: Mapping[str, str], rank: str = "", reference: str = "") -> None:
     """Print the answer, unless a file's place on stdout takes its own, and write the files."""
     from kit.analysis.analyse import analyse
+    from kit.analysis.split_session import answer_split, makers
     from kit.report import render
 
     analysis = analyse(session, rank, reference)
     if "-" not in outputs.values():
         click.echo(render("answer", session, analysis), nl=False)
+        if makers(session.facts):
+            click.echo("\n" + find(FARM, "table").render(answer_split(session)), nl=False)
     for name, path in outputs.items():
         write(path, render(name, session, analysis))
 

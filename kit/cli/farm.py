@@ -26,6 +26,7 @@ Examples:
   kit fleet show kernel:short
   kit fleet show kernel:short --class builder-large --since 2026-11-01
   kit fleet show kernel:short --metric cpu_total --format csv -o farm.csv
+  kit fleet show 20261101-0312                                 one session that machines shared
 
 Of each machine the newest session counts, of those that agree in kit, settings and inputs with most
 machines; the others are named. The mean is over machines: each counts once, however many rounds it made."""
@@ -106,10 +107,15 @@ def _answer(
 ) -> FarmAnswer:
     """Raises UsageError."""
     from kit.analysis.farm_answer import answer
+    from kit.analysis.split_session import answer_split, makers
     from kit.model.machine_class import class_of
     from kit.model.session import DONE
 
-    heads = [item for item in store.list() if item.status == DONE and scenario in ("", item.title)]
+    every = store.list()
+    heads = [item for item in every if item.status == DONE and scenario in ("", item.title)]
+    shared = [item for item in every if scenario and item.id.startswith(scenario) and makers(item.facts)]
+    if not heads and len(shared) == 1:
+        return answer_split(store.get(shared[0].id), metric)
     if not heads:
         raise UsageError(f"no finished session of '{scenario}'" if scenario else "no finished session yet",
                          "kit sessions lists them; kit compare makes one")  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from kit.report.renderer import BETWEEN, HISTORY, find
 if TYPE_CHECKING:
     from kit.analysis.history import Entry
 
+_WRAP = 118
 _EPILOG = """\b
 Examples:
   kit history kernel:short layer:overlay2
@@ -26,7 +28,8 @@ Examples:
 
 ▲ and ▼ mark change points, ? one that too few sessions stand behind. A session whose machine, settings or inputs
 differ begins a new series, and the heading says what differed. Change points are found by E-divisive
-with t tests, and hold also if one night takes after the last."""
+with t tests, and hold also if one night takes after the last. Each machine of a fleet has series of its own;
+below them stands whether a change is one machine's, or most machines' of a class."""
 
 _BETWEEN_EPILOG = """\b
 Examples:
@@ -71,8 +74,10 @@ def history(
 ) -> None:
     """Show the penalty of ARM in SCENARIO over all sessions, with the points at which it changed."""
     from kit.analysis.changepoint import Track, find_changes
+    from kit.analysis.common_change import find_common, tracks_by_machine
     from kit.analysis.history import split
     from kit.model.arm import parse_arm
+    from kit.report.common_change import common_lines
     from kit.report.history import Subject
 
     store = the_store(store_url)
@@ -94,6 +99,9 @@ def history(
         at = f" at {point}" if point else ""
         subject = Subject(scenario, name, chosen, f"{item.metric} of {item.phase}{at}")
         parts.append(find(HISTORY, format_).render(subject, tracks))
+        lines = common_lines(find_common(tracks_by_machine(listed, across, confirm)))
+        if lines and format_ == "table":
+            parts.append("\n".join(textwrap.fill(line, _WRAP, subsequent_indent="  ") for line in lines))
         if not all_series and len(series) > 1 and format_ == "table":
             older = sum(len(one.entries) for one in series[:-1])
             parts.append(f"{older} sessions of other machines, settings or inputs are not shown: --all")

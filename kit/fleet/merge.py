@@ -43,12 +43,6 @@ def rounds_facts(made: Mapping[str, Iterable[int]]) -> Iterator[Fact]:
         yield ROUNDS_OF.fact(", ".join(map(str, sorted(blocks))), name)
 
 
-def makers(facts: Mapping[str, str]) -> dict[int, str]:
-    """The machine that made each round, of a session of several."""
-    found = ROUNDS_OF.find(facts)
-    return {int(number): fact.of for fact in found for number in fact.text.split(", ") if number.isdecimal()}
-
-
 def check_digests(first: Sample, of_first: str, sample: Sample, of_sample: str) -> None:
     """Two runs of one arm on two machines are of the same image, inputs, scenario and probe. Raises UsageError."""
     ours, theirs = dict(first.digests), dict(sample.digests)

@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from kit.analysis.split_session import makers
 from kit.core.errors import KitError, RunError
-from kit.fleet.merge import check_digests, makers, member_facts, merged_facts, rounds_facts
+from kit.fleet.merge import check_digests, member_facts, merged_facts, rounds_facts
 from kit.fleet.share import Share, local_session
 from kit.fleet.watcher import Watcher
 from kit.model.member import Member

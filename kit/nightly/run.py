@@ -18,7 +18,7 @@ from kit.model.session import DONE, Request, Session
 from kit.session.context import Observer
 from kit.session.start import Patience, launch
 from kit.store import Store
-from kit.store.series import find_track, find_tracks
+from kit.store.series import find_track, find_tracks, find_whose
 
 #: Makes a finished session of a request.
 Measure = Callable[[Request], Session]
@@ -72,6 +72,7 @@ def assess(task: Task, session: Session, store: Store, rule: Rule) -> Part:
             found for item in task.thresholds for found in _findings(item, task, session, analysis, store, rule)
         ]
         tracks = find_tracks(session, analysis, store, task.across, rule.confirm)
+        common = tuple(found for item in tracks for found in find_whose(item, session, store, task.across))
     except AwayError as away:
         unjudged = f"measured and kept, but not held against its history: {away.message}"
         return Part(task, session, analysis, error=error or unjudged)
@@ -81,7 +82,7 @@ def assess(task: Task, session: Session, store: Store, rule: Rule) -> Part:
         for item in findings
         if item.series and (item.threshold.phase or item.threshold.metric != "real")
     )
-    return Part(task, session, analysis, tuple(findings), tracks, error)
+    return Part(task, session, analysis, tuple(findings), tracks, error, common=common)
 
 
 def _findings(

@@ -12,7 +12,7 @@ from kit.analysis.analyse import Analysis
 from kit.analysis.ladder import Ladder
 from kit.analysis.ranking import Ranking
 from kit.analysis.stats import Interval
-from kit.model.fact import NO_TRACING
+from kit.model.fact import NO_TRACING, ROUNDS_OF
 from kit.model.session import Session
 from kit.report import course, units
 from kit.report.calls import largest_group
@@ -161,6 +161,11 @@ def _mind(session: Session, analysis: Analysis) -> Iterator[str]:
         if item.found and item.what != "machine":
             yield f"the ratio of {item.what} drifted: {units.percent(item.per_block)} a round ({units.chance(item.p)})"
     yield from analysis.unlike[:1]
+    if shared := ROUNDS_OF.find(session.facts):
+        yield (
+            f"its rounds ran on {len(shared)} machines, and all this is of these alone; of machines like them: "
+            f"kit fleet show {session.id}"
+        )
     if lacking := NO_TRACING.text(session.facts):
         yield f"not traced: {lacking}"
 

@@ -18,9 +18,7 @@ def common_lines(found: Sequence[CommonChange]) -> list[str]:
 
 def _line(item: CommonChange) -> str:
     sizes = [change.change.after / change.change.before for change in item.changes]
-    size = (
-        units.percent(min(sizes)) if len(sizes) == 1 else f"{units.percent(min(sizes))} … {units.percent(max(sizes))}"
-    )
+    size = " … ".join(dict.fromkeys(map(units.percent, (min(sizes), max(sizes)))))
     begin, end = max(one.between[0] for one in item.changes), min(one.between[1] for one in item.changes)
     verb = "rose" if item.up else "fell"
     when = f"{verb} by {size} between {units.moment(begin)} and {units.moment(end)} UTC"

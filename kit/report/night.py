@@ -15,6 +15,7 @@ from kit.analysis.changepoint import Track
 from kit.analysis.night import Night, Part
 from kit.analysis.regression import GOOD, MISSING, OVER, REGRESSION, SUSPECT, UNDECIDED, Finding
 from kit.report import units
+from kit.report.common_change import common_lines
 from kit.report.history import change_lines
 from kit.report.shown import shown
 from kit.report.verdict import percent_interval, sentence
@@ -89,6 +90,7 @@ def _part(part: Part, markdown: bool) -> Iterator[str]:
                 found, ["real time, whole run", "change, 95 %", "verdict"], tablefmt=tablefmt, disable_numparse=True
             )
     lines = [line for track in part.tracks for line in _track_lines(track)]
+    lines += common_lines(part.common)
     lines += (
         [f"not run: {item.arm}: {item.reason}; fix: {item.fix}" for item in part.session.not_run]
         if (part.session)
@@ -164,5 +166,6 @@ def _part_json(part: Part) -> dict[str, Any]:
             }
             for track in part.tracks
         ],
+        "common_changes": [asdict(item) for item in part.common],
         "not_run": [asdict(item) for item in part.session.not_run] if part.session else [],
     }  # fmt: skip

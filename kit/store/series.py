@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 from kit.analysis.analyse import Analysis, whole_real
 from kit.analysis.changepoint import CONFIRM, Track, track
+from kit.analysis.common_change import CommonChange, find_common, tracks_by_machine
 from kit.analysis.compare import Comparison
+from kit.analysis.history import Entry
 from kit.model.session import DONE, Session
 from kit.store import Store
 
@@ -15,12 +17,25 @@ def find_track(
     item: Comparison, session: Session, store: Store, across: Sequence[str] = (), confirm: int = CONFIRM
 ) -> Track:
     """The series of one comparison."""
-    mine = [
+    return track(_entries(item, session, store), session.id, across, confirm)
+
+
+def _entries(item: Comparison, session: Session, store: Store) -> list[Entry]:
+    return [
         entry
         for entry in store.history(session.title, item.arm, item.phase, item.metric)
         if (entry.outcome.comparison.baseline, entry.outcome.comparison.point) == (item.baseline, item.point)
     ]
-    return track(mine, session.id, across, confirm)
+
+
+def find_whose(told: Track, session: Session, store: Store, across: Sequence[str] = ()) -> tuple[CommonChange, ...]:
+    """Of the changes of a fleet's machine in its series, whether other machines of its class saw them."""
+    worker = told.series.entries[-1].worker
+    if not worker or not any(change.confirmed for change in told.changes):
+        return ()
+    item = told.series.entries[-1].outcome.comparison
+    found = find_common(tracks_by_machine(_entries(item, session, store), across, told.confirm))
+    return tuple(one for one in found if worker in {change.machine for change in one.changes})
 
 
 def find_tracks(

@@ -69,7 +69,7 @@ def test_of_few_machines_it_is_not_told(count: int) -> None:
 
 def test_classes_and_directions_are_apart() -> None:
     large = [nights(f"m{i}", 0.05) for i in range(3)]
-    small = [nights(f"s{i}", -0.05, **{"class": "small"}) for i in range(3)]
+    small = [nights(f"s{i}", -0.05, STEP, **{"class": "small"}) for i in range(3)]
     changes = found(*large, *small)
     assert {(item.machine_class, item.up, item.whose) for item in changes} == {
         ("large", True, COMMON), ("small", False, COMMON),

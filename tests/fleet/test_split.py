@@ -6,8 +6,9 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from kit.analysis.split_session import makers
 from kit.core.errors import KitError, UsageError
-from kit.fleet.merge import makers, merged_facts
+from kit.fleet.merge import merged_facts
 from kit.fleet.share import local_session
 from kit.fleet.split import SplitCourse
 from kit.model.member import Member

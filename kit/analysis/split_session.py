@@ -1,0 +1,58 @@
+"""One session whose rounds ran on several machines: what it says of all machines like them. Pure.
+
+Rounds are nested in machines: two of one machine say the same of it twice, so that the interval rests on machines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from kit.analysis.columns import Key, Runs
+from kit.analysis.compare import is_control
+from kit.analysis.farm import over_machines, split_ratios
+from kit.analysis.farm_answer import FarmAnswer, FarmArm
+from kit.analysis.stats import Floats
+from kit.model.fact import ROUNDS_OF
+from kit.model.machine_class import class_of
+from kit.model.session import Session
+
+
+def makers(facts: Mapping[str, str]) -> dict[int, str]:
+    """The machine that made each round, of a session of several."""
+    found = ROUNDS_OF.find(facts)
+    return {int(number): fact.of for fact in found for number in fact.text.split(", ") if number.isdecimal()}
+
+
+def answer_split(session: Session, metric: str = "real") -> FarmAnswer:
+    """Of the whole run, over the machines that shared the session."""
+    runs, made = Runs(session.samples), makers(session.facts)
+    for sample in session.samples:
+        if sample.repeats is not None and sample.repeats in made:  # where it was made is where it is made again
+            made.setdefault(sample.block, made[sample.repeats])
+    machine_class = class_of(session.facts)
+    pairs = [
+        ((arm, point), (base, point))
+        for point in runs.points
+        for arm, base in session.baselines
+        if not is_control(arm) and runs.has((arm, point)) and runs.has((base, point))
+    ]
+    arms = []
+    for pair in pairs:
+        phase = runs.phases(pair)[-1]
+        logs = _logs(runs, pair, phase, metric, made)
+        ratios = split_ratios([(name, machine_class, session.id, values) for name, values in sorted(logs.items())])
+        whole = over_machines(ratios, machine_class, len(pairs))
+        arms.append(FarmArm(pair[0][0], pair[1][0], pair[0][1], phase, metric, whole))
+    return FarmAnswer(session.title, tuple(arms), {machine_class: len(set(made.values()))})
+
+
+def _logs(runs: Runs, pair: tuple[Key, Key], phase: str, metric: str, made: Mapping[int, str]) -> dict[str, Floats]:
+    """The logarithms of the ratios in the blocks of each machine."""
+    places = runs.common(pair)
+    one, other = (runs.values(key, phase, metric)[place] for key, place in zip(pair, places, strict=True))
+    names = np.array([made.get(int(block), "") for block in runs.blocks(pair[0])[places[0]]])
+    usable = (names != "") & (one > 0) & (other > 0)
+    logs = np.log(one[usable] / other[usable])
+    return {str(name): logs[names[usable] == name] for name in np.unique(names[usable])}

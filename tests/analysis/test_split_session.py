@@ -1,0 +1,60 @@
+"""One session's rounds on several machines: which machine made which, and an interval that rests on machines."""
+
+import random
+from dataclasses import replace
+
+from kit.analysis.analyse import analyse, whole_real
+from kit.analysis.split_session import answer_split, makers
+from kit.model.fact import ROUNDS_OF, stored
+from kit.model.sample import Sample
+from kit.model.session import Session
+from kit.report.answer import render_answer
+from tests.nights import night
+
+PENALTIES = {"one": 1.05, "two": 1.10, "three": 1.15, "four": 1.20}
+
+
+def shared(rounds: int = 16) -> Session:
+    """On each machine the arm costs something else; rounds were dealt in turn."""
+    made = night(1, 0.0, 0.002, rounds)
+    names = list(PENALTIES)
+    who = {block: names[block % 4] for block in range(1, rounds + 1)}
+    samples = [_slower(item, PENALTIES[who[item.block]] if item.arm != "bare" else 1.0) for item in made.samples]
+    facts = stored(ROUNDS_OF.fact(", ".join(str(b) for b in who if who[b] == name), name) for name in names)
+    return replace(made, samples=tuple(samples), facts={**made.facts, **facts, "worker": ", ".join(names)})
+
+
+def _slower(item: Sample, times: float) -> Sample:
+    return replace(item, phases=tuple(replace(phase, real=(phase.real or 0) * times) for phase in item.phases))
+
+
+def test_who_made_which_round() -> None:
+    assert makers(shared(4).facts) == {1: "two", 2: "three", 3: "four", 4: "one"}
+
+
+def test_the_interval_rests_on_machines() -> None:
+    session = shared()
+    farm = answer_split(session)
+    (arm,) = farm.arms
+    assert farm.machines == 4 and [item.machine for item in arm.whole.machines] == sorted(PENALTIES)
+    assert [item.ratio.n for item in arm.whole.machines] == [4] * 4
+    (alone,) = whole_real(analyse(session).comparisons)
+    assert arm.whole.low and arm.whole.high and alone.low and alone.high
+    assert arm.whole.low < alone.low and arm.whole.high > alone.high
+    assert arm.whole.spread and arm.whole.spread.low > 0.02
+
+
+def test_a_round_that_was_made_again_is_of_the_machine_that_made_it() -> None:
+    session = shared()
+    dice = random.Random(1)
+    again = tuple(
+        replace(item, block=20, repeats=1, started=dice.random()) for item in session.samples if item.block == 1
+    )
+    flagged = tuple(replace(item, flags="steal") if item.block == 1 else item for item in session.samples)
+    (arm,) = answer_split(replace(session, samples=(*flagged, *again))).arms
+    assert [item.ratio.n for item in arm.whole.machines] == [4] * 4
+
+
+def test_the_sessions_own_answer_says_that_it_is_of_these_machines_alone() -> None:
+    session = shared()
+    assert "its rounds ran on 4 machines" in " ".join(render_answer(session, analyse(session)).split())
