@@ -18,6 +18,8 @@ from kit.analysis.stats import CONFIDENCE, Floats
 _LEAST = 1e-12
 #: Turns from weights to tau² and back, and the share of the mean's variance that the last one may change.
 _TURNS, _PLAIN, _NEAR = 40, 3, 1e-4
+#: Below so many machines all weigh the same; from so many on it is told how their variances scatter.
+_WEIGHED_FROM, _SCATTER_FROM = 5, 20
 _SEED = 20_261_122
 _DRAWS = 20_000
 #: The least scatter of variances (of their logarithms) that is told from none.
@@ -43,15 +45,40 @@ class Effects:
         return int(self.y.shape[-1])
 
     @cached_property
-    def noise(self) -> Floats:
+    def squeezed(self) -> Squeezed:
         """Variances drawn towards what the machines share, by as much as they tell to be alike. A machine whose few
-        rounds happen to agree would else have all the weight."""
+        rounds happen to agree would else have all the weight. Few machines don't tell, and weigh the same."""
         if self.shared:
+            return Squeezed(np.maximum(self.v, _LEAST), np.broadcast_to(self.d, self.v.shape))
+        made = squeeze(np.maximum(self.v * self.n, _LEAST), self.d)
+        return Squeezed(made.v / self.n, made.d)
+
+    @cached_property
+    def expected(self) -> Floats:
+        """What the true variances are on average. Where a noisy machine weighs less, its estimate, which counts less
+        then, is too large as often as not; how variances scatter allows for that, which only many machines tell."""
+        if self.shared or self.machines < _SCATTER_FROM:
             return np.maximum(self.v, _LEAST)
-        return np.maximum(squeeze(self.v * self.n, self.d) / self.n, _LEAST)
+        found = self.squeezed
+        return found.v * found.d / np.maximum(found.d - 2, found.d / 3)
+
+    @cached_property
+    def noise(self) -> Floats:
+        """By which they are weighed."""
+        if self.machines >= _WEIGHED_FROM:
+            return self.squeezed.v
+        return np.broadcast_to(self.squeezed.v.mean(axis=-1, keepdims=True), self.v.shape)
 
 
-def squeeze(v: Floats, d: Floats) -> Floats:
+@dataclass(frozen=True)
+class Squeezed:
+    """Variances, and with how many degrees of freedom they are known."""
+
+    v: Floats
+    d: Floats
+
+
+def squeeze(v: Floats, d: Floats) -> Squeezed:
     """Estimates of several variances with ``d`` degrees of freedom each, drawn towards each other: the variances are
     taken to be scattered as 1/chi² with degrees of freedom that their own scatter tells (Smyth 2004)."""
     from scipy.special import digamma, polygamma
@@ -61,8 +88,7 @@ def squeeze(v: Floats, d: Floats) -> Floats:
     scatter = logs.var(axis=-1, ddof=1, keepdims=True) - np.mean(polygamma(1, d / 2), axis=-1, keepdims=True)
     half = _trigamma_inverse(np.maximum(scatter, _ALIKE))
     common = np.exp(logs.mean(axis=-1, keepdims=True) + digamma(half) - np.log(half))
-    squeezed: Floats = (2 * half * common + d * v) / (2 * half + d)
-    return squeezed
+    return Squeezed((2 * half * common + d * v) / (2 * half + d), 2 * half + d)
 
 
 def _trigamma_inverse(values: Floats) -> Floats:
@@ -94,25 +120,26 @@ class Fit:
 
 def fit(effects: Effects) -> Fit:
     """Weights are 1 / (tau² + noise), of noise that is squeezed; what squares are expected to be is of the noise as it
-    was estimated, which is right on average. Where it is known well both are one, and tau² that of Paule and Mandel; it
+    is on average. Where it is known well both are one, and tau² that of Paule and Mandel; it
     is found by going on from moments to weights and back (DerSimonian and Kacker 2007).
 
     The error rests on how far the machines lie apart and not on what each says of its noise (Hartung and Knapp 2001;
     Sidik and Jonkman 2002)."""
-    y, v, machines = effects.y, effects.v, effects.machines
-    tau2 = np.maximum(y.var(axis=-1, ddof=1) - v.mean(axis=-1), 0.0)
+    y, machines = effects.y, effects.machines
+    expected = effects.expected
+    tau2 = np.maximum(y.var(axis=-1, ddof=1) - expected.mean(axis=-1), 0.0)
     for turn in range(_TURNS):
         w = 1 / (effects.noise + tau2[..., None])
         total = w.sum(axis=-1)
         mean = (w * y).sum(axis=-1) / total
         squares = (w * (y - mean[..., None]) ** 2).sum(axis=-1)
         parts = w * (1 - w / total[..., None])
-        noise, slope = (parts * v).sum(axis=-1), parts.sum(axis=-1)
+        noise, slope = (parts * expected).sum(axis=-1), parts.sum(axis=-1)
         better = np.maximum((squares - noise) / slope, 0.0)
         if (np.abs(better - tau2) <= _NEAR * (better + 1 / total)).all():
             break
         tau2 = better if turn < _PLAIN else (tau2 + better) / 2  # some would go to and fro for ever
-    spread = (((parts * v) ** 2) / effects.d).sum(axis=-1)
+    spread = (((parts * expected) ** 2) / effects.d).sum(axis=-1)
     own = np.divide(noise**2, spread, out=np.ones_like(noise), where=spread > 0)  # Satterthwaite 1946
     degrees = np.broadcast_to(effects.d[..., 0], noise.shape) if effects.shared else own
     error = np.sqrt(squares / (machines - 1) / total)
@@ -148,26 +175,28 @@ def draw(effects: Effects, count: int = _DRAWS) -> Draws:
     return Draws(tau2, found.mean[..., None] + spread * normal)
 
 
-def find_residuals(effects: Effects) -> Floats:
-    """How far each machine lies from what all others say, in standard errors of that distance: Student's t with the
-    number of machines less 2 (externally studentised residuals). Of four machines at least."""
+def find_residuals(effects: Effects) -> tuple[Floats, Floats]:
+    """How far each machine lies from what all others say, in standard errors of that distance (externally studentised
+    residuals), and with how many degrees of freedom that is Student's t: the number of machines less 2, fewer where the
+    machine's own noise is most of it and known badly (Satterthwaite 1946). Of four machines at least."""
     machines = effects.machines
     others = np.array([[j for j in range(machines) if j != i] for i in range(machines)])
     d = np.broadcast_to(effects.d, effects.y.shape)
     n = np.broadcast_to(effects.n, effects.y.shape)
     rest = fit(Effects(effects.y[..., others], effects.v[..., others], d[..., others], effects.shared, n[..., others]))
-    own = np.maximum(effects.noise, effects.v)  # one that is noisy is not drawn to the others' noise
     alone = 1 / rest.w.sum(axis=-1)  # the mean's variance, by what machines say of their noise
     scale = np.maximum(rest.error / np.sqrt(alone), 1.0)
-    away: Floats = (effects.y - rest.mean) / (scale * np.sqrt(own + rest.tau2 + alone))
-    return away
+    own, theirs = np.maximum(effects.expected, effects.v), rest.tau2 + alone
+    away: Floats = (effects.y - rest.mean) / (scale * np.sqrt(own + theirs))
+    degrees = (own + theirs) ** 2 / (own**2 / effects.squeezed.d + theirs**2 / (machines - 2))
+    return away, np.minimum(degrees, machines - 2.0)
 
 
 def find_chances(effects: Effects) -> Floats:
     """Of each machine the p of one so far off among as many that all fit (Bonferroni)."""
     from scipy.special import stdtr
 
-    chances: Floats = np.minimum(
-        2 * stdtr(effects.machines - 2, -np.abs(find_residuals(effects))) * effects.machines, 1.0
-    )
+    away, degrees = find_residuals(effects)
+    alone = 2 * stdtr(degrees, -np.abs(away))
+    chances: Floats = np.minimum(alone * effects.machines, 1.0)
     return chances
