@@ -1,0 +1,80 @@
+"""``kit fleet show`` and ``plan`` over a store, and what history and a night say of a fleet's change."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kit.analysis.night import Night, Task
+from kit.analysis.regression import Rule
+from kit.model.session import Request, Session
+from kit.nightly.run import assess
+from kit.report.night import render_summary
+from kit.store import open_store
+from tests.command_line import Kit
+from tests.nights import night
+
+DAY = 86400.0
+
+
+def on(machine: int, number: int, penalty: float) -> Session:
+    """A session of a fleet's machine whose rounds take a minute, five minutes after it began."""
+    made = night(100 * machine + number, penalty)
+    began = 1.7e9 + DAY * number
+    samples = tuple(replace(item, started=began + 300 + 60 * item.block) for item in made.samples)
+    facts = {**made.facts, "machine": f"id{machine}", "worker": f"builder-{machine}", "class": "large"}
+    return replace(made, id=f"m{machine}-{number:03}", created=began, samples=samples, facts=facts)
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    """Five machines with a session each, and one whose kit is older."""
+    name = f"sqlite:///{tmp_path / 'farm.db'}"
+    store = open_store(name, tmp_path)
+    for machine in range(5):
+        store.add(on(machine, 1, 0.05 + 0.01 * machine))
+    store.add(replace(on(7, 1, 0.5), kit_version="0"))
+    store.close()
+    return name
+
+
+def test_show_says_what_machines_say_together(kit: Kit, url: str) -> None:
+    done = kit("fleet", "show", "--store", url)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("mine on 5 machines: slower: layer:overlay2 (+") and max(map(len, lines)) <= 100
+    assert "left out: machine builder-7, session m7-001: kit: 1 → 0" in lines
+    rows = json.loads(kit("fleet", "show", "mine", "--store", url, "--format", "json").stdout)["arms"]
+    assert len(rows[0]["whole"]["machines"]) == 5
+
+
+def test_what_is_not_there_is_said(kit: Kit, url: str) -> None:
+    for words, said in (
+        (("nothing",), "no finished session of 'nothing'"),
+        (("mine", "--class", "small"), "there are machines of: large"),
+        (("mine", "--since", "2033-01-01"), "no session of 'mine' fits"),
+    ):
+        done = kit("fleet", "show", *words, "--store", url)
+        assert done.returncode == 2 and said in done.stderr
+
+
+def test_plan_says_how_many_machines_and_at_what_cost(kit: Kit, url: str) -> None:
+    done = kit("fleet", "plan", "mine", "--reach", "2%", "--store", url)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert "machines of" in lines[0] and "machine hours" in " ".join(lines[:2]) and max(map(len, lines)) <= 100
+    assert "before the first round 6m, a round 1m" in " ".join(done.stdout.split())
+    assert "no machine has compared layer:vfs" in kit("fleet", "plan", "--arm", "layer:vfs", "--store", url).stderr
+
+
+def test_history_and_a_night_say_whose_a_change_is(kit: Kit, tmp_path: Path) -> None:
+    store = open_store(f"sqlite:///{tmp_path / 'farm.db'}", tmp_path)
+    for machine in range(3):
+        for number in range(10):
+            store.add(on(machine, number, 0.25 if machine == 0 and number > 5 else 0.05))
+    said = kit("history", "mine", "layer:overlay2", "--store", f"sqlite:///{tmp_path / 'farm.db'}").stdout
+    assert "builder-0, of 3 machines of large, rose by +" in said and "that machine's own" in " ".join(said.split())
+    part = assess(Task(Request(scenario="mine")), store.get("m0-009"), store, Rule())
+    assert "builder-0, of 3 machines of large, rose by +" in render_summary(Night("night", 0.0, (part,)))
+    assert assess(Task(Request(scenario="mine")), store.get("m1-009"), store, Rule()).common == ()
