@@ -186,7 +186,7 @@ def find_residuals(effects: Effects) -> tuple[Floats, Floats]:
     rest = fit(Effects(effects.y[..., others], effects.v[..., others], d[..., others], effects.shared, n[..., others]))
     alone = 1 / rest.w.sum(axis=-1)  # the mean's variance, by what machines say of their noise
     scale = np.maximum(rest.error / np.sqrt(alone), 1.0)
-    own, theirs = np.maximum(effects.expected, effects.v), rest.tau2 + alone
+    own, theirs = np.maximum(effects.expected, effects.squeezed.v), rest.tau2 + alone
     away: Floats = (effects.y - rest.mean) / (scale * np.sqrt(own + theirs))
     degrees = (own + theirs) ** 2 / (own**2 / effects.squeezed.d + theirs**2 / (machines - 2))
     return away, np.minimum(degrees, machines - 2.0)
