@@ -48,7 +48,7 @@ def grant(kind: str, role: str, store_url: str) -> None:
 
 def _show(name: str, state: State) -> None:
     size = f", {state.bytes / 2**20:,.0f} MiB" if state.bytes is not None else ""
-    click.echo(f"{name} is ready: schema {state.schema}, {state.sessions:,} sessions, {state.runs:,} runs{size}")
+    click.echo(f"{name} is ready: schema {state.schema}; sessions: {state.sessions:,}, runs: {state.runs:,}{size}")
     if state.members:
         click.echo(f"owner: {state.members.owner}")
         click.echo(f"writers: {', '.join(state.members.writers) or 'none; kit store grant writer ROLE'}")

@@ -158,6 +158,12 @@ def test_a_changed_machine_is_named_and_is_no_regression(store: Store) -> None:
     assert "a new series begins: kernel: 6.1 → 6.2" in render_summary(found)
 
 
+def test_a_night_whose_server_is_away_is_kept_and_not_judged(tmp_path: Path) -> None:
+    away = open_store("postgresql+psycopg://kit@127.0.0.1:1/kit", tmp_path / "kit.db", patient=True)
+    found = Night("mine", 1e9, (assess(TASK, night(1, 0.05), away, ON_CHANGE),))
+    assert found.exit_code == 2 and "not held against its history" in render_summary(found)
+
+
 def test_what_could_not_run_ends_with_2(store: Store) -> None:
     session = night(1, 0.05)
     blocked = replace(

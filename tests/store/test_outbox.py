@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.core.errors import RunError
+from kit.core.errors import RunError, UsageError
 from kit.model.sample import Sample
 from kit.model.session import DONE, RUNNING, Session
 from kit.store import Outbox, Store, open_store
@@ -76,6 +76,33 @@ def test_a_locked_store_is_tried_again_with_each_later_run(tmp_path: Path) -> No
     assert store.get(HEAD.id) == expected()
     assert [*(tmp_path / "outbox").iterdir()] == []
     assert len(said) == 2 and "locked: what is measured waits in" in said[0] and "is back" in said[1]
+
+
+AWAY = "postgresql+psycopg://kit@127.0.0.1:1/kit"
+
+
+def test_a_session_begins_and_ends_without_its_server(tmp_path: Path, kit: Kit) -> None:
+    said: list[str] = []
+    data = tmp_path / "data"
+    with Outbox(HEAD, open_store(AWAY, data / "kit.db", patient=True), data, said.append) as outbox:
+        outbox.create(HEAD)
+        finish(outbox, FULL.samples)
+    assert len(said) == 2 and "waits in" in said[0] and "kit sync" in said[1]
+    for words, code, says in (
+        (("--store", AWAY), 1, f"still waiting: {len(FULL.samples)} runs of 1 session"),
+        ((), 1, f"it is for {AWAY}"),
+        (("--json",), 1, '"delivered": []'),
+    ):
+        done = kit("sync", *words, KIT_HOME=str(tmp_path))
+        assert done.returncode == code and says in done.stdout and HEAD.id in done.stdout, done.stdout
+    with pytest.raises(UsageError, match="refused"):  # what is not begun by a session has nothing to go on with
+        open_store(AWAY, data / "kit.db")
+    file = data / "outbox" / f"{HEAD.id}.jsonl"
+    store = opened(tmp_path / "data", [])
+    file.write_bytes(file.read_bytes().replace(AWAY.encode(), store.name.encode()))
+    done = kit("sync", KIT_HOME=str(tmp_path))
+    assert done.returncode == 0 and "; nothing waits" in done.stdout and store.get(HEAD.id) == expected()
+    assert store.results([HEAD.id]), "what it found is worked out when it is delivered"
 
 
 def left_waiting(data: Path, killed: bool) -> Path:
