@@ -21,7 +21,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 def store_option(command: Command) -> Command:
     return click.option(
         "--store", "store_url", metavar="URL", default="", envvar="KIT_STORE",
-        help="Database of results: a SQLAlchemy URL of SQLite or PostgreSQL.  [default: SQLite in the user's data directory]",
+        help="Database of results, SQLite or PostgreSQL.  [default: SQLite in the user's data directory]",
     )(command)  # fmt: skip
 
 
