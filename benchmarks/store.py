@@ -23,6 +23,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -190,9 +191,10 @@ def write_all(url: str, data: Path, writers: int) -> tuple[float, int, int]:
 def answers(url: str) -> Iterator[tuple[str, Callable[[], object]]]:
     """What is timed, and how it is asked."""
     with psycopg.connect(_conninfo(url)) as connection:
-        found = connection.execute("SELECT machine, id FROM kit_sessions ORDER BY created DESC LIMIT 1").fetchone()
+        query = "SELECT machine, id, to_timestamp(created) FROM kit_sessions ORDER BY created DESC LIMIT 1"
+        found = connection.execute(query).fetchone()
     assert found
-    machine, newest = found
+    machine, newest, until = found
     for words in (
         ("sessions",),
         ("sessions", "--machine", machine[:4]),
@@ -211,13 +213,14 @@ def answers(url: str) -> Iterator[tuple[str, Callable[[], object]]]:
         f"/history?scenario={TITLE}&arm=layer:overlay2&machine={machine}",
     ):  # fmt: skip
         yield page.replace(machine, f"{machine[:4]}…"), partial(_page, client, page)
+    values = {"title": TITLE, "machine": machine, "from": until - timedelta(days=7), "until": until}
     one = "SELECT created, ratio, low, high FROM kit_penalties WHERE scenario = %(title)s AND machine = %(machine)s "
     one += "AND arm = 'layer:overlay2' AND whole AND metric = 'real' ORDER BY created"
     farm = "SELECT date_trunc('day', created), avg(ratio), count(*) FROM kit_penalties WHERE scenario = %(title)s AND "
-    farm += "created > (SELECT max(to_timestamp(created)) FROM kit_sessions) - interval '7 days' "
+    farm += "created BETWEEN %(from)s AND %(until)s "  # as Grafana writes it
     farm += "AND arm = 'layer:overlay2' AND whole AND metric = 'real' GROUP BY 1"
     for name, query in (("kit_penalties: a machine", one), ("kit_penalties: a farm's week", farm)):
-        yield name, partial(_query, url, query, {"title": TITLE, "machine": machine})
+        yield name, partial(_query, url, query, values)
 
 
 def _kit(url: str, words: Sequence[str]) -> None:
@@ -232,7 +235,7 @@ def _page(client: object, page: str) -> None:
     assert answer.status_code == 200, answer.data
 
 
-def _query(url: str, query: str, values: dict[str, str]) -> None:
+def _query(url: str, query: str, values: dict[str, object]) -> None:
     with psycopg.connect(_conninfo(url)) as connection:
         assert connection.execute(query.encode(), values).fetchall()
 
@@ -296,10 +299,13 @@ def main() -> None:
         sizes = [_size(connection, table) for table in _TABLES]
     print(tabulate(sizes, ["table", "rows", "MB", "MB of indexes"], floatfmt=",.1f", intfmt=","), flush=True)
     with tempfile.TemporaryDirectory() as directory:
+        server = postmaster(given.store)
+        before = cpu_seconds(server)
         rate, waited, wrong = write_all(given.store, Path(directory), given.writers)
+        each = (cpu_seconds(server) - before) / max(1, given.writers * RUNS)
     print(f"{given.writers} writers at once: {rate:.0f} runs/s; {waited} delivered later; sessions not whole: {wrong}")
+    print(f"{1000 * each:.0f} ms of CPU a run, {'its server' if server else 'no server'} included", flush=True)
     rows = []
-    server = postmaster(given.store)
     for name, ask in answers(given.store):
         seconds, busy = [], []
         for _ in range(REPEATS):

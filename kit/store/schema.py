@@ -294,3 +294,8 @@ outcomes = Table(
     *(Column(name, Integer, nullable=False) for name in COMPARISON_COUNTS),
     *(Column(name, Float) for name in COMPARISON_FIGURES),
 )
+#: What is mostly asked for, by one row for each session instead of all of them.
+Index(
+    "kit_outcomes_whole", outcomes.c.session, outcomes.c.arm, outcomes.c.metric,
+    postgresql_where=outcomes.c.whole, sqlite_where=outcomes.c.whole,
+)  # fmt: skip
