@@ -28,7 +28,7 @@ SIMULATED = {
 SCENARIO = "moment.toml"
 MOMENT = 'name = "moment"\nsummary = "x"\nimage = "smoke"\n[[phases]]\nname = "run"\nrun = ["true"]\n'
 MEASURED = {
-    "calls": (("--what", "counts,daemon,spin", "--rounds", "2", "--size", "2"), "counted otherwise by strace"),
+    "calls": (("--what", "counts,daemon", "--rounds", "2", "--size", "1"), "counted otherwise by strace"),
     "copies": (("--copies", "2", "--blocks", "1", "--compilations", "2"), "copies read anew"),
     "equal": (("--workloads", "fsync", "--sessions", "1", "--rounds", "2"), "sliced/whole, 95 %"),
     "recovery": (("--rounds", "2", "--where", "container", "--largest", "--units", "4"), "intervals hold the truth"),
