@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from contextlib import suppress
 
 from kit.model.plan import PlanStep
 from kit.model.sample import Sample
@@ -40,10 +41,11 @@ class Channel:
                 data = data[os.write(self._file, data) :]
 
     def beat(self) -> None:
-        """Say for ever that the session is alive."""
-        while True:
-            time.sleep(HEARTBEAT)
-            self.say(Alive())
+        """Say that the session is alive, until nobody listens."""
+        with suppress(OSError):
+            while True:
+                time.sleep(HEARTBEAT)
+                self.say(Alive())
 
     def began(self, session: Session) -> None:
         """Whoever sent the session knows."""
