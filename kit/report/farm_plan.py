@@ -77,6 +77,11 @@ def _lines(planning: Planning) -> Iterator[str]:
         if name in sizes:
             noise = 100 * math.expm1(math.sqrt(sizes[name].said_sigma2))
             yield f"{name}: spread between machines {spread(found)}, noise of a round {noise:.1f} %"
+        for misfit in found.misfits:
+            yield (
+                f"{misfit.found.machine} does not fit in {name}, and is most of that spread: look at it before paying "
+                f"for its like; kit show {misfit.found.session}"
+            )
     for name in planning.without:
         yield f"{name}: not planned for: {LEAST} machines of two rounds are the least"
     yield (

@@ -77,3 +77,9 @@ def test_a_plan_names_machines_rounds_and_the_chance(name: str) -> None:
         assert f"{made.sure.machines} machines of {made.sure.rounds} rounds each" in text and "80%" in text
     if name == "table":
         assert max(map(len, text.splitlines())) <= 100
+
+
+def test_a_plan_that_rests_on_a_machine_that_does_not_fit_says_so() -> None:
+    given = farm(*[0.10 + 0.001 * i for i in range(9)], odd=0.5)
+    made = plan_farm("mine", [("layer:overlay2 / bare", given.arms[0].whole)], Cost(600, 300), 0.02)
+    assert "builder-09 does not fit in layer:overlay2 / bare" in " ".join(find(PLAN, "table").render(made).split())
