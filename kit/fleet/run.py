@@ -5,20 +5,23 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
+from kit import __version__
 from kit.core.errors import RunError, UsageError
 from kit.core.paths import Paths
 from kit.fleet.address import Address
 from kit.fleet.client import fleet_at
 from kit.fleet.dispatch import Dispatch
 from kit.fleet.each import EachCourse
-from kit.fleet.merge import member_facts
+from kit.fleet.merge import makers, member_facts
 from kit.fleet.split import SplitCourse
 from kit.fleet.watcher import Watcher
 from kit.host.machine import Host, read_host
 from kit.model.drivers import SYSTEM
+from kit.model.fact import WORKER
+from kit.model.machine_class import class_of
 from kit.model.member import Member, Selection, choose
 from kit.model.plan import AUTO, Plan
-from kit.model.session import FAILED, INTERRUPTED, RUNNING, Request, Session
+from kit.model.session import DONE, FAILED, INTERRUPTED, RUNNING, Request, Session
 from kit.session.freeze import kept_plan
 from kit.session.planning import plan_of, with_guest_cores
 from kit.session.start import new_session
@@ -53,7 +56,17 @@ def run_split(request: Request, context: FleetContext) -> Session:
 def resume_split(name: str, context: FleetContext) -> Session:
     """Finish a session that was stopped. Raises as run_split does."""
     session = context.store.get(name)
+    if session.imported or not WORKER.text(session.facts) or (session.samples and not makers(session.facts)):
+        raise UsageError(
+            f"session {session.id} is none whose rounds this store's kit has split over machines",
+            f"kit compare --resume {session.id} on its machine, or a new one: --split",
+        )
+    if session.status == DONE:
+        return session
     members = _chosen(session.request, context)
+    before = class_of(session.facts)
+    if session.samples and any(member.kind != before for member in members):
+        raise UsageError(f"session {session.id} ran on machines of the class '{before}'", "pick them: --class, --where")
     return _carry_split(replace(session, status=RUNNING), kept_plan(session), members, context)
 
 
@@ -139,6 +152,10 @@ def _chosen(request: Request, context: FleetContext) -> tuple[Member, ...]:
         members, busy = fleet.members(), fleet.busy()
     free = sorted(members, key=lambda address: bool(busy.get(address)))
     chosen = choose([members[address] for address in free], context.selection, arms)
+    if chosen[0].kit_version != __version__:
+        raise UsageError(
+            f"the machines have kit {chosen[0].kit_version}, this is {__version__}", "install one version on all"
+        )
     names = [member.name for member in chosen]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:

@@ -11,6 +11,7 @@ from kit.core.errors import KitError, RunError
 from kit.fleet.merge import check_digests, member_facts, merged_facts, rounds_facts
 from kit.fleet.share import Share, local_session
 from kit.fleet.watcher import Watcher
+from kit.model.fact import WORKER
 from kit.model.member import Member
 from kit.model.plan import Plan
 from kit.model.sample import Sample
@@ -53,6 +54,9 @@ class SplitCourse:
         self._told: dict[str, dict[str, str]] = {}
         self._barred: dict[str, KitError] = {}
         self._first: dict[tuple[str, str], tuple[Sample, str]] = {}
+        for sample in session.samples:
+            of = makers(session.facts).get(sample.block, "another machine")
+            self._first.setdefault((sample.arm, sample.point), (sample, of))
         self._last: dict[str, Sample] = {}
         self._failed = False
 
@@ -156,7 +160,8 @@ class SplitCourse:
         facts = {**self.session.facts, **merged_facts(self._told)}
         session = replace(self.session, facts=facts)
         if members:
-            session = session.with_facts([*member_facts(members), *rounds_facts(self._made)])
+            names = ", ".join(sorted({*self._made, *self._told}))
+            session = session.with_facts([*member_facts(members), WORKER.fact(names), *rounds_facts(self._made)])
         self.session = session
         self._keeper.update(session)
 

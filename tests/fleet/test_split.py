@@ -114,6 +114,16 @@ def test_a_session_goes_on_with_the_rounds_that_it_lacks() -> None:
     assert [share.blocks for _, share in again.deal([TWO])] == [(1, 3, 4)]
 
 
+def test_a_session_goes_on_with_the_same_image_alone() -> None:
+    split = course(Kept(), ONE)
+    split.deal([ONE])
+    measure(split, ONE, 2)
+    again = course(Kept(), TWO, session=split.session)
+    again.deal([TWO])
+    with pytest.raises(UsageError, match=r"another image on two \(other\) than on one \(i\)"):
+        measure(again, TWO, 1, image="other")
+
+
 def test_a_machine_that_refuses_is_given_nothing_more() -> None:
     split = course(Kept(), ONE, TWO)
     split.deal([ONE, TWO])

@@ -272,7 +272,7 @@ def test_what_errors_advise_exists() -> None:
 
 def known_options() -> set[str]:
     context = click.Context(cli)
-    plugin = re.findall(r'add\("(--kit-[a-z-]+)"', (ROOT / "kit/pytest_plugin/__init__.py").read_text())
+    plugin = re.findall(r'add\(\s*"(--kit-[a-z-]+)"', (ROOT / "kit/pytest_plugin/__init__.py").read_text())
     known = {"--help", "--version", *plugin}
     for name in COMMANDS:
         command = cli.get_command(context, name)
