@@ -6,13 +6,14 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from kit import __version__
+from kit.analysis.split_session import makers
 from kit.core.errors import RunError, UsageError
 from kit.core.paths import Paths
 from kit.fleet.address import Address
 from kit.fleet.client import fleet_at
 from kit.fleet.dispatch import Dispatch
 from kit.fleet.each import EachCourse
-from kit.fleet.merge import makers, member_facts
+from kit.fleet.merge import member_facts
 from kit.fleet.split import SplitCourse
 from kit.fleet.watcher import Watcher
 from kit.host.machine import Host, read_host

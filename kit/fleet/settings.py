@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 
 from kit.core.errors import not_installed
+from kit.core.paths import find_paths
+from kit.core.private import make_private
 
 #: A worker is not to disturb what is measured beside it: no profiler that looks at it a hundred times a second, nothing
 #: that judges its memory. No machine takes what another was given: a share is of a machine.
@@ -24,6 +26,8 @@ def prepare() -> None:
         import distributed  # noqa: F401
     except ImportError:
         raise not_installed("a fleet needs", "distributed", "fleet") from None
-    dask.config.set(_SETTINGS)
+    scratch = find_paths().cache / "fleet"
+    make_private(scratch)
+    dask.config.set({**_SETTINGS, "temporary-directory": str(scratch)})
     for name in ("distributed", "tornado", "bokeh"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
