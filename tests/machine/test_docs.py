@@ -292,7 +292,7 @@ THEIRS = {
     "--variant", "--components", "--include", "--wildcards", "--hypothesis-profile", "--bind", "--add-subuids",
     "--add-subgids", "--detach",
     "--nthreads", "--no-nanny", "--resources", "--preload", "--tls-ca-file", "--tls-cert", "--tls-key",
-    "--exclusive", "--config-file",
+    "--exclusive", "--config-file", "--what", "--branch",
 }  # fmt: skip
 
 
