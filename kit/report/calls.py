@@ -134,8 +134,8 @@ def call_tables(item: CallCosts) -> list[CallTable]:
         rows.append([name, "", "", "", "", *_more(found, item.whole)])
     made = [CallTable("", ("", *_HEADERS), rows)]
     made.append(CallTable("", ("by call", *_HEADERS), [_row(part, part.name) for part in _shown(item.calls)]))
-    if item.fuse:
-        requests = [_row(part, part.name)[:-1] for part in _shown(item.fuse)]
+    if asked := [part for part in item.fuse if part.count or part.base_count]:
+        requests = [_row(part, part.name)[:-1] for part in _shown(asked)]
         what = "requests to a FUSE daemon; the calls above waited for them"
         made.append(CallTable(what, ("", *_HEADERS[:-1]), requests))
     return made
