@@ -21,6 +21,8 @@ def make_ninth_schema(connection: Connection) -> None:
     for table in ("kit_calls", "kit_profiles", "kit_outcomes"):
         connection.execute(text(f"DROP TABLE {table}"))
     connection.execute(text(_OUTCOMES))
+    for column in ("turns", "frozen_write_bytes", "others_write_bytes"):
+        connection.execute(text(f"ALTER TABLE kit_phases DROP COLUMN {column}"))
     connection.execute(text("UPDATE kit_schema SET version = 9"))
 
 
@@ -36,6 +38,4 @@ def make_first_schema(url: str) -> None:
         connection.execute(text("ALTER TABLE kit_sessions DROP COLUMN imported"))
         for resource in ("cpu", "io", "memory"):
             connection.execute(text(f"ALTER TABLE kit_phases DROP COLUMN psi_{resource}_own"))
-        for column in ("turns", "frozen_write_bytes", "others_write_bytes"):
-            connection.execute(text(f"ALTER TABLE kit_phases DROP COLUMN {column}"))
         connection.execute(text("UPDATE kit_schema SET version = 1"))
