@@ -15,6 +15,7 @@ import numpy as np
 
 from kit.analysis import pool
 from kit.analysis.columns import Key, Runs
+from kit.analysis.paired import COPIES, with_error
 from kit.analysis.stats import Floats, Interval, mean_centre
 from kit.core.errors import UsageError
 from kit.model.arm import Arm, parse_arm
@@ -175,11 +176,17 @@ def _split(runs: Runs, keys: Sequence[Key], chain: Sequence[tuple[str, str]], ph
     parts = [costs[i] - costs[i - 1] for i in range(1, len(chain))]
     rises = [(chain[i][1], names[i - 1], names[i]) for i in range(1, len(chain))]
     ends = names[0], names[-1]
-    *steps, total = _steps([*rises, (WHOLE, *ends)], [*parts, costs[-1] + debts[-1] - start], base, cost != "elsewhere")
+    alike = cost != "elsewhere"
+    copies = COPIES if alike and runs.by_turns(keys[0]) else 0.0
+    errors = [copies * float(lower.mean()) for lower in (*costs[:-1], start)]
+    whole_rise = costs[-1] + debts[-1] - start
+    *steps, total = _steps([*rises, (WHOLE, *ends)], [*parts, whole_rise], base, errors, alike)
+    errors.pop()
     if cost in _DEBT:
         parts.append(debts[-1] - debts[0])
-        steps += _steps([(FLUSH, *ends)], parts[-1:], base, False)
-    dearest = _dearest(steps, parts, float(base.mean()), cost != "elsewhere")
+        errors.append(0.0)
+        steps += _steps([(FLUSH, *ends)], parts[-1:], base, errors[-1:], False)
+    dearest = _dearest(steps, parts, errors, float(base.mean()), alike)
     return Ladder(
         ends[1], ends[0], phase, cost, keys[0][1], int(base.size), float(base.mean()), tuple(steps), total, dearest
     )
@@ -192,45 +199,59 @@ def _all_cpu(runs: Runs, key: Key, phase: str) -> Floats:
 
 
 def _steps(
-    names: Sequence[tuple[str, str, str]], seconds: Sequence[Floats], base: Floats, alike: bool
+    names: Sequence[tuple[str, str, str]],
+    seconds: Sequence[Floats],
+    base: Floats,
+    errors: Sequence[float],
+    alike: bool,
 ) -> list[LadderStep]:
-    """Steps that share what is known of their noise, where it is ``alike``."""
+    """Steps that share what is known of their noise, where it is ``alike``. ``errors``: of their copies, which no block
+    tells of."""
     with np.errstate(divide="ignore", invalid="ignore"):
         shares = [part / base for part in seconds]
     known = bool((base > 0).all()) and all(bool(np.isfinite(share).all()) for share in shares)
     pairs = [(lower, upper) for _, lower, upper in names]
-    absolute = _share(pairs, seconds, float(base.mean()), alike)
-    relative = _share(pairs, shares, 1.0, alike) if known else [None] * len(names)
+    size = float(base.mean())
+    absolute = _share(pairs, seconds, size, errors, alike)
+    of_base = [error / size for error in errors] if known else []
+    relative = _share(pairs, shares, 1.0, of_base, alike) if known else [None] * len(names)
     return [LadderStep(*name, one, two) for name, one, two in zip(names, absolute, relative, strict=True)]
 
 
-def _share(pairs: Sequence[pool.Pair], parts: Sequence[Floats], base: float, alike: bool) -> list[Interval]:
+def _share(
+    pairs: Sequence[pool.Pair], parts: Sequence[Floats], base: float, errors: Sequence[float], alike: bool
+) -> list[Interval]:
     centres = [mean_centre(part) for part in parts]
     contrasts = [
         pool.Contrast(pair, centre, alike and abs(centre.estimate) <= (pool.NEAR - 1) * base)
         for pair, centre in zip(pairs, centres, strict=True)
     ]
-    return [centre.interval() for centre in pool.share(contrasts, len(contrasts))]
+    shared = pool.share(contrasts, len(contrasts))
+    return [with_error(centre, error).interval() for centre, error in zip(shared, errors, strict=True)]
 
 
-def _dearest(steps: Sequence[LadderStep], parts: Sequence[Floats], base: float, alike: bool) -> tuple[LadderStep, ...]:
+def _dearest(
+    steps: Sequence[LadderStep], parts: Sequence[Floats], errors: Sequence[float], base: float, alike: bool
+) -> tuple[LadderStep, ...]:
     """See Ladder. Differences of steps, each divided by what makes its noise that of one step: neighbours have an arm
-    in common, which counts twice."""
+    in common, which counts twice. So is the error of copies, that of one step but for flushes, which have none."""
     order = sorted(range(len(steps)), key=lambda i: -steps[i].seconds.estimate)
     if not any((step.seconds.low or 0) > 0 for step in steps):
         return ()
-    contrasts = []
+    contrasts, copied = [], []
     for i, j in combinations(order, 2):
         weights = Counter({steps[i].upper: 1, steps[i].lower: -1})
         if FLUSH in (steps[i].name, steps[j].name):
-            squares = 4
+            squares, copies = 4, 2
         else:
             weights.subtract({steps[j].upper: 1, steps[j].lower: -1})
-            squares = sum(weight**2 for weight in weights.values())
+            copies = squares = sum(weight**2 for weight in weights.values())
+        copied.append(max(errors[i], errors[j]) * math.sqrt(copies / squares))
         centre = mean_centre((parts[i] - parts[j]) / math.sqrt(squares / 2))
         near = max(abs(steps[i].seconds.estimate), abs(steps[j].seconds.estimate)) <= (pool.NEAR - 1) * base
         contrasts.append(pool.Contrast((i, j), centre, alike and near))
-    apart = pool.share(contrasts, len(contrasts))
+    shared = pool.share(contrasts, len(contrasts))
+    apart = [with_error(centre, error) for centre, error in zip(shared, copied, strict=True)]
     first = order[0]
     rivals = [j for j, centre in zip(order[1:], apart, strict=False) if not (centre.interval_together().low or 0) > 0]
     return (steps[first], *(steps[j] for j in rivals if steps[j].seconds.estimate > 0))

@@ -21,6 +21,8 @@ COVARIATES = ("calibration", "memory", "steal")
 #: Of runs by turns: the standard deviation of the log ratio of two copies of the same files that may be left over all
 #: blocks of a session though they are read anew before each (docs/method.md). Whole runs hide it in their noise.
 COPIES = 0.006
+#: What intervals of runs by turns reach at least, as a share of the ratio, however many rounds.
+LEAST_REACH = math.expm1(1.97 * COPIES)
 _MANY = 1_000  # degrees of freedom, as good as no end of them
 _BLOCKS = 10_000  # as many as a covariate is judged by
 
@@ -83,10 +85,10 @@ class Paired:
 
     def with_copies(self, centre: pool.Shared) -> pool.Shared:
         """The ratio's."""
-        return _with_error(centre, self.copies)
+        return with_error(centre, self.copies)
 
     def widen_difference(self, centre: pool.Shared) -> pool.Shared:
-        return _with_error(centre, self.copies * float(self.other.mean()))
+        return with_error(centre, self.copies * float(self.other.mean()))
 
     def adjusted(self) -> float | None:
         """The arm's mean, had the covariate been in its runs what it was in the other's; None without a covariate."""
@@ -129,7 +131,7 @@ def pair_up(
     return Paired(*keys, metric, one[both], other[both], adjusting, away, copies)
 
 
-def _with_error(centre: pool.Shared, known: float) -> pool.Shared:
+def with_error(centre: pool.Shared, known: float) -> pool.Shared:
     """With an error more, which is known as of many degrees of freedom."""
     if centre.error is None or not known:
         return centre

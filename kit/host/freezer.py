@@ -8,6 +8,8 @@ cgroup-v1/freezer-subsystem.rst).
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,7 +47,7 @@ class Freezer:
         """Returns when all of it stands still. Raises RunError."""
         self._turn(self.stop)
         began, look = time.monotonic(), _FIRST_LOOK
-        while self.stopped not in self.state.read_text().splitlines():
+        while self.stopped not in self._state():
             if time.monotonic() - began > _PATIENCE:
                 raise RunError(f"{self.switch.parent} does not freeze", "look for processes in state D with ps")
             time.sleep(look)
@@ -56,7 +58,17 @@ class Freezer:
         self._turn(self.go)
 
     def _turn(self, word: str) -> None:
-        try:
+        with self._lasting():
             self.switch.write_text(word)
+
+    def _state(self) -> list[str]:
+        with self._lasting():
+            return self.state.read_text().splitlines()
+
+    @contextmanager
+    def _lasting(self) -> Iterator[None]:
+        """A group goes with its container, at any moment."""
+        try:
+            yield
         except OSError as error:
             raise RunError(f"{self.switch.parent}: {error.strerror}", "has something else removed the group?") from None

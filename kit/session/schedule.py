@@ -145,8 +145,9 @@ class Schedule:
         return None
 
     def _whole(self, steps: Sequence[PlanStep], rest: Sequence[PlanStep]) -> tuple[PlanStep, ...]:
-        """Of a block what is left to be run. By turns that is all of it: one that ran alone is none of them."""
-        return tuple(rest if self._plan.slices is None else steps)
+        """Of a block what is left to be run. By turns that is all of a point: one that ran alone is none of them."""
+        points = {step.point for step in rest}
+        return tuple(rest if self._plan.slices is None else (step for step in steps if step.point in points))
 
     def _plan_repeats(self, samples: Sequence[Sample], first: int) -> list[Block]:
         bursts = find_bursts(samples)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from kit.analysis.paired import LEAST_REACH
 from kit.analysis.speed import RUN
 from kit.filesystem import Profile
 from kit.host.machine import Host
@@ -42,6 +43,11 @@ def _reasons(
         (request.load, "a background load does not stand still while arms change"),
         (request.fresh, "--fresh makes a filesystem for every run, one after the other"),
         (request.guest, "in a guest it is not tried yet"),
+        (request.traced, "--explain-calls and --profile explain whole runs, in rounds of such"),
+        (
+            request.precision is not None and request.precision < LEAST_REACH,
+            f"--precision {request.precision or 0:.2%} is less than {LEAST_REACH:.2%}, the least that turns can reach",
+        ),
         (request.device or request.thin_device, "arms on one device would flush each other's data"),
         (
             any(step.report for step in scenario.phases),

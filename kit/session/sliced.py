@@ -17,7 +17,7 @@ from kit.model.sample import Sample
 from kit.model.scenario import Command
 from kit.probe import spin
 from kit.session.context import RunContext
-from kit.session.measure import flushed
+from kit.session.measure import counters_of, flushed
 from kit.session.run import Run
 from kit.session.turns import OwnClock, Underway, take_turns
 from kit.session.workload import Saying, last_words
@@ -96,6 +96,7 @@ def _begin(turner: _Turner, command: Command, stack: ExitStack) -> tuple[Saying,
 def _finish(turner: _Turner, command: Command, saying: Saying, underway: Underway, idle: IdleRate) -> None:
     """Its daemons run on while it flushes, as they do where nobody else has a turn."""
     run = turner.run
+    underway.note_rest(counters_of(run.place))  # while others had their last turns, and flushed
     try:
         work = underway.work
     except TimedOut as reason:

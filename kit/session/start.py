@@ -64,7 +64,7 @@ def launch(
     check_devices(session, wipe)
     last = _last_alike(session, store)
     not_run = [item.arm for item in last.not_run] if last else ()
-    observer.tell(how_long(plan, run_seconds(last.samples) if last else None, not_run))
+    observer.tell(how_long(plan, run_seconds(last.samples, plan.slices) if last else None, not_run))
 
     def begin(keeper: Outbox) -> Session:
         keeper.create(session)

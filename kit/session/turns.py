@@ -70,7 +70,7 @@ class Underway:
     def turn(self, seconds: float | None, others: Sequence[str]) -> None:
         """Run for so long, or to the end of the command. ``others``: devices of those that stand still."""
         before, theirs = counters_of(self.place), device_writes(others)
-        self._note_rest(before)
+        self.note_rest(before)
         rest = self.clock.go()
         if self.turns:
             self.rest += rest
@@ -102,11 +102,13 @@ class Underway:
                 return None
         return place.probe.timing(place.dead)
 
-    def _note_rest(self, now: Counters) -> None:
+    def note_rest(self, now: Counters) -> None:
+        """That it has stood still until now, since its last turn or since this was noted."""
         if self._last is None or self.frozen_bytes is None:
             return
         written = now.since(self._last).write_bytes
         self.frozen_bytes = None if written is None else self.frozen_bytes + written
+        self._last = now
 
     @property
     def work(self) -> Work:

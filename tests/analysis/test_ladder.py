@@ -6,6 +6,7 @@ import pytest
 
 from kit.analysis.columns import Runs
 from kit.analysis.ladder import FLUSH, READ, RUNTIME, WRITE, Ladder, climb, rungs
+from kit.analysis.paired import COPIES
 from kit.model.sample import Phase, Sample
 
 ARMS = ("bare", "runtime:overlay2", "bind:overlay2", "layer:overlay2")
@@ -147,6 +148,33 @@ def test_the_dearest_step_is_named_only_where_it_is_told_from_the_others() -> No
     assert [step.name for step in clear] == [WRITE]
     nothing = noisy(np.random.default_rng(2), 3, dict.fromkeys(ARMS, 10.0)).dearest
     assert nothing == ()
+
+
+def by_turns(turns: bool, costs: dict[str, float]) -> Ladder:
+    digests = (("slices", "0.5 s"),) if turns else ()
+    samples = [
+        Sample(arm, block, "measured", "ok", 0.0, (Phase("p", "ok", cost + block / 100, flush=0.5),), digests=digests)
+        for block in range(1, 6)
+        for arm, cost in costs.items()
+    ]
+    return next(item for item in climb(Runs(samples), PAIRS, ARMS) if item.cost == "real")
+
+
+def test_steps_of_runs_by_turns_know_of_copies() -> None:
+    near = dict(zip(ARMS, (10.0, 10.0, 10.05, 10.1), strict=True))
+    assert by_turns(False, near).dearest and not by_turns(True, near).dearest
+    found = by_turns(True, near)
+    for step, base in (*zip(found.steps[:3], (10.03, 10.03, 10.08), strict=True), (found.whole, 10.53)):
+        assert step.seconds.high is not None and step.share and step.share.high is not None
+        half = step.seconds.high - step.seconds.estimate
+        assert half == pytest.approx(1.96 * COPIES * base, rel=0.002)
+        assert step.share.high - step.share.estimate == pytest.approx(half / 10.53, rel=0.002)
+    assert found.steps[3].name == FLUSH and found.steps[3].seconds.high == pytest.approx(0.0, abs=1e-9)
+    far = dict(zip(ARMS, (10.0, 10.0, 10.5, 10.6), strict=True))
+    assert [step.name for step in by_turns(True, far).dearest] == [READ]
+    close = dict(zip(ARMS, (10.0, 10.0, 10.3, 10.55), strict=True))
+    assert [step.name for step in by_turns(False, close).dearest] == [READ]
+    assert {step.name for step in by_turns(True, close).dearest} == {READ, WRITE}
 
 
 def test_steps_share_their_noise() -> None:

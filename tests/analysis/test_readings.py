@@ -1,5 +1,7 @@
 """Samples turned into columns: what was not measured, what differs from run to run, what is left out."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from kit.analysis.columns import Runs
@@ -56,5 +58,9 @@ def test_of_two_runs_in_a_block_the_later_counts_and_a_repeated_one_gives_way() 
     assert Runs(runs).values(KEY, "build", "real").tolist() == [1.5, 2.0]
     assert Runs(runs, repetitions=False).values(KEY, "build", "real").tolist() == [1.5, 9.0]
     assert Runs(runs[:3]).values(KEY, "build", "real").tolist() == [1.5, 9.0]
+    again = [*runs[:2], run(2, build(3.0))]  # a block by turns made again: of both arms the later runs stand together
+    both = Runs([*again, *(replace(item, arm="layer:overlay2") for item in again[1:])])
+    one, other = both.common([KEY, ("layer:overlay2", "")])
+    assert both.values(KEY, "build", "real")[one].tolist() == [1.5, 3.0] and other.tolist() == [0, 1]
     nothing = Runs([])
     assert not nothing.has(KEY) and not nothing.blocks(KEY).size and nothing.phases([KEY]) == ()

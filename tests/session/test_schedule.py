@@ -15,7 +15,9 @@ Real = Callable[[PlanStep], float]
 
 def run(step: PlanStep, real: float, steal: float = 0.0) -> Sample:
     phase = Phase("build", "ok", real, steal=steal)
-    return Sample(str(step.arm), step.block, step.kind, "ok", 0.0, (phase,), 0.004, 0.004, repeats=step.repeats)
+    return Sample(
+        str(step.arm), step.block, step.kind, "ok", 0.0, (phase,), 0.004, 0.004, point=step.point, repeats=step.repeats
+    )
 
 
 def play(plan: Plan, real: Real, steal: Real = lambda step: 0.0) -> tuple[list[Block], list[Sample], End]:
@@ -111,6 +113,14 @@ def test_of_a_block_by_turns_all_is_run_again_or_nothing() -> None:
     block = Schedule(plan, NAMES).next(samples[:-1])
     assert isinstance(block, Block) and block.number == 2 and len(block.steps) == 3
     assert isinstance(Schedule(plan, NAMES).next(samples), End)
+
+
+def test_a_point_whose_arms_have_had_their_turns_is_not_run_again() -> None:
+    plan = make_plan(ARMS, 1, 1, "cold", control=False, slices=0.5, points=("jobs=1", "jobs=2"))
+    _, samples, _ = play(plan, wobble(0.01))
+    left = next(item for item in samples if item.point == "jobs=2")
+    block = Schedule(plan, NAMES).next([item for item in samples if item is not left])
+    assert isinstance(block, Block) and [step.point for step in block.steps] == ["jobs=2"] * 3
 
 
 def test_blocks_hit_by_a_burst_are_run_again_with_what_the_arm_is_compared_with() -> None:

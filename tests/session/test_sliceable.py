@@ -28,6 +28,9 @@ SESSION = Session("x", 0.0, "0", "s", "running", Request(), ("bare",), (), 1)
         ({"load": "kernel:loop"}, "a background load"),
         ({"fresh": True}, "--fresh"),
         ({"guest": "uml"}, "in a guest"),
+        ({"explain_calls": True}, "explain whole runs"),
+        ({"profile": True}, "explain whole runs"),
+        ({"precision": 0.01}, r"--precision 1.00% is less than 1.19%"),
         ({"device": "/dev/x"}, "each other's data"),
         ({"arms": ("bare@nfs",)}, "each other's data"),
         ({"arms": ("bare@tmpfs-sync",)}, "by the clock"),
@@ -42,6 +45,10 @@ def test_refused_by_name(given: dict[str, Any], reason: str) -> None:
     with pytest.raises(UsageError, match=f"--slices 0.5s: .*{reason}"):
         plan_session(request, HOST)
     plan_session(replace(request, slices="auto"), HOST)
+
+
+def test_a_precision_that_turns_can_reach() -> None:
+    plan_session(Request("kernel:short", arms=("bare",), slices="0.5s", precision=0.012), HOST)
 
 
 def test_without_root_nothing_is_frozen() -> None:
@@ -92,7 +99,12 @@ class TestAuto:
 
     @pytest.mark.parametrize(
         ("given", "reason"),
-        [({"scenario": "kernel"}, "tried with kernel:short alone"), ({"arms": ("bare@nfs",)}, "each other's data")],
+        [
+            ({"scenario": "kernel"}, "tried with kernel:short alone"),
+            ({"arms": ("bare@nfs",)}, "each other's data"),
+            ({"profile": True}, "explain whole runs"),
+            ({"precision": 0.01}, "less than 1.19%"),
+        ],
     )
     def test_whole_where_nothing_is_proved(self, given: dict[str, Any], reason: str) -> None:
         slices, facts = self.decided(replace(Request("kernel:short", arms=("bare",), slices="auto"), **given))

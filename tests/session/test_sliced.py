@@ -1,9 +1,12 @@
 """Arms by turns: one runs at a time, phases go in step, each is measured in its own turns."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from kit.engines import Place
+from kit.host.counters import Counters, read_counters
 from kit.model.arm import parse_arms
 from kit.model.plan import make_plan
 from tests.fake_engine import FakeEngine, perform, scenario
@@ -52,6 +55,25 @@ def test_samples_say_that_they_ran_by_turns(tmp_path: Path) -> None:
     found = {sample.arm: sample for sample in session.samples}
     assert {dict(sample.digests)["slices"] for sample in found.values()} == {"0.5 s"}
     assert found["bare"].phases[0].turns == 3
+
+
+def test_what_is_written_while_others_have_their_last_turns_is_in_the_figures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = FakeEngine(tmp_path)
+    engine.slow = {"layer:overlay2": 3}
+
+    def counters(place: Place) -> Counters:
+        others = sum(event == "turn of layer:overlay2" for event in engine.events)
+        return replace(read_counters(None, None), write_bytes=1000.0 * others)
+
+    for module in ("turns", "sliced", "measure"):
+        monkeypatch.setattr(f"kit.session.{module}.counters_of", counters)
+    plan = make_plan(parse_arms("bare,layer:overlay2"), 1, 3, "cold", control=False, slices=0.5)
+    session, _ = perform(tmp_path, engine, plan, scenario("one"))
+    bare = next(sample.phases[0] for sample in session.samples if sample.arm == "bare")
+    assert bare.frozen_write_bytes is not None and bare.frozen_write_bytes >= 2000.0
+    assert bare.write_bytes == bare.frozen_write_bytes
 
 
 def test_all_roots_are_read_anew_before_each_block_but_the_first(tmp_path: Path) -> None:

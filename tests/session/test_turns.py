@@ -1,12 +1,17 @@
 """An arm's own time, which stands still while others have their turn."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from kit.core.limit import run_deadline
-from kit.session.turns import OwnClock
+from kit.engines import Place
+from kit.host.counters import Counters, read_counters
+from kit.host.freezer import Freezer
+from kit.session.turns import OwnClock, Underway
 
 
 class Moment:
@@ -48,3 +53,19 @@ def test_the_budget_ends_whosever_time_it_is(moment: Moment) -> None:
     assert clock.over() == ""
     moment.now += 1.0
     assert clock.over() == "timed out after 50s: the budget is over"
+
+
+def written(size: float | None) -> Counters:
+    return replace(read_counters(None, None), write_bytes=size)
+
+
+def test_what_is_written_back_until_it_flushes_is_counted_once() -> None:
+    underway = Underway(cast(Place, None), cast(Freezer, None))
+    underway.note_rest(written(10.0))  # before its first turn: nothing of it was there
+    assert underway.frozen_bytes == 0.0
+    underway._last = written(50.0)
+    underway.note_rest(written(58.0))
+    underway.note_rest(written(58.0))
+    assert underway.frozen_bytes == 8.0
+    underway.note_rest(written(None))
+    assert underway.frozen_bytes is None
