@@ -20,7 +20,7 @@ pytestmark = pytest.mark.machine
 
 WORDS = ("compare", "--cache", "cold", "--size", "1G", "--no-control", "--arms", "bare,layer:overlay2")
 #: Loops of a shell on two CPUs, whose time adds up.
-BUSY = "for i in 1 2; do (i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done) & done; wait"
+BUSY = "for i in 1 2; do (i=0; while [ $i -lt 600000 ]; do i=$((i+1)); done) & done; wait"
 
 
 @pytest.fixture(params=[UNIFIED, "freezer"])
