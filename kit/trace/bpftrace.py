@@ -21,6 +21,8 @@ PROGRAMS = Path(__file__).parent
 TRACEFS = Path("/sys/kernel/tracing")
 #: Entries of each map; what finds none free is missed, and counted by who reads the maps.
 ENTRIES = 8192
+#: What it reads that from: older releases, newer ones.
+_ENTRIES_FROM = ("BPFTRACE_MAP_KEYS_MAX", "BPFTRACE_MAX_MAP_KEYS")
 #: Seconds until a program is attached, or detached and its maps written, on a machine that is slow or busy.
 _PATIENCE = 120.0
 _ATTACHED = '"attached\\n"'
@@ -73,7 +75,8 @@ def attached(text: str, scratch: Path, procs: Sequence[Path]) -> Iterator[Maps]:
     output.write_bytes(b"")
     maps = Maps()
     with errors.open("wb") as said:
-        words = ["env", f"BPFTRACE_MAP_KEYS_MAX={ENTRIES}", "bpftrace", "-f", "json", "-o", output, source]
+        entries = [f"{name}={ENTRIES}" for name in _ENTRIES_FROM]
+        words = ["env", *entries, "bpftrace", "-f", "json", "-o", output, source]
         process = spawn([str(word) for word in words], output=said, cgroup_procs=procs)
         try:
             _wait(process, output, errors)

@@ -15,7 +15,7 @@ from kit.model.call import CALL, FAULT, FUSE, LOST, NOT_RECORDED, PAGE_FAULT, Ca
 from kit.model.sample import Phase
 from kit.trace.bpftrace import Maps, attached, program, with_tracefs
 from kit.trace.names import call_name, call_number, error_name, opcode_name
-from kit.trace.tracer import Level, Traced
+from kit.trace.tracer import Level, Traced, existing
 
 _NS = 1e9
 _MOUNT = "mkdir -p /sys/fs/cgroup/unified && mount -t cgroup2 none /sys/fs/cgroup/unified"
@@ -72,11 +72,6 @@ def _text(names: tuple[str, ...], listed: str) -> str:
 
 def _programs(fuse: bool) -> tuple[str, ...]:
     return ("calls", "fuse") if fuse else ("calls",)
-
-
-def existing(group: Cgroup) -> list[Path]:
-    """Files through which a process joins a group, in the hierarchies that have it."""
-    return [path for path in group.procs if path.exists()]
 
 
 def _membership(group: Cgroup | None) -> str:

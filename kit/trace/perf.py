@@ -24,7 +24,7 @@ from kit.model.profile import CpuProfile, Stack, make_profile
 from kit.model.sample import Phase
 from kit.trace.parts import Parts
 from kit.trace.perf_script import OPTIONS, Fork, Lost, StackSample, read_script
-from kit.trace.tracer import Level, Traced
+from kit.trace.tracer import Level, Traced, existing
 
 #: Stacks per second of each CPU: no divisor of any timer's, which it would otherwise run in step with.
 HERTZ, LEAST_HERTZ = 499, 19
@@ -85,7 +85,7 @@ class PerfTracer:
         try:
             with said.open("wb") as output:
                 words = [*_record(self.event, self.hertz, data), "-D", "-1", f"--control=fd:{here},{there}"]
-                process = spawn(words, output=output, cgroup_procs=subject.session.procs, pass_fds=(here, there))
+                process = spawn(words, output=output, cgroup_procs=existing(subject.session), pass_fds=(here, there))
             try:
                 os.write(commands, b"enable\n")
                 _wait(process, answers, said)

@@ -50,3 +50,9 @@ class Level:
     works: bool
     reason: str
     fix: str = ""
+
+
+def existing(group: Cgroup) -> list[Path]:
+    """Files through which a process joins a group, in the hierarchies that have it: a session's is in some alone until
+    an engine makes the others."""
+    return [path for path in group.procs if path.exists()]

@@ -76,6 +76,20 @@ def test_groups_within_and_daemons_count_and_others_do_not(tracer: CallTracer, s
     assert calls["openat, creating"].count >= 1 and not [call for call in recording.calls if call.kind == "lost"]
 
 
+def test_a_kernel_without_tracepoints_of_fuse_is_traced_too(
+    tracer: CallTracer, session: Cgroup, tmp_path: Path
+) -> None:
+    group = Cgroup.named(f"{session.paths[UNIFIED].name}/arm").create()
+    about = Traced("bare", 1, "work", group, session, tmp_path, tmp_path / "log")
+    try:
+        with (tmp_path / "output").open("wb") as output, CallTracer(fuse=False).around(about) as recording:
+            assert spawn(["sleep", "0.05"], output=output, cgroup_procs=group.procs).wait() == 0
+    finally:
+        group.remove()
+    (slept,) = [call for call in recording.calls if call.name == "clock_nanosleep"]
+    assert slept.count == 1 and slept.slept > 0 and not slept.daemon
+
+
 def test_nothing_stays_loaded_after_a_kill(tracer: CallTracer, tmp_path: Path) -> None:
     holder = subprocess.Popen([sys.executable, "-c", HOLDER, tmp_path], stdout=subprocess.PIPE, text=True)
     assert holder.stdout and holder.stdout.readline() == "holds\n"

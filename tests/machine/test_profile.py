@@ -1,13 +1,16 @@
 """A session with stacks taken in traced rounds, through the command line; and what perf leaves after SIGKILL."""
 
+import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from kit.host.cgroup import Cgroup
 from kit.host.command import which
 from tests.command_line import Kit
 
@@ -19,9 +22,9 @@ from pathlib import Path
 from kit.host.cgroup import Cgroup
 from kit.trace.perf import find_perf_tracer
 from kit.trace.tracer import Traced
-scratch, none = Path(sys.argv[1]), Cgroup({})
+scratch, session = Path(sys.argv[1]), Cgroup.named(sys.argv[2])
 tracer, _ = find_perf_tracer(scratch)
-with tracer.around(Traced("bare", 1, "run", None, none, scratch, scratch / "log")):
+with tracer.around(Traced("bare", 1, "run", None, session, scratch, scratch / "log")):
     print("holds", flush=True)
     time.sleep(60)
 """
@@ -33,11 +36,21 @@ def _perf() -> None:
         pytest.skip("needs perf: apt-get install linux-perf")
 
 
-def test_perf_dies_with_the_kit(tmp_path: Path) -> None:
-    holder = subprocess.Popen([sys.executable, "-c", HOLDER, tmp_path], stdout=subprocess.PIPE, text=True)
+@pytest.fixture
+def session() -> Iterator[str]:
+    """The name of a control group as a session has it before an engine starts: not in every hierarchy of a hybrid."""
+    name = f"kit-test-profile-{os.getpid()}"
+    made = Cgroup.named(name).create()
+    yield name
+    made.remove()
+
+
+def test_perf_dies_with_the_kit(tmp_path: Path, session: str) -> None:
+    holder = subprocess.Popen([sys.executable, "-c", HOLDER, tmp_path, session], stdout=subprocess.PIPE, text=True)
     assert holder.stdout and holder.stdout.readline() == "holds\n"
     (child,) = Path(f"/proc/{holder.pid}/task/{holder.pid}/children").read_text().split()
     assert Path(f"/proc/{child}/comm").read_text() == "perf\n"
+    assert f"/{session}\n" in Path(f"/proc/{child}/cgroup").read_text()
     holder.send_signal(signal.SIGKILL)
     holder.wait()
     deadline = time.monotonic() + 30
