@@ -16,7 +16,7 @@ from kit.core.errors import UsageError
 from kit.model.drivers import DEFAULT_ENGINE
 from kit.model.fact import ACCELERATOR, GUEST, KERNEL, Fact, stored
 from kit.model.plan import DEFAULT_ROUNDS, OFF
-from kit.model.sample import Sample
+from kit.model.sample import TRACED, Sample
 
 STATES = RUNNING, DONE, INTERRUPTED, FAILED = "running", "done", "interrupted", "failed"
 
@@ -114,6 +114,11 @@ class Session:
             return ""
         kernel, *_ = KERNEL.text(self.facts).split() or ["unknown"]
         return f"{GUEST.text(self.facts)}, kernel {kernel}; accelerator: {ACCELERATOR.text(self.facts, 'unknown')}"
+
+    @property
+    def failed(self) -> tuple[Sample, ...]:
+        """Runs that failed, a session's failure: traced ones are none, all is measured without them."""
+        return tuple(item for item in self.samples if item.status != "ok" and item.kind != TRACED)
 
     def with_facts(self, found: Iterable[Fact]) -> Session:
         """Where it has one of that key, the new one takes its place."""

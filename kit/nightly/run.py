@@ -62,10 +62,9 @@ def _run(task: Task, job: Job, store: Store, observer: Observer, deadline: float
 def assess(task: Task, session: Session, store: Store, rule: Rule) -> Part:
     """Hold a session against the task's thresholds and the history that the store has."""
     analysis = analyse(session)
-    failed = [sample for sample in session.samples if sample.status != "ok"]
     error = ""
-    if session.status != DONE or failed:
-        what = failed[0] if failed else None
+    if session.status != DONE or session.failed:
+        what = session.failed[0] if session.failed else None
         error = f"{what.arm}, round {what.block}: {what.error}" if what else f"the session is {session.status}"
     try:
         findings = [

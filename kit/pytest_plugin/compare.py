@@ -103,9 +103,8 @@ def _request(request: pytest.FixtureRequest, command: Sequence[str], keywords: d
 def _fail_unless_whole(session: Session) -> None:
     if session.not_run:
         pytest.fail("\n".join(f"{item.arm} not run: {item.reason}; fix: {item.fix}" for item in session.not_run), False)
-    failed = [sample for sample in session.samples if sample.status != "ok"]
-    if failed:
-        pytest.fail("\n".join(f"{sample.arm}, round {sample.block}: {sample.error}" for sample in failed), False)
+    if session.failed:
+        pytest.fail("\n".join(f"{item.arm}, round {item.block}: {item.error}" for item in session.failed), False)
 
 
 def _record(request: pytest.FixtureRequest, result: Result) -> None:

@@ -87,7 +87,7 @@ class ScenarioItem(pytest.Item):
         for blocked in session.not_run:
             if blocked.arm == self.name:
                 pytest.skip(f"not run: {blocked.reason}; fix: {blocked.fix}")
-        failed = [sample for sample in mine if sample.status != "ok"]
+        failed = [sample for sample in session.failed if sample.arm == self.name]
         if failed:
             raise ArmFailedError(
                 "\n".join(f"round {sample.block}: {sample.error}\n  {sample.log}" for sample in failed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kit.model.sample import Sample
+from kit.model.sample import TRACED, Sample
 from kit.model.session import DONE, NotRun, Session
 from kit.report import units
 
@@ -28,9 +28,11 @@ def not_run(session: Session) -> list[NotRun]:
 
 
 def failed(session: Session) -> list[tuple[str, Sample]]:
-    """Each failed run with its place: ``bare, round 3``."""
-    return [
-        (f"{sample.arm}, {f'round {sample.block}' if sample.block else 'warm-up'}", sample)
-        for sample in session.samples
-        if sample.status != "ok"
-    ]
+    """Each failed run with its place, traced ones too: ``bare, round 3``."""
+    return [(f"{sample.arm}, {_place(sample)}", sample) for sample in session.samples if sample.status != "ok"]
+
+
+def _place(sample: Sample) -> str:
+    if not sample.block:
+        return "warm-up"
+    return f"traced round {sample.block}" if sample.kind == TRACED else f"round {sample.block}"

@@ -53,7 +53,7 @@ def _arm(part: Part, session: Session, arm: str) -> Element:
     runs = [item for item in session.samples if item.arm == arm and item.kind == "measured"]
     case = _case(part, arm, sum(phase.real or 0.0 for item in runs for phase in item.phases))
     blocked = next((item for item in session.not_run if item.arm == arm), None)
-    failed = [item for item in session.samples if item.arm == arm and item.status != "ok"]
+    failed = [item for item in session.failed if item.arm == arm]
     if blocked:
         return _with(case, "skipped", f"not run: {blocked.reason}; fix: {blocked.fix}")
     if failed:

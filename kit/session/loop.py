@@ -27,7 +27,7 @@ from kit.host.namespace import enter_private_mounts
 from kit.host.rest import IdleRate, IdleWatch
 from kit.model.fact import NO_REPEATS, STOPPED, Fact
 from kit.model.plan import PlanStep
-from kit.model.sample import Sample
+from kit.model.sample import TRACED, Sample
 from kit.model.session import DONE, FAILED, Session, check_session_id
 from kit.probe import probe_binary
 from kit.session.caches import drop_caches
@@ -115,6 +115,8 @@ def run_session(session: Session, run: RunContext, left: Callable[[], float | No
     session = session.with_facts(watch.facts())
     run.store.update(session)
     samples = list(session.samples)
+    if _is_measured(samples):
+        return replace(session, status=DONE)
     pace = Pace(left)
     while True:
         block = schedule.next(samples, left(), pace.mean)
@@ -134,12 +136,20 @@ def run_session(session: Session, run: RunContext, left: Callable[[], float | No
             run.observer.tell("every arm failed: the rest of the plan is left undone")
             return replace(session, status=FAILED, samples=tuple(samples))
     facts = [*watch.facts(), *_natures(samples), STOPPED.fact(block.reason)]
-    if not samples:
-        run.observer.tell(f"nothing was measured: {block.reason}; to make ready counts, to build or fetch does not")
-    status = DONE if samples else FAILED
-    session = replace(session.with_facts(facts), status=status, samples=tuple(samples))
+    return _ended(replace(session.with_facts(facts), samples=tuple(samples)), run, block.reason)
+
+
+def _ended(session: Session, run: RunContext, reason: str) -> Session:
+    if not session.samples:
+        run.observer.tell(f"nothing was measured: {reason}; to make ready counts, to build or fetch does not")
+    session = replace(session, status=DONE if session.samples else FAILED)
     run.store.update(session)
     return session
+
+
+def _is_measured(samples: Sequence[Sample]) -> bool:
+    """Whether a session was stopped in its traced rounds: with a budget it would go on measuring otherwise."""
+    return any(sample.kind == TRACED for sample in samples)
 
 
 @dataclass

@@ -2,11 +2,22 @@ import csv
 import io
 import json
 from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
 
+import pytest
+
+from kit.analysis.night import Night, Task
+from kit.analysis.regression import Rule
+from kit.cli.compare import exit_code
 from kit.model.sample import Phase, Sample
 from kit.model.session import NotRun, Request, Session
+from kit.nightly.run import assess
 from kit.parsers.figure import MORE, Reported
+from kit.pytest_plugin.compare import _fail_unless_whole
 from kit.report import render
+from kit.report.junit import render_junit
+from kit.store import open_store
 
 
 def phase(name: str, real: float, group: float | None = None) -> Phase:
@@ -60,6 +71,25 @@ def test_failures_show_their_last_lines_and_log() -> None:
     bad = Sample("bare", 1, "measured", "failed", 0.0, (), error="build failed\n  | cc: no", log="/the/log")
     table = text("full", replace(SESSION, samples=(bad,), not_run=()))
     assert "failed: bare, round 1: build failed\n  | cc: no\n  full log: /the/log" in table
+
+
+def test_a_failed_traced_run_is_shown_and_fails_nothing(tmp_path: Path) -> None:
+    bad = Sample("bare", 2, "traced", "failed", 0.0, (), error="perf: no", log="/the/log")
+    session = replace(SESSION, samples=(*SESSION.samples, bad))
+    assert "failed: bare, traced round 2: perf: no" in text("full", session)
+    part = assess(Task(session.request), session, open_store("", tmp_path / "kit.db"), Rule())
+    assert (exit_code(session), part.error) == (0, "")
+    _fail_unless_whole(replace(session, not_run=()))
+    assert ElementTree.fromstring(render_junit(Night("mine", 0.0, (part,)))).get("errors") == "0"
+
+
+def test_a_failed_warm_up_and_a_failed_round_fail_the_session(tmp_path: Path) -> None:
+    for kind in ("warmup", "measured"):
+        session = replace(SESSION, samples=(*SESSION.samples, Sample("bare", 4, kind, "failed", 0.0, (), error="no")))
+        part = assess(Task(session.request), session, open_store("", tmp_path / "kit.db"), Rule())
+        assert (exit_code(session), part.error) == (1, "bare, round 4: no")
+        with pytest.raises(pytest.fail.Exception, match="bare, round 4: no"):
+            _fail_unless_whole(replace(session, not_run=()))
 
 
 ARMS = ("bare", "bare+control", "runtime:overlay2", "bind:overlay2", "layer:overlay2")

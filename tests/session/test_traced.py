@@ -66,6 +66,18 @@ def test_a_resumed_session_makes_those_that_are_missing(tmp_path: Path, tracer: 
     assert session.samples[-1].kind == "traced"
 
 
+def test_a_budget_is_not_spent_again_where_traced_rounds_go_on(tmp_path: Path, tracer: FakeTracer) -> None:
+    plan = replace(PLAN, budget=600.0)
+    measured = [Sample(str(step.arm), 1, "measured", "ok", 0.0, ()) for step in plan.block(1)]
+    first = plan.traced_block(1)[0]
+    before = (*measured, Sample(str(first.arm), 1, "traced", "ok", 0.0, ()))
+    engine = FakeEngine(tmp_path)
+    spent = iter([600.0] * 6)  # else it would go on for ever
+    session, _ = perform(tmp_path, engine, plan, scenario("one"), before, lambda: next(spent, 0.0), traced=True)
+    assert [sample.kind for sample in session.samples].count("measured") == len(measured)
+    assert len(tracer.subjects) == 2 * TRACED_ROUNDS - 1 and session.status == "done"
+
+
 def test_a_refused_program_fails_its_runs_and_ends_the_tracing_not_the_session(
     tmp_path: Path, tracer: FakeTracer
 ) -> None:
