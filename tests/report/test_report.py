@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from kit.analysis.night import Night, Task
+from kit.analysis.night import Night, Part, Task
 from kit.analysis.regression import Rule
 from kit.cli.compare import exit_code
 from kit.model.sample import Phase, Sample
@@ -73,11 +73,17 @@ def test_failures_show_their_last_lines_and_log() -> None:
     assert "failed: bare, round 1: build failed\n  | cc: no\n  full log: /the/log" in table
 
 
+def assessed(session: Session, directory: Path) -> Part:
+    store = open_store("", directory / "kit.db")
+    store.add(session)
+    return assess(Task(session.request), session, store, Rule())
+
+
 def test_a_failed_traced_run_is_shown_and_fails_nothing(tmp_path: Path) -> None:
     bad = Sample("bare", 2, "traced", "failed", 0.0, (), error="perf: no", log="/the/log")
     session = replace(SESSION, samples=(*SESSION.samples, bad))
     assert "failed: bare, traced round 2: perf: no" in text("full", session)
-    part = assess(Task(session.request), session, open_store("", tmp_path / "kit.db"), Rule())
+    part = assessed(session, tmp_path)
     assert (exit_code(session), part.error) == (0, "")
     _fail_unless_whole(replace(session, not_run=()))
     assert ElementTree.fromstring(render_junit(Night("mine", 0.0, (part,)))).get("errors") == "0"
@@ -86,8 +92,7 @@ def test_a_failed_traced_run_is_shown_and_fails_nothing(tmp_path: Path) -> None:
 def test_a_failed_warm_up_and_a_failed_round_fail_the_session(tmp_path: Path) -> None:
     for kind in ("warmup", "measured"):
         session = replace(SESSION, samples=(*SESSION.samples, Sample("bare", 4, kind, "failed", 0.0, (), error="no")))
-        part = assess(Task(session.request), session, open_store("", tmp_path / "kit.db"), Rule())
-        assert (exit_code(session), part.error) == (1, "bare, round 4: no")
+        assert (exit_code(session), assessed(session, tmp_path / kind).error) == (1, "bare, round 4: no")
         with pytest.raises(pytest.fail.Exception, match="bare, round 4: no"):
             _fail_unless_whole(replace(session, not_run=()))
 

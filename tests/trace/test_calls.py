@@ -61,7 +61,7 @@ def test_time_in_a_call_is_split_without_a_rest() -> None:
 
 def test_programs_are_shipped_and_their_words_replaced() -> None:
     text = program(["calls", "fuse"], {"LISTED": "@group[(uint64)7] = 1;", "OPENAT": "257"})
-    assert "BEGIN { @group[(uint64)7] = 1; }" in text and "args->id == 257" in text and "fuse_request_send" in text
+    assert "BEGIN\n{\n  @group[(uint64)7] = 1;\n" in text and "args->id == 257" in text and "fuse_request_send" in text
     code = "\n".join(line for line in text.splitlines() if not line.startswith("//"))
     assert not {"LISTED", "OPENAT"} & set(code.split())
 
