@@ -17,6 +17,7 @@ import numpy as np
 from kit.analysis import stats
 from kit.analysis.farm import FarmRatio, effects_of
 from kit.analysis.random_effects import draw, fit
+from kit.analysis.split_session import makers
 from kit.analysis.stats import Floats
 from kit.model.session import Session
 
@@ -169,15 +170,17 @@ def plan_farm(
 
 def cost_of(sessions: Sequence[Session]) -> Cost | None:
     """What a round of a session takes on a machine, and all before the first (seconds, the median of the sessions).
-    None where none has two rounds."""
+    None where none has two rounds. Of a session that machines shared, rounds follow each other on each of them."""
     rounds, before = [], []
     for session in sessions:
-        starts: dict[int, float] = {}
+        made = makers(session.facts)
+        starts: dict[str, dict[int, float]] = {}
         for sample in session.samples:
             if sample.kind == "measured" and sample.repeats is None:
-                starts[sample.block] = min(sample.started, starts.get(sample.block, math.inf))
-        times = sorted(starts.values())
-        if len(times) > 1:
-            rounds.append(float(np.median(np.diff(times))))
-            before.append(max(times[0] - session.created, 0.0))
+                mine = starts.setdefault(made.get(sample.block, ""), {})
+                mine[sample.block] = min(sample.started, mine.get(sample.block, math.inf))
+        for times in (sorted(mine.values()) for mine in starts.values()):
+            if len(times) > 1:
+                rounds.append(float(np.median(np.diff(times))))
+                before.append(max(times[0] - session.created, 0.0))
     return Cost(float(np.median(before)), float(np.median(rounds))) if rounds else None

@@ -14,6 +14,7 @@ from kit.analysis.compare import is_control
 from kit.analysis.farm import over_machines, split_ratios
 from kit.analysis.farm_answer import FarmAnswer, FarmArm
 from kit.analysis.stats import Floats
+from kit.core.errors import UsageError
 from kit.model.fact import ROUNDS_OF
 from kit.model.machine_class import class_of
 from kit.model.session import Session
@@ -25,8 +26,9 @@ def makers(facts: Mapping[str, str]) -> dict[int, str]:
     return {int(number): fact.of for fact in found for number in fact.text.split(", ") if number.isdecimal()}
 
 
-def answer_split(session: Session, metric: str = "real") -> FarmAnswer:
-    """Of the whole run, over the machines that shared the session."""
+def answer_split(session: Session, metric: str = "real", phase: str = "") -> FarmAnswer:
+    """Of that phase, '' for the whole run, over the machines that shared the session. Raises UsageError where no run
+    has the phase."""
     runs, made = Runs(session.samples), makers(session.facts)
     for sample in session.samples:
         if sample.repeats is not None and sample.repeats in made:  # where it was made is where it is made again
@@ -38,13 +40,18 @@ def answer_split(session: Session, metric: str = "real") -> FarmAnswer:
         for arm, base in session.baselines
         if not is_control(arm) and runs.has((arm, point)) and runs.has((base, point))
     ]
+    known = dict.fromkeys(name for pair in pairs for name in runs.phases(pair))
+    if phase and phase not in known:
+        raise UsageError(f"session {session.id} has no phase '{phase}'", f"phases: {', '.join(known) or 'none'}")
+    if phase:
+        pairs = [pair for pair in pairs if phase in runs.phases(pair)]
     arms = []
     for pair in pairs:
-        phase = runs.phases(pair)[-1]
-        logs = _logs(runs, pair, phase, metric, made)
+        of = phase or runs.phases(pair)[-1]
+        logs = _logs(runs, pair, of, metric, made)
         ratios = split_ratios([(name, machine_class, session.id, values) for name, values in sorted(logs.items())])
         whole = over_machines(ratios, machine_class, len(pairs))
-        arms.append(FarmArm(pair[0][0], pair[1][0], pair[0][1], phase, metric, whole))
+        arms.append(FarmArm(pair[0][0], pair[1][0], pair[0][1], of, metric, whole))
     return FarmAnswer(session.title, tuple(arms), {machine_class: len(set(made.values()))})
 
 

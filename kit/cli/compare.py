@@ -224,12 +224,18 @@ def _on_each(request: Request, fleet: FleetContext, outputs: Mapping[str, str]) 
     from kit.analysis.analyse import analyse
     from kit.analysis.farm_answer import answer_sessions
     from kit.fleet.run import run_each
+    from kit.model.session import DONE
 
     if outputs:
         raise UsageError("files are of one session, --each makes several", "kit show SESSION --format NAME afterwards")
     found = run_each(request, fleet)
-    answer = answer_sessions([(session, analyse(session)) for session in found])
-    click.echo(find(FARM, "table").render(answer), nl=False)
+    done = [session for session in found if session.status == DONE]
+    if done:
+        answer = answer_sessions([(session, analyse(session)) for session in done])
+        click.echo(find(FARM, "table").render(answer), nl=False)
+    for session in found:
+        if session.status != DONE:
+            click.echo(f"left out: session {session.id}: {session.status}")
     click.echo(f"each by itself: kit show {found[0].id}" + (f", …{found[-1].id[-4:]}" if len(found) > 1 else ""))
     return max(map(exit_code, found))
 

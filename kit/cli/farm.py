@@ -115,7 +115,10 @@ def _answer(
     heads = [item for item in every if item.status == DONE and scenario in ("", item.title)]
     shared = [item for item in every if scenario and item.id.startswith(scenario) and makers(item.facts)]
     if not heads and len(shared) == 1:
-        return answer_split(store.get(shared[0].id), metric)
+        if machine_class or since:
+            raise UsageError(f"{shared[0].id} is one session: --class and --since pick among several",
+                             "name a scenario instead, or leave them out")  # fmt: skip
+        return answer_split(store.get(shared[0].id), metric, phase)
     if not heads:
         raise UsageError(f"no finished session of '{scenario}'" if scenario else "no finished session yet",
                          "kit sessions lists them; kit compare makes one")  # fmt: skip
@@ -129,5 +132,10 @@ def _answer(
         classes = sorted({class_of(item.facts) for item in heads if item.title == title})
         raise UsageError(f"no session of '{title}' fits", f"there are machines of: {'; '.join(classes[:10])}")
     arms = dict.fromkeys(arm for item in heads if item.id in chosen for arm, _ in item.baselines)
-    entries = [entry for arm in arms for entry in store.history(title, arm, phase, metric) if entry.session in chosen]
+    entries = [
+        entry
+        for arm in arms
+        for entry in store.history(title, arm, phase, metric, most=None)
+        if entry.session in chosen
+    ]
     return answer(title, entries)

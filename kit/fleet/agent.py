@@ -64,6 +64,8 @@ def _run(assignment: Assignment, channel: Channel) -> Session:
     if assignment.home:
         os.environ["KIT_HOME"] = assignment.home
     paths = _apart(find_paths()) if assignment.together else find_paths()
+    # Who asked may be this machine's user too, whose store and outbox have the session under the same name.
+    paths = replace(paths, data=paths.data / "fleet")
     store = open_store("", paths.data / "kit.db", tell=channel.tell)
     try:
         return take_up(assignment.share.session, assignment.share.blocks, paths, store, channel)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import threading
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from signal import SIGINT
 
 from kit import __version__
 from kit.core.codec import decode_json, encode_json
-from kit.core.errors import RunError
+from kit.core.errors import RunError, UsageError
 from kit.fleet.examined import Working
 from kit.fleet.share import Assignment, Share
 from kit.host.command import Process, died, talking
@@ -26,7 +27,9 @@ from kit.session.guest_protocol import Done, Failed, Last, Message, decode_line,
 
 
 def describe(name: str, kind: str, together: bool, working: Working | None) -> Member:
-    """This machine. ``kind`` '': the class that its facts give it."""
+    """This machine. ``kind`` '': the class that its facts give it. Raises UsageError: names are listed in facts."""
+    if not re.fullmatch(r"[^\s,]+", name):
+        raise UsageError(f"a worker can't be called '{name}'", "a name without spaces and commas: --name NAME")
     host = read_host()
     return Member(
         name=name,

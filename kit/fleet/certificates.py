@@ -47,7 +47,7 @@ def _require() -> None:
 
 
 def _signed(side: str, own: EllipticCurvePrivateKey, authority: EllipticCurvePrivateKey, days: int) -> x509.Certificate:
-    """A client's can't pose as a scheduler or worker: it is of no server."""
+    """A client's can't listen as a scheduler or worker: it is of no server. Of who connects Dask checks no role."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes
     from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID

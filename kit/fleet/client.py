@@ -61,12 +61,18 @@ class Fleet:
     def members(self) -> Mapping[str, Member]:
         """All machines, by the address of their worker. Raises SchedulerLostError."""
         found = {}
-        workers = self._asked(self._client.scheduler_info)["workers"]
+        # Client.scheduler_info gives what a poll overwrites without workers, and in some releases five of them only.
+        workers = self._asked(self._identity)["workers"]
         for address, worker in workers.items():
             if DESCRIPTION in worker:
                 with suppress(UnreadableError):  # another kit's
                     found[str(address)] = decode(Member, worker[DESCRIPTION])
         return dict(sorted(found.items(), key=lambda item: item[1].name))
+
+    def _identity(self) -> Any:
+        if self._client.scheduler is None:
+            raise RuntimeError("the connection is closed")
+        return self._client.sync(self._client.scheduler.identity, n_workers=-1)
 
     def busy(self) -> Mapping[str, tuple[str, ...]]:
         """What runs where, by address: keys of shares."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -50,6 +51,8 @@ class Dispatch:
     tell: Callable[[str], None]
     patience: float
     _given: dict[str, tuple[str, Member]] = field(default_factory=dict)
+    #: Of this client alone: a scheduler joins one key's tasks, also to what an earlier client has given up.
+    _token: str = field(default_factory=lambda: secrets.token_hex(4))
     _numbers: count[int] = field(default_factory=lambda: count(1))
     _looked: float = 0.0
     _stuck: float | None = None
@@ -113,7 +116,7 @@ class Dispatch:
         idle = {address: member for address, member in members.items() if address not in taken}
         shares = {}
         for member, share in self.course.deal(list(idle.values())):
-            key = f"{share.session.title} {share.session.id} {next(self._numbers)}"
+            key = f"{share.session.title} {share.session.id} {self._token}-{next(self._numbers)}"
             self._given[key] = next(address for address, other in idle.items() if other is member), member
             shares[key] = share
         for key, share in shares.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
 
 #: Seconds in which it answers.
 ANSWERS = 10
+#: A machine that is switched off, and a network that is not up yet.
+_AWAY = (errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENETDOWN)
 
 
 class AbsentError(MachineError):
@@ -44,7 +47,8 @@ async def _connect(address: Address, side: str, shown: Security | None) -> None:
         cause: BaseException = error
         while cause.__cause__:
             cause = cause.__cause__
-        if isinstance(cause, ConnectionRefusedError | socket.gaierror | TimeoutError):
+        away = isinstance(cause, OSError) and cause.errno in _AWAY
+        if away or isinstance(cause, ConnectionRefusedError | socket.gaierror | TimeoutError):
             why = cause.strerror if isinstance(cause, OSError) and cause.strerror else "no answer"
             raise AbsentError(f"no scheduler at {address.url}: {why}", "kit fleet scheduler") from None
         raise MachineError(

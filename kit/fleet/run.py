@@ -91,7 +91,8 @@ def _carry_split(session: Session, plan: Plan, members: tuple[Member, ...], cont
             raise
         session = course.result()
         keeper.set_status(session.id, session.status)
-        context.store.keep_outcomes(session)
+        if session.status == DONE:
+            context.store.keep_outcomes(session)
     return replace(session, status=FAILED) if keeper.lost else session
 
 
@@ -132,7 +133,8 @@ def run_each(request: Request, context: FleetContext) -> tuple[Session, ...]:
             for name, session in found.items():
                 keepers[name].set_status(session.id, session.status)
         for session in found.values():
-            context.store.keep_outcomes(session)
+            if session.status == DONE:
+                context.store.keep_outcomes(session)
     return tuple(found.values())
 
 

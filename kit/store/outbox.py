@@ -28,6 +28,9 @@ HEAD = 2
 #: down by 3 % at most, and a thousand machines don't fall upon one that comes back.
 _REST = 30.0
 
+#: Seconds that a file is waited for which another kit holds: one that delivers it holds it for a moment.
+_HELD = 5.0
+
 
 def outbox_directory(data: Path) -> Path:
     return data / "outbox"
@@ -64,12 +67,12 @@ class Outbox:
         self.lost = 0  # runs that are kept nowhere
 
     def __enter__(self) -> Self:
-        """Raises RunError where the store still refuses what an earlier start of the session has left."""
+        """Raises RunError where the store still refuses what an earlier start of the session has left, or another
+        process runs the session."""
         try:
             close_directory(self._path.parent.parent)
             close_directory(self._path.parent)
-            begin = dump_change(Begin(replace(self._session, samples=())))
-            self._file = _File(self._path, [encode_json({"store": self._store.name}).encode(), begin])
+            self._file = self._open()
         except OSError:
             return self  # then there is memory
         try:
@@ -83,6 +86,20 @@ class Outbox:
             self._file.close()
             raise
         return self
+
+    def _open(self) -> _File:
+        begin = dump_change(Begin(replace(self._session, samples=())))
+        until = time.monotonic() + _HELD
+        while True:
+            try:
+                return _File(self._path, [encode_json({"store": self._store.name}).encode(), begin])
+            except BlockingIOError:
+                if time.monotonic() >= until:
+                    raise RunError(
+                        f"session {self._session.id} is running: another process has {self._path}",
+                        "wait until it has ended; kit sessions tells",
+                    ) from None
+                time.sleep(0.1)
 
     def __exit__(self, *_: object) -> None:
         self._rest_until = 0.0

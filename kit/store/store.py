@@ -151,10 +151,10 @@ class Store:
             self._worked_out[session_id] = tuple(found)
 
     def history(
-        self, title: str, arm: str, phase: str = "", metric: str = "real", machine: str = "", most: int = HISTORY
+        self, title: str, arm: str, phase: str = "", metric: str = "real", machine: str = "", most: int | None = HISTORY
     ) -> tuple[Entry, ...]:
-        """What the newest ``most`` finished sessions of that title, with that arm, found of it: of a phase, or of the
-        whole run; of all machines, or of those whose names begin so. Oldest first.
+        """What the newest ``most`` finished sessions of that title, all for None, with that arm, found of it: of a
+        phase, or of the whole run; of all machines, or of those whose names begin so. Oldest first.
 
         Where a session's outcomes are not kept yet, or by other statistics, they are worked out from its samples.
         """

@@ -15,7 +15,7 @@ SELECT s.id AS session, s.title AS scenario, s.machine, {created} AS created, s.
     o.ratio, o.low, o.high, o.low_all, o.high_all, o.verdict, o.verdict_all,
     o.difference, o.difference_low, o.difference_high, o.mean, o.base_mean
 FROM kit_outcomes o JOIN kit_sessions s ON s.id = o.session
-WHERE o.arm <> '' AND NOT EXISTS (
+WHERE o.arm <> '' AND s.status = 'done' AND NOT EXISTS (
     SELECT 1 FROM kit_outcomes n WHERE n.session = o.session AND n.version > o.version
 )
 """

@@ -10,6 +10,7 @@ from kit.analysis.farm import FarmRatio, MachineRatio, over_machines
 from kit.analysis.farm_plan import Cost, FarmPlan, Variances, cost_of, find_plan, find_variances, plan_farm
 from kit.analysis.random_effects import Effects, fit
 from kit.analysis.stats import Floats, Interval, student_quantile
+from kit.model.fact import ROUNDS_OF, stored
 from tests.nights import night
 
 TAU, SIGMA, REACH = 0.02, 0.03, math.log1p(0.01)
@@ -98,3 +99,12 @@ def test_what_a_round_costs_is_read_from_sessions() -> None:
     apart = tuple(replace(item, started=session.created + 120 + 50 * item.block) for item in session.samples)
     assert cost_of([replace(session, samples=apart)]) == Cost(170, 50)
     assert cost_of([replace(session, samples=())]) is None
+
+
+def test_of_a_session_that_machines_shared_a_round_is_timed_on_its_machine() -> None:
+    """Two machines make rounds at once, of 50 seconds each, one of them three seconds after the other."""
+    session = night(1, 0.1)
+    facts = stored([ROUNDS_OF.fact("1, 3", "one"), ROUNDS_OF.fact("2, 4", "two")])
+    begins = {1: 100, 3: 150, 2: 103, 4: 153}
+    apart = tuple(replace(item, started=session.created + begins[item.block]) for item in session.samples)
+    assert cost_of([replace(session, samples=apart, facts={**session.facts, **facts})]) == Cost(101.5, 50)

@@ -3,8 +3,11 @@
 import random
 from dataclasses import replace
 
+import pytest
+
 from kit.analysis.analyse import analyse, whole_real
 from kit.analysis.split_session import answer_split, makers
+from kit.core.errors import UsageError
 from kit.model.fact import ROUNDS_OF, stored
 from kit.model.sample import Sample
 from kit.model.session import Session
@@ -58,3 +61,11 @@ def test_a_round_that_was_made_again_is_of_the_machine_that_made_it() -> None:
 def test_the_sessions_own_answer_says_that_it_is_of_these_machines_alone() -> None:
     session = shared()
     assert "its rounds ran on 4 machines" in " ".join(render_answer(session, analyse(session)).split())
+
+
+def test_a_phase_is_told_where_there_is_one() -> None:
+    session = shared()
+    (arm,) = answer_split(session, phase="clean").arms
+    assert arm.phase == "clean" and answer_split(session).arms[0].phase == "total"
+    with pytest.raises(UsageError, match="no phase 'link'"):
+        answer_split(session, phase="link")

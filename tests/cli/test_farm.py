@@ -2,18 +2,27 @@
 
 import json
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from kit.analysis.night import Night, Task
 from kit.analysis.regression import Rule
-from kit.model.session import Request, Session
+from kit.cli import compare, farm
+from kit.core.errors import UsageError
+from kit.fleet import run
+from kit.model.fact import ROUNDS_OF
+from kit.model.session import INTERRUPTED, Request, Session
 from kit.nightly.run import assess
 from kit.report.night import render_summary
-from kit.store import open_store
+from kit.store import Store, open_store
 from tests.command_line import Kit
 from tests.nights import night
+
+if TYPE_CHECKING:
+    from kit.fleet.run import FleetContext
 
 DAY = 86400.0
 
@@ -78,3 +87,38 @@ def test_history_and_a_night_say_whose_a_change_is(kit: Kit, tmp_path: Path) -> 
     part = assess(Task(Request(scenario="mine")), store.get("m0-009"), store, Rule())
     assert "builder-0, of 3 machines of large, rose by +" in render_summary(Night("night", 0.0, (part,)))
     assert assess(Task(Request(scenario="mine")), store.get("m1-009"), store, Rule()).common == ()
+
+
+def test_old_sessions_of_a_class_are_found_behind_many_of_others(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A history looks back on so many, of which the farm picks."""
+    monkeypatch.setattr(Store.history, "__defaults__", ("", "real", "", 2))
+    store = open_store(url, tmp_path)
+    for number in (2, 3):
+        made = on(8, number, 0.3)
+        store.add(replace(made, facts={**made.facts, "class": "small"}))
+    assert farm._answer(store, "mine", "large", None, "", "real").machines == 5
+
+
+def test_what_is_not_of_one_session_is_refused_with_its_id(tmp_path: Path) -> None:
+    made = night(1, 0.1)
+    facts = {**made.facts, "worker": "one, two"}
+    for name, rounds in (("one", "1, 3"), ("two", "2, 4")):
+        facts |= {(fact := ROUNDS_OF.fact(rounds, name)).key: fact.text}
+    store = open_store(f"sqlite:///{tmp_path / 'farm.db'}", tmp_path)
+    store.add(replace(made, facts=facts))
+    assert farm._answer(store, made.id, "", None, "clean", "real").arms[0].phase == "clean"
+    for machine_class, since in (("large", None), ("", datetime(2026, 1, 1))):
+        with pytest.raises(UsageError, match="is one session"):
+            farm._answer(store, made.id, machine_class, since, "", "real")
+
+
+def test_each_answers_with_sessions_that_are_done(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stopped = replace(on(2, 1, 0.5), status=INTERRUPTED)
+    monkeypatch.setattr(run, "run_each", lambda request, fleet: (on(1, 1, 0.05), stopped))
+    compare._on_each(Request(), cast("FleetContext", None), {})
+    said = capsys.readouterr().out
+    assert "mine on 1 machine:" in said and "left out: session m2-001: interrupted" in said

@@ -3,22 +3,11 @@
 from dataclasses import replace
 
 from kit.fleet.each import EachCourse
-from kit.model.member import Member
-from kit.model.sample import Phase, Sample
-from kit.model.session import DONE, FAILED, INTERRUPTED, RUNNING, Request, Session
+from kit.model.sample import Sample
+from kit.model.session import DONE, FAILED, INTERRUPTED, Session
 from kit.report.progress import Quiet
 from kit.session.guest_protocol import Done, Failed, Measured
-
-ONE = Member(
-    name="one", kind="x", kit_version="0", probe="p", kernel="6", cpu="c", cores=1, memory=1, virtualization="none",
-    root=True, machine="m",
-)  # fmt: skip
-TWO = replace(ONE, name="two")
-FIRST = Session(
-    id="20260101-000000-aaaa", created=1e9, kit_version="0", title="true", status=RUNNING,
-    request=Request(command=("true",), arms=("bare",), rounds=2), arms=("bare",), baselines=(), seed=1,
-)  # fmt: skip
-SECOND = replace(FIRST, id="20260101-000000-bbbb")
+from tests.fleet.machines import FIRST, ONE, SECOND, TWO, sample
 
 
 class Kept:
@@ -33,10 +22,6 @@ class Kept:
 
     def set_flags(self, session_id: str, arm: str, point: str, block: int, flags: str) -> None:
         return None
-
-
-def sample(block: int) -> Sample:
-    return Sample("bare", block, "measured", "ok", 1e9 + block, (Phase(name="run", status="ok", real=1.0),))
 
 
 def test_a_lost_machine_is_given_its_own_session_again_and_nothing_is_counted_twice() -> None:

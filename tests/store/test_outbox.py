@@ -17,7 +17,7 @@ import pytest
 from kit.core.errors import RunError, UsageError
 from kit.model.sample import Sample
 from kit.model.session import DONE, RUNNING, Session
-from kit.store import Outbox, Store, open_store
+from kit.store import Outbox, Store, open_store, outbox
 from kit.store import database as databases
 from kit.store.database import Database
 from tests.command_line import Kit
@@ -283,3 +283,23 @@ def test_a_file_that_was_delivered_and_removed_is_made_again(tmp_path: Path, mon
     with Outbox(HEAD, store, tmp_path, lambda text: None) as outbox, locked(tmp_path / "kit.db"):
         outbox.add_sample(HEAD.id, FULL.samples[0])
     assert len(times) == 2 and path.read_bytes().count(b"\n") == 3
+
+
+def test_a_session_that_another_process_runs_is_refused_and_one_that_is_delivered_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, directory = opened(tmp_path, []), tmp_path / "outbox"
+    directory.mkdir()
+    with (directory / f"{HEAD.id}.jsonl").open("wb") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        monkeypatch.setattr(outbox, "_HELD", 0.0)
+        with pytest.raises(RunError, match=r"is running: another process has .*jsonl"), opened_outbox(store, tmp_path):
+            pass
+        monkeypatch.setattr(outbox, "_HELD", 60.0)
+        monkeypatch.setattr("time.sleep", lambda seconds: fcntl.flock(other, fcntl.LOCK_UN))
+        with opened_outbox(store, tmp_path):
+            assert (directory / f"{HEAD.id}.jsonl").stat().st_size
+
+
+def opened_outbox(store: Store, data: Path) -> Outbox:
+    return Outbox(HEAD, store, data, lambda text: None)

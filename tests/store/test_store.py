@@ -5,9 +5,10 @@ import pytest
 from sqlalchemy import create_engine, inspect, text
 
 from kit.core.errors import KitError, UsageError
-from kit.model.session import DONE
+from kit.model.session import DONE, INTERRUPTED
 from kit.store import Store, open_store
 from tests.first_schema import make_first_schema
+from tests.nights import night
 from tests.store.finding import check_finding
 from tests.stored import SAMPLE, SESSION
 
@@ -106,3 +107,14 @@ def test_flags_one_run(store: Store) -> None:
 def test_bad_urls(url: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--store"):
         open_store(url, tmp_path / "kit.db")
+
+
+def test_penalties_are_of_finished_sessions_alone(tmp_path: Path) -> None:
+    store = open_store("", tmp_path / "kit.db")
+    for session in (night(1, 0.1), replace(night(2, 0.1), status=INTERRUPTED)):
+        store.add(session)
+        store.keep_outcomes(session)
+    engine = create_engine(f"sqlite:///{tmp_path}/kit.db")
+    with engine.connect() as connection:
+        assert connection.execute(text("SELECT DISTINCT session FROM kit_penalties")).scalars().all() == ["2026-0001"]
+    engine.dispose()

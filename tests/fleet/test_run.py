@@ -1,0 +1,73 @@
+"""What is kept of sessions that a fleet has finished, and where a worker keeps its own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from kit.core.errors import RunError
+from kit.core.paths import Paths, find_paths
+from kit.fleet import agent, run
+from kit.fleet.address import Address
+from kit.fleet.each import EachCourse
+from kit.fleet.share import Assignment, Share
+from kit.model.member import Selection
+from kit.model.session import DONE, INTERRUPTED, Request, Session
+from kit.report.progress import Quiet
+from kit.session.guest_protocol import Done, Measured
+from kit.store import Store, open_store
+from kit.store.outcomes import kept_of
+from tests.fleet.machines import FIRST, ONE, SECOND, TWO, sample
+
+
+class OneIsLost:
+    """In the place of a fleet: one machine finishes its session, the other does not come back."""
+
+    def __init__(self, address: Address, course: EachCourse, tell: Callable[[str], None], patience: float) -> None:
+        self._course = course
+
+    def run(self) -> None:
+        self._course.deal([ONE, TWO])
+        for member in (ONE, TWO):
+            self._course.hear(member, Measured(sample(1)))
+        self._course.end(ONE, Done(replace(FIRST, status=DONE)))
+        self._course.end(TWO, None)
+        raise RunError("no machine is left")
+
+
+def test_what_an_unfinished_session_found_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "Dispatch", OneIsLost)
+    monkeypatch.setattr(run, "_chosen", lambda request, context: (ONE, TWO))
+    monkeypatch.setattr(run, "_planned", lambda request, member: (FIRST if member is ONE else SECOND, None))
+    store = open_store("", tmp_path / "kit.db")
+    paths = replace(find_paths(), data=tmp_path)
+    context = run.FleetContext(Address("127.0.0.1", 1), Selection(), paths, store, Quiet())
+    assert [session.status for session in run.run_each(Request(), context)] == [DONE, INTERRUPTED]
+    assert store.get(SECOND.id).status == INTERRUPTED and store.get(SECOND.id).samples
+    with store._database.reading() as connection:
+        assert kept_of(connection, [FIRST.id, SECOND.id]) == {FIRST.id}
+
+
+@pytest.mark.parametrize("blocks", [(), (1, 2)])
+def test_a_worker_keeps_shares_apart_from_its_users_store(
+    blocks: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They may be one user's, who has the session in his store and outbox by the same name."""
+    seen: list[tuple[Path, str]] = []
+
+    def take_up(session: Session, blocks: tuple[int, ...], paths: Paths, store: Store, channel: Any) -> Session:
+        seen.append((paths.data, store.name))
+        return session
+
+    monkeypatch.setenv("KIT_HOME", str(tmp_path))
+    monkeypatch.setattr(agent, "take_up", take_up)
+    with open(os.devnull, "wb") as nothing:
+        channel = agent._ShareChannel(nothing.fileno(), Share(FIRST, blocks))
+        agent._run(Assignment(Share(FIRST, blocks), str(tmp_path), False), cast(Any, channel))
+    assert seen == [(tmp_path / "data/fleet", f"sqlite:///{tmp_path}/data/fleet/kit.db")]
+    assert not (tmp_path / "data/kit.db").exists()
