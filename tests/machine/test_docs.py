@@ -291,7 +291,8 @@ THEIRS = {
     "--lf", "--durations", "--junitxml", "--reflink", "--no-download", "--no-index", "--offline", "--csum", "--man",
     "--variant", "--components", "--include", "--wildcards", "--hypothesis-profile", "--bind", "--add-subuids",
     "--add-subgids", "--detach",
-    "--nthreads", "--no-nanny", "--resources", "--preload", "--dashboard-address", "--host", "--tls-ca-file", "--tls-cert", "--tls-key",
+    "--nthreads", "--no-nanny", "--resources", "--preload", "--dashboard-address", "--host",
+    "--tls-ca-file", "--tls-cert", "--tls-key",
     "--exclusive", "--config-file", "--what", "--branch",
 }  # fmt: skip
 
