@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import pkgutil
 import signal
 import sys
 from types import FrameType
@@ -13,6 +12,7 @@ from typing import NoReturn
 import click
 
 from kit import __version__
+from kit.cli.lazy import LazyGroup
 from kit.core.errors import KitError, UsageError, said_by_system
 from kit.core.visible import printable, visible
 
@@ -51,22 +51,7 @@ Examples:
 Exit codes: 0 done, 1 an arm failed, 2 usage or bad input, 130 interrupted."""
 
 
-class _LazyGroup(click.Group):
-    def list_commands(self, context: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        if name not in COMMANDS:
-            return None
-        command: click.Command = pkgutil.resolve_name(COMMANDS[name][0])
-        return command
-
-    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
-
-
-@click.group(cls=_LazyGroup, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyGroup, lazy=COMMANDS, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="kit")
 def cli() -> None:
     """Measure what Docker storage drivers cost: the same build on bare metal and in containers, with intervals."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import pkgutil
-
 import click
+
+from kit.cli.lazy import LazyGroup
 
 #: Each subcommand, where it is, and its line in --help.
 COMMANDS = {
@@ -28,21 +28,6 @@ Whoever can speak to a worker is root on its machine: without certificates all o
 has more."""
 
 
-class _FleetGroup(click.Group):
-    def list_commands(self, context: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        if name not in COMMANDS:
-            return None
-        command: click.Command = pkgutil.resolve_name(COMMANDS[name][0])
-        return command
-
-    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
-
-
-@click.group(cls=_FleetGroup, epilog=_EPILOG)
+@click.group(cls=LazyGroup, lazy=COMMANDS, epilog=_EPILOG)
 def fleet() -> None:
     """Measure on many machines: a scheduler, a worker on each machine, and kit compare --fleet."""

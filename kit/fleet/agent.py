@@ -8,19 +8,17 @@ import os
 import signal
 import sys
 import threading
-import traceback
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 from kit.core.codec import decode_json
-from kit.core.errors import KitError, RunError, said_by_system
 from kit.core.paths import Paths, find_paths
 from kit.core.private import make_private
 from kit.fleet.share import Assignment, Share
 from kit.model.session import Session
 from kit.session.channel import Channel
-from kit.session.guest_protocol import Done, Failed, Measured
+from kit.session.guest_protocol import Measured
 from kit.session.start import take_up
 from kit.store import open_store
 
@@ -45,19 +43,9 @@ def main() -> None:
     os.dup2(2, 1)  # whatever else is printed
     channel = _ShareChannel(said, assignment.share)
     with suppress(KeyboardInterrupt):
-        try:
-            channel.say(Done(replace(_run(assignment, channel), samples=())))
-        except KitError as error:
-            channel.say(Failed.by(error))
-        except OSError as error:
-            channel.say(Failed.by(_broken_off(said_by_system(error))))
-        except Exception as error:
-            channel.say(Failed.by(_broken_off(f"{error!r}")))
-
-
-def _broken_off(why: str) -> RunError:
-    traceback.print_exc()
-    return RunError(f"the session broke off: {why}", "the worker's log has more")
+        channel.conclude(
+            lambda: replace(_run(assignment, channel), samples=()), "the session broke off", "the worker's log has more"
+        )
 
 
 def _run(assignment: Assignment, channel: Channel) -> Session:

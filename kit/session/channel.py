@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import threading
 import time
+import traceback
+from collections.abc import Callable
 from contextlib import suppress
 
+from kit.core.errors import KitError, RunError, said_by_system
 from kit.model.plan import PlanStep
 from kit.model.sample import Sample
 from kit.model.session import Session
@@ -14,7 +17,9 @@ from kit.session.context import Keeper
 from kit.session.guest_protocol import (
     HEARTBEAT,
     Alive,
+    Done,
     Extended,
+    Failed,
     Finished,
     Flagged,
     Measured,
@@ -46,6 +51,18 @@ class Channel:
             while True:
                 time.sleep(HEARTBEAT)
                 self.say(Alive())
+
+    def conclude(self, work: Callable[[], Session], broke_off: str, hint: str = "") -> None:
+        """Say what ``work`` made of the session, which is the last message. ``broke_off``: what to call an end that
+        nobody foresaw; nobody has eyes for its traceback here."""
+        try:
+            self.say(Done(work()))
+        except KitError as error:
+            self.say(Failed.by(error))
+        except Exception as error:
+            traceback.print_exc()
+            why = said_by_system(error) if isinstance(error, OSError) else repr(error)
+            self.say(Failed.by(RunError(f"{broke_off}: {why}", hint)))
 
     def began(self, session: Session) -> None:
         """Whoever sent the session knows."""

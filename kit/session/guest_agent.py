@@ -7,11 +7,9 @@ import json
 import os
 import sys
 import threading
-import traceback
 import tty
 
 from kit.core.codec import decode
-from kit.core.errors import KitError, RunError, said_by_system
 from kit.core.paths import find_paths
 from kit.guest.needs import lacking
 from kit.host.machine import read_host
@@ -19,7 +17,7 @@ from kit.model.fact import KERNEL
 from kit.model.session import Session
 from kit.session.channel import Channel
 from kit.session.freeze import kept_plan
-from kit.session.guest_protocol import Done, Errand, Failed, Hello
+from kit.session.guest_protocol import Errand, Hello
 from kit.session.local import SessionContext, check_kernel, perform
 from kit.session.loop import held_machine
 
@@ -30,20 +28,8 @@ def main(device: str) -> None:
     channel = Channel(file)
     channel.say(Hello(read_host().kernel))
     threading.Thread(target=channel.beat, daemon=True).start()
-    try:
-        channel.say(Done(_session(channel)))
-    except KitError as error:
-        channel.say(Failed.by(error))
-    except OSError as error:
-        channel.say(Failed.by(_broken_off(said_by_system(error))))
-    except Exception as error:
-        channel.say(Failed.by(_broken_off(f"{error!r}")))
-
-
-def _broken_off(why: str) -> RunError:
-    """What nobody foresaw. The host has no eyes for the traceback but on the console; it adds where that is."""
-    traceback.print_exc()
-    return RunError(f"the session broke off in the guest: {why}")
+    # The host adds where the guest's console is.
+    channel.conclude(lambda: _session(channel), "the session broke off in the guest")
 
 
 def _session(channel: Channel) -> Session:
