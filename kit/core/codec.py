@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -14,6 +16,9 @@ from msgspec import Meta
 from kit.core.errors import UsageError
 
 T = TypeVar("T")
+#: msgspec learns a dataclass when it first meets it, and kills the process where two threads make it do so at once
+#: (0.21: a segmentation fault where one sees what the other has half made).
+_LEARNING = Lock()
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
@@ -64,6 +69,7 @@ def _all_storable(value: Any) -> Any:
 
 def decode(kind: type[T], data: Any) -> T:
     """The value of that type that ``encode`` has made. Raises UnreadableError where it is another's."""
+    _decoder(kind)
     try:
         return msgspec.convert(data, kind, dec_hook=_decode_other)
     except (msgspec.MsgspecError, RecursionError, UsageError) as error:
@@ -72,10 +78,22 @@ def decode(kind: type[T], data: Any) -> T:
 
 def decode_json(kind: type[T], text: bytes | str) -> T:
     """The same of JSON. NaN and infinity are none. Raises UnreadableError, also where it is nested too deep."""
+    decoder: msgspec.json.Decoder[T] = _decoder(kind)
     try:
-        return msgspec.json.decode(text, type=kind, dec_hook=_decode_other)
+        return decoder.decode(text)
     except (msgspec.MsgspecError, RecursionError, UnicodeError, UsageError) as error:
         raise _malformed(kind, error) from None
+
+
+def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
+    """With it all dataclasses within are known too."""
+    with _LEARNING:
+        return _made(kind)
+
+
+@cache
+def _made(kind: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(kind, dec_hook=_decode_other)
 
 
 def surplus(data: Any, value: Any, where: str = "$") -> str:
