@@ -26,6 +26,9 @@ HIGH, UNSTABLE, STEADY = 0.1, 0.05, 0.01
 WINDOW, LEAST_WINDOW, PARTS = 1.0, 0.2, 5
 #: Windows that are watched for rest: before the first block, and before another.
 PATIENCE, AGAIN = 8, 4
+#: What calms down has, two windows later, at most so much of what it had: the kit's own daemons do within seconds, what
+#: others run does not.
+CALMING = 0.9
 #: A window before a block takes at most this share of what the last block took.
 _SHARE = 0.01
 _USER_HZ = os.sysconf("SC_CLK_TCK")
@@ -64,14 +67,16 @@ class IdleWatch:
 
     def first(self) -> IdleRate:
         """Until two windows of a second agree: daemons that have just started, and data still being written back, would
-        otherwise pass for the state of rest. Tells which programs keep a machine busy."""
+        otherwise pass for the state of rest. A machine that stays busy is not waited for; which programs keep
+        it busy is told."""
         before = processes()
-        previous, current = _window(WINDOW), _window(WINDOW)
+        rates, current = [_window(WINDOW).rate], _window(WINDOW)
         for _ in range(PATIENCE - 2):
-            if abs(current.rate - previous.rate) < STEADY:
+            if abs(current.rate - rates[-1]) < STEADY or _stays_busy(*rates[-2:], current.rate):
                 break
             before = processes()
-            previous, current = current, _window(WINDOW)
+            rates.append(current.rate)
+            current = _window(WINDOW)
         if current.reason:
             named = busiest(before, processes(), kit_pids())
             self._tell(f"{current.reason}{f' ({named})' if named else ''}: CPU elsewhere is left out while it is")
@@ -104,6 +109,11 @@ class IdleWatch:
         if without:
             found.append(NO_ELSEWHERE.fact(f"before {len(without)} of {len(values)} blocks {without[0]}"))
         return found
+
+
+def _stays_busy(*rates: float) -> bool:
+    """Of windows in a row, at least three."""
+    return len(rates) > 2 and min(rates) > HIGH and rates[-1] > CALMING * rates[0]
 
 
 def _window(length: float) -> IdleRate:

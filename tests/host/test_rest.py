@@ -47,6 +47,16 @@ def test_the_first_window_is_that_after_which_nothing_settles_any_more(monkeypat
     assert told == []
 
 
+def test_a_machine_that_is_busy_and_stays_so_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    shares(monkeypatch, 1.0, 0.8, 0.95)  # a window more would be one too many here
+    assert IdleWatch(told.append).first().rate == pytest.approx(0.95)
+    assert len(told) == 1 and told[0].startswith("this machine is busy by itself, 0.95 CPU s per s")
+    shares(monkeypatch, 1.0, 0.95, 0.85, 0.7, 0.3, 0.02, 0.02)  # it calms down
+    assert IdleWatch(told.append).first().rate == pytest.approx(0.02)
+    assert len(told) == 1
+
+
 def test_before_a_block_what_the_last_run_left_behind_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     shares(monkeypatch, 0.01, 0.01, 0.4, 0.02)
     told: list[str] = []
