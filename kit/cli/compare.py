@@ -12,6 +12,7 @@ from kit.cli.completion import complete_scenarios
 from kit.cli.drivers import described, unions
 from kit.cli.fleet_compare import check_fleet_options, fleet_context, fleet_options
 from kit.cli.options import (
+    cache_from_option,
     check_writable,
     file_options,
     rank_options,
@@ -64,6 +65,7 @@ Examples:
   kit compare --image debian:12 --arms bare,layer:overlay2 -- sh -c 'find / -xdev | wc -l'
   kit compare kernel:short --arms bare,layer:overlay2 --explain-calls
   kit compare kernel:short --arms bare,layer:overlay2 --profile
+  kit compare kernel:short --cache-from /mnt/builders/b1/cache --cache-from https://b2.example.org/kit
   kit compare --resume last
   kit compare kernel:short --fleet farm.example.org --fleet-tls ~/kit-fleet --split --machines 8 --rounds 24
 
@@ -159,6 +161,7 @@ class _CompareCommand(click.Command):
 @click.option("--resume", metavar="SESSION", help="Finish a stopped session: an id, its beginning, or last.")
 @click.option("--wait", is_flag=True, help="Wait for a session that is running instead of refusing.")
 @fleet_options
+@cache_from_option
 @wait_idle_option
 @file_options
 @rank_options
@@ -169,11 +172,13 @@ class _CompareCommand(click.Command):
 def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, store_url: str, **given: Any) -> int:
     """Run SCENARIO, or the command behind --, on several arms in random order, and print what each one costs."""
     from kit.core.paths import find_paths
+    from kit.host.peers import use_peers
     from kit.report.progress import make_observer
     from kit.session.planning import plan_of
     from kit.session.start import Patience, launch, resume
 
     check_fleet_options(given)
+    use_peers(given["cache_from"])
     outputs = wanted_files(given)
     for path in outputs.values():
         check_writable(path)

@@ -45,11 +45,11 @@ def fleet_options(command: Command) -> Command:
 def check_fleet_options(given: Mapping[str, Any]) -> None:
     """Raises UsageError for what means nothing without --fleet, or with it."""
     if given["fleet"]:
-        for name in ("device", "thin_device", "directory", "docker", "rootfs"):
+        for name in ("device", "thin_device", "directory", "docker", "rootfs", "cache_from"):
             if given.get(name):
                 raise UsageError(
                     f"--{name.replace('_', '-').replace('directory', 'dir')} is of one machine, not of a fleet",
-                    "leave it out, or run kit compare there",
+                    "leave it out, or give it there: kit compare, kit fleet worker",
                 )
         return
     for name, option in (("machines", "--machines"), ("kind", "--class"), ("where", "--where"), ("split", "--split")):

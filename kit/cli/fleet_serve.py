@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from kit.cli.options import tls_option
+from kit.cli.options import cache_from_option, tls_option
 from kit.core.errors import UsageError
 
 
@@ -32,7 +32,8 @@ def scheduler(listen: str | None, tls: str) -> None:
 
 @click.command(
     epilog="\b\nExamples:\n  sudo kit fleet worker farm.example.org --tls /etc/kit-fleet\n"
-    "  sudo kit fleet worker farm.example.org --tls /etc/kit-fleet --class 'big builders'"
+    "  sudo kit fleet worker farm.example.org --tls /etc/kit-fleet --class 'big builders'\n"
+    "  sudo kit fleet worker farm.example.org --tls /etc/kit-fleet --cache-from /mnt/b1/cache"
 )
 @click.argument("scheduler_", metavar="SCHEDULER")
 @click.option("--home", default="", metavar="DIR", help="Keep everything there.  [default: KIT_HOME, the user's own]")
@@ -43,15 +44,19 @@ def scheduler(listen: str | None, tls: str) -> None:
     "--examine", is_flag=True, help="Try first what works here, as kit doctor does, and keep it for later starts."
 )
 @click.option("--together", is_flag=True, help="Other workers may measure on this machine meanwhile; flagged.")
+@cache_from_option
 @tls_option
-def worker(scheduler_: str, home: str, kind: str, name: str, examine: bool, together: bool, tls: str) -> None:
+def worker(scheduler_: str, home: str, kind: str, name: str, examine: bool, together: bool, tls: str,
+           cache_from: tuple[str, ...]) -> None:  # fmt: skip
     """Give this machine to the fleet of SCHEDULER until it is interrupted, one session at a time."""
     from kit.core.paths import find_paths
     from kit.fleet.address import parse_address
     from kit.fleet.carrier import Carrier, describe
     from kit.fleet.examined import examine_machine, known_working
     from kit.fleet.worker import run_worker
+    from kit.host.peers import use_peers
 
+    use_peers(cache_from)
     if together and not home:
         raise UsageError("--together needs --home DIR", "each worker of a machine has one of its own")
     address = parse_address(scheduler_, tls)

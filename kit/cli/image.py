@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 import click
 
-from kit.cli.options import json_flag
+from kit.cli.options import cache_from_option, json_flag
 
 
 @click.group(epilog="\b\nExamples:\n  kit image build kernel\n  kit image list\n  kit image rm kernel")
@@ -19,16 +19,19 @@ def image() -> None:
     epilog="\b\nExamples:\n  kit image build kernel\n  kit image build ./rootfs.tar.xz\n  kit image build debian:12"
 )
 @click.argument("name")
-@click.option("--force", is_flag=True, help="Build a recipe anew although it is in the cache.")
-def build(name: str, force: bool) -> None:
+@click.option("--force", is_flag=True, help="Build a recipe anew although it is in the cache, here or elsewhere.")
+@cache_from_option
+def build(name: str, force: bool, cache_from: tuple[str, ...]) -> None:
     """Bring NAME into the cache: a recipe, a tarball on disk, or a registry reference."""
     from kit.core.paths import find_paths
     from kit.host.interrupt import interruptible
+    from kit.host.peers import use_peers
     from kit.image import ImageCache
     from kit.report.progress import make_observer
     from kit.session.gather import named_image
     from kit.session.loop import held_machine
 
+    use_peers(cache_from)
     paths = find_paths()
     cache = ImageCache(paths.cache)
     observer = make_observer(False)

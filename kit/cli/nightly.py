@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kit.cli.fleet_compare import check_fleet_options, fleet_context, fleet_machines_options
-from kit.cli.options import store_option, the_store, wait_idle_option, write
+from kit.cli.options import cache_from_option, store_option, the_store, wait_idle_option, write
 from kit.core.errors import KitError, UsageError
 from kit.core.quantity import duration
 from kit.core.redact import redact
@@ -60,13 +60,17 @@ Exit codes: 0 good, 1 over a limit, 2 something could not run, 130 interrupted."
 )
 @click.option("--check", is_flag=True, help="Read the file, say what would be run, and end.")
 @fleet_machines_options
+@cache_from_option
 @wait_idle_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress, only the summary.")
 @store_option
 def nightly(file: str, output: str, check: bool, wait_idle: str, quiet: bool, store_url: str, **given: Any) -> int:
     """Run the tasks of FILE.toml, hold them against their thresholds and history, and write reports."""
+    from kit.host.peers import use_peers
+
     try:
         check_fleet_options(given)
+        use_peers(given["cache_from"])
         job = _job(file, output, wait_idle)
         if check:
             _describe(job)

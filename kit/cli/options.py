@@ -32,6 +32,15 @@ def tls_option(command: Command) -> Command:
     )(command)  # fmt: skip
 
 
+def cache_from_option(command: Command) -> Command:
+    """Its value goes to kit.host.peers.use_peers."""
+    return click.option(
+        "--cache-from", multiple=True, metavar="PLACE",
+        help="Take images and fetched inputs that are missing from another machine's cache, a directory or URL"
+             " (repeatable).  [KIT_CACHE_FROM]",
+    )(command)  # fmt: skip
+
+
 def wait_idle_option(command: Command) -> Command:
     return click.option(
         "--wait-idle", is_flag=False, flag_value="1h", default="", metavar="[TIME]",

@@ -20,6 +20,7 @@ from kit.engines.supervisor import Home
 from kit.host.namespace import covered
 from kit.image import Image, ImageCache
 from kit.image.saved import read_saved
+from kit.image.taken import taken_or_built
 
 _CONFIGURATION = Path("/etc/docker/daemon.json")
 
@@ -64,7 +65,8 @@ def from_registry(reference: str, cache: ImageCache, setting: Setting, tell: Cal
         return env
 
     key = hashlib.sha256(reference.encode()).hexdigest()[:12]
-    return cache.make(f"pulled-{key}", reference, f"registry, {reference}", build)
+    make = taken_or_built(f"pulled-{key}", reference, build, tell)
+    return cache.make(f"pulled-{key}", reference, f"registry, {reference}", make)
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from kit.fleet.examined import Working
 from kit.fleet.share import Assignment, Share
 from kit.host.command import Process, died, talking
 from kit.host.machine import read_host
+from kit.host.peers import peers_environment
 from kit.model.fact import stored
 from kit.model.machine_class import class_of
 from kit.model.member import Member
@@ -62,7 +63,7 @@ class Carrier:
     def carry(self, key: str, text: str, say: Callable[[Message], None]) -> str:
         """Run a share, as JSON, to its end; returns the last message of it as a line. ``say`` gets each other."""
         assignment = Assignment(decode_json(Share, text), self.home, self.member.together)
-        path = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **_home_of(self.home)}
+        path = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **peers_environment(), **_home_of(self.home)}
         last: Last = Failed.by(RunError("its process has ended without a word", "the worker's log has more"))
         with talking([sys.executable, "-m", "kit.fleet.agent"], "a share", path) as process:
             assert process.stdin and process.stdout

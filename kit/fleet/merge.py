@@ -51,5 +51,5 @@ def check_digests(first: Sample, of_first: str, sample: Sample, of_sample: str) 
             one, other = (found.get(name, "none")[:12] for found in (ours, theirs))
             raise UsageError(
                 f"{sample.arm}: another {name} on {of_sample} ({other}) than on {of_first} ({one}); they are not mixed",
-                "bring the same to all machines: for an image, kit export and copy cache/images, or --image a digest",
+                "bring the same to all machines: kit fleet worker --cache-from PLACE, or --image a digest",
             )

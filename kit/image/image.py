@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,16 +18,14 @@ from kit.host.command import run
 from kit.host.lock import try_lock
 from kit.image.layout import check_layout
 from kit.image.recipe import Recipe, read_recipe
-
-Environment = Mapping[str, str]
-#: Writes rootfs.tar, and archive.tar where there are layers; returns the image's environment.
-Builder = Callable[[Path, Path], Environment]
+from kit.image.taken import Builder, Environment, taken_or_built
 
 
 @dataclass(frozen=True)
 class Image:
     """``digest`` is the SHA-256 of the root filesystem's tarball. ``archive`` (docker save format) keeps the layers of
-    an image that has them; without one the root filesystem is imported as a single layer."""
+    an image that has them; without one the root filesystem is imported as a single layer. ``layers`` is its digest: of
+    an image that an older kit made, or without layers, ''."""
 
     name: str
     digest: str
@@ -37,6 +35,8 @@ class Image:
     rootfs: Path
     archive: Path | None = None
     env: tuple[tuple[str, str], ...] = ()  # what the image's author set, PATH for example
+    layers: str = ""
+    layers_size: int = 0  # bytes of the archive
 
     @property
     def tag(self) -> str:
@@ -78,7 +78,9 @@ class ImageCache:
             recipe.build(rootfs, archive, self.directory / f"{name}.log")
             return {}
 
-        return self.make(_recipe_key(recipe), name, f"recipe {name}, {recipe.suite}", build, force, tell)
+        key = _recipe_key(recipe)
+        make = build if force else taken_or_built(key, name, build, tell)
+        return self.make(key, name, f"recipe {name}, {recipe.suite}", make, force, tell)
 
     def from_tarball(self, path: Path) -> Image:
         """A root filesystem in a tarball of any compression that tar knows."""
@@ -155,17 +157,21 @@ class ImageCache:
         with beneath.scratch(self.directory) as scratch:
             new = scratch / "image"
             new.mkdir()
-            env = build(new / "rootfs.tar", new / "archive.tar")
-            check_layout(new / "rootfs.tar", name)
+            rootfs, archive = new / "rootfs.tar", new / "archive.tar"
+            env = build(rootfs, archive)
+            check_layout(rootfs, name)
+            layered = archive.exists()
             image = Image(
                 name,
-                _sha256(new / "rootfs.tar"),
+                _sha256(rootfs),
                 origin,
-                (new / "rootfs.tar").stat().st_size,
+                rootfs.stat().st_size,
                 time.time(),
                 target / "rootfs.tar",
-                target / "archive.tar" if (new / "archive.tar").exists() else None,
+                target / "archive.tar" if layered else None,
                 tuple(sorted(env.items())),
+                _sha256(archive) if layered else "",
+                archive.stat().st_size if layered else 0,
             )
             facts = {key: value for key, value in asdict(image).items() if key not in ("rootfs", "archive")}
             (new / "image.json").write_text(json.dumps(facts, indent=1))

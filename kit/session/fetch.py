@@ -18,7 +18,7 @@ from kit.host.machine import Host
 from kit.image import Image
 from kit.model.arm import Arm
 from kit.model.scenario import Input, Scenario
-from kit.session.inputs import PreparedInput, cached_input
+from kit.session.inputs import InputCache, PreparedInput
 from kit.session.provision import Provision, ProvisionSpec
 from kit.session.runlog import cut_middle
 from kit.session.workload import Workload
@@ -63,7 +63,7 @@ class Fetcher:
                     f"a network, or another source: see kit scenarios {self.scenario.name}; full log: {self.log}",
                 ) from None
 
-        return cached_input(item, origin, self.cache, make)
+        return InputCache(self.cache, self.tell, shared=True).get(item, origin, make)
 
     def _run(self, item: Input, earlier: Sequence[PreparedInput], scratch: Path) -> Path:
         inputs = scratch / "inputs"

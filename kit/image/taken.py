@@ -1,0 +1,60 @@
+"""Images out of another machine's cache, checked, before they are built here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from kit.core.codec import Whole
+from kit.core.errors import RunError
+from kit.host.peers import Peer, from_peers
+
+Environment = Mapping[str, str]
+#: Writes rootfs.tar, and archive.tar where there are layers; returns the image's environment.
+Builder = Callable[[Path, Path], Environment]
+
+
+@dataclass(frozen=True)
+class _Record:
+    """What of ``image.json`` says how its files must be. ``layers`` None: of a kit that did not write it."""
+
+    digest: str
+    size: Whole
+    env: tuple[tuple[str, str], ...] = ()
+    layers: str | None = None
+    layers_size: Whole = 0
+
+
+def taken_or_built(key: str, name: str, build: Builder, tell: Callable[[str], None]) -> Builder:
+    """As ``build``, but that a peer is asked first for the image of that key, which all machines make alike."""
+
+    def make(rootfs: Path, archive: Path) -> Environment:
+        def take(peer: Peer) -> Environment | None:
+            rootfs.unlink(missing_ok=True)
+            archive.unlink(missing_ok=True)
+            return _taken(peer, f"images/{key}", name, rootfs, archive, tell)
+
+        env = from_peers(f"image {name}", take, tell)
+        if env is not None:
+            return env
+        rootfs.unlink(missing_ok=True)
+        archive.unlink(missing_ok=True)
+        return build(rootfs, archive)
+
+    return make
+
+
+def _taken(
+    peer: Peer, entry: str, name: str, rootfs: Path, archive: Path, tell: Callable[[str], None]
+) -> Environment | None:
+    record = peer.record(_Record, f"{entry}/image.json")
+    if record is None:
+        return None
+    if record.layers is None:
+        raise RunError(f"an older kit made it there: kit image build {name} --force on that machine")
+    tell(f"taking image {name}, {(record.size + record.layers_size) >> 20} MiB, from {peer}")
+    peer.bring(f"{entry}/rootfs.tar", rootfs, record.size, record.digest, tell)
+    if record.layers:
+        peer.bring(f"{entry}/archive.tar", archive, record.layers_size, record.layers, tell)
+    return dict(record.env)
