@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-import signal
 import sys
-from types import FrameType
 from typing import NoReturn
 
 import click
@@ -15,6 +13,7 @@ from kit import __version__
 from kit.cli.lazy import LazyGroup
 from kit.core.errors import KitError, UsageError, said_by_system
 from kit.core.visible import printable, visible
+from kit.host.interrupt import take_interrupts
 
 #: Each subcommand, where it is, and its line in --help.
 COMMANDS = {
@@ -59,8 +58,7 @@ def cli() -> None:
 
 def main() -> NoReturn:
     """Entry point: turns errors into one line and an exit code."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _interrupt)
+    take_interrupts()
     if isinstance(sys.stdout, io.TextIOWrapper):  # a test may have put something else in its place
         sys.stdout.flush()
         terminal, encoding = sys.stdout.isatty(), sys.stdout.encoding
@@ -107,13 +105,6 @@ def _check_words(words: list[str]) -> None:
             word.encode()
         except UnicodeEncodeError:
             raise UsageError(f"{word!a} is not UTF-8", "give that word in UTF-8, or in a file") from None
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    """The first interrupt ends the session; further ones must not end its cleaning up."""
-    for known in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(known, signal.SIG_IGN)
-    raise KeyboardInterrupt
 
 
 def _interrupted() -> int:

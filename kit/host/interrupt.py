@@ -1,6 +1,6 @@
-"""When a session may be interrupted: while it waits for what takes long, and nowhere else. An exception between the
-making of a thing and the note of how it is undone, or in the midst of undoing it, would leave it on the machine (the
-cases are in PEP 419)."""
+"""When the kit may be interrupted: once, and in a session while it waits for what takes long, and nowhere else. An
+exception between the making of a thing and the note of how it is undone, or in the midst of undoing it, would leave it
+on the machine (the cases are in PEP 419)."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ _SAID = b"\nkit: interrupted: ends what is in hand\n"
 
 
 @dataclass
-class _Held:
-    """``windows``: blocks in which the main thread may be interrupted just now."""
+class _Interrupts:
+    """``held``: they wait for a window. ``windows``: blocks in which the main thread may be interrupted just now."""
 
     asked: bool = False
     raised: bool = False
+    held: bool = False
     windows: int = 0
 
     def ask(self, number: int, frame: FrameType | None) -> None:
-        """The first interrupt ends the session; further ones must not end its cleaning up."""
+        """The first interrupt ends what goes on; further ones must not end its cleaning up."""
         if self.asked:
             return
         self.asked = True
-        if self.windows:
+        if self.windows or not self.held:
             self.interrupt()
         os.write(2, _SAID)
 
@@ -37,48 +38,70 @@ class _Held:
         self.raised = True
         raise KeyboardInterrupt
 
-    @property
-    def due(self) -> bool:
-        return self.asked and not self.raised
+    def interrupt_if_due(self) -> None:
+        if self.asked and not self.raised:
+            self.interrupt()
 
 
-_held: _Held | None = None
+_interrupts: _Interrupts | None = None
+
+
+def take_interrupts() -> None:
+    """In a process of the kit's own, until it ends: the first SIGINT or SIGTERM raises KeyboardInterrupt in the main
+    thread, at once or where ``interrupts_held`` says; none does after it. Programs that are started then see them as
+    ever: what is ignored by a handler is not ignored by them."""
+    global _interrupts
+    _interrupts = _Interrupts()
+    for number in _SIGNALS:
+        signal.signal(number, _interrupts.ask)
 
 
 @contextmanager
 def interrupts_held() -> Iterator[None]:
     """SIGINT and SIGTERM wait for the next ``interruptible``, at the longest for the end of the block. Raises
     KeyboardInterrupt there. Only the main thread is ever interrupted: in others this changes nothing."""
-    global _held
-    if _held or not _in_main_thread():
+    if not _in_main_thread() or (_interrupts and _interrupts.held):
         yield
         return
-    _held = held = _Held()
-    before = [(number, signal.signal(number, held.ask)) for number in _SIGNALS]
+    with _taken() as taken:
+        taken.held = True
+        try:
+            yield
+        finally:
+            taken.held = False
+    taken.interrupt_if_due()
+
+
+@contextmanager
+def _taken() -> Iterator[_Interrupts]:
+    """Those of this process; in one that is another's, for the block, whose handlers are there again after it."""
+    global _interrupts
+    if _interrupts:
+        yield _interrupts
+        return
+    _interrupts = taken = _Interrupts()
+    before = [(number, signal.signal(number, taken.ask)) for number in _SIGNALS]
     try:
-        yield
+        yield taken
     finally:
         for number, handler in before:
             signal.signal(number, handler)
-        _held = None
-    if held.due:
-        raise KeyboardInterrupt
+        _interrupts = None
 
 
 @contextmanager
 def interruptible() -> Iterator[None]:
     """The block may end by KeyboardInterrupt at any point: it makes nothing that must be undone by name."""
-    held = _held if _in_main_thread() else None
-    if held is None:
+    taken = _interrupts if _in_main_thread() else None
+    if taken is None:
         yield
         return
-    held.windows += 1
+    taken.windows += 1
     try:
-        if held.due:
-            held.interrupt()
+        taken.interrupt_if_due()
         yield
     finally:
-        held.windows -= 1
+        taken.windows -= 1
 
 
 def checkpoint() -> None:

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 
@@ -103,3 +105,53 @@ def test_another_thread_is_never_interrupted() -> None:
         checkpoint()
         pytest.fail("it went on")
     assert reached == ["done"]
+
+
+#: A process of the kit's own: what it says, each word by an interrupt later.
+OWN = """
+import os, signal
+from kit.host.interrupt import interruptible, interrupts_held, take_interrupts
+
+take_interrupts()
+def ask():
+    os.kill(os.getpid(), {number})
+try:
+    {block}
+except KeyboardInterrupt:
+    ask()  # in the midst of cleaning up, and of saying so
+    print("interrupted")
+ask()
+with interrupts_held():
+    ask()
+with interruptible():
+    print("ended")
+"""
+BLOCKS = {
+    "at once": "ask(); print('it went on')",
+    "in a window": "with interrupts_held():\n        with interruptible(): ask(); print('it went on')",
+    "in the next window": "with interrupts_held():\n        ask(); print('made')\n        with interruptible(): pass",
+    "at the end": "with interrupts_held():\n        ask(); print('made')",
+    "after another error, in the window after it": (
+        "try:\n        with interrupts_held():\n            ask(); raise ValueError\n    except ValueError:\n"
+        "        print('made')\n    with interruptible(): print('it went on')"
+    ),
+}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("block", BLOCKS.values(), ids=BLOCKS.keys())
+def test_a_process_of_the_kits_own_is_interrupted_once(block: str, number: signal.Signals) -> None:
+    text = OWN.format(number=int(number), block=block)
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.split()) == (0, [*["made"] * ("made" in block), "interrupted", "ended"])
+    assert "Traceback" not in done.stderr
+
+
+def test_what_is_started_after_an_interrupt_can_be_ended() -> None:
+    text = (
+        "import subprocess\nfrom kit.host.interrupt import take_interrupts\nimport os, signal\ntake_interrupts()\n"
+        "try: os.kill(os.getpid(), signal.SIGTERM)\nexcept KeyboardInterrupt: pass\n"
+        "print(subprocess.run(['sh', '-c', 'kill -TERM $$; echo deaf']).returncode)"
+    )
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == (f"-{int(signal.SIGTERM)}\n", "")
