@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from kit.cli.options import (
     wanted_files,
     write,
 )
-from kit.core.errors import UsageError
+from kit.core.errors import KitError, UsageError
 from kit.core.quantity import duration, pairs, percentage, size, word_pairs
 from kit.model.drivers import DEFAULT_ENGINE, SESSION_ENGINES
 from kit.model.plan import DEFAULT_ROUNDS, TRACED_ROUNDS
@@ -31,6 +32,7 @@ from kit.report.renderer import FARM, find
 if TYPE_CHECKING:
     from kit.fleet.run import FleetContext
     from kit.model.session import Request, Session
+    from kit.store import Store
 
 _EPILOG = f"""\b
 Arms:
@@ -209,7 +211,7 @@ def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, 
     except KeyboardInterrupt:
         observer.close()
         if observer.latest and observer.latest.samples:
-            _report_so_far(observer.latest, given["rank"], given["reference"])
+            _report_so_far(_kept(store, observer.latest), given["rank"], given["reference"])
         raise
     finally:
         observer.close()
@@ -243,6 +245,17 @@ def _on_each(request: Request, fleet: FleetContext, outputs: Mapping[str, str]) 
             click.echo(f"left out: session {session.id}: {session.status}")
     click.echo(f"each by itself: kit show {found[0].id}" + (f", …{found[-1].id[-4:]}" if len(found) > 1 else ""))
     return max(map(exit_code, found))
+
+
+def _kept(store: Store, latest: Session) -> Session:
+    """As the store has it: in which guest it ran, what was not run, which runs a burst has hit. What is known here
+    where the store is away."""
+    from kit.model.session import INTERRUPTED
+
+    try:
+        return store.get(latest.id)
+    except KitError:
+        return replace(latest, status=INTERRUPTED)
 
 
 def _report_so_far(session: Session, rank: str, reference: str) -> None:

@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -18,12 +17,11 @@ from kit.engines.control import control_directory
 from kit.engines.engine import Blocker, Setting
 from kit.engines.ground import Ground
 from kit.engines.place import Place
-from kit.filesystem import Backing
 from kit.filesystem.backing import block_number
 from kit.host.cgroup import Cgroup
 from kit.host.cleanup import Cleanup
 from kit.host.machine import Host
-from kit.host.mounts import mount_of
+from kit.host.mounts import Mount, mount_of
 from kit.image.layout import INPUTS, TREE
 from kit.model.arm import Arm
 from kit.model.fact import RUNNING_ENGINE, RUNNING_STATUS, Fact
@@ -100,7 +98,17 @@ class SystemEngine:
         ]
 
     def start(self, arm: Arm, ground: Ground) -> None:
-        return None
+        """Raises MachineError where its layers and volumes lie on another filesystem than what they are compared with:
+        the difference would be that of two disks."""
+        if arm.placement not in ("layer", "volume") or not _is_here(self._root):
+            return
+        theirs, ours = mount_of(self._root), mount_of(ground.backing.path)
+        if _filesystem(theirs) != _filesystem(ours):
+            raise MachineError(
+                f"the running Docker's {arm.placement}s lie on {_told(theirs)} ({self._root}), "
+                f"its baseline on {_told(ours)} ({ground.backing.path.parent})",
+                f"--dir DIRECTORY, on the filesystem of {self._root}",
+            )
 
     def fill(self, arm: Arm, ground: Ground) -> None:
         with self._filling:
@@ -148,7 +156,7 @@ class SystemEngine:
                 tree=TREE,
                 inputs=INPUTS,
                 cgroup=_cgroup(running.pid),
-                backing=ground.backing if arm.placement in ("bind", "tmpfs") else self._backing(ground),
+                backing=ground.backing,
                 probe=running.probe,
                 unpack=partial(_unpack, running.container),
                 alive=self._alive,
@@ -157,15 +165,6 @@ class SystemEngine:
             )
             stack.callback(empty_tree, place)
             yield place
-
-    def _backing(self, ground: Ground) -> Backing:
-        """What the daemon's own directory lies on: that, not the user's directory, holds layers and volumes."""
-        mount = mount_of(self._root)
-        if not os.access(mount.path, os.R_OK):
-            return ground.backing
-        return replace(
-            ground.backing, path=mount.path, type=mount.type, options=mount.options, device=block_number(mount)
-        )
 
     def _alive(self) -> str:
         try:
@@ -179,6 +178,26 @@ class SystemEngine:
 
     def close(self) -> None:
         self._stack.close()
+
+
+def _is_here(directory: Path) -> bool:
+    """False for a daemon's of another machine, whose mounts are not known here."""
+    try:
+        directory.stat()
+    except FileNotFoundError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+def _filesystem(mount: Mount) -> str:
+    """The same for all mounts of one filesystem, as far as the kernel says."""
+    return block_number(mount) or mount.device
+
+
+def _told(mount: Mount) -> str:
+    return f"{mount.type} of {mount.source}"
 
 
 def _cgroup(pid: int) -> Cgroup | None:

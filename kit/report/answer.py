@@ -59,9 +59,9 @@ def _fit(lines: Sequence[str], left: int) -> list[str]:
 
 
 def _head(session: Session, analysis: Analysis, width: int) -> str:
-    lines = [_cut(course.head(session), width)]
+    lines = [_wrap(course.head(session), width)]  # whole: it ends with whether the session did
     if session.guest:
-        lines.append(_cut(f"IN A GUEST: {session.guest}", width))
+        lines.append(_wrap(f"IN A GUEST: {session.guest}", width))  # and this with what its figures are worth
     if len(analysis.rankings) == 1:
         lines.append(_wrap(headline(analysis.rankings[0], copied(session)), width, most=4))
     return "\n".join(lines)

@@ -350,6 +350,8 @@ def test_interrupt_keeps_samples_cleans_up_and_resumes(kit: Kit, tiny: Path) -> 
     process.send_signal(signal.SIGINT)
     assert process.wait(60) == 130, process.stderr and process.stderr.read()
     assert left_on_machine() == []
+    # What is printed then is the session as the store has it, with its guest and what was not run.
+    assert process.stdout and process.stdout.read().split() == kit("show", "last").stdout.split()
     shown = json.loads(kit("show", "last", "--json").stdout)
     assert shown["session"]["status"] == "interrupted" and len(shown["samples"]) >= 2
     done = kit("compare", "--resume", "last", "--json", "-")
@@ -527,7 +529,7 @@ def test_images_are_reproducible_listed_and_removed(kit: Kit, tmp_path: Path) ->
 def start(image: Path, *words: str) -> tuple[subprocess.Popen[str], list[str]]:
     process = subprocess.Popen(
         [sys.executable, "-m", "kit", "compare", "--image", image, *FAST, *words],
-        stdout=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )

@@ -200,6 +200,13 @@ def test_the_running_docker_is_used_and_left_as_it_was(
         for text in ("layer:system/btrfs", "runtime:system/overlay2"):
             blocked = made.ready(parse_arm(text))
             assert blocked is not None and blocked.fix
+    # The disk of the daemon's layers, and another.
+    elsewhere = BackingOptions(directory=Path("/dev/shm"))
+    with Provision(ProvisionSpec(bench.setting, read_host(), elsewhere, image, None)) as made:
+        for text in ("volume:system/overlay2", "layer:system/overlay2"):
+            blocked = made.ready(parse_arm(text))
+            assert blocked is not None and "its baseline on tmpfs" in blocked.reason and "--dir" in blocked.fix
+        assert made.ready(parse_arm("bind:system/overlay2")) is None
     client = docker.DockerClient(base_url=running_docker)
     assert not client.images.list() and not client.containers.list(all=True) and not client.volumes.list()
     client.close()
