@@ -49,6 +49,22 @@ def test_it_says_what_to_take_first() -> None:
     assert "layer:vfs" not in text.split(";")[0]  # its warm figure is not what it costs
 
 
+@pytest.mark.parametrize("width", [100, 80])
+def test_what_figures_are_worth_is_not_cut(width: int) -> None:
+    """The longest that a guest says, and a session that did not come to its end."""
+    facts = {
+        "guest": "QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)",
+        "kernel": "6.1.192-kit-daf30773 #1 SMP",
+        "accelerator": "none; every instruction is emulated: figures are NOT those of hardware",
+    }
+    text = shown(
+        replace(made(COSTS), facts=facts, status="interrupted", title="sh -c 'for i in 1 2 3 4 5 6 7 …"), width
+    )
+    assert all(len(line) <= width for line in text.splitlines())
+    head = " ".join(text.split())
+    assert "rounds, interrupted IN A GUEST: QEMU" in head and "NOT those of hardware take " in head
+
+
 def test_a_set_aside_arm_beats_nobody_in_the_headline() -> None:
     """vfs is told to be better than all; without it overlay2 and its like are the best there are."""
     session = made(COSTS)
