@@ -98,13 +98,16 @@ def main() -> None:
     parser.add_argument("--sessions", type=int, default=2, help="of each way")
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--slices", default="0.5s")
+    parser.add_argument("--image", default="", help="run in that instead of the workload's own")
     arguments = parser.parse_args()
     rows: list[Row] = []
     for name in arguments.workloads.split(","):
         done: dict[str, list[Session]] = {"off": [], arguments.slices: []}
         for _ in range(arguments.sessions):
             for way in random.sample(list(done), 2):
-                request = replace(WORKLOADS[name], rounds=arguments.rounds, slices=way)
+                own = WORKLOADS[name]
+                image = arguments.image or own.image
+                request = replace(own, rounds=arguments.rounds, slices=way, image=image)
                 done[way].append(measure(request, Lines()))
         whole, sliced = done.values()
         print(f"{name}: a round takes {round_seconds(whole):.1f} s whole, {round_seconds(sliced):.1f} s by turns")

@@ -47,7 +47,6 @@ FIRST = 1.7e9  # when the first night was
 PATTERNS = 40  # sessions that the others are copies of
 RUNS = 20  # of each writer
 WANTED = 1.0  # seconds
-REPEATS = 3
 _TABLES = ("kit_sessions", "kit_samples", "kit_phases", "kit_outcomes")
 
 
@@ -122,7 +121,7 @@ def _copied(connection: psycopg.Connection, query: str) -> str:
 
 def fill(url: str, machines: int, nights: int, rounds: int) -> None:
     store = open_store(url, Path(os.devnull))
-    names = [f"pattern-{seed:02}" for seed in range(PATTERNS)]
+    names = [f"pattern-{seed:02}" for seed in range(min(PATTERNS, machines * nights))]
     for seed, name in enumerate(names):
         store.add(make_session(name, FIRST, seed, rounds))
     with psycopg.connect(_conninfo(url)) as connection:
@@ -130,7 +129,7 @@ def fill(url: str, machines: int, nights: int, rounds: int) -> None:
     for name in names:
         store.remove(name)
     store.close()
-    sample = PATTERNS * patterns[0].samples + 1
+    sample = len(patterns) * patterns[0].samples + 1
     with psycopg.connect(_conninfo(url), autocommit=True) as connection:
         connection.execute("ALTER TABLE kit_outcomes DROP CONSTRAINT kit_outcomes_pkey")  # until all is there
         connection.execute("ALTER TABLE kit_outcomes SET (autovacuum_enabled = off)")
@@ -139,7 +138,7 @@ def fill(url: str, machines: int, nights: int, rounds: int) -> None:
             for machine in range(machines):
                 created = FIRST + 86400 * night + 60 * (machine % 60) + machine / 1000
                 day = time.strftime("%Y%m%d-%H%M%S", time.gmtime(created))
-                pattern = patterns[(machine * 7 + night) % PATTERNS]
+                pattern = patterns[(machine * 7 + night) % len(patterns)]
                 listed.append((pattern, f"{day}-{machine:04}", f"{machine:04}{'f' * 28}", created, sample))
                 sample += pattern.samples
             for table in _TABLES:
@@ -288,6 +287,7 @@ def main() -> None:
     parser.add_argument("--nights", type=int, default=30)
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--writers", type=int, default=20)
+    parser.add_argument("--repeats", type=int, default=3, help="each is asked so many times")
     parser.add_argument("--filled", action="store_true", help="the database was filled by an earlier start")
     given = parser.parse_args()
     start, count = time.monotonic(), given.machines * given.nights
@@ -308,7 +308,7 @@ def main() -> None:
     rows = []
     for name, ask in answers(given.store):
         seconds, busy = [], []
-        for _ in range(REPEATS):
+        for _ in range(given.repeats):
             start, before = time.monotonic(), cpu_seconds(server)
             ask()
             seconds.append(time.monotonic() - start)

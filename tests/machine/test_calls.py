@@ -2,9 +2,11 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -103,11 +105,16 @@ def test_nothing_stays_loaded_after_a_kill(tracer: CallTracer, tmp_path: Path) -
         time.sleep(0.02)
 
 
-@pytest.mark.images("smoke")
-def test_a_session_with_traced_rounds_counts_copy_ups(kit: Kit, tracer: CallTracer) -> None:
+def test_a_session_with_traced_rounds_counts_copy_ups(kit: Kit, tracer: CallTracer, tiny: Path, tmp_path: Path) -> None:
     assert UNIFIED in hierarchies()
-    change = "for f in $(find /usr/share/perl5 -type f -size +1 | head -n 9); do stat -c %s $f; echo >> $f; done"
-    done = kit("compare", "--image", "smoke", "--arms", "bare,layer:overlay2", "--rounds", "1", "--cache", "cold",
+    image = tmp_path / "image.tar"
+    shutil.copy(tiny, image)
+    with tarfile.open(image, "a") as tar:
+        for number in range(9):
+            (tmp_path / "file").write_bytes(bytes(range(256)) * 7 * 4**number)
+            tar.add(tmp_path / "file", f"./files/{number}")
+    change = "for f in /files/*; do stat -c %s $f; echo >> $f; done"
+    done = kit("compare", "--image", image, "--arms", "bare,layer:overlay2", "--rounds", "1", "--cache", "cold",
                "--no-control", "--explain-calls", "--json", "-", "--", "sh", "-c", change)  # fmt: skip
     found = json.loads(done.stdout)
     traced = [row for row in found["traced"] if row["arm"] == "layer:overlay2"]
