@@ -54,6 +54,13 @@ def turn(item: pytest.Item) -> int:
     return MEASURED
 
 
+def order(item: pytest.Item) -> tuple[int, int]:
+    """Of the first, while images are built, those that need few; of the later ones those that need most: they are dear,
+    and one that is begun last is waited for by all workers."""
+    needs = len(images_of([item]))
+    return turn(item), needs if turn(item) < UNIT_TESTS_DONE else -needs
+
+
 def images_of(items: Iterable[pytest.Item]) -> list[str]:
     """What they need, in the order in which they need it."""
     found: dict[str, None] = {}

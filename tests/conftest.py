@@ -16,7 +16,7 @@ from kit.core.paths import find_paths
 from kit.host.command import run
 from kit.image import ImageCache
 from tests.beside import apart, group, held_for, sessions_of_others
-from tests.builder import Builder, building, images_of, turn, unit_tests
+from tests.builder import Builder, building, images_of, order, turn, unit_tests
 from tests.command_line import Kit, in_fork, in_new_process
 
 pytest_plugins = ["pytester", "tests.bitbake", "tests.browser", "tests.fake_engine", "tests.postgresql"]
@@ -66,7 +66,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: (turn(item), len(images_of([item]))))  # while the first images are built, the others
+    items.sort(key=order)
 
 
 def pytest_collection_finish() -> None:

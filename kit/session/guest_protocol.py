@@ -152,12 +152,16 @@ class MessageReader:
     """Messages of what comes from the device, in whichever pieces it comes."""
 
     def __init__(self) -> None:
-        self._begun = b""
+        self._begun = bytearray()
 
     def feed(self, data: bytes) -> Iterator[Message]:
         """Those that this completes. Raises UnreadableError."""
-        *lines, self._begun = (self._begun + data).split(b"\n")
+        self._begun += data
+        if b"\n" not in data:  # of a large one that comes in many pieces each is looked at once
+            return
+        *lines, begun = self._begun.split(b"\n")
+        self._begun = begun
         for line in lines:
-            message = decode_line(line)
+            message = decode_line(bytes(line))
             if message is not None:
                 yield message

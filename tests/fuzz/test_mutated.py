@@ -80,7 +80,7 @@ def _strict(text: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@settings(max_examples=max(10, settings().max_examples // 4))  # a quarter of a second each
+@settings(max_examples=max(5, settings().max_examples // 8))  # a quarter of a second each
 @given(st.integers(0, 2**32))
 def test_every_session_that_can_be_stored_is_shown(seed: int) -> None:
     render_everywhere(mutated(random.Random(seed)))

@@ -10,12 +10,15 @@ from pathlib import Path
 import pytest
 
 from tests.beside import TOGETHER, group
-from tests.builder import images_of, turn
+from tests.builder import images_of, order
 
 ROOT = Path(__file__).parents[2]
 
 ORDERED = """
 import pytest
+
+@pytest.mark.machine
+def test_measured_without_image(): pass
 
 @pytest.mark.machine
 @pytest.mark.images("kernel", "smoke")
@@ -33,6 +36,10 @@ def test_clean(): pass
 @pytest.mark.images("smoke")
 def test_unmeasured(): pass
 
+@pytest.mark.machine
+@pytest.mark.unmeasured
+def test_unmeasured_without_image(): pass
+
 @pytest.mark.images("storage")
 def test_quick(): pass
 """
@@ -40,9 +47,11 @@ def test_quick(): pass
 
 def test_quick_tests_come_first_and_images_in_the_order_of_need(pytester: pytest.Pytester) -> None:
     pytester.makeini("[pytest]\nmarkers =\n  machine\n  unmeasured\n  images(x)\n")
-    items = sorted(pytester.getitems(ORDERED), key=turn)
-    names = ["test_quick", "test_unmeasured", "test_clean", "test_measured", "test_by_fixture"]
-    assert [item.name for item in items] == names
+    items = sorted(pytester.getitems(ORDERED), key=order)
+    assert [item.name for item in items] == [
+        "test_quick", "test_unmeasured_without_image", "test_unmeasured", "test_clean", "test_measured",
+        "test_by_fixture", "test_measured_without_image",
+    ]  # fmt: skip
     assert images_of(items) == ["smoke", "kernel", "guest", "uml"]
 
 

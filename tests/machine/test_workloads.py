@@ -35,6 +35,7 @@ def phase(name: str, script: str) -> str:
     return f'[[phases]]\nname = "{name}"\nrun = ["sh", "-ec", {json.dumps(script)}]\n'
 
 
+@pytest.mark.unmeasured
 def test_filesystems_are_compared_without_a_container(kit: Kit, tiny: Path, tmp_path: Path) -> None:
     mine = tmp_path / "mine.toml"
     mine.write_text('[mine]\ntype = "xfs"\nmount = ["noatime"]\n')
