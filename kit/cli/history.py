@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -13,11 +12,11 @@ from kit.cli.options import format_option, store_option, the_store, write
 from kit.core.errors import UsageError
 from kit.model.metric import COMPARED
 from kit.report.renderer import BETWEEN, HISTORY, find
+from kit.report.wrap import wrap
 
 if TYPE_CHECKING:
     from kit.analysis.history import Entry
 
-_WRAP = 118
 _EPILOG = """\b
 Examples:
   kit history kernel:short layer:overlay2
@@ -101,7 +100,7 @@ def history(
         parts.append(find(HISTORY, format_).render(subject, tracks))
         lines = common_lines(find_common(tracks_by_machine(listed, across, confirm)))
         if lines and format_ == "table":
-            parts.append("\n".join(textwrap.fill(line, _WRAP, subsequent_indent="  ") for line in lines))
+            parts.append("\n".join(wrap(line) for line in lines))
         if not all_series and len(series) > 1 and format_ == "table":
             older = sum(len(one.entries) for one in series[:-1])
             parts.append(f"{older} sessions of other machines, settings or inputs are not shown: --all")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import textwrap
 from collections.abc import Iterator, Sequence
 
 from tabulate import tabulate
@@ -20,6 +19,7 @@ from kit.report.ladder import whole_of
 from kit.report.notes import copied, copied_note
 from kit.report.ranking import caption, change, headline, sentences, table
 from kit.report.tasks import largest_part
+from kit.report.wrap import wrap
 
 #: What the first screen takes at most.
 COLUMNS, LINES = 100, 30
@@ -35,7 +35,7 @@ def render_answer(session: Session, analysis: Analysis) -> str:
 
 def answer(session: Session, analysis: Analysis, width: int = COLUMNS) -> str:
     parts = [_head(session, analysis, width), *_tables(session, analysis, width)]
-    below = [_wrap(line, width) for line in (*_why(analysis), *_mind(session, analysis))]
+    below = [wrap(line, width) for line in (*_why(analysis), *_mind(session, analysis))]
     last = "\n".join((*_failures(session), *_not_run(session))).splitlines()
     below += [line if line.startswith(_LOG) else _cut(line, width) for line in last]  # a path that is cut is none
     traced = ", --calls" if analysis.calls else ""
@@ -43,7 +43,7 @@ def answer(session: Session, analysis: Analysis, width: int = COLUMNS) -> str:
     below.append(_cut(f"more: kit show {session.id} --full{traced} or --explain; kit report {session.id}", width))
     said = list(sentences(analysis.rankings[0])) if len(analysis.rankings) == 1 else []
     left = LINES - sum(part.count("\n") + 2 for part in parts) - sum(line.count("\n") + 1 for line in below) - 1
-    parts += ["\n".join(_fit([_wrap(line, width) for line in said], left)), "\n".join(below)]
+    parts += ["\n".join(_fit([wrap(line, width) for line in said], left)), "\n".join(below)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -59,11 +59,11 @@ def _fit(lines: Sequence[str], left: int) -> list[str]:
 
 
 def _head(session: Session, analysis: Analysis, width: int) -> str:
-    lines = [_wrap(course.head(session), width)]  # whole: it ends with whether the session did
+    lines = [wrap(course.head(session), width)]  # whole: it ends with whether the session did
     if session.guest:
-        lines.append(_wrap(f"IN A GUEST: {session.guest}", width))  # and this with what its figures are worth
+        lines.append(wrap(f"IN A GUEST: {session.guest}", width))  # and this with what its figures are worth
     if len(analysis.rankings) == 1:
-        lines.append(_wrap(headline(analysis.rankings[0], copied(session)), width, most=4))
+        lines.append(wrap(headline(analysis.rankings[0], copied(session)), width, most=4))
     return "\n".join(lines)
 
 
@@ -107,7 +107,7 @@ def _sweep(rankings: Sequence[Ranking], width: int) -> str:
         del shown[len(shown) // 2]
     left = len(rankings) - len(shown)
     what = caption(rankings[0]).replace(units.at(rankings[0].point), "", 1)
-    lines = [_wrap(f"{what}; against {rankings[0].reference}", width), made]
+    lines = [wrap(f"{what}; against {rankings[0].reference}", width), made]
     return "\n".join([*lines, f"{left} points between are left out: --full"] if left else lines)
 
 
@@ -189,10 +189,6 @@ def _not_run(session: Session) -> Iterator[str]:
             yield f"  fix: {item.fix}"
     elif found:
         yield f"not run: {', '.join(item.arm for item in found)}: --full says why, and what would mend it"
-
-
-def _wrap(text: str, width: int, most: int | None = None) -> str:
-    return textwrap.fill(text, width, subsequent_indent="  ", max_lines=most, placeholder=" …")
 
 
 def _cut(text: str, width: int) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 
 from tabulate import tabulate
@@ -14,8 +13,8 @@ from kit.report import units
 from kit.report.history import interval_of
 from kit.report.shown import shown
 from kit.report.verdict import percent_interval
+from kit.report.wrap import wrap
 
-_WRAP = 118
 _HEADERS = ("arm / baseline", "A", "B", "B / A", "arm's own time", "baseline's", "verdict")
 _WORDS = {MORE: "larger in B", LESS: "smaller in B", NOT_DETECTED: "no change detected"}
 
@@ -26,7 +25,7 @@ def render_between(before: Session, after: Session, found: Between, tablefmt: st
     head = f"{_name('A', before)}\n{_name('B', after)}"
     parts = [head if tablefmt == "simple" else head.replace("\n", "\n\n"), _table(found, tablefmt)]
     lines = _lines(found)
-    parts.append("\n".join(textwrap.fill(line, _WRAP, subsequent_indent="  ") for line in lines))
+    parts.append("\n".join(wrap(line) for line in lines))
     return "\n\n".join(parts) + "\n"
 
 

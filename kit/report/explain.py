@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -19,8 +18,8 @@ from kit.report.ladder import whole_of
 from kit.report.notes import notes, parsed
 from kit.report.tasks import largest_part
 from kit.report.verdict import assurance, verdicts
+from kit.report.wrap import NARROW, wrap
 
-_WRAP = 100
 #: A precision that a decision can rest on; the number of rounds that reach it is named.
 _WANTED = 0.02
 
@@ -81,18 +80,16 @@ def explain(session: Session, analysis: Analysis) -> Explanation:
 def render_explain(session: Session, analysis: Analysis) -> str:
     """Paragraphs: each arm, what was not detected, what to change, how sure all this is; then the plot."""
     said = explain(session, analysis)
-    parts = [f"{session.title}, session {session.id}", *map(_wrap, said.answers)]
-    parts += [_wrap(f"{item.arm} did not run: {item.reason}. To mend it: {item.fix}.") for item in session.not_run]
+    parts = [f"{session.title}, session {session.id}", *(wrap(line, NARROW) for line in said.answers)]
+    parts += [
+        wrap(f"{item.arm} did not run: {item.reason}. To mend it: {item.fix}.", NARROW) for item in session.not_run
+    ]
     if said.advice:
-        parts.append("What to change:\n" + "\n".join(_wrap(f"- {line}") for line in said.advice))
-    parts.append("How sure this is:\n" + "\n".join(_wrap(f"- {line}") for line in said.sureness))
-    parts.append("Mind:\n" + "\n".join(_wrap(f"- {note}") for note in said.notes))
+        parts.append("What to change:\n" + "\n".join(wrap(f"- {line}", NARROW) for line in said.advice))
+    parts.append("How sure this is:\n" + "\n".join(wrap(f"- {line}", NARROW) for line in said.sureness))
+    parts.append("Mind:\n" + "\n".join(wrap(f"- {note}", NARROW) for note in said.notes))
     parts += [verdicts(analysis), assurance(analysis)]
     return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def _wrap(text: str) -> str:
-    return textwrap.fill(text, _WRAP, subsequent_indent="  ")
 
 
 def _ladder(analysis: Analysis, item: Comparison) -> Ladder | None:

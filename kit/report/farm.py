@@ -18,8 +18,8 @@ from kit.report import units
 from kit.report.sheet import render_sheet
 from kit.report.shown import shown
 from kit.report.verdict import percent_interval
+from kit.report.wrap import NARROW, wrap
 
-_WRAP = 100
 _CLASS = 40
 _HEADERS = ("arm / baseline", "machines", "mean, 95 %", "another machine", "spread")
 _WORDS = ((MORE, "slower"), (LESS, "faster"), (NOT_DETECTED, "no difference told"))
@@ -32,14 +32,14 @@ def render_farm(farm: FarmAnswer, tablefmt: str = "simple") -> str:
     """The answer in a sentence, the table, and what must be known with it."""
     farm = shown(farm)
     head = [headline(farm)]
-    parts = head if tablefmt == "github" else [_wrap(line) for line in head]
+    parts = head if tablefmt == "github" else [wrap(line, NARROW) for line in head]
     if farm.arms:
         parts.append(tabulate(list(_rows(farm)), _HEADERS, tablefmt=tablefmt, disable_numparse=True))
     lines = [*_fit_lines(farm), *_class_lines(farm), *_left_lines(farm), *_notes(farm)]
     if tablefmt == "github":
         parts.append("\n".join(f"- {line}" for line in lines))
     else:
-        parts.append("\n".join(_wrap(line) for line in lines))
+        parts.append("\n".join(wrap(line, NARROW) for line in lines))
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -66,10 +66,6 @@ def headline(farm: FarmAnswer) -> str:
 def _said(item: FarmArm) -> str:
     name = f"{item.arm}{units.at(item.point)}"
     return name if item.whole.ratio is None else f"{name} ({units.percent(item.whole.ratio)})"
-
-
-def _wrap(text: str) -> str:
-    return textwrap.fill(text, _WRAP, subsequent_indent="  ")
 
 
 def _rows(farm: FarmAnswer) -> Iterator[Sequence[str]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
@@ -15,18 +14,18 @@ from kit.analysis.farm_plan import FarmPlan, Planning
 from kit.core.quantity import shown_duration
 from kit.report.farm import spread
 from kit.report.shown import shown
+from kit.report.wrap import NARROW, wrap
 
-_WRAP = 100
 _HEADERS = ("", "machines", "rounds", "typically", "chance", "machine hours", "done after")
 
 
 def render_plan(planning: Planning, tablefmt: str = "simple") -> str:
     planning = shown(planning)
     rows = list(_rows(planning))
-    parts = [_wrap(headline(planning))]
+    parts = [wrap(headline(planning), NARROW)]
     if rows:
         parts.append(tabulate(rows, _HEADERS, tablefmt=tablefmt, disable_numparse=True))
-    parts.append("\n".join(_wrap(line) for line in _lines(planning)))
+    parts.append("\n".join(wrap(line, NARROW) for line in _lines(planning)))
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -88,10 +87,6 @@ def _lines(planning: Planning) -> Iterator[str]:
         f"known from {planning.machines} machines; before the first round {shown_duration(planning.cost.once)}, "
         f"a round {shown_duration(planning.cost.round)}; the chance allows for what is not known of spread and noise"
     )
-
-
-def _wrap(text: str) -> str:
-    return textwrap.fill(text, _WRAP, subsequent_indent="  ")
 
 
 def render_plan_json(planning: Planning) -> str:

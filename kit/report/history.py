@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -17,8 +16,7 @@ from kit.report import units
 from kit.report.sheet import render_sheet
 from kit.report.shown import shown
 from kit.report.verdict import Plot, percent_interval
-
-_WRAP = 118
+from kit.report.wrap import wrap
 
 
 @dataclass(frozen=True)
@@ -44,18 +42,14 @@ def render_history(subject: Subject, told: Sequence[Track], tablefmt: str = "sim
     plot = Plot([entry.outcome.comparison for item in told for entry in item.series.entries])
     for number, item in enumerate(told, 1):
         if len(told) > 1:
-            parts.append(_wrap(f"series {number} of {len(told)}{_began(item.series)}"))
+            parts.append(wrap(f"series {number} of {len(told)}{_began(item.series)}"))
         parts.append(_table(item, plot, tablefmt))
-        parts.append("\n".join(_wrap(line) for line in change_lines(item)))
+        parts.append("\n".join(wrap(line) for line in change_lines(item)))
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def render_history_markdown(subject: Subject, told: Sequence[Track]) -> str:
     return render_history(subject, told, "github")
-
-
-def _wrap(text: str) -> str:
-    return textwrap.fill(text, _WRAP, subsequent_indent="  ")
 
 
 def _began(series: Series) -> str:

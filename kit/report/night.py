@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import textwrap
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
@@ -19,8 +18,8 @@ from kit.report.common_change import common_lines
 from kit.report.history import change_lines
 from kit.report.shown import shown
 from kit.report.verdict import percent_interval, sentence
+from kit.report.wrap import wrap
 
-_WRAP = 118
 #: From the worst to the best. A night is what the worst of its thresholds is, with what could not run between.
 _WORST = (REGRESSION, OVER, MISSING, SUSPECT, UNDECIDED, GOOD)
 _RESULTS = {REGRESSION: "REGRESSION", OVER: "OVER ITS LIMIT", MISSING: "could not run"}
@@ -60,7 +59,7 @@ def render_night_text(night: Night) -> str:
 
 
 def _bold(text: str, markdown: bool) -> str:
-    return f"**{text}**" if markdown else textwrap.fill(text, _WRAP, subsequent_indent="  ")
+    return f"**{text}**" if markdown else wrap(text)
 
 
 def _finding_line(finding: Finding) -> str:
@@ -96,7 +95,7 @@ def _part(part: Part, markdown: bool) -> Iterator[str]:
         if (part.session)
         else []
     )
-    yield "\n".join(f"- {line}" if markdown else textwrap.fill(line, _WRAP, subsequent_indent="  ") for line in lines)
+    yield "\n".join(f"- {line}" if markdown else wrap(line) for line in lines)
 
 
 def _threshold_row(finding: Finding) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -22,6 +21,7 @@ from kit.report.notes import copied, leaves_tree, notes
 from kit.report.ranking import caption, headline, table
 from kit.report.tasks import task_tables
 from kit.report.verdict import assurance, verdicts
+from kit.report.wrap import wrap
 
 Index = dict[tuple[str, str, str, str], Comparison]  # by arm, point, phase, metric
 
@@ -129,7 +129,7 @@ def _not_run(session: Session) -> str:
 
 
 def _notes(session: Session, analysis: Analysis) -> str:
-    return "\n".join(textwrap.fill(f"note: {note}", 118, subsequent_indent="  ") for note in notes(session, analysis))
+    return "\n".join(wrap(f"note: {note}") for note in notes(session, analysis))
 
 
 def _facts(session: Session) -> str:

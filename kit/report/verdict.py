@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -13,9 +12,9 @@ from kit.analysis.analyse import Analysis, Floor, whole_real
 from kit.analysis.compare import LESS, MORE, NO_INTERVAL, NOT_DETECTED, Comparison
 from kit.analysis.drift import MACHINE
 from kit.report import units
+from kit.report.wrap import wrap
 
 _WIDTH = 33  # of the plot, odd: 1 is in the middle
-_WRAP = 118
 _FARTHEST = 300.0  # a logarithm; two noisy runs have intervals that end beyond the floats
 
 
@@ -129,7 +128,7 @@ def _edged(cells: Sequence[str]) -> str:
 
 def assurance(analysis: Analysis) -> str:
     """How far the figures can be trusted, a line each, for a terminal."""
-    return "\n".join(textwrap.fill(line, _WRAP, subsequent_indent="  ") for line in assurance_lines(analysis))
+    return "\n".join(wrap(line) for line in assurance_lines(analysis))
 
 
 def assurance_lines(analysis: Analysis) -> list[str]:

@@ -1,0 +1,19 @@
+"""Text in lines that fit a terminal. Pure."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+
+#: Columns of what is printed by default, and of what is asked for in full.
+NARROW, WIDE = 100, 118
+_UNIT = re.compile(r"(?<=\d) (?=(?:%|s|ms|us|µs|ns|[KMGT]iB|[kMGT]?B)(?!\w))")
+_GLUE = "\u00a0"
+
+
+def wrap(text: str, width: int = WIDE, most: int | None = None) -> str:
+    """Lines of at most so many columns, all but the first indented; a number stays with its unit. ``most``: lines, the
+    last of which ends in … where that is too few."""
+    glued = _UNIT.sub(_GLUE, text)
+    lines = textwrap.fill(glued, width, subsequent_indent="  ", max_lines=most, placeholder=" …")
+    return lines.replace(_GLUE, " ")

@@ -1,0 +1,12 @@
+from __future__ import annotations
+
+from kit.report.wrap import wrap
+
+
+def test_a_number_stays_with_its_unit() -> None:
+    assert wrap("against any lies between -4.6 % and +7.1 %", 30) == "against any lies between\n  -4.6 % and +7.1 %"
+    assert wrap("of +0.33 s, 212 MiB at 37 µs", 10).split("\n") == ["of", "  +0.33 s,", "  212 MiB", "  at 37 µs"]
+
+
+def test_no_more_lines_than_wanted() -> None:
+    assert wrap("one two three four five", 9, most=2) == "one two\n  three …"
