@@ -3,7 +3,7 @@ Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kit.analysis.outcome import Outcome
@@ -109,6 +109,14 @@ def differences(before: Conditions, after: Conditions, across: Iterable[str] = (
     return (*facts, *digests)
 
 
+def _agree(before: Conditions, after: Conditions, across: Collection[str]) -> bool:
+    """Whether there are no differences. A history asks it of each session and each series."""
+    if across:
+        return not differences(before, after, across)
+    pairs = (after.digests, before.digests), (after.facts, before.facts)
+    return all(other.get(key, text) == text for one, other in pairs for key, text in one.items())
+
+
 def _unlike(before: Mapping[str, str], after: Mapping[str, str]) -> list[tuple[str, str, str]]:
     return [(key, before[key], after[key]) for key in before if key in after and before[key] != after[key]]
 
@@ -128,7 +136,7 @@ def split(entries: Sequence[Entry], across: Iterable[str] = ()) -> tuple[Series,
     open_: list[tuple[Conditions, list[Entry], tuple[Differing, ...]]] = []
     seen: list[Entry] = []
     for entry in sorted(entries, key=lambda item: (item.created, item.session)):
-        mine = next((one for one in reversed(open_) if not differences(one[0], entry.conditions, past)), None)
+        mine = next((one for one in reversed(open_) if _agree(one[0], entry.conditions, past)), None)
         if mine is None:
             mine = (Conditions(), [], _began(seen, entry, past))
         else:
