@@ -27,12 +27,14 @@ from kit.store.schema import MACHINE_LENGTH, TITLE_LENGTH, sessions
 
 @dataclass(frozen=True)
 class Wanted:
-    """What sessions must have in common; '' where any will do. ``machine``: the beginning of its name."""
+    """What sessions must have in common; '' or None where any will do. ``machine``: the beginning of its name.
+    ``until``: they began no later (Unix time)."""
 
     title: str = ""
     arm: str = ""
     machine: str = ""
     status: str = ""
+    until: float | None = None
 
 
 def find_heads(connection: Connection, wanted: Wanted, most: int | None, skip: int) -> Sequence[RowMapping]:
@@ -101,6 +103,8 @@ def _only(query: Select[Any], wanted: Wanted) -> Select[Any]:
         conditions.append(sessions.c.arms.contains(json.dumps(wanted.arm), autoescape=True))
     if wanted.machine:
         conditions.append(sessions.c.machine.startswith(wanted.machine[:MACHINE_LENGTH], autoescape=True))
+    if wanted.until is not None:
+        conditions.append(sessions.c.created <= wanted.until)
     if wanted.status:
         conditions.append(sessions.c.status == wanted.status)
     return query.where(and_(*conditions))

@@ -112,6 +112,11 @@ def machine_of(facts: Mapping[str, str]) -> str:
     return storable(MACHINE.text(facts))[:MACHINE_LENGTH]
 
 
+def _penalties_of_finished_sessions(connection: Connection) -> None:
+    """A view was changed without a version: stores that have the 12th show it as it was when they were made. All views
+    are made anew where a store is brought up to date."""
+
+
 #: Version N → what brings a store of version N - 1 to it, beside the columns of metrics that it has first.
 _MIGRATIONS: dict[int, Callable[[Connection], None]] = {
     2: _sweeps_and_bursts,
@@ -123,6 +128,7 @@ _MIGRATIONS: dict[int, Callable[[Connection], None]] = {
     9: _tasks,
     10: _many_machines,
     11: _traced,
+    13: _penalties_of_finished_sessions,
 }
 
 SCHEMA_VERSION = max(*_MIGRATIONS, *(metric.since for metric in METRICS.values()))
@@ -220,12 +226,20 @@ phases = Table(
     ),
 )
 
+
+def _of_phase() -> tuple[Column[int], ...]:
+    """What any number of rows of a phase are told apart by."""
+    return (
+        Column("sample", Integer, ForeignKey("kit_samples.id", ondelete="CASCADE"), primary_key=True),
+        Column("position", Integer, primary_key=True),  # of the phase
+        Column("number", Integer, primary_key=True),  # in the order in which they were said
+    )
+
+
 reported = Table(
     "kit_reported",
     metadata,
-    Column("sample", Integer, ForeignKey("kit_samples.id", ondelete="CASCADE"), primary_key=True),
-    Column("position", Integer, primary_key=True),  # of the phase
-    Column("number", Integer, primary_key=True),  # in the order in which the workload says it
+    *_of_phase(),
     Column("name", Words, nullable=False),
     Column("value", Float),
     Column("unit", Words, nullable=False),
@@ -235,9 +249,7 @@ reported = Table(
 tasks = Table(
     "kit_tasks",
     metadata,
-    Column("sample", Integer, ForeignKey("kit_samples.id", ondelete="CASCADE"), primary_key=True),
-    Column("position", Integer, primary_key=True),  # of the phase
-    Column("number", Integer, primary_key=True),
+    *_of_phase(),
     *(Column(name, Words, nullable=False) for name in ("kind", "recipe")),
     *(Column(name, Float, nullable=False) for name in ("started", "elapsed")),
     *(Column(name, Float) for name in ("user", "sys", "read_bytes", "write_bytes")),
@@ -246,9 +258,7 @@ tasks = Table(
 calls = Table(
     "kit_calls",
     metadata,
-    Column("sample", Integer, ForeignKey("kit_samples.id", ondelete="CASCADE"), primary_key=True),
-    Column("position", Integer, primary_key=True),  # of the phase
-    Column("number", Integer, primary_key=True),
+    *_of_phase(),
     *(Column(name, Words, nullable=False) for name in ("kind", "name")),
     Column("count", BigInteger, nullable=False),
     *(Column(name, Float, nullable=False) for name in ("seconds", "disk", "daemon", "slept", "ready")),
@@ -259,9 +269,7 @@ calls = Table(
 profiles = Table(
     "kit_profiles",
     metadata,
-    Column("sample", Integer, ForeignKey("kit_samples.id", ondelete="CASCADE"), primary_key=True),
-    Column("position", Integer, primary_key=True),  # of the phase
-    Column("number", Integer, primary_key=True),
+    *_of_phase(),
     Column("event", Words, nullable=False),
     *(Column(name, Integer, nullable=False) for name in ("samples", "lost")),
     Column("seconds", Float, nullable=False),

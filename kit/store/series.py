@@ -17,13 +17,13 @@ def find_track(
     item: Comparison, session: Session, store: Store, across: Sequence[str] = (), confirm: int = CONFIRM
 ) -> Track:
     """The series of one comparison."""
-    return track(_entries(item, session, store), session.id, across, confirm)
+    return track(_entries(item, session, store, session.created), session.id, across, confirm)
 
 
-def _entries(item: Comparison, session: Session, store: Store) -> list[Entry]:
+def _entries(item: Comparison, session: Session, store: Store, until: float | None = None) -> list[Entry]:
     return [
         entry
-        for entry in store.history(session.title, item.arm, item.phase, item.metric)
+        for entry in store.history(session.title, item.arm, item.phase, item.metric, until=until)
         if (entry.outcome.comparison.baseline, entry.outcome.comparison.point) == (item.baseline, item.point)
     ]
 

@@ -151,14 +151,16 @@ class Store:
             self._worked_out[session_id] = tuple(found)
 
     def history(
-        self, title: str, arm: str, phase: str = "", metric: str = "real", machine: str = "", most: int | None = HISTORY
-    ) -> tuple[Entry, ...]:
+        self, title: str, arm: str, phase: str = "", metric: str = "real", machine: str = "",
+        most: int | None = HISTORY, until: float | None = None,
+    ) -> tuple[Entry, ...]:  # fmt: skip
         """What the newest ``most`` finished sessions of that title, all for None, with that arm, found of it: of a
-        phase, or of the whole run; of all machines, or of those whose names begin so. Oldest first.
+        phase, or of the whole run; of all machines, or of those whose names begin so; ``until``: of those that began
+        no later. Oldest first.
 
         Where a session's outcomes are not kept yet, or by other statistics, they are worked out from its samples.
         """
-        heads = {item.id: item for item in self.list(Wanted(title, arm, machine, DONE), most)}
+        heads = {item.id: item for item in self.list(Wanted(title, arm, machine, DONE, until), most)}
         names = list(heads)
         with self._database.reading() as connection:
             kept = kept_of(connection, names)

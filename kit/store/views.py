@@ -1,6 +1,9 @@
 """Views for other programs (Grafana, Apache Otava): their names and columns are kept, docs/store.md says what they are.
 
-Columns are only ever added, at the end: PostgreSQL replaces a view no other way, and others' views stand on these."""
+Columns are only ever added, at the end: PostgreSQL replaces a view no other way, and others' views stand on these. A
+view that changes needs a new version of the schema, or stores that are there keep the old one. A migration that changes
+the type of a column that a view shows must drop the view first; with the others' that stand on it that is its owner's
+to do."""
 
 from __future__ import annotations
 

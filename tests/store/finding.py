@@ -28,6 +28,8 @@ def check_finding(store: Store) -> None:
     assert (found("", "layer:overlay2"), found("", 'layer:vfs+x="%"'), found("", "layer")) == ("3210", "0", "")
     assert (found("", "", "ab"), found("", "", "b_"), found("", "", "ab2"), found("", "", "%")) == ("10", "2", "1", "")
     assert (found("", "", "", RUNNING), found("mine", "layer:overlay2", "ab1", DONE)) == ("3", "0")
+    moment = night(2, 0.05).created
+    assert [item.id[-1] for item in store.list(Wanted(until=moment))] == ["2", "1", "0"]
     assert (store.count(), store.count(Wanted("mine")), store.count(most=3)) == (4, 2, 3)
     assert list(store.titles()) == ["it's 100 %", "mine", LONG[:100]]
     assert list(store.machines()) == ["ab1", "ab2", "b_%"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from kit.model.session import DONE, RUNNING
 from kit.store import Outbox, open_store
 from kit.store.exchange import dump
 from kit.store.schema import COMPARISON_COUNTS, COMPARISON_FIGURES, COMPARISON_WORDS, SCHEMA_VERSION
+from kit.store.views import VIEWS
 from tests.command_line import Kit
 from tests.first_schema import make_ninth_schema
 from tests.nights import ladder_session, night
@@ -245,6 +247,46 @@ def test_views_are_there_in_sqlite_too(tmp_path: Path) -> None:
         ).one()
         assert tuple(found) == ("mine", "aa", "2001-09-10 01:46:40", "layer:overlay2")
         assert connection.execute(text("SELECT count(*) FROM kit_runs")).scalar_one() == 16
+
+
+def test_a_changed_view_has_a_new_version_of_the_schema() -> None:
+    """Or stores that are there keep the old one: views are made where a store is made or brought up to date."""
+    digest = hashlib.sha256("".join(VIEWS.values()).encode()).hexdigest()[:12]
+    assert (digest, SCHEMA_VERSION) == ("ab7002b4f1e1", 13)
+
+
+def check_old_view(url: str, default: Path, created: str, *others: str) -> None:
+    """Of a store of schema 12, in which kit_penalties showed sessions that run, too."""
+    open_store(url, default).add(replace(night(1, 0.1), status=RUNNING))
+    old = VIEWS["kit_penalties"].replace(" AND s.status = 'done'", "").format(created=created)
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        for statement in ("DROP VIEW kit_penalties", f"CREATE VIEW kit_penalties AS {old}", *others):
+            connection.execute(text(statement))
+        connection.execute(
+            text("INSERT INTO kit_outcomes (session, version, position, whole, digests, arm, baseline, phase, metric, "
+                 "point, unit, better, verdict, verdict_all, covariate, n, family, borrowed) VALUES "
+                 "('2026-0001', 1, 0, TRUE, '', 'a', '', '', '', '', '', '', '', '', '', 0, 0, 0)")
+        )  # fmt: skip
+        connection.execute(text("UPDATE kit_schema SET version = 12"))
+    shows = text("SELECT count(*) FROM kit_penalties")
+    with engine.connect() as connection:
+        assert connection.execute(shows).scalar_one() == 1
+    open_store(url, default).close()
+    with engine.connect() as connection:
+        assert connection.execute(shows).scalar_one() == 0
+    engine.dispose()
+
+
+def test_a_store_with_the_view_of_an_older_kit_gets_todays(tmp_path: Path) -> None:
+    check_old_view(f"sqlite:///{tmp_path}/kit.db", tmp_path / "kit.db", "s.created")
+
+
+@pytest.mark.machine
+@pytest.mark.unmeasured
+def test_so_does_a_server_and_views_of_others_stand_on_it(database: str, tmp_path: Path) -> None:
+    others = "CREATE VIEW mine AS SELECT ratio FROM kit_penalties"
+    check_old_view(database, tmp_path / "kit.db", "to_timestamp(s.created)", others)
 
 
 def test_stores_are_kept_in_two_databases_alone(tmp_path: Path) -> None:
