@@ -37,7 +37,17 @@ from kit.model.sample import Phase, Sample
 from kit.model.session import RUNNING, Request, Session
 from kit.report.progress import Quiet
 from kit.session.freeze import kept_plan
-from kit.session.guest_protocol import Done, Finished, Last, Measured, Message, Running, Updated, encode_message
+from kit.session.guest_protocol import (
+    Done,
+    Finished,
+    Last,
+    Measured,
+    Message,
+    Planned,
+    Running,
+    Updated,
+    encode_message,
+)
 
 #: Workers that one process has.
 MANY = 100
@@ -58,6 +68,7 @@ class SleepingCarrier(Carrier):
 
         say(Updated(share.session))
         plan = kept_plan(share.session)
+        say(Planned(len(share.blocks) * len(plan.arms), 0))
         for block in share.blocks:
             began = time.monotonic()
             for number, step in enumerate(plan.block(block), 1):

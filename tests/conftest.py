@@ -19,7 +19,14 @@ from tests.beside import apart, group, held_for, sessions_of_others
 from tests.builder import Builder, building, images_of, order, turn, unit_tests
 from tests.command_line import Kit, in_fork, in_new_process
 
-pytest_plugins = ["pytester", "tests.bitbake", "tests.browser", "tests.fake_engine", "tests.postgresql"]
+pytest_plugins = [
+    "pytester",
+    "tests.bitbake",
+    "tests.browser",
+    "tests.fake_engine",
+    "tests.fleet.processes",
+    "tests.postgresql",
+]
 
 #: The same cases every time and on every machine, so that a test fails only where the code has changed. ``long`` looks
 #: for new ones, by hand; ``quick`` is for the loop of seconds.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kit.cli.options import Command
+from kit.cli.options import Command, fleet_tls_option
 from kit.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _OPTIONS = (
     click.option("--fleet", metavar="SCHEDULER", default="", help="Run on machines of this fleet; see kit fleet."),
-    click.option("--fleet-tls", metavar="DIR", default="", envvar="KIT_FLEET_TLS", help="Its certificates."),
+    fleet_tls_option,
     click.option("--machines", type=click.IntRange(1), help="So many of them.  [default: all that fit]"),
     click.option("--class", "kind", default="", metavar="NAME", help="Only machines of this class."),
     click.option("--where", default="", metavar="'cores>=32,…'", help="Only machines of which that holds."),

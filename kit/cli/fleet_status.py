@@ -23,13 +23,8 @@ def status(scheduler: str, tls: str, as_json: bool) -> None:
     from kit.report.fleet import render_members
 
     with fleet_at(parse_address(scheduler, tls)) as fleet:
-        members, busy, progress = fleet.members(), fleet.busy(), fleet.progress()
-    rows = [
-        (member, [(key, progress.get(key)) for key in busy.get(address, ())]) for address, member in members.items()
-    ]
+        found = fleet.status()
     if as_json:
-        found = [{**encode(member), "runs": [{"share": key, "progress": far and encode(far)} for key, far in runs]}
-                 for member, runs in rows]  # fmt: skip
-        click.echo(json.dumps(found, indent=1))
+        click.echo(json.dumps([{**encode(item.member), "runs": encode(item.runs)} for item in found], indent=1))
     else:
-        click.echo(render_members(rows), nl=False)
+        click.echo(render_members(found), nl=False)

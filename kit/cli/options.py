@@ -41,6 +41,13 @@ def cache_from_option(command: Command) -> Command:
     )(command)  # fmt: skip
 
 
+def fleet_tls_option(command: Command) -> Command:
+    """Beside ``--fleet``."""
+    return click.option(
+        "--fleet-tls", metavar="DIR", default="", envvar="KIT_FLEET_TLS", help="Its certificates."
+    )(command)  # fmt: skip
+
+
 def wait_idle_option(command: Command) -> Command:
     return click.option(
         "--wait-idle", is_flag=False, flag_value="1h", default="", metavar="[TIME]",

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import logging
 import secrets
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
 import click
 
-from kit.cli.options import store_option, the_store
+from kit.cli.options import fleet_tls_option, store_option, the_store
 from kit.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from kit.fleet.lookout import Lookout
+    from kit.store import Store
 
 _EPILOG = """\b
 Examples:
   kit serve
   kit serve --port 9000 --store postgresql+psycopg://reader@db/kit
+  kit serve --fleet farm.example.org --fleet-tls ~/kit-fleet      with a page of its machines
   ssh -L 8910:127.0.0.1:8910 farm kit serve            from another machine
 
 It reads and never writes; it listens on this machine's loopback address alone, and answers whoever opens the printed
@@ -23,13 +30,28 @@ pip install 'storage-driver-test-kit[serve]'."""
 
 @click.command(epilog=_EPILOG)
 @click.option("--port", type=click.IntRange(0, 65535), default=8910, show_default=True, help="0: any that is free.")
+@click.option("--fleet", metavar="SCHEDULER", default="", help="Also show the machines of this fleet.")
+@fleet_tls_option
 @store_option
-def serve(port: int, store_url: str) -> None:
+def serve(port: int, fleet: str, fleet_tls: str, store_url: str) -> None:
     """Show sessions, comparisons and histories of the store in a browser, until interrupted."""
+    with ExitStack() as stack:
+        lookout = stack.enter_context(_lookout(fleet, fleet_tls)) if fleet else None
+        _serve(the_store(store_url, read_only=True), port, lookout)
+
+
+def _lookout(fleet: str, tls: str) -> Lookout:
+    from kit.fleet.address import parse_address
+    from kit.fleet.lookout import Lookout
+
+    return Lookout(parse_address(fleet, tls))
+
+
+def _serve(store: Store, port: int, lookout: Lookout | None) -> None:
     from kit.web.app import make_app
 
     token = secrets.token_urlsafe()
-    app = make_app(the_store(store_url, read_only=True), token)
+    app = make_app(store, token, lookout)
     from werkzeug.serving import make_server
 
     try:

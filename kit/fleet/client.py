@@ -17,7 +17,7 @@ from kit.fleet.greeting import ANSWERS, AbsentError, greet
 from kit.fleet.settings import prepare
 from kit.fleet.share import Share
 from kit.fleet.worker import DESCRIPTION, PROGRESS, run_share
-from kit.model.member import Member, Progress
+from kit.model.member import Member, MemberStatus, Progress, ShareStatus
 from kit.session.guest_protocol import Failed, Last, Message, decode_line
 
 if TYPE_CHECKING:
@@ -77,6 +77,14 @@ class Fleet:
     def busy(self) -> Mapping[str, tuple[str, ...]]:
         """What runs where, by address: keys of shares."""
         return {str(address): tuple(map(str, keys)) for address, keys in self._asked(self._client.processing).items()}
+
+    def status(self) -> tuple[MemberStatus, ...]:
+        """All machines with what runs there. Raises SchedulerLostError."""
+        members, busy, progress = self.members(), self.busy(), self.progress()
+        return tuple(
+            MemberStatus(member, tuple(ShareStatus(key, progress.get(key)) for key in busy.get(address, ())))
+            for address, member in members.items()
+        )
 
     def progress(self) -> Mapping[str, Progress]:
         """How far shares are, by their keys."""
@@ -161,14 +169,13 @@ class Fleet:
 
 
 @contextmanager
-def fleet_at(address: Address, topic: str = "") -> Iterator[Fleet]:
+def fleet_at(address: Address, topic: str = "", patience: float = ANSWERS) -> Iterator[Fleet]:
     """A connection, closed at the end; what is still given is taken back. ``topic``: the session that it is for.
-    Raises MachineError where nobody
-    answers."""
+    Raises MachineError where nobody answers within ``patience`` seconds."""
     prepare()
     from distributed import Client
 
-    shown = greet(address, "client")
+    shown = greet(address, "client", patience)
     try:
         client = Client(address.url, security=shown, timeout=ANSWERS, set_as_default=False, name="kit")
     except (OSError, TimeoutError) as error:

@@ -22,26 +22,26 @@ class AbsentError(MachineError):
     """Nobody is there; somebody may come."""
 
 
-def greet(address: Address, side: str) -> Security | None:
-    """Speak to the scheduler once; returns what this side shows. Raises AbsentError where nobody is there, MachineError
-    where one of the two refuses the other."""
+def greet(address: Address, side: str, patience: float = ANSWERS) -> Security | None:
+    """Speak to the scheduler once; returns what this side shows. Raises AbsentError where nobody answers within
+    ``patience`` seconds, MachineError where one of the two refuses the other."""
     from tornado.ioloop import IOLoop
 
     shown = security(address, side)
     loop = IOLoop(make_current=False)
     try:
-        loop.run_sync(lambda: _connect(address, side, shown))
+        loop.run_sync(lambda: _connect(address, side, shown, patience))
     finally:
         loop.close()
     return shown
 
 
-async def _connect(address: Address, side: str, shown: Security | None) -> None:
+async def _connect(address: Address, side: str, shown: Security | None, patience: float) -> None:
     from distributed.comm.core import connect
 
     arguments = shown.get_connection_args(side) if shown else {}
     try:
-        comm = await connect(address.url, timeout=ANSWERS, **arguments)
+        comm = await connect(address.url, timeout=patience, **arguments)
         await comm.close()
     except (OSError, ValueError) as error:
         cause: BaseException = error

@@ -56,6 +56,22 @@ class Progress:
 
 
 @dataclass(frozen=True)
+class ShareStatus:
+    """A share that a machine has, by its key. ``progress``: None while the machine makes ready."""
+
+    share: str
+    progress: Progress | None
+
+
+@dataclass(frozen=True)
+class MemberStatus:
+    """A machine and what runs there."""
+
+    member: Member
+    runs: tuple[ShareStatus, ...] = ()
+
+
+@dataclass(frozen=True)
 class Condition:
     """One of ``--where``: ``cores>=32``, ``cpu=*Gold*``."""
 

@@ -1,45 +1,80 @@
-"""The machines of a fleet as a table."""
+"""The machines of a fleet: for a terminal and for a page."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tabulate import tabulate
 
-from kit.model.member import Member, Progress
+from kit.model.member import Member, MemberStatus, ShareStatus
 from kit.report.progress import clock
 
-#: A share's key, and how far it is.
-_Running = tuple[str, Progress | None]
+_HEADERS = ("machine", "class", "kit", "can", "runs")
+_ABILITIES = ("machines", "cores", "memory", "kernel", "drivers", "filesystems")
 
 
-def render_members(rows: Sequence[tuple[Member, Sequence[_Running]]]) -> str:
-    """Each machine with what runs on it; classes below, since they are long."""
-    if not rows:
-        return "no machine: kit fleet worker SCHEDULER on each\n"
-    running = sum(bool(runs) for _, runs in rows)
-    kinds = Counter(member.kind for member, _ in rows)
+@dataclass(frozen=True)
+class MembersView:
+    """``rows``: a line for each machine, what runs there in lines of its own; classes stand below, since they are long.
+    ``abilities``: what machines can do, those that can do the same in one row."""
+
+    headline: str
+    rows: Sequence[Sequence[str]]
+    lines: Sequence[str]
+    abilities: Sequence[Sequence[str]]
+    headers: Sequence[str] = _HEADERS
+    ability_headers: Sequence[str] = _ABILITIES
+
+
+def view_members(found: Sequence[MemberStatus]) -> MembersView:
+    if not found:
+        return MembersView("no machine: kit fleet worker SCHEDULER on each", (), (), ())
+    running = sum(bool(item.runs) for item in found)
+    kinds = Counter(item.member.kind for item in found)
     letters = {kind: _letter(number) for number, kind in enumerate(sorted(kinds))}
-    table = [
-        [member.name, letters[member.kind], member.kit_version, _can(member), "\n".join(map(_runs, runs)) or "idle"]
-        for member, runs in rows
-    ]
-    lines = [f"{_machines(len(rows))} of {_classes(len(kinds))}, {running} at work", ""]
-    lines += [tabulate(table, ["machine", "class", "kit", "can", "runs"]), ""]
-    lines += [f"class {letters[kind]}: {kind}; {_machines(count)}" for kind, count in sorted(kinds.items())]
-    together = [member.name for member, _ in rows if member.together]
+    rows = [
+        (item.member.name, letters[item.member.kind], item.member.kit_version, _can(item.member),
+         "\n".join(map(_run, item.runs)) or "idle")
+        for item in found
+    ]  # fmt: skip
+    lines = [f"class {letters[kind]}: {kind}; {_machines(count)}" for kind, count in sorted(kinds.items())]
+    together = [item.member.name for item in found if item.member.together]
     if together:
-        lines += [f"{', '.join(together)}: each with a lock of its own: on one machine they disturb each other"]
-    return "\n".join(lines) + "\n"
+        lines.append(f"{', '.join(together)}: each with a lock of its own: on one machine they disturb each other")
+    headline = f"{_machines(len(found))} of {_classes(len(kinds))}, {running} at work"
+    return MembersView(headline, rows, lines, _abilities([item.member for item in found]))
 
 
-def _runs(share: _Running) -> str:
-    key, progress = share
-    if progress is None:
-        return f"{key}\nmakes ready"
-    left = "" if progress.left is None else f", {clock(progress.left)} left"
-    return f"{key}\n{progress.done} of {progress.runs} runs{left}"
+def render_members(found: Sequence[MemberStatus]) -> str:
+    view = view_members(found)
+    parts = [view.headline]
+    if view.rows:
+        parts += ["", tabulate(view.rows, view.headers), "", *view.lines]
+    return "\n".join(parts) + "\n"
+
+
+def _run(run: ShareStatus) -> str:
+    if run.progress is None:
+        return f"{run.share}\nmakes ready"
+    left = "" if run.progress.left is None else f", {clock(run.progress.left)} left"
+    return f"{run.share}\n{run.progress.done} of {run.progress.runs} runs{left}"
+
+
+def _abilities(members: Sequence[Member]) -> list[Sequence[str]]:
+    found: dict[Sequence[str], list[str]] = {}
+    for member in members:
+        found.setdefault(_ability(member), []).append(member.name)
+    return [(", ".join(names), *ability) for ability, names in found.items()]
+
+
+def _ability(member: Member) -> Sequence[str]:
+    drivers, filesystems = (
+        "not examined" if known is None else ", ".join(known) or "none"
+        for known in (member.drivers, member.filesystems)
+    )
+    return str(member.cores), f"{member.memory / 2**30:.0f} GiB", member.kernel.split(" ")[0], drivers, filesystems
 
 
 def _machines(count: int) -> str:

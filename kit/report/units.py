@@ -90,9 +90,9 @@ def against(item: Pair) -> str:
     return f"{item.arm} / {item.baseline}{at(item.point)}"
 
 
-def moment(seconds: float) -> str:
+def moment(seconds: float, form: str = "%Y-%m-%d %H:%M") -> str:
     """Unix time as ``2026-11-21 19:07``, UTC; a session from elsewhere may claim a time that no calendar has."""
-    return time.strftime("%Y-%m-%d %H:%M", time.gmtime(seconds)) if 0 <= seconds < _YEAR_10000 else NOTHING
+    return time.strftime(form, time.gmtime(seconds)) if 0 <= seconds < _YEAR_10000 else NOTHING
 
 
 def at(point: str) -> str:

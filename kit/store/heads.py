@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import (
@@ -34,7 +34,7 @@ class Wanted:
     arm: str = ""
     machine: str = ""
     status: str = ""
-    until: float | None = None
+    until: float | None = field(default=None, kw_only=True)
 
 
 def find_heads(connection: Connection, wanted: Wanted, most: int | None, skip: int) -> Sequence[RowMapping]:

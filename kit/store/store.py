@@ -160,7 +160,7 @@ class Store:
 
         Where a session's outcomes are not kept yet, or by other statistics, they are worked out from its samples.
         """
-        heads = {item.id: item for item in self.list(Wanted(title, arm, machine, DONE, until), most)}
+        heads = {item.id: item for item in self.list(Wanted(title, arm, machine, DONE, until=until), most)}
         names = list(heads)
         with self._database.reading() as connection:
             kept = kept_of(connection, names)

@@ -8,6 +8,7 @@ import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -27,9 +28,12 @@ from kit.report.renderer import offered
 from kit.store import Store, Wanted
 from kit.store.series import find_tracks
 from kit.store.store import COUNTED
+from kit.web.fleet import show_fleet
 
 if TYPE_CHECKING:
     from flask import Flask, Request, Response
+
+    from kit.fleet.lookout import Lookout
 
 PAGE = 50  # sessions on one page of the list
 _KEPT = 32  # analysed sessions in memory
@@ -94,8 +98,9 @@ class Library:
         return [Track(one, find_changes(one), CONFIRM) for one in series]
 
 
-def make_app(store: Store, token: str) -> Flask:
-    """The application; who can't show ``token`` sees nothing. Raises MachineError where flask is not installed."""
+def make_app(store: Store, token: str, lookout: Lookout | None = None) -> Flask:
+    """The application; who can't show ``token`` sees nothing. ``lookout``: on a fleet, whose machines have a page then.
+    Raises MachineError where flask is not installed."""
     try:
         from flask import Flask, request
     except ImportError:
@@ -106,7 +111,9 @@ def make_app(store: Store, token: str) -> Flask:
     def page(path: str, make: Callable[..., str | Response]) -> None:
         app.add_url_rule(path, path, lambda **names: make(library, request, **names), methods=["GET"])
 
-    page("/", _list)
+    page("/", partial(_list, fleet=lookout is not None))
+    if lookout:
+        page("/fleet", partial(show_fleet, lookout))
     page("/session/<name>", _session)
     page(f"/session/<name>.<any({', '.join(_FORMS)}):form>", _file)
     page("/compare", _compare)
@@ -182,7 +189,7 @@ def _page_number(text: str, last: int) -> int:
     return min(max(int(text), 1), last) if re.fullmatch("[0-9]{1,9}", text) else 1
 
 
-def _list(library: Library, request: Request) -> str:
+def _list(library: Library, request: Request, fleet: bool) -> str:
     """Sessions, filtered by machine, scenario, arm and status, a page at a time."""
     names = ("scenario", "arm", "machine", "status")
     chosen = _chosen(request, *names)
@@ -209,7 +216,7 @@ def _list(library: Library, request: Request) -> str:
     ]
     return render_page(
         "list.html.j2", title="Sessions", rows=rows, options=options, chosen=chosen, page=number, last=last,
-        count=count, more=count == COUNTED, store=library.name,
+        count=count, more=count == COUNTED, store=library.name, fleet=fleet,
     )  # fmt: skip
 
 

@@ -3,24 +3,16 @@ nothing counts twice. The workers sleep instead of measuring."""
 
 from __future__ import annotations
 
-import signal
-import socket
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from kit.core.errors import MachineError
-from kit.fleet.address import Address, parse_address
+from kit.fleet.address import parse_address
 from kit.fleet.certificates import make_certificates
 from kit.fleet.client import fleet_at
 from kit.fleet.dispatch import Dispatch
-from kit.fleet.greeting import AbsentError
 from kit.fleet.split import SplitCourse
 from kit.model.member import Member
 from kit.model.plan import PlanStep
@@ -28,60 +20,13 @@ from kit.model.sample import Sample
 from kit.model.session import RUNNING, Request, Session
 from kit.report.progress import Quiet
 from kit.session.freeze import kept_plan
+from tests.fleet.processes import Processes
 
 pytestmark = [pytest.mark.machine, pytest.mark.unmeasured]
 pytest.importorskip("distributed", reason="the package distributed is not installed: the extra fleet")
 
-BENCHMARK = Path(__file__).parents[2] / "benchmarks/fleet.py"
 ARMS = ("bare", "layer:overlay2")
 ROUNDS = 9
-
-
-@dataclass
-class Processes:
-    """A fleet on this machine: a scheduler, and workers that sleep."""
-
-    port: int
-    stack: ExitStack
-    tls: str = ""
-    started: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
-
-    @property
-    def address(self) -> Address:
-        return parse_address(f"127.0.0.1:{self.port}", self.tls)
-
-    def start(self, name: str, *words: str | Path) -> None:
-        process = subprocess.Popen([sys.executable, *map(str, words)], stderr=subprocess.DEVNULL)
-        self.started[name] = self.stack.enter_context(process)
-        self.stack.callback(process.kill)
-
-    def start_scheduler(self) -> None:
-        tls = ("--tls", self.tls) if self.tls else ()
-        self.start("scheduler", "-m", "kit", "fleet", "scheduler", "--listen", f"127.0.0.1:{self.port}", *tls)
-
-    def start_worker(self, number: int, seconds: float = 0.4) -> None:
-        self.start(f"m{number}", BENCHMARK, "--sleep-as", str(self.port), str(number), "1", str(seconds))
-
-    def kill(self, name: str) -> None:
-        self.started[name].send_signal(signal.SIGKILL)
-        self.started[name].wait()
-
-    def members(self, count: int) -> list[Member]:
-        """All of them, once they are there."""
-        while True:
-            with suppress(AbsentError), fleet_at(self.address) as fleet:
-                while len(found := list(fleet.members().values())) < count:
-                    time.sleep(0.1)
-                return found
-
-
-@pytest.fixture
-def processes() -> Iterator[Processes]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    with ExitStack() as stack:
-        yield Processes(port, stack)
 
 
 class Kept:

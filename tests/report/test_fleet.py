@@ -2,23 +2,26 @@
 
 from dataclasses import replace
 
-from kit.model.member import Member, Progress
-from kit.report.fleet import render_members
+from kit.model.member import Member, MemberStatus, Progress, ShareStatus
+from kit.report.fleet import render_members, view_members
 
 ONE = Member(
     name="b1", kind="Xeon Gold 6240 ×36, 192 GiB, Linux 6.8.0", kit_version="0.6.0", probe="p", kernel="6.8.0", cpu="c",
-    cores=36, memory=1, virtualization="none", root=True, machine="m", drivers=("docker/overlay2",),
+    cores=36, memory=192 << 30, virtualization="none", root=True, machine="m", drivers=("docker/overlay2",),
     filesystems=("ext4",),
 )  # fmt: skip
 TWO = replace(ONE, name="b2", drivers=None, filesystems=None, together=True)
 
 
+FOUND = [
+    MemberStatus(ONE, (ShareStatus("kernel:short 2026-a 1", Progress(3, 12, 190.0)),)),
+    MemberStatus(TWO, (ShareStatus("kernel:short 2026-a 2", None),)),
+    MemberStatus(replace(TWO, name="b3", kind="other")),
+]
+
+
 def test_each_machine_says_what_it_can_do_what_runs_there_and_how_long_still() -> None:
-    rows: list[tuple[Member, list[tuple[str, Progress | None]]]] = [
-        (ONE, [("kernel:short 2026-a 1", Progress(3, 12, 190.0))]),
-        (TWO, [("kernel:short 2026-a 2", None)]),
-    ]
-    text = render_members([*rows, (replace(TWO, name="b3", kind="other"), [])])
+    text = render_members(FOUND)
     assert text.startswith("3 machines of 2 classes, 2 at work\n")
     assert "kernel:short 2026-a 1\n" in text and "3 of 12 runs, 3 min 10 s left" in text
     assert "makes ready" in text and "idle" in text
@@ -26,6 +29,13 @@ def test_each_machine_says_what_it_can_do_what_runs_there_and_how_long_still() -
     assert "class A: Xeon Gold 6240 ×36, 192 GiB, Linux 6.8.0; 2 machines" in text
     assert "b2, b3: each with a lock of its own" in text
     assert max(map(len, text.splitlines())) <= 100
+
+
+def test_machines_that_can_do_the_same_share_a_row() -> None:
+    assert view_members(FOUND).abilities == [
+        ("b1", "36", "192 GiB", "6.8.0", "docker/overlay2", "ext4"),
+        ("b2, b3", "36", "192 GiB", "6.8.0", "not examined", "not examined"),
+    ]
 
 
 def test_a_fleet_without_machines_says_how_to_bring_one() -> None:
