@@ -17,6 +17,7 @@ import resource
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -30,7 +31,7 @@ from kit.fleet.client import fleet_at
 from kit.fleet.dispatch import Dispatch
 from kit.fleet.share import Share
 from kit.fleet.split import SplitCourse
-from kit.fleet.worker import plugin
+from kit.fleet.worker import plugin, run_worker
 from kit.model.member import Member
 from kit.model.plan import Plan, PlanStep
 from kit.model.sample import Phase, Sample
@@ -63,8 +64,16 @@ class SleepingCarrier(Carrier):
 
     seconds = 1.0
 
+    def __init__(self, name: str) -> None:
+        super().__init__(replace(MEMBER, name=name))
+        self._ended = threading.Event()
+
+    def interrupt(self, key: str = "") -> None:
+        self._ended.set()
+
     def carry(self, key: str, text: str, say: Callable[[Message], None]) -> str:
         share = decode_json(Share, text)
+        self._ended.clear()
 
         say(Updated(share.session))
         plan = kept_plan(share.session)
@@ -74,7 +83,8 @@ class SleepingCarrier(Carrier):
             for number, step in enumerate(plan.block(block), 1):
                 say(Running(step, "sleep"))
                 left = began + self.seconds * number / len(plan.arms) - time.monotonic()
-                time.sleep(max(0.0, left))
+                if self._ended.wait(max(0.0, left)):
+                    return encode_message(Done(share.session)).decode().strip()
                 say(Measured(_sample(step)))
                 say(Finished(step))
         return encode_message(Done(share.session)).decode().strip()
@@ -86,7 +96,7 @@ def _sample(step: PlanStep) -> Sample:
 
 
 def sleep_as(port: int, first: int, count: int, seconds: float) -> None:
-    """So many workers in this process, until the scheduler is gone."""
+    """So many workers in this process, until the scheduler is gone; one waits for it, as those of the kit do."""
     from distributed import Worker
     from tornado.ioloop import IOLoop
 
@@ -94,6 +104,9 @@ def sleep_as(port: int, first: int, count: int, seconds: float) -> None:
 
     prepare()
     SleepingCarrier.seconds = seconds
+    if count == 1:
+        run_worker(parse_address(f"127.0.0.1:{port}", ""), SleepingCarrier(f"m{first}"), lambda text: None)
+        return
 
     async def run() -> None:
         workers = [
@@ -105,7 +118,7 @@ def sleep_as(port: int, first: int, count: int, seconds: float) -> None:
                 host="127.0.0.1",
                 dashboard_address="127.0.0.1:0",
                 memory_limit=0,
-                plugins=(plugin(SleepingCarrier(replace(MEMBER, name=f"m{number}"))),),
+                plugins=(plugin(SleepingCarrier(f"m{number}")),),
             )
             for number in range(first, first + count)
         ]

@@ -14,7 +14,7 @@ from kit.core.codec import UnreadableError, decode, encode_json
 from kit.core.errors import RunError
 from kit.fleet.address import Address
 from kit.fleet.greeting import ANSWERS, AbsentError, greet
-from kit.fleet.settings import prepare
+from kit.fleet.settings import SILENCE, prepare
 from kit.fleet.share import Share
 from kit.fleet.worker import DESCRIPTION, PROGRESS, run_share
 from kit.model.member import Member, MemberStatus, Progress, ShareStatus
@@ -46,6 +46,10 @@ class SchedulerLostError(RunError):
     """It is gone, or can't be reached; another may come in its place."""
 
 
+class SilentError(RunError):
+    """The scheduler does not answer; the connection to it may come to life again."""
+
+
 class Fleet:
     """A connection to a scheduler."""
 
@@ -55,14 +59,16 @@ class Fleet:
         self._wanted: set[str] = set()
         self._futures: dict[str, Future[str]] = {}
         self._heard: queue.SimpleQueue[Said | Ended] = queue.SimpleQueue()
+        self._seen: dict[str, tuple[float, float]] = {}
         if topic:
             client.subscribe_topic(topic, self._hear)
 
     def members(self) -> Mapping[str, Member]:
-        """All machines, by the address of their worker. Raises SchedulerLostError."""
+        """All machines, by the address of their worker. Raises SchedulerLostError, SilentError."""
         found = {}
         # Client.scheduler_info gives what a poll overwrites without workers, and in some releases five of them only.
         workers = self._asked(self._identity)["workers"]
+        self._note(workers)
         for address, worker in workers.items():
             if DESCRIPTION in worker:
                 with suppress(UnreadableError):  # another kit's
@@ -70,9 +76,41 @@ class Fleet:
         return dict(sorted(found.items(), key=lambda item: item[1].name))
 
     def _identity(self) -> Any:
+        return self._client.sync(self._scheduler.identity, n_workers=-1, callback_timeout=ANSWERS)
+
+    @property
+    def _scheduler(self) -> Any:
         if self._client.scheduler is None:
             raise RuntimeError("the connection is closed")
-        return self._client.sync(self._client.scheduler.identity, n_workers=-1)
+        return self._client.scheduler
+
+    def _events(self, topic: str) -> Any:
+        return self._client.sync(self._scheduler.events, topic=topic, callback_timeout=ANSWERS)
+
+    def _note(self, workers: Mapping[str, Any]) -> None:
+        """When each was seen, by the scheduler's clock, and when that was first known here, by this one's."""
+        now = time.monotonic()
+        for address, worker in workers.items():
+            seen = float(worker["last_seen"])
+            if self._seen.get(address, (None,))[0] != seen:
+                self._seen[address] = seen, now
+
+    def silence(self, address: str) -> float:
+        """Seconds for which the scheduler has not heard of a worker, as far as ``members`` has found."""
+        return time.monotonic() - self._seen[address][1] if address in self._seen else 0.0
+
+    def why_lost(self, address: str) -> str:
+        """What the scheduler knows of a worker that is gone. Raises SchedulerLostError, SilentError."""
+        told = [event for _, event in self._asked(lambda: self._events(address))]
+        closed = [event["reason"] for event in told if event.get("action") == "closing-worker"]
+        removed = [event["stimulus_id"] for event in told if event.get("action") == "remove-worker"]
+        if not removed:
+            return "this connection to the scheduler broke"
+        if any(reason.startswith("check-worker-ttl") for reason in removed):
+            return f"its worker was silent for {SILENCE} s"
+        if closed and closed[-1] != "worker-handle-scheduler-connection-broken":
+            return "its worker was ended there"
+        return "the connection to its worker broke: it was killed or died, or the machine or the network is down"
 
     def busy(self) -> Mapping[str, tuple[str, ...]]:
         """What runs where, by address: keys of shares."""
@@ -89,7 +127,7 @@ class Fleet:
     def progress(self) -> Mapping[str, Progress]:
         """How far shares are, by their keys."""
         found = {}
-        for when, said in self._asked(lambda: self._client.get_events(PROGRESS)):
+        for when, said in self._asked(lambda: self._events(PROGRESS)):
             left = said["left"]
             passed = time.time() - float(when)
             found[str(said["key"])] = Progress(
@@ -102,8 +140,12 @@ class Fleet:
             raise SchedulerLostError("the scheduler is gone")
         try:
             return question()
-        except (OSError, TimeoutError, RuntimeError) as error:  # the last of a client that is being closed
+        except RuntimeError as error:  # of a client that is being closed
             raise SchedulerLostError(f"the scheduler does not answer: {error}") from None
+        except (OSError, TimeoutError):
+            if self._client.status != "running":
+                raise SchedulerLostError("the scheduler is gone") from None
+            raise SilentError("the scheduler does not answer") from None
 
     def give(self, key: str, share: Share, address: str) -> None:
         """To the machine at that address alone. Raises SchedulerLostError."""

@@ -11,14 +11,19 @@ from typing import Protocol
 
 from kit.core.errors import KitError, RunError
 from kit.fleet.address import Address
-from kit.fleet.client import Ended, Fleet, Said, SchedulerLostError, fleet_at
+from kit.fleet.client import Ended, Fleet, Said, SchedulerLostError, SilentError, fleet_at
 from kit.fleet.greeting import AbsentError
+from kit.fleet.settings import SILENCE
 from kit.fleet.share import Share
 from kit.model.member import Member
 from kit.session.guest_protocol import Last, Message
 
 #: Seconds between two looks at which machines there are.
 _LOOK = 2.0
+#: Seconds without a word of a machine's worker after which that is told.
+_SILENT = 30.0
+#: Of machines that were lost so many are named at the end, the last ones.
+_NAMED = 5
 
 
 class Course(Protocol):
@@ -39,7 +44,7 @@ class Course(Protocol):
         """What the machine says of its share."""
 
     def end(self, member: Member, last: Last | None) -> None:
-        """Its share is over; None: it was lost."""
+        """Its share is over; None: it was lost, as is told already."""
 
 
 @dataclass
@@ -56,6 +61,9 @@ class Dispatch:
     _numbers: count[int] = field(default_factory=lambda: count(1))
     _looked: float = 0.0
     _stuck: float | None = None
+    _lost: list[str] = field(default_factory=list)  # of what machine, when, and why
+    _silent: set[str] = field(default_factory=set)  # addresses
+    _unheard: float | None = None  # since when the scheduler is silent
 
     def run(self) -> None:
         """Raises KitError where it can't go on, and what the course raises."""
@@ -99,19 +107,33 @@ class Dispatch:
                 case Said():
                     self.course.hear(member, event.message)
                 case Ended():
-                    del self._given[event.key]
-                    self.course.end(member, event.last)
+                    if event.last is None:
+                        self._lose(fleet, event.key)
+                    else:
+                        del self._given[event.key]
+                        self.course.end(member, event.last)
                     self._looked = 0.0
 
     def _look(self, fleet: Fleet) -> None:
-        """Which machines are there now: those that are gone lose their shares, others are given some."""
+        """Which machines are there now: those that are gone lose their shares, others are given some. Raises
+        SchedulerLostError, and what the course raises."""
         self._looked = time.monotonic()
-        members = fleet.members()
+        try:
+            members = fleet.members()
+        except SilentError as error:
+            self._bear(error)
+            return
+        if self._unheard is not None:
+            self._unheard = None
+            self.tell("the scheduler answers again")
         for key, (address, member) in list(self._given.items()):
             if address not in members:
                 fleet.take_back(key)
-                del self._given[key]
-                self.course.end(member, None)
+                self._lose(fleet, key)
+                continue
+            silent = fleet.silence(address)
+            text = f"silent for {silent:.0f} s; lost after {SILENCE} s" if silent > _SILENT else "is heard again"
+            self._note_silence(address, silent > _SILENT, f"{member.name}: {text}")
         taken = {address for address, _ in self._given.values()}
         idle = {address: member for address, member in members.items() if address not in taken}
         shares = {}
@@ -123,6 +145,31 @@ class Dispatch:
             fleet.give(key, share, self._given[key][0])
         self._check_stuck()
 
+    def _bear(self, error: SilentError) -> None:
+        if self._unheard is None:
+            self._unheard = time.monotonic()
+            self.tell(f"{error.message}; what runs goes on, and it counts as lost after {SILENCE} s")
+        if time.monotonic() - self._unheard > SILENCE:
+            self._unheard = None
+            raise SchedulerLostError(error.message)
+
+    def _note_silence(self, address: str, silent: bool, text: str) -> None:
+        """Told when it begins, and when it ends."""
+        if silent != (address in self._silent):
+            self._silent ^= {address}
+            self.tell(text)
+
+    def _lose(self, fleet: Fleet, key: str) -> None:
+        address, member = self._given[key]
+        try:
+            why = fleet.why_lost(address)
+        except SilentError as error:
+            why = error.message
+        del self._given[key]
+        self._lost.append(f"{member.name} at {time.strftime('%H:%M:%S')} ({why})")
+        self.tell(f"{member.name}: was lost: {why}")
+        self.course.end(member, None)
+
     def _check_stuck(self) -> None:
         if self._given or self.course.done:
             self._stuck = None
@@ -131,6 +178,8 @@ class Dispatch:
             self._stuck = time.monotonic()
             self.tell(f"no machine is left: waits {self.patience:.0f} s for one")
         if time.monotonic() - self._stuck > self.patience:
+            lost = f"; lost: {', '.join(self._lost[-_NAMED:])}" if self._lost else ""
             raise RunError(
-                "no machine is left", "what was measured is kept: kit compare --resume SESSION --fleet SCHEDULER"
+                f"no machine is left{lost}",
+                "what was measured is kept: kit compare --resume SESSION --fleet SCHEDULER; a worker's log says more",
             )

@@ -92,7 +92,7 @@ class EachCourse:
                 self._observer.tell(f"{member.name}: gave up: {last.message}")
                 self._close(member.name, FAILED)
             case None:
-                self._observer.tell(f"{member.name}: was lost; what it has measured is kept")
+                self._observer.tell(f"{member.name}: what it has measured is kept; it is waited for")
 
     def give_up(self) -> None:
         """Those that are lost are not waited for any longer."""

@@ -11,6 +11,7 @@ from kit.core.paths import find_paths
 from kit.fleet.address import parse_address
 from kit.fleet.carrier import Carrier, describe
 from kit.fleet.examined import known_working
+from kit.fleet.settings import CONNECTIONS
 from kit.fleet.worker import PLUGIN, plugin
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ async def dask_setup(worker: Worker) -> None:
     """Called by Dask before the worker speaks to its scheduler. ``KIT_HOME`` and ``KIT_FLEET_CLASS`` say what the
     options of ``kit fleet worker`` would. Ends the process where anybody could speak to the worker unproved: an
     Exception Dask would only log, and the worker would listen on."""
+    import dask
+
+    dask.config.set(CONNECTIONS)
     try:
         for url in (worker.listen_address, worker.scheduler.address):  # its address may name one of many it listens on
             if not url.startswith("tls://"):

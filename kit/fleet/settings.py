@@ -8,6 +8,11 @@ from kit.core.errors import not_installed
 from kit.core.paths import find_paths
 from kit.core.private import make_private
 
+#: Seconds of silence after which a connection counts as broken, and a worker as lost. Dask's 30 s for the first would
+#: end what runs on all machines each time a switch starts anew.
+SILENCE = 300
+#: What each process of a fleet must have from its first connection on.
+CONNECTIONS = {"distributed.comm.timeouts.tcp": f"{SILENCE}s", "distributed.scheduler.worker-ttl": f"{SILENCE}s"}
 #: A worker is not to disturb what is measured beside it: no profiler that looks at it a hundred times a second, nothing
 #: that judges its memory. No machine takes what another was given: a share is of a machine.
 _SETTINGS = {
@@ -28,6 +33,6 @@ def prepare() -> None:
         raise not_installed("a fleet needs", "distributed", "fleet") from None
     scratch = find_paths().cache / "fleet"
     make_private(scratch)
-    dask.config.set({**_SETTINGS, "temporary-directory": str(scratch)})
+    dask.config.set({**_SETTINGS, **CONNECTIONS, "temporary-directory": str(scratch)})
     for name in ("distributed", "tornado", "bokeh"):
         logging.getLogger(name).setLevel(logging.CRITICAL)

@@ -134,7 +134,7 @@ class SplitCourse:
                 self._barred[member.name] = last.error()
                 self._say(member, f"gave up: {last.message}")
             case None:
-                self._say(member, "was lost")
+                pass
         self._held.pop(member.name, None)
         if blocks and not self._failed:
             self._say(member, f"rounds {', '.join(map(str, blocks))} are given to another")

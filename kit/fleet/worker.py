@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 #: As what the worker has the kit's part of it, and its machine's description.
 PLUGIN = DESCRIPTION = "kit"
+#: Seconds between two attempts to reach a scheduler.
+_AGAIN = 1.0
 #: Where workers say how far they are.
 PROGRESS = "kit-progress"
 
@@ -100,11 +102,12 @@ class _Count:
 
 def run_worker(address: Address, carrier: Carrier, tell: Callable[[str], None]) -> None:
     """Until it is interrupted: where there is no scheduler, or it is lost, it waits for one at that address. Raises
-    MachineError where they refuse each other."""
+    MachineError where they refuse each other at the first time."""
     prepare()
     from distributed import Worker
 
-    shown = _wait_for_scheduler(address, tell)
+    wait = _Wait(address, tell)
+    shown = wait.for_scheduler()
     own = None if address.tls else "127.0.0.1"  # without TLS nobody else may speak to it
 
     async def make() -> Worker:
@@ -125,18 +128,45 @@ def run_worker(address: Address, carrier: Carrier, tell: Callable[[str], None]) 
             raise MachineError(f"no worker for {address.url}: {error}", "kit fleet status lists the machines") from None
         return worker
 
-    while not serve(make, lambda worker: tell(f"{carrier.member.name} works for {address.url}")):
-        tell(f"the scheduler at {address.url} is gone")
-        _wait_for_scheduler(address, tell)
+    def ready(worker: object) -> None:
+        wait.known = True
+        tell(f"{carrier.member.name} works for {address.url}")
 
-
-def _wait_for_scheduler(address: Address, tell: Callable[[str], None]) -> Security | None:
-    told = False
     while True:
         try:
-            return greet(address, "worker")
-        except AbsentError as error:
-            if not told:
-                tell(f"{error.message}; waits for it")
-            told = True
-            time.sleep(1)
+            if serve(make, ready):
+                return
+            wait.say(f"the scheduler at {address.url} is gone")
+        except MachineError as error:
+            if not wait.known:
+                raise
+            wait.say(f"{error.message}; tries again")
+            time.sleep(_AGAIN)
+        wait.for_scheduler()
+
+
+@dataclass
+class _Wait:
+    """``known``: the scheduler has taken this worker once. What stands in the way later (a network that is half there,
+    a scheduler that has not noticed that the worker was gone) passes."""
+
+    address: Address
+    tell: Callable[[str], None]
+    known: bool = False
+    _said: str = ""
+
+    def say(self, text: str) -> None:
+        """Once, until there is something else to say."""
+        if text != self._said:
+            self.tell(text)
+        self._said = text
+
+    def for_scheduler(self) -> Security | None:
+        while True:
+            try:
+                return greet(self.address, "worker")
+            except MachineError as error:
+                if not self.known and not isinstance(error, AbsentError):
+                    raise
+                self.say(f"{error.message}; waits for it")
+                time.sleep(_AGAIN)

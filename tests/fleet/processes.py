@@ -42,8 +42,9 @@ class Processes:
         tls = ("--tls", self.tls) if self.tls else ()
         self.start("scheduler", "-m", "kit", "fleet", "scheduler", "--listen", f"127.0.0.1:{self.port}", *tls)
 
-    def start_worker(self, number: int, seconds: float = 0.4) -> None:
-        self.start(f"m{number}", BENCHMARK, "--sleep-as", str(self.port), str(number), "1", str(seconds))
+    def start_worker(self, number: int, seconds: float = 0.4, port: int = 0) -> None:
+        """``port``: where it finds the scheduler, if not at its own."""
+        self.start(f"m{number}", BENCHMARK, "--sleep-as", str(port or self.port), str(number), "1", str(seconds))
 
     def kill(self, name: str) -> None:
         self.started[name].send_signal(signal.SIGKILL)

@@ -22,7 +22,7 @@ class Scheduler:
 
     def __init__(self, members: Sequence[Member]) -> None:
         self.scheduler = self
-        self.workers = {f"tcp://{member.name}": {"kit": encode(member)} for member in members}
+        self.workers = {f"tcp://{member.name}": {"kit": encode(member), "last_seen": 1.0} for member in members}
 
     def scheduler_info(self) -> dict[str, Any]:
         return {"workers": {}}
@@ -30,7 +30,7 @@ class Scheduler:
     async def identity(self, n_workers: int) -> dict[str, Any]:
         return {"workers": dict(list(self.workers.items())[: n_workers if n_workers >= 0 else None])}
 
-    def sync(self, question: Callable[..., Any], **given: Any) -> Any:
+    def sync(self, question: Callable[..., Any], callback_timeout: float, **given: Any) -> Any:
         try:
             question(**given).send(None)
         except StopIteration as answer:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from threading import Timer
 
 import pytest
 
@@ -21,6 +22,7 @@ from kit.model.session import RUNNING, Request, Session
 from kit.report.progress import Quiet
 from kit.session.freeze import kept_plan
 from tests.fleet.processes import Processes
+from tests.fleet.way import Way
 
 pytestmark = [pytest.mark.machine, pytest.mark.unmeasured]
 pytest.importorskip("distributed", reason="the package distributed is not installed: the extra fleet")
@@ -56,33 +58,50 @@ class Once(Quiet):
             self._act()
 
 
-def run(processes: Processes, members: list[Member], act: Callable[[], None]) -> None:
+def run(processes: Processes, members: list[Member], act: Callable[[], None]) -> str:
+    """What the user is told."""
+    told: list[str] = []
     request = Request(command=("true",), arms=ARMS, rounds=ROUNDS)
     session = Session(f"fleet-{processes.port}", 1e9, "0", "true", RUNNING, request, ARMS, ((ARMS[1], ARMS[0]),), 1)
     kept = Kept()
     course = SplitCourse(session, kept_plan(session), members, kept, Once(4, act))
-    Dispatch(processes.address, course, lambda text: None, 60).run()
+    Dispatch(processes.address, course, told.append, 60).run()
     assert sorted(kept.runs) == [(block, arm) for block in range(1, ROUNDS + 1) for arm in ARMS]
+    return "\n".join(told)
 
 
 def test_a_killed_workers_rounds_are_made_by_others(processes: Processes) -> None:
     processes.start_scheduler()
     for number in range(3):
         processes.start_worker(number)
-    run(processes, processes.members(3), lambda: processes.kill("m1"))
+    told = run(processes, processes.members(3), lambda: processes.kill("m1"))
+    assert told.startswith("m1: was lost: the connection to its worker broke") and "\n" not in told
 
 
 def test_a_killed_scheduler_is_waited_for(processes: Processes) -> None:
     def restart() -> None:
         processes.kill("scheduler")
         processes.start_scheduler()
-        for number in (2, 3):  # those that sleep end with their scheduler; the kit's own wait for it
-            processes.start_worker(number)
 
     processes.start_scheduler()
     for number in (0, 1):
         processes.start_worker(number)
-    run(processes, processes.members(2), restart)
+    told = run(processes, processes.members(2), restart)
+    assert "the scheduler is gone: waits 60 s" in told and "was lost" not in told
+
+
+def test_while_the_network_is_cut_nothing_is_lost(processes: Processes) -> None:
+    def cut() -> None:
+        way.set_cut(True)
+        Timer(2, way.set_cut, (False,)).start()
+
+    processes.start_scheduler()
+    way = Way(processes.port)
+    for number in (0, 1):
+        processes.start_worker(number, port=way.entry)
+    told = run(processes, processes.members(2), cut)
+    assert {"m0: was lost", "m1: was lost"} <= {line[: len("m0: was lost")] for line in told.splitlines()}
+    assert "no machine is left: waits 60 s for one" in told
 
 
 def test_who_shows_anothers_certificate_is_refused(processes: Processes, tmp_path: Path) -> None:

@@ -78,7 +78,6 @@ def test_a_browser_sees_machines_work_come_and_go(
         expect(away).to_contain_text(f"no scheduler at tcp://127.0.0.1:{processes.port}", timeout=30_000)
         assert "\n" not in away.inner_text() and page.locator("table").count() == 0
         processes.start_scheduler()
-        processes.start_worker(1)
         expect(said).to_have_text("1 machine of 1 class, 0 at work", timeout=30_000)
         page.get_by_role("link", name="Hold").click()
         assert page.locator("meta[http-equiv=refresh]").count() == 0
