@@ -6,13 +6,13 @@ import json
 import math
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from tabulate import tabulate
 
 from kit.analysis.compare import LESS, MORE, NOT_DETECTED
-from kit.analysis.farm import FarmRatio
+from kit.analysis.farm import FarmRatio, MachineRatio
 from kit.analysis.farm_answer import FarmAnswer, FarmArm
 from kit.report import units
 from kit.report.sheet import render_sheet
@@ -22,24 +22,40 @@ from kit.report.wrap import NARROW, wrap
 
 _CLASS = 40
 _HEADERS = ("arm / baseline", "machines", "mean, 95 %", "another machine", "spread")
+_MACHINE_HEADERS = ("arm / baseline", "machine", "rounds", "change, 95 %", "fits")
 _WORDS = ((MORE, "slower"), (LESS, "faster"), (NOT_DETECTED, "no difference told"))
 #: Classes, machines and sessions that are listed before the rest is counted.
 _MOST = 6
 _LARGEST = 5.0  # a logarithm: three machines may leave open any spread
 
 
-def render_farm(farm: FarmAnswer, tablefmt: str = "simple") -> str:
-    """The answer in a sentence, the table, and what must be known with it."""
+@dataclass(frozen=True)
+class FarmView:
+    """The answer in a sentence, the table, and what must be known with it. ``machines``: what each says by itself."""
+
+    headline: str
+    rows: Sequence[Sequence[str]]
+    lines: Sequence[str]
+    machines: Sequence[Sequence[str]]
+    headers: Sequence[str] = _HEADERS
+    machine_headers: Sequence[str] = _MACHINE_HEADERS
+
+
+def view_farm(farm: FarmAnswer) -> FarmView:
     farm = shown(farm)
-    head = [headline(farm)]
-    parts = head if tablefmt == "github" else [wrap(line, NARROW) for line in head]
-    if farm.arms:
-        parts.append(tabulate(list(_rows(farm)), _HEADERS, tablefmt=tablefmt, disable_numparse=True))
     lines = [*_fit_lines(farm), *_class_lines(farm), *_left_lines(farm), *_notes(farm)]
+    return FarmView(headline(farm), list(_rows(farm)), lines, list(_machine_rows(farm)))
+
+
+def render_farm(farm: FarmAnswer, tablefmt: str = "simple") -> str:
+    view = view_farm(farm)
+    parts = [view.headline if tablefmt == "github" else wrap(view.headline, NARROW)]
+    if view.rows:
+        parts.append(tabulate(view.rows, view.headers, tablefmt=tablefmt, disable_numparse=True))
     if tablefmt == "github":
-        parts.append("\n".join(f"- {line}" for line in lines))
+        parts.append("\n".join(f"- {line}" for line in view.lines))
     else:
-        parts.append("\n".join(wrap(line, NARROW) for line in lines))
+        parts.append("\n".join(wrap(line, NARROW) for line in view.lines))
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -85,6 +101,21 @@ def _row(name: str, item: FarmRatio) -> Sequence[str]:
         _another(item),
         spread(item),
     )
+
+
+def _machine_rows(farm: FarmAnswer) -> Iterator[Sequence[str]]:
+    for item in farm.arms:
+        misfits = _misfits(item)
+        for machine in item.whole.machines:
+            found = machine.ratio
+            change = percent_interval(found.estimate, found.low, found.high)
+            fits = "no" if machine in misfits else "yes"
+            yield units.against(item), machine.machine, str(found.n), change, fits
+
+
+def _misfits(item: FarmArm) -> list[MachineRatio]:
+    """Within their class where there are several."""
+    return [misfit.found for one in item.classes or (item.whole,) for misfit in one.misfits]
 
 
 def _another(item: FarmRatio) -> str:
@@ -161,7 +192,7 @@ def farm_rows(farm: FarmAnswer) -> Iterator[dict[str, Any]]:
                 "another_low": one.another and one.another.low, "another_high": one.another and one.another.high,
                 "fits": None, "reason": one.reason,
             }  # fmt: skip
-        misfits = [misfit.found for one in item.classes or (item.whole,) for misfit in one.misfits]
+        misfits = _misfits(item)
         for machine in item.whole.machines:
             found = machine.ratio
             yield {

@@ -13,6 +13,7 @@ from kit.analysis.ladder import Ladder
 from kit.analysis.profiles import analyse_profiles
 from kit.analysis.ranking import Ranking
 from kit.analysis.regression import Finding
+from kit.analysis.split_session import answer_split, makers
 from kit.analysis.threshold import Threshold
 from kit.model.fact import CACHES, IMAGE, LOAD, PARAMETERS
 from kit.model.sample import TOTAL
@@ -20,6 +21,7 @@ from kit.model.session import Session
 from kit.report import course, shown_session, units
 from kit.report.calls import CallTable, call_notes, call_sentences, call_tables, whole_runs
 from kit.report.explain import explain, where
+from kit.report.farm import FarmView, view_farm
 from kit.report.history import change_lines
 from kit.report.ladder import shares, whole_of
 from kit.report.notes import copied
@@ -108,6 +110,7 @@ class SessionView:
     status: str
     guest: str
     rankings: Sequence[RankingView]
+    farm: FarmView | None
     measured: str
     arms: Sequence[tuple[str, str, str]]  # name, in words, baseline
     answers: Sequence[str]
@@ -169,6 +172,7 @@ def view(
         status=session.status,
         guest=session.guest,
         rankings=[_ranking(session, analysis, item) for item in analysis.rankings],
+        farm=view_farm(answer_split(session)) if makers(session.facts) else None,
         measured=_measured(session, analysis),
         arms=[(arm, where(arm), dict(session.baselines).get(arm, units.NOTHING)) for arm in session.arms],
         answers=_tied(said.answers),

@@ -8,27 +8,8 @@ import pytest
 from kit.analysis.analyse import analyse, whole_real
 from kit.analysis.split_session import answer_split, makers
 from kit.core.errors import UsageError
-from kit.model.fact import ROUNDS_OF, stored
-from kit.model.sample import Sample
-from kit.model.session import Session
 from kit.report.answer import render_answer
-from tests.nights import night
-
-PENALTIES = {"one": 1.05, "two": 1.10, "three": 1.15, "four": 1.20}
-
-
-def shared(rounds: int = 16) -> Session:
-    """On each machine the arm costs something else; rounds were dealt in turn."""
-    made = night(1, 0.0, 0.002, rounds)
-    names = list(PENALTIES)
-    who = {block: names[block % 4] for block in range(1, rounds + 1)}
-    samples = [_slower(item, PENALTIES[who[item.block]] if item.arm != "bare" else 1.0) for item in made.samples]
-    facts = stored(ROUNDS_OF.fact(", ".join(str(b) for b in who if who[b] == name), name) for name in names)
-    return replace(made, samples=tuple(samples), facts={**made.facts, **facts, "worker": ", ".join(names)})
-
-
-def _slower(item: Sample, times: float) -> Sample:
-    return replace(item, phases=tuple(replace(phase, real=(phase.real or 0) * times) for phase in item.phases))
+from tests.shared_night import PENALTIES, shared
 
 
 def test_who_made_which_round() -> None:

@@ -10,8 +10,13 @@ import pytest
 from kit.analysis.analyse import analyse
 from kit.analysis.farm_answer import FarmAnswer, answer_sessions
 from kit.analysis.farm_plan import Cost, plan_farm
+from kit.analysis.split_session import answer_split
+from kit.report.farm import view_farm
+from kit.report.html import render_html
+from kit.report.page import view
 from kit.report.renderer import FARM, PLAN, find, names
 from tests.nights import night
+from tests.shared_night import PENALTIES, shared
 
 
 def farm(*penalties: float, classes: tuple[str, ...] = ("small",), odd: float | None = None) -> FarmAnswer:
@@ -63,6 +68,17 @@ def test_every_format_holds_the_mean_its_interval_and_the_prediction(name: str) 
         assert [row["machine"] for row in machines] == [f"builder-{i:02}" for i in range(4)]
     else:
         assert f"{(whole.ratio - 1) * 100:+.1f} %" in text and f"{(whole.another.high - 1) * 100:+.1f} %" in text
+
+
+def test_the_page_of_a_session_of_several_machines_says_it_too() -> None:
+    session = shared()
+    page = render_html("x", [view(session, analyse(session))])
+    told = view_farm(answer_split(session))
+    assert told.headline in page and all(name in page for name in PENALTIES)
+    for cell in (*told.rows[0], *told.machines[0]):
+        assert cell.replace(" %", "\u00a0%") in page
+    alone = night(1, 0.1)
+    assert "Over its machines" in page and "Over its machines" not in render_html("x", [view(alone, analyse(alone))])
 
 
 @pytest.mark.parametrize("name", names(PLAN))
