@@ -187,8 +187,8 @@ def write_all(url: str, data: Path, writers: int) -> tuple[float, int, int]:
     return writers * RUNS / took, waited, wrong
 
 
-def answers(url: str) -> Iterator[tuple[str, Callable[[], object]]]:
-    """What is timed, and how it is asked."""
+def answers(url: str, compiled: str) -> Iterator[tuple[str, Callable[[], object]]]:
+    """What is timed, and how it is asked. ``compiled``: where modules are kept compiled, as an installed kit's are."""
     with psycopg.connect(_conninfo(url)) as connection:
         query = "SELECT machine, id, to_timestamp(created) FROM kit_sessions ORDER BY created DESC LIMIT 1"
         found = connection.execute(query).fetchone()
@@ -203,7 +203,7 @@ def answers(url: str) -> Iterator[tuple[str, Callable[[], object]]]:
         ("history", TITLE, "layer:btrfs", "--machine", machine, "--phase", "build", "--metric", "sys"),
         ("show", "last"),
     ):
-        yield f"kit {' '.join(words)}".replace(machine, f"{machine[:4]}…"), partial(_kit, url, words)
+        yield f"kit {' '.join(words)}".replace(machine, f"{machine[:4]}…"), partial(_kit, url, compiled, words)
     client = make_app(open_store(url, Path(os.devnull), read_only=True), "token").test_client()
     client.get("/?token=token")
     for page in (
@@ -222,10 +222,11 @@ def answers(url: str) -> Iterator[tuple[str, Callable[[], object]]]:
         yield name, partial(_query, url, query, values)
 
 
-def _kit(url: str, words: Sequence[str]) -> None:
+def _kit(url: str, compiled: str, words: Sequence[str]) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "kit", *words, "--store", url], capture_output=True, text=True, check=False
-    )
+        [sys.executable, "-m", "kit", *words, "--store", url], capture_output=True, text=True, check=False,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": compiled},
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
 
 
@@ -280,6 +281,20 @@ def _size(connection: psycopg.Connection, table: str) -> tuple[str, int, float, 
     return table, rows, float(size), float(indexes)
 
 
+def time_answers(url: str, compiled: str, server: int | None, repeats: int) -> list[tuple[str, float, float, float]]:
+    """Of each the seconds of the first time, the median, and the median of its CPU."""
+    rows = []
+    for name, ask in answers(url, compiled):
+        seconds, busy = [], []
+        for _ in range(repeats):
+            start, before = time.monotonic(), cpu_seconds(server)
+            ask()
+            seconds.append(time.monotonic() - start)
+            busy.append(cpu_seconds(server) - before)
+        rows.append((name, seconds[0], statistics.median(seconds), statistics.median(busy)))
+    return rows
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--store", required=True, help="an empty PostgreSQL database, postgresql+psycopg://…")
@@ -305,15 +320,8 @@ def main() -> None:
         each = (cpu_seconds(server) - before) / max(1, given.writers * RUNS)
     print(f"{given.writers} writers at once: {rate:.0f} runs/s; {waited} delivered later; sessions not whole: {wrong}")
     print(f"{1000 * each:.0f} ms of CPU a run, {'its server' if server else 'no server'} included", flush=True)
-    rows = []
-    for name, ask in answers(given.store):
-        seconds, busy = [], []
-        for _ in range(given.repeats):
-            start, before = time.monotonic(), cpu_seconds(server)
-            ask()
-            seconds.append(time.monotonic() - start)
-            busy.append(cpu_seconds(server) - before)
-        rows.append((name, seconds[0], statistics.median(seconds), statistics.median(busy)))
+    with tempfile.TemporaryDirectory() as compiled:
+        rows = time_answers(given.store, compiled, server, given.repeats)
     print(tabulate(rows, ["answer", "first s", "median s", "median CPU s"], floatfmt=".2f"))
     slow = [name for name, _, seconds, busy in rows if (busy if server else seconds) > WANTED]
     print(f"over {WANTED:.0f} s{' of CPU' if server else ''}: {', '.join(slow) or 'none'}")
