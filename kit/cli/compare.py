@@ -113,6 +113,7 @@ class _CompareCommand(click.Command):
     default=None,
     help="Run the baseline twice in every round: what noise alone does.  [default: from 4 rounds on]",
 )
+@click.option("--no-repeats", is_flag=True, help="Make no run again that something outside the session has hit.")
 @click.option("--slices", metavar="auto|off|TIME", default="off", show_default=True,
               help="Run the arms of a round by turns of so long (0.5s), not one after the other.")  # fmt: skip
 @click.option("--cache", type=click.Choice(["warm", "cold"]), default="warm", show_default=True,
@@ -145,11 +146,8 @@ class _CompareCommand(click.Command):
 @click.option(
     "--explain-calls", is_flag=True, help="Trace three more rounds: which system calls cost what. See kit show --calls."
 )
-@click.option(
-    "--profile",
-    is_flag=True,
-    help="Take stacks in three more rounds: what functions cost what. See kit show --profile.",
-)
+@click.option("--profile", is_flag=True,
+              help="Take stacks in three more rounds: what functions cost what. See kit show --profile.")  # fmt: skip
 @click.option("--fresh", is_flag=True, help="A new filesystem for every run, not one per session.")
 @click.option("--guest", is_flag=False, flag_value="auto", default="", type=click.Choice(["", "auto", "qemu", "uml"]),
               metavar="[qemu|uml]", help="Boot a guest kernel and run everything in it.")  # fmt: skip
@@ -380,6 +378,7 @@ def _request(command: tuple[str, ...], given: dict[str, Any]) -> Request:
         budget=duration(given["budget"], "--budget") if given["budget"] else None,
         timeout=duration(given["timeout"], "--timeout") if given["timeout"] else None,
         control=given["control"],
+        repeats=not given["no_repeats"],
         explain_calls=given["explain_calls"],
         profile=given["profile"],
         slices=given["slices"],

@@ -50,7 +50,7 @@ class Plan:
     begins that would not end within it. ``timeout`` (seconds): a run that takes longer is ended. ``points``: labels of
     the settings of swept parameters, all run in each block. ``blocks``: those of the rounds that are made here, all
     where it is empty; others are another machine's. ``slices`` (seconds): the arms of a block run by turns of that
-    length; None: one after the other.
+    length; None: one after the other. ``repeats``: whether a block that something outside has hit is run again.
     """
 
     arms: tuple[Arm, ...]
@@ -65,6 +65,7 @@ class Plan:
     timeout: float | None = None
     blocks: tuple[int, ...] = ()
     slices: float | None = None
+    repeats: bool = True
 
     @property
     def sequential(self) -> bool:
@@ -178,6 +179,7 @@ def make_plan(
     control: bool | None = None,
     timeout: float | None = None,
     slices: float | None = None,
+    repeats: bool = True,
 ) -> Plan:
     """``control`` None: from CONTROL_FROM rounds on, and where their number is open. Raises UsageError."""
     if rounds < 1:
@@ -187,7 +189,7 @@ def make_plan(
     if precision is not None:
         rounds = max(rounds, SEQUENTIAL_ROUNDS)
     every, pairs = with_baselines(arms, baseline)
-    plan = Plan(every, pairs, rounds, seed, cache, fresh, points, precision, budget, timeout, slices=slices)
+    plan = Plan(every, pairs, rounds, seed, cache, fresh, points, precision, budget, timeout, (), slices, repeats)
     if control or (control is None and (rounds >= CONTROL_FROM or plan.sequential)):
         every, pairs = with_control(every, pairs)
     return replace(plan, arms=every, baselines=pairs)

@@ -66,6 +66,7 @@ class Request:
     timeout: Amount | None = None  # seconds, of each run
     explain_calls: bool = False  # traced rounds after the measured ones
     profile: bool = False  # and stacks taken in such rounds
+    repeats: bool = True  # runs that something outside has hit are made again
     slices: str = OFF  # of arms by turns: auto, off, or how long a turn is, 0.5s
 
     @property

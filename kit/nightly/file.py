@@ -54,6 +54,7 @@ class _Plain(TypedDict, total=False):
     rounds: int
     seed: int
     control: bool
+    repeats: bool
     fresh: bool
     explain_calls: bool
     profile: bool

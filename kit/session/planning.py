@@ -119,6 +119,7 @@ def plan_of(request: Request) -> Plan:
         control=request.control,
         timeout=request.timeout,
         slices=slices_of(request.slices),
+        repeats=request.repeats,
     )
     if request.directory:
         check_directory(Path(request.directory).absolute())

@@ -130,7 +130,7 @@ class Schedule:
     def _repeat(self, samples: Sequence[Sample]) -> Block | None:
         """A block hit by a burst once more: the flagged runs and those that they are compared with. Of a session of
         many machines none is: its number would be another's, too."""
-        if self._plan.blocks:
+        if self._plan.blocks or not self._plan.repeats:
             return None
         blocks = [item.block for item in samples if item.repeats is None]
         first = max(blocks, default=0) + 1

@@ -115,7 +115,7 @@ def test_a_session_with_traced_rounds_counts_copy_ups(kit: Kit, tracer: CallTrac
             tar.add(tmp_path / "file", f"./files/{number}")
     change = "for f in /files/*; do stat -c %s $f; echo >> $f; done"
     done = kit("compare", "--image", image, "--arms", "bare,layer:overlay2", "--rounds", "1", "--cache", "cold",
-               "--no-control", "--explain-calls", "--json", "-", "--", "sh", "-c", change)  # fmt: skip
+               "--no-control", "--no-repeats", "--explain-calls", "--json", "-", "--", "sh", "-c", change)  # fmt: skip
     found = json.loads(done.stdout)
     traced = [row for row in found["traced"] if row["arm"] == "layer:overlay2"]
     assert [row["status"] for row in traced] == ["ok"] * 3

@@ -21,7 +21,8 @@ from tests.conftest import left_on_machine
 
 pytestmark = pytest.mark.images("smoke")
 
-FAST = ("--cache", "cold", "--size", "3G")
+#: Beside other workers' tests every machine is a busy one.
+FAST = ("--cache", "cold", "--size", "3G", "--no-repeats")
 
 
 @pytest.fixture(autouse=True)
@@ -235,8 +236,8 @@ def test_a_ladder_with_split_runtime_tax_swept_within_a_budget_and_explained(
     ("scenario", "params", "rounds", "figures"),
     [
         ("fsync", ["count=20"], 2, {"cycles", "latency p99"}),
-        ("allocate", ["bytes=20000000"], 2, {"fragments", "until synced", "rate until synced"}),
-        ("fio", ["job=JOB"], 2, {"read IOPS", "write bandwidth", "O_DIRECT"}),
+        ("allocate", ["bytes=20000000"], 1, {"fragments", "until synced", "rate until synced"}),
+        ("fio", ["job=JOB"], 1, {"read IOPS", "write bandwidth", "O_DIRECT"}),
         ("bonnie", ["size=32m", "ram=16m", "files=1"], 1, {"write, per character", "rewrite"}),
     ],
 )
@@ -248,8 +249,7 @@ def test_scenarios_that_report_figures_of_their_own(
     words = [word for param in params for word in ("--param", param.replace("JOB", str(job)))]
     done = kit(
         "compare", scenario, *words, "--arms", "bare,bind:overlay2,layer:overlay2", "--rounds", str(rounds),
-        "--cache", "cold",
-        "--size", "3G", "--json", tmp_path / "out.json",
+        *FAST, "--json", tmp_path / "out.json",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     document = json.loads((tmp_path / "out.json").read_text())
@@ -284,8 +284,7 @@ def test_a_kernel_subtree_is_really_built(kit: Kit) -> None:
         "layer:btrfs",
         "--rounds",
         "1",
-        "--cache",
-        "cold",
+        *FAST,
         "--size",
         "4G",
         "--json",

@@ -136,6 +136,8 @@ def test_blocks_hit_by_a_burst_are_run_again_with_what_the_arm_is_compared_with(
     assert end.reason == "3 rounds, as planned"
     rest = Schedule(make_plan(ARMS, 3, 1), NAMES)
     assert isinstance(rest.next(samples), End)  # what was repeated is not repeated again
+    blocks, _, _ = play(make_plan(ARMS, 3, 1, repeats=False), wobble(0.03), steal)
+    assert [block.number for block in blocks if block.number] == [1, 2, 3]
 
 
 def test_a_machine_that_is_never_quiet_is_not_run_for_ever() -> None:
