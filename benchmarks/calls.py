@@ -1,13 +1,14 @@
 """Are system calls counted and charged right?
 
-    sudo python benchmarks/calls.py [--what counts,daemon,spin,overhead] [--rounds 8] [--scenario kernel:short]
+    sudo python benchmarks/calls.py [--what counts,daemon,spin,overhead] [--rounds 8] [--requests MKDIR,SYMLINK,UNLINK]
 
 counts: a workload that makes the same calls whenever it is run, under bpftrace and under ``strace -c -f``: calls and
 errors of each name must be equal. What starts it differs between the two, so each is less the same with ``true``.
 
-daemon: directories made through a FUSE daemon (fuse-overlayfs) that sleeps before each mkdirat, in one arm alone: the
-seconds must come back in ``create, rename, remove`` and nowhere else. spin: the workload itself spins before each open,
-in user space: the seconds must come back as user time, in no call. What was injected is known by another clock.
+daemon: files made and removed through a FUSE daemon (fuse-overlayfs) that sleeps before each mkdirat, symlinkat or
+unlinkat, in one arm alone: the seconds must come back in that one request, in the call that waited for it, in ``create,
+rename, remove``, and nowhere else. spin: the workload itself spins before each open, in user space: the seconds must
+come back as user time, in no call. What was injected is known by another clock.
 
 overhead: traced runs against measured ones, of a scenario on bare and on layer:overlay2.
 """
@@ -21,12 +22,13 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 
 from kit.analysis.analyse import analyse
-from kit.analysis.calls import compare_calls, overheads
+from kit.analysis.calls import CallCosts, compare_calls, overheads
 from kit.analysis.columns import Runs
 from kit.analysis.stats import Interval
 from kit.core.errors import KitError
@@ -46,12 +48,31 @@ from kit.trace.tracer import Traced
 
 HERE = Path(__file__).with_name("calls")
 FILES, DIRECTORIES = 20, 4
-#: What the arms are called, and how long each slow call takes.
-PLAIN, SLOW, SLOW_US = "bare", "slow", 2000
-#: What calls that nothing was injected into may take more, of what was.
+#: What the arms are called.
+PLAIN, SLOW = "bare", "slow"
+#: What an injection may bring about beside itself, of what was injected: who has slept finds caches cold.
 LITTLE = 0.01
-#: By what is injected: where it must come back.
-GROUPS = {"daemon": "create, rename, remove", "spin": "user time"}
+
+
+@dataclass(frozen=True)
+class Injection:
+    """What is made slower by so many microseconds each: a call of the library's. Where it must come back: in a group of
+    calls or user time, and where a daemon sleeps in one call and one request."""
+
+    library: str
+    us: int
+    group: str
+    call: str = ""
+    request: str = ""
+
+
+MADE = "create, rename, remove"
+SPIN = Injection("open", 2000, "user time")
+DAEMON = (
+    Injection("mkdirat", 5000, MADE, "mkdir", "MKDIR"),
+    Injection("symlinkat", 5000, MADE, "symlinkat", "SYMLINK"),
+    Injection("unlinkat", 5000, MADE, "unlinkat", "UNLINK"),
+)
 
 
 class Bench:
@@ -133,16 +154,16 @@ def check_counts(bench: Bench, size: int) -> bool:
 
 
 @contextmanager
-def daemon(bench: Bench, arm: str, ledger: Path) -> Iterator[Path]:
-    """A fuse-overlayfs of the arm's own; the slow arm's sleeps before each mkdirat."""
+def daemon(bench: Bench, arm: str, injection: Injection, ledger: Path) -> Iterator[Path]:
+    """A fuse-overlayfs of the arm's own; the slow arm's sleeps."""
     where = bench.directory / f"union-{arm}"
     for name in ("lower", "upper", "work", "merged"):
         (where / name).mkdir(parents=True)
-    slow = _slowly(bench, "mkdirat", arm, ledger)
     options = f"lowerdir={where}/lower,upperdir={where}/upper,workdir={where}/work"
-    words = ["env", *slow, "fuse-overlayfs", "-f", "-o", options, str(where / "merged")]
+    words = ["env", *_slowly(bench, arm, injection, ledger), "fuse-overlayfs", "-f", "-o", options]
     with (where / "log").open("wb") as output:
-        process = spawn(words, output=output, cgroup_procs=[path for path in bench.session.procs if path.exists()])
+        session = [path for path in bench.session.procs if path.exists()]
+        process = spawn([*words, str(where / "merged")], output=output, cgroup_procs=session)
         while not (where / "merged").is_mount():
             assert process.poll() is None, (where / "log").read_text()
             time.sleep(0.02)
@@ -153,52 +174,65 @@ def daemon(bench: Bench, arm: str, ledger: Path) -> Iterator[Path]:
             ended(process, 10)
 
 
-def check_delay(bench: Bench, what: str, rounds: int, size: int) -> bool:
-    """Measured blocks, then traced ones, in random order; the last of a run's calls tell how it went."""
-    ledger = bench.directory / f"ledger-{what}"
+def check_delay(bench: Bench, injection: Injection, rounds: int, size: int) -> bool:
+    """Blocks of a measured and a traced run of both arms, in random order."""
+    ledger = bench.directory / "ledger"
     ledger.write_bytes(bytes(8))
     samples: list[Sample] = []
     injected = {"measured": 0.0, "traced": 0.0}
     with ExitStack() as stack:
         where = dict.fromkeys((PLAIN, SLOW), bench.directory)
-        if what == "daemon":
-            where = {arm: stack.enter_context(daemon(bench, arm, ledger)) for arm in where}
+        if injection.request:
+            where = {arm: stack.enter_context(daemon(bench, arm, injection, ledger)) for arm in where}
         for block in range(1, rounds + 1):
             for traced in (False, True):
                 for arm in random.sample((PLAIN, SLOW), 2):
-                    argv, cwd = _workload(bench, what, arm, size, ledger, where[arm])
                     before = _noted(ledger)
-                    samples.append(bench.run(argv, cwd, traced, arm, block))
+                    argv = _workload(bench, arm, injection, ledger, size)
+                    samples.append(bench.run(argv, where[arm], traced, arm, block))
                     injected[samples[-1].kind] += (_noted(ledger) - before) / rounds
     (found,) = compare_calls(samples, Runs(samples), ((SLOW, PLAIN),))
-    rows = [(part.group, part.difference) for part in found.groups]
-    rows += [("user time", found.user), ("the rest", found.rest)]
-    truth = injected["traced" if what == "daemon" else "measured"]
-    good = True
-    for name, interval in rows:
-        expected = truth if name == GROUPS[what] else 0.0
-        inside = not interval.leaves_out(expected)
-        # A call after a spin of milliseconds finds caches colder: that is no error of the tracer's.
-        little = name != GROUPS[what] and abs(interval.estimate) < LITTLE * truth
-        good &= inside or little
-        verdict = "inside" if inside else f"under {LITTLE:.0%} of the injected" if little else "OUTSIDE"
-        print(f"{what}: {name:26} injected {expected:7.4f} s, found {_shown(interval)}  {verdict}")
-    return good
+    truth = injected["traced" if injection.request else "measured"]
+    told = [_came_back(level, *rows, truth) for level, rows in _levels(found, injection).items()]
+    return all(told)
 
 
-def _workload(
-    bench: Bench, what: str, arm: str, size: int, ledger: Path, merged: Path
-) -> tuple[Sequence[str], Path]:  # fmt: skip
-    if what == "daemon":
-        words = " && ".join(f"mkdir d{i} && ls d{i} && rmdir d{i}" for i in range(10 * size))
-        return ["sh", "-ec", words], merged
-    return ["env", *_slowly(bench, "open", arm, ledger), "cat", *[str(HERE / "work.sh")] * (20 * size)], bench.directory
+def _levels(found: CallCosts, injection: Injection) -> dict[str, tuple[str, dict[str, Interval]]]:
+    """Where it can come back, by what: which of it is right, and everything."""
+    groups = {part.group: part.difference for part in found.groups}
+    levels = {"group": (injection.group, {**groups, "user time": found.user, "the rest": found.rest})}
+    if injection.request:
+        levels["call"] = injection.call, {part.name: part.difference for part in found.calls}
+        levels["request"] = injection.request, {part.name: part.difference for part in found.fuse}
+    return levels
 
 
-def _slowly(bench: Bench, call: str, arm: str, ledger: Path) -> list[str]:
+def _came_back(level: str, right: str, rows: Mapping[str, Interval], truth: float) -> bool:
+    """All of it where it must, in its interval, and of what is elsewhere nothing that matters."""
+    hit = rows[right]
+    inside = not hit.leaves_out(truth)
+    others = {name: item for name, item in rows.items() if name != right}
+    strange = [name for name, item in others.items() if item.leaves_out(0.0) and abs(item.estimate) >= LITTLE * truth]
+    most = max(others, key=lambda name: abs(others[name].estimate))
+    print(f"{right}: injected {truth:.4f} s, found in this {level} {_shown(hit)}  {'inside' if inside else 'OUTSIDE'}")
+    verdict = f"STRANGE: {', '.join(strange)}" if strange else ""
+    print(f"  of {len(others)} others most in {most}, {_shown(others[most])}  {verdict}".rstrip())
+    return inside and not strange
+
+
+def _workload(bench: Bench, arm: str, injection: Injection, ledger: Path, size: int) -> Sequence[str]:
+    many = range(20 * size)
+    if not injection.request:
+        return ["env", *_slowly(bench, arm, injection, ledger), "cat", *[str(HERE / "work.sh") for _ in many]]
+    directories, links = (" ".join(f"{name}{i}" for i in many) for name in ("d", "l"))
+    return ["sh", "-ec", f"mkdir {directories}; ln -s {links} d0; cd d0; rm {links}; cd ..; rmdir {directories}"]
+
+
+def _slowly(bench: Bench, arm: str, injection: Injection, ledger: Path) -> list[str]:
     """The library's settings. It is preloaded in both arms: what itself calls is in both."""
-    amount = SLOW_US if arm == SLOW else 0
-    return [f"LD_PRELOAD={bench.directory}/slow.so", f"SLOW_CALL={call}", f"SLOW_US={amount}", f"SLOW_LEDGER={ledger}"]
+    amount = injection.us if arm == SLOW else 0
+    settings = {"CALL": injection.library, "US": amount, "LEDGER": ledger}
+    return [f"LD_PRELOAD={bench.directory}/slow.so", *(f"SLOW_{name}={value}" for name, value in settings.items())]
 
 
 def _noted(ledger: Path) -> float:
@@ -228,33 +262,34 @@ def main() -> None:
     parser.add_argument("--what", default="counts,daemon,spin,overhead")
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--size", type=int, default=10, help="how much the workloads do")
-    parser.add_argument("--scenario", default="kernel:short")
+    parser.add_argument("--scenario", default="kernel:short", help="of overhead")
+    parser.add_argument("--requests", default=",".join(item.request for item in DAEMON), help="which daemon sleeps in")
     arguments = parser.parse_args()
     wanted = arguments.what.split(",")
     good = check_overhead(arguments.scenario, arguments.rounds) if "overhead" in wanted else True
     if set(wanted) - {"overhead"}:
-        good &= _checks(wanted, arguments.rounds, arguments.size)
+        delayed = {"spin": [SPIN], "daemon": [item for item in DAEMON if item.request in arguments.requests.split(",")]}
+        delays = [item for what in wanted for item in delayed.get(what, ())]
+        good &= _checks("counts" in wanted, delays, arguments.rounds, arguments.size)
     sys.exit(not good)
 
 
-def _checks(wanted: Sequence[str], rounds: int, size: int) -> bool:
+def _checks(counts: bool, delays: Sequence[Injection], rounds: int, size: int) -> bool:
     enter_private_mounts()
     session = Cgroup.named(f"kit-calls-{os.getpid()}").create()
-    good = True
     try:
         with tempfile.TemporaryDirectory() as directory:
             tracer, level = find_call_tracer(Path(directory), session)
             if tracer is None:
                 raise KitError(f"nothing can be traced here: {level.reason}", level.fix)
-            run(["cc", "-O2", "-shared", "-fPIC", "-o", f"{directory}/slow.so", HERE / "slow.c", "-ldl"])
-            bench = Bench(Path(directory), tracer, session)
-            for what in wanted:
-                if what == "counts":
-                    good &= check_counts(bench, size)
-                elif what in GROUPS:
-                    with tempfile.TemporaryDirectory(dir=directory) as own:
-                        Path(own, "slow.so").symlink_to(f"{directory}/slow.so")
-                        good &= check_delay(Bench(Path(own), tracer, session), what, rounds, size)
+            good = check_counts(Bench(Path(directory), tracer, session), size) if counts else True
+            library = Path(directory, "slow.so")
+            run(["cc", "-O2", "-shared", "-fPIC", f"-I{HERE.parent}", "-o", library, HERE / "slow.c", "-ldl"])
+            for injection in delays:
+                own = Path(directory, injection.library)
+                own.mkdir()
+                (own / "slow.so").symlink_to(library)
+                good &= check_delay(Bench(own, tracer, session), injection, rounds, size)
     finally:
         session.remove()
     return good

@@ -95,8 +95,8 @@ class Neighbour(Lines):
 def make_source(directory: Path) -> None:
     """The units: one C file that includes 20 headers of its own and some of the system."""
     here = Path(__file__).with_name("recovery")
-    for name in ("slow.c", "work.sh"):
-        shutil.copy(here / name, directory)
+    for path in (here / "slow.c", here / "work.sh", here.parent / "ledger.h"):
+        shutil.copy(path, directory)
     for number in range(HEADERS):
         (directory / f"own{number}.h").write_text(
             f"static inline int own{number}(int x) {{ return x * {number} + 1; }}\n"

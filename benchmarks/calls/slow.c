@@ -1,52 +1,28 @@
 /*
- * Preloaded: makes one library call slower by SLOW_US microseconds, and adds what it really took to a counter in the
- * file SLOW_LEDGER, which all processes share.
+ * Preloaded: makes one library call, that of SLOW_CALL, slower, and notes by how much (ledger.h).
  *
- *   mkdirat   sleeps; in a FUSE daemon: whoever asks it for a directory waits
- *   open      spins for so much CPU, in the process itself, before the system call: user time, no call's
+ *   mkdirat, symlinkat, unlinkat of a file   sleeps; in a FUSE daemon: whoever asks it for that waits
+ *   open                                     spins, in the process itself, before the system call: user time, no call's
  */
 #define _GNU_SOURCE
-#include <dlfcn.h>
-#include <fcntl.h>
 #include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
+#include "ledger.h"
 
-static int64_t *ledger, amount;
 static const char *which = "";
 
 __attribute__((constructor)) static void set_up(void)
 {
-	const char *path = getenv("SLOW_LEDGER"), *us = getenv("SLOW_US"), *call = getenv("SLOW_CALL");
-	if (!path || !us || !call)
-		return;
-	int (*real)(const char *, int, ...) = dlsym(RTLD_NEXT, "open");
-	int fd = real(path, O_RDWR);
-	void *memory = fd < 0 ? MAP_FAILED : mmap(NULL, 8, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	close(fd);
-	if (memory == MAP_FAILED)
-		return;
-	ledger = memory;
-	amount = atoll(us) * 1000;
-	which = call;
-}
-
-static int64_t now_ns(clockid_t clock)
-{
-	struct timespec now;
-	clock_gettime(clock, &now);
-	return now.tv_sec * 1000000000LL + now.tv_nsec;
+	const char *call = open_ledger("SLOW_CALL");
+	if (call)
+		which = call;
 }
 
 /* What it notes is the time asleep, or the CPU of a spin, which asks the kernel for no clock while it lasts. */
 static void delay(const char *call, int asleep)
 {
-	if (!ledger || strcmp(which, call) != 0)
+	if (!ledger || !amount || strcmp(which, call) != 0)
 		return;
 	clockid_t noted = asleep ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID;
 	struct timespec time = {0, amount};
@@ -55,7 +31,7 @@ static void delay(const char *call, int asleep)
 		clock_nanosleep(CLOCK_MONOTONIC, 0, &time, NULL);
 	while (now_ns(CLOCK_MONOTONIC) - start < amount)
 		;
-	__atomic_add_fetch(ledger, now_ns(noted) - before, __ATOMIC_RELAXED);
+	note(now_ns(noted) - before);
 }
 
 int mkdirat(int directory, const char *path, mode_t mode)
@@ -63,6 +39,21 @@ int mkdirat(int directory, const char *path, mode_t mode)
 	int (*real)(int, const char *, mode_t) = dlsym(RTLD_NEXT, "mkdirat");
 	delay("mkdirat", 1);
 	return real(directory, path, mode);
+}
+
+int symlinkat(const char *target, int directory, const char *path)
+{
+	int (*real)(const char *, int, const char *) = dlsym(RTLD_NEXT, "symlinkat");
+	delay("symlinkat", 1);
+	return real(target, directory, path);
+}
+
+int unlinkat(int directory, const char *path, int flags)
+{
+	int (*real)(int, const char *, int) = dlsym(RTLD_NEXT, "unlinkat");
+	if (!(flags & AT_REMOVEDIR))
+		delay("unlinkat", 1);
+	return real(directory, path, flags);
 }
 
 #define OPEN(name) \

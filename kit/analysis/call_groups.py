@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kit.model.call import FAULT, FUSE, Call
+from kit.model.call import FAULT, FUNCTION, FUSE, Call
 
 OPEN, STAT, LIST, READ, WRITE, CLOSE = "open", "stat", "list", "read", "write", "close"
 NAMES, ATTRIBUTES, MEMORY, SYNC = "create, rename, remove", "change attributes", "map memory, fault", "sync"
@@ -32,6 +32,8 @@ _MEMBERS: Mapping[str, str] = {
     "restart_syscall",
 }
 _GROUP: Mapping[str, str] = {name: group for group, names in _MEMBERS.items() for name in names.split()}
+#: What is no call, but part of some: its time is theirs.
+WITHIN = frozenset({FUSE, FUNCTION})
 #: Whose calls never wait for another process of the workload: all that holds them up is the driver's.
 _HELD_ASLEEP = frozenset({OPEN, STAT, LIST, NAMES, ATTRIBUTES, MEMORY, SYNC, EXEC})
 #: Whose calls wait for others alone, a vfork for its child's exec.
@@ -42,13 +44,13 @@ def group_of(call: Call) -> str:
     """What it is summed up under; ``creating`` and the like behind a comma are its own name's."""
     if call.kind == FAULT:
         return MEMORY
-    return call.kind if call.kind == FUSE else _GROUP.get(call.name.partition(",")[0], OTHER)
+    return call.kind if call.kind in WITHIN else _GROUP.get(call.name.partition(",")[0], OTHER)
 
 
 def held(call: Call) -> float:
     """Seconds for which it held its process up: asleep without interruption, as for a disk or a lock, or while a FUSE
     daemon had a request of it; any sleep of calls that wait for no other process of the workload."""
     group = group_of(call)
-    if group in _NEVER_HELD or call.kind == FUSE:
+    if group in _NEVER_HELD or call.kind in WITHIN:
         return 0.0
     return call.disk + call.daemon + (call.slept if group in _HELD_ASLEEP else 0.0)

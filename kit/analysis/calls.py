@@ -16,12 +16,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kit.analysis.call_groups import group_of, held
+from kit.analysis.call_groups import WITHIN, group_of, held
 from kit.analysis.columns import Key, Runs
 from kit.analysis.compare import Comparison, compare, compare_paired, is_control
 from kit.analysis.paired import Paired
 from kit.analysis.stats import Floats, Interval, robust_centre, welch
-from kit.model.call import CALL, COPY_UP, DIRECTORY, FAULT, FILE, FUSE, LOST, Call
+from kit.model.call import CALL, COPY_UP, DIRECTORY, FAULT, FILE, FUNCTION, FUSE, LOST, Call
 from kit.model.sample import TOTAL, TRACED, Sample
 
 #: What process time is made of in measured runs, by name of the metric, and where no control group counts it.
@@ -32,7 +32,7 @@ _CPU, _USER, _SYS = ("cpu",), ("cgroup_user", "user"), ("cgroup_sys", "sys")
 class CallPart:
     """Calls of one group, or of one name in it, per run: how many, what they cost, on the arm and on its baseline, and
     the difference of the latter with its 95 % interval; ``share``: of the whole difference, None where that is not
-    told from nothing. Costs are seconds. ``errors``: how many failed on the arm, by errno."""
+    told from nothing. Costs are seconds. ``errors``: how many failed on the arm, by errno; ``base_errors``: there."""
 
     group: str
     name: str
@@ -43,6 +43,7 @@ class CallPart:
     difference: Interval
     share: float | None
     errors: tuple[tuple[str, float], ...] = ()
+    base_errors: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -58,8 +59,8 @@ class CopyUps:
 class CallCosts:
     """One arm against its baseline in one phase. ``whole`` = ``groups`` + ``user`` + ``rest``, all differences in
     seconds per run; ``n``: traced blocks. ``real``: of measured runs. ``calls``: what ``groups`` consist of, ``fuse``:
-    requests to a daemon, whose time is in the calls that waited for them. ``lost``: calls that were not recorded, per
-    run, of the arm and its baseline."""
+    requests to a daemon, ``functions``: of the kernel's, both in the calls' time. ``lost``: calls that were not
+    recorded, per run, of the arm and its baseline."""
 
     arm: str
     baseline: str
@@ -75,6 +76,7 @@ class CallCosts:
     rest: Interval
     lost: tuple[float, float] = (0.0, 0.0)
     copied: CopyUps = CopyUps()  # on the arm
+    functions: tuple[CallPart, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -161,6 +163,7 @@ def _phase(traced: Runs, runs: Runs, pairs: Sequence[tuple[Key, Key]], phase: st
             pair[0][0], pair[1][0], pair[0][1], phase, holding[pair].n, whole, real,
             _sorted(parts, groups), _sorted(parts, [name for name in names if name[0] in (CALL, FAULT)]),
             _sorted(parts, [name for name in names if name[0] == FUSE]), user, rest, (arm.lost, base.lost), arm.copied,
+            _sorted(parts, [name for name in names if name[0] == FUNCTION]),
         )  # fmt: skip
 
 
@@ -182,8 +185,8 @@ def _part(
         for table in (arm, base)
     ]
     share = found.estimate / whole if whole else None
-    errors = tuple(sorted(arm.errors.get(name, {}).items()))
-    return CallPart(group, call, counts[0], counts[1], cost, base_cost, found, share, errors)
+    errors = [tuple(sorted(table.errors.get(name, {}).items())) for table in (arm, base)]
+    return CallPart(group, call, counts[0], counts[1], cost, base_cost, found, share, errors[0], errors[1])
 
 
 def _table(traced: Runs, key: Key, phase: str) -> _Table:
@@ -199,10 +202,10 @@ def _table(traced: Runs, key: Key, phase: str) -> _Table:
                 continue
             name = (call.kind, group_of(call), call.name)
             counts[name][i] += call.count
-            costs[name][i] += call.seconds if call.kind == FUSE else call.cpu + held(call)
+            costs[name][i] += call.seconds if call.kind in WITHIN else call.cpu + held(call)
             for error, count in call.errors:
                 errors[name][error] += count / size
-            if call.kind != FUSE:
+            if call.kind not in WITHIN:
                 holding[i] += held(call)
                 cpu[i] += call.cpu
     every = [call for calls in listed for call in calls]

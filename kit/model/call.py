@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from kit.core.codec import Amount, Count
 
 #: A system call; a request to a FUSE daemon, by opcode; page faults that waited; files copied from a lower layer to the
-#: upper one; what a tracer could not record.
-CALL, FUSE, FAULT, COPY_UP, LOST = "call", "fuse", "fault", "copy-up", "lost"
+#: upper one; a function of the kernel's, with what it calls; what a tracer could not record.
+CALL, FUSE, FAULT, COPY_UP, FUNCTION, LOST = "call", "fuse", "fault", "copy-up", "function", "lost"
 #: What the only row of page faults is called; the row of calls whose end was not recorded; of those before a tracer.
 PAGE_FAULT, NOT_RECORDED = "page fault", "not recorded"
 #: What copy-ups are of.

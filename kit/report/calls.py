@@ -21,7 +21,10 @@ from kit.report.verdict import percent_interval
 COLUMNS = 100
 #: Calls of a table, and groups of a sentence, at most; a part below this share of the largest is left out of both.
 _CALLS, _SAID, _LEAST = 12, 3, 0.02
-_HEADERS = ("calls", "there", "each", "there", "more, 95 %", "of it")
+#: Of a group in a sentence: what it makes of the largest part at least.
+_WORTH = 0.05
+_HEADERS = ("calls", "base", "each", "base", "more, 95 %", "share")
+_PROCESS_TIME = "process time: CPU of all processes, and how long calls held them up (disk, FUSE daemon, locks)"
 _USER, _REST, _ALL = "user time (caches, TLB)", "rest (faults, tracing)", "in all"
 
 
@@ -41,9 +44,15 @@ def render_calls(session: Session, analysis: Analysis) -> str:
         return "\n".join(_wrap(line) for line in lines) + "\n"
     whole = whole_runs(analysis)
     lines += [line for item in whole for line in call_sentences(item)]
-    lines += [tracing(session, analysis.overheads)]
-    parts = [text(item, analysis) for item in analysis.calls if item in whole or item.phase != TOTAL]
+    lines += [_PROCESS_TIME, tracing(session, analysis.overheads)]
+    parts = [text(item, analysis) for item in whole]
+    parts += [_of_phase(item) for item in analysis.calls if item not in whole and item.phase != TOTAL]
     return "\n\n".join(["\n".join(_wrap(line) for line in lines), *parts]) + "\n"
+
+
+def _of_phase(item: CallCosts) -> str:
+    """Sentences: its tables are in the data."""
+    return "\n".join(_wrap(line) for line in (f"{item.phase}:", *call_sentences(item)))
 
 
 def whole_runs(analysis: Analysis) -> list[CallCosts]:
@@ -52,23 +61,41 @@ def whole_runs(analysis: Analysis) -> list[CallCosts]:
 
 
 def call_sentences(item: CallCosts) -> Iterator[str]:
-    """``layer:overlay2 over bare: its processes took +0.62 s (…) more, real +0.33 s. Of that 0.40 s are …``"""
-    yield (
-        f"{item.arm}{units.at(item.point)} over {item.baseline}: processes worked or were held up "
-        f"{_seconds(item.whole)} longer; real {_seconds(item.real)}."
-    )
-    told = [part for part in item.groups if part.difference.leaves_out(0.0)]
-    for part in told[:_SAID]:
+    """The answer, ``layer:overlay2 over bare: +0.62 s (…) of process time; most of it: open 65 %, …``, then a line for
+    each group named there, and for copy-ups."""
+    told = _said(item)
+    over = f"{item.arm}{units.at(item.point)} over {item.baseline}"
+    yield f"{over}: {_seconds(item.whole)} of process time{_in(item, told)}"
+    for part in told:
         yield f"  {_sentence(part, _dearest(item, part))}"
-    if item.copied.files:
-        yield f"  {copied(item.copied)} were copied up from lower layers."
-    if not told:
-        yield "  No group of calls is told from none."
+    if item.copied.files or item.copied.directories:
+        yield f"  copied up from lower layers: {copied(item.copied)}."
+
+
+def _said(item: CallCosts) -> list[CallPart]:
+    """Groups that are told from none, and make a part of the difference that is worth a sentence."""
+    sizes = [abs(found.estimate) for found in (item.user, item.rest, *(part.difference for part in item.groups))]
+    told = [part for part in item.groups if part.difference.leaves_out(0.0)]
+    return [part for part in told if abs(part.difference.estimate) >= _WORTH * max(sizes)][:_SAID]
+
+
+def _in(item: CallCosts, told: Sequence[CallPart]) -> str:
+    none = "" if item.whole.leaves_out(0.0) else ", not told from none"
+    if told:
+        return f"{none}; most of it: {', '.join(f'{part.group}{_share(part)}' for part in told)}."
+    if not item.groups:
+        return f"{none}."
+    most = item.groups[0]
+    return f"{none}. No group of calls is told from none: the largest, {most.group}, {_seconds(most.difference)}."
+
+
+def _share(part: CallPart) -> str:
+    return "" if part.share is None else f" {part.share * 100:.0f} %"
 
 
 def largest_group(item: CallCosts) -> str:
-    """The group of calls whose cost grew most, in a sentence; '' where none is told from none."""
-    told = [part for part in item.groups if part.difference.leaves_out(0.0)]
+    """The group of calls whose cost grew most, in a sentence; '' where none worth it is told from none."""
+    told = _said(item)
     if not told:
         return ""
     return (
@@ -84,17 +111,17 @@ def _dearest(item: CallCosts, part: CallPart) -> CallPart | None:
 
 
 def _sentence(part: CallPart, call: CallPart | None) -> str:
-    share = f" ({part.share * 100:.0f} %)" if part.share is not None else ""
-    text = f"{part.difference.estimate:+z.2f} s{share} is {part.group}"
+    share = f" ({_share(part).strip()})" if part.share is not None else ""
+    text = f"{part.difference.estimate:+z.{_digits(part.difference)}f} s{share} is {part.group}"
     if call is None:
         return f"{text}."
-    return f"{text}: {call.name}, {call.count:,.0f} calls at {_each(call.cost, call.count)}, {_instead(call)}."
+    return f"{text}: {call.name}, {call.count:,.0f} at {_each(call.cost, call.count)}, {_instead(call)}."
 
 
 def _instead(call: CallPart) -> str:
     if not call.base_count:
-        return "none there"
-    return f"there {call.base_count:,.0f} at {_each(call.base_cost, call.base_count)}"
+        return "none on the baseline"
+    return f"on the baseline {call.base_count:,.0f} at {_each(call.base_cost, call.base_count)}"
 
 
 def tracing(session: Session, found: Sequence[Overhead]) -> str:
@@ -107,7 +134,7 @@ def tracing(session: Session, found: Sequence[Overhead]) -> str:
 
 def text(item: CallCosts, analysis: Analysis) -> str:
     """Its tables and what stands below them, for a terminal."""
-    title = f"{item.phase}: {units.against(item)}, {item.n} traced rounds; seconds are of all processes together"
+    title = f"{item.phase}: {units.against(item)}, {item.n} traced rounds; real {_seconds(item.real)}"
     lines = [title]
     for table in call_tables(item):
         lines += [table.title] if table.title else []
@@ -125,7 +152,8 @@ class CallTable:
 
 
 def call_tables(item: CallCosts) -> list[CallTable]:
-    """By group, with what adds up to the whole; by call; and requests to a FUSE daemon, where there were any."""
+    """By group, with what adds up to the whole; by call; requests to a FUSE daemon and
+    functions of the kernel, where there were any."""
     rows = [_row(part, part.group) for part in _shown(item.groups)]
     hidden = [part.difference.estimate for part in item.groups if part not in _shown(item.groups)]
     if hidden:
@@ -134,10 +162,13 @@ def call_tables(item: CallCosts) -> list[CallTable]:
         rows.append([name, "", "", "", "", *_more(found, item.whole)])
     made = [CallTable("", ("", *_HEADERS), rows)]
     made.append(CallTable("", ("by call", *_HEADERS), [_row(part, part.name) for part in _shown(item.calls)]))
-    if asked := [part for part in item.fuse if part.count or part.base_count]:
-        requests = [_row(part, part.name)[:-1] for part in _shown(asked)]
-        what = "requests to a FUSE daemon; the calls above waited for them"
-        made.append(CallTable(what, ("", *_HEADERS[:-1]), requests))
+    for what, parts in (
+        ("requests to a FUSE daemon; the calls above waited for them", item.fuse),
+        ("functions of the kernel, with what they call; in the calls above", item.functions),
+    ):
+        if asked := [part for part in parts if part.count or part.base_count]:
+            rows = [_row(part, part.name)[:-1] for part in _shown(asked)]
+            made.append(CallTable(what, ("", *_HEADERS[:-1]), rows))
     return made
 
 
@@ -146,11 +177,20 @@ def call_notes(item: CallCosts, analysis: Analysis) -> Iterator[str]:
     yield from filter(None, [_beside(item, analysis)])
     if item.copied.files or item.copied.directories:
         yield f"copied up a run: {copied(item.copied)}"
-    errors = [f"{part.name} {name} {count:,.0f}" for part in item.calls for name, count in part.errors]
-    if errors:
-        yield f"errors a run: {', '.join(errors)}"
+    if errors := list(_errors(item)):
+        yield f"errors a run that the baseline has not: {', '.join(errors)}"
     if any(item.lost):
-        yield f"not recorded: {item.lost[0]:,.0f} calls a run, there {item.lost[1]:,.0f}"
+        yield f"not recorded: {item.lost[0]:,.0f} calls a run, on the baseline {item.lost[1]:,.0f}"
+
+
+def _errors(item: CallCosts) -> Iterator[str]:
+    """Those of which the arm has a hundredth more at least."""
+    for part in item.calls:
+        known = dict(part.base_errors)
+        for name, count in part.errors:
+            if count >= max(1.0, 1.01 * known.get(name, 0.0)):
+                there = f" (baseline {known[name]:,.0f})" if name in known else ""
+                yield f"{part.name} {name} {count:,.0f}{there}"
 
 
 def _beside(item: CallCosts, analysis: Analysis) -> str:
@@ -161,12 +201,12 @@ def _beside(item: CallCosts, analysis: Analysis) -> str:
         counts = [sum(analysis.runs.values(key, item.phase, name) for name in names) for key in keys]
         known = [values[np.isfinite(values)] for values in map(np.asarray, counts)]
         if all(values.size for values in known):
-            said.append(f"{what} {known[0].mean():,.0f}, there {known[1].mean():,.0f}")
+            said.append(f"{what} {known[0].mean():,.0f}, on the baseline {known[1].mean():,.0f}")
     return f"in measured runs: {'; '.join(said)}" if said else ""
 
 
 def copied(found: CopyUps) -> str:
-    """``212 files, 8.48 MB, and 14 directories``."""
+    """``212 files, 8.48 MB, and 14 directories``; a run."""
     size = f"{found.bytes / 1e6:,.2f} MB" if found.bytes >= 1e5 else f"{found.bytes:,.0f} B"
     return f"{found.files:,.0f} files, {size}, and {found.directories:,.0f} directories"
 
@@ -190,10 +230,14 @@ def _more(found: Interval, whole: Interval) -> tuple[str, str]:
 
 
 def _seconds(found: Interval) -> str:
-    digits = 3 if max(abs(end or 0.0) for end in (found.estimate, found.low, found.high)) < 10 else 2
+    digits = _digits(found)
     if found.low is None or found.high is None:
         return f"{found.estimate:+z.{digits}f} s (no interval)"
     return f"{found.estimate:+z.{digits}f} s ({found.low:+z.{digits}f}…{found.high:+z.{digits}f})"
+
+
+def _digits(found: Interval) -> int:
+    return 3 if max(abs(end or 0.0) for end in (found.estimate, found.low, found.high)) < 10 else 2
 
 
 def _each(cost: float, count: float) -> str:

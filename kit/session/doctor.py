@@ -30,7 +30,9 @@ from kit.session.context import Bench, Observer
 from kit.session.loop import held_machine
 from kit.session.provision import Provision, ProvisionSpec
 from kit.trace.calls import find_call_tracer
+from kit.trace.functions import find_functions
 from kit.trace.perf import find_perf_tracer
+from kit.trace.tracer import Level
 
 _TOOLS = ("dockerd", "containerd", "runc", "mmdebstrap", "cc", "tar", "zstd", "xz", "setpriv", "unshare", "losetup")
 _PLACEMENTS = ("bare", "host", "runtime", "bind:overlay2", "volume:overlay2", "layer:overlay2", "tmpfs:overlay2")
@@ -252,12 +254,15 @@ def _measuring(provision: Provision, host: Host) -> Iterator[Diagnosis]:
 
 def _tracing(bench: Bench) -> Iterator[Diagnosis]:
     """What kit compare --explain-calls and --profile can record here."""
-    checkpoint()
-    _, level = find_call_tracer(bench.setting.run, Cgroup.named(bench.setting.cgroup))
-    yield Diagnosis("tracing", level.name, level.works, level.reason, level.fix)
-    checkpoint()
-    _, level = find_perf_tracer(bench.setting.run)
-    yield Diagnosis("tracing", level.name, level.works, level.reason, level.fix)
+    scratch, group = bench.setting.run, Cgroup.named(bench.setting.cgroup)
+    for find in (
+        lambda: find_call_tracer(scratch, group),
+        lambda: find_functions(scratch, group),
+        lambda: find_perf_tracer(scratch),
+    ):
+        checkpoint()
+        level: Level = find()[1]
+        yield Diagnosis("tracing", level.name, level.works, level.reason, level.fix)
 
 
 def _figure(name: str, works: bool, good: str, bad: str, fix: str) -> Diagnosis:

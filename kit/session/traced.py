@@ -18,6 +18,7 @@ from kit.session.loop import Pace, run_block
 from kit.session.schedule import Block
 from kit.trace.calls import find_call_tracer
 from kit.trace.copy_ups import CopyUpTracer
+from kit.trace.functions import find_functions
 from kit.trace.perf import find_perf_tracer
 from kit.trace.tracer import Level, Tracer
 
@@ -31,9 +32,10 @@ def find_tracers(session: Session, run: RunContext) -> tuple[tuple[Tracer, ...],
     tracers: list[Tracer] = []
     levels = []
     if wanted.explain_calls:
-        calls, level = find_call_tracer(scratch, run.group)
+        functions, probed = find_functions(scratch, run.group)
+        calls, level = find_call_tracer(scratch, run.group, functions)
         tracers += [CopyUpTracer(), calls] if calls else []
-        levels.append(level)
+        levels += [level, probed] if calls and probed.works else [level]
     if wanted.profile:
         perf, level = find_perf_tracer(scratch, _most_cpu(session))
         tracers += [perf] if perf else []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,6 +14,7 @@ from kit.host.command import require, run
 from kit.model.call import CALL, FAULT, FUSE, LOST, NOT_RECORDED, PAGE_FAULT, Call
 from kit.model.sample import Phase
 from kit.trace.bpftrace import Maps, attached, program, with_tracefs
+from kit.trace.functions import function_probes, function_rows
 from kit.trace.names import call_name, call_number, error_name, opcode_name
 from kit.trace.tracer import Level, Traced, existing
 
@@ -32,23 +33,24 @@ class Recorded:
 
 
 class CallTracer:
-    """Counts and times system calls; requests to FUSE daemons where ``fuse`` says that there are tracepoints."""
+    """Counts and times system calls; requests to FUSE daemons where ``fuse`` says that there are tracepoints; and the
+    kernel's ``functions``."""
 
-    def __init__(self, fuse: bool) -> None:
-        self._names = _programs(fuse)
+    def __init__(self, fuse: bool, functions: Sequence[str] = ()) -> None:
+        self._names, self._functions = _programs(fuse), functions
 
     @contextmanager
     def around(self, subject: Traced) -> Iterator[Recorded]:
-        text = _text(self._names, _membership(subject.group))
+        text = f"{_text(self._names, _membership(subject.group))}\n{function_probes(self._functions)}"
         made = Recorded()
         with attached(text, subject.scratch, existing(subject.session)) as maps:
             yield made
-        made.calls = tuple(rows(maps))
+        made.calls = (*rows(maps), *function_rows(maps))
 
 
-def find_call_tracer(scratch: Path, session: Cgroup) -> tuple[CallTracer | None, Level]:
+def find_call_tracer(scratch: Path, session: Cgroup, functions: Sequence[str] = ()) -> tuple[CallTracer | None, Level]:
     """By trying: the program is attached once, to no process. The tracer, or why there is none. ``scratch`` and
-    ``session`` as in Traced."""
+    ``session`` as in Traced; ``functions``: to be recorded too, of those that can be probed."""
     try:
         require("bpftrace")
         events = with_tracefs() / "events"
@@ -59,7 +61,7 @@ def find_call_tracer(scratch: Path, session: Cgroup) -> tuple[CallTracer | None,
         with attached(_text(names, ""), scratch, existing(session)):
             pass
         version = run(["bpftrace", "--version"]).strip()
-        return CallTracer(fuse), Level(
+        return CallTracer(fuse, functions), Level(
             "calls", True, f"{version}{'' if fuse else ', without requests to FUSE daemons'}"
         )
     except KitError as error:

@@ -9,7 +9,7 @@ from kit.analysis.call_groups import group_of, held
 from kit.analysis.calls import CallCosts, compare_calls, overheads, plus, traced_runs
 from kit.analysis.columns import Runs
 from kit.analysis.stats import Interval
-from kit.model.call import FAULT, FUSE, LOST, Call
+from kit.model.call import FAULT, FUNCTION, FUSE, LOST, Call
 from kit.model.sample import Phase, Sample
 
 PAIRS = (("slow", "bare"), ("same", "bare"))
@@ -31,6 +31,7 @@ def made(arm: str, block: int, kind: str, rng: np.random.Generator, noise: float
     rows = [Call(name, 1000, seconds + PROBE) for name, seconds in calls.items()]
     rows[2] = replace(rows[2], seconds=rows[2].seconds + disk, disk=disk)
     rows += [Call("wait4", 5, 7.0, slept=6.999), Call("LOOKUP", 9, 0.1, kind=FUSE)]
+    rows.append(Call("ovl_copy_up_one", 9, 0.1, kind=FUNCTION))
     phase = Phase("work", "ok", 3.0 * TRACING, user, sys * TRACING, user, sys * TRACING, calls=tuple(rows))
     return Sample(arm, block, kind, "ok", 0.0, (phase,))
 
@@ -86,7 +87,8 @@ def test_waiting_for_others_is_no_cost_and_a_daemon_s_requests_are_in_the_calls_
     waiting = next(part for part in item.groups if part.group == "wait for others")
     assert waiting.cost == pytest.approx(0.001, abs=1e-9)
     assert [part.name for part in item.fuse] == ["LOOKUP"]
-    assert "LOOKUP" not in {part.name for part in item.calls}
+    assert [(part.name, part.count) for part in item.functions] == [("ovl_copy_up_one", 9)]
+    assert not {"LOOKUP", "ovl_copy_up_one"} & {part.name for part in item.calls}
 
 
 def test_what_holds_a_call_up() -> None:

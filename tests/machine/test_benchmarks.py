@@ -29,7 +29,10 @@ SCENARIO = "moment.toml"
 MOMENT = 'name = "moment"\nsummary = "x"\nimage = "smoke"\n[[phases]]\nname = "run"\nrun = ["true"]\n'
 TINY = "tiny.tar"
 MEASURED = {
-    "calls": (("--what", "counts,daemon", "--rounds", "2", "--size", "1"), "counted otherwise by strace"),
+    "calls": (
+        ("--what", "counts,daemon", "--rounds", "2", "--size", "1", "--requests", "MKDIR"),
+        "counted otherwise by strace",
+    ),
     "copies": (("--copies", "2", "--blocks", "1", "--compilations", "2"), "copies read anew"),
     "equal": (("--workloads", "fsync", "--sessions", "1", "--rounds", "2", "--image", TINY), "sliced/whole, 95 %"),
     "recovery": (("--rounds", "2", "--where", "container", "--largest", "--units", "2"), "intervals hold the truth"),

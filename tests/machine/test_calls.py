@@ -1,24 +1,17 @@
-"""Traced calls on the real kernel: whose calls count, what is left after SIGKILL, and a session with traced rounds."""
+"""Traced calls on the real kernel: whose calls count."""
 
-import json
 import os
-import shutil
-import signal
 import subprocess
-import sys
-import tarfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from kit.host.cgroup import UNIFIED, Cgroup, hierarchies
+from kit.host.cgroup import UNIFIED, Cgroup
 from kit.host.command import spawn
 from kit.host.namespace import enter_private_mounts
 from kit.trace.calls import CallTracer, find_call_tracer
 from kit.trace.tracer import Traced
-from tests.command_line import Kit
 
 pytestmark = [pytest.mark.machine, pytest.mark.unmeasured]
 #: A group below its own, made by an arm's process; one that moves there, and a daemon that has left the tree.
@@ -27,18 +20,6 @@ mkdir $1/below
 (sh -c 'echo $$ > '$1'/below/cgroup.procs; exec sh -c "for i in 1 2 3 4 5 6 7; do /bin/true; done"')
 (setsid sh -c 'for i in 1 2 3 4 5; do /bin/true; done; touch '$2 &)
 while [ ! -e $2 ]; do sleep 0.05; done
-"""
-#: Holds a tracer until it is killed.
-HOLDER = """
-import sys, time
-from pathlib import Path
-from kit.host.namespace import enter_private_mounts
-from kit.trace.bpftrace import attached, with_tracefs
-enter_private_mounts()
-with_tracefs()
-with attached('interval:ms:20 { printf("attached\\\\n"); }', Path(sys.argv[1]), ()):
-    print("holds", flush=True)
-    time.sleep(60)
 """
 
 
@@ -90,40 +71,3 @@ def test_a_kernel_without_tracepoints_of_fuse_is_traced_too(
         group.remove()
     (slept,) = [call for call in recording.calls if call.name == "clock_nanosleep"]
     assert slept.count == 1 and slept.slept > 0 and not slept.daemon
-
-
-def test_nothing_stays_loaded_after_a_kill(tracer: CallTracer, tmp_path: Path) -> None:
-    holder = subprocess.Popen([sys.executable, "-c", HOLDER, tmp_path], stdout=subprocess.PIPE, text=True)
-    assert holder.stdout and holder.stdout.readline() == "holds\n"
-    (child,) = Path(f"/proc/{holder.pid}/task/{holder.pid}/children").read_text().split()
-    assert Path(f"/proc/{child}/comm").read_text() == "bpftrace\n"
-    holder.send_signal(signal.SIGKILL)
-    holder.wait()
-    deadline = time.monotonic() + 10
-    while Path(f"/proc/{child}").exists() and Path(f"/proc/{child}/stat").read_text().split(") ")[1][0] != "Z":
-        assert time.monotonic() < deadline, "bpftrace outlived the kit"
-        time.sleep(0.02)
-
-
-def test_a_session_with_traced_rounds_counts_copy_ups(kit: Kit, tracer: CallTracer, tiny: Path, tmp_path: Path) -> None:
-    assert UNIFIED in hierarchies()
-    image = tmp_path / "image.tar"
-    shutil.copy(tiny, image)
-    with tarfile.open(image, "a") as tar:
-        for number in range(9):
-            (tmp_path / "file").write_bytes(bytes(range(256)) * 7 * 4**number)
-            tar.add(tmp_path / "file", f"./files/{number}")
-    change = "for f in /files/*; do stat -c %s $f; echo >> $f; done"
-    done = kit("compare", "--image", image, "--arms", "bare,layer:overlay2", "--rounds", "1", "--cache", "cold",
-               "--no-control", "--no-repeats", "--explain-calls", "--json", "-", "--", "sh", "-c", change)  # fmt: skip
-    found = json.loads(done.stdout)
-    traced = [row for row in found["traced"] if row["arm"] == "layer:overlay2"]
-    assert [row["status"] for row in traced] == ["ok"] * 3
-    assert {row["kind"] for row in found["samples"]} == {"measured"}
-    for row in traced:
-        sizes = [int(line) for line in Path(row["log"]).read_text().split()]
-        (files,) = [call for call in row["calls"] if (call["kind"], call["name"]) == ("copy-up", "file")]
-        assert (files["count"], files["bytes"]) == (9, sum(sizes))
-    (whole,) = found["calls"]
-    assert whole["arm"] == "layer:overlay2" and whole["copied"]["files"] == 9
-    assert "9 files, " in kit("show", "last", "--calls").stdout

@@ -29,23 +29,56 @@ def analysed(*found: CallCosts) -> Analysis:
     return replace(analyse(SESSION), calls=found)
 
 
+def text(*found: CallCosts) -> str:
+    return " ".join(render_calls(SESSION, analysed(*found)).split())
+
+
 def test_sentences_first_and_nothing_too_wide() -> None:
     lines = render_calls(SESSION, analysed(COSTS)).splitlines()
-    assert lines[0].startswith("layer:overlay2 at jobs=2 over bare: processes worked or were held up +82.00 s")
-    text = " ".join(" ".join(lines).split())
-    assert (
-        "+78.25 s (95 %) is create, rename, remove: openat, creating, 1,234,567 calls at 80.6 µs, there 1,234,567 at "
-        "17.2 µs." in text
-    )
-    assert "212 files, 8.48 MB, and 14 directories were copied up from lower layers." in text
-    assert "errors a run: openat, creating EXDEV 12" in text and "not recorded: 3 calls a run, there 0" in text
+    assert lines[0].startswith("layer:overlay2 at jobs=2 over bare: +82.00 s (+80.50…+83.50) of process time; most of")
+    said = text(COSTS)
+    assert "most of it: create, rename, remove 95 %. +78.25 s (95 %) is create, rename, remove: " in said
+    assert "openat, creating, 1,234,567 at 80.6 µs, on the baseline 1,234,567 at 17.2 µs." in said
+    assert "copied up from lower layers: 212 files, 8.48 MB, and 14 directories." in said
+    assert "errors a run that the baseline has not: openat, creating EXDEV 12" in said
+    assert "not recorded: 3 calls a run, on the baseline 0" in said
     assert max(map(len, lines)) <= COLUMNS
+
+
+def test_of_several_phases_the_whole_has_tables_and_each_phase_its_sentences() -> None:
+    lines = render_calls(SESSION, analysed(COSTS, replace(COSTS, phase="total"))).splitlines()
+    assert [line for line in lines if line.startswith(("work:", "total:"))] == [
+        "total: layer:overlay2 / bare at jobs=2, 3 traced rounds; real +41.00 s (+39.50…+42.50)", "work:"
+    ]  # fmt: skip
+    assert lines[lines.index("work:") + 1].startswith("layer:overlay2 at jobs=2 over bare: +82.00 s")
+
+
+def test_errors_that_the_baseline_has_too_are_left_out() -> None:
+    call = replace(CALL, errors=(("ENOENT", 90.0), ("EXDEV", 12.0)), base_errors=(("ENOENT", 90.0), ("EXDEV", 2.0)))
+    assert "has not: openat, creating EXDEV 12 (baseline 2)" in text(replace(COSTS, calls=(call,)))
+
+
+def test_functions_have_a_table_of_their_own() -> None:
+    copies = replace(PART, group="function", name="ovl_copy_up_one")
+    assert "functions of the kernel, with what they call" in text(replace(COSTS, functions=(copies,)))
 
 
 def test_a_group_that_is_not_told_from_none_is_not_named() -> None:
     nothing = replace(PART, difference=interval(0.5), share=None)
-    assert largest_group(replace(COSTS, groups=(nothing,))) == ""
+    untold = replace(COSTS, whole=interval(0.7), groups=(nothing,))
+    assert largest_group(untold) == ""
+    assert (
+        "+0.700 s (-0.800…+2.200) of process time, not told from none. No group of calls is told from none: the "
+        "largest, create, rename, remove, +0.500 s (-1.000…+2.000)." in text(untold)
+    )
     assert largest_group(COSTS).startswith("layer:overlay2 at jobs=2 over bare, by traced calls: of +82.00 s")
+
+
+def test_what_is_told_but_little_beside_the_largest_part_is_not_named() -> None:
+    little = replace(PART, group="stat", difference=Interval(0.01, 0.009, 0.011, 3), share=None)
+    large = replace(PART, difference=interval(0.5), share=None)
+    untold = replace(COSTS, whole=interval(0.7), groups=(large, little))
+    assert largest_group(untold) == "" and "is stat" not in text(untold)
 
 
 def test_why_there_are_none() -> None:

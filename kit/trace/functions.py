@@ -1,0 +1,61 @@
+"""Functions of the kernel's in which storage drivers spend time: which of them can be probed here, found by trying."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from kit.core.errors import KitError
+from kit.host.cgroup import Cgroup
+from kit.host.command import require
+from kit.model.call import FUNCTION, Call
+from kit.trace.bpftrace import Maps, attached, program, with_tracefs
+from kit.trace.tracer import Level, existing
+
+#: Entries of drivers, by the names of kernels since 5.10; which of them a kernel has, /proc/kallsyms says. What is
+#: called for each page or block is not among them: a probe would cost more than the function.
+FUNCTIONS = (
+    "ovl_copy_up_one", "ovl_copy_up_data", "ovl_copy_up_file", "ovl_copy_up_metadata", "ovl_lookup", "ovl_iterate",
+    "ovl_create_object", "ovl_do_remove", "ovl_rename", "ovl_fsync", "fuse_simple_request", "__fuse_simple_request",
+    "dm_submit_bio", "btrfs_create", "btrfs_unlink", "btrfs_sync_file", "btrfs_commit_transaction",
+)  # fmt: skip
+_KALLSYMS = Path("/proc/kallsyms")
+_NS = 1e9
+_FIX = "a kernel with CONFIG_KPROBE_EVENTS, as distributions have; --profile samples the same functions without"
+#: Attached to no process.
+_TRIAL = 'interval:ms:100 {{ printf("attached\\n"); }}\nkprobe:{name} /pid == 0/ {{ @tried = count(); }}'
+
+
+def find_functions(scratch: Path, session: Cgroup) -> tuple[tuple[str, ...], Level]:
+    """Those that can be probed here: one of them is, once. ``scratch`` and ``session`` as in Traced."""
+    try:
+        require("bpftrace")
+        if not (with_tracefs() / "kprobe_events").exists():
+            return (), Level("functions", False, "this kernel has no kprobes", _FIX)
+        names = known(_KALLSYMS.read_text(encoding="utf-8", errors="replace").splitlines())
+        if not names:
+            return (), Level("functions", False, "no storage driver's functions are in /proc/kallsyms", _FIX)
+        with attached(_TRIAL.format(name=names[0]), scratch, existing(session)):
+            pass
+        return names, Level("functions", True, f"{len(names)} of storage drivers by kprobes")
+    except KitError as error:
+        return (), Level("functions", False, error.message, error.hint)
+
+
+def known(symbols: Sequence[str]) -> tuple[str, ...]:
+    """Which of FUNCTIONS are among lines of /proc/kallsyms, in their order."""
+    words = (line.split() for line in symbols)
+    there = {word[2] for word in words if len(word) >= 3 and word[1] in "tT"}
+    return tuple(name for name in FUNCTIONS if name in there)
+
+
+def function_probes(names: Sequence[str]) -> str:
+    """The program for these, which goes behind that of calls: it has the arm's groups."""
+    numbered = ((str(FUNCTIONS.index(name)), name) for name in names)
+    return "\n".join(program(["functions"], {"FUNCTION": name, "NUMBER": number}) for number, name in numbered)
+
+
+def function_rows(maps: Maps) -> Iterator[Call]:
+    for (number,), spread in maps.histograms.get("function_spread", {}).items():
+        seconds = maps.of("function_took").get((number,), 0) / _NS
+        yield Call(FUNCTIONS[number], sum(many for _, many in spread), seconds, histogram=spread, kind=FUNCTION)
