@@ -480,6 +480,7 @@ def test_doctor_tries_everything(kit: Kit) -> None:
         assert "the route to" in found["guest", name]["reason"]
     for name in ("bare", "runtime", "bind", "volume", "layer", "tmpfs", "host"):
         assert found["placement", name]["works"], found["placement", name]
+    assert {name for kind, name in found if kind == "tracing"} == {"calls", "functions", "cycles"}
     for item in found.values():
         assert item["reason"] and (item["works"] or item["fix"])
 

@@ -1,10 +1,13 @@
 """A session with traced rounds, through the command line; and what tracers leave behind after SIGKILL."""
 
+import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,16 +37,15 @@ with tracer.around(Traced("bare", 1, "run", session, session, scratch, scratch /
     print("holds", flush=True)
     time.sleep(60)
 """
-#: Changes files of lower layers: appends to nine, changes the mode of one, renames one; and says how large each was.
+#: Changes files of lower layers: appends to nine, changes the mode of one, renames one. Then work that perf sees.
 CHANGES = """
 set -e
-files() { find /usr/share/perl5 -type f -size +1 | sort; }
-for f in $(files | head -n 9); do stat -c %s $f; echo >> $f; done
-f=$(files | sed -n 10p); stat -c %s $f; chmod o-r $f
-f=$(files | sed -n 11p); stat -c %s $f; mv $f $f.moved
-for i in 1 2; do ls -lR /usr > /dev/null; done
-for i in $(seq 200); do echo $i > f$i; done
+for i in 1 2 3 4 5 6 7 8 9; do echo >> /data/$i; done
+chmod o-r /data/10
+mv /data/11 /data/moved
+for i in $(seq 300); do ls -lR /bin > list; done
 """
+SIZES = [1000 * number for number in range(1, 12)]
 
 
 @pytest.fixture
@@ -73,22 +75,34 @@ def test_a_tracer_dies_with_the_kit(tool: str, tmp_path: Path, session: str) -> 
         time.sleep(0.02)
 
 
-@pytest.mark.images("smoke")
-def test_a_session_says_which_calls_and_functions_cost_what(kit: Kit, tmp_path: Path) -> None:
+@pytest.fixture
+def image(tiny: Path, tmp_path: Path) -> Path:
+    """With files that are a lower layer's."""
+    made = tmp_path / "with-data.tar"
+    shutil.copy(tiny, made)
+    with tarfile.open(made, "a") as tar:
+        for number, size in enumerate(SIZES, 1):
+            entry = tarfile.TarInfo(f"./data/{number}")
+            entry.size, entry.mode = size, 0o644
+            tar.addfile(entry, io.BytesIO(bytes(size)))
+    return made
+
+
+def test_a_session_says_which_calls_and_functions_cost_what(kit: Kit, image: Path, tmp_path: Path) -> None:
     if missing := [tool for tool in ("bpftrace", "perf") if not which(tool)]:
         pytest.skip(f"needs {' and '.join(missing)}")
     assert UNIFIED in hierarchies()
-    done = kit("compare", "--image", "smoke", "--arms", "bare,layer:overlay2", "--rounds", "1", "--cache", "cold",
-               "--no-control", "--explain-calls", "--profile", "--json", "-", "--", "sh", "-c", CHANGES)  # fmt: skip
+    words = ("--image", image, "--arms", "bare,layer:overlay2", "--rounds", "1", "--cache", "cold", "--size", "3G")
+    traced_too = ("--no-control", "--explain-calls", "--profile", "--json", "-")
+    done = kit("compare", *words, *traced_too, "--", "sh", "-c", CHANGES)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     traced = [row for row in found["traced"] if row["arm"] == "layer:overlay2"]
     assert [row["status"] for row in traced] == ["ok"] * 3
     assert {row["kind"] for row in found["samples"]} == {"measured"}
     for row in traced:
-        sizes = [int(line) for line in Path(row["log"]).read_text().split()]
         (files,) = [call for call in row["calls"] if (call["kind"], call["name"]) == ("copy-up", "file")]
-        assert (files["count"], files["bytes"]) == (11, sum(sizes))
+        assert (files["count"], files["bytes"]) == (11, sum(SIZES))
     (whole,) = found["calls"]
     assert whole["arm"] == "layer:overlay2" and whole["copied"]["files"] == 11
     assert "11 files, " in kit("show", "last", "--calls").stdout
