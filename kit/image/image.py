@@ -17,7 +17,7 @@ from kit.host import beneath
 from kit.host.command import run
 from kit.host.lock import try_lock
 from kit.image.layout import check_layout
-from kit.image.recipe import Recipe, read_recipe
+from kit.image.recipe import SOURCE_DATE_EPOCH, Recipe, read_recipe
 from kit.image.taken import Builder, Environment, taken_or_built
 
 
@@ -89,8 +89,13 @@ class ImageCache:
 
         def copy(rootfs: Path, archive: Path) -> Environment:
             with beneath.scratch(rootfs.parent) as scratch:
-                beneath.unpack(path, scratch, what=f"unpacking {path}", options=("--numeric-owner",))
-                _pack(scratch, rootfs)
+                top = scratch / "root"
+                top.mkdir()
+                top.chmod(0o755)  # as it stays, where the tarball does not name it: the scratch directory is private
+                beneath.unpack(path, top, what=f"unpacking {path}", options=("--numeric-owner",))
+                if top.stat().st_mtime >= scratch.stat().st_mtime:  # nor says when it was made
+                    os.utime(top, (0, int(SOURCE_DATE_EPOCH)))
+                _pack(top, rootfs)
             return {}
 
         return self.make(f"tarball-{key}", path.name, str(path), copy)
@@ -190,6 +195,8 @@ def _recipe_key(recipe: Recipe) -> str:
     return f"{recipe.name}-{recipe.digest[:12]}"
 
 
+#: When a file was read, or its inode changed, differs with each copy of the same files (pax headers, POSIX.1-2001).
+_ALIKE = ("--sort=name", "--format=posix", "--pax-option=exthdr.name=%d/PaxHeaders/%f,delete=atime,delete=ctime")
 _KEEP = ("--numeric-owner", "--xattrs", "--xattrs-include=*")  # owners and attributes as they are
 
 
@@ -198,7 +205,7 @@ def _pack(directory: Path, destination: Path) -> None:
     words: list[str | Path] = [
         "tar",
         *_KEEP,
-        "--sort=name",
+        *_ALIKE,
         "--one-file-system",
         *left_out,
         "-C",

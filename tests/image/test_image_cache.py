@@ -2,11 +2,13 @@
 
 import tarfile
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from kit.host.command import run
 from kit.image import Image, ImageCache
 
 
@@ -74,3 +76,30 @@ def test_who_waited_for_a_build_that_failed_makes_the_image_itself(tmp_path: Pat
         assert image.rootfs.exists()
         with pytest.raises(RuntimeError, match="no way to the mirror"):
             first.result(60)
+
+
+def test_the_same_files_have_one_digest_wherever_they_were_unpacked(tmp_path: Path) -> None:
+    """Neither when they were read nor when they came there is part of an image: copies are compared by digest."""
+    with tarfile.open(tmp_path / "root.tar", "w") as tar:  # as some are: without its own top
+        for name in ("bin", "bin/sh"):
+            member = tarfile.TarInfo(name)
+            member.mtime, member.mode = 1_600_000_000, 0o755
+            member.type = tarfile.REGTYPE if "/" in name else tarfile.DIRTYPE
+            tar.addfile(member)
+    found = []
+    for copy in ("a", "b"):
+        time.sleep(0.02)  # a later tick of the clock that inodes have
+        image = ImageCache(tmp_path / f"cache-{copy}").from_tarball(tmp_path / "root.tar")
+        with tarfile.open(image.rootfs) as tar:
+            assert tar.getmember(".").mode == 0o755
+        root = tmp_path / copy
+        root.mkdir()
+        run(["tar", "-xpf", image.rootfs, "-C", root])
+        again = ImageCache(tmp_path / f"cache-{copy}").from_directory(root)
+        found.append((image.digest, again.digest))
+        (root / "bin/sh").chmod(0o711)
+        (root / "bin/sh").chmod(0o755)
+        assert ImageCache(tmp_path / f"cache-{copy}").from_directory(root).digest == again.digest
+        (root / "bin/sh").chmod(0o700)
+        assert ImageCache(tmp_path / f"cache-{copy}").from_directory(root).digest != again.digest
+    assert found[0] == found[1]
