@@ -77,6 +77,7 @@ class SessionRunner:
             "load": option("kit_load"),
             "slices": option("kit_slices"),
             "guest": option("kit_guest"),
+            "repeats": not option("kit_no_repeats"),
             "explain_calls": option("kit_explain_calls"),
             "profile": option("kit_profile"),
             "precision": percentage(precision, "--kit-precision") if precision else None,

@@ -77,7 +77,8 @@ def test_the_example_project(tmp_path: Path) -> None:
     project = tmp_path / "project"
     shutil.copytree(EXAMPLES / "pytest-project", project)
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--kit-rounds=2", "--kit-cache=cold"],
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--kit-rounds=2", "--kit-cache=cold",
+         "--kit-no-repeats"],
         cwd=project, env=dict(os.environ), capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert "3 passed" in done.stdout, done.stdout[-3000:]

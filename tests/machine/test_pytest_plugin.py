@@ -60,7 +60,12 @@ def test_a_bad_scenario_or_arm_is_a_collection_error(pytester: pytest.Pytester) 
 def test_scenario_files_are_benchmarks(pytester: pytest.Pytester) -> None:
     pytester.makefile(".toml", tiny=SCENARIO)
     done = pytester.runpytest_subprocess(
-        "--kit-arms=bare,layer:overlay2,layer:aufs", "--kit-rounds=2", "--kit-cache=cold", "--kit-json=out.json", "-v"
+        "--kit-arms=bare,layer:overlay2,layer:aufs",
+        "--kit-rounds=2",
+        "--kit-cache=cold",
+        "--kit-no-repeats",
+        "--kit-json=out.json",
+        "-v",
     )
     done.assert_outcomes(passed=2, skipped=1)
     done.stdout.fnmatch_lines(
@@ -231,7 +236,7 @@ def test_beside_pytest_benchmark(pytester: pytest.Pytester, tiny: Path) -> None:
 @pytest.mark.unmeasured
 def test_scenario_files_keep_to_thresholds_and_arms_have_their_own_durations(pytester: pytest.Pytester) -> None:
     pytester.makefile(".toml", tiny=SCENARIO)
-    options = ["--kit-arms=bare,union:overlay,layer:aufs", "--kit-rounds=2", "--kit-cache=cold"]
+    options = ["--kit-arms=bare,union:overlay,layer:aufs", "--kit-rounds=2", "--kit-cache=cold", "--kit-no-repeats"]
     done = pytester.runpytest_subprocess(
         *options, "--kit-threshold=union:overlay < -99.9 %", "--junitxml=out.xml", "--durations=0", "-vv"
     )
@@ -272,12 +277,14 @@ def test_settings_reach_the_session(pytester: pytest.Pytester) -> None:
     beside.write_text(WITH_VARIANT.replace('"sized"', '"load"'))
     done = pytester.runpytest_subprocess(
         "sized.toml", "--kit-arms=bare", "--kit-fs=ext4,xfs", "--kit-variant=small", "--kit-param=size=3",
-        "--kit-seed=7", "--kit-rounds=1", "--kit-cache=cold", f"--kit-load={beside}", "--kit-json=out.json",
+        "--kit-seed=7", "--kit-rounds=1", "--kit-cache=cold", "--kit-no-repeats", f"--kit-load={beside}",
+        "--kit-json=out.json",
     )  # fmt: skip
     done.assert_outcomes(passed=2)
     session = json.loads(Path("out.json").read_text())["session"]
     assert session["title"] == "sized:small" and session["arms"] == ["bare", "bare@xfs"]
     assert (session["seed"], session["request"]["rounds"], session["facts"]["caches"]) == (7, 1, "cold")
+    assert session["request"]["repeats"] is False
     assert session["facts"]["parameters"] == "size=3" and "load" in session["facts"]["background load"]
 
 
