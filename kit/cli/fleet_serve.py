@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -47,12 +48,13 @@ def scheduler(listen: str | None, tls: str) -> None:
 @cache_from_option
 @tls_option
 def worker(scheduler_: str, home: str, kind: str, name: str, examine: bool, together: bool, tls: str,
-           cache_from: tuple[str, ...]) -> None:  # fmt: skip
+           cache_from: tuple[str, ...]) -> int:  # fmt: skip
     """Give this machine to the fleet of SCHEDULER until it is interrupted, one session at a time."""
     from kit.core.paths import find_paths
     from kit.fleet.address import parse_address
     from kit.fleet.carrier import Carrier, describe
     from kit.fleet.examined import examine_machine, known_working
+    from kit.fleet.guard import guarded
     from kit.fleet.worker import run_worker
     from kit.host.peers import use_peers
 
@@ -64,7 +66,7 @@ def worker(scheduler_: str, home: str, kind: str, name: str, examine: bool, toge
         os.environ["KIT_HOME"] = home = str(Path(home).absolute())
     working = examine_machine(find_paths(), home, _say) if examine else known_working(find_paths())
     member = describe(name or platform.node(), kind, together, working)
-    run_worker(address, Carrier(member, home), _say)
+    return guarded(lambda died: run_worker(address, Carrier(replace(member, died=died), home), _say), _say)
 
 
 @click.command(

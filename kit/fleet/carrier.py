@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from signal import SIGINT
+from signal import SIGINT, strsignal
 
 from kit import __version__
 from kit.core.codec import decode_json, encode_json
@@ -81,8 +81,9 @@ class Carrier:
             finally:
                 with self._lock:
                     del self._running[key]
-        if isinstance(last, Failed) and died(process).startswith("killed"):
-            last = Failed.by(RunError(f"its process was {died(process)}", "the worker's log has more"))
+        if isinstance(last, Failed) and process.returncode < 0:
+            how = f"{died(process)} ({strsignal(-process.returncode)})"
+            last = Failed.by(RunError(f"its process was {how}", "the worker's log has more"))
         return encode_message(last).decode().strip()
 
     def interrupt(self, key: str = "") -> None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Protocol
 
-from kit.core.errors import KitError, RunError
+from kit.core.errors import KitError, MachineError, RunError
 from kit.fleet.address import Address
 from kit.fleet.client import Ended, Fleet, Said, SchedulerLostError, SilentError, fleet_at
-from kit.fleet.greeting import AbsentError
 from kit.fleet.settings import SILENCE
 from kit.fleet.share import Share
 from kit.model.member import Member
@@ -22,6 +22,8 @@ from kit.session.guest_protocol import Last, Message
 _LOOK = 2.0
 #: Seconds without a word of a machine's worker after which that is told.
 _SILENT = 30.0
+#: A machine whose worker dies so often in what it is given is given no more.
+_DEATHS = 3
 #: Of machines that were lost so many are named at the end, the last ones.
 _NAMED = 5
 
@@ -62,6 +64,8 @@ class Dispatch:
     _looked: float = 0.0
     _stuck: float | None = None
     _lost: list[str] = field(default_factory=list)  # of what machine, when, and why
+    _away: set[str] = field(default_factory=set)  # names of lost ones that are not back
+    _deaths: Counter[str] = field(default_factory=Counter)
     _silent: set[str] = field(default_factory=set)  # addresses
     _unheard: float | None = None  # since when the scheduler is silent
 
@@ -77,7 +81,7 @@ class Dispatch:
                     self._work(fleet)
             except SchedulerLostError as error:
                 lost = self._without_scheduler(lost, error)
-            except AbsentError as error:
+            except MachineError as error:  # also of what is half there and lets nobody in
                 if lost is None:
                     raise
                 lost = self._without_scheduler(lost, error)
@@ -89,6 +93,7 @@ class Dispatch:
         for _, member in self._given.values():
             self.course.end(member, None)
         self._given.clear()
+        self._unheard = None
         if time.monotonic() - since > self.patience:
             raise RunError(error.message, "what was measured is kept: kit compare --resume SESSION --fleet SCHEDULER")
         time.sleep(1)
@@ -126,6 +131,7 @@ class Dispatch:
         if self._unheard is not None:
             self._unheard = None
             self.tell("the scheduler answers again")
+        self._welcome(members.values())
         for key, (address, member) in list(self._given.items()):
             if address not in members:
                 fleet.take_back(key)
@@ -137,13 +143,25 @@ class Dispatch:
         taken = {address for address, _ in self._given.values()}
         idle = {address: member for address, member in members.items() if address not in taken}
         shares = {}
-        for member, share in self.course.deal(list(idle.values())):
+        able = [member for member in idle.values() if self._deaths[member.name] < _DEATHS]
+        for member, share in self.course.deal(able):
             key = f"{share.session.title} {share.session.id} {self._token}-{next(self._numbers)}"
             self._given[key] = next(address for address, other in idle.items() if other is member), member
             shares[key] = share
         for key, share in shares.items():
             fleet.give(key, share, self._given[key][0])
         self._check_stuck()
+
+    def _welcome(self, members: Iterable[Member]) -> None:
+        """Those that were lost and are back: by now they know whether their worker died."""
+        for member in members:
+            if member.name in self._away:
+                self._away.discard(member.name)
+                self._deaths[member.name] += bool(member.died)
+                more = ", and takes no more part" if self._deaths[member.name] >= _DEATHS else ""
+                self.tell(f"{member.name}: is back" + (f"; its worker was {member.died}{more}" if member.died else ""))
+                if member.died:
+                    self._lost.append(f"{member.name}'s worker was {member.died}")
 
     def _bear(self, error: SilentError) -> None:
         if self._unheard is None:
@@ -166,6 +184,7 @@ class Dispatch:
         except SilentError as error:
             why = error.message
         del self._given[key]
+        self._away.add(member.name)
         self._lost.append(f"{member.name} at {time.strftime('%H:%M:%S')} ({why})")
         self.tell(f"{member.name}: was lost: {why}")
         self.course.end(member, None)

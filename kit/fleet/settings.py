@@ -34,5 +34,6 @@ def prepare() -> None:
     scratch = find_paths().cache / "fleet"
     make_private(scratch)
     dask.config.set({**_SETTINGS, **CONNECTIONS, "temporary-directory": str(scratch)})
-    for name in ("distributed", "tornado", "bokeh"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)
+    for name in ("distributed", *logging.root.manager.loggerDict):  # dask gives some below it levels of their own
+        if name.partition(".")[0] in ("distributed", "tornado", "bokeh"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)

@@ -188,6 +188,15 @@ def spawn(
     )
 
 
+def begin_copy() -> int:
+    """A process that goes on from here with what this one has in memory: returns its id, and 0 in it. It is in a
+    process group of its own, so that what a terminal interrupts is this one. Before there are threads."""
+    child = os.fork()
+    if child == 0:
+        os.setpgid(0, 0)
+    return child
+
+
 def ended(process: Process, patience: float) -> bool:
     """Whether it has ended after ``patience`` seconds at most."""
     with suppress(subprocess.TimeoutExpired):

@@ -18,7 +18,8 @@ from kit.model.arm import Arm
 class Member:
     """One machine. ``kind``: its class: machines of one are alike; ``named``: by its user. ``together``: its lock is
     its own, so that other workers may measure on the same machine meanwhile. ``drivers``, ``filesystems``: what was
-    tried there and works; None where nothing was tried."""
+    tried there and works; None where nothing was tried. ``died``: how the worker before this one did, by a signal and
+    when; '' where none did."""
 
     name: str
     kind: str
@@ -35,6 +36,7 @@ class Member:
     together: bool = False
     drivers: tuple[str, ...] | None = None
     filesystems: tuple[str, ...] | None = None
+    died: str = ""
 
     def lacks(self, arms: Iterable[Arm]) -> str:
         """Why it can't run one of the arms, as far as it was examined; '' where it may."""

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
+import pytest
+
 from kit.core.codec import encode
+from kit.core.errors import RunError
 from kit.fleet.address import Address
 from kit.fleet.client import Fleet
 from kit.fleet.dispatch import Dispatch
@@ -49,7 +53,7 @@ class Whole:
     done = False
 
     def deal(self, idle: Sequence[Member]) -> Sequence[tuple[Member, Share]]:
-        return [(idle[0], Share(FIRST))]
+        return [(member, Share(FIRST)) for member in idle]
 
     def hear(self, member: Member, message: Message) -> None:
         return None
@@ -59,16 +63,26 @@ class Whole:
 
 
 class Given:
-    """A fleet that notes what it is given."""
+    """A fleet that notes what it is given. ``there``: its one machine; None where that is lost."""
 
     def __init__(self) -> None:
         self.keys: list[str] = []
+        self.there: Member | None = ONE
 
     def members(self) -> dict[str, Member]:
-        return {"tcp://one": ONE}
+        return {"tcp://one": self.there} if self.there else {}
 
     def give(self, key: str, share: Share, address: str) -> None:
         self.keys.append(key)
+
+    def take_back(self, key: str) -> None:
+        return None
+
+    def silence(self, address: str) -> float:
+        return 0.0
+
+    def why_lost(self, address: str) -> str:
+        return "the connection broke"
 
 
 def test_no_client_gives_a_share_by_anothers_key() -> None:
@@ -77,3 +91,26 @@ def test_no_client_gives_a_share_by_anothers_key() -> None:
     for _ in range(2):
         Dispatch(Address("127.0.0.1", 1), Whole(), lambda text: None, 1)._look(cast(Any, fleet))
     assert len(set(fleet.keys)) == 2 and all(FIRST.id in key for key in fleet.keys)
+
+
+def test_a_machine_whose_worker_dies_again_and_again_is_given_no_more_and_said_why() -> None:
+    fleet, told = Given(), list[str]()
+    dispatch = Dispatch(Address("127.0.0.1", 1), Whole(), told.append, 60)
+    for hour in range(1, 5):
+        dispatch._look(cast(Any, fleet))
+        if hour < 4:
+            fleet.there = None
+            dispatch._look(cast(Any, fleet))
+            fleet.there = replace(ONE, died=f"killed by signal 11 (Segmentation fault) at 0{hour}:00:00")
+    assert len(fleet.keys) == 3
+    assert told[:3] == [
+        "one: was lost: the connection broke",
+        "no machine is left: waits 60 s for one",
+        "one: is back; its worker was killed by signal 11 (Segmentation fault) at 01:00:00",
+    ]
+    assert told[-1].endswith("(Segmentation fault) at 03:00:00, and takes no more part")
+    dispatch.patience = 0
+    with pytest.raises(RunError, match="no machine is left; lost: ") as raised:
+        dispatch._look(cast(Any, fleet))
+    assert raised.value.message.endswith("(the connection broke), one's worker was killed by signal 11 "
+                                         "(Segmentation fault) at 03:00:00")  # fmt: skip

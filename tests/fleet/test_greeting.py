@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import socket
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ pytest.importorskip("distributed", reason="the package distributed is not instal
 
 from kit.core.errors import MachineError
 from kit.fleet.address import Address
+from kit.fleet.certificates import make_certificates
 from kit.fleet.greeting import AbsentError, greet
 
 
@@ -33,3 +36,11 @@ def test_a_machine_that_is_off_is_waited_for(number: int, absent: bool, monkeypa
     with pytest.raises(MachineError) as raised:
         greet(Address("127.0.0.1", 1), "client")
     assert isinstance(raised.value, AbsentError) == absent
+
+
+@pytest.mark.parametrize("proved", [False, True])
+def test_one_that_says_nothing_is_waited_for(proved: bool, tmp_path: Path) -> None:
+    """As behind a network that is cut, or stopped."""
+    make_certificates(tmp_path, 1)
+    with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(AbsentError, match="no answer"):
+        greet(Address("127.0.0.1", silent.getsockname()[1], tmp_path if proved else None), "worker", 0.1)

@@ -20,9 +20,12 @@ from kit.model.plan import PlanStep
 from kit.model.sample import Sample
 from kit.model.session import RUNNING, Request, Session
 from kit.report.progress import Quiet
+from kit.session.context import Keeper
 from kit.session.freeze import kept_plan
+from kit.store import Outbox, open_store
 from tests.fleet.processes import Processes
 from tests.fleet.way import Way
+from tests.postgresql import Server
 
 pytestmark = [pytest.mark.machine, pytest.mark.unmeasured]
 pytest.importorskip("distributed", reason="the package distributed is not installed: the extra fleet")
@@ -58,16 +61,30 @@ class Once(Quiet):
             self._act()
 
 
-def run(processes: Processes, members: list[Member], act: Callable[[], None]) -> str:
-    """What the user is told."""
-    told: list[str] = []
+def begun(processes: Processes) -> Session:
     request = Request(command=("true",), arms=ARMS, rounds=ROUNDS)
-    session = Session(f"fleet-{processes.port}", 1e9, "0", "true", RUNNING, request, ARMS, ((ARMS[1], ARMS[0]),), 1)
-    kept = Kept()
-    course = SplitCourse(session, kept_plan(session), members, kept, Once(4, act))
+    return Session(f"fleet-{processes.port}", 1e9, "0", "true", RUNNING, request, ARMS, ((ARMS[1], ARMS[0]),), 1)
+
+
+def perform(
+    processes: Processes, session: Session, members: list[Member], keeper: Keeper, act: Callable[[], None]
+) -> str:
+    """Run it, and act when four runs are over; what the user is told."""
+    told: list[str] = []
+    course = SplitCourse(session, kept_plan(session), members, keeper, Once(4, act))
     Dispatch(processes.address, course, told.append, 60).run()
-    assert sorted(kept.runs) == [(block, arm) for block in range(1, ROUNDS + 1) for arm in ARMS]
     return "\n".join(told)
+
+
+#: What a session must have in the end, nothing twice.
+ALL = [(block, arm) for block in range(1, ROUNDS + 1) for arm in ARMS]
+
+
+def run(processes: Processes, members: list[Member], act: Callable[[], None]) -> str:
+    kept = Kept()
+    told = perform(processes, begun(processes), members, kept, act)
+    assert sorted(kept.runs) == ALL
+    return told
 
 
 def test_a_killed_workers_rounds_are_made_by_others(processes: Processes) -> None:
@@ -102,6 +119,28 @@ def test_while_the_network_is_cut_nothing_is_lost(processes: Processes) -> None:
     told = run(processes, processes.members(2), cut)
     assert {"m0: was lost", "m1: was lost"} <= {line[: len("m0: was lost")] for line in told.splitlines()}
     assert "no machine is left: waits 60 s for one" in told
+
+
+def test_a_killed_database_gets_each_run_once(
+    processes: Processes, postgresql: Server, database: str, tmp_path: Path
+) -> None:
+    back = Timer(1, postgresql.start)
+
+    def kill() -> None:
+        postgresql.kill()
+        back.start()
+
+    processes.start_scheduler()
+    for number in (0, 1):
+        processes.start_worker(number)
+    session, said = begun(processes), list[str]()
+    store = open_store(database, tmp_path / "kit.db")
+    with Outbox(session, store, tmp_path, said.append) as outbox:
+        outbox.create(session)
+        assert perform(processes, session, processes.members(2), outbox, kill) == ""
+        back.join()
+    assert "what is measured waits in" in said[0] and "is back" in said[1]
+    assert sorted((sample.block, sample.arm) for sample in store.get(session.id).samples) == ALL
 
 
 def test_who_shows_anothers_certificate_is_refused(processes: Processes, tmp_path: Path) -> None:

@@ -1,0 +1,44 @@
+"""A worker that dies of a signal is begun anew, and what it died of is said."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+WORK = """
+    import os, signal, sys, time
+    from kit.fleet import guard
+
+    def work(died):
+        print("began", os.getpid(), died, flush=True)
+        if not died:
+            os.kill(os.getpid(), signal.SIGSEGV)
+        time.sleep(60)
+
+    guard._REST = 0.0
+    sys.exit(guard.guarded(work, lambda text: print("told", text, flush=True)))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_it_is_begun_anew_and_ends_with_its_guard(number: signal.Signals) -> None:
+    words = [sys.executable, "-c", textwrap.dedent(WORK)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as guard:
+        assert guard.stdout
+        first, told, second = (guard.stdout.readline().split(maxsplit=2) for _ in range(3))
+        assert first[0] == second[0] == "began" and first[1] != second[1]
+        assert told[0] == "told" and "killed by signal 11 (Segmentation fault) at" in " ".join(told)
+        assert "killed by signal 11 (Segmentation fault) at" in second[2]
+        guard.send_signal(number)
+        assert guard.wait() == {signal.SIGTERM: 143, signal.SIGINT: 130, signal.SIGKILL: -9}[number]
+        assert guard.stdout.read() == ""  # it is gone, too
+
+
+def test_what_ends_by_itself_ends_its_guard() -> None:
+    script = "import sys; from kit.fleet.guard import guarded; sys.exit(guarded(lambda died: sys.exit(3), print))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (3, "")
