@@ -55,16 +55,15 @@ class Lookout:
                 self._fleet = self._connection.enter_context(fleet_at(self._address, patience=_PATIENCE))
             return Sight(time.time(), self._fleet.status())
         except KitError as error:
-            self._leave()
+            if self._fleet:
+                # Dask looks for a lost scheduler for seconds before it lets go of the connection.
+                threading.Thread(target=self._connection.pop_all().close, daemon=True).start()
+                self._fleet = None
             return Sight(time.time(), away=f"{error.message}; {error.hint}" if error.hint else error.message)
-
-    def _leave(self) -> None:
-        self._fleet = None
-        self._connection.close()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
-            self._leave()
+            self._connection.close()
