@@ -22,8 +22,9 @@ from tests.command_line import Kit
 from tests.first_schema import make_first_schema
 from tests.nights import ladder_session, night
 
-#: Every statement; in the loop of seconds (profile quick) one of ten.
+#: Every statement, and six pairs; in the loop of seconds (profile quick) one of ten, and two.
 STRIDE = max(1, 100 // settings().max_examples)
+PAIRS = min(6, settings().max_examples // 5)
 
 
 def forked(act: Callable[[], None]) -> int:
@@ -88,7 +89,7 @@ def test_a_store_left_without_a_version_by_an_older_kit_opens(tmp_path: Path) ->
 
 def test_pairs_that_open_one_new_store_at_once_all_succeed(tmp_path: Path) -> None:
     context = get_context("fork")
-    for pair in range(6):
+    for pair in range(PAIRS):
         path, gate = tmp_path / str(pair) / "kit.db", context.Barrier(2)
 
         def opener(number: int, path: Path = path, gate: Any = gate) -> None:
