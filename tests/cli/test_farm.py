@@ -93,7 +93,7 @@ def test_old_sessions_of_a_class_are_found_behind_many_of_others(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A history looks back on so many, of which the farm picks."""
-    monkeypatch.setattr(Store.history, "__defaults__", ("", "real", "", 2))
+    monkeypatch.setattr(Store.history, "__defaults__", ("", "real", "", 2, None))
     store = open_store(url, tmp_path)
     for number in (2, 3):
         made = on(8, number, 0.3)
