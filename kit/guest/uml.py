@@ -45,7 +45,9 @@ class UserModeLinux:
         root = self._tools.root("uml")
         program = f"/{_PROGRAM}"
         if self._kernel.path:
-            program = str(shutil.copy(self._kernel.path, boot.directory / "linux"))
+            copy = Path(shutil.copyfile(self._kernel.path, boot.directory / "linux"))
+            copy.chmod(0o700)  # whatever way it came here, a download for example
+            program = str(copy)
         words = [
             program,
             f"mem={boot.memory >> 20}M",
