@@ -24,7 +24,7 @@ from kit.model.session import Request, Session
 from kit.probe import Probe, Timing
 from kit.session.cleanups import CLEANUPS
 from kit.session.context import Bench, RunContext
-from kit.session.inputs import PreparedInput
+from kit.session.input_cache import PreparedInput
 from kit.session.loop import run_session
 from kit.session.traced import traced_rounds
 from kit.session.workload import Workload

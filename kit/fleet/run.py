@@ -63,6 +63,7 @@ def resume_split(name: str, context: FleetContext) -> Session:
             f"kit compare --resume {session.id} on its machine, or a new one: --split",
         )
     if session.status == DONE:
+        context.watcher.tell(f"session {session.id} is done: nothing is left to run")
         return session
     members = _chosen(session.request, context)
     before = class_of(session.facts)

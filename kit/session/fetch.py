@@ -18,7 +18,7 @@ from kit.host.machine import Host
 from kit.image import Image
 from kit.model.arm import Arm
 from kit.model.scenario import Input, Scenario
-from kit.session.inputs import InputCache, PreparedInput
+from kit.session.input_cache import InputCache, PreparedInput
 from kit.session.provision import Provision, ProvisionSpec
 from kit.session.runlog import cut_middle
 from kit.session.workload import Workload

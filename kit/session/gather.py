@@ -16,7 +16,8 @@ from kit.model.scenario import Input, Scenario
 from kit.model.session import Request
 from kit.session.context import Bench, Observer
 from kit.session.fetch import Fetcher, show_inputs
-from kit.session.inputs import PreparedInput, prepare_input
+from kit.session.input_cache import PreparedInput
+from kit.session.inputs import prepare_input
 from kit.session.workload import Workload
 
 #: What ``kit compare -- COMMAND`` runs in where neither --image nor --rootfs is given.

@@ -19,7 +19,7 @@ from kit.model.sample import Phase, input_digest
 from kit.model.scenario import Command, Scenario
 from kit.parsers import parse_report
 from kit.probe import Timing, probe_digest
-from kit.session.inputs import PreparedInput
+from kit.session.input_cache import PreparedInput
 from kit.session.measure import measure_phase
 from kit.session.runlog import MOST_REPORT, last_lines, output_since
 from kit.session.tracing import Tracing

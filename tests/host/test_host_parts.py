@@ -16,7 +16,8 @@ from kit.host import command
 from kit.host.idle import wait_idle
 from kit.model.scenario import Input
 from kit.probe import Probe, ProbeServer, probe_binary, spin
-from kit.session.inputs import excluded, prepare_input
+from kit.session.inputs import prepare_input
+from kit.session.repack import excluded
 
 ENV = {"PATH": "/usr/bin:/bin"}
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from kit.core.errors import UsageError
+from kit.host import beneath
 from kit.host.peers import VARIABLE, parse_peer
 from kit.image import Image, ImageCache
 from kit.image.taken import taken_or_built
@@ -128,6 +129,16 @@ def test_a_server_that_sends_elsewhere_or_is_away_is_told(tmp_path: Path, theirs
         patch.setenv(VARIABLE, f"{place} http://127.0.0.1:1")
         ours(tmp_path, told)
     assert "it answers 301" in told[0] and "127.0.0.1:1: no answer" in told[1]
+
+
+def test_a_server_proves_itself(tmp_path: Path, theirs: Image, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    with shared(tmp_path / "theirs", "https") as place:
+        monkeypatch.setenv(VARIABLE, place)
+        assert ours(tmp_path, told).digest != theirs.digest and "CERTIFICATE_VERIFY_FAILED" in told[0]
+        beneath.remove(tmp_path / "ours")
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "server.pem"))
+        assert ours(tmp_path, told).digest == theirs.digest
 
 
 @pytest.mark.parametrize(

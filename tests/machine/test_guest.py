@@ -24,7 +24,7 @@ from kit.model.session import NotRun, Request, Session
 from kit.parsers.figure import Reported
 from kit.session.guest_disks import errand_text
 from kit.session.guest_protocol import Errand
-from kit.session.inputs import PreparedInput
+from kit.session.input_cache import PreparedInput
 from kit.session.local import LoadMaterials, Materials
 from tests.command_line import Kit
 from tests.conftest import left_on_machine

@@ -12,7 +12,7 @@ import pytest
 from kit.host.command import run
 from kit.host.peers import VARIABLE
 from kit.model.scenario import Input
-from kit.session.inputs import InputCache, PreparedInput
+from kit.session.input_cache import InputCache, PreparedInput
 from tests.peer import shared
 
 

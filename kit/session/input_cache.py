@@ -1,0 +1,96 @@
+"""Inputs in the cache, a file or directory each with its facts beside it. What is missing may be in a peer's."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from kit.core.codec import Whole, decode_json, encode_json
+from kit.core.errors import RunError
+from kit.host.beneath import remove, scratch, unpack
+from kit.host.peers import Peer, from_peers
+from kit.model.scenario import Input
+from kit.session.repack import repack
+
+_SUFFIX = {"tree": ".tar", "inputs": ".tar.zst", "directory": ""}
+
+
+@dataclass(frozen=True)
+class PreparedInput:
+    """``path`` is a .tar where it goes into the tree, a .tar.zst where the scenario unpacks it itself, and a directory
+    where it reads it as it is."""
+
+    name: str
+    into: str
+    path: Path
+    digest: str
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """What stands beside an input in the cache. ``size``: bytes of its file, 0 of a directory; None: an older kit's."""
+
+    source: str
+    digest: str  # of the uncompressed archive
+    size: Whole | None = None
+
+
+@dataclass(frozen=True)
+class InputCache:
+    """``inputs/NAME-KEY`` with its facts beside it. ``shared``: what this machine lacks is asked of peers first: what
+    has the same key there is the same."""
+
+    cache: Path
+    tell: Callable[[str], None]
+    shared: bool
+
+    def get(self, item: Input, origin: object, make: Callable[[Path], Path]) -> PreparedInput:
+        """The input of that origin from the cache, or what ``make(scratch directory)`` gives: a directory or a
+        tarball."""
+        suffix = _SUFFIX[item.into]
+        key = hashlib.sha256(repr((origin, suffix)).encode()).hexdigest()[:16]
+        target = self.cache / "inputs" / f"{item.name}-{key}{suffix}"
+        facts = target.with_name(target.name + ".json")
+        if not facts.exists():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with scratch(target.parent) as directory:
+                new = directory / "repacked"
+                digest = self._taken(item, target.name, new, directory) or repack(make(directory), new, item)
+                if item.into == "directory":
+                    new = _unpacked(new)
+                    remove(target)  # of a start that was killed before it wrote its facts
+                size = 0 if new.is_dir() else new.stat().st_size
+                new.replace(target)
+            facts.write_text(encode_json(_Facts(item.source, digest, size)))
+        return PreparedInput(item.name, item.into, target, decode_json(_Facts, facts.read_text()).digest)
+
+    def _taken(self, item: Input, name: str, new: Path, scratch: Path) -> str:
+        """Write what a peer has as the archive that making it would give, and return its digest; '' where none has
+        it."""
+
+        def take(peer: Peer) -> str | None:
+            known = peer.record(_Facts, f"inputs/{name}.json")
+            if known is None or known.size is None:
+                return None
+            source = peer.directory(f"inputs/{name}")
+            if item.into == "directory" and source is None:
+                return None
+            self.tell(f"taking {item.name} from {peer}")
+            if source is None:
+                source = scratch / f"taken{_SUFFIX[item.into]}"
+                peer.bring(f"inputs/{name}", source, known.size, None, self.tell)
+            digest = repack(source, new, replace(item, strip=0, exclude=()))
+            if digest != known.digest:
+                raise RunError(f"{name} is not what its facts say: digest {digest[:12]}, not {known.digest[:12]}")
+            return digest
+
+        return (from_peers(item.name, take, self.tell) or "") if self.shared else ""
+
+
+def _unpacked(tarball: Path) -> Path:
+    directory = tarball.with_name("directory")
+    directory.mkdir()
+    unpack(tarball, directory, what="unpacking an input")
+    return directory
