@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kit.analysis.changepoint import P
-from kit.analysis.divisive import WINDOW, find_points
+from kit.analysis.divisive import WINDOW, _chance, _is_below, find_points
 from kit.analysis.stats import Floats
 
 NOISE = 0.02
@@ -46,6 +46,17 @@ def test_a_level_without_noise_is_found_and_a_constant_series_has_none() -> None
     assert find_points([1.0] * 5 + [1.1] * 5, P) == [5]
     for values in ([], [1.0], [1.0, 2.0], [1.0] * 120):
         assert find_points(values, P) == []
+
+
+@pytest.mark.parametrize("p", [0.001, 0.05])
+def test_what_is_refused_without_scipy_is_what_the_t_test_refuses(p: float) -> None:
+    dice = np.random.default_rng(1)
+    told = []
+    for _ in range(2000):
+        before, after = (dice.normal(shift, 1, dice.integers(1, 12)) for shift in (0, dice.choice([0, 1, 3])))
+        told.append(_is_below(p, before, after))
+        assert told[-1] == (_chance(before, after) <= p)
+    assert 100 < sum(told) < 1500
 
 
 def test_one_night_far_off_is_no_level() -> None:

@@ -23,6 +23,7 @@ from kit.report.history import Subject, render_history
 from kit.report.pytest_benchmark import render_pytest_benchmark
 from kit.store import open_store
 from kit.store.exchange import dump, load
+from kit.store.series import find_tracks
 from tests.nights import entry, night
 
 LIMIT = parse_threshold("layer:overlay2 < 10 %")
@@ -194,6 +195,17 @@ def test_the_store_keeps_outcomes_and_reads_them_without_samples(tmp_path: Path)
     assert store.history("mine", "layer:overlay2") == first == tuple(entry(night(i, 0.05)) for i in range(3))
     assert store.history("mine", "layer:overlay2", "clean")[0].outcome.comparison.phase == "clean"
     assert store.history("other", "layer:overlay2") == ()
+
+
+def test_a_session_has_its_past_however_many_came_after(tmp_path: Path) -> None:
+    store = open_store("", tmp_path / "kit.db")
+    for i in range(4):
+        store.add(night(i, 0.05))
+    old = night(1, 0.05)
+    past = store.history("mine", "layer:overlay2", most=2, until=old.created)
+    assert [item.session for item in past] == ["2026-0000", "2026-0001"]
+    (found,) = find_tracks(old, analyse(old), store)
+    assert [item.session for item in found.series.entries] == ["2026-0000", "2026-0001"]
 
 
 def test_a_store_that_may_only_be_read_has_histories_too(tmp_path: Path) -> None:

@@ -44,6 +44,16 @@ print(*(name for name in {SLOW!r} if name in sys.modules))
 """
 
 
+_FLAT = """
+import random, sys
+from kit.analysis.divisive import find_points
+dice = random.Random(1)
+flat = [dice.gauss(1, 0.01) for _ in range(100)]
+print(find_points(flat, 0.0001), "scipy" in sys.modules)
+print(find_points([*flat, *(value + 0.1 for value in flat)], 0.0001), "scipy" in sys.modules)
+"""
+
+
 def python(program: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
 
@@ -57,6 +67,10 @@ def test_help_imports_nothing_slow() -> None:
     done = python(_HELP)
     assert "Usage:" in done.stdout
     assert done.stderr.split() == []
+
+
+def test_a_history_without_a_change_loads_no_scipy() -> None:
+    assert python(_FLAT).stdout.splitlines() == ["[] False", "[100] True"]
 
 
 def test_the_plugin_costs_who_does_not_use_it_little() -> None:
