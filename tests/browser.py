@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """For a module, since its loop of events runs in this thread meanwhile, where a fleet's could not."""
     from playwright.sync_api import sync_playwright
 
     program = shutil.which("chromium")
