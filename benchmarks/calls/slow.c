@@ -1,8 +1,8 @@
 /*
  * Preloaded: makes one library call, that of SLOW_CALL, slower, and notes by how much (ledger.h).
  *
- *   mkdirat, symlinkat, unlinkat of a file   sleeps; in a FUSE daemon: whoever asks it for that waits
- *   open                                     spins, in the process itself, before the system call: user time, no call's
+ *   mkdirat, symlinkat, linkat   sleeps; in a FUSE daemon: whoever asks it for that waits
+ *   open                         spins, in the process itself, before the system call: user time, no call's
  */
 #define _GNU_SOURCE
 #include <stdarg.h>
@@ -48,12 +48,11 @@ int symlinkat(const char *target, int directory, const char *path)
 	return real(target, directory, path);
 }
 
-int unlinkat(int directory, const char *path, int flags)
+int linkat(int from, const char *name, int directory, const char *path, int flags)
 {
-	int (*real)(int, const char *, int) = dlsym(RTLD_NEXT, "unlinkat");
-	if (!(flags & AT_REMOVEDIR))
-		delay("unlinkat", 1);
-	return real(directory, path, flags);
+	int (*real)(int, const char *, int, const char *, int) = dlsym(RTLD_NEXT, "linkat");
+	delay("linkat", 1);
+	return real(from, name, directory, path, flags);
 }
 
 #define OPEN(name) \

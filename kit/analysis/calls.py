@@ -243,7 +243,8 @@ def _differences(
 def _measured(runs: Runs, pairs: Sequence[tuple[Key, Key]], phase: str, metric: str) -> dict[tuple[Key, Key], Interval]:
     listed = [(arm[0], base[0]) for arm, base in pairs]
     made = compare(runs, listed, (metric,))
-    found = {(item.arm, item.baseline, item.point): item for item in made if item.phase == phase}
+    mine = (item for item in made if (item.phase, item.metric) == (phase, metric))  # a workload reports others
+    found = {(item.arm, item.baseline, item.point): item for item in mine}
     keyed = {pair: found.get((pair[0][0], pair[1][0], pair[0][1])) for pair in pairs}
     return {pair: _interval(item) for pair, item in keyed.items() if item}
 

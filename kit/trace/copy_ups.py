@@ -65,7 +65,8 @@ def unions(group: Cgroup | None) -> tuple[Layers, ...]:
 
 def _layers(mount: Mount) -> Layers | None:
     if mount.type == "overlay":
-        return parse_layers(mount.shared, noted=True)
+        found = parse_layers(mount.shared, noted=True)
+        return from_home(found, [item.path for item in read_mounts() if item.device == mount.device]) if found else None
     return _of_daemon(mount) if mount.type.startswith("fuse") else None
 
 
@@ -76,6 +77,15 @@ def parse_layers(options: str, noted: bool) -> Layers | None:
     listed = [value for key, _, value in named if key in ("lowerdir", "lowerdir+")]
     lower = [Path(part) for value in listed for part in value.split(":") if part]
     return Layers(upper, tuple(lower), noted) if upper else None
+
+
+def from_home(layers: Layers, mounted: Sequence[Path]) -> Layers:
+    """Where there are many layers Docker names them relative to the directory that it has mounted them from, which the
+    mount table does not know: it is above a place where the union is ``mounted``."""
+    for home in (parent for path in mounted for parent in path.parents):
+        if (home / layers.upper).is_dir():
+            return Layers(home / layers.upper, tuple(home / path for path in layers.lower), layers.noted)
+    return layers
 
 
 def _of_daemon(mount: Mount) -> Layers | None:

@@ -11,6 +11,7 @@ from kit.analysis.columns import Runs
 from kit.analysis.stats import Interval
 from kit.model.call import FAULT, FUNCTION, FUSE, LOST, Call
 from kit.model.sample import Phase, Sample
+from kit.parsers.figure import Reported
 
 PAIRS = (("slow", "bare"), ("same", "bare"))
 #: Seconds per run: what calls take on a CPU on the baseline, what more on ``slow``; held up; user time; faults.
@@ -72,6 +73,15 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
     assert len(held_) == 480
     # Binomial, and intervals of one session share their noise: 95 % of 480, give or take.
     assert 0.92 < np.mean(held_) < 0.99
+
+
+def test_figures_that_a_workload_reports_are_no_process_time() -> None:
+    plain = analysed(session(1))
+    more = [
+        replace(item, phases=(replace(item.phases[0], reported=(Reported("files", 1e6 * item.block, "per s"),)),))
+        for item in session(1)
+    ]
+    assert [item.whole for item in analysed(more)] == [item.whole for item in plain]
 
 
 def test_what_was_put_in_is_told_and_nothing_else_is() -> None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from kit.model.call import COPY_UP, Call
-from kit.trace.copy_ups import Layers, copy_ups, entries, parse_layers
+from kit.trace.copy_ups import Layers, copy_ups, entries, from_home, parse_layers
 
 
 def test_layers_of_mount_options() -> None:
@@ -11,6 +11,14 @@ def test_layers_of_mount_options() -> None:
     assert parse_layers("rw,lowerdir=/a:/b,upperdir=/u,workdir=/w", True) == wanted
     assert parse_layers("rw,lowerdir+=/a,lowerdir+=/b,upperdir=/u", True) == wanted
     assert parse_layers("ro,lowerdir=/a:/b", True) is None
+
+
+def test_directories_of_many_layers_are_named_from_where_docker_mounts_them(tmp_path: Path) -> None:
+    (tmp_path / "7" / "diff").mkdir(parents=True)
+    relative = Layers(Path("7/diff"), (Path("l/A"), Path("l/B")), True)
+    found = Layers(tmp_path / "7" / "diff", (tmp_path / "l/A", tmp_path / "l/B"), True)
+    assert from_home(relative, [Path("/"), tmp_path / "7" / "merged"]) == found
+    assert from_home(found, [Path("/")]) == found and from_home(relative, []) == relative
 
 
 def test_what_lies_beneath_and_was_not_there_before_is_a_copy(tmp_path: Path) -> None:
