@@ -53,6 +53,11 @@ class Peer:
                     raise RunError(f"{name} is no record")
         return decode_json(kind, text)
 
+    def has(self, name: str) -> bool:
+        """Raises KitError."""
+        with self._open(name) as chunks:
+            return chunks is not None
+
     def bring(self, name: str, target: Path, size: int, digest: str | None, tell: Callable[[str], None]) -> None:
         """Write a file of so many bytes. ``digest``: its SHA-256; None where the caller checks what is in it. Raises
         KitError, with what is wrong in the file then."""

@@ -74,6 +74,13 @@ def test_what_no_peer_has_is_built(tmp_path: Path, place: str) -> None:
     assert ours(tmp_path, []).env == (("PATH", "/ours"),)
 
 
+def test_what_an_older_kit_made_without_layers_is_taken(tmp_path: Path, place: str) -> None:
+    made = ImageCache(tmp_path / "theirs").make(KEY, "one", "test", build("theirs"))
+    recorded(made.rootfs.parent, layers=None, layers_size=None)
+    image = ours(tmp_path, [])
+    assert image.digest == made.digest and image.archive is None
+
+
 def damaged(path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[-1] ^= 1
@@ -93,7 +100,7 @@ LIES: dict[str, tuple[Callable[[Path], object], str]] = {
     "cut short": (lambda entry: os.truncate(entry / "rootfs.tar", 512), "is shorter than its record says"),
     "without end": (lambda entry: recorded(entry, size=512), "is longer than its record says"),
     "no layers": (lambda entry: (entry / "archive.tar").unlink(), "it has no images/one-abc/archive.tar"),
-    "an older kit's": (lambda entry: recorded(entry, layers=None), "an older kit made it there"),
+    "an older kit's": (lambda entry: recorded(entry, layers=None), "its layers have no digest"),
     "no record": (lambda entry: (entry / "image.json").unlink(), ""),
     "another's record": (lambda entry: (entry / "image.json").write_text("[" * 10_000), "not a _Record"),
     "a huge record": (lambda entry: (entry / "image.json").write_text(" " * (2 << 20)), "is no record"),
