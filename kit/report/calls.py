@@ -61,7 +61,7 @@ def whole_runs(analysis: Analysis) -> list[CallCosts]:
 
 
 def call_sentences(item: CallCosts) -> Iterator[str]:
-    """The answer, ``layer:overlay2 over bare: +0.62 s (…) of process time; most of it: open 65 %, …``, then a line for
+    """The answer, ``layer:overlay2 over bare: +0.62 s (…) of process time, told in open 65 %, …``, then a line for
     each group named there, and for copy-ups."""
     told = _said(item)
     over = f"{item.arm}{units.at(item.point)} over {item.baseline}"
@@ -80,9 +80,9 @@ def _said(item: CallCosts) -> list[CallPart]:
 
 
 def _in(item: CallCosts, told: Sequence[CallPart]) -> str:
-    none = "" if item.whole.leaves_out(0.0) else ", not told from none"
+    none = "" if item.whole.leaves_out(0.0) else ", as a whole not told from none"
     if told:
-        return f"{none}; most of it: {', '.join(f'{part.group}{_share(part)}' for part in told)}."
+        return f"{none}; told in {', '.join(f'{part.group}{_share(part)}' for part in told)}."
     if not item.groups:
         return f"{none}."
     most = item.groups[0]
@@ -184,13 +184,13 @@ def call_notes(item: CallCosts, analysis: Analysis) -> Iterator[str]:
 
 
 def _errors(item: CallCosts) -> Iterator[str]:
-    """Those of which the arm has a hundredth more at least."""
+    """Those of which the arm has one more at least, and a hundredth."""
     for part in item.calls:
         known = dict(part.base_errors)
         for name, count in part.errors:
-            if count >= max(1.0, 1.01 * known.get(name, 0.0)):
-                there = f" (baseline {known[name]:,.0f})" if name in known else ""
-                yield f"{part.name} {name} {count:,.0f}{there}"
+            there = known.get(name, 0.0)
+            if count >= max(there + 1.0, 1.01 * there):
+                yield f"{part.name} {name} {count:,.0f}{f' (baseline {there:,.0f})' if there else ''}"
 
 
 def _beside(item: CallCosts, analysis: Analysis) -> str:

@@ -21,7 +21,7 @@ FUNCTIONS = (
 )  # fmt: skip
 _KALLSYMS = Path("/proc/kallsyms")
 _NS = 1e9
-_FIX = "a kernel with CONFIG_KPROBE_EVENTS, as distributions have; --profile samples the same functions without"
+_FIX = "a kernel with CONFIG_KPROBE_EVENTS; --profile needs none"
 #: Attached to no process.
 _TRIAL = 'interval:ms:100 {{ printf("attached\\n"); }}\nkprobe:{name} /pid == 0/ {{ @tried = count(); }}'
 
