@@ -1,4 +1,4 @@
-"""A worker that dies of a signal is begun anew, and what it died of is said."""
+"""A worker that dies of a signal is begun anew; what it or a share of it died of is said."""
 
 from __future__ import annotations
 
@@ -6,8 +6,15 @@ import signal
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
+
+from kit.core.codec import encode_json
+from kit.fleet.carrier import Carrier
+from kit.fleet.share import Share
+from kit.session.guest_protocol import Failed, decode_line
+from tests.fleet.machines import FIRST, ONE
 
 WORK = """
     import os, signal, sys, time
@@ -42,3 +49,12 @@ def test_what_ends_by_itself_ends_its_guard() -> None:
     script = "import sys; from kit.fleet.guard import guarded; sys.exit(guarded(lambda died: sys.exit(3), print))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (3, "")
+
+
+def test_a_share_that_dies_of_a_signal_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\nread assignment\nkill -SEGV $$\n")
+    python.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(python))
+    last = decode_line(Carrier(ONE, str(tmp_path)).carry("key", encode_json(Share(FIRST)), print).encode())
+    assert isinstance(last, Failed) and last.message == "its process was killed by signal 11 (Segmentation fault)"
