@@ -133,8 +133,9 @@ class SystemEngine:
         self._count += 1
         with ExitStack() as stack:
             mounts: dict[str, tuple[str, str]] = {}
-            if arm.placement == "bind":
-                mounts[str(stack.enter_context(ground.tree()))] = (TREE, "rw")
+            tree = stack.enter_context(ground.tree()) if arm.placement == "bind" else None
+            if tree:
+                mounts[str(tree)] = (TREE, "rw")
             elif arm.placement == "volume":
                 name = f"kit-{self._setting.session}-{self._count}"
                 stack.enter_context(self._setting.journal.holding("volume", name))
@@ -152,6 +153,8 @@ class SystemEngine:
                 arm.placement == "tmpfs", name=name,
             )  # fmt: skip
             running = start_container(stack, spec, self._alive)
+            if tree:
+                _give(tree, running.pid)
             place = Place(
                 tree=TREE,
                 inputs=INPUTS,
@@ -198,6 +201,29 @@ def _filesystem(mount: Mount) -> str:
 
 def _told(mount: Mount) -> str:
     return f"{mount.type} of {mount.source}"
+
+
+def _give(tree: Path, pid: int) -> None:
+    """Make a tree the property of a container's root, who is another user where the daemon maps users (userns-remap),
+    and could write nothing. Raises RunError."""
+    try:
+        root = _outside(Path(f"/proc/{pid}/uid_map")), _outside(Path(f"/proc/{pid}/gid_map"))
+    except OSError:
+        return  # on another machine
+    found = tree.stat()
+    if root[0] in (0, found.st_uid):
+        return
+    try:
+        os.chown(tree, *root)
+    except PermissionError:
+        reason = f"the running Docker's root is user {root[0]} here, who may not write to your directory"
+        raise RunError(reason, "sudo kit …, or arms on layer and volume") from None
+
+
+def _outside(id_map: Path) -> int:
+    """Who root is (user_namespaces(7))."""
+    lines = [[int(word) for word in line.split()] for line in id_map.read_text().splitlines()]
+    return next(outside for inside, outside, _ in lines if inside == 0)
 
 
 def _cgroup(pid: int) -> Cgroup | None:
