@@ -4,7 +4,9 @@ Which test meets which arm: tests/machine/arms.py.
 """
 
 import os
+import shutil
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,6 +17,7 @@ import pytest
 from kit.core.paths import find_paths
 from kit.filesystem import BackingOptions
 from kit.filesystem.backing import GIB
+from kit.host.command import run
 from kit.host.machine import read_host
 from kit.image import ImageCache
 from kit.model.arm import Arm, parse_arm
@@ -163,22 +166,30 @@ def test_runtime_and_bare_read_the_same_files(provision: Provision) -> None:
 
 
 @pytest.fixture
-def running_docker(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A Docker as a user may have it running, started here since none runs on a test machine."""
-    directory = Path(tmp_path_factory.mktemp("d"))
+def running_docker(request: pytest.FixtureRequest, bench: Bench) -> Iterator[str]:
+    """A Docker as a user may have it running, started here since none runs on a test machine. Its parameter: further
+    words."""
+    words = getattr(request, "param", ())
+    if words:
+        request.getfixturevalue("mapped_users")
+    directory = Path(tempfile.mkdtemp(prefix="kit-docker-"))  # not pytest's, through which no other user gets
+    directory.chmod(0o711)
     address = f"unix://{directory}/s"
     with (directory / "log").open("wb") as log:
         process = subprocess.Popen(
             ["dockerd", "--data-root", directory / "data", "--exec-root", directory / "e", "--host", address,
-             "--pidfile", directory / "pid", "--bridge=none", "--iptables=false", "--storage-driver=overlay2"],
+             "--pidfile", directory / "pid", "--bridge=none", "--iptables=false", "--storage-driver=overlay2",
+             *words],
             stdout=log, stderr=log, env={**os.environ, "PATH": f"{os.environ['PATH']}:/usr/sbin"},
         )  # fmt: skip
     while not (directory / "s").exists():
+        assert process.poll() is None, (directory / "log").read_text()
         time.sleep(0.05)
     time.sleep(0.5)
     yield address
     process.terminate()
     process.wait(30)
+    shutil.rmtree(directory)
 
 
 def test_the_running_docker_is_used_and_left_as_it_was(
@@ -210,6 +221,33 @@ def test_the_running_docker_is_used_and_left_as_it_was(
     client = docker.DockerClient(base_url=running_docker)
     assert not client.images.list() and not client.containers.list(all=True) and not client.volumes.list()
     client.close()
+
+
+@pytest.fixture
+def mapped_users(bench: Bench, tmp_path: Path) -> Iterator[None]:
+    """Users of a container are others outside: files of this mount namespace alone say so."""
+    (tmp_path / "map").write_text("daemon:300000:65536\n")
+    files = ("/etc/subuid", "/etc/subgid")
+    for file in files:
+        run(["mount", "--bind", tmp_path / "map", file])
+    yield
+    for file in files:
+        run(["umount", file])
+
+
+@pytest.mark.parametrize("running_docker", [["--userns-remap=daemon"]], indirect=True)
+def test_root_of_a_docker_that_maps_users_writes_to_its_tree(
+    bench: Bench, running_docker: str, tiny: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", running_docker)
+    image = ImageCache(bench.paths.cache).from_tarball(tiny)
+    with Provision(ProvisionSpec(bench.setting, read_host(), BackingOptions(images=tmp_path), image, None)) as made:
+        for text in ("bind:system/overlay2", "layer:system/overlay2"):
+            assert made.ready(parse_arm(text)) is None
+            with made.place(parse_arm(text)) as place:
+                assert sh(place, "cat /proc/self/uid_map")[1].split()[:2] == ["0", "300000"]
+                assert sh(place, "echo here > file && cat file")[1] == "here\n", text
+    assert not list(tmp_path.glob("kit-*"))
 
 
 def test_a_container_is_removed_while_it_runs(bench: Bench, provision: Provision) -> None:
