@@ -77,7 +77,8 @@ class RankRow:
 class Ranking:
     """``rows`` from the best to the worst, those that are no picks among them. ``filesystems``: bare on each further
     filesystem over bare on the first, which is what the filesystem alone costs. ``covariate``: what the ratios are
-    adjusted for. ``pairs``: every two arms that were looked at."""
+    adjusted for. ``pairs``: every two arms that were looked at. ``unranked``: what ran, but in no block in which the
+    reference did."""
 
     metric: str
     unit: str
@@ -89,6 +90,7 @@ class Ranking:
     filesystems: tuple[Difference, ...]
     pairs: tuple[Difference, ...]
     covariate: str = ""
+    unranked: tuple[str, ...] = ()
 
     @property
     def picks(self) -> tuple[RankRow, ...]:
@@ -155,6 +157,7 @@ def _rank(runs: Runs, arms: Sequence[str], point: str, metric: str, reference: s
     return Ranking(
         metric, figure.unit, better, phase, point, chosen, rows, across,
         tuple(told[pair] for pair in wanted if pair in told), adjusting.name if adjusting else "",
+        tuple(arm for arm, _ in keys if arm not in {row.arm for row in rows}),
     )  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from kit.analysis.burst import find_bursts, own_nature
@@ -128,8 +128,9 @@ class Schedule:
         return tuple(step for step in steps if str(step.arm) in self._able)
 
     def _repeat(self, samples: Sequence[Sample]) -> Block | None:
-        """A block hit by a burst once more: the flagged runs and those that they are compared with. Of a session of
-        many machines none is: its number would be another's, too."""
+        """A block hit by a burst once more: the flagged runs and those that they are compared with, of a session of few
+        rounds all that would share no block with them any more. Of a session of many machines none is: its number
+        would be another's, too."""
         if self._plan.blocks or not self._plan.repeats:
             return None
         blocks = [item.block for item in samples if item.repeats is None]
@@ -159,12 +160,32 @@ class Schedule:
         for number, block in enumerate(hit[: max(1, round(REPEATS * rounds))], first):
             flagged = [(arm, point) for arm, point, where in bursts if where == block]
             wanted = {(name, point) for arm, point in flagged for name in related(self._plan, arm)}
+            wanted |= _left_alone(samples, bursts, flagged)
             steps = [step for step in self._mine(self._plan.block(number)) if (str(step.arm), step.point) in wanted]
             reasons = ", ".join(f"{arm} {bursts[arm, point, block]}" for arm, point in flagged)
             if steps:
                 repeated = tuple(replace(step, repeats=block) for step in steps)
                 planned.append(Block(number, repeated, f"round {block} once more: {reasons}"))
         return planned
+
+
+def _left_alone(
+    samples: Iterable[Sample], bursts: Collection[tuple[str, str, int]], flagged: Iterable[tuple[str, str]]
+) -> set[tuple[str, str]]:
+    """Arms, at their points, that have good runs but no block in common with a good run of one that is flagged: a
+    ranking compares every two."""
+    good: dict[tuple[str, str], set[int]] = {}
+    for arm, point, block in _completed(samples) - set(bursts):
+        good.setdefault((arm, point), set()).add(block)
+    return {
+        (arm, point)
+        for (arm, point), blocks in good.items()
+        if any(at == point and not blocks & good.get((other, at), set()) for other, at in flagged)
+    }
+
+
+def _completed(samples: Iterable[Sample]) -> set[tuple[str, str, int]]:
+    return {(item.arm, item.point, item.block) for item in samples if item.kind == "measured" and item.status == "ok"}
 
 
 def _done(samples: Iterable[Sample]) -> set[tuple[int, str, str]]:

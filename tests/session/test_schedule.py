@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from zlib import crc32
 
+from kit.analysis.columns import Runs
+from kit.analysis.ranking import rank
 from kit.model.arm import parse_arms
 from kit.model.plan import SEQUENTIAL_ROUNDS, Plan, PlanStep, make_plan
 from kit.model.sample import Phase, Sample
@@ -138,6 +140,19 @@ def test_blocks_hit_by_a_burst_are_run_again_with_what_the_arm_is_compared_with(
     assert isinstance(rest.next(samples), End)  # what was repeated is not repeated again
     blocks, _, _ = play(make_plan(ARMS, 3, 1, repeats=False), wobble(0.03), steal)
     assert [block.number for block in blocks if block.number] == [1, 2, 3]
+
+
+def test_what_would_share_no_block_with_a_repeated_run_is_run_again_too() -> None:
+    def steal(step: PlanStep) -> float:
+        return 5.0 if (str(step.arm), step.repeats) == ("layer:vfs", None) else 0.0
+
+    blocks, samples, _ = play(make_plan(ARMS, 1, 1), wobble(0.03), steal)
+    assert {str(step.arm) for step in blocks[-1].steps if step.repeats} == set(NAMES)
+    (ranking,) = rank(Runs(samples), NAMES)
+    assert {row.arm for row in ranking.rows} == set(NAMES)
+    (ranking,) = rank(Runs(item for item in samples if not (item.arm == "layer:vfs" and item.repeats is None)
+                           and not (item.arm != "layer:vfs" and item.repeats)), NAMES)  # fmt: skip
+    assert ranking.unranked == ("layer:vfs",)
 
 
 def test_a_machine_that_is_never_quiet_is_not_run_for_ever() -> None:
