@@ -77,8 +77,8 @@ class RankRow:
 class Ranking:
     """``rows`` from the best to the worst, those that are no picks among them. ``filesystems``: bare on each further
     filesystem over bare on the first, which is what the filesystem alone costs. ``covariate``: what the ratios are
-    adjusted for. ``pairs``: every two arms that were looked at. ``unranked``: what ran, but in no block in which the
-    reference did."""
+    adjusted for. ``pairs``: every two arms that were looked at. ``unranked``: what ran, but has no ratio to the
+    reference: no block has both, or figures of 0."""
 
     metric: str
     unit: str

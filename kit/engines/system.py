@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -65,7 +65,7 @@ class SystemEngine:
         self._stack = ExitStack()
         self._client: Any = None
         self._facts: list[Fact] = []
-        self._root = Path("/")
+        self._root = self._layers = Path("/")
         self._count = 0
         self._filling = Lock()
 
@@ -90,7 +90,7 @@ class SystemEngine:
         self._client = connect()
         self._stack.callback(self._client.close)
         info = self._client.info()
-        self._root = Path(info["DockerRootDir"])
+        self._root, self._layers = Path(info["DockerRootDir"]), _layers(info)
         status = "; ".join(f"{key}: {value}" for key, value in info.get("DriverStatus") or ())
         self._facts = [
             RUNNING_ENGINE.fact(info["ServerVersion"], "docker"),
@@ -100,14 +100,16 @@ class SystemEngine:
     def start(self, arm: Arm, ground: Ground) -> None:
         """Raises MachineError where its layers and volumes lie on another filesystem than what they are compared with:
         the difference would be that of two disks."""
-        if arm.placement not in ("layer", "volume") or not _is_here(self._root):
+        root = self._layers if arm.placement == "layer" else self._root
+        if arm.placement not in ("layer", "volume") or not _is_here(root):
             return
-        theirs, ours = mount_of(self._root), mount_of(ground.backing.path)
+        theirs, ours = mount_of(root), mount_of(ground.backing.path)
         if _filesystem(theirs) != _filesystem(ours):
+            there = arm.on("dir")
             raise MachineError(
-                f"the running Docker's {arm.placement}s lie on {_told(theirs)} ({self._root}), "
+                f"the running Docker's {arm.placement}s lie on {_told(theirs)} ({root}), "
                 f"its baseline on {_told(ours)} ({ground.backing.path.parent})",
-                f"--dir DIRECTORY, on the filesystem of {self._root}",
+                f"--dir DIRECTORY, on the filesystem of {root}" + (f", and {there}" if there != arm else ""),
             )
 
     def fill(self, arm: Arm, ground: Ground) -> None:
@@ -192,6 +194,15 @@ def _is_here(directory: Path) -> bool:
     except PermissionError:
         pass
     return True
+
+
+def _layers(info: Mapping[str, Any]) -> Path:
+    """Layers of Docker's containerd image store are containerd's, whose root is its own unless dockerd has begun it."""
+    root = Path(info["DockerRootDir"])
+    if not dict(info.get("DriverStatus") or ()).get("driver-type", "").startswith("io.containerd."):
+        return root
+    address = (info.get("Containerd") or {}).get("Address", "/run/containerd/containerd.sock")
+    return Path("/var/lib/containerd") if address.startswith("/run/containerd/") else root / "containerd"
 
 
 def _filesystem(mount: Mount) -> str:

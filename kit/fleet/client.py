@@ -114,7 +114,8 @@ class Fleet:
 
     def busy(self) -> Mapping[str, tuple[str, ...]]:
         """What runs where, by address: keys of shares."""
-        return {str(address): tuple(map(str, keys)) for address, keys in self._asked(self._client.processing).items()}
+        found = self._asked(lambda: self._client.sync(self._scheduler.processing, callback_timeout=ANSWERS))
+        return {str(address): tuple(map(str, keys)) for address, keys in found.items()}
 
     def status(self) -> tuple[MemberStatus, ...]:
         """All machines with what runs there. Raises SchedulerLostError."""
@@ -165,7 +166,7 @@ class Fleet:
 
     def close(self) -> None:
         for key in list(self._futures):
-            with suppress(OSError, TimeoutError):
+            with suppress(Exception):  # Dask's own of a client that is closed already is one
                 self.take_back(key)
         with suppress(OSError, TimeoutError):
             self._client.close(timeout=5)

@@ -64,7 +64,7 @@ class Dispatch:
     _looked: float = 0.0
     _stuck: float | None = None
     _lost: list[str] = field(default_factory=list)  # of what machine, when, and why
-    _away: set[str] = field(default_factory=set)  # names of lost ones that are not back
+    _away: dict[str, str] = field(default_factory=dict)  # lost ones that are not back: how their worker had died before
     _deaths: Counter[str] = field(default_factory=Counter)
     _silent: set[str] = field(default_factory=set)  # addresses
     _unheard: float | None = None  # since when the scheduler is silent
@@ -156,12 +156,13 @@ class Dispatch:
         """Those that were lost and are back: by now they know whether their worker died."""
         for member in members:
             if member.name in self._away:
-                self._away.discard(member.name)
-                self._deaths[member.name] += bool(member.died)
+                before = self._away.pop(member.name)
+                died = member.died if member.died != before else ""
+                self._deaths[member.name] += bool(died)
                 more = ", and takes no more part" if self._deaths[member.name] >= _DEATHS else ""
-                self.tell(f"{member.name}: is back" + (f"; its worker was {member.died}{more}" if member.died else ""))
-                if member.died:
-                    self._lost.append(f"{member.name}'s worker was {member.died}")
+                self.tell(f"{member.name}: is back" + (f"; its worker was {died}{more}" if died else ""))
+                if died:
+                    self._lost.append(f"{member.name}'s worker was {died}")
 
     def _bear(self, error: SilentError) -> None:
         if self._unheard is None:
@@ -184,7 +185,7 @@ class Dispatch:
         except SilentError as error:
             why = error.message
         del self._given[key]
-        self._away.add(member.name)
+        self._away[member.name] = member.died
         self._lost.append(f"{member.name} at {time.strftime('%H:%M:%S')} ({why})")
         self.tell(f"{member.name}: was lost: {why}")
         self.course.end(member, None)

@@ -13,6 +13,7 @@ from kit.fleet.carrier import Carrier, describe
 from kit.fleet.examined import known_working
 from kit.fleet.settings import CONNECTIONS
 from kit.fleet.worker import PLUGIN, plugin
+from kit.host.peers import use_peers
 
 if TYPE_CHECKING:
     from distributed import Worker
@@ -32,6 +33,7 @@ async def dask_setup(worker: Worker) -> None:
         name = str(worker.name)
         member = describe(platform.node() if "://" in name else name, os.environ.get("KIT_FLEET_CLASS", ""), False,
                           known_working(find_paths()))  # fmt: skip
+        use_peers(())
     except KitError as error:
         raise SystemExit(f"kit: {error}") from None
     await worker.plugin_add(plugin(Carrier(member, os.environ.get("KIT_HOME", ""))), name=PLUGIN)

@@ -130,7 +130,7 @@ def run_worker(address: Address, carrier: Carrier, tell: Callable[[str], None]) 
 
     def ready(worker: object) -> None:
         wait.known = True
-        tell(f"{carrier.member.name} works for {address.url}")
+        wait.say(f"{carrier.member.name} works for {address.url}")
 
     while True:
         try:

@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import FrameType
 
@@ -32,7 +32,8 @@ class _Interrupts:
         self.asked = True
         if self.windows or not self.held:
             self.interrupt()
-        os.write(2, _SAID)
+        with suppress(OSError):  # who reads it was interrupted too: kit … 2>&1 | tee
+            os.write(2, _SAID)
 
     def interrupt(self) -> None:
         self.raised = True

@@ -142,7 +142,10 @@ def parse_peer(text: str) -> Peer:
     """A directory, or a URL. Raises UsageError, also for one that everybody on the way could answer for."""
     if "://" not in text:
         return Peer(str(Path(text).absolute()))
-    parts = urlsplit(text)
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        raise UsageError(f"{redact(text)}: no URL", "for example https://b1.example.org/kit") from None
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
         raise UsageError(
             f"{redact(text)}: no directory, and no URL of a cache", "for example https://b1.example.org/kit"
@@ -166,7 +169,7 @@ def use_peers(places: Sequence[str]) -> None:
     """For all that this process looks up from now on. Raises UsageError."""
     if any(len(place.split()) != 1 for place in places):
         raise UsageError("a cache's place has no blanks in it", "a symlink without, to a directory with")
-    peers = [parse_peer(place) for place in places]
+    peers = [parse_peer(place) for place in places or os.environ.get(VARIABLE, "").split()]
     if peers:
         os.environ[VARIABLE] = " ".join(peer.place for peer in peers)
 

@@ -6,6 +6,7 @@ import fcntl
 import hashlib
 import json
 import os
+import platform
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -37,6 +38,7 @@ class Image:
     env: tuple[tuple[str, str], ...] = ()  # what the image's author set, PATH for example
     layers: str = ""
     layers_size: int = 0  # bytes of the archive
+    machine: str = ""  # what its programs run on, as uname -m says it; of one that an older kit made, ''
 
     @property
     def tag(self) -> str:
@@ -177,6 +179,7 @@ class ImageCache:
                 tuple(sorted(env.items())),
                 _sha256(archive) if layered else "",
                 archive.stat().st_size if layered else 0,
+                platform.machine(),
             )
             facts = {key: value for key, value in asdict(image).items() if key not in ("rootfs", "archive")}
             (new / "image.json").write_text(json.dumps(facts, indent=1))

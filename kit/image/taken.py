@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from tarfile import TarError
 
 from kit.core.codec import Whole
 from kit.core.errors import RunError
 from kit.host.peers import Peer, from_peers
+from kit.image.layout import check_layout
 
 Environment = Mapping[str, str]
 #: Writes rootfs.tar, and archive.tar where there are layers; returns the image's environment.
@@ -24,6 +27,7 @@ class _Record:
     env: tuple[tuple[str, str], ...] = ()
     layers: str | None = None
     layers_size: Whole = 0
+    machine: str = ""  # what its programs run on; of one that an older kit made, ''
 
 
 def taken_or_built(key: str, name: str, build: Builder, tell: Callable[[str], None]) -> Builder:
@@ -51,10 +55,16 @@ def _taken(
     record = peer.record(_Record, f"{entry}/image.json")
     if record is None:
         return None
+    if record.machine not in ("", platform.machine()):
+        raise RunError(f"it is for {record.machine}, and this machine is {platform.machine()}")
     if record.layers is None and peer.has(f"{entry}/archive.tar"):
-        raise RunError(f"its layers have no digest, an older kit made it: kit image build {name} --force there")
+        raise RunError(f"its layers have no digest, an older kit made it: kit image rm {name} there, then build it")
     tell(f"taking image {name}, {(record.size + record.layers_size) >> 20} MiB, from {peer}")
     peer.bring(f"{entry}/rootfs.tar", rootfs, record.size, record.digest, tell)
+    try:
+        check_layout(rootfs, name)
+    except TarError as error:
+        raise RunError(f"{entry}/rootfs.tar is no tarball: {error}") from None
     if record.layers:
         peer.bring(f"{entry}/archive.tar", archive, record.layers_size, record.layers, tell)
     return dict(record.env)

@@ -155,12 +155,11 @@ def _mind(session: Session, analysis: Analysis) -> Iterator[str]:
     """What changes how the table is to be read."""
     if copied(session):
         yield copied_note(session)
-    for ranking in analysis.rankings:
-        if ranking.unranked:
-            yield (
-                f"not ranked{units.at(ranking.point)}: {', '.join(ranking.unranked)}: no round in which "
-                f"{ranking.reference} ran undisturbed too"
-            )
+    for ranking in [item for item in analysis.rankings if item.unranked][:1]:
+        yield (
+            f"not ranked{units.at(ranking.point)}: {', '.join(ranking.unranked)}: no ratio to {ranking.reference}, for "
+            "want of a round of both that counts, or for figures of 0"
+        )
     for floor in analysis.floors[:1]:
         yield f"noise: two identical copies of {floor.baseline} differ by {change(floor.ratio, floor.low, floor.high)}"
     for item in analysis.drifts:

@@ -86,7 +86,9 @@ def _in(item: CallCosts, told: Sequence[CallPart]) -> str:
     if not item.groups:
         return f"{none}."
     most = item.groups[0]
-    return f"{none}. No group of calls is told from none: the largest, {most.group}, {_seconds(most.difference)}."
+    little = any(part.difference.leaves_out(0.0) for part in item.groups)
+    why = f"is told to make {_WORTH:.0%} of what the largest part does" if little else "is told from none"
+    return f"{none}. No group of calls {why}: the largest, {most.group}, {_seconds(most.difference)}."
 
 
 def _share(part: CallPart) -> str:

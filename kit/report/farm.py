@@ -12,7 +12,7 @@ from typing import Any
 from tabulate import tabulate
 
 from kit.analysis.compare import LESS, MORE, NOT_DETECTED
-from kit.analysis.farm import FarmRatio, MachineRatio
+from kit.analysis.farm import LEAST_TO_FIT, FarmRatio, MachineRatio
 from kit.analysis.farm_answer import FarmAnswer, FarmArm
 from kit.report import units
 from kit.report.sheet import render_sheet
@@ -105,12 +105,17 @@ def _row(name: str, item: FarmRatio) -> Sequence[str]:
 
 def _machine_rows(farm: FarmAnswer) -> Iterator[Sequence[str]]:
     for item in farm.arms:
-        misfits = _misfits(item)
         for machine in item.whole.machines:
             found = machine.ratio
             change = percent_interval(found.estimate, found.low, found.high)
-            fits = "no" if machine in misfits else "yes"
+            fits = {None: units.NOTHING, True: "yes", False: "no"}[_fits(item, machine)]
             yield units.against(item), machine.machine, str(found.n), change, fits
+
+
+def _fits(item: FarmArm, machine: MachineRatio) -> bool | None:
+    """None where its class has too few machines to tell."""
+    like = next(one for one in item.classes or (item.whole,) if machine in one.machines)
+    return machine not in _misfits(item) if len(like.machines) >= LEAST_TO_FIT else None
 
 
 def _misfits(item: FarmArm) -> list[MachineRatio]:
@@ -192,13 +197,12 @@ def farm_rows(farm: FarmAnswer) -> Iterator[dict[str, Any]]:
                 "another_low": one.another and one.another.low, "another_high": one.another and one.another.high,
                 "fits": None, "reason": one.reason,
             }  # fmt: skip
-        misfits = _misfits(item)
         for machine in item.whole.machines:
             found = machine.ratio
             yield {
                 **common, "class": machine.machine_class, "machine": machine.machine, "session": machine.session,
                 "machines": 1, "ratio": found.estimate, "low": found.low, "high": found.high, "rounds": found.n,
-                "fits": machine not in misfits,
+                "fits": _fits(item, machine),
             }  # fmt: skip
 
 

@@ -72,8 +72,10 @@ class InputCache:
 
         def take(peer: Peer) -> str | None:
             known = peer.record(_Facts, f"inputs/{name}.json")
-            if known is None or known.size is None:
+            if known is None:
                 return None
+            if known.size is None:
+                raise RunError(f"its size is not known, an older kit made it: remove inputs/{name}.json there")
             source = peer.directory(f"inputs/{name}")
             if item.into == "directory" and source is None:
                 return None

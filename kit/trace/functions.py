@@ -8,26 +8,26 @@ from pathlib import Path
 from kit.core.errors import KitError
 from kit.host.cgroup import Cgroup
 from kit.host.command import require
-from kit.model.call import FUNCTION, Call
+from kit.model.call import FUNCTION, LOST, NOT_RECORDED, Call
 from kit.trace.bpftrace import Maps, attached, program, with_tracefs
 from kit.trace.tracer import Level, existing
 
 #: Entries of drivers, by the names of kernels since 5.10; which of them a kernel has, /proc/kallsyms says. What is
-#: called for each page or block is not among them: a probe would cost more than the function.
+#: called for each page, block or name is not among them: probes would cost more than the function, and the arm alone.
 FUNCTIONS = (
-    "ovl_copy_up_one", "ovl_copy_up_data", "ovl_copy_up_file", "ovl_copy_up_metadata", "ovl_lookup", "ovl_iterate",
+    "ovl_copy_up_one", "ovl_copy_up_data", "ovl_copy_up_file", "ovl_copy_up_metadata", "ovl_iterate",
     "ovl_create_object", "ovl_do_remove", "ovl_rename", "ovl_fsync", "fuse_simple_request", "__fuse_simple_request",
-    "dm_submit_bio", "btrfs_create", "btrfs_unlink", "btrfs_sync_file", "btrfs_commit_transaction",
+    "btrfs_create", "btrfs_unlink", "btrfs_sync_file", "btrfs_commit_transaction",
 )  # fmt: skip
 _KALLSYMS = Path("/proc/kallsyms")
 _NS = 1e9
 _FIX = "a kernel with CONFIG_KPROBE_EVENTS; --profile needs none"
 #: Attached to no process.
-_TRIAL = 'interval:ms:100 {{ printf("attached\\n"); }}\nkprobe:{name} /pid == 0/ {{ @tried = count(); }}'
+_TRIAL = 'interval:ms:100 {{ printf("attached\\n"); }}\n{probes} /pid == 0/ {{ @tried = count(); }}'
 
 
 def find_functions(scratch: Path, session: Cgroup) -> tuple[tuple[str, ...], Level]:
-    """Those that can be probed here: one of them is, once. ``scratch`` and ``session`` as in Traced."""
+    """Those that can be probed here: all of them are, once. ``scratch`` and ``session`` as in Traced."""
     try:
         require("bpftrace")
         if not (with_tracefs() / "kprobe_events").exists():
@@ -35,7 +35,8 @@ def find_functions(scratch: Path, session: Cgroup) -> tuple[tuple[str, ...], Lev
         names = known(_KALLSYMS.read_text(encoding="utf-8", errors="replace").splitlines())
         if not names:
             return (), Level("functions", False, "no storage driver's functions are in /proc/kallsyms", _FIX)
-        with attached(_TRIAL.format(name=names[0]), scratch, existing(session)):
+        probes = ",".join(f"{kind}:{name}" for name in names for kind in ("kprobe", "kretprobe"))
+        with attached(_TRIAL.format(probes=probes), scratch, existing(session)):
             pass
         return names, Level("functions", True, f"{len(names)} of storage drivers by kprobes")
     except KitError as error:
@@ -56,6 +57,11 @@ def function_probes(names: Sequence[str]) -> str:
 
 
 def function_rows(maps: Maps) -> Iterator[Call]:
+    """And how many were entered whose end no probe saw: the kernel has room for few that return at once."""
+    ended = 0
     for (number,), spread in maps.histograms.get("function_spread", {}).items():
+        ended += sum(many for _, many in spread)
         seconds = maps.of("function_took").get((number,), 0) / _NS
         yield Call(FUNCTIONS[number], sum(many for _, many in spread), seconds, histogram=spread, kind=FUNCTION)
+    if missed := max(0, maps.number("function_entered") - ended):
+        yield Call(f"functions, {NOT_RECORDED}", missed, kind=LOST)

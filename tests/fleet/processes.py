@@ -52,10 +52,13 @@ class Processes:
 
     def members(self, count: int) -> list[Member]:
         """All of them, once they are there."""
+        deadline = time.monotonic() + 120
         while True:
+            assert time.monotonic() < deadline, f"{count} workers have not come"
             with suppress(AbsentError), fleet_at(self.address) as fleet:
-                while len(found := list(fleet.members().values())) < count:
+                while len(found := list(fleet.members().values())) < count and time.monotonic() < deadline:
                     time.sleep(0.1)
+                assert len(found) == count, f"{len(found)} of {count} workers have come"
                 return found
 
 

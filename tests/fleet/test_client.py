@@ -93,6 +93,20 @@ def test_no_client_gives_a_share_by_anothers_key() -> None:
     assert len(set(fleet.keys)) == 2 and all(FIRST.id in key for key in fleet.keys)
 
 
+def test_a_death_counts_once() -> None:
+    """It is known of a worker for as long as its process lives, whatever it is lost of later."""
+    fleet, told = Given(), list[str]()
+    fleet.there = known = replace(ONE, died="killed by signal 11 (Segmentation fault) at 01:00:00")
+    dispatch = Dispatch(Address("127.0.0.1", 1), Whole(), told.append, 60)
+    for _ in range(4):
+        dispatch._look(cast(Any, fleet))
+        fleet.there = None
+        dispatch._look(cast(Any, fleet))
+        fleet.there = known
+    assert len(fleet.keys) == 4
+    assert "one: is back" in told and not any("Segmentation" in line for line in told)
+
+
 def test_a_machine_whose_worker_dies_again_and_again_is_given_no_more_and_said_why() -> None:
     fleet, told = Given(), list[str]()
     dispatch = Dispatch(Address("127.0.0.1", 1), Whole(), told.append, 60)

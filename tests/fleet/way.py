@@ -36,7 +36,11 @@ class Way:
             if self.cut:
                 near.close()
                 continue
-            far = socket.create_connection(("127.0.0.1", self.port))
+            try:
+                far = socket.create_connection(("127.0.0.1", self.port))
+            except OSError:  # it is not there yet
+                near.close()
+                continue
             self._pairs += [near, far]
             for source, target in ((near, far), (far, near)):
                 Thread(target=_carry, args=(source, target), daemon=True).start()

@@ -39,6 +39,23 @@ def test_an_interrupt_waits_for_the_next_window(number: signal.Signals, capfd: p
     assert "ends what is in hand" in capfd.readouterr().err
 
 
+def test_one_that_nobody_can_be_told_of_waits_too() -> None:
+    """Of kit … 2>&1 | tee, interrupted together."""
+    kept, reached = os.dup(2), []
+    reader, writer = os.pipe()
+    os.close(reader)
+    os.dup2(writer, 2)
+    try:
+        with pytest.raises(KeyboardInterrupt), interrupts_held():
+            interrupt()
+            reached.append("made")
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(writer)
+    assert reached == ["made"]
+
+
 def test_within_a_window_it_comes_at_once(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(KeyboardInterrupt), interrupts_held(), interruptible():
         interrupt()

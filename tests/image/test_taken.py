@@ -155,6 +155,7 @@ def test_a_server_proves_itself(tmp_path: Path, theirs: Image, monkeypatch: pyte
         ("ftp://b1.example.org/kit", "no URL of a cache"),
         ("https:///kit", "no URL of a cache"),
         ("https://b1.example.org/?x", "no URL of a cache"),
+        ("https://[::1/x", "no URL"),
     ],
 )
 def test_a_place_that_proves_nothing_is_refused(place: str, reason: str) -> None:

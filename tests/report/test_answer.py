@@ -115,6 +115,16 @@ def test_the_log_of_a_failed_run_is_named_whole() -> None:
     assert f"full log: {log}" in text and "  | reason" in text
 
 
+def test_what_has_no_ratio_to_the_reference_is_named() -> None:
+    session = made(COSTS)
+    apart = tuple(
+        replace(item, block=item.block + 100) if item.arm == "layer:btrfs" else item for item in session.samples
+    )
+    text = shown(replace(session, samples=apart))
+    assert "not ranked: layer:btrfs: no ratio to layer:overlay2" in text
+    assert "not ranked" not in shown(session)
+
+
 def test_ranked_by_another_metric_and_against_another_arm() -> None:
     session = made(COSTS)
     (by_cpu,) = analyse(session, "cpu", "bind:overlay2").rankings

@@ -79,6 +79,7 @@ def test_what_is_told_but_little_beside_the_largest_part_is_not_named() -> None:
     large = replace(PART, difference=interval(0.5), share=None)
     untold = replace(COSTS, whole=interval(0.7), groups=(large, little))
     assert largest_group(untold) == "" and "is stat" not in text(untold)
+    assert "told from none: the largest" not in text(untold)
 
 
 def test_why_there_are_none() -> None:

@@ -42,6 +42,13 @@ def test_few_machines_say_why_there_is_no_figure() -> None:
     assert text.splitlines()[0] == "mine on 2 machines: 2 machines: 3 are the least that tell how far machines differ"
 
 
+def test_of_few_machines_none_is_said_to_fit() -> None:
+    few = list(csv.DictReader(io.StringIO(find(FARM, "csv").render(farm(0.10, 0.11, 0.10)))))
+    assert {row["fits"] for row in few if row["session"]} == {""}
+    enough = list(csv.DictReader(io.StringIO(find(FARM, "csv").render(farm(0.10, 0.11, 0.10, 0.12)))))
+    assert {row["fits"] for row in enough if row["session"]} == {"True"}
+
+
 def test_a_machine_that_does_not_fit_is_named_with_its_session() -> None:
     text = find(FARM, "table").render(farm(*[0.10 + 0.001 * i for i in range(9)], odd=0.5))
     assert "does not fit: builder-09, layer:overlay2 / bare: +4" in text and "kit show 2026-0009" in text

@@ -7,7 +7,7 @@ import pytest
 
 from kit.host.command import which
 from kit.host.namespace import enter_private_mounts
-from kit.model.call import FUNCTION, Call
+from kit.model.call import FUNCTION, LOST, Call
 from kit.trace.bpftrace import program, read_maps, with_tracefs
 from kit.trace.functions import FUNCTIONS, function_probes, function_rows, known
 
@@ -26,14 +26,18 @@ def test_those_that_this_kernel_has() -> None:
 
 
 def test_rows(tmp_path: Path) -> None:
-    number = FUNCTIONS.index("ovl_lookup")
+    number = FUNCTIONS.index("ovl_iterate")
     spread = f'{{"{number}": [{{"min": 1024, "max": 2047, "count": 3}}]}}'
     (tmp_path / "said").write_text(
         f'{{"type": "map", "data": {{"@function_took": {{"{number}": 9000}}}}}}\n'
         f'{{"type": "hist", "data": {{"@function_spread": {spread}}}}}\n'
     )
-    wanted = Call("ovl_lookup", 3, 9e-6, histogram=((10, 3),), kind=FUNCTION)
+    wanted = Call("ovl_iterate", 3, 9e-6, histogram=((10, 3),), kind=FUNCTION)
     assert list(function_rows(read_maps(tmp_path / "said"))) == [wanted]
+    with (tmp_path / "said").open("a") as said:
+        said.write('{"type": "map", "data": {"@function_entered": 5}}\n')
+    missed = Call("functions, not recorded", 2, kind=LOST)
+    assert list(function_rows(read_maps(tmp_path / "said"))) == [wanted, missed]
 
 
 @pytest.mark.machine
