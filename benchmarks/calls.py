@@ -208,17 +208,22 @@ def _levels(found: CallCosts, injection: Injection) -> dict[str, tuple[str, dict
 
 
 def _came_back(level: str, right: str, rows: Mapping[str, Interval], truth: float) -> bool:
-    """All of it where it must, in its interval, and of what is elsewhere nothing that matters."""
+    """All of it where it must, in its interval, but for what it may bring about; nothing that matters elsewhere."""
     hit = rows[right]
-    inside = not hit.leaves_out(truth)
+    ends = hit.low or 0.0, hit.high or 0.0
+    found = next(
+        (said for said, more in (("inside", 0.0), ("inside, with what it brought about", LITTLE * truth))
+         if ends[0] - more <= truth <= ends[1]),
+        "OUTSIDE",
+    )  # fmt: skip
     others = {name: item for name, item in rows.items() if name != right}
     told = {name for name, item in others.items() if _all_at_once(item, len(others)).leaves_out(0.0)}
     strange = sorted(name for name in told if abs(others[name].estimate) >= LITTLE * truth)
     most = max(others, key=lambda name: abs(others[name].estimate))
-    print(f"{right}: injected {truth:.4f} s, found in this {level} {_shown(hit)}  {'inside' if inside else 'OUTSIDE'}")
+    print(f"{right}: injected {truth:.4f} s, found in this {level} {_shown(hit)}  {found}")
     verdict = f"STRANGE: {', '.join(strange)}" if strange else ""
     print(f"  of {len(others)} others most in {most}, {_shown(others[most])}  {verdict}".rstrip())
-    return inside and not strange
+    return found != "OUTSIDE" and not strange
 
 
 def _all_at_once(found: Interval, family: int) -> Interval:
