@@ -15,6 +15,7 @@ from kit.host.command import begin_copy
 
 #: Seconds before the next one, of what dies again and again.
 _REST = 1.0
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def guarded(work: Callable[[str], None], tell: Callable[[str], None]) -> int:
@@ -23,14 +24,19 @@ def guarded(work: Callable[[str], None], tell: Callable[[str], None]) -> int:
     died = ""
     while True:
         reader, writer = os.pipe()
+        held = signal.pthread_sigmask(
+            signal.SIG_BLOCK, _SIGNALS
+        )  # one that comes now is the child's: nobody else ends it
         child = begin_copy()
         if child == 0:
+            signal.pthread_sigmask(signal.SIG_SETMASK, held)
             os.close(writer)
             threading.Thread(target=_end_with_guard, args=(reader,), daemon=True).start()
             work(died)
             return 0
         os.close(reader)
         with _passing_on(child) as asked:
+            signal.pthread_sigmask(signal.SIG_SETMASK, held)
             status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         os.close(writer)
         if status >= 0 or asked:
@@ -50,7 +56,7 @@ def _passing_on(child: int) -> Iterator[list[int]]:
         with suppress(ProcessLookupError):
             os.kill(child, number)
 
-    before = [(number, signal.signal(number, pass_on)) for number in (signal.SIGINT, signal.SIGTERM)]
+    before = [(number, signal.signal(number, pass_on)) for number in _SIGNALS]
     try:
         yield asked
     finally:

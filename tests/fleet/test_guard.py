@@ -27,6 +27,7 @@ WORK = """
         time.sleep(60)
 
     guard._REST = 0.0
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # who starts the tests may have it ignored
     sys.exit(guard.guarded(work, lambda text: print("told", text, flush=True)))
 """
 
