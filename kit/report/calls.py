@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -17,8 +16,8 @@ from kit.model.sample import TOTAL
 from kit.model.session import Session
 from kit.report import units
 from kit.report.verdict import percent_interval
+from kit.report.wrap import NARROW, wrap
 
-COLUMNS = 100
 #: Calls of a table, and groups of a sentence, at most; a part below this share of the largest is left out of both.
 _CALLS, _SAID, _LEAST = 12, 3, 0.02
 #: Of a group in a sentence: what it makes of the largest part at least.
@@ -36,23 +35,23 @@ _COUNTED = {
 
 
 def render_calls(session: Session, analysis: Analysis) -> str:
-    """At most COLUMNS columns."""
+    """At most NARROW columns."""
     lacking = NO_TRACING.text(session.facts)
     lines = [f"not traced: {lacking}"] if lacking else []
     if not analysis.calls:
         lines += ["no calls were traced in this session: kit compare … --explain-calls"]
-        return "\n".join(_wrap(line) for line in lines) + "\n"
+        return "\n".join(wrap(line, NARROW) for line in lines) + "\n"
     whole = whole_runs(analysis)
     lines += [line for item in whole for line in call_sentences(item)]
     lines += [_PROCESS_TIME, tracing(session, analysis.overheads)]
     parts = [text(item, analysis) for item in whole]
     parts += [_of_phase(item) for item in analysis.calls if item not in whole and item.phase != TOTAL]
-    return "\n\n".join(["\n".join(_wrap(line) for line in lines), *parts]) + "\n"
+    return "\n\n".join(["\n".join(wrap(line, NARROW) for line in lines), *parts]) + "\n"
 
 
 def _of_phase(item: CallCosts) -> str:
     """Sentences: its tables are in the data."""
-    return "\n".join(_wrap(line) for line in (f"{item.phase}:", *call_sentences(item)))
+    return "\n".join(wrap(line, NARROW) for line in (f"{item.phase}:", *call_sentences(item)))
 
 
 def whole_runs(analysis: Analysis) -> list[CallCosts]:
@@ -143,7 +142,7 @@ def text(item: CallCosts, analysis: Analysis) -> str:
         align = ("left", *["right"] * (len(table.headers) - 1))
         aligned = align if table.rows else None
         lines.append(tabulate(table.rows, table.headers, tablefmt="simple", disable_numparse=True, colalign=aligned))
-    return "\n".join([*lines, *map(_wrap, call_notes(item, analysis))])
+    return "\n".join([*lines, *(wrap(line, NARROW) for line in call_notes(item, analysis))])
 
 
 @dataclass(frozen=True)
@@ -248,7 +247,3 @@ def _each(cost: float, count: float) -> str:
     each = cost / count
     scale, unit = next((item for item in ((1e6, "µs"), (1e3, "ms")) if each * item[0] < 999.5), (1.0, "s"))
     return f"{each * scale:#.3g}".rstrip(".") + f" {unit}"
-
-
-def _wrap(text: str) -> str:
-    return textwrap.fill(text, COLUMNS, subsequent_indent="  ", drop_whitespace=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,9 +13,10 @@ from kit.analysis.stacks import OTHERS, StackCost
 from kit.model.session import Session
 from kit.report import units
 from kit.report.plot.picture import CHARACTER, shortened
+from kit.report.wrap import NARROW, wrap
 
 #: What a terminal takes, and a function's name of it.
-COLUMNS, _NAME = 100, 34
+_NAME = 34
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class ProfileTable:
 
     def text(self) -> str:
         made = tabulate(self.rows, self.headers, tablefmt="simple", disable_numparse=True)
-        return f"{textwrap.fill(self.title, COLUMNS)}\n{made}"
+        return f"{wrap(self.title, NARROW)}\n{made}"
 
 
 def render_profile(session: Session, analysis: Analysis) -> str:
@@ -37,9 +37,9 @@ def render_profile(session: Session, analysis: Analysis) -> str:
         return "no stacks were taken in this session: kit compare --profile\n"
     blocks = []
     for item in found:
-        blocks.append(textwrap.fill(about(item), COLUMNS))
+        blocks.append(wrap(about(item), NARROW))
         for arm in item.arms:
-            blocks.append(textwrap.fill(differs(arm, item.point), COLUMNS))
+            blocks.append(wrap(differs(arm, item.point), NARROW))
             blocks += [table.text() for table in tables(arm, item.point)]
     blocks.append(f"flame graphs: kit report {session.id}")
     return "\n\n".join(blocks) + "\n"

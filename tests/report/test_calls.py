@@ -8,8 +8,9 @@ from kit.analysis.stats import Interval
 from kit.model.call import Call
 from kit.model.fact import NO_TRACING
 from kit.model.sample import Phase
-from kit.report.calls import COLUMNS, largest_group, render_calls
+from kit.report.calls import largest_group, render_calls
 from kit.report.shown import shown
+from kit.report.wrap import NARROW
 from tests.stored import SAMPLE, SESSION
 
 
@@ -42,7 +43,7 @@ def test_sentences_first_and_nothing_too_wide() -> None:
     assert "copied up from lower layers: 212 files, 8.48 MB, and 14 directories." in said
     assert "errors a run that the baseline has not: openat, creating EXDEV 12" in said
     assert "not recorded: 3 calls a run, on the baseline 0" in said
-    assert max(map(len, lines)) <= COLUMNS
+    assert max(map(len, lines)) <= NARROW
 
 
 def test_of_several_phases_the_whole_has_tables_and_each_phase_its_sentences() -> None:
