@@ -24,9 +24,8 @@ def guarded(work: Callable[[str], None], tell: Callable[[str], None]) -> int:
     died = ""
     while True:
         reader, writer = os.pipe()
-        held = signal.pthread_sigmask(
-            signal.SIG_BLOCK, _SIGNALS
-        )  # one that comes now is the child's: nobody else ends it
+        # One that comes before the handlers stand would end the guard alone.
+        held = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         child = begin_copy()
         if child == 0:
             signal.pthread_sigmask(signal.SIG_SETMASK, held)

@@ -105,17 +105,20 @@ def _row(name: str, item: FarmRatio) -> Sequence[str]:
 
 def _machine_rows(farm: FarmAnswer) -> Iterator[Sequence[str]]:
     for item in farm.arms:
-        for machine in item.whole.machines:
+        for machine, fits in _judged(item):
             found = machine.ratio
             change = percent_interval(found.estimate, found.low, found.high)
-            fits = {None: units.NOTHING, True: "yes", False: "no"}[_fits(item, machine)]
-            yield units.against(item), machine.machine, str(found.n), change, fits
+            shown_fits = {None: units.NOTHING, True: "yes", False: "no"}[fits]
+            yield units.against(item), machine.machine, str(found.n), change, shown_fits
 
 
-def _fits(item: FarmArm, machine: MachineRatio) -> bool | None:
-    """None where its class has too few machines to tell."""
-    like = next(one for one in item.classes or (item.whole,) if machine in one.machines)
-    return machine not in _misfits(item) if len(like.machines) >= LEAST_TO_FIT else None
+def _judged(item: FarmArm) -> Iterator[tuple[MachineRatio, bool | None]]:
+    """Its machines, and whether each fits; None where its class has too few to tell."""
+    misfits = _misfits(item)
+    many = [one for one in item.classes or (item.whole,) if len(one.machines) >= LEAST_TO_FIT]
+    told = {machine.machine for one in many for machine in one.machines}
+    for machine in item.whole.machines:
+        yield machine, machine not in misfits if machine.machine in told else None
 
 
 def _misfits(item: FarmArm) -> list[MachineRatio]:
@@ -197,12 +200,12 @@ def farm_rows(farm: FarmAnswer) -> Iterator[dict[str, Any]]:
                 "another_low": one.another and one.another.low, "another_high": one.another and one.another.high,
                 "fits": None, "reason": one.reason,
             }  # fmt: skip
-        for machine in item.whole.machines:
+        for machine, fits in _judged(item):
             found = machine.ratio
             yield {
                 **common, "class": machine.machine_class, "machine": machine.machine, "session": machine.session,
                 "machines": 1, "ratio": found.estimate, "low": found.low, "high": found.high, "rounds": found.n,
-                "fits": _fits(item, machine),
+                "fits": fits,
             }  # fmt: skip
 
 
