@@ -32,7 +32,7 @@ _FSYNC = "i=0; while [ $i -lt 500 ]; do echo $i > f$((i % 100)); sync f$((i % 10
 _SMALL = "for i in $(seq 8); do tar -C /usr/share -cf - . 2>/dev/null | tar -xf -; find . -mindepth 1 -delete; done"
 WORKLOADS = {
     "kernel": Request("kernel:short", arms=(BARE, OVERLAY), control=True),
-    "git": Request("git", arms=(BARE, OVERLAY), control=False),
+    "git": Request("git:short", arms=(BARE, OVERLAY), control=False),
     "fsync": Request(command=("sh", "-c", _FSYNC), image="kernel", title="fsync", arms=(BARE, OVERLAY), control=False),
     "small": Request(command=("sh", "-c", _SMALL), image="kernel", title="small", arms=(BARE, OVERLAY), control=False),
 }

@@ -7,7 +7,8 @@ files slower by about 2, 5, 10 and 20 % of the build, in some arms alone: in con
 root filesystem that lie on an overlay (read tax), for files of the build tree that do (write tax). What it injected it
 notes by a clock of its own. All sizes, none included, are swept within the same blocks, so what the arms cost by
 themselves is subtracted: (step with delay) - (the same step without), within each block. A neighbour that burns 2 to
-20 % of a CPU beside the layer arm alone must come back as CPU `elsewhere`.
+20 % of a CPU beside the layer arm alone must come back as CPU `elsewhere`. By turns it is beside all arms at once, and
+each must have as much of it as fell into its own turns.
 
 Printed: injected and recovered seconds with 95 % interval, and the same for the steps that were left alone. The
 verdict allows for the number of intervals looked at (Bonferroni).
@@ -21,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
@@ -30,7 +32,7 @@ import numpy as np
 from kit.analysis.columns import Runs
 from kit.analysis.stats import Floats, Interval, family_confidence, mean_centre
 from kit.core.paths import find_paths
-from kit.model.plan import PlanStep
+from kit.model.plan import OFF, PlanStep
 from kit.model.session import Request, Session
 from kit.report.progress import Lines
 from kit.session.start import Patience, launch
@@ -61,28 +63,35 @@ while True:
 
 @dataclass
 class Neighbour(Lines):
-    """Progress on stderr; beside the work phase of the layer arm a process that burns a share of a CPU."""
+    """Progress on stderr; beside the work phase of the layer arm, by turns of all, a process that burns a share of a
+    CPU."""
 
+    by_turns: bool = False
     burnt: dict[tuple[int, str], float] = field(default_factory=dict)  # by block and point: CPU seconds
+    share: dict[tuple[int, str], float] = field(default_factory=dict)  # and how much of a CPU that was
     _process: subprocess.Popen[bytes] | None = None
     _at: tuple[int, str] = (0, "")
     _before: float = 0.0
+    _began: float = 0.0
 
     def __post_init__(self) -> None:
         super().__init__()
 
     def running(self, step: PlanStep, phase: str) -> None:
+        if phase == "work" and self.by_turns and self._process:
+            return  # it is there since the first of them was asked to begin
         self.stop()
         percent = float(step.point.rpartition("=")[2])
-        if phase == "work" and percent and str(step.arm) == ARMS[-1]:
+        if phase == "work" and percent and (self.by_turns or str(step.arm) == ARMS[-1]):
             self._at = (step.block, step.point)
             self._process = subprocess.Popen([sys.executable, "-S", "-c", _BURN, str(percent / 100)])
             time.sleep(0.1)  # what starting it costs is not what the phase has beside it
-            self._before = self._cpu()
+            self._before, self._began = self._cpu(), time.monotonic()
 
     def stop(self) -> None:
         if self._process:
             self.burnt[self._at] = self._cpu() - self._before
+            self.share[self._at] = self.burnt[self._at] / (time.monotonic() - self._began)
             self._process.kill()
             self._process.wait()
             self._process = None
@@ -143,9 +152,20 @@ class Blocks:
         )
         return with_it - without
 
+    def own_change(self, arm: str, metric: str) -> Floats:
+        """Of an arm, with it less without it."""
+        return self._get(arm, self._point, metric) - self._get(arm, self._none, metric)
+
+    def seconds(self, arm: str) -> Floats:
+        """What the arm took with it."""
+        return self._get(arm, self._point, "real")
+
     def _get(self, arm: str, point: str, metric: str) -> Floats:
         key = (arm, point)
-        return self._runs.values(key, "work", metric)[np.searchsorted(self._runs.blocks(key), self.numbers)]
+        found = self._runs.values(key, "work", metric)[np.searchsorted(self._runs.blocks(key), self.numbers)]
+        if not np.isfinite(found).all():
+            sys.exit(f"{metric} of {arm} is left out of some runs: this machine is too busy for it")
+        return found
 
 
 @dataclass(frozen=True)
@@ -171,19 +191,29 @@ def _holds(found: Interval, truth: float) -> bool:
     return found.low is not None and found.high is not None and found.low <= truth <= found.high
 
 
-def checks(session: Session, where: str, burnt: dict[tuple[int, str], float]) -> list[Check]:
+def neighbour_checks(blocks: Blocks, point: str, beside: Neighbour, base: float) -> Iterator[Check]:
+    """What was burnt differs from run to run and is known for each: the error must be nothing on average."""
+    at = [(block, point) for block in blocks.numbers]
+    if not beside.by_turns:
+        truth = np.array([beside.burnt[key] for key in at])
+        change = blocks.change(ARMS[0], ARMS[3], "elsewhere")
+        yield Check(f"neighbour, {point} %: elsewhere", float(truth.mean()), change - truth + truth.mean(), base)
+        return
+    for arm in ARMS:
+        truth = np.array([beside.share[key] for key in at]) * blocks.seconds(arm)
+        change = blocks.own_change(arm, "elsewhere")
+        yield Check(f"neighbour, {point} %: {arm}", float(truth.mean()), change - truth + truth.mean(), base)
+
+
+def checks(session: Session, where: str, observer: Lines) -> list[Check]:
     runs = Runs(session.samples)
     none, *points = runs.points
     base = float(runs.values((ARMS[0], none), "work", "real").mean())
-    found = []
+    found: list[Check] = []
     for point in points:
         blocks = Blocks(runs, none, point)
-        if where == "neighbour":
-            change = blocks.change(ARMS[0], ARMS[3], "elsewhere")
-            truth = np.array([burnt[block, point] for block in blocks.numbers])
-            # What was burnt differs from run to run and is known for each: the error must be nothing on average.
-            values = change - truth + truth.mean()
-            found.append(Check(f"neighbour, {point} %: elsewhere", float(truth.mean()), values, base))
+        if isinstance(observer, Neighbour):
+            found += neighbour_checks(blocks, point, observer, base)
             continue
         amount = injected(session, ARMS[3], point)
         assert not any(injected(session, ARMS[0], point).values()), "the delay hit bare"
@@ -204,11 +234,11 @@ def main() -> None:
     arguments = parser.parse_args()
     found: list[Check] = []
     for where in arguments.where.split(","):
-        observer = Neighbour() if where == "neighbour" else Lines()
+        observer = Neighbour(arguments.slices != OFF) if where == "neighbour" else Lines()
         with tempfile.TemporaryDirectory() as directory:
             make_source(Path(directory))
             session = measure(where, Path(directory), arguments, observer)
-        found += checks(session, where, observer.burnt if isinstance(observer, Neighbour) else {})
+        found += checks(session, where, observer)
     print(f"{'':42} {'injected':>10} {'':>8}  {'recovered':>10} {'':>8} 95 % interval, % of bare")
     rows = [item.row(len(found)) for item in found]
     print("\n".join(text for text, _ in rows))

@@ -1,6 +1,6 @@
 """How narrow is a comparison after ten minutes: arms one after the other, by turns, with a metronome, both at once?
 
-    python benchmarks/slices.py [--sessions 1000] [--speed FILE] [--stored SESSION,…]
+    python benchmarks/slices.py [--sessions 1000] [--speed FILE] [--stored SESSION,… [--pairs ARM=ARM,…]]
 
 Runs of 10 s are reckoned from a recorded speed (benchmarks/speed.py; --speed takes another). For each way, of two
 and of eight identical arms: the standard deviation of the log ratio of two runs of a block, how long a block takes, and
@@ -11,8 +11,8 @@ et al. 2020), a CPU for each: reckoned where each CPU's speed was recorded.
 
 Then sessions of arms with known penalties, by the kit's own schedule, order of turns and statistics, as
 benchmarks/coverage.py has them. Of stored sessions: how much two identical arms, a control and its baseline, differed
-in each round of all of them, and of how many selections of so many rounds the interval holds 1. The last line says
-whether turns are within its bounds.
+in each round of all of them, whether their means differ by more than the rounds explain, and of how many selections of
+so many rounds the interval holds 1; that alone. Else the last line says whether turns are within bounds.
 """
 
 from __future__ import annotations
@@ -30,11 +30,13 @@ import coverage
 import numpy as np
 import speed
 from reckoned import Machine, by_metronome, by_turns, one_after_the_other
+from scipy.special import fdtrc
 from worlds import PENALTIES
 
 from kit.analysis.columns import Runs
 from kit.analysis.compare import is_control
-from kit.analysis.paired import COPIES
+from kit.analysis.paired import COPIES, with_error
+from kit.analysis.pool import Shared
 from kit.analysis.stats import Floats, mean_centre, student_quantile
 from kit.core.paths import find_paths
 from kit.model.arm import parse_arms
@@ -145,22 +147,51 @@ def simulate(plan: Plan, recorded: Floats, seed: int) -> coverage.Tally:
     return coverage.judge(samples, plan, PENALTIES)
 
 
-def identical(names: Sequence[str]) -> Floats:
-    """Log ratios of a control to its baseline in every round of these sessions, real time of the whole run."""
+def print_sessions(recorded: Floats, count: int, numbers: Sequence[int]) -> bool:
+    """Whether turns are within bounds with each of these numbers of rounds."""
+    arms = parse_arms(",".join(arm for arm in PENALTIES if "control" not in arm))
+    print(f"\n{count} sessions each\n{coverage.HEAD}")
+    good = True
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
+        for rounds in numbers:
+            for turn in (None, 0.5, 0.2):
+                plan = make_plan(arms, rounds, 1, "cold", control=True, slices=turn)
+                tallies = list(pool.map(partial(simulate, plan, recorded), range(count), chunksize=25))
+                held = coverage.report(f"{f'turns of {turn:g} s' if turn else 'whole'}, {rounds} rounds", tallies)
+                good &= held or turn is None
+    return good
+
+
+def identical(names: Sequence[str], pairs: Sequence[tuple[str, str]], metric: str) -> list[Floats]:
+    """Log ratios of two identical arms in every round of the whole run, for each pair in each of these sessions: of
+    those named, else of each control and its baseline."""
     store = open_store("", find_paths().data / "kit.db", read_only=True)
-    logs = []
+    found = []
     for session in map(store.get, names):
         runs, baselines = Runs(session.samples), dict(session.baselines)
-        keys = [(arm, "") for control in session.arms if is_control(control) for arm in (control, baselines[control])]
-        phase = runs.phases(keys)[-1]
-        mine, base = (runs.values(key, phase, "real")[at] for key, at in zip(keys, runs.common(keys), strict=True))
-        logs.append(np.log(mine / base))
-    return np.concatenate(logs)
+        for keys in pairs or [(arm, baselines[arm]) for arm in session.arms if is_control(arm)]:
+            both = [(arm, "") for arm in keys]
+            phase = runs.phases(both)[-1]
+            mine, base = (runs.values(key, phase, metric)[at] for key, at in zip(both, runs.common(both), strict=True))
+            found.append(np.log(mine / base))
+    return found
 
 
-def print_identical(logs: Floats, rounds: Sequence[int]) -> None:
-    average, scatter = np.expm1(logs.mean()), logs.std(ddof=1)
-    print(f"\nidentical arms in {logs.size} rounds: on average {average:+.2%}, scatter {scatter:.2%}")
+def print_identical(groups: Sequence[Floats], rounds: Sequence[int]) -> None:
+    """Each pair of a session by itself, then all. F: how much more their means differ than their rounds explain."""
+    for logs in groups:
+        centre = mean_centre(logs)
+        alone, known = centre.interval(), with_error(Shared(**vars(centre)), COPIES).interval()
+        held, all_held = ("misses" if item.leaves_out(0.0) else "holds" for item in (alone, known))
+        said = f"{np.expm1(centre.estimate):+.2%}, scatter {logs.std(ddof=1):.2%}"
+        print(f"{logs.size:3} rounds: {said}; their interval {held} 1, with what copies err {all_held} it")
+    logs = np.concatenate(groups)
+    free = logs.size - len(groups)
+    within = sum(np.square(item - item.mean()).sum() for item in groups) / free
+    between = sum(item.size * item.mean() ** 2 for item in groups) / len(groups)
+    print(f"\nidentical arms in {logs.size} rounds: on average {np.expm1(logs.mean()):+.2%}")
+    ratio, p = between / within, float(fdtrc(len(groups), free, between / within))
+    print(f"scatter within a pair {np.sqrt(within):.2%}; F of the means of {len(groups)} pairs {ratio:.1f} (p {p:.2f})")
     for n in (n for n in rounds if n < logs.size):
         chance = np.random.default_rng(n)
         found = [mean_centre(chance.choice(logs, n, replace=False)).interval() for _ in range(SELECTIONS)]
@@ -174,24 +205,19 @@ def main() -> None:
     parser.add_argument("--sessions", type=int, default=1000)
     parser.add_argument("--rounds", default="3,5,10")
     parser.add_argument("--speed", type=Path, default=speed.RECORDED)
-    parser.add_argument("--stored", default="", help="sessions with a control")
+    parser.add_argument("--stored", default="", help="sessions with a control, or with the arms of --pairs")
+    parser.add_argument("--pairs", default="", help="ARM=ARM,…: identical arms of these")
+    parser.add_argument("--metric", default="real", help="of the stored sessions")
     arguments = parser.parse_args()
     numbers = [int(word) for word in arguments.rounds.split(",")]
+    if arguments.stored:
+        pairs = [(one, other) for one, _, other in (pair.partition("=") for pair in arguments.pairs.split(",")) if one]
+        print_identical(identical(arguments.stored.split(","), pairs, arguments.metric), numbers)
+        return
     recorded = speed.read(arguments.speed)
     print(f"{len(recorded) * speed.STEP:.0f} s were recorded; runs of {RUN:.0f} s that err by {OWN:.1%} by themselves")
     print_ways(recorded, arguments.sessions)
-    arms = parse_arms(",".join(arm for arm in PENALTIES if "control" not in arm))
-    print(f"\n{arguments.sessions} sessions each\n{coverage.HEAD}")
-    good = True
-    with ProcessPoolExecutor(os.cpu_count()) as pool:
-        for rounds in numbers:
-            for turn in (None, 0.5, 0.2):
-                plan = make_plan(arms, rounds, 1, "cold", control=True, slices=turn)
-                tallies = list(pool.map(partial(simulate, plan, recorded), range(arguments.sessions), chunksize=25))
-                held = coverage.report(f"{f'turns of {turn:g} s' if turn else 'whole'}, {rounds} rounds", tallies)
-                good &= held or turn is None
-    if arguments.stored:
-        print_identical(identical(arguments.stored.split(",")), numbers)
+    good = print_sessions(recorded, arguments.sessions, numbers)
     print(f"turns are {'within' if good else 'OUT OF'} bounds: {coverage.SAID}")
     sys.exit(not good)
 

@@ -135,7 +135,7 @@ IMAGE = Kind("image", volatile=True)  # told by its digest
 LOAD = Kind("background load")
 
 #: What figures of different machines must have in common before they are set beside each other.
-ASKED = (CACHES, FRESH, PARAMETERS, LOAD)
+ASKED = (CACHES, FRESH, PARAMETERS, LOAD, SLICES)
 
 # What was made ready
 FILESYSTEM = Kind("filesystem {}", of=r"\S+")

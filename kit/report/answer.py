@@ -16,7 +16,7 @@ from kit.model.session import Session
 from kit.report import course, units
 from kit.report.calls import largest_group
 from kit.report.ladder import whole_of
-from kit.report.notes import copied, copied_note
+from kit.report.notes import copied, copied_note, way_taken, written_meanwhile
 from kit.report.ranking import caption, change, headline, sentences, table
 from kit.report.tasks import largest_part
 from kit.report.wrap import wrap
@@ -166,6 +166,8 @@ def _mind(session: Session, analysis: Analysis) -> Iterator[str]:
         if item.found and item.what != "machine":
             yield f"the ratio of {item.what} drifted: {units.percent(item.per_block)} a round ({units.chance(item.p)})"
     yield from analysis.unlike[:1]
+    yield from way_taken(session)
+    yield from [*written_meanwhile(session, analysis.runs)][:1]
     if shared := ROUNDS_OF.find(session.facts):
         yield (
             f"its rounds ran on {len(shared)} machines, and all this is of these alone; of machines like them: "

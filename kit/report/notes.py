@@ -21,6 +21,8 @@ from kit.report import units
 _RELATIVE, _ABSOLUTE = 0.02, 0.02
 #: Megabytes that a warm run may read before it is worth a note.
 _WARM_READS = 10.0
+#: The share of what an arm wrote that may have been written while it stood still before that is worth a note.
+_FROZEN = 0.05
 
 
 def notes(session: Session, analysis: Analysis) -> list[str]:
@@ -51,7 +53,10 @@ def notes(session: Session, analysis: Analysis) -> list[str]:
     if copied(session):
         found.append(copied_note(session))
     found += _reads(session, runs)
-    found += _turns(session)
+    found += way_taken(session)
+    if SLICES.text(session.facts, WHOLE) != WHOLE:
+        found.append("real is the time of an arm's turns; every arm lay on a filesystem of its own")
+    found += written_meanwhile(session, runs)
     found += _conduct(session, analysis)
     if _one_round(session):
         found.append("1 run: no interval")
@@ -64,13 +69,36 @@ def _one_round(session: Session) -> bool:
     return first is not None and all(block == first for block in blocks)
 
 
-def _turns(session: Session) -> Iterator[str]:
+def way_taken(session: Session) -> Iterator[str]:
+    """Whether arms ran by turns, where there is something to be said of it, and why."""
     turn = SLICES.text(session.facts, WHOLE)
     why = SLICES_WHY.text(session.facts)
-    if why:
+    if turn != WHOLE and not why.startswith("arms run"):
+        yield f"arms ran by turns of {turn}, as asked" + (f"; {why}" if why else "")
+    elif why:
         yield why
-    if turn != WHOLE:
-        yield f"real is the time of an arm's turns of {turn}; every arm lay on a filesystem of its own"
+
+
+def written_meanwhile(session: Session, runs: Runs) -> Iterator[str]:
+    """Of runs by turns: arms of which much was written while they stood still, at each point."""
+    for point in runs.points:
+        given = {arm: _frozen_writes(runs, (arm, point)) for arm in session.arms if runs.has((arm, point))}
+        much = [f"{arm} {share:.0%} ({amount:.0f} MB)" for arm, (amount, share) in given.items() if share >= _FROZEN]
+        if much:
+            yield (
+                f"of what these wrote{units.at(point)} so much was written while they stood still, in nobody's time: "
+                f"{', '.join(much)}; their flush and whole are too small by it, real too where they waited for the disk"
+            )
+
+
+def _frozen_writes(runs: Runs, key: Key) -> tuple[float, float]:
+    """Megabytes that were written of the arm's data while it stood still, a run, and their share of all that was."""
+    frozen, written, flushed = (
+        float(np.nansum(runs.values(key, runs.phases([key])[-1], name)))
+        for name in ("frozen_write_bytes", "write_bytes", "flush_bytes")
+    )
+    every = written + flushed
+    return frozen / 1e6 / len(runs.samples(key)), frozen / every if every > 0 else 0.0
 
 
 def _conduct(session: Session, analysis: Analysis) -> Iterator[str]:

@@ -25,6 +25,12 @@ from kit.session.steadiness import SECONDS, watch_speed
 
 #: Scenarios of which runs by turns gave the ratios of whole runs: ``auto`` takes turns in no others.
 PROVEN = ("kernel:short",)
+#: Options of an arm whose limit is of real time, which goes on while it stands still: what the limit costs is less by
+#: turns than it is.
+LIMITS = {
+    "cpus": "what it may use of the CPU in a tenth of a second is given to it anew in each turn",
+    "memory": "what keeps it waiting, with little memory, is written to the disk while it stands still",
+}
 
 
 def why_not(
@@ -64,6 +70,9 @@ def _reasons(
 def _of_arm(arm: Arm, profile: Profile) -> Iterator[str]:
     if arm.engine == SYSTEM or arm.placement == "host":
         yield f"{arm} has no control group of the session's"
+    for name, why in LIMITS.items():
+        if arm.option(name):
+            yield f"{arm}: {why}"
     part = driver_of(arm).kernel
     if part and part.listed == "fuse":
         yield f"{arm} has a daemon that does not stand still with it, and what that does was not tried"
@@ -87,8 +96,8 @@ def decide(
     if began:
         return replace(plan, slices=None if began == WHOLE else float(began.split()[0])), ()
     if session.request.slices != AUTO:
-        doubt = _unproven(scenario) if plan.slices else ""
-        return plan, (SLICES.fact(shown_slices(plan.slices)), *([SLICES_WHY.fact(doubt)] if doubt else ()))
+        said = _as_asked(session, plan, scenario, profiles, host)
+        return plan, (SLICES.fact(shown_slices(plan.slices)), *([SLICES_WHY.fact(said)] if said else ()))
     reason = why_not(session.request, plan.arms, scenario, profiles, host) or _unproven(scenario)
     slices = None
     if not reason:
@@ -102,6 +111,16 @@ def decide(
     way = f"arms run {_way(slices)}: {reason}"
     bench.setting.tell(way)
     return replace(plan, slices=slices), (SLICES.fact(shown_slices(slices)), SLICES_WHY.fact(way))
+
+
+def _as_asked(session: Session, plan: Plan, scenario: Scenario, profiles: Mapping[str, Profile], host: Host) -> str:
+    """What is to be said of the way that was asked for: what is not proved of turns; that they are to be had."""
+    unproven = _unproven(scenario)
+    if plan.slices is not None:
+        return unproven
+    if unproven or why_not(session.request, plan.arms, scenario, profiles, host):
+        return ""
+    return f"arms run {_way(None)}; with --slices auto by turns where this machine's speed changes within seconds"
 
 
 def _unproven(scenario: Scenario) -> str:

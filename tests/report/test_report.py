@@ -253,3 +253,27 @@ def test_a_figure_that_one_arm_does_not_report_is_not_measured_there() -> None:
     table = text("full", replace(SESSION, samples=tuple(told(item) for item in SESSION.samples)))
     lines = [line.split() for line in table.partition("reported by phase build")[2].splitlines()[3:5]]
     assert lines == [["fragments", "bare", "3"], ["layer:overlay2", "–"]]
+
+
+def test_what_was_written_of_an_arm_while_it_stood_still_is_told_where_it_is_much() -> None:
+    def wrote(sample: Sample) -> Sample:
+        frozen = 30e6 if sample.arm == "bare" else 1e6
+        phases = [
+            replace(item, turns=4.0, frozen_write_bytes=frozen, write_bytes=60e6, flush_bytes=40e6)
+            for item in sample.phases
+        ]
+        return replace(sample, phases=tuple(phases))
+
+    turns = replace(SESSION, facts={**SESSION.facts, "slices": "0.5 s"}, samples=tuple(map(wrote, SESSION.samples)))
+    note = "so much was written while they stood still, in nobody's time: bare 30% (60 MB); their flush and whole"
+    told = " ".join(text("full", turns).split())
+    assert note in told and "arms ran by turns of 0.5 s, as asked" in told
+    first = " ".join(text("answer", turns).split())
+    assert note in first and "arms ran by turns of 0.5 s, as asked" in first
+    assert "stood still" not in text("full", SESSION) and "by turns" not in text("full", SESSION)
+
+
+def test_which_way_a_session_took_and_why_is_on_the_first_screen() -> None:
+    why = "arms run one after the other: two runs of 10 s one after the other differ by 1.0% here, by turns by 1.0%"
+    whole = replace(SESSION, facts={**SESSION.facts, "slices": "off", "why slices": why})
+    assert why in " ".join(text("answer", whole).split())

@@ -36,6 +36,8 @@ SESSION = Session("x", 0.0, "0", "s", "running", Request(), ("bare",), (), 1)
         ({"arms": ("bare@tmpfs-sync",)}, "by the clock"),
         ({"arms": ("host",)}, "no control group"),
         ({"arms": ("bare", "layer:fuse-overlayfs")}, "layer:fuse-overlayfs has a daemon"),
+        ({"arms": ("bare", "layer:overlay2+cpus=1")}, r"layer:overlay2\+cpus=1: .* anew in each turn"),
+        ({"arms": ("bare", "layer:overlay2+memory=1g")}, r"layer:overlay2\+memory=1g: .* while it stands still"),
         ({"scenario": "lifecycle"}, "clock of its own"),
         ({"scenario": "fio"}, "clock of its own"),
     ],
@@ -116,6 +118,22 @@ class TestAuto:
         session = replace(SESSION, request=request)
         _, found = decide(session, plan, scenarios[""], profiles(request), HOST, cast(Bench, None))
         assert {fact.key for fact in found} == {"slices", "why slices"} and "was tried" in found[1].text
+
+    @pytest.mark.parametrize(
+        ("given", "said"),
+        [
+            ({}, "arms run one after the other; with --slices auto by turns"),
+            ({"scenario": "smoke"}, ""),
+            ({"arms": ("bare", "layer:fuse-overlayfs")}, ""),
+        ],
+    )
+    def test_one_who_asks_for_nothing_is_told_which_way_it_took(self, given: dict[str, Any], said: str) -> None:
+        request, scenarios, plan = plan_session(replace(Request("kernel:short", arms=("bare",)), **given), HOST)
+        session = replace(SESSION, request=request)
+        _, found = decide(session, plan, scenarios[""], profiles(request), HOST, cast(Bench, None))
+        facts = {fact.key: fact.text for fact in found}
+        assert facts["slices"] == "off" and facts.get("why slices", "").startswith(said)
+        assert bool(said) == ("why slices" in facts)
 
     def test_a_resumed_session_goes_on_as_it_began(self) -> None:
         request = Request("kernel:short", arms=("bare",), slices="auto")
