@@ -21,7 +21,7 @@ from kit.analysis.columns import Key, Runs
 from kit.analysis.compare import Comparison, compare, compare_paired, is_control
 from kit.analysis.paired import Paired
 from kit.analysis.stats import Floats, Interval, robust_centre, welch
-from kit.model.call import CALL, COPY_UP, DIRECTORY, FAULT, FILE, FUNCTION, FUSE, LOST, Call
+from kit.model.call import CALL, COPY_UP, DIRECTORY, FAULT, FILE, FUNCTION, FUSE, LOST, UNSEEN, Call
 from kit.model.sample import TOTAL, TRACED, Sample
 
 #: What process time is made of in measured runs, by name of the metric, and where no control group counts it.
@@ -48,11 +48,13 @@ class CallPart:
 
 @dataclass(frozen=True)
 class CopyUps:
-    """Files and directories that were copied from lower layers to the upper one, per run, and bytes of the files."""
+    """Files and directories that were copied from lower layers to the upper one, per run, and bytes of the files.
+    ``unseen``: unions at most whose upper directory was not found, so that none of theirs are among them."""
 
     files: float = 0.0
     directories: float = 0.0
     bytes: float = 0.0
+    unseen: int = 0
 
 
 @dataclass(frozen=True)
@@ -216,7 +218,8 @@ def _table(traced: Runs, key: Key, phase: str) -> _Table:
 def _copied(calls: Sequence[Call], runs: int) -> CopyUps:
     found = [call for call in calls if call.kind == COPY_UP]
     files, directories = (sum(call.count for call in found if call.name == name) / runs for name in (FILE, DIRECTORY))
-    return CopyUps(files, directories, sum(call.bytes for call in found) / runs)
+    unseen = max((call.count for call in found if call.name == UNSEEN), default=0)
+    return CopyUps(files, directories, sum(call.bytes for call in found) / runs, unseen)
 
 
 def _calls(sample: Sample, phase: str) -> list[Call]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -114,14 +114,15 @@ def _arm(runs: Runs, pair: tuple[str, str], mine: Mapping[str, Sequence[StackCos
 def differing(
     runs: Runs, pair: tuple[str, str], own: Sequence[StackCost], inclusive: Sequence[StackCost]
 ) -> tuple[FunctionCost, ...]:
-    """Those that differ most in either way, by what they and all that they call differ; of those that pass a difference
-    on to one callee the callee alone."""
+    """Those that are told to differ, and that differ most, in either way, by what they and all that they call differ;
+    of those that pass a difference on to one callee the callee alone."""
     calls = _callees(runs, pair)
     selves = {item.name[-1]: item for item in own}
     whole = {item.name[-1]: item for item in inclusive}
-    telling = [item for item in inclusive if not _passes_on(item, calls.get(item.name[-1], {}))]
-    named = [item.name[-1] for item in sorted(own, key=_size)[:NAMED] if item.name[-1] in whole]
-    named += [item.name[-1] for item in sorted(telling, key=_size)[:NAMED]]
+    told = {item.name[-1] for item in inclusive if item.certain}
+    telling = [item for item in inclusive if not _passes_on(item, calls.get(item.name[-1], {}), told)]
+    named = [item.name[-1] for item in sorted(own, key=_rank)[:NAMED] if item.name[-1] in whole]
+    named += [item.name[-1] for item in sorted(telling, key=_rank)[:NAMED]]
     found = [FunctionCost(name, selves.get(name), whole.get(name)) for name in dict.fromkeys(named)]
     return tuple(sorted(found, key=lambda item: _size(item.inclusive) if item.inclusive else 0.0))
 
@@ -130,9 +131,16 @@ def _size(item: StackCost) -> float:
     return -abs(item.difference)
 
 
-def _passes_on(item: StackCost, callees: Mapping[str, float]) -> bool:
-    """``callees``: by how many seconds what it calls differs, each by name."""
-    most = max((seconds * (1 if item.difference > 0 else -1) for seconds in callees.values()), default=0.0)
+def _rank(item: StackCost) -> tuple[bool, float]:
+    """What is told first: else larger differences that may be noise could leave none of it in a table."""
+    return not item.certain, _size(item)
+
+
+def _passes_on(item: StackCost, callees: Mapping[str, float], told: Collection[str]) -> bool:
+    """``callees``: by how many seconds what it calls differs, each by name. ``told``: names of functions that are told
+    to differ: what is told itself has passed nothing on to one that is not."""
+    sign = 1 if item.difference > 0 else -1
+    most = max((sign * seconds for name, seconds in callees.items() if name in told or not item.certain), default=0.0)
     return most >= _PASSED_ON * abs(item.difference)
 
 

@@ -66,6 +66,7 @@ class SystemEngine:
         self._client: Any = None
         self._facts: list[Fact] = []
         self._root = self._layers = Path("/")
+        self._users = 0
         self._count = 0
         self._filling = Lock()
 
@@ -91,6 +92,7 @@ class SystemEngine:
         self._stack.callback(self._client.close)
         info = self._client.info()
         self._root, self._layers = Path(info["DockerRootDir"]), _layers(info)
+        self._users = _mapped_root(info)
         status = "; ".join(f"{key}: {value}" for key, value in info.get("DriverStatus") or ())
         self._facts = [
             RUNNING_ENGINE.fact(info["ServerVersion"], "docker"),
@@ -98,8 +100,18 @@ class SystemEngine:
         ]
 
     def start(self, arm: Arm, ground: Ground) -> None:
+        pass
+
+    def fill(self, arm: Arm, ground: Ground) -> None:
+        self._check_place(arm, ground)
+        with self._filling:
+            self._load(ground)
+
+    def _check_place(self, arm: Arm, ground: Ground) -> None:
         """Raises MachineError where its layers and volumes lie on another filesystem than what they are compared with:
-        the difference would be that of two disks."""
+        the difference would be that of two disks; and where its root could not be given a tree of ours."""
+        if arm.placement == "bind" and self._users not in (0, os.geteuid()) and os.geteuid() and _is_here(self._root):
+            raise MachineError(*_may_not_write(self._users))
         root = self._layers if arm.placement == "layer" else self._root
         if arm.placement not in ("layer", "volume") or not _is_here(root):
             return
@@ -111,10 +123,6 @@ class SystemEngine:
                 f"its baseline on {_told(ours)} ({ground.backing.path.parent})",
                 f"--dir DIRECTORY, on the filesystem of {root}" + (f", and {there}" if there != arm else ""),
             )
-
-    def fill(self, arm: Arm, ground: Ground) -> None:
-        with self._filling:
-            self._load(ground)
 
     def _load(self, ground: Ground) -> None:
         """Unless it has the image: the user's own, or loaded for another arm."""
@@ -227,8 +235,20 @@ def _give(tree: Path, pid: int) -> None:
     try:
         os.chown(tree, *root)
     except PermissionError:
-        reason = f"the running Docker's root is user {root[0]} here, who may not write to your directory"
-        raise RunError(reason, "sudo kit …, or arms on layer and volume") from None
+        raise RunError(*_may_not_write(root[0])) from None
+
+
+def _may_not_write(user: int) -> tuple[str, str]:
+    reason = f"the running Docker's root is user {user} here, who may not write to your directory"
+    return reason, "sudo kit …, or arms on layer and volume"
+
+
+def _mapped_root(info: Mapping[str, Any]) -> int:
+    """Who root of its containers is here where it maps users, which the name of its directory says (dockerd(8),
+    userns-remap), else 0."""
+    mapped = any(str(option).startswith("name=userns") for option in info.get("SecurityOptions") or ())
+    found = re.fullmatch(r"(\d+)\.\d+", Path(info["DockerRootDir"]).name) if mapped else None
+    return int(found[1]) if found else 0
 
 
 def _outside(id_map: Path) -> int:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 
 from kit.core.errors import UsageError
+from kit.core.visible import visible
 from kit.guest.kernel import cpio, early_modules
 from kit.guest.machine import COPY, READ, Boot, Disk, Kernel, Tools, kernel_words
+from kit.guest.trial import Trial, answer, circumstances
 from kit.host.beneath import remove, unpack
 from kit.host.command import ended, run_bytes, spawn, stop
 from kit.model.fact import ACCELERATOR, GUEST, Fact
@@ -75,20 +77,16 @@ class Qemu:
         return [GUEST.fact(version), ACCELERATOR.fact(accelerator)]
 
     def accelerated(self) -> bool:
-        """Whether KVM runs an ordinary kernel: found by booting one, since a device that opens may hang it. The answer
-        is kept until the host boots anew."""
-        if not _KVM.exists():
-            return False
-        identity = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        kept = self._tools.directory / "kvm.json"
-        known = json.loads(kept.read_text()) if kept.exists() else {}
-        if identity not in known:
-            self._tools.tell(f"trying whether KVM is usable here, {_TRIAL} s at most (once for each boot)")
-            known = {identity: self._trial()}
-            kept.write_text(json.dumps(known))
-        return bool(known[identity])
+        """Whether KVM runs an ordinary kernel: found by booting one, since a device that opens may hang it."""
+        return _KVM.exists() and self._kvm.works
 
-    def _trial(self) -> bool:
+    @cached_property
+    def _kvm(self) -> Trial:
+        digests = (self._tools.image(name).digest for name in ("qemu", "guest"))
+        return answer(self._tools.directory / "kvm.json", circumstances(_KVM, *digests), self._trial)
+
+    def _trial(self) -> Trial:
+        self._tools.tell(f"trying whether KVM is usable here, {_TRIAL} s at most (once for each boot)")
         kernel, initial = Qemu(self._tools, Kernel())._boot_files()
         words = [
             *self._machine("kvm"),
@@ -99,10 +97,15 @@ class Qemu:
         with log.open("wb") as output:
             process = spawn(self._tools.root("qemu").enter(words, [kernel.parent]), output=output)
             try:
-                ended(process, _TRIAL)
+                hangs = not ended(process, _TRIAL)
             finally:
                 stop(process, patience=1)
-        return _BOOTED in log.read_text(errors="replace")
+        said = log.read_text(errors="replace").strip()
+        if _BOOTED in said:
+            return Trial(True)
+        why = f"no program ran after {_TRIAL} s" if hangs else (said.splitlines() or ["QEMU ended"])[-1]
+        self._tools.tell(f"KVM is not usable here: {visible(why)} ({log})")
+        return Trial(False, why, dear=hangs)
 
     def _machine(self, accelerator: str) -> list[str]:
         cpu = "host" if accelerator == "kvm" else "max"

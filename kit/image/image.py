@@ -17,9 +17,8 @@ from kit.core.errors import UsageError
 from kit.host import beneath
 from kit.host.command import run
 from kit.host.lock import try_lock
-from kit.image.layout import check_layout
 from kit.image.recipe import SOURCE_DATE_EPOCH, Recipe, read_recipe
-from kit.image.taken import Builder, Environment, taken_or_built
+from kit.image.taken import Builder, Environment, checked, taken_or_built
 
 
 @dataclass(frozen=True)
@@ -81,8 +80,8 @@ class ImageCache:
             return {}
 
         key = _recipe_key(recipe)
-        make = build if force else taken_or_built(key, name, build, tell)
-        return self.make(key, name, f"recipe {name}, {recipe.suite}", make, force, tell)
+        make = checked(build, name) if force else taken_or_built(key, name, build, tell)
+        return self._get(key, name, f"recipe {name}, {recipe.suite}", make, force, tell)
 
     def from_tarball(self, path: Path) -> Image:
         """A root filesystem in a tarball of any compression that tar knows."""
@@ -133,6 +132,10 @@ class ImageCache:
         Complete or not there; made once where several want it. Raises UsageError for one in which the kit's own
         directories lead elsewhere.
         """
+        return self._get(key, name, origin, checked(build, name), force, tell)
+
+    def _get(self, key: str, name: str, origin: str, build: Builder, force: bool, tell: Callable[[str], None]) -> Image:
+        """``build`` has checked what it has written."""
         target = self.directory / key
         if (target / "image.json").exists() and not force:
             return self._read(target)
@@ -166,7 +169,6 @@ class ImageCache:
             new.mkdir()
             rootfs, archive = new / "rootfs.tar", new / "archive.tar"
             env = build(rootfs, archive)
-            check_layout(rootfs, name)
             layered = archive.exists()
             image = Image(
                 name,

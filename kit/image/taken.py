@@ -30,8 +30,20 @@ class _Record:
     machine: str = ""  # what its programs run on; of one that an older kit made, ''
 
 
+def checked(build: Builder, name: str) -> Builder:
+    """As ``build``, but that it raises UsageError where the kit's own directories lead elsewhere in what it wrote."""
+
+    def make(rootfs: Path, archive: Path) -> Environment:
+        env = build(rootfs, archive)
+        check_layout(rootfs, name)
+        return env
+
+    return make
+
+
 def taken_or_built(key: str, name: str, build: Builder, tell: Callable[[str], None]) -> Builder:
-    """As ``build``, but that a peer is asked first for the image of that key, which all machines make alike."""
+    """As ``checked``, but that a peer is asked first for the image of that key, which all machines make alike; where
+    its layout is wrong the next one is."""
 
     def make(rootfs: Path, archive: Path) -> Environment:
         def take(peer: Peer) -> Environment | None:
@@ -44,7 +56,7 @@ def taken_or_built(key: str, name: str, build: Builder, tell: Callable[[str], No
             return env
         rootfs.unlink(missing_ok=True)
         archive.unlink(missing_ok=True)
-        return build(rootfs, archive)
+        return checked(build, name)(rootfs, archive)
 
     return make
 

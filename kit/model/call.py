@@ -11,8 +11,8 @@ from kit.core.codec import Amount, Count
 CALL, FUSE, FAULT, COPY_UP, FUNCTION, LOST = "call", "fuse", "fault", "copy-up", "function", "lost"
 #: What the only row of page faults is called; the row of calls whose end was not recorded; of those before a tracer.
 PAGE_FAULT, NOT_RECORDED = "page fault", "not recorded"
-#: What copy-ups are of.
-FILE, DIRECTORY = "file", "directory"
+#: What copy-ups are of; unions whose copy-ups are not known, for want of their upper directory.
+FILE, DIRECTORY, UNSEEN = "file", "directory", "union not seen"
 
 
 @dataclass(frozen=True)

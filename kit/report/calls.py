@@ -67,8 +67,7 @@ def call_sentences(item: CallCosts) -> Iterator[str]:
     yield f"{over}: {_seconds(item.whole)} of process time{_in(item, told)}"
     for part in told:
         yield f"  {_sentence(part, _dearest(item, part))}"
-    if item.copied.files or item.copied.directories:
-        yield f"  copied up from lower layers: {copied(item.copied)}."
+    yield from (f"  {line}." for line in copied(item.copied, "copied up from lower layers"))
 
 
 def _said(item: CallCosts) -> list[CallPart]:
@@ -176,8 +175,7 @@ def call_tables(item: CallCosts) -> list[CallTable]:
 def call_notes(item: CallCosts, analysis: Analysis) -> Iterator[str]:
     """Counts that belong to it, a line each."""
     yield from filter(None, [_beside(item, analysis)])
-    if item.copied.files or item.copied.directories:
-        yield f"copied up a run: {copied(item.copied)}"
+    yield from copied(item.copied, "copied up a run")
     if errors := list(_errors(item)):
         yield f"errors a run that the baseline has not: {', '.join(errors)}"
     if any(item.lost):
@@ -206,10 +204,23 @@ def _beside(item: CallCosts, analysis: Analysis) -> str:
     return f"in measured runs: {'; '.join(said)}" if said else ""
 
 
-def copied(found: CopyUps) -> str:
-    """``212 files, 8.48 MB, and 14 directories``; a run."""
+def copied(found: CopyUps, what: str) -> Iterator[str]:
+    """``copied up a run: 212 files, 8.48 MB, and 14 directories``, and of which unions that is not known."""
     size = f"{found.bytes / 1e6:,.2f} MB" if found.bytes >= 1e5 else f"{found.bytes:,.0f} B"
-    return f"{found.files:,.0f} files, {size}, and {found.directories:,.0f} directories"
+    said = [f"{_many(found.files, 'file', 'files')}, {size}"] if found.files else []
+    said += [_many(found.directories, "directory", "directories")] if found.directories else []
+    if said:
+        yield f"{what}: {', and '.join(said)}"
+    if found.unseen:
+        other = " in others" if said else ""
+        unions = _many(found.unseen, "union", "unions")
+        yield f"{what}: not known{other}, the upper directory of {unions} was not found"
+
+
+def _many(count: float, one: str, more: str) -> str:
+    """``1 file``, ``1.3 files``; an average of several runs may be a fraction."""
+    exact = f"{count:,.0f}" if count == int(count) or count >= 10 else f"{count:,.1f}"
+    return f"{exact} {one if count == 1 else more}"
 
 
 def _shown(parts: Sequence[CallPart]) -> list[CallPart]:

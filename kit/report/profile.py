@@ -17,6 +17,10 @@ from kit.report.wrap import NARROW, wrap
 
 #: What a terminal takes, and a function's name of it.
 _NAME = 34
+#: What is sampled for want of a counter of cycles. Its interrupt is no NMI.
+_CLOCK = "cpu-clock"
+#: Parts and functions that are named in the sentence.
+_SAID = 3
 
 
 @dataclass(frozen=True)
@@ -49,22 +53,32 @@ def about(item: ProfileAnalysis) -> str:
     """What was sampled, and what is missing of it."""
     rounds = f"{item.blocks} traced round{'s' if item.blocks != 1 else ''}"
     lost = f"; {item.lost:,} more were lost ({item.lost / (item.samples + item.lost):.1%})" if item.lost else ""
-    return f"CPU of the whole machine{units.at(item.point)}, {rounds}: {item.samples:,} stacks by {item.event}{lost}"
+    off = "; time with interrupts off counts where the kernel lets them in again" if item.event == _CLOCK else ""
+    return (
+        f"CPU of the whole machine{units.at(item.point)}, {rounds}: {item.samples:,} stacks by {item.event}{lost}{off}"
+    )
 
 
 def differs(arm: ArmProfile, point: str) -> str:
     """How much more CPU in all, in which parts of the machine and functions most of it is told to be."""
     whole = units.more_seconds(arm.whole, alone=True)
     head = f"{arm.arm} against {arm.baseline}{units.at(point)}: {whole} of CPU"
-    parts = [item for item in arm.parts if item.certain]
-    functions = [item for item in arm.functions if item.own and item.own.certain]
-    functions.sort(key=lambda item: -abs(item.own.difference) if item.own else 0.0)
-    said = [f"{item.name[0]} {item.difference:+z.2f} s" for item in parts[:3]]
-    named = [f"{item.name} {item.own.difference:+z.3f} s" for item in functions[:3] if item.own]
-    if not said and not named:
+    parts = [f"{item.name[0]} {item.difference:+z.2f} s" for item in arm.parts if item.certain]
+    own = _told([item.own for item in arm.functions])
+    inclusive = _told([item.inclusive for item in arm.functions])
+    if not parts and not own and not inclusive:
         return f"{head}; no part of the machine and no function is told to differ."
-    tail = f"; own time differs most in {', '.join(named)}" if named else "; no function by itself is told to differ"
-    return f"{head}{', ' if said else ''}{', '.join(said)}{tail}."
+    said = [", ".join(parts[:_SAID]) or "no part of the machine"]
+    said.append(f"of functions, by their own time, {', '.join(own)}" if own else "no function by its own time")
+    if inclusive and not own:
+        said.append(f"with what they call, {', '.join(inclusive)}")
+    return f"{head}. Told to differ: {'; '.join(said)}."
+
+
+def _told(costs: Sequence[StackCost | None]) -> list[str]:
+    """Functions that are told to differ, those that do most."""
+    told = sorted((item for item in costs if item and item.certain), key=lambda item: -abs(item.difference))
+    return [f"{shortened(item.name[-1], _NAME * CHARACTER)} {item.difference:+z.3f} s" for item in told[:_SAID]]
 
 
 def tables(arm: ArmProfile, point: str) -> list[ProfileTable]:

@@ -12,13 +12,15 @@ from pathlib import Path
 
 from kit.host.cgroup import Cgroup
 from kit.host.mounts import Mount, read_mounts
-from kit.model.call import COPY_UP, DIRECTORY, FILE, Call
+from kit.model.call import COPY_UP, DIRECTORY, FILE, UNSEEN, Call
 from kit.model.sample import Phase
 from kit.trace.tracer import Traced
 
 #: What the kernel's overlay notes of a file that it has copied (Documentation/filesystems/overlayfs.rst), and of one of
 #: which it has copied no data yet.
 _ORIGIN, _METACOPY = ("trusted.overlay.origin", "user.overlay.origin"), "trusted.overlay.metacopy"
+#: Filesystems that copy up.
+_UNIONS = ("overlay", "fuse.fuse-overlayfs", "fuse.unionfs", "fuse.unionfs-fuse", "aufs", "unionfs")
 
 
 @dataclass(frozen=True)
@@ -43,24 +45,42 @@ class CopyUpTracer:
 
     @contextmanager
     def around(self, traced: Traced) -> Iterator[Copied]:
-        listed = unions(traced.group)
+        listed, unseen = find_layers(mounts_of(traced.group))
         before = [frozenset(_inode(entry) for entry in entries(layers.upper)) for layers in listed]
         made = Copied()
         yield made
         found = [call for layers, known in zip(listed, before, strict=True) for call in copy_ups(layers, known)]
-        made.calls = tuple(found)
+        made.calls = (*found, *([Call(UNSEEN, unseen, kind=COPY_UP)] if unseen else ()))
 
 
-def unions(group: Cgroup | None) -> tuple[Layers, ...]:
-    """Those mounted where processes of the group see them, each once."""
-    found: dict[Path, Layers] = {}
+def mounts_of(group: Cgroup | None) -> tuple[Mount, ...]:
+    """Filesystems mounted where processes of the group see them, each once."""
+    found: dict[str, Mount] = {}
     for pid in sorted(group.pids()) if group else ():
         with suppress(OSError):  # it has ended
-            for mount in read_mounts(pid):
-                layers = _layers(mount)
-                if layers and layers.upper.is_dir():
-                    found[layers.upper] = layers
+            found |= {mount.device: mount for mount in read_mounts(pid)}
     return tuple(found.values())
+
+
+def find_layers(mounts: Sequence[Mount]) -> tuple[tuple[Layers, ...], int]:
+    """Of the unions among them that can be written to; and how many of these there are whose upper directory is not
+    found."""
+    seen: dict[Path, Layers] = {}
+    unseen = 0
+    for mount in filter(_may_copy_up, mounts):
+        layers = _layers(mount)
+        if layers and layers.upper.is_dir():
+            seen[layers.upper] = layers
+        else:
+            unseen += mount.type in _UNIONS
+    return tuple(seen.values()), unseen
+
+
+def _may_copy_up(mount: Mount) -> bool:
+    """A union that can be written to, or what a FUSE daemon may make one."""
+    if mount.type == "overlay":
+        return parse_layers(mount.shared, noted=True) is not None
+    return mount.type.startswith(("fuse", *_UNIONS)) and "ro" not in mount.options.split(",")
 
 
 def _layers(mount: Mount) -> Layers | None:

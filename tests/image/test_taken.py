@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
@@ -16,6 +17,7 @@ from kit.core.errors import UsageError
 from kit.host import beneath
 from kit.host.peers import VARIABLE, parse_peer
 from kit.image import Image, ImageCache
+from kit.image.recipe import read_recipe
 from kit.image.taken import taken_or_built
 from tests.peer import shared
 
@@ -115,6 +117,54 @@ def test_a_peer_that_lies_is_found_out_and_the_image_built(tmp_path: Path, their
     image = ours(tmp_path, told)
     assert image.env == (("PATH", "/ours"),) and image.archive is None and image.digest != theirs.digest
     assert reason in told[-1] and (f"image one is not taken from {place}" in told[-1] or not reason)
+
+
+@pytest.fixture
+def of_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Image:
+    """A peer's image of a recipe."""
+    recipe = read_recipe("smoke")
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "theirs"))
+    return ImageCache(tmp_path / "theirs").make(f"smoke-{recipe.digest[:12]}", "smoke", "test", build("theirs"))
+
+
+def test_what_a_peer_gave_is_looked_through_once(
+    tmp_path: Path, of_recipe: Image, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[Path] = []
+
+    def counting(path: Path) -> tarfile.TarFile:
+        opened.append(path)
+        return tarfile.TarFile.open(path)
+
+    monkeypatch.setattr(tarfile, "open", counting)
+    assert ImageCache(tmp_path / "ours").from_recipe("smoke").digest == of_recipe.digest
+    assert [path.name for path in opened] == ["rootfs.tar"]
+
+
+def test_a_peers_image_whose_layout_leads_elsewhere_is_not_taken(tmp_path: Path, theirs: Image, place: str) -> None:
+    with tarfile.open(theirs.rootfs, "w") as tar:
+        member = tarfile.TarInfo("./build")
+        member.type, member.linkname = tarfile.SYMTYPE, "/etc"
+        tar.addfile(member)
+    data = theirs.rootfs.read_bytes()
+    recorded(theirs.rootfs.parent, size=len(data), digest=hashlib.sha256(data).hexdigest())
+    told: list[str] = []
+    assert ours(tmp_path, told).env == (("PATH", "/ours"),)
+    assert told[-1] == f"image one is not taken from {place}: /build of image one is a symlink"
+
+
+def test_of_what_is_built_the_layout_is_checked(tmp_path: Path) -> None:
+    def wrong(rootfs: Path, archive: Path) -> dict[str, str]:
+        with tarfile.open(rootfs, "w") as tar:
+            tar.addfile(tarfile.TarInfo("./dev"))
+        return {}
+
+    for make in (wrong, taken_or_built(KEY, "one", wrong, never)):
+        with pytest.raises(UsageError, match="/dev of image one is no directory"):
+            ImageCache(tmp_path).make(KEY, "one", "test", make)
+    with pytest.raises(UsageError, match="/dev of image one is no directory"):
+        taken_or_built(KEY, "one", wrong, never)(tmp_path / "rootfs.tar", tmp_path / "archive.tar")
+    assert ImageCache(tmp_path).list() == ()
 
 
 @pytest.mark.parametrize("trap", ["symlink", "pipe"])

@@ -247,6 +247,17 @@ def test_root_of_a_docker_that_maps_users_writes_to_its_tree(
             with made.place(parse_arm(text)) as place:
                 assert sh(place, "cat /proc/self/uid_map")[1].split()[:2] == ["0", "300000"]
                 assert sh(place, "echo here > file && cat file")[1] == "here\n", text
+        # Asked by another user than root it says so once, before any run.
+        Path(running_docker.removeprefix("unix://")).chmod(0o666)
+        os.seteuid(65534)
+        try:
+            found = made.all_ready([parse_arm(text) for text in ("bind:system/overlay2", "layer:system/overlay2")])
+        finally:
+            os.seteuid(0)
+    assert list(map(str, found)) == ["bind:system/overlay2"], found
+    (blocked,) = found.values()
+    assert blocked.arm == "bind:system/overlay2" and "sudo" in blocked.fix
+    assert blocked.reason == "the running Docker's root is user 300000 here, who may not write to your directory"
     assert not list(tmp_path.glob("kit-*"))
 
 

@@ -2,13 +2,15 @@
 
 from dataclasses import replace
 
+import pytest
+
 from kit.analysis.analyse import Analysis, analyse
 from kit.analysis.calls import CallCosts, CallPart, CopyUps
 from kit.analysis.stats import Interval
 from kit.model.call import Call
 from kit.model.fact import NO_TRACING
 from kit.model.sample import Phase
-from kit.report.calls import largest_group, render_calls
+from kit.report.calls import copied, largest_group, render_calls
 from kit.report.shown import shown
 from kit.report.wrap import NARROW
 from tests.stored import SAMPLE, SESSION
@@ -41,9 +43,32 @@ def test_sentences_first_and_nothing_too_wide() -> None:
     assert "told in create, rename, remove 95 %. +78.25 s (95 %) is create, rename, remove: " in said
     assert "openat, creating, 1,234,567 at 80.6 µs, on the baseline 1,234,567 at 17.2 µs." in said
     assert "copied up from lower layers: 212 files, 8.48 MB, and 14 directories." in said
+    assert "copied up a run: 212 files, 8.48 MB, and 14 directories" in said
     assert "errors a run that the baseline has not: openat, creating EXDEV 12" in said
     assert "not recorded: 3 calls a run, on the baseline 0" in said
     assert max(map(len, lines)) <= NARROW
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted"),
+    [
+        (CopyUps(0.0, 1.0, 0.0), ["1 directory"]),
+        (CopyUps(1.0, 0.0, 500.0), ["1 file, 500 B"]),
+        (CopyUps(4 / 3, 2.0, 100.0), ["1.3 files, 100 B, and 2 directories"]),
+        (CopyUps(), []),
+        (CopyUps(unseen=1), ["not known, the upper directory of 1 union was not found"]),
+        (
+            CopyUps(2.0, unseen=2),
+            ["2 files, 0 B", "not known in others, the upper directory of 2 unions was not found"],
+        ),
+    ],
+)
+def test_copy_ups_in_words(found: CopyUps, wanted: list[str]) -> None:
+    assert list(copied(found, "copied")) == [f"copied: {line}" for line in wanted]
+    said = text(replace(COSTS, copied=found))
+    assert all(f"copied up from lower layers: {line}." in said for line in wanted) and ("copied" in said) == bool(
+        wanted
+    )
 
 
 def test_of_several_phases_the_whole_has_tables_and_each_phase_its_sentences() -> None:

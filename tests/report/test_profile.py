@@ -9,14 +9,14 @@ import pytest
 
 from kit.analysis.analyse import analyse
 from kit.analysis.flame import grow_flame
-from kit.analysis.profiles import analyse_profiles
-from kit.analysis.stacks import ProfiledRun
+from kit.analysis.profiles import analyse_profiles, differing
+from kit.analysis.stacks import INCLUSIVE, ProfiledRun, StackCost
 from kit.core.codec import UnreadableError
 from kit.model.profile import WORKLOAD, CpuProfile, fold, make_profile, unfold
 from kit.report import render
 from kit.report.page import view
 from kit.report.plot import plot_flame
-from tests.profiled import ARM, profiled_session
+from tests.profiled import ARM, CALLERS, profiled_session
 
 
 def test_the_table_names_what_differs_with_intervals_and_fits() -> None:
@@ -29,6 +29,36 @@ def test_the_table_names_what_differs_with_intervals_and_fits() -> None:
     less = next(line for line in text.splitlines() if line.startswith("ext4_file_open") and "…" in line)
     assert float(re.findall(r"[+-]\d\.\d+", less)[2]) < 0
     assert re.search(r"layer:overlay2 against bare: \+\d\.\d+ s \(.*\) of CPU", text)
+
+
+def told_rows(text: str, column: int) -> set[str]:
+    """Functions whose interval in this column of intervals leaves out 0."""
+    rows = [line for line in text.splitlines() if line.count("…") and "against" not in line]
+    found = {row: re.findall(r"–  |\(([+-][\d.]+)…([+-][\d.]+)\)", row) for row in rows}
+    ends = {row: both[column] for row, both in found.items() if len(both) > column}
+    return {row.split("  ")[0] for row, (low, high) in ends.items() if low and float(low) * float(high) > 0}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_sentence_tells_what_the_table_does(seed: int) -> None:
+    """A function that only calls more, and is never on top of a stack itself, is told to differ with what it calls."""
+    text = render("profile", profiled_session(seed, more=CALLERS))
+    sentence = " ".join(text.split("\n\n")[1].split())
+    functions = text.split("functions that differ most")[1]
+    assert not told_rows(functions, 0) and {"__clone (libc.so.6)", "clone3 (libc.so.6)"} <= told_rows(functions, 1)
+    assert "Told to differ: no part of the machine; no function by its own time; with what they call, " in sentence
+    assert re.search(r"__clone \(libc.so.6\) \+\d\.\d+ s", sentence) and "clone3 (libc.so.6) -" in sentence
+
+
+def cost(name: str, difference: float, half: float) -> StackCost:
+    ends = difference - half, difference + half
+    return StackCost(INCLUSIVE, (name,), ARM, "bare", difference, 0.0, difference, *ends, *ends, 3, 20)
+
+
+def test_what_is_told_has_a_row_before_larger_differences_that_may_be_noise() -> None:
+    noisy = [cost(f"noisy{number}", 5.0, 6.0) for number in range(20)]
+    found = differing({ARM: [], "bare": []}, (ARM, "bare"), noisy, [*noisy, cost("ovl_open", 0.1, 0.05)])
+    assert "ovl_open" in [item.name for item in found]
 
 
 def test_of_functions_that_pass_a_difference_on_the_callee_is_named() -> None:

@@ -2,8 +2,11 @@
 
 from pathlib import Path
 
+import pytest
+
+from kit.host.mounts import parse_mounts
 from kit.model.call import COPY_UP, Call
-from kit.trace.copy_ups import Layers, copy_ups, entries, from_home, parse_layers
+from kit.trace.copy_ups import Layers, copy_ups, entries, find_layers, from_home, parse_layers
 
 
 def test_layers_of_mount_options() -> None:
@@ -19,6 +22,22 @@ def test_directories_of_many_layers_are_named_from_where_docker_mounts_them(tmp_
     found = Layers(tmp_path / "7" / "diff", (tmp_path / "l/A", tmp_path / "l/B"), True)
     assert from_home(relative, [Path("/"), tmp_path / "7" / "merged"]) == found
     assert from_home(found, [Path("/")]) == found and from_home(relative, []) == relative
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        ("- overlay overlay rw,lowerdir=/a,upperdir=/gone,workdir=/w", 1),
+        ("- overlay overlay ro,lowerdir=/a:/b", 0),  # nothing is copied up
+        ("- aufs none rw,si=4f", 1),
+        ("- fuse.fuse-overlayfs fuse-overlayfs rw", 1),  # of a daemon that is not found
+        ("- fuse.sshfs there:/ rw", 0),
+        ("- ext4 /dev/vda rw", 0),
+    ],
+)
+def test_a_union_whose_upper_directory_is_not_found_is_counted(line: str, wanted: int) -> None:
+    (mount,) = parse_mounts(f"1 0 0:999999 / /merged rw,relatime {line}\n".encode())
+    assert find_layers([mount]) == ((), wanted)
 
 
 def test_what_lies_beneath_and_was_not_there_before_is_a_copy(tmp_path: Path) -> None:
