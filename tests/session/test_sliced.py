@@ -82,3 +82,22 @@ def test_all_roots_are_read_anew_before_each_block_but_the_first(tmp_path: Path)
     perform(tmp_path, engine, plan, scenario("one"))
     events = [event.split()[0] for event in engine.events if event.startswith(("read", "place"))]
     assert events == ["read", "place", "place"] * 3
+
+
+def test_what_the_machine_does_is_charged_to_whose_turn_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = FakeEngine(tmp_path)
+    engine.slow = {"bare": 2, "layer:overlay2": 5}
+    cost = {"bare": 1.0, "layer:overlay2": 10.0}
+
+    def counters(place: Place) -> Counters:
+        """As many seconds of CPU outside any arm in each turn as its arm says."""
+        spent = sum(cost[event.removeprefix("turn of ")] for event in engine.events if event.startswith("turn"))
+        zero = dict.fromkeys(("clock", "own_cpu", "cgroup_user", "cgroup_sys", "load_cpu"), 0.0)
+        return replace(read_counters(None, None), machine_cpu=spent, **zero)
+
+    for module in ("turns", "sliced", "measure"):
+        monkeypatch.setattr(f"kit.session.{module}.counters_of", counters)
+    plan = make_plan(parse_arms("bare,layer:overlay2"), 1, 3, "cold", control=False, slices=0.5)
+    session, _ = perform(tmp_path, engine, plan, scenario("one"))
+    found = {sample.arm: sample.phases[0].elsewhere for sample in session.samples}
+    assert found == {"bare": 2.0, "layer:overlay2": 50.0}
