@@ -202,6 +202,7 @@ def answers(url: str, compiled: str) -> Iterator[tuple[str, Callable[[], object]
         ("history", TITLE, "layer:overlay2", "--machine", machine),
         ("history", TITLE, "layer:btrfs", "--machine", machine, "--phase", "build", "--metric", "sys"),
         ("show", "last"),
+        ("fleet", "show", TITLE),
     ):
         yield f"kit {' '.join(words)}".replace(machine, f"{machine[:4]}…"), partial(_kit, url, compiled, words)
     client = make_app(open_store(url, Path(os.devnull), read_only=True), "token").test_client()
@@ -209,7 +210,7 @@ def answers(url: str, compiled: str) -> Iterator[tuple[str, Callable[[], object]
     for page in (
         "/", f"/?scenario={TITLE}", f"/?machine={machine}&arm=layer:btrfs", f"/session/{newest}",
         f"/history?scenario={TITLE}&arm=layer:overlay2",
-        f"/history?scenario={TITLE}&arm=layer:overlay2&machine={machine}",
+        f"/history?scenario={TITLE}&arm=layer:overlay2&machine={machine}", f"/farm?scenario={TITLE}",
     ):  # fmt: skip
         yield page.replace(machine, f"{machine[:4]}…"), partial(_page, client, page)
     values = {"title": TITLE, "machine": machine, "from": until - timedelta(days=7), "until": until}

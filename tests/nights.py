@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 from kit.analysis.analyse import analyse
 from kit.analysis.history import Entry, make_entry
@@ -27,6 +28,15 @@ def night(number: int, penalty: float, noise: float = 0.003, rounds: int = 4, **
         request=Request(), arms=("bare", "layer:overlay2"), baselines=(("layer:overlay2", "bare"),), seed=1,
         facts={**FACTS, **facts}, samples=tuple(samples),
     )  # fmt: skip
+
+
+def on(machine: int, number: int, penalty: float) -> Session:
+    """A session of a fleet's machine whose rounds take a minute, five minutes after it began."""
+    made = night(100 * machine + number, penalty)
+    began = 1.7e9 + 86400 * number
+    samples = tuple(replace(item, started=began + 300 + 60 * item.block) for item in made.samples)
+    facts = {**made.facts, "machine": f"id{machine}", "worker": f"builder-{machine}", "class": "large"}
+    return replace(made, id=f"m{machine}-{number:03}", created=began, samples=samples, facts=facts)
 
 
 def entry(session: Session, phase: str = "total") -> Entry:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,7 +11,7 @@ from kit.analysis import stats
 from kit.analysis.analyse import Analysis, whole_real
 from kit.analysis.compare import Comparison, is_control
 from kit.analysis.farm import LEAST, FarmRatio, MachineRatio, over_machines
-from kit.analysis.history import SEVERAL, Conditions, Entry, differences, make_entry
+from kit.analysis.history import SEVERAL, Conditions, Entry, agree, differences, make_entry
 from kit.analysis.outcome import outcomes
 from kit.analysis.pool import median_share
 from kit.analysis.stats import Interval
@@ -87,14 +87,9 @@ def answer(title: str, entries: Iterable[Entry]) -> FarmAnswer:
 def alike(entries: Sequence[Entry]) -> tuple[list[Entry], list[str]]:
     """Of one arm, in the order of time: the newest entry of each machine, of those whose kit, settings and digests most
     machines have in common; and of the machines that have none such what they differ in."""
-    groups: list[dict[str, Entry]] = []
     shared = [entry for entry in entries if SEVERAL in entry.worker]
     entries = [entry for entry in entries if SEVERAL not in entry.worker]
-    for entry in entries:
-        mine = next((group for group in groups if not _unlike(next(iter(group.values())), entry)), None)
-        if mine is None:
-            groups.append(mine := {})
-        mine[_machine(entry)] = entry
+    groups = _groups(entries)
     best = max(groups, key=lambda group: (len(group), max(item.created for item in group.values())), default={})
     some = next(iter(best.values()), None)
     left = [f"session {entry.session}: rounds of several machines: kit fleet show {entry.session}" for entry in shared]
@@ -102,6 +97,22 @@ def alike(entries: Sequence[Entry]) -> tuple[list[Entry], list[str]]:
         if some and machine not in best:
             left.append(f"machine {_name(entry)}, session {entry.session}: {'; '.join(_unlike(some, entry))}")
     return sorted(best.values(), key=_name), left
+
+
+def _groups(entries: Sequence[Entry]) -> list[dict[str, Entry]]:
+    """Of those that agree the last of each machine. Most are asked for in the very same words."""
+    groups: list[tuple[str, Conditions, dict[str, Entry]]] = []
+    known: dict[Hashable, dict[str, Entry]] = {}
+    for entry in entries:
+        kit, asked = entry.kit_version, _asked(entry)
+        key = kit, frozenset(asked.facts.items()), frozenset(asked.digests.items())
+        if key not in known:
+            mine = next((group for its, theirs, group in groups if its == kit and agree(theirs, asked)), None)
+            if mine is None:
+                groups.append((kit, asked, mine := {}))
+            known[key] = mine
+        known[key][_machine(entry)] = entry
+    return [group for _, _, group in groups]
 
 
 def _machine(entry: Entry) -> str:

@@ -109,7 +109,7 @@ def differences(before: Conditions, after: Conditions, across: Iterable[str] = (
     return (*facts, *digests)
 
 
-def _agree(before: Conditions, after: Conditions, across: Collection[str]) -> bool:
+def agree(before: Conditions, after: Conditions, across: Collection[str] = ()) -> bool:
     """Whether there are no differences. A history asks it of each session and each series."""
     if across:
         return not differences(before, after, across)
@@ -136,7 +136,7 @@ def split(entries: Sequence[Entry], across: Iterable[str] = ()) -> tuple[Series,
     open_: list[tuple[Conditions, list[Entry], tuple[Differing, ...]]] = []
     seen: list[Entry] = []
     for entry in sorted(entries, key=lambda item: (item.created, item.session)):
-        mine = next((one for one in reversed(open_) if _agree(one[0], entry.conditions, past)), None)
+        mine = next((one for one in reversed(open_) if agree(one[0], entry.conditions, past)), None)
         if mine is None:
             mine = (Conditions(), [], _began(seen, entry, past))
         else:

@@ -106,36 +106,7 @@ def _answer(
     store: Store, scenario: str, machine_class: str, since: datetime | None, phase: str, metric: str
 ) -> FarmAnswer:
     """Raises UsageError."""
-    from kit.analysis.farm_answer import answer
-    from kit.analysis.split_session import answer_split, makers
-    from kit.model.machine_class import class_of
-    from kit.model.session import DONE
+    from kit.store.farm import FarmQuestion, answer_farm
 
-    every = store.list()
-    heads = [item for item in every if item.status == DONE and scenario in ("", item.title)]
-    shared = [item for item in every if scenario and item.id.startswith(scenario) and makers(item.facts)]
-    if not heads and len(shared) == 1:
-        if machine_class or since:
-            raise UsageError(f"{shared[0].id} is one session: --class and --since pick among several",
-                             "name a scenario instead, or leave them out")  # fmt: skip
-        return answer_split(store.get(shared[0].id), metric, phase)
-    if not heads:
-        raise UsageError(f"no finished session of '{scenario}'" if scenario else "no finished session yet",
-                         "kit sessions lists them; kit compare makes one")  # fmt: skip
-    title = scenario or heads[0].title
-    begin = since.replace(tzinfo=UTC).timestamp() if since else 0.0
-    chosen = {
-        item.id for item in heads
-        if item.title == title and item.created >= begin and machine_class in ("", class_of(item.facts))
-    }  # fmt: skip
-    if not chosen:
-        classes = sorted({class_of(item.facts) for item in heads if item.title == title})
-        raise UsageError(f"no session of '{title}' fits", f"there are machines of: {'; '.join(classes[:10])}")
-    arms = dict.fromkeys(arm for item in heads if item.id in chosen for arm, _ in item.baselines)
-    entries = [
-        entry
-        for arm in arms
-        for entry in store.history(title, arm, phase, metric, most=None)
-        if entry.session in chosen
-    ]
-    return answer(title, entries)
+    begin = since.replace(tzinfo=UTC).timestamp() if since else None
+    return answer_farm(store, FarmQuestion(scenario, machine_class, begin, phase, metric))

@@ -31,12 +31,14 @@ _LARGEST = 5.0  # a logarithm: three machines may leave open any spread
 
 @dataclass(frozen=True)
 class FarmView:
-    """The answer in a sentence, the table, and what must be known with it. ``machines``: what each says by itself."""
+    """The answer in a sentence, the table, and what must be known with it. ``machines``: what each says by itself;
+    ``sessions``: in which session."""
 
     headline: str
     rows: Sequence[Sequence[str]]
     lines: Sequence[str]
     machines: Sequence[Sequence[str]]
+    sessions: Sequence[str]
     headers: Sequence[str] = _HEADERS
     machine_headers: Sequence[str] = _MACHINE_HEADERS
 
@@ -44,7 +46,8 @@ class FarmView:
 def view_farm(farm: FarmAnswer) -> FarmView:
     farm = shown(farm)
     lines = [*_fit_lines(farm), *_class_lines(farm), *_left_lines(farm), *_notes(farm)]
-    return FarmView(headline(farm), list(_rows(farm)), lines, list(_machine_rows(farm)))
+    sessions = [machine.session for item in farm.arms for machine in item.whole.machines]
+    return FarmView(headline(farm), list(_rows(farm)), lines, list(_machine_rows(farm)), sessions)
 
 
 def render_farm(farm: FarmAnswer, tablefmt: str = "simple") -> str:

@@ -8,13 +8,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import (
+    ARRAY,
     ColumnClause,
     ColumnElement,
     Connection,
     RowMapping,
     Select,
+    Text,
     and_,
     func,
+    literal,
     literal_column,
     select,
     text,
@@ -28,12 +31,13 @@ from kit.store.schema import MACHINE_LENGTH, TITLE_LENGTH, sessions
 @dataclass(frozen=True)
 class Wanted:
     """What sessions must have in common; '' or None where any will do. ``machine``: the beginning of its name.
-    ``until``: they began no later (Unix time)."""
+    ``since``, ``until``: they began no earlier, no later (Unix time)."""
 
     title: str = ""
     arm: str = ""
     machine: str = ""
     status: str = ""
+    since: float | None = field(default=None, kw_only=True)
     until: float | None = field(default=None, kw_only=True)
 
 
@@ -41,6 +45,24 @@ def find_heads(connection: Connection, wanted: Wanted, most: int | None, skip: i
     """Rows, newest first."""
     query = select(sessions).order_by(sessions.c.created.desc(), sessions.c.id.desc())
     return connection.execute(_only(query, wanted).limit(most).offset(skip)).mappings().all()
+
+
+def find_newest_of_each(connection: Connection, wanted: Wanted, most: int) -> Sequence[RowMapping]:
+    """Rows, newest first: of each machine as many as of any other, ``most`` in all, but one of each at least."""
+    order = sessions.c.created.desc(), sessions.c.id.desc()
+    machines = ["", *known_machines(connection)]
+    of_each = max(1, most // len(machines))
+    query = select(sessions)
+    if connection.dialect.name == "sqlite":
+        place = func.row_number().over(partition_by=sessions.c.machine, order_by=order).label("place")
+        placed = _only(select(sessions.c.id, place), wanted).subquery()
+        query = query.join(placed, placed.c.id == sessions.c.id).where(placed.c.place <= of_each)
+    else:  # which would read and sort the whole table for that, and is led to each machine's end of the index instead
+        known = func.unnest(literal(machines, ARRAY(Text))).table_valued("name").render_derived()
+        newest = select(sessions.c.id).where(sessions.c.machine == known.c.name).order_by(*order).limit(of_each)
+        mine = _only(newest, wanted).correlate(known).lateral()
+        query = query.select_from(known).join(mine, true()).join(sessions, sessions.c.id == mine.c.id)
+    return connection.execute(query.order_by(*order)).mappings().all()
 
 
 def count_heads(connection: Connection, wanted: Wanted, most: int) -> int:
@@ -103,6 +125,8 @@ def _only(query: Select[Any], wanted: Wanted) -> Select[Any]:
         conditions.append(sessions.c.arms.contains(json.dumps(wanted.arm), autoescape=True))
     if wanted.machine:
         conditions.append(sessions.c.machine.startswith(wanted.machine[:MACHINE_LENGTH], autoescape=True))
+    if wanted.since is not None:
+        conditions.append(sessions.c.created >= wanted.since)
     if wanted.until is not None:
         conditions.append(sessions.c.created <= wanted.until)
     if wanted.status:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, select
+from sqlalchemy import ARRAY, ColumnElement, Connection, Row, Text, any_, delete, literal, select
 
 from kit.analysis.compare import Comparison
 from kit.analysis.outcome import OUTCOME_VERSION, Outcome
@@ -51,26 +51,26 @@ def drop_older_outcomes(connection: Connection) -> None:
 def kept_of(connection: Connection, names: Sequence[str]) -> frozenset[str]:
     """Those of these sessions whose outcomes are kept, by today's statistics."""
     query = select(outcomes.c.session).where((outcomes.c.version == OUTCOME_VERSION) & (outcomes.c.position == 0))
-    found = (connection.execute(query.where(outcomes.c.session.in_(batch))).scalars() for batch in _batches(names))
+    found = (connection.execute(query.where(mine)).scalars() for mine in _of_batches(connection, names))
     return frozenset(name for listed in found for name in listed)
 
 
 def read_outcomes(
-    connection: Connection, names: Sequence[str], arm: str, phase: str, metric: str
+    connection: Connection, names: Sequence[str], arms: Sequence[str], phase: str, metric: str
 ) -> list[tuple[str, Outcome | None]]:
     """Of these sessions, each with its session's id; None where what is kept can't be read."""
-    of_arm = (outcomes.c.arm == arm) & (outcomes.c.version == OUTCOME_VERSION)
+    of_arms = outcomes.c.arm.in_(arms) & (outcomes.c.version == OUTCOME_VERSION)
     mine = (outcomes.c.metric == metric) & (outcomes.c.phase == phase if phase else outcomes.c.whole)
-    query = select(outcomes, mine.label("mine")).where(of_arm & (mine | (outcomes.c.digests != "")))
-    digests: dict[tuple[str, str], str] = {}
+    query = select(outcomes, mine.label("mine")).where(of_arms & (mine | (outcomes.c.digests != "")))
+    digests: dict[tuple[str, str, str], str] = {}
     found = []
-    for batch in _batches(names):
-        for row in connection.execute(query.where(outcomes.c.session.in_(batch))):
+    for batch in _of_batches(connection, names):
+        for row in connection.execute(query.where(batch)):
             if row.digests:
-                digests[row.session, row.point] = row.digests
+                digests[row.session, row.arm, row.point] = row.digests
             if row.mine:
                 found.append(row)
-    return [(row.session, _outcome(row, digests.get((row.session, row.point), ""))) for row in found]
+    return [(row.session, _outcome(row, digests.get((row.session, row.arm, row.point), ""))) for row in found]
 
 
 def read_results(connection: Connection, names: Sequence[str], metric: str) -> dict[str, list[Comparison]]:
@@ -85,8 +85,14 @@ def read_results(connection: Connection, names: Sequence[str], metric: str) -> d
     return found
 
 
-def _batches(names: Sequence[str]) -> Iterator[Sequence[str]]:
-    return (names[start : start + _BATCH] for start in range(0, len(names), _BATCH))
+def _of_batches(connection: Connection, names: Sequence[str]) -> Iterator[ColumnElement[bool]]:
+    """Which rows are of the first of these sessions, of the next…"""
+    for start in range(0, len(names), _BATCH):
+        batch = names[start : start + _BATCH]
+        if connection.dialect.name == "sqlite":
+            yield outcomes.c.session.in_(batch)
+        else:  # one parameter, where a thousand take longer to be written into the query than it runs
+            yield outcomes.c.session == any_(literal(batch, ARRAY(Text)))
 
 
 def _outcome(row: Row[Any], digests: str) -> Outcome | None:

@@ -26,6 +26,7 @@ from kit.store.heads import (
     count_heads,
     find_beginning,
     find_heads,
+    find_newest_of_each,
     known_arms,
     known_machines,
     known_titles,
@@ -160,7 +161,13 @@ class Store:
 
         Where a session's outcomes are not kept yet, or by other statistics, they are worked out from its samples.
         """
-        heads = {item.id: item for item in self.list(Wanted(title, arm, machine, DONE, until=until), most)}
+        return self.entries(self.list(Wanted(title, arm, machine, DONE, until=until), most), (arm,), phase, metric)
+
+    def entries(
+        self, listed: Sequence[Session], arms: Sequence[str], phase: str = "", metric: str = "real"
+    ) -> tuple[Entry, ...]:
+        """As ``history``, of these sessions and arms."""
+        heads = {item.id: item for item in listed}
         names = list(heads)
         with self._database.reading() as connection:
             kept = kept_of(connection, names)
@@ -168,12 +175,12 @@ class Store:
             if name not in kept and name not in self._worked_out:
                 self.keep_outcomes(self.get(name))
         with self._database.reading() as connection:
-            stored = read_outcomes(connection, names, arm, phase, metric)
+            stored = read_outcomes(connection, names, arms, phase, metric)
         found = [(name, item) for name, item in stored if item and name not in self._worked_out]
         for name in {name for name, item in stored if item is None} & heads.keys() - self._worked_out.keys():
             self._worked_out[name] = _outcomes(self.get(name))
-        for session_id, listed in self._worked_out.items():
-            found += [(session_id, item) for item in listed if _is_of(item, arm, phase, metric)]
+        for session_id, known in self._worked_out.items():
+            found += [(session_id, item) for item in known if _is_of(item, arms, phase, metric)]
         made = [make_entry(heads[name], item) for name, item in found if name in heads and item.comparison.ratio]
         return tuple(sorted(made, key=lambda entry: (entry.created, entry.session)))
 
@@ -186,6 +193,11 @@ class Store:
         """Sessions without their samples, newest first: of those wanted ``most`` after the first ``skip``."""
         with self._database.reading() as connection:
             return tuple(filter(None, map(self._head, find_heads(connection, wanted, most, skip))))
+
+    def newest_of_each(self, wanted: Wanted, most: int) -> tuple[Session, ...]:
+        """Sessions without their samples, newest first: as many of each machine, and about ``most`` in all."""
+        with self._database.reading() as connection:
+            return tuple(filter(None, map(self._head, find_newest_of_each(connection, wanted, most))))
 
     def count(self, wanted: Wanted = ANY, most: int = COUNTED) -> int:
         """How many sessions there are of these; ``most`` where there are more."""
@@ -281,6 +293,6 @@ def _row(connection: Connection, session_id: str) -> RowMapping | None:
     return connection.execute(select(sessions).where(sessions.c.id == session_id)).mappings().first()
 
 
-def _is_of(item: Outcome, arm: str, phase: str, metric: str) -> bool:
-    mine = (item.comparison.arm, item.comparison.metric) == (arm, metric)
+def _is_of(item: Outcome, arms: Sequence[str], phase: str, metric: str) -> bool:
+    mine = item.comparison.arm in arms and item.comparison.metric == metric
     return mine and (item.comparison.phase == phase if phase else item.whole)

@@ -16,8 +16,9 @@ from kit.analysis.analyse import Analysis, analyse, whole_real
 from kit.analysis.changepoint import CONFIRM, Track, find_changes
 from kit.analysis.compare import Comparison
 from kit.analysis.history import split
+from kit.analysis.split_session import makers
 from kit.core.errors import KitError, UsageError, not_installed
-from kit.model.fact import KERNEL, MACHINE
+from kit.model.fact import KERNEL, MACHINE, WORKER
 from kit.model.session import DONE, STATES, Session
 from kit.report import render, units
 from kit.report.between import between_rows
@@ -28,6 +29,7 @@ from kit.report.renderer import offered
 from kit.store import Store, Wanted
 from kit.store.series import find_tracks
 from kit.store.store import COUNTED
+from kit.web.farm import CHOICES, show_farm
 from kit.web.fleet import show_fleet
 
 if TYPE_CHECKING:
@@ -97,6 +99,11 @@ class Library:
         series = [one for listed in groups.values() for one in reversed(split(listed))]
         return [Track(one, find_changes(one), CONFIRM) for one in series]
 
+    def farm(self, chosen: Mapping[str, str]) -> str:
+        """The page of what many machines say together. Raises UsageError."""
+        with self._lock:
+            return show_farm(self._store, chosen)
+
 
 def make_app(store: Store, token: str, lookout: Lookout | None = None) -> Flask:
     """The application; who can't show ``token`` sees nothing. ``lookout``: on a fleet, whose machines have a page then.
@@ -118,6 +125,7 @@ def make_app(store: Store, token: str, lookout: Lookout | None = None) -> Flask:
     page(f"/session/<name>.<any({', '.join(_FORMS)}):form>", _file)
     page("/compare", _compare)
     page("/history", _history)
+    page("/farm", lambda library, request: library.farm(_chosen(request, *CHOICES)))
 
     @app.errorhandler(KitError)
     def failed(error: KitError) -> tuple[str, int]:
@@ -225,7 +233,10 @@ def _session(library: Library, request: Request, name: str) -> str:
     links = [(f"all as {form.upper()}", f"/session/{quote(session.id, safe='')}.{form}") for form in sorted(_FORMS)]
     made = view(session, analysis, library.tracks(session, analysis), links=links)
     arms = [item.arm for item in whole_real(analysis.comparisons) if not item.control]
-    return render_page("served.html.j2", title=session.title, view=made, arms=list(dict.fromkeys(arms)))
+    return render_page(
+        "served.html.j2", title=session.title, view=made, arms=list(dict.fromkeys(arms)),
+        worker="" if makers(session.facts) else WORKER.text(session.facts),
+    )  # fmt: skip
 
 
 def _file(library: Library, request: Request, name: str, form: str) -> Response:

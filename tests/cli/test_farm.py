@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -10,30 +9,17 @@ import pytest
 
 from kit.analysis.night import Night, Task
 from kit.analysis.regression import Rule
-from kit.cli import compare, farm
-from kit.core.errors import UsageError
+from kit.cli import compare
 from kit.fleet import run
-from kit.model.fact import ROUNDS_OF
-from kit.model.session import INTERRUPTED, Request, Session
+from kit.model.session import INTERRUPTED, Request
 from kit.nightly.run import assess
 from kit.report.night import render_summary
-from kit.store import Store, open_store
+from kit.store import open_store
 from tests.command_line import Kit
-from tests.nights import night
+from tests.nights import on
 
 if TYPE_CHECKING:
     from kit.fleet.run import FleetContext
-
-DAY = 86400.0
-
-
-def on(machine: int, number: int, penalty: float) -> Session:
-    """A session of a fleet's machine whose rounds take a minute, five minutes after it began."""
-    made = night(100 * machine + number, penalty)
-    began = 1.7e9 + DAY * number
-    samples = tuple(replace(item, started=began + 300 + 60 * item.block) for item in made.samples)
-    facts = {**made.facts, "machine": f"id{machine}", "worker": f"builder-{machine}", "class": "large"}
-    return replace(made, id=f"m{machine}-{number:03}", created=began, samples=samples, facts=facts)
 
 
 @pytest.fixture
@@ -89,29 +75,13 @@ def test_history_and_a_night_say_whose_a_change_is(kit: Kit, tmp_path: Path) -> 
     assert assess(Task(Request(scenario="mine")), store.get("m1-009"), store, Rule()).common == ()
 
 
-def test_old_sessions_of_a_class_are_found_behind_many_of_others(
-    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A history looks back on so many, of which the farm picks."""
-    monkeypatch.setattr(Store.history, "__defaults__", ("", "real", "", 2, None))
+def test_old_sessions_of_a_class_are_found_behind_many_of_others(kit: Kit, url: str, tmp_path: Path) -> None:
     store = open_store(url, tmp_path)
     for number in (2, 3):
         made = on(8, number, 0.3)
         store.add(replace(made, facts={**made.facts, "class": "small"}))
-    assert farm._answer(store, "mine", "large", None, "", "real").machines == 5
-
-
-def test_what_is_not_of_one_session_is_refused_with_its_id(tmp_path: Path) -> None:
-    made = night(1, 0.1)
-    facts = {**made.facts, "worker": "one, two"}
-    for name, rounds in (("one", "1, 3"), ("two", "2, 4")):
-        facts |= {(fact := ROUNDS_OF.fact(rounds, name)).key: fact.text}
-    store = open_store(f"sqlite:///{tmp_path / 'farm.db'}", tmp_path)
-    store.add(replace(made, facts=facts))
-    assert farm._answer(store, made.id, "", None, "clean", "real").arms[0].phase == "clean"
-    for machine_class, since in (("large", None), ("", datetime(2026, 1, 1))):
-        with pytest.raises(UsageError, match="is one session"):
-            farm._answer(store, made.id, machine_class, since, "", "real")
+    said = kit("fleet", "show", "mine", "--class", "large", "--store", url).stdout
+    assert said.startswith("mine on 5 machines: ")
 
 
 def test_each_answers_with_sessions_that_are_done(

@@ -296,6 +296,8 @@ def test_no_query_ends_in_a_traceback(tmp_path: Path) -> None:
         assert client.get(f"/history?scenario=mine&arm=layer:overlay2&phase={text}&metric={text}").status_code == 200
         assert client.get(f"/compare?a={text}&b={text}x").status_code in (200, 404)
         assert client.get(f"/session/{text}").status_code == 404
+        for name in ("scenario", "class", "since", "phase", "metric"):
+            assert client.get(f"/farm?{name}={text}").status_code in (200, 404)
 
 
 def test_the_command_writes_page_and_plots(kit: Kit, store: Store, tmp_path: Path) -> None:

@@ -1,0 +1,64 @@
+"""What stored sessions of many machines say of all of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kit.analysis.farm_answer import FarmAnswer, answer
+from kit.analysis.split_session import answer_split, makers
+from kit.core.errors import UsageError
+from kit.model.machine_class import class_of
+from kit.model.session import DONE, Session
+from kit.store.heads import Wanted
+from kit.store.store import Store
+
+#: Sessions that are looked at, of each machine as many as of any other: a farm has tens of thousands a month.
+_LOOKED_AT = 4000
+
+
+@dataclass(frozen=True)
+class FarmQuestion:
+    """``scenario``: a title, '' for that of the newest session, or one session that machines have shared. ``since``:
+    Unix time. ``phase``: '' for the whole run."""
+
+    scenario: str = ""
+    machine_class: str = ""
+    since: float | None = None
+    phase: str = ""
+    metric: str = "real"
+
+
+def answer_farm(store: Store, asked: FarmQuestion) -> FarmAnswer:
+    """Raises UsageError where no session fits."""
+    newest = store.list(Wanted(asked.scenario, status=DONE), 1)
+    if not newest:
+        return _answer_one(store, asked)
+    title = newest[0].title
+    heads = store.newest_of_each(Wanted(title, status=DONE, since=asked.since), _LOOKED_AT)
+    chosen = [item for item in heads if asked.machine_class in ("", class_of(item.facts))]
+    if not chosen:
+        classes = sorted({class_of(item.facts) for item in heads})
+        there = f"there are machines of: {'; '.join(classes[:10])}" if classes else "the newest is of an earlier day"
+        raise UsageError(f"no session of '{title}' fits", there)
+    arms = dict.fromkeys(arm for item in chosen for arm, _ in item.baselines)
+    return answer(title, store.entries(chosen, tuple(arms), asked.phase, asked.metric))
+
+
+def _answer_one(store: Store, asked: FarmQuestion) -> FarmAnswer:
+    """Of a session that machines have shared."""
+    if not asked.scenario:
+        raise UsageError("no finished session yet", "kit sessions lists what there is; kit compare makes one")
+    session = _named(store, asked.scenario)
+    if not makers(session.facts):
+        raise UsageError(f"session {session.id} is one machine's", f"of all machines: kit fleet show {session.title}")
+    if asked.machine_class or asked.since:
+        raise UsageError(f"{session.id} is one session: --class and --since pick among several",
+                         "name a scenario instead, or leave them out")  # fmt: skip
+    return answer_split(session, asked.metric, asked.phase)
+
+
+def _named(store: Store, name: str) -> Session:
+    """By a unique beginning of its id; raises UsageError."""
+    if not store.names(name, 1):
+        raise UsageError(f"no finished session of '{name}'", "kit sessions lists them; kit compare makes one")
+    return store.get(name)

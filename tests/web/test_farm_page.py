@@ -1,0 +1,88 @@
+"""The page of a farm says what the command line says, and is found from where one looks for it."""
+
+from __future__ import annotations
+
+import html
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kit.report.renderer import FARM, find
+from kit.store import Store, open_store
+from kit.store.farm import FarmQuestion, answer_farm
+from kit.web.app import make_app
+from tests.nights import night, on
+
+if TYPE_CHECKING:
+    from flask.testing import FlaskClient
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """Eight machines of two classes, one of them far off, and one whose kit is older."""
+    store = open_store("", tmp_path / "kit.db")
+    for machine in range(8):
+        store.add(on(machine, 1, 0.5 if machine == 3 else 0.05 + 0.001 * machine))
+        if machine > 5:
+            made = on(machine, 2, 0.1)
+            store.add(replace(made, facts={**made.facts, "class": "small"}))
+    store.add(replace(on(9, 1, 0.5), kit_version="0"))
+    return store
+
+
+@pytest.fixture
+def client(store: Store) -> FlaskClient:
+    client = make_app(store, "t").test_client()
+    client.get("/?token=t")
+    return client
+
+
+def words(text: str) -> str:
+    """Of a page or a terminal, in one line."""
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", text)).replace("\u00a0", " ").split())
+
+
+@pytest.mark.parametrize("chosen", ["", "class=large&", "metric=user&phase=clean&", "since=2023-11-16&"])
+def test_it_says_what_the_command_line_says(store: Store, client: FlaskClient, chosen: str) -> None:
+    asked = {
+        "": FarmQuestion("mine"),
+        "class=large&": FarmQuestion("mine", "large"),
+        "metric=user&phase=clean&": FarmQuestion("mine", phase="clean", metric="user"),
+        "since=2023-11-16&": FarmQuestion("mine", since=1.7001e9),
+    }[chosen]
+    answer = client.get(f"/farm?{chosen}scenario=mine")
+    page, (head, *parts) = words(answer.text), find(FARM, "table").render(answer_farm(store, asked)).split("\n\n")
+    assert answer.status_code == 200 and words(head) in page
+    table = [re.split(r"\s{2,}", line.strip()) for line in parts[0].splitlines()]
+    cells = [cell for line in table for cell in line if not cell.startswith("--")]
+    assert len(cells) > 6 and all(words(cell) in page for cell in cells)
+    for line in (line for part in parts[1:] for line in part.splitlines()):
+        assert words(line) in page, line
+
+
+def test_each_machine_leads_to_its_session_and_from_there_back(client: FlaskClient) -> None:
+    page = client.get("/farm").text
+    assert "does not fit: builder-3" in page and "left out: machine builder-9" in words(page)
+    links = re.findall('href="(/session/[^"]*)"', page)
+    assert len(links) == 8 and "/session/m6-002" in links and "/session/m6-001" not in links
+    session = client.get(links[0]).text
+    assert "This is builder-0 alone." in words(session) and 'href="/farm?scenario=mine"' in session
+    assert 'href="/farm?scenario=mine"' in client.get("/?scenario=mine").text
+
+
+def test_of_a_machine_that_is_no_fleets_nothing_is_said_of_others(store: Store, client: FlaskClient) -> None:
+    store.add(night(1, 0.05))
+    assert "/farm" not in client.get("/session/2026-0001").text
+
+
+def test_what_can_not_be_answered_is_said(client: FlaskClient) -> None:
+    for query, said in (
+        ("class=tiny", "no session of 'mine' fits"),
+        ("since=yesterday", "since yesterday: not a day"),
+        ("scenario=nothing", "no finished session of 'nothing'"),
+    ):
+        answer = client.get(f"/farm?{query}")
+        assert answer.status_code == 404 and said in words(answer.text)
