@@ -1,5 +1,6 @@
 """A session on an engine that runs nothing: places, a probe and an observer that note what is done to them."""
 
+import os
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -35,8 +36,10 @@ TIMING = Timing(0, None, 1.0, 0.5, 0.25, 1024, 1, 0, 2, 3)
 
 @pytest.fixture
 def calm(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What else this machine does meanwhile adds no sentence and no repeat: the order of steps is what is tested."""
+    """What else this machine does meanwhile adds no sentence and no repeat: the order of steps is what is tested. Nor
+    do others lose their caches by it."""
     monkeypatch.setattr("kit.host.rest._busy_share", lambda length: 0.0)
+    monkeypatch.setattr("kit.session.caches.DROP_CACHES", Path(os.devnull))
     for module in ("loop", "schedule"):
         monkeypatch.setattr(f"kit.session.{module}.find_bursts", lambda samples: {})
 
