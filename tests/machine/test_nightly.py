@@ -191,8 +191,10 @@ def test_files_that_can_not_be_run_end_with_2(kit: Kit, tmp_path: Path, words: t
 
 
 @pytest.mark.machine
+@pytest.mark.unmeasured
 def test_nights_on_the_real_machine(kit: Kit, tiny: Path, tmp_path: Path) -> None:
-    """A workload that one night begins to be slower on overlay: suspect the first time, a regression the next."""
+    """A workload that one night begins to be slower on overlay: suspect the first time, a regression the next. By so
+    much, and its limit so far from both, that other workers' tests don't hide it."""
     project = tmp_path / "project"
     project.mkdir()
     file = tmp_path / "builds.toml"
@@ -208,11 +210,12 @@ def test_nights_on_the_real_machine(kit: Kit, tiny: Path, tmp_path: Path) -> Non
         arms = ["bare", "union:overlay", "layer:aufs"]
         cache = "cold"
         rounds = 3
+        repeats = false
         across = ["sources"]
-        thresholds = ["union:overlay < 25 %"]
+        thresholds = ["union:overlay < 200 %"]
         """)
-    quick = "busybox sleep 0.1\n"
-    slow = quick + "test $(busybox stat -f -c %t .) = 794c7630 && busybox sleep 0.2; true\n"
+    quick = "busybox sleep 0.2\n"
+    slow = quick + "test $(busybox stat -f -c %t .) = 794c7630 && busybox sleep 2; true\n"
     codes: list[int] = []
     results: list[str] = []
     summary = tmp_path / "step.md"

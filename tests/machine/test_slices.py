@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from kit.core.paths import find_paths
 from kit.host.cgroup import UNIFIED, Cgroup, hierarchies
 from kit.host.freezer import Freezer
 from tests.command_line import Kit
@@ -81,6 +82,7 @@ def test_a_group_below_is_let_go_too(group: Cgroup) -> None:
     assert process.wait(5) == -signal.SIGKILL
 
 
+@pytest.mark.unmeasured(clean=True)
 def test_arms_by_turns(kit: Kit, tiny: Path) -> None:
     done = kit(*WORDS, "--image", tiny, "--rounds", "2", "--slices", "0.1s", "--json", "-", "--", "sh", "-c", BUSY)
     assert done.returncode == 0, done.stderr
@@ -93,6 +95,7 @@ def test_arms_by_turns(kit: Kit, tiny: Path) -> None:
     assert left_on_machine() == []
 
 
+@pytest.mark.unmeasured(clean=True)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_nothing_stays_frozen(kit: Kit, tiny: Path, number: signal.Signals) -> None:
     command = [sys.executable, "-m", "kit", *WORDS, "--image", str(tiny), "--slices", "0.1s", "--", "sleep", "1000"]
@@ -109,5 +112,7 @@ def test_nothing_stays_frozen(kit: Kit, tiny: Path, number: signal.Signals) -> N
 
 
 def groups() -> list[Path]:
+    """Of sessions that this KIT_HOME knows: others run beside them."""
     mount = hierarchies()[UNIFIED]
-    return [path for path in mount.glob("kit-*/*") if (path / "cgroup.freeze").exists()]
+    names = [path.name for path in (find_paths().data / "logs").glob("*")]
+    return [path for name in names for path in mount.glob(f"kit-{name}/*") if (path / "cgroup.freeze").exists()]
