@@ -42,7 +42,7 @@ $(VENV)/bin/kit: $(VENV)/bin/python pyproject.toml
 	@touch $@
 
 $(VENV)/bin/tox: $(VENV)/bin/python
-	$(VENV)/bin/pip install --quiet 'tox>=4.11' 'tox-uv>=1.20'
+	$(VENV)/bin/pip install --quiet 'tox>=4.11'
 	@touch $@
 
 clean:
