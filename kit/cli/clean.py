@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import click
 
+from kit.cli.options import wait_option
+
 
 @click.command(epilog="\b\nExamples:\n  sudo kit clean\n  sudo kit clean --wait     after a session that still runs")
-@click.option("--wait", is_flag=True, help="Wait for a running session instead of refusing.")
+@wait_option
 def clean(wait: bool) -> None:
     """Undo whatever a killed session left on this machine. `kit compare` does it first, too."""
     from kit.core.paths import find_paths

@@ -20,6 +20,7 @@ from kit.cli.options import (
     store_option,
     the_store,
     wait_idle_option,
+    wait_option,
     wanted_files,
     write,
 )
@@ -159,7 +160,7 @@ class _CompareCommand(click.Command):
     "--title", default="", help="What to call the session.  [default: the scenario, or the command's first words]"
 )
 @click.option("--resume", metavar="SESSION", help="Finish a stopped session: an id, its beginning, or last.")
-@click.option("--wait", is_flag=True, help="Wait for a session that is running instead of refusing.")
+@wait_option
 @fleet_options
 @cache_from_option
 @wait_idle_option

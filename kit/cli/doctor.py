@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 import click
 
-from kit.cli.options import json_flag
+from kit.cli.options import json_flag, wait_option
 
 _EPILOG = """\b
 Examples:
@@ -21,7 +21,7 @@ places that are gone afterwards. The exit code is 0 also where things do not wor
 
 @click.command(epilog=_EPILOG)
 @json_flag
-@click.option("--wait", is_flag=True, help="Wait for a running session instead of refusing.")
+@wait_option
 def doctor(as_json: bool, wait: bool) -> None:
     """Try each engine, driver, filesystem, placement and figure; say what works, and what would mend the rest."""
     from kit.core.paths import find_paths

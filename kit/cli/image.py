@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 import click
 
-from kit.cli.options import cache_from_option, json_flag
+from kit.cli.options import cache_from_option, json_flag, wait_option
 
 
 @click.group(epilog="\b\nExamples:\n  kit image build kernel\n  kit image list\n  kit image rm kernel")
@@ -20,8 +20,9 @@ def image() -> None:
 )
 @click.argument("name")
 @click.option("--force", is_flag=True, help="Build a recipe anew although it is in the cache, here or elsewhere.")
+@wait_option
 @cache_from_option
-def build(name: str, force: bool, cache_from: tuple[str, ...]) -> None:
+def build(name: str, force: bool, wait: bool, cache_from: tuple[str, ...]) -> None:
     """Bring NAME into the cache: a recipe, a tarball on disk, or a registry reference."""
     from kit.core.paths import find_paths
     from kit.host.interrupt import interruptible
@@ -36,7 +37,7 @@ def build(name: str, force: bool, cache_from: tuple[str, ...]) -> None:
     cache = ImageCache(paths.cache)
     observer = make_observer(False)
     try:
-        with held_machine("image-build", paths, False, observer) as bench, interruptible():
+        with held_machine("image-build", paths, wait, observer) as bench, interruptible():
             made = named_image(name, cache, bench.setting, observer, force)
     finally:
         observer.close()

@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 import click
 
-from kit.cli.options import json_flag
+from kit.cli.options import json_flag, wait_option
 
 
 @click.group(epilog="\b\nExamples:\n  kit kernel build aufs\n  kit kernel list\n  kit kernel rm aufs")
@@ -30,7 +30,8 @@ def kernel() -> None:
     help="Where its patches come from.  [default: what the recipe names]",
 )
 @click.option("--force", is_flag=True, help="Build it anew although it is in the cache.")
-def build(name: str, machine: str, source: str, force: bool) -> None:
+@wait_option
+def build(name: str, machine: str, source: str, force: bool, wait: bool) -> None:
     """Build the guest kernel NAME, unless it is in the cache: 13 minutes of CPU time or more."""
     from kit.core.paths import find_paths
     from kit.guest.recipe import read_kernel_recipe
@@ -45,7 +46,7 @@ def build(name: str, machine: str, source: str, force: bool) -> None:
     observer = make_observer(False)
     began = time.time()
     try:
-        with held_machine("kernel-build", paths, False, observer), interruptible():
+        with held_machine("kernel-build", paths, wait, observer), interruptible():
             made = build_kernel(name, machine, source, paths.cache, observer.tell, force)
     finally:
         observer.close()

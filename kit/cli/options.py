@@ -48,6 +48,11 @@ def fleet_tls_option(command: Command) -> Command:
     )(command)  # fmt: skip
 
 
+def wait_option(command: Command) -> Command:
+    """Of what holds the machine: the error of one that is refused names it."""
+    return click.option("--wait", is_flag=True, help="Wait for a running session instead of refusing.")(command)
+
+
 def wait_idle_option(command: Command) -> Command:
     return click.option(
         "--wait-idle", is_flag=False, flag_value="1h", default="", metavar="[TIME]",

@@ -37,8 +37,8 @@ configure() { # JOBS LOCALCONF
 		INHERIT += "buildstats"
 	END
 	[ -z "$VARIANT" ] || cat "$here/$VARIANT.conf" >>conf/local.conf
-	# A ; within quotes separates nothing; bitbake refuses lines that begin with a space.
-	perl -e 'for ($ARGV[0] =~ /(?:"[^"]*"|[^;"]|")+/g) { s/^\s+//; print "$_\n" }' -- "$2" >>conf/local.conf
+	# A ; within quotes, double or single (\x27), separates nothing; bitbake refuses lines that begin with a space.
+	perl -e 'for ($ARGV[0] =~ /(?:"[^"]*"|\x27[^\x27]*\x27|[^;])+/g) { s/^\s+//; print "$_\n" }' -- "$2" >>conf/local.conf
 }
 
 fetch_all() { # [-k] TARGETS…
