@@ -77,8 +77,11 @@ class Qemu:
         return [GUEST.fact(version), ACCELERATOR.fact(accelerator)]
 
     def accelerated(self) -> bool:
-        """Whether KVM runs an ordinary kernel: found by booting one, since a device that opens may hang it."""
-        return _KVM.exists() and self._kvm.works
+        return not self.why_emulated()
+
+    def why_emulated(self) -> str:
+        """'' where KVM runs an ordinary kernel: found by booting one, since a device that opens may hang it."""
+        return self._kvm.reason if _KVM.exists() else f"there is no {_KVM}"
 
     @cached_property
     def _kvm(self) -> Trial:
@@ -86,7 +89,7 @@ class Qemu:
         return answer(self._tools.directory / "kvm.json", circumstances(_KVM, *digests), self._trial)
 
     def _trial(self) -> Trial:
-        self._tools.tell(f"trying whether KVM is usable here, {_TRIAL} s at most (once for each boot)")
+        self._tools.tell(f"trying whether KVM is usable here, {_TRIAL} s at most")
         kernel, initial = Qemu(self._tools, Kernel())._boot_files()
         words = [
             *self._machine("kvm"),
@@ -102,10 +105,10 @@ class Qemu:
                 stop(process, patience=1)
         said = log.read_text(errors="replace").strip()
         if _BOOTED in said:
-            return Trial(True)
-        why = f"no program ran after {_TRIAL} s" if hangs else (said.splitlines() or ["QEMU ended"])[-1]
-        self._tools.tell(f"KVM is not usable here: {visible(why)} ({log})")
-        return Trial(False, why, dear=hangs)
+            return Trial()
+        why = f"no program ran after {_TRIAL} s" if hangs else visible((said.splitlines() or ["QEMU ended"])[-1])
+        self._tools.tell(f"KVM is not usable here: {why} ({log})")
+        return Trial(why, dear=hangs)
 
     def _machine(self, accelerator: str) -> list[str]:
         cpu = "host" if accelerator == "kvm" else "max"

@@ -14,9 +14,8 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 @dataclass(frozen=True)
 class Trial:
-    """``reason``: why it does not work. ``dear``: it took so long that nobody wants it made again."""
+    """``reason``: why it does not work, '' where it does. ``dear``: it took so long that nobody wants it made again."""
 
-    works: bool
     reason: str = ""
     dear: bool = True
 
@@ -44,6 +43,6 @@ def answer(kept: Path, where: str, attempt: Callable[[], Trial]) -> Trial:
     if known and known.where == where:
         return known.answer
     found = attempt()
-    if found.works or found.dear:
+    if not found.reason or found.dear:
         kept.write_text(json.dumps(asdict(_Kept(where, found))))
     return found

@@ -196,8 +196,8 @@ def _guests(paths: Paths, host: Host) -> Iterator[Diagnosis]:
             yield Diagnosis(
                 "guest", kind, False, f"its images are not built yet, kit compare does that too; {reason}", fix
             )
-        elif kind == "qemu" and not Qemu(Tools(paths.cache), Kernel()).accelerated():
-            yield Diagnosis("guest", kind, True, f"emulated, 10 to 40 times slower (KVM is not usable here); {reason}")
+        elif kind == "qemu" and (why := Qemu(Tools(paths.cache), Kernel()).why_emulated()):
+            yield Diagnosis("guest", kind, True, f"emulated, 10 to 40 times slower (KVM: {why}); {reason}")
         else:
             yield Diagnosis("guest", kind, True, reason)
     reason = (
