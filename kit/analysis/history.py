@@ -3,7 +3,7 @@ Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kit.analysis.outcome import Outcome
@@ -80,18 +80,24 @@ class Series:
 
 def make_entry(session: Session, outcome: Outcome) -> Entry:
     """An outcome with all that a figure depends on: facts, settings, digests."""
-    return Entry(
-        session.id, session.created, MACHINE.text(session.facts), session.kit_version,
-        conditions(session, outcome), outcome, WORKER.text(session.facts),
-    )  # fmt: skip
+    return next(make_entries(session, (outcome,)))
 
 
-def conditions(session: Session, outcome: Outcome | None = None) -> Conditions:
-    """The facts of a session that its figures depend on; with an outcome also the digests of what was run."""
+def make_entries(session: Session, outcomes: Iterable[Outcome]) -> Iterator[Entry]:
+    """Of one session. Facts are read once: a farm's answer asks of thousands of sessions with several arms."""
+    facts = conditions(session).facts
+    machine, worker = MACHINE.text(session.facts), WORKER.text(session.facts)
+    for item in outcomes:
+        known = Conditions(facts, dict(item.digests))
+        yield Entry(session.id, session.created, machine, session.kit_version, known, item, worker)
+
+
+def conditions(session: Session) -> Conditions:
+    """The facts of a session that its figures depend on."""
     facts = {
         fact.key: fact.kind.compared(fact.text, session.id) for fact in read_facts(session.facts) if not fact.volatile
     }
-    return Conditions({GUEST.key: "none", SLICES.key: WHOLE, **facts}, dict(outcome.digests) if outcome else {})
+    return Conditions({GUEST.key: "none", SLICES.key: WHOLE, **facts})
 
 
 def differences(before: Conditions, after: Conditions, across: Iterable[str] = ()) -> tuple[Differing, ...]:

@@ -56,10 +56,11 @@ def render_members(found: Sequence[MemberStatus]) -> str:
 
 
 def _run(run: ShareStatus) -> str:
+    what, _, _ = run.share.rpartition(" ")  # of the key the last word tells clients apart
     if run.progress is None:
-        return f"{run.share}\nmakes ready"
+        return f"{what}\nmakes ready"
     left = "" if run.progress.left is None else f", {clock(run.progress.left)} left"
-    return f"{run.share}\n{run.progress.done} of {run.progress.runs} runs{left}"
+    return f"{what}\n{run.progress.done} of {run.progress.runs} runs{left}"
 
 
 def _abilities(members: Sequence[Member]) -> list[Sequence[str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kit.core.visible import printable
@@ -60,6 +60,15 @@ class Quiet:
         return None
 
 
+@dataclass
+class _Pace:
+    """Of one machine: when its first run began and its last one ended, by the monotonic clock, and how many it made."""
+
+    began: float
+    ended: float = 0.0
+    runs: int = 0
+
+
 class Lines(Quiet):
     """One plain line per event on stderr, without control codes."""
 
@@ -67,14 +76,13 @@ class Lines(Quiet):
         super().__init__()
         self._steps = 0
         self._finished = 0
-        self._began = time.monotonic()
+        self._paces: dict[str, _Pace] = {}
 
     def tell(self, text: str) -> None:
         print(printable(self._by(text)), file=sys.stderr, flush=True)
 
     def planned(self, steps: int, done: int) -> None:
-        self._steps, self._finished = steps, 0
-        self._began = time.monotonic()
+        self._steps, self._finished, self._paces = steps, 0, {}
         already = f", {done} done before" if done else ""
         self.tell(f"{steps} runs{already}")
 
@@ -82,18 +90,28 @@ class Lines(Quiet):
         self._steps = max(self._steps, self._finished + steps)
         self.tell(reason)
 
+    def running(self, step: PlanStep, phase: str) -> None:
+        self._pace()
+
+    def _pace(self) -> _Pace:
+        return self._paces.setdefault(self._machine, _Pace(time.monotonic()))
+
     def finished(self, step: PlanStep, sample: Sample) -> None:
         self._samples.append(sample)
         self._finished += 1
+        pace = self._pace()
+        pace.ended, pace.runs = time.monotonic(), pace.runs + 1
         real = sum(phase.real or 0 for phase in sample.phases)
         what = f"real {units.seconds(real)}" if sample.status == "ok" else f"FAILED: {sample.error}"
         self.tell(f"[{self._finished}/{self._steps}] {_where(step)}  {what}{self._left()}")
 
     def _left(self) -> str:
+        """As long as runs have taken so far, on as many machines as are at work."""
         rest = self._steps - self._finished
         if not rest:
             return ""
-        return f"  ({clock((time.monotonic() - self._began) / self._finished * rest)} left)"
+        spent = sum(pace.ended - pace.began for pace in self._paces.values() if pace.runs)
+        return f"  ({clock(spent / self._finished * rest / len(self._paces))} left)"
 
 
 class Live(Lines):
@@ -132,6 +150,7 @@ class Live(Lines):
         self._bar.update(self._task, total=self._steps)
 
     def running(self, step: PlanStep, phase: str) -> None:
+        super().running(step, phase)
         if step.block > self._block:  # a round is whole, and the next one's first run has not begun
             self._block = step.block
             self._show_ranking()

@@ -13,7 +13,7 @@ from kit.store.heads import Wanted
 from kit.store.store import Store
 
 #: Sessions that are looked at, of each machine as many as of any other: a farm has tens of thousands a month.
-_LOOKED_AT = 4000
+_LOOKED_AT = 3000
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, RowMapping, delete, insert, select
 
 from kit.analysis.columns import Runs
 from kit.analysis.compare import Comparison, compare
-from kit.analysis.history import Entry, make_entry
+from kit.analysis.history import Entry, make_entries
 from kit.analysis.outcome import Outcome, outcomes
 from kit.core.codec import UnreadableError
 from kit.core.errors import RunError, UsageError
@@ -181,7 +181,11 @@ class Store:
             self._worked_out[name] = _outcomes(self.get(name))
         for session_id, known in self._worked_out.items():
             found += [(session_id, item) for item in known if _is_of(item, arms, phase, metric)]
-        made = [make_entry(heads[name], item) for name, item in found if name in heads and item.comparison.ratio]
+        of_each: dict[str, list[Outcome]] = {}
+        for name, item in found:
+            if name in heads and item.comparison.ratio:
+                of_each.setdefault(name, []).append(item)
+        made = (entry for name, mine in of_each.items() for entry in make_entries(heads[name], mine))
         return tuple(sorted(made, key=lambda entry: (entry.created, entry.session)))
 
     def results(self, names: Sequence[str], metric: str = "real") -> Mapping[str, Sequence[Comparison]]:

@@ -23,7 +23,7 @@ FOUND = [
 def test_each_machine_says_what_it_can_do_what_runs_there_and_how_long_still() -> None:
     text = render_members(FOUND)
     assert text.startswith("3 machines of 2 classes, 2 at work\n")
-    assert "kernel:short 2026-a 1\n" in text and "3 of 12 runs, 3 min 10 s left" in text
+    assert "kernel:short 2026-a\n" in text and "3 of 12 runs, 3 min 10 s left" in text
     assert "makes ready" in text and "idle" in text
     assert "1 driver, 1 filesystem" in text and "not examined" in text
     assert "class A: Xeon Gold 6240 ×36, 192 GiB, Linux 6.8.0; 2 machines" in text

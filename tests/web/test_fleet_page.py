@@ -49,7 +49,7 @@ def working(processes: Processes) -> Iterator[None]:
     """The one machine has a share of 60 runs."""
     with fleet_at(processes.address, "a") as fleet:
         (address,) = fleet.members()
-        fleet.give("true 1", Share(session(), tuple(range(1, 31))), address)
+        fleet.give("true 1 a", Share(session(), tuple(range(1, 31))), address)
         yield
 
 
