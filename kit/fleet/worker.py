@@ -15,7 +15,7 @@ from kit.fleet.greeting import AbsentError, greet
 from kit.fleet.scheduler import PAGES
 from kit.fleet.serving import serve
 from kit.fleet.settings import prepare
-from kit.session.guest_protocol import Extended, Finished, Message, Planned, encode_message
+from kit.session.guest_protocol import Extended, Finished, Message, Planned, Running, encode_message
 
 if TYPE_CHECKING:
     from distributed import Worker, WorkerPlugin
@@ -63,7 +63,7 @@ def run_share(text: str, topic: str) -> str:
     carrier: Carrier = worker.plugins[PLUGIN].carrier  # type: ignore[attr-defined]
     key = str(worker.get_current_task())
 
-    count = _Count(time.time())
+    count = _Count()
 
     def say(message: Message) -> None:
         worker.log_event(topic, {"key": key, "line": encode_message(message).decode()})
@@ -75,9 +75,9 @@ def run_share(text: str, topic: str) -> str:
 
 @dataclass
 class _Count:
-    """Runs of a share."""
+    """Runs of a share. ``began``: when the first of them did, after all was made ready."""
 
-    began: float
+    began: float | None = None
     runs: int = 0
     done: int = 0
 
@@ -85,7 +85,10 @@ class _Count:
         """Whether it changes something."""
         match message:
             case Planned():
-                self.began, self.runs = time.time(), message.steps
+                self.began, self.runs = None, message.steps
+            case Running():
+                self.began = self.began or time.time()
+                return False
             case Extended():
                 self.runs = max(self.runs, self.done + message.steps)
             case Finished():
@@ -97,7 +100,9 @@ class _Count:
     @property
     def left(self) -> float | None:
         """Seconds; None before the first run is over."""
-        return (time.time() - self.began) / self.done * max(0, self.runs - self.done) if self.done else None
+        if self.began is None or not self.done:
+            return None
+        return (time.time() - self.began) / self.done * max(0, self.runs - self.done)
 
 
 def run_worker(address: Address, carrier: Carrier, tell: Callable[[str], None]) -> None:
