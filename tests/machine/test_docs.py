@@ -293,7 +293,7 @@ THEIRS = {
     "--add-subgids", "--detach",
     "--nthreads", "--no-nanny", "--resources", "--preload", "--dashboard-address", "--host",
     "--tls-ca-file", "--tls-cert", "--tls-key",
-    "--exclusive", "--config-file", "--what", "--branch", "--directory",
+    "--exclusive", "--config-file", "--what", "--branch", "--directory", "--sessions", "--stored",
 }  # fmt: skip
 
 
