@@ -85,7 +85,7 @@ class Runs:
     def values(self, key: Key, phase: str, metric: str) -> Floats:
         """The metric, the kit's own or one that the workload reports, in every run of the arm, in the order of
         ``blocks``; NaN where it was not measured."""
-        if metric in self.reported([key], phase):
+        if self._all.reported and metric in self.reported([key], phase):
             return self.figure(key, phase, metric)
         return self.once(self._read, key, phase, metric)
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TypeVar
 
 import numpy as np
@@ -72,6 +73,7 @@ def own_degrees(n: int) -> int:
     return n - 1 if n < ROBUST_FROM else n - 2 * int(TRIM * n) - 1
 
 
+@lru_cache(maxsize=1024)
 def student_quantile(probability: float, degrees: float) -> float:
     """Quantile of Student's t. scipy is imported on use: it costs more than the rest of the kit to load."""
     from scipy.special import stdtrit
@@ -85,8 +87,10 @@ def mean_centre(values: ArrayLike) -> Centre:
     if not data.size:
         raise ValueError("no values")
     n = data.size
-    error = float(data.std(ddof=1)) / math.sqrt(n) if n > 1 else None
-    return Centre(float(data.mean()), error, n - 1, n)
+    mean = data.sum() / n
+    # What data.std(ddof=1) computes, in a third of its time: of few values most of that is spent on its options.
+    error = math.sqrt(np.square(data - mean).sum() / (n - 1)) / math.sqrt(n) if n > 1 else None
+    return Centre(float(mean), error, n - 1, n)
 
 
 def robust_centre(values: ArrayLike) -> Centre:
