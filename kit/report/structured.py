@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from kit.analysis.analyse import Analysis
@@ -41,7 +41,7 @@ def document(session: Session, analysis: Analysis) -> dict[str, Any]:
 
 def session_facts(session: Session) -> dict[str, Any]:
     """A session without its samples, as JSON holds it."""
-    facts = asdict(session)
+    facts = asdict(replace(session, samples=()))
     del facts["samples"]
     facts["baselines"] = dict(session.baselines)
     facts["facts"] = dict(session.facts)

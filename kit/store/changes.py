@@ -61,7 +61,7 @@ def apply_changes(connection: Connection, session_id: str, changes: Sequence[Cha
 
 
 def _begin(connection: Connection, session_id: str, begin: Begin) -> None:
-    connection.execute(insert_new(connection, sessions, ("id",)).values(**session_row(begin.session)))
+    connection.execute(insert_new(connection, sessions, ("id",)), session_row(begin.session))
 
 
 def _session(connection: Connection, session_id: str, session: Session) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict
 from typing import Any
 
 from sqlalchemy import ARRAY, ColumnElement, Connection, Row, Text, any_, delete, literal, select
@@ -37,7 +36,7 @@ def write_outcomes(connection: Connection, session_id: str, found: Sequence[Outc
         digests = "" if one in said else encode_json(dict(item.digests))
         said.add(one)
         what = {"whole": item.whole, "mean": item.mean, "base_mean": item.base_mean, "digests": digests}
-        rows.append({**asdict(item.comparison), **what})
+        rows.append({name: getattr(item.comparison, name) for name in _FIELDS} | what)
     rows = rows or [_NOTHING]
     numbered = [{**key, **row, "position": position} for position, row in enumerate(rows)]
     connection.execute(insert_new(connection, outcomes, ("session", "version", "position")), numbered)

@@ -42,7 +42,7 @@ def insert_new(connection: Connection, table: Table, key: Sequence[str]) -> Any:
 
 def write_sample(connection: Connection, session_id: str, sample: Sample) -> None:
     """One that was imported: nobody can say whether two that look alike are one."""
-    key = connection.execute(insert(samples).values(**_sample_row(session_id, sample)).returning(samples.c.id)).scalar()
+    key = connection.execute(insert(samples).returning(samples.c.id), _sample_row(session_id, sample)).scalar()
     _write_phases(connection, key, sample)
 
 
@@ -54,8 +54,8 @@ def write_sample_once(connection: Connection, session_id: str, sample: Sample) -
     if connection.execute(select(samples.c.id).where(mine & samples.c.identity.is_(None))).first():
         return  # an older kit has written it
     row = _sample_row(session_id, sample) | {"identity": _identity(sample)}
-    new = insert_new(connection, samples, ("session", "identity")).values(**row).returning(samples.c.id)
-    key = connection.execute(new).scalar()
+    new = insert_new(connection, samples, ("session", "identity")).returning(samples.c.id)
+    key = connection.execute(new, row).scalar()
     if key is not None:
         _write_phases(connection, key, sample)
 

@@ -99,7 +99,7 @@ class Store:
 
     def create(self, session: Session) -> None:
         with self._database.writing() as connection:
-            connection.execute(insert(sessions).values(**session_row(session)))
+            connection.execute(insert(sessions), session_row(session))
 
     def add(self, session: Session) -> None:
         """A session with all its samples, or nothing of it."""
@@ -281,7 +281,7 @@ class Store:
 
 
 def _add(connection: Connection, session: Session) -> None:
-    connection.execute(insert(sessions).values(**session_row(session)))
+    connection.execute(insert(sessions), session_row(session))
     for sample in session.samples:
         write_sample(connection, session.id, sample)
     if session.status == DONE:
