@@ -18,7 +18,7 @@ def clean(wait: bool) -> None:
 
     paths = find_paths()
     with machine_lock(paths.lock, "kit clean", wait, click.echo):
-        cleaned = leftovers.clean(paths.state / "journal", CLEANUPS)
+        cleaned = leftovers.clean(paths.journals, CLEANUPS)
     for line in cleaned.undone:
         click.echo(line)
     for line in cleaned.left:

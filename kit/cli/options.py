@@ -124,7 +124,7 @@ def the_store(url: str, read_only: bool = False, patient: bool = False) -> Store
     from kit.core.paths import find_paths
     from kit.store import open_store
 
-    default = find_paths().data / "kit.db"
+    default = find_paths().store
     return open_store(url, default, read_only, lambda text: click.echo(f"kit: {text}", err=True), patient)
 
 

@@ -34,9 +34,9 @@ def sync(as_json: bool, store_url: str) -> int:
     from kit.store.outbox import outbox_directory
     from kit.store.store import reach_store
 
-    data = find_paths().data
-    store = reach_store(store_url, data / "kit.db", False, lambda text: None, patient=True)
-    found = list(deliver(store, outbox_directory(data)))
+    paths = find_paths()
+    store = reach_store(store_url, paths.store, False, lambda text: None, patient=True)
+    found = list(deliver(store, outbox_directory(paths.data)))
     gone = [item for item in found if not item.waits]
     left = [item for item in found if item.waits]
     if as_json:

@@ -18,6 +18,24 @@ class Paths:
     run: Path  # sockets: must be short, a Unix socket's path holds 107 bytes
     lock: Path  # a directory that is always there: one for the machine, two sessions would measure each other
 
+    @property
+    def store(self) -> Path:
+        """The file of the store, where none is named."""
+        return self.data / "kit.db"
+
+    @property
+    def journals(self) -> Path:
+        return self.state / "journal"
+
+    @property
+    def loops(self) -> Path:
+        """Files that disks of loop devices are."""
+        return self.state / "loops"
+
+    def logs(self, session: str) -> Path:
+        """What that session logs: its runs, its load, what it fetched, its guest's console, and itself."""
+        return self.data / "logs" / session
+
 
 def find_paths() -> Paths:
     home = os.environ.get("KIT_HOME")

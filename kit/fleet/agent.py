@@ -54,7 +54,7 @@ def _run(assignment: Assignment, channel: Channel) -> Session:
     paths = _apart(find_paths()) if assignment.together else find_paths()
     # Who asked may be this machine's user too, whose store and outbox have the session under the same name.
     paths = replace(paths, data=paths.data / "fleet")
-    store = open_store("", paths.data / "kit.db", tell=channel.tell)
+    store = open_store("", paths.store, tell=channel.tell)
     try:
         return take_up(assignment.share.session, assignment.share.blocks, paths, store, channel)
     finally:

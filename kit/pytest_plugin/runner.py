@@ -58,7 +58,7 @@ class SessionRunner:
         from kit.store import open_store
 
         if self._store is None:
-            url, default = self.config.getoption("kit_store"), find_paths().data / "kit.db"
+            url, default = self.config.getoption("kit_store"), find_paths().store
             self._store = open_store(url, default, patient=True)
         return self._store
 

@@ -55,7 +55,7 @@ def examine(paths: Paths, observer: Observer, wait: bool = False) -> Iterator[Di
     yield from _tools()
     with held_machine("doctor", paths, wait, observer) as bench:
         image = _tiny_image(bench)
-        options = BackingOptions(size=4 * GIB, images=paths.state / "loops")
+        options = BackingOptions(size=4 * GIB, images=paths.loops)
         with Provision(ProvisionSpec(bench.setting, host, options, image, None)) as provision:
             for name in bundled():
                 arm = parse_arm(f"host@{name}")

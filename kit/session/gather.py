@@ -50,7 +50,7 @@ class Gatherer:
         """All of a scenario's inputs in the cache, in their order. Raises UnavailableError where one can't be had here,
         and what prepare_input does. ``prepared``: those with a source that are at hand; a branch is looked up once."""
         bench, tell = self.bench, self.observer.tell
-        log = bench.paths.data / "logs" / bench.setting.session / f"fetch-{scenario.name}.log"
+        log = bench.paths.logs(bench.setting.session) / f"fetch-{scenario.name}.log"
         fetcher = Fetcher(scenario, image, self.host, bench.setting, bench.paths.cache, log, tell, self.timeout)
         found: list[PreparedInput] = []
         for item in scenario.inputs:

@@ -47,7 +47,7 @@ def _booted(
 ) -> Iterator[Guest]:
     """A running guest; killed at the end, if it has not powered off by itself."""
     group = Cgroup.named(f"{bench.setting.cgroup}/guest").create()
-    console = bench.paths.data / "logs" / session.id / "console.log"
+    console = bench.paths.logs(session.id) / "console.log"
     ours, theirs = os.pipe()
     request = session.request
     boot = Boot(disks, request.guest_memory or _memory(), cores, theirs, directory)
@@ -78,7 +78,7 @@ def _bring_logs(disk: Path, where: Path, bench: Bench) -> None:
     except RunError:
         return  # the guest died before it had a filesystem that can be read; the samples are here
     try:
-        copy_logs(where, bench.setting.session, bench.paths.data / "logs" / bench.setting.session)
+        copy_logs(where, bench.setting.session, bench.paths.logs(bench.setting.session))
     finally:
         unmount(where)
 

@@ -52,7 +52,7 @@ class Guest:
 
     def listen(self, session: Session, context: SessionContext, machine: Machine) -> Session:
         """Do what the guest says until it is done. Raises KitError: the guest's own, or that it has died."""
-        host = _Host(session, context, self._facts(machine, context), self._console.parent.parent)
+        host = _Host(session, context, self._facts(machine, context))
         for message in self._messages():
             match message:
                 case Failed():
@@ -103,11 +103,10 @@ class Guest:
 class _Host:
     """The host's side of the session: store and observer, told what the guest says."""
 
-    def __init__(self, session: Session, context: SessionContext, facts: list[Fact], logs: Path) -> None:
+    def __init__(self, session: Session, context: SessionContext, facts: list[Fact]) -> None:
         self._session = session
         self._context = context
         self._facts = facts
-        self._logs = logs.parent
         self._last: Sample | None = None
 
     def keep(self, message: Kept) -> None:
@@ -153,4 +152,4 @@ class _Host:
         """Its log is named by where the host will have it; those of an earlier start are named so already."""
         if not sample.log.startswith(f"{_DATA}/"):
             return sample
-        return replace(sample, log=f"{self._logs}{sample.log.removeprefix(_DATA)}")
+        return replace(sample, log=f"{self._context.paths.data}{sample.log.removeprefix(_DATA)}")

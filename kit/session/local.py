@@ -129,7 +129,7 @@ def _load_spec(materials: LoadMaterials, bench: Bench, stack: ExitStack) -> tupl
 
 def _load(workload: Workload, spec: LoadSpec, provision: Provision, bench: Bench, timeout: float | None) -> Load:
     group = Cgroup.named(spec.setting.cgroup).create()
-    log = bench.paths.data / "logs" / bench.setting.session / "load.log"
+    log = bench.paths.logs(bench.setting.session) / "load.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     return Load(workload, provision, group, log, timeout)
 
@@ -167,7 +167,7 @@ def _compilers(provision: Provision, arms: tuple[Arm, ...], not_run: set[str]) -
 def backing_options(request: Request, context: SessionContext) -> BackingOptions:
     return BackingOptions(
         size=request.size or DEFAULT_SIZE,
-        images=context.paths.state / "loops",
+        images=context.paths.loops,
         directory=Path(request.directory).absolute() if request.directory else None,
         device=Path(request.device) if request.device else None,
         wipe=context.wipe,

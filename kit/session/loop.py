@@ -50,13 +50,13 @@ def held_machine(name: str, paths: Paths, wait: bool, observer: Observer) -> Ite
     with interrupts_held(), ExitStack() as stack:
         stack.enter_context(machine_lock(paths.lock, name, wait, observer.tell))
         make_private(paths.state, mode)
-        cleaned = clean(paths.state / "journal", CLEANUPS)
+        cleaned = clean(paths.journals, CLEANUPS)
         for line in (*(f"cleaned up after {line}" for line in cleaned.undone), *cleaned.left):
             observer.tell(line)
-        stack.enter_context(_session_log(paths.data / "logs" / name / "session.log"))
+        stack.enter_context(_session_log(paths.logs(name) / "session.log"))
         if os.geteuid() == 0:
             enter_private_mounts()
-        journal = Journal(paths.state / "journal" / f"{name}.jsonl", CLEANUPS)
+        journal = Journal(paths.journals / f"{name}.jsonl", CLEANUPS)
         stack.callback(journal.close)
         run = paths.run / name
         make_private(paths.run, mode)

@@ -37,7 +37,7 @@ class Run:
         self.spins: Sequence[Spin] = ()
         self._errors: list[str] = []
         self.load = ""  # what the background load did meanwhile
-        self.logfile = bench.paths.data / "logs" / bench.setting.session / log_name(step)
+        self.logfile = bench.paths.logs(bench.setting.session) / log_name(step)
         self._context = context
         self._engine = Stopwatch()
         self._stack = ExitStack()
