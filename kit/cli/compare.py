@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kit.cli.completion import complete_scenarios
-from kit.cli.drivers import described, unions
+from kit.cli.drivers import described, filesystems, unions
 from kit.cli.fleet_compare import check_fleet_options, fleet_context, fleet_options
 from kit.cli.options import (
     cache_from_option,
@@ -47,8 +47,7 @@ Arms:
   host[@FS]                     the host's own toolchain, no chroot
   options: +seccomp=unconfined +cgroup=none +cpus=N +memory=SIZE; +control: an identical second copy
 {described()}
-  filesystems (FS): ext4 ext4-tuned ext3 ext3-writeback ext3-journal ext2 xfs xfs-stripe xfs-nobarrier btrfs
-    btrfs-nodatacow btrfs-compress jfs reiserfs zfs tmpfs tmpfs-sync nfs dir, and your own (--fs-file)
+{filesystems()}
 
 \b
 Examples:

@@ -1,13 +1,18 @@
-"""Drivers in the help of ``kit compare``."""
+"""Drivers and filesystems in the help of ``kit compare``."""
 
 from __future__ import annotations
 
 import textwrap
 
+from kit.filesystem import bundled
 from kit.model.driver import Options
 from kit.model.drivers import DRIVERS, UNION, arm_words, drivers, graph_drivers
 
 _WIDTH = 118
+
+
+def filesystems() -> str:
+    return _wrapped(f"filesystems (FS): {' '.join(bundled())}, and your own (--fs-file)", "  ")
 
 
 def unions() -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from kit.model.drivers import fuse_daemons
 from kit.model.profile import ENGINE, FUSE, KERNEL, KIT, LOOP, REST, WORKLOAD
 
 #: Names of programs, as the kernel cuts them: 15 characters.
-_FUSE = ("fuse-overlayfs", "unionfs-fuse", "mergerfs")
+_FUSE = tuple(name[:15] for name in fuse_daemons())
 _ENGINE = ("dockerd", "containerd", "docker", "docker-proxy", "runc", "crun", "conmon", "podman", "ctr")
 _TRACING = ("perf", "bpftrace")
 _KTHREADD = 2

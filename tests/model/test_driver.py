@@ -14,7 +14,7 @@ import kit
 from kit.core.errors import UsageError
 from kit.model.arm import driver_of, fix_of, parse_arm
 from kit.model.driver import OWN_KERNEL, QEMU, UML
-from kit.model.drivers import DRIVERS, UNION, find_driver, handing_on, kernel_modules
+from kit.model.drivers import DRIVERS, UNION, find_driver, fuse_daemons, handing_on, kernel_modules
 
 RECORD = '''"""A driver that there is none of."""
 
@@ -78,7 +78,7 @@ print(json.dumps({
 def with_shinyfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A copy of the kit with one file and one entry more."""
     top = tmp_path_factory.mktemp("more")
-    shutil.copytree(Path(kit.__file__).parent, top / "kit", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(Path(kit.__file__).parent, top / "kit", ignore=shutil.ignore_patterns("*pytest*.pyc"))
     drivers = top / "kit/model/drivers"
     (drivers / "shinyfs.py").write_text(RECORD)
     registry = drivers / "__init__.py"
@@ -134,6 +134,7 @@ def test_one_name_may_mean_drivers_of_several_engines() -> None:
     assert find_driver("podman", "zfs") is None
     assert find_driver("system", "zfs") is find_driver("docker@28", "zfs")
     assert driver_of(parse_arm("union:overlay")) in DRIVERS[UNION]
+    assert fuse_daemons() == ("fuse-overlayfs", "unionfs-fuse", "mergerfs")
     assert handing_on("volatile") == ("podman/overlay", "containerd@2.1/overlayfs") and handing_on("gloss") == ()
 
 

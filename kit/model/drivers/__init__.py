@@ -83,3 +83,10 @@ def kernel_modules() -> tuple[str, ...]:
     """Those that any driver may need."""
     parts = (driver.kernel for known in DRIVERS.values() for driver in known)
     return tuple(dict.fromkeys(module for part in parts if part for module in part.modules))
+
+
+def fuse_daemons() -> tuple[str, ...]:
+    """Programs by which drivers mount through FUSE: what they work is work of the driver's."""
+    found = (driver for known in DRIVERS.values() for driver in known)
+    programs = (driver.packages for driver in found if driver.kernel and driver.kernel.listed == "fuse")
+    return tuple(dict.fromkeys(name for packages in programs for name in packages))
