@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import kit
-from tests.sources import nodes, parsed
+from tests.sources import Tree, parsed
 
 ROOT = Path(kit.__file__).parent
 
@@ -23,10 +23,31 @@ def packages() -> list[Path]:
 def test_each_package_says_what_it_owns_and_the_document_draws_it() -> None:
     drawn = (ROOT.parent / "docs/architecture.md").read_text() if (ROOT.parent / "docs").is_dir() else None
     for path in packages():
-        said = ast.get_docstring(parsed(path / "__init__.py")) or ""
+        said = ast.get_docstring(parsed(path / "__init__.py").module) or ""
         assert len(said) > 60, path
         if drawn and path.parent == ROOT:
             assert f"`{path.name}`" in drawn, f"docs/architecture.md lacks {path.name}"
+
+
+def test_each_package_says_what_it_may_import() -> None:
+    for path in packages():
+        if path.parent == ROOT:
+            said = ast.get_docstring(parsed(path / "__init__.py").module) or ""
+            assert re.search(r"\bImports ", said), path
+            assert len(said.splitlines()) <= 7, path
+
+
+def test_what_the_document_names_exists() -> None:
+    """Modules as `package/module`, in the ways of an arm and of a sample above all."""
+    if (ROOT.parent / "docs").is_dir():
+        text = (ROOT.parent / "docs/architecture.md").read_text()
+        named = re.findall(r"`([a-z_]+/[a-z_/]+)(?:\.([a-z_]+))?`", text)
+        assert len(named) > 30
+        for module, function in named:
+            path = ROOT / module if (ROOT / module).is_dir() else ROOT / f"{module}.py"
+            assert path.exists(), module
+            made = [node.name for node in parsed(path).nodes(ast.FunctionDef)] if function else []
+            assert function in made or not function, f"{module}.{function}"
 
 
 def test_nothing_lies_beside_the_packages() -> None:
@@ -37,8 +58,8 @@ def test_one_word_one_thing() -> None:
     """A public class's name says what it is, wherever it is met."""
     where: dict[str, list[str]] = {}
     for path in files():
-        for node in nodes(path):
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+        for node in parsed(path).nodes(ast.ClassDef):
+            if not node.name.startswith("_"):
                 where.setdefault(node.name, []).append(f"{path.relative_to(ROOT)}:{node.lineno}")
     assert {name: found for name, found in where.items() if len(found) > 1} == {}
 
@@ -46,37 +67,44 @@ def test_one_word_one_thing() -> None:
 def test_no_test_module_imports_another() -> None:
     """What several need lies beside conftest: a test that is imported runs twice, and its fixtures with it."""
     for path in sorted(Path(__file__).parent.rglob("*.py")):
-        for node in nodes(path):
-            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        text = path.read_text()
+        if re.search(r"^\s*(from|import)\s.*\btest_", text, re.MULTILINE):
+            tree = Tree(text)
+            names = [alias.name for node in tree.nodes(ast.Import) for alias in node.names]
+            names += [node.module or "" for node in tree.nodes(ast.ImportFrom)]
             assert not any(part.startswith("test_") for name in names for part in name.split(".")), path
 
 
-def deletions_and_unpackings(tree: ast.Module) -> list[str]:
+def deletions_and_unpackings(tree: Tree) -> list[str]:
     """What removes a directory with what is below it, unpacks an archive, or moves over filesystems by doing so."""
     imported = {
         alias.asname or alias.name
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and node.module in ("shutil", "os", "tarfile", "zipfile")
+        for node in tree.nodes(ast.ImportFrom)
+        if node.module in ("shutil", "os", "tarfile", "zipfile")
         for alias in node.names
     }
     found = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute | ast.Name):
-            name = node.attr if isinstance(node, ast.Attribute) else node.id
-            of = node.value.id if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) else ""
-            whole = name in ("rmtree", "TemporaryDirectory", "extractall", "unpack_archive", "removedirs", "fwalk")
-            if whole or ((of == "shutil" or name in imported) and name == "move"):
-                found.append(f"line {node.lineno}: {name}")
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "extract":
-            found.append(f"line {node.lineno}: extract")
-        elif isinstance(node, ast.List | ast.Tuple | ast.Call):
-            words = node.args if isinstance(node, ast.Call) else node.elts
-            said = [word.value for word in words if isinstance(word, ast.Constant) and isinstance(word.value, str)]
-            if said and _unpacks_or_deletes(said):
-                found.append(f"line {node.lineno}: {' '.join(said)}")
-        elif isinstance(node, ast.For) and _walks_and_deletes(node):
-            found.append(f"line {node.lineno}: a walk with deletions")
+    words: list[ast.Attribute | ast.Name] = [*tree.nodes(ast.Attribute), *tree.nodes(ast.Name)]
+    for node in words:
+        name = node.attr if isinstance(node, ast.Attribute) else node.id
+        of = node.value.id if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) else ""
+        whole = name in ("rmtree", "TemporaryDirectory", "extractall", "unpack_archive", "removedirs", "fwalk")
+        if whole or ((of == "shutil" or name in imported) and name == "move"):
+            found.append(f"line {node.lineno}: {name}")
+    for call in tree.nodes(ast.Call):
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "extract":
+            found.append(f"line {call.lineno}: extract")
+    lists: list[ast.List | ast.Tuple | ast.Call] = [
+        *tree.nodes(ast.List),
+        *tree.nodes(ast.Tuple),
+        *tree.nodes(ast.Call),
+    ]
+    for listed in lists:
+        items = listed.args if isinstance(listed, ast.Call) else listed.elts
+        said = [word.value for word in items if isinstance(word, ast.Constant) and isinstance(word.value, str)]
+        if said and _unpacks_or_deletes(said):
+            found.append(f"line {listed.lineno}: {' '.join(said)}")
+    found += [f"line {node.lineno}: a walk with deletions" for node in tree.nodes(ast.For) if _walks_and_deletes(node)]
     return found
 
 
@@ -133,27 +161,28 @@ def test_one_module_removes_and_unpacks_below_a_directory() -> None:
     ],
 )
 def test_what_removes_and_unpacks_is_seen(code: str, caught: bool) -> None:
-    assert bool(deletions_and_unpackings(ast.parse(code))) == caught
+    assert bool(deletions_and_unpackings(Tree(code))) == caught
 
 
 #: Programs of their own, which import nothing of the kit.
 _STANDALONE = ("filesystem/nfs_server.py", "filesystem/write_back.py")
 
 
-def subprocesses(tree: ast.Module) -> list[str]:
+def subprocesses(tree: Tree) -> list[str]:
     """Whatever starts a process, or needs to know how."""
     found = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            of = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            names = {name.partition(".")[0] for name in (*of, *(alias.name for alias in node.names))}
-            if names & {"subprocess", "multiprocessing", "asyncio", "pty"}:
-                found.append(f"line {node.lineno}: import")
-        elif isinstance(node, ast.Attribute | ast.Name):
-            name = node.attr if isinstance(node, ast.Attribute) else node.id
-            named = name in ("fork", "forkpty", "popen", "posix_spawn", "posix_spawnp") or name.startswith("spawnv")
-            if named or ast.unparse(node) == "os.system":
-                found.append(f"line {node.lineno}: {name}")
+    imports: list[ast.Import | ast.ImportFrom] = [*tree.nodes(ast.Import), *tree.nodes(ast.ImportFrom)]
+    for node in imports:
+        of = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        names = {name.partition(".")[0] for name in (*of, *(alias.name for alias in node.names))}
+        if names & {"subprocess", "multiprocessing", "asyncio", "pty"}:
+            found.append(f"line {node.lineno}: import")
+    words: list[ast.Attribute | ast.Name] = [*tree.nodes(ast.Attribute), *tree.nodes(ast.Name)]
+    for word in words:
+        name = word.attr if isinstance(word, ast.Attribute) else word.id
+        named = name in ("fork", "forkpty", "popen", "posix_spawn", "posix_spawnp") or name.startswith("spawnv")
+        if named or (name == "system" and ast.unparse(word) == "os.system"):
+            found.append(f"line {word.lineno}: {name}")
     return found
 
 
@@ -177,7 +206,7 @@ def test_one_module_starts_processes() -> None:
     ],
 )
 def test_what_starts_processes_is_seen(code: str, caught: bool) -> None:
-    assert bool(subprocesses(ast.parse(code))) == caught
+    assert bool(subprocesses(Tree(code))) == caught
 
 
 def test_one_module_reads_the_mount_table() -> None:
@@ -191,19 +220,16 @@ def module_of(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imports(modules: dict[str, ast.Module], name: str) -> tuple[set[str], set[str]]:
+def imports(modules: dict[str, Tree], name: str) -> tuple[set[str], set[str]]:
     """What a module imports, and what it names in strings to be imported on use."""
-    direct, named = set(), set()
-    for node in ast.walk(modules[name]):
-        if isinstance(node, ast.Import):
-            direct |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
+    tree = modules[name]
+    direct = {alias.name for node in tree.nodes(ast.Import) for alias in node.names}
+    for node in tree.nodes(ast.ImportFrom):
+        if node.module:
             whole = {f"{node.module}.{alias.name}" for alias in node.names}
             direct |= whole & modules.keys() or {node.module}
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            module = node.value.partition(":")[0]
-            named |= {module} if ":" in node.value and module in modules else set()
-    return direct & modules.keys(), named
+    said = [node.value for node in tree.nodes(ast.Constant) if isinstance(node.value, str) and ":" in node.value]
+    return direct & modules.keys(), {text.partition(":")[0] for text in said} & modules.keys()
 
 
 def test_no_cycle_is_hidden_in_import_strings() -> None:
@@ -225,6 +251,5 @@ def test_sizes() -> None:
     assert lengths[len(lengths) // 2] < 150
     assert lengths[-1] <= 400
     for path in files():
-        for node in nodes(path):
-            if isinstance(node, ast.FunctionDef):
-                assert (node.end_lineno or 0) - node.lineno < 60, f"{path}: {node.name} is too long"
+        for node in parsed(path).nodes(ast.FunctionDef):
+            assert (node.end_lineno or 0) - node.lineno < 60, f"{path}: {node.name} is too long"

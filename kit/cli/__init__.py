@@ -1,4 +1,7 @@
-"""The command ``kit``. Each subcommand is one file, imported on use, so that ``kit --help`` stays fast."""
+"""The command ``kit``. Each subcommand is one file, imported on use, so that ``kit --help`` stays fast.
+
+Imports whatever it starts: session, nightly, fleet, report, web, the store, and what those lie on.
+"""
 
 from __future__ import annotations
 

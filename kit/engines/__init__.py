@@ -1,4 +1,7 @@
-"""Engines: what runs an arm. One file each behind the protocol in engine, ``bare`` included."""
+"""Engines: what runs an arm. One file each behind the protocol in engine, ``bare`` included.
+
+Imports probe, image, filesystem and host, and words (model, core); ``engine`` says what one must do.
+"""
 
 from __future__ import annotations
 

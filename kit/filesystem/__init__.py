@@ -1,4 +1,7 @@
-"""Backing filesystems: what the storage driver, or the bare tree, lies on."""
+"""Backing filesystems: what the storage driver, or the bare tree, lies on.
+
+A profile is an entry of ``profiles.toml``, what makes a type of them a file. Imports host and core.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Guest kernels: machines that the kit boots to run a whole session where the running kernel lacks a driver."""
+"""Guest kernels: machines that the kit boots to run a whole session where the running kernel lacks a driver.
+
+Owns kernels too: which there are, recipes and builds of more. Imports engines, image, host, model and core.
+"""
 
 from __future__ import annotations
 

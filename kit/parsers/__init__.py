@@ -1,5 +1,5 @@
 """Readers of what workloads print: text in, reported figures or tasks out. A new one is a file here and a line below.
-Pure."""
+Pure. Imports core."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The timer that runs inside an arm (``probe.c``), and the reader of what it says."""
+"""The timer that runs inside an arm (``probe.c``), and the reader of what it says.
+
+Imports host and core.
+"""
 
 from kit.probe.binary import Spin, probe_binary, probe_digest, spin
 from kit.probe.client import Probe, ProbeServer, Timing

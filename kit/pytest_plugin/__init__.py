@@ -2,7 +2,7 @@
 one's own.
 
 Inactive unless --kit-arms is given or the fixture is used. The process enters a private mount namespace when it
-measures as root, so what it mounts is not seen outside.
+measures as root, so what it mounts is not seen outside. Imports session, fleet, report, the store and words.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Reports of a session: tables, sentences, Markdown, JSON, CSV. Pure; imports words alone."""
+"""Reports of a session, a night, a farm: tables, sentences, Markdown, JSON, CSV, pages, plots. Each is a line of
+``renderer``. Pure: computes no figure. Imports analysis, model, parsers and core alone.
+"""
 
 from __future__ import annotations
 

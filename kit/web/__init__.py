@@ -1,1 +1,1 @@
-"""``kit serve``: the store as pages of this machine, read alone. Imports report and the store."""
+"""``kit serve``: the store as pages of this machine, read alone. Imports report, fleet, the store and words."""

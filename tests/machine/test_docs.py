@@ -31,7 +31,8 @@ from kit.nightly.file import parse_nightly
 from kit.store import open_store
 from tests.command_line import Kit
 from tests.nights import night
-from tests.sources import nodes
+from tests.sources import parsed
+from tests.stores import new_store
 
 ROOT = Path(__file__).parents[2]
 DOCS = sorted(
@@ -252,9 +253,8 @@ ADVISING = re.compile(r"(Error|Blocker|NotRun|fail|not_installed)$")
 def advice() -> Iterator[tuple[str, str]]:
     """Every text in which the kit tells its users what is wrong and what to do, and where it stands."""
     for path in sorted((ROOT / "kit").rglob("*.py")):
-        for node in nodes(path):
-            called = node.func if isinstance(node, ast.Call) else None
-            if ADVISING.search(getattr(called, "attr", getattr(called, "id", ""))):
+        for node in parsed(path).nodes(ast.Call):
+            if ADVISING.search(getattr(node.func, "attr", getattr(node.func, "id", ""))):
                 for word in ast.walk(node):
                     if isinstance(word, ast.Constant) and isinstance(word.value, str):
                         yield f"{path.relative_to(ROOT)}:{word.lineno}", word.value
@@ -309,13 +309,15 @@ def test_every_page_is_linked_from_the_readme() -> None:
     assert all(f"docs/{path.name}" in text for path in (ROOT / "docs").glob("*.md"))
 
 
+@pytest.mark.machine
+@pytest.mark.unmeasured
 def test_completion_completes(kit: Kit, tmp_path: Path) -> None:
     script = kit("completion", "bash")
     assert script.returncode == 0 and kit("completion", "tcsh").returncode == 2
     assert "compdef" in kit("completion", "zsh").stdout and "complete" in kit("completion", "fish").stdout
     (tmp_path / "kit").write_text(f'#!/bin/sh\nexec {sys.executable} -m kit "$@"\n')
     (tmp_path / "kit").chmod(0o755)
-    store = open_store("", tmp_path / "kit.db")
+    store = new_store(tmp_path / "kit.db")
     store.add(night(7, 0.1))
 
     def complete(*words: str) -> list[str]:
