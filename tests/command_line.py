@@ -30,7 +30,7 @@ def in_new_process(*words: str | Path, timeout: float = 300, **env: str) -> subp
 
 def in_fork(*words: str | Path, timeout: float = 300, **env: str) -> subprocess.CompletedProcess[str]:
     """For what starts no session: Python and libraries, most of a short command's time, are there already."""
-    _import_all()
+    _warm_up()
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         child = os.fork()
         if child == 0:
@@ -51,10 +51,28 @@ def in_fork(*words: str | Path, timeout: float = 300, **env: str) -> subprocess.
 
 
 @cache
-def _import_all() -> None:
+def _warm_up() -> None:
+    """All modules, and what libraries import and learn on first use: forks do it no more, each anew."""
+    from kit.analysis.analyse import analyse
+    from kit.report import render
+    from kit.report.html import render_html
+    from kit.report.page import view
+    from kit.report.renderer import SESSION, names
+    from tests.nights import night
+    from tests.stores import new_store
+
     for module in pkgutil.walk_packages(kit.__path__, "kit."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
+    session = night(1, 0.05)
+    with tempfile.TemporaryDirectory() as directory:
+        store = new_store(Path(directory) / "kit.db")
+        store.add(session)
+        store.history(session.title, session.arms[1])
+        store.close()
+    for name in names(SESSION):
+        render(name, session, analyse(session))
+    render_html(session.title, [view(session, analyse(session))])
 
 
 def _too_late(number: int, frame: FrameType | None) -> None:

@@ -29,7 +29,8 @@ from kit.session.input_cache import PreparedInput
 from kit.session.loop import run_session
 from kit.session.traced import traced_rounds
 from kit.session.workload import Workload
-from kit.store import Store, open_store
+from kit.store import Store
+from tests.stores import new_store
 
 TIMING = Timing(0, None, 1.0, 0.5, 0.25, 1024, 1, 0, 2, 3)
 
@@ -37,9 +38,10 @@ TIMING = Timing(0, None, 1.0, 0.5, 0.25, 1024, 1, 0, 2, 3)
 @pytest.fixture
 def calm(monkeypatch: pytest.MonkeyPatch) -> None:
     """What else this machine does meanwhile adds no sentence and no repeat: the order of steps is what is tested. Nor
-    do others lose their caches by it."""
+    do others lose their caches by it, or wait for the disk."""
     monkeypatch.setattr("kit.host.rest._busy_share", lambda length: 0.0)
     monkeypatch.setattr("kit.session.caches.DROP_CACHES", Path(os.devnull))
+    monkeypatch.setattr("kit.filesystem.backing.sync_filesystem", lambda path: None)
     for module in ("loop", "schedule"):
         monkeypatch.setattr(f"kit.session.{module}.find_bursts", lambda samples: {})
 
@@ -187,7 +189,7 @@ def perform(
     spin.write_text("#!/bin/sh\necho 50000000 60000000\n")
     spin.chmod(0o755)
     setting = Setting("x", tmp_path, spin, Journal(tmp_path / "j" / "x.jsonl", CLEANUPS), "none")
-    store = open_store("", tmp_path / "kit.db")
+    store = new_store(tmp_path / "kit.db")
     session = Session(
         "x",
         0.0,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from functools import cache
 
-from kit.analysis.analyse import analyse
+from kit.analysis.columns import Runs
+from kit.analysis.compare import compare
 from kit.analysis.history import Entry, make_entry
 from kit.analysis.outcome import outcomes
 from kit.model.sample import Phase, Sample
@@ -14,6 +16,7 @@ from kit.model.session import DONE, NotRun, Request, Session
 FACTS = {"kernel": "6.1", "cpu": "one, microcode 1", "machine": "aa", "caches": "warm"}
 
 
+@cache
 def night(number: int, penalty: float, noise: float = 0.003, rounds: int = 4, **facts: str) -> Session:
     """A session of ``rounds`` rounds whose arm costs ``penalty`` more than bare, with noise of its own."""
     dice = random.Random(number)
@@ -40,15 +43,16 @@ def on(machine: int, number: int, penalty: float) -> Session:
 
 
 def entry(session: Session, phase: str = "total") -> Entry:
-    analysis = analyse(session)
+    runs = Runs(session.samples)
     (found,) = (
         item
-        for item in outcomes(analysis.runs, analysis.comparisons)
+        for item in outcomes(runs, compare(runs, session.baselines))
         if (item.comparison.phase, item.comparison.metric) == (phase, "real")
     )
     return make_entry(session, found)
 
 
+@cache
 def ladder_session() -> Session:
     """All rungs of the ladder, a container far slower, an arm that was not run, a failed run, one hit by a burst."""
     dice = random.Random(7)

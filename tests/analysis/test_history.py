@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -25,13 +26,19 @@ from kit.store import open_store
 from kit.store.exchange import dump, load
 from kit.store.series import find_tracks
 from tests.nights import entry, night
+from tests.stores import new_store
 
 LIMIT = parse_threshold("layer:overlay2 < 10 %")
 ON_CHANGE = Rule(CHANGE)
 
 
+@cache
+def past(number: int, penalty: float, noise: float) -> Entry:
+    return entry(night(number, penalty, noise))
+
+
 def last_finding(penalties: list[float], noise: float = 0.003, rule: Rule = ON_CHANGE) -> Finding:
-    entries = [entry(night(i, penalty, noise)) for i, penalty in enumerate(penalties)]
+    entries = [past(i, penalty, noise) for i, penalty in enumerate(penalties)]
     series = split(entries)[-1]
     return judge(LIMIT, entries[-1].outcome.comparison, series, find_changes(series), rule)
 
@@ -186,7 +193,7 @@ def test_of_many_thresholds_one_that_noise_crosses_does_not_fail_the_night() -> 
 
 
 def test_the_store_keeps_outcomes_and_reads_them_without_samples(tmp_path: Path) -> None:
-    store = open_store("", tmp_path / "kit.db")
+    store = new_store(tmp_path / "kit.db")
     for i in range(3):
         store.add(night(i, 0.05))
     store.add(replace(night(4, 0.05), status="interrupted"))
@@ -198,7 +205,7 @@ def test_the_store_keeps_outcomes_and_reads_them_without_samples(tmp_path: Path)
 
 
 def test_a_session_has_its_past_however_many_came_after(tmp_path: Path) -> None:
-    store = open_store("", tmp_path / "kit.db")
+    store = new_store(tmp_path / "kit.db")
     for i in range(4):
         store.add(night(i, 0.05))
     old = night(1, 0.05)
@@ -209,7 +216,7 @@ def test_a_session_has_its_past_however_many_came_after(tmp_path: Path) -> None:
 
 
 def test_a_store_that_may_only_be_read_has_histories_too(tmp_path: Path) -> None:
-    open_store("", tmp_path / "kit.db").add(night(1, 0.05))
+    new_store(tmp_path / "kit.db").add(night(1, 0.05))
     store = open_store(f"sqlite:///file:{tmp_path}/kit.db?mode=ro&uri=true", tmp_path / "unused")
     assert store.history("mine", "layer:overlay2") == (entry(night(1, 0.05)),)
 

@@ -1,6 +1,7 @@
 """``kit fleet show`` and ``plan`` over a store, and what history and a night say of a fleet's change."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -22,16 +23,22 @@ if TYPE_CHECKING:
     from kit.fleet.run import FleetContext
 
 
-@pytest.fixture
-def url(tmp_path: Path) -> str:
+@pytest.fixture(scope="module")
+def farm(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Five machines with a session each, and one whose kit is older."""
-    name = f"sqlite:///{tmp_path / 'farm.db'}"
-    store = open_store(name, tmp_path)
+    path = tmp_path_factory.mktemp("farm") / "farm.db"
+    store = open_store("", path)
     for machine in range(5):
         store.add(on(machine, 1, 0.05 + 0.01 * machine))
     store.add(replace(on(7, 1, 0.5), kit_version="0"))
     store.close()
-    return name
+    return path
+
+
+@pytest.fixture
+def url(farm: Path, tmp_path: Path) -> str:
+    shutil.copy(farm, tmp_path)
+    return f"sqlite:///{tmp_path}/farm.db"
 
 
 def test_show_says_what_machines_say_together(kit: Kit, url: str) -> None:

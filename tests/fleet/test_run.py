@@ -20,9 +20,10 @@ from kit.model.member import Selection
 from kit.model.session import DONE, INTERRUPTED, Request, Session
 from kit.report.progress import Quiet
 from kit.session.guest_protocol import Done, Measured
-from kit.store import Store, open_store
+from kit.store import Store
 from kit.store.outcomes import kept_of
 from tests.fleet.machines import FIRST, ONE, SECOND, TWO, sample
+from tests.stores import new_store
 
 
 class OneIsLost:
@@ -44,7 +45,7 @@ def test_what_an_unfinished_session_found_is_not_kept(tmp_path: Path, monkeypatc
     monkeypatch.setattr(run, "Dispatch", OneIsLost)
     monkeypatch.setattr(run, "_chosen", lambda request, context: (ONE, TWO))
     monkeypatch.setattr(run, "_planned", lambda request, member: (FIRST if member is ONE else SECOND, None))
-    store = open_store("", tmp_path / "kit.db")
+    store = new_store(tmp_path / "kit.db")
     paths = replace(find_paths(), data=tmp_path)
     context = run.FleetContext(Address("127.0.0.1", 1), Selection(), paths, store, Quiet())
     assert [session.status for session in run.run_each(Request(), context)] == [DONE, INTERRUPTED]

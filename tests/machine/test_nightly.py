@@ -21,6 +21,7 @@ from kit.report.night import render_night_json, render_summary
 from kit.store import Store, open_store
 from tests.command_line import Kit
 from tests.nights import night
+from tests.stores import new_store
 
 FILE = """\
 store = "sqlite:////tmp/x.db"
@@ -93,7 +94,7 @@ def test_bad_files(text: str, says: str) -> None:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    return open_store("", tmp_path / "kit.db")
+    return new_store(tmp_path / "kit.db")
 
 
 TASK = Task(

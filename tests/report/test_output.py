@@ -44,6 +44,7 @@ from tests.nights import entry, ladder_session, night
 _DRAWN = {"svg", "title", "desc", "style", "rect", "g", "line", "text", "circle", "path"}
 
 
+@cache
 def views(bad: str) -> list[SessionView]:
     """Hostile sessions as pages show them, with all plots: with a ladder, with hostile arms, with a history."""
     ladder, arms = (spoiled(ladder_session(), bad, arms_too) for arms_too in (False, True))

@@ -17,7 +17,7 @@ from kit.parsers.figure import MORE, Reported
 from kit.pytest_plugin.compare import _fail_unless_whole
 from kit.report import render
 from kit.report.junit import render_junit
-from kit.store import open_store
+from tests.stores import new_store
 
 
 def phase(name: str, real: float, group: float | None = None) -> Phase:
@@ -74,7 +74,7 @@ def test_failures_show_their_last_lines_and_log() -> None:
 
 
 def assessed(session: Session, directory: Path) -> Part:
-    store = open_store("", directory / "kit.db")
+    store = new_store(directory / "kit.db")
     store.add(session)
     return assess(Task(session.request), session, store, Rule())
 

@@ -39,8 +39,9 @@ from kit.session.guest_protocol import (
     encode_message,
 )
 from kit.session.local import SessionContext
-from kit.store import Store, open_store
+from kit.store import Store
 from tests.stored import SAMPLE, SESSION
+from tests.stores import new_store
 
 ARMS = parse_arms("bare")
 STEP = PlanStep(1, ARMS[0])
@@ -81,7 +82,7 @@ class Bench:
         (self.logs / SESSION.id).mkdir(parents=True)
         self.console = self.logs / SESSION.id / "console.log"
         self.console.write_text("booting\n\nKernel panic - not syncing\n")
-        self.store: Store = open_store("", tmp_path / "kit.db")
+        self.store: Store = new_store(tmp_path / "kit.db")
         self.store.create(SESSION)
         self.told = Told()
         self._tmp, self._stack = tmp_path, stack

@@ -21,6 +21,7 @@ from kit.store import open_store
 from kit.store.exchange import dump, load
 from tests.command_line import Kit
 from tests.first_schema import make_first_schema
+from tests.stores import new_store
 
 STOPPED = Session(
     id="20260101-000000-aaaa", created=1e9, kit_version="0", title="true", status=INTERRUPTED,
@@ -80,7 +81,7 @@ def test_an_import_with_a_bad_id_is_one_line_and_leaves_nothing(tmp_path: Path, 
 
 
 def test_a_bad_id_that_an_older_kit_has_imported_is_not_found_again(tmp_path: Path) -> None:
-    store = open_store("", tmp_path / "kit.db")
+    store = new_store(tmp_path / "kit.db")
     store.create(STOPPED)
     victim = tmp_path / "victim"
     victim.mkdir()
@@ -103,7 +104,7 @@ def test_an_imported_session_is_not_resumed_whatever_it_says_of_itself(kit: Kit,
 
 
 def test_sessions_of_an_older_store_and_of_another_machine_are_not_resumed(tmp_path: Path) -> None:
-    store = open_store("", tmp_path / "kit.db")
+    store = new_store(tmp_path / "kit.db")
     store.create(replace(STOPPED, facts={"machine": "another"}))
     with pytest.raises(UsageError, match="began on another machine"):
         resume("last", paths(tmp_path), store, Quiet(), Patience())
@@ -116,7 +117,7 @@ def test_sessions_of_an_older_store_and_of_another_machine_are_not_resumed(tmp_p
 @pytest.mark.machine
 @pytest.mark.unmeasured
 def test_a_session_stopped_before_its_first_sample_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = open_store("", tmp_path / "kit.db")
+    store = new_store(tmp_path / "kit.db")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "src").mkdir()
     (tmp_path / "src/file").write_text("x")
@@ -144,7 +145,7 @@ def test_a_session_stopped_before_its_first_sample_is_resumed(tmp_path: Path, mo
 
 
 def test_of_a_finished_session_nothing_is_touched(kit: Kit, tmp_path: Path) -> None:
-    store = open_store("", tmp_path / "kit.db")
+    store = new_store(tmp_path / "kit.db")
     store.create(replace(STOPPED, status=DONE, request=replace(STOPPED.request, device="/dev/null/none")))
     url = f"sqlite:///{tmp_path}/kit.db"
     done = kit("compare", "--resume", "last", "--store", url, KIT_HOME=str(tmp_path / "home"))
@@ -153,7 +154,7 @@ def test_of_a_finished_session_nothing_is_touched(kit: Kit, tmp_path: Path) -> N
 
 
 def test_consent_of_an_older_store_or_export_is_forgotten(tmp_path: Path) -> None:
-    store = open_store("", tmp_path / "kit.db")
+    store = new_store(tmp_path / "kit.db")
     store.create(STOPPED)
     store.close()
     make_first_schema(f"sqlite:///{tmp_path}/kit.db")
@@ -167,7 +168,7 @@ def test_consent_of_an_older_store_or_export_is_forgotten(tmp_path: Path) -> Non
 
 
 def test_consent_names_a_device_of_the_session(tmp_path: Path) -> None:
-    store = open_store("", tmp_path / "kit.db")
+    store = new_store(tmp_path / "kit.db")
     with pytest.raises(UsageError, match="--wipe /dev/x: this session uses no such device"):
         launch(STOPPED.request, paths(tmp_path), store, Quiet(), Patience(), [Path("/dev/x")])
     store.create(STOPPED)
@@ -180,7 +181,7 @@ def test_a_damaged_session_of_the_past_keeps_no_other_from_beginning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What it took is only told beforehand."""
-    store = open_store("", tmp_path / "kit.db")
+    store = new_store(tmp_path / "kit.db")
     store.add(replace(STOPPED, status=DONE, samples=(Sample("bare", 1, "measured", "ok", 1e9, ()),)))
     with create_engine(f"sqlite:///{tmp_path}/kit.db").begin() as connection:
         connection.execute(text("UPDATE kit_samples SET digests = '{'"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import threading
@@ -24,11 +25,19 @@ from tests.nights import ladder_session, night
 from tests.postgresql import Server
 
 
-@pytest.fixture
-def url(tmp_path: Path) -> str:
-    store = open_store("", tmp_path / "kit.db")
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("exported") / "kit.db"
+    store = open_store("", path)
     for session in (night(1, 0.05), night(2, 0.2), ladder_session()):
         store.add(session)
+    store.close()
+    return path
+
+
+@pytest.fixture
+def url(exported: Path, tmp_path: Path) -> str:
+    shutil.copy(exported, tmp_path / "kit.db")
     return f"sqlite:///{tmp_path}/kit.db"
 
 

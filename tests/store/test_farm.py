@@ -13,6 +13,7 @@ from kit.model.session import DONE, RUNNING
 from kit.store import Store, Wanted, open_store
 from kit.store.farm import FarmQuestion, answer_farm
 from tests.nights import night, on
+from tests.stores import new_store
 
 
 def fill(store: Store) -> None:
@@ -38,7 +39,7 @@ def check(store: Store) -> None:
 
 
 def test_the_newest_of_each_machine(tmp_path: Path) -> None:
-    check(open_store("", tmp_path / "kit.db"))
+    check(new_store(tmp_path / "kit.db"))
 
 
 @pytest.mark.machine
@@ -52,7 +53,7 @@ def test_a_session_that_machines_shared_is_answered_by_itself(tmp_path: Path) ->
     facts = {**made.facts, "worker": "one, two"}
     for name, rounds in (("one", "1, 3"), ("two", "2, 4")):
         facts |= {(fact := ROUNDS_OF.fact(rounds, name)).key: fact.text}
-    store = open_store("", tmp_path / "kit.db")
+    store = new_store(tmp_path / "kit.db")
     store.add(replace(made, facts=facts))
     store.add(on(1, 1, 0.1))
     assert answer_farm(store, FarmQuestion(made.id, phase="clean")).arms[0].phase == "clean"

@@ -11,11 +11,12 @@ from tests.first_schema import make_first_schema
 from tests.nights import night
 from tests.store.finding import check_finding
 from tests.stored import SAMPLE, SESSION
+from tests.stores import new_store
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    return open_store("", tmp_path / "sub" / "kit.db")
+    return new_store(tmp_path / "sub" / "kit.db")
 
 
 def test_gives_back_what_was_put_in(store: Store) -> None:

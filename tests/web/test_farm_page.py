@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kit.report.renderer import FARM, find
-from kit.store import Store, open_store
+from kit.store import Store
 from kit.store.farm import FarmQuestion, answer_farm
 from kit.web.app import make_app
 from tests.nights import night, on
+from tests.stores import new_store
 
 if TYPE_CHECKING:
     from flask.testing import FlaskClient
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
     """Eight machines of two classes, one of them far off, and one whose kit is older."""
-    store = open_store("", tmp_path / "kit.db")
+    store = new_store(tmp_path / "kit.db")
     for machine in range(8):
         store.add(on(machine, 1, 0.5 if machine == 3 else 0.05 + 0.001 * machine))
         if machine > 5:

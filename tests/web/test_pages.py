@@ -28,6 +28,7 @@ from kit.store import Store, open_store
 from kit.web.app import make_app
 from tests.command_line import Kit
 from tests.nights import entry, ladder_session, night
+from tests.stores import new_store
 
 
 @pytest.fixture(scope="module")
@@ -214,7 +215,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def store(made: Path, tmp_path: Path) -> Store:
     shutil.copy(made, tmp_path)
-    return open_store("", tmp_path / "kit.db")
+    return new_store(tmp_path / "kit.db")
 
 
 @pytest.mark.machine
@@ -287,7 +288,7 @@ def test_other_users_of_the_machine_see_nothing(store: Store) -> None:
 
 
 def test_no_query_ends_in_a_traceback(tmp_path: Path) -> None:
-    store = open_store("", tmp_path / "kit.db")
+    store = new_store(tmp_path / "kit.db")
     store.add(night(1, 0.05))
     client = make_app(store, "t").test_client()
     client.get("/?token=t")
