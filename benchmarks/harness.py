@@ -1,6 +1,7 @@
 """What the harness costs: the share of a session's wall time that is not workload, and where the rest goes.
 
-    sudo python benchmarks/harness.py [SCENARIO] [--rounds 3] [--arms bare,layer:overlay2] [--guest uml [--kernel FILE]]
+    sudo python benchmarks/harness.py [SCENARIO] [--rounds 3] [--arms bare,layer:overlay2] [--image IMAGE]
+        [--guest uml [--kernel FILE]]
 
 Workload is the time in phases, their flush included. Everything else is harness: image, filesystems, daemons, placing,
 releasing, calibration. Wanted for nine arms of the kernel scenario: at most 6 %; and `kit --help` in under 0.2 s. The
@@ -93,13 +94,14 @@ def main() -> None:
     parser.add_argument("scenario", nargs="?", default="kernel")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--arms", default=",".join(ARMS))
+    parser.add_argument("--image", default="", help="run in that instead of the scenario's own")
     parser.add_argument("--guest", default="")
     parser.add_argument("--kernel", default="")
     arguments = parser.parse_args()
     paths = find_paths()
     store = open_store("", paths.data / "kit.db")
     arms = tuple(map(str, parse_arms(arguments.arms)))
-    where = Request(scenario=arguments.scenario, guest=arguments.guest, kernel=arguments.kernel)
+    where = Request(scenario=arguments.scenario, image=arguments.image, guest=arguments.guest, kernel=arguments.kernel)
     request = replace(where, arms=arms, rounds=arguments.rounds, control=False)
     first = replace(where, arms=("bare",), rounds=1, cache="cold")
     launch(first, paths, store, Lines(), Patience(wait=True))

@@ -20,9 +20,11 @@ from kit.host.command import run
 from kit.host.lock import try_lock
 from kit.host.namespace import enter_private_mounts
 from kit.host.rest import kit_pids
+from kit.session.caches import DROP_CACHES
 from tests.builder import MEASURED, locked, turn
 
-#: Files of which one worker runs all, by what is dear in them: daemons, a build, a browser, a server, a sandbox.
+#: Files of which one worker runs all, and tests, by what is dear in them: daemons, a build, a browser, a server, a
+#: sandbox, the disks of a guest.
 TOGETHER = {
     "machine/test_engines.py": "bench",
     "machine/test_yocto.py": "bitbake",
@@ -33,6 +35,8 @@ TOGETHER = {
     "store/test_delivery.py": "postgresql",
     "store/test_roles.py": "postgresql",
     "machine/test_docs.py": "sandbox",
+    "machine/test_guest.py::test_a_session_in_a_guest": "disks",
+    "machine/test_nfs.py::test_server_and_client_in_one_guest": "disks",
 }
 #: How a session that holds the machine says so in /proc/net/unix (kit.host.lock): its process and its name.
 _HELD = re.compile(r" @kit holds the machine/(\d+)/[\d:]+/(.+)$", re.MULTILINE)
@@ -40,7 +44,9 @@ _HELD = re.compile(r" @kit holds the machine/(\d+)/[\d:]+/(.+)$", re.MULTILINE)
 
 def group(nodeid: str) -> str:
     """Which tests one worker runs together, given the id of one; pytest-xdist's own groups are lost with pytest 9.2."""
-    return TOGETHER.get("/".join(nodeid.partition("::")[0].split("/")[-2:]), nodeid)
+    path, _, test = nodeid.partition("::")
+    file = "/".join(path.split("/")[-2:])
+    return TOGETHER.get(f"{file}::{test}") or TOGETHER.get(file, nodeid)
 
 
 def is_worker(config: pytest.Config) -> bool:
@@ -98,6 +104,19 @@ def held_for(item: pytest.Item) -> AbstractContextManager[None]:
         return nullcontext()
     common = Path(item.config.option.basetemp).parent
     return locked(common, fcntl.LOCK_EX if turn(item) >= MEASURED else fcntl.LOCK_SH)
+
+
+def leave_caches(item: pytest.Item) -> None:
+    """What is dropped before a run is read anew by all workers, forty times a minute: a worker's sessions drop the
+    machine's caches where they measure, else write to a file that is nobody's."""
+    if not is_worker(item.config) or turn(item) == 0:
+        return
+    left = f" {DROP_CACHES} " in Path("/proc/self/mountinfo").read_text()
+    if turn(item) >= MEASURED and left:
+        run(["umount", DROP_CACHES])
+    elif turn(item) < MEASURED and not left:
+        (_base() / DROP_CACHES.name).touch()
+        run(["mount", "--bind", _base() / DROP_CACHES.name, DROP_CACHES])
 
 
 def sessions_of_others() -> set[str]:

@@ -15,7 +15,7 @@ from kit.core.errors import RunError
 from kit.core.paths import find_paths
 from kit.host.command import run
 from kit.image import ImageCache
-from tests.beside import apart, group, held_for, sessions_of_others
+from tests.beside import apart, group, held_for, leave_caches, sessions_of_others
 from tests.builder import Builder, building, images_of, order, turn, unit_tests
 from tests.command_line import Kit, in_fork, in_new_process
 
@@ -114,6 +114,11 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.skip(reason)
     if BUILDER in item.config.stash:
         item.config.stash[BUILDER].wait(turn(item))
+
+
+@pytest.fixture(autouse=True)
+def _caches(builder: None, request: pytest.FixtureRequest) -> None:
+    leave_caches(request.node)
 
 
 @pytest.fixture(autouse=True)

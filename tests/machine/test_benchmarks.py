@@ -82,7 +82,7 @@ def test_measurements_start(name: str, tiny: Path, tmp_path: Path) -> None:
 
 @pytest.mark.machine
 @pytest.mark.unmeasured
-@pytest.mark.images("smoke")
-def test_two_methods_stand_side_by_side(tmp_path: Path) -> None:
-    start("harness", (SCENARIO, "--rounds", "2", "--arms", "bare,runtime:overlay2"), "harness ", tmp_path)
+def test_two_methods_stand_side_by_side(tiny: Path, tmp_path: Path) -> None:
+    words = (SCENARIO, "--image", str(tiny), "--rounds", "2", "--arms", "bare,runtime:overlay2")
+    start("harness", words, "harness ", tmp_path)
     start("methods", (), "runtime:overlay2", tmp_path)

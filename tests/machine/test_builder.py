@@ -56,10 +56,12 @@ def test_quick_tests_come_first_and_images_in_the_order_of_need(pytester: pytest
 
 
 def test_one_worker_runs_what_shares_something_dear() -> None:
-    assert [name for name in TOGETHER if not (ROOT / "tests" / name).is_file()] == []
+    assert [name for name in TOGETHER if not (ROOT / "tests" / name.partition("::")[0]).is_file()] == []
     engines = [f"tests/machine/test_engines.py::{name}" for name in ("TestEveryArm::test_x[bare@xfs]", "test_y")]
     assert {group(nodeid) for nodeid in engines} == {"bench"}
-    assert group("tests/machine/test_cli.py::test_x[1]") == "tests/machine/test_cli.py::test_x[1]"
+    assert group("tests/machine/test_cli.py::test_x[a/b]") == "tests/machine/test_cli.py::test_x[a/b]"
+    guests = ("test_nfs.py::test_server_and_client_in_one_guest", "test_guest.py::test_a_session_in_a_guest")
+    assert {group(f"tests/machine/{name}") for name in guests} == {"disks"}
 
 
 #: Of this run of the tests alone.

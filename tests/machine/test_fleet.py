@@ -17,7 +17,6 @@ import pytest
 
 from kit.analysis.split_session import makers
 from kit.core.paths import find_paths
-from kit.host.command import run
 from kit.store import open_store
 from tests.command_line import Kit
 
@@ -25,7 +24,7 @@ pytestmark = [pytest.mark.machine, pytest.mark.unmeasured]
 pytest.importorskip("distributed", reason="the package distributed is not installed: the extra fleet")
 
 NAMES = ("w1", "w2", "w3", "w4")
-COMMAND = ("--image", "smoke", "--no-control", "--", "sh", "-c", "echo x > y")
+COMMAND = ("--", "sh", "-c", "echo x > y")
 
 
 @pytest.fixture
@@ -35,15 +34,11 @@ def scheduler(kit: Kit, tmp_path: Path) -> Iterator[tuple[str, dict[str, subproc
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
     assert "needs ca.pem, worker.pem" in kit("fleet", "certificates", tmp_path / "tls").stdout
-    images = find_paths().cache / "images"
     with ExitStack() as stack:
         start(stack, "scheduler", "--listen", address, "--tls", tmp_path / "tls")
         found = {}
         for name in NAMES:
-            home = tmp_path / name
-            (home / "cache/images").mkdir(parents=True)
-            run(["cp", "-a", *images.glob("smoke-*"), home / "cache/images"])  # beside other workers a mount of its own
-            words = ("--home", home, "--name", name, "--class", "here", "--together")
+            words = ("--home", tmp_path / name, "--name", name, "--class", "here", "--together")
             found[name] = start(stack, "worker", address, "--tls", tmp_path / "tls", *words)
         while "4 machines of 1 class" not in kit("fleet", "status", address, "--tls", tmp_path / "tls").stdout:
             assert all(process.poll() is None for process in found.values())
@@ -57,15 +52,17 @@ def start(stack: ExitStack, *words: str | Path) -> subprocess.Popen[bytes]:
     return process
 
 
-@pytest.mark.images("smoke")
 def test_a_worker_is_killed_and_nothing_is_lost(
-    scheduler: tuple[str, dict[str, subprocess.Popen[bytes]]], tmp_path: Path, kit: Kit
+    scheduler: tuple[str, dict[str, subprocess.Popen[bytes]]], tiny: Path, tmp_path: Path, kit: Kit
 ) -> None:
     address, workers = scheduler
     fleet = ("--fleet", address, "--fleet-tls", str(tmp_path / "tls"))
-    words = ("compare", "--arms", "bare,bare+control", "--rounds", "8", "--split", *fleet, *COMMAND)
+    words = ("compare", "--image", str(tiny), "--arms", "bare,bare+control", "--no-control", "--rounds", "8", "--split")
     session = subprocess.Popen(
-        [sys.executable, "-m", "kit", *words], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "kit", *words, *fleet, *COMMAND],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     assert session.stderr
     told = ""
