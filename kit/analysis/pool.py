@@ -198,7 +198,7 @@ def _find_factors(
     more = 0 if alike is None else BORROWED
     usual = np.array([student_quantile(1 - tail, d + more) for d in small])
     which = np.flatnonzero(counted)
-    factor = float(np.quantile((ratios / usual)[:, which].max(axis=1), 1 - level)) if members > 1 else 1.0
+    factor = _quantile((ratios[:, which] / usual[which]).max(axis=1), 1 - level) if members > 1 else 1.0
     kinds: dict[Hashable, _Factors] = {}  # of pairs that are alike in all this rests on
     found = []
     for i, d in enumerate(small):
@@ -209,7 +209,7 @@ def _find_factors(
             if counted[i] and (members > 1 or level < 1 - CONFIDENCE):
                 together = factor * float(usual[i])
                 if members == 1 and alike is not None:
-                    together = float(np.quantile(ratios[:, mine], 1 - level))
+                    together = _quantile(ratios[:, mine], 1 - level)
             beyond = [student_quantile(p, degrees[i] + more) / student_quantile(p, d + more)
                       for p in (0.5 + CONFIDENCE / 2, 1 - tail)]  # fmt: skip
             own = None if alike is not None else student_quantile(0.5 + CONFIDENCE / 2, d)
@@ -224,11 +224,22 @@ def _read_off(
     """The factors of pairs that are alike. ``alone``: where it is known without simulation; ``together``: None for
     those that are alone; ``beyond``: how both go on above the most degrees of freedom that are simulated."""
     if alone is None:
-        alone = float(np.quantile(np.abs(away) / error, CONFIDENCE))
+        alone = _quantile(np.abs(away) / error, CONFIDENCE)
     wide = max(alone, together or 0.0)
     middle = float(np.median(error))
-    seen = float(np.quantile(wide * error - away, POWER)) / middle
+    seen = _quantile(wide * error - away, POWER) / middle
     return _Factors(alone * beyond[0], wide * beyond[1], seen, middle / math.sqrt(2))
+
+
+def _quantile(values: Floats, probability: float) -> float:
+    """What np.quantile finds, to the last bit, in half its time: of millions of values, none of them NaN."""
+    place = (values.size - 1) * probability
+    low = math.floor(place)
+    high = min(low + 1, values.size - 1)
+    ordered = np.partition(values.ravel(order="K"), [low, high])
+    below, above, share_ = float(ordered[low]), float(ordered[high]), place - low
+    step = above - below
+    return above - step * (1 - share_) if share_ >= 0.5 else below + step * share_
 
 
 @lru_cache(maxsize=8)

@@ -90,6 +90,13 @@ def test_a_control_tells_of_the_noise_and_is_not_counted() -> None:
     assert with_control[0].degrees == 4 + pool.BORROWED
 
 
+@pytest.mark.parametrize("probability", [0.0, 0.25, 0.5, 0.95, 1.0])
+def test_quantiles_are_those_of_numpy(probability: float) -> None:
+    for size in (1, 2, 7, 1000):
+        values = np.random.default_rng(size).normal(size=(2, size)).T
+        assert pool._quantile(values, probability) == np.quantile(values, probability)
+
+
 def test_two_seeds_are_one_answer() -> None:
     arms = session(np.random.default_rng(7), 4, [0.03] * 5)
     first = share(arms, 4)

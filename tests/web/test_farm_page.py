@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,17 +22,25 @@ if TYPE_CHECKING:
     from flask.testing import FlaskClient
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
+@pytest.fixture(scope="module")
+def farm(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Eight machines of two classes, one of them far off, and one whose kit is older."""
-    store = new_store(tmp_path / "kit.db")
+    path = tmp_path_factory.mktemp("farm") / "kit.db"
+    store = new_store(path)
     for machine in range(8):
         store.add(on(machine, 1, 0.5 if machine == 3 else 0.05 + 0.001 * machine))
         if machine > 5:
             made = on(machine, 2, 0.1)
             store.add(replace(made, facts={**made.facts, "class": "small"}))
     store.add(replace(on(9, 1, 0.5), kit_version="0"))
-    return store
+    store.close()
+    return path
+
+
+@pytest.fixture
+def store(farm: Path, tmp_path: Path) -> Store:
+    shutil.copy(farm, tmp_path)
+    return new_store(tmp_path / "kit.db")
 
 
 @pytest.fixture

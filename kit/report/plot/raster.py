@@ -17,17 +17,20 @@ def to_png(svg: str) -> bytes:
     return _render(svg)
 
 
-def _render(svg: str) -> bytes:
+def _render(svg: str, fonts: bool = True) -> bytes:
+    """``fonts``: the machine's, which take most of the time."""
     try:
         import resvg_py
     except ImportError:
         raise not_installed("PNG needs", "resvg-py", "plots") from None
-    return bytes(resvg_py.svg_to_bytes(svg_string=svg, zoom=ZOOM))
+    return bytes(resvg_py.svg_to_bytes(svg_string=svg, zoom=ZOOM, skip_system_fonts=not fonts))
 
 
 @cache
 def _need_font() -> None:
     """A picture without letters would be drawn without a word of complaint."""
     empty = '<svg xmlns="http://www.w3.org/2000/svg" width="40" height="20">{}</svg>'
-    if _render(empty.format(f'<text x="2" y="15" font-family="{FONTS}">kit</text>')) == _render(empty.format("")):
+    if _render(empty.format(f'<text x="2" y="15" font-family="{FONTS}">kit</text>')) == _render(
+        empty.format(""), fonts=False
+    ):
         raise MachineError("this machine has no font to draw letters with", "apt-get install fonts-dejavu-core")
