@@ -44,12 +44,14 @@ class FarmArm:
 
 @dataclass(frozen=True)
 class FarmAnswer:
-    """Of one scenario. ``classes``: how many machines of each were measured. ``left_out``: sessions, and why."""
+    """Of one scenario. ``classes``: how many machines of each were measured. ``left_out``: sessions, and why.
+    ``together``: workers among them that may have shared a machine with others."""
 
     title: str
     arms: tuple[FarmArm, ...]
     classes: Mapping[str, int]
     left_out: tuple[str, ...] = ()
+    together: tuple[str, ...] = ()
 
     @property
     def machines(self) -> int:
@@ -73,15 +75,17 @@ def answer(title: str, entries: Iterable[Entry]) -> FarmAnswer:
         item = entry.outcome.comparison
         if not is_control(item.arm) and item.ratio:
             by_arm.setdefault((item.arm, item.baseline, item.point), []).append(entry)
-    arms, left, classes = [], dict[str, None](), dict[str, str]()
+    arms, left, classes, together = [], dict[str, None](), dict[str, str](), set[str]()
     for listed in by_arm.values():
         kept, why = alike(listed)
         left |= dict.fromkeys(why)
+        together |= {_name(entry) for entry in kept if TOGETHER.key in entry.conditions.facts}
         ratios = [machine_ratio(entry) for entry in kept]
         classes |= {item.machine: item.machine_class for item in ratios}
         arms.append(_arm(listed[-1].outcome.comparison, ratios, len(by_arm)))
     names = sorted(classes.values())
-    return FarmAnswer(title, tuple(arms), {name: names.count(name) for name in names}, tuple(left))
+    return FarmAnswer(title, tuple(arms), {name: names.count(name) for name in names}, tuple(left),
+                      tuple(sorted(together)))  # fmt: skip
 
 
 def alike(entries: Sequence[Entry]) -> tuple[list[Entry], list[str]]:

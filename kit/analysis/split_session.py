@@ -15,7 +15,7 @@ from kit.analysis.farm import over_machines, split_ratios
 from kit.analysis.farm_answer import FarmAnswer, FarmArm
 from kit.analysis.stats import Floats
 from kit.core.errors import UsageError
-from kit.model.fact import ROUNDS_OF
+from kit.model.fact import ROUNDS_OF, TOGETHER
 from kit.model.machine_class import class_of
 from kit.model.session import Session
 
@@ -52,7 +52,9 @@ def answer_split(session: Session, metric: str = "real", phase: str = "") -> Far
         ratios = split_ratios([(name, machine_class, session.id, values) for name, values in sorted(logs.items())])
         whole = over_machines(ratios, machine_class, len(pairs))
         arms.append(FarmArm(pair[0][0], pair[1][0], pair[0][1], of, metric, whole))
-    return FarmAnswer(session.title, tuple(arms), {machine_class: len(set(made.values()))})
+    machines = sorted(set(made.values()))
+    together = tuple(machines) if TOGETHER.key in session.facts else ()
+    return FarmAnswer(session.title, tuple(arms), {machine_class: len(machines)}, together=together)
 
 
 def _logs(runs: Runs, pair: tuple[Key, Key], phase: str, metric: str, made: Mapping[int, str]) -> dict[str, Floats]:

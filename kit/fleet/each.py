@@ -20,6 +20,7 @@ from kit.session.guest_protocol import (
     Last,
     Measured,
     Message,
+    Planned,
     Running,
     Tell,
     Updated,
@@ -39,6 +40,7 @@ class EachCourse:
         self._open = {name for name, session in sessions.items() if session.status == RUNNING}
         self._given: set[str] = set()
         self._last: dict[str, Sample] = {}
+        self._left: dict[str, int] = {}  # runs, of each that has begun
 
     @property
     def topic(self) -> str:
@@ -63,8 +65,11 @@ class EachCourse:
         match message:
             case Tell():
                 self._observer.tell(message.text)
+            case Planned():
+                self._left[name] = message.steps
             case Extended():
-                self._observer.extended(message.steps, message.reason)
+                self._left[name] = message.steps
+                self._observer.extended(sum(self._left.values()), message.reason)
             case Running():
                 self._observer.running(message.step, message.phase)
             case Measured():
@@ -73,6 +78,7 @@ class EachCourse:
                     self._samples[name][_key(sample)] = sample
                     keeper.add_sample(session.id, sample)
             case Finished():
+                self._left[name] = max(0, self._left.get(name, 0) - 1)
                 self._observer.finished(message.step, self._last[name])
             case Updated():
                 self._update(name, message.session)

@@ -11,7 +11,7 @@ from kit.analysis.analyse import Analysis
 from kit.analysis.ladder import Ladder
 from kit.analysis.ranking import Ranking
 from kit.analysis.stats import Interval
-from kit.model.fact import NO_TRACING, ROUNDS_OF
+from kit.model.fact import NO_TRACING, ROUNDS_OF, TOGETHER
 from kit.model.session import Session
 from kit.report import course, units
 from kit.report.calls import largest_group
@@ -168,6 +168,8 @@ def _mind(session: Session, analysis: Analysis) -> Iterator[str]:
     yield from analysis.unlike[:1]
     yield from way_taken(session)
     yield from [*written_meanwhile(session, analysis.runs)][:1]
+    if together := TOGETHER.text(session.facts):
+        yield together
     if shared := ROUNDS_OF.find(session.facts):
         yield (
             f"its rounds ran on {len(shared)} machines, and all this is of these alone; of machines like them: "

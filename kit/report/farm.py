@@ -45,7 +45,7 @@ class FarmView:
 
 def view_farm(farm: FarmAnswer) -> FarmView:
     farm = shown(farm)
-    lines = [*_fit_lines(farm), *_class_lines(farm), *_left_lines(farm), *_notes(farm)]
+    lines = [*_together_lines(farm), *_fit_lines(farm), *_class_lines(farm), *_left_lines(farm), *_notes(farm)]
     sessions = [machine.session for item in farm.arms for machine in item.whole.machines]
     return FarmView(headline(farm), list(_rows(farm)), lines, list(_machine_rows(farm)), sessions)
 
@@ -143,6 +143,15 @@ def spread(item: FarmRatio) -> str:
         100 * math.expm1(min(value, 5.0)) for value in (item.spread.tau, item.spread.low, item.spread.high)
     )
     return f"{tau:.1f} % ({low:.1f} … {high:.1f})"
+
+
+def _together_lines(farm: FarmAnswer) -> Iterator[str]:
+    if farm.together:
+        more = f" and {len(farm.together) - _MOST} more" if len(farm.together) > _MOST else ""
+        yield (
+            f"NOT A FARM: {', '.join(farm.together[:_MOST])}{more} may have shared one machine: they disturb each "
+            "other, and what they have in common is taken for what machines have in common"
+        )
 
 
 def _fit_lines(farm: FarmAnswer) -> Iterator[str]:

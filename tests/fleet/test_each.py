@@ -2,11 +2,15 @@
 
 from dataclasses import replace
 
+import pytest
+
 from kit.fleet.each import EachCourse
+from kit.model.arm import parse_arm
+from kit.model.plan import PlanStep
 from kit.model.sample import Sample
 from kit.model.session import DONE, FAILED, INTERRUPTED, Session
-from kit.report.progress import Quiet
-from kit.session.guest_protocol import Done, Failed, Measured
+from kit.report.progress import Lines, Quiet
+from kit.session.guest_protocol import Done, Extended, Failed, Finished, Measured, Planned
 from tests.fleet.machines import FIRST, ONE, SECOND, TWO, sample
 
 
@@ -51,3 +55,17 @@ def test_who_does_not_come_back_is_interrupted() -> None:
     each.end(ONE, None)
     each.give_up()
     assert each.done and each.results()["one"].status == INTERRUPTED
+
+
+def test_more_runs_of_one_machine_are_more_of_all(capsys: pytest.CaptureFixture[str]) -> None:
+    """Both have made their one run, and each makes two more."""
+    lines = Lines()
+    lines.planned(2, 0)
+    each = EachCourse({"one": FIRST, "two": SECOND}, {"one": Kept(), "two": Kept()}, lines)
+    each.deal([ONE, TWO])
+    step = PlanStep(1, parse_arm("bare"), "measured")
+    for message in (Planned(1, 0), Measured(sample(1)), Finished(step), Extended(2, "once more")):
+        for member in (ONE, TWO):
+            each.hear(member, message)
+    each.hear(ONE, Finished(step))
+    assert "one: [3/6]" in capsys.readouterr().err

@@ -11,6 +11,7 @@ from kit.analysis.analyse import analyse
 from kit.analysis.farm_answer import FarmAnswer, answer_sessions
 from kit.analysis.farm_plan import Cost, plan_farm
 from kit.analysis.split_session import answer_split
+from kit.report.answer import render_answer
 from kit.report.farm import view_farm
 from kit.report.html import render_html
 from kit.report.page import view
@@ -40,6 +41,18 @@ def test_the_answer_comes_first_and_fits() -> None:
 def test_few_machines_say_why_there_is_no_figure() -> None:
     text = find(FARM, "table").render(farm(0.1, 0.1))
     assert text.splitlines()[0] == "mine on 2 machines: 2 machines: 3 are the least that tell how far machines differ"
+
+
+def test_workers_of_one_machine_are_called_no_farm() -> None:
+    sessions = []
+    for i in range(4):
+        session = night(i, 0.1)
+        facts = {"worker": f"b{i}", "class": "c", "measured together": f"b{i} may share a machine with other workers"}
+        sessions.append(replace(session, facts={**session.facts, **facts}))
+    given = answer_sessions([(session, analyse(session)) for session in sessions])
+    said = " ".join(find(FARM, "table").render(given).split())
+    assert "mine on 4 machines" in said and "NOT A FARM: b0, b1, b2, b3 may have shared one machine" in said
+    assert "b0 may share a machine" in render_answer(sessions[0], analyse(sessions[0]))
 
 
 def test_of_few_machines_none_is_said_to_fit() -> None:
