@@ -72,7 +72,10 @@ def _table(analysis: Analysis, found: Sequence[TaskCost], by: str, newline: str)
         rows.append(_phase(analysis, first, metrics, newline))
     rounds = f"{first.n} round{'s' if first.n > 1 else ''}"
     title = f"{first.phase} by {_BY[by]}: {units.against(first)}, {rounds}"
-    title += f"; intervals of all {first.family} at once" if first.family > 1 and first.n > 1 else ""
+    if first.family > 1 and first.n > 1:
+        alone = 1 + len({item.by for item in found if item.by in _WHOLE})
+        title += f"; intervals of all {first.family} at once"
+        title += f", of the last {alone} rows each alone" if by == KIND else ""
     base = first.baseline
     headers = [text for metric in metrics for text in (f"{_heading(metric)}, {base}", "more, 95 %")]
     return TaskTable(first.phase, first.point, title, (_BY[by], *headers), rows)

@@ -55,12 +55,19 @@ layers)
 			cp -a .git layers/poky
 			git -C layers/poky reset -q --hard
 			git diff --binary HEAD | git -C layers/poky apply --allow-empty
+			git -C layers/poky remote add origin . 2>/dev/null || true # kas sets its address; git init made none
 		elif [ -e oe-init-build-env ]; then
 			mkdir layers/poky
 			cp -a .templateconf bitbake meta* oe-init-build-env scripts layers/poky
 		fi
 		mkdir -p layers/build
-		KAS_WORK_DIR=$top/layers KAS_BUILD_DIR=$top/layers/build kas checkout "$1"
+		KAS_WORK_DIR=$top/layers KAS_BUILD_DIR=$top/layers/build kas checkout "$1" >"$top/said" 2>&1 || {
+			cat "$top/said"
+			! grep -q LoadConfigException "$top/said" ||
+				echo "kas 3.1 of the image knows the format up to version 12, with refspec for what is commit, tag and branch later"
+			exit 1
+		}
+		cat "$top/said"
 	fi
 	;;
 fetch)
