@@ -78,6 +78,8 @@ def headline(farm: FarmAnswer) -> str:
         if mine:
             said.append(f"{word}: {', '.join(_said(item) for item in mine)}")
     if not said:
+        if not any(item.whole.machines for item in farm.arms):
+            return f"{where}: none of them has a figure of {farm.arms[0].metric} that counts"
         return f"{where}: {farm.arms[0].whole.reason or 'no interval'}"
     return f"{where}: {'; '.join(said)}"
 
@@ -96,7 +98,7 @@ def _rows(farm: FarmAnswer) -> Iterator[Sequence[str]]:
 
 def _row(name: str, item: FarmRatio) -> Sequence[str]:
     if item.ratio is None:
-        return name, str(len(item.machines)), item.reason.partition(": ")[2], "", ""
+        return name, str(len(item.machines)), units.NOTHING, units.NOTHING, units.NOTHING  # the headline says why
     return (
         name,
         str(len(item.machines)),

@@ -43,6 +43,13 @@ def test_few_machines_say_why_there_is_no_figure() -> None:
     assert text.splitlines()[0] == "mine on 2 machines: 2 machines: 3 are the least that tell how far machines differ"
 
 
+def test_where_no_machine_has_the_figure_that_is_said() -> None:
+    """CPU elsewhere is not known of a machine that is busy, for example."""
+    text = find(FARM, "table").render(answer_split(shared(), "cpu_total"))
+    assert "none of them has a figure of cpu_total" in " ".join(text.split())
+    assert max(map(len, text.splitlines())) <= 100
+
+
 def test_workers_of_one_machine_are_called_no_farm() -> None:
     sessions = []
     for i in range(4):
