@@ -54,7 +54,7 @@ def bitbake_build(kit_home: Path, tmp_path_factory: pytest.TempPathFactory) -> B
     downloads = directory / "downloads"
     downloads.mkdir()
     shutil.copy(given("downloads/zip30.tar.gz"), downloads / "zip_3.0.orig.tar.gz")
-    localconf = f"""{MASK}; A = "b; c"; B = 'd; e'"""
+    localconf = f"""{MASK}; KIT_A = "b; c"; KIT_B = 'd; e'"""
     params = {"poky": given(POKY), "downloads": downloads, "targets": "zip-native", "localconf": localconf}
     words = [word for name, value in params.items() for word in ("--param", f"{name}={value}")]
     words += ["--arms", ",".join(ARMS), *CHEAP, "--json", str(directory / "out.json")]

@@ -235,6 +235,7 @@ def mapped_users(bench: Bench, tmp_path: Path) -> Iterator[None]:
         run(["umount", file])
 
 
+@pytest.mark.maps_users
 @pytest.mark.parametrize("running_docker", [["--userns-remap=daemon"]], indirect=True)
 def test_root_of_a_docker_that_maps_users_writes_to_its_tree(
     bench: Bench, running_docker: str, tiny: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

@@ -14,7 +14,7 @@ import pytest
 
 import kit
 
-pytestmark = [pytest.mark.machine, pytest.mark.unmeasured]
+pytestmark = [pytest.mark.machine, pytest.mark.unmeasured, pytest.mark.maps_users]
 
 USER = 4321
 #: $1 the user's directory; then the command. Users and their ranges are seen by what it starts alone.

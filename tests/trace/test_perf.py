@@ -57,7 +57,6 @@ _WORK = "read go; for i in 1 2; do setsid sh -c 'dd if=/dev/zero of=/dev/null bs
 
 
 @pytest.mark.machine
-@pytest.mark.unmeasured
 def test_the_stacks_hold_the_cpu_that_the_control_group_counts(tmp_path: Path) -> None:
     with group("kit-test-session") as session, group("kit-test-workload") as workload:
         tracer, level = find_perf_tracer(tmp_path)
