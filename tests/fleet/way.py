@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import socket
+import time
 from contextlib import suppress
 from dataclasses import dataclass, field
-from threading import Thread
+from threading import Lock, Thread
 
 
 @dataclass
@@ -15,6 +16,7 @@ class Way:
     port: int
     cut: bool = False
     _pairs: list[socket.socket] = field(default_factory=list)
+    _lock: Lock = field(default_factory=Lock)
 
     def __post_init__(self) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -25,10 +27,11 @@ class Way:
         return int(self._listener.getsockname()[1])
 
     def set_cut(self, cut: bool) -> None:
-        self.cut = cut
-        while cut and self._pairs:
-            with suppress(OSError):
-                self._pairs.pop().shutdown(socket.SHUT_RDWR)
+        with self._lock:
+            self.cut = cut
+            while cut and self._pairs:
+                with suppress(OSError):
+                    self._pairs.pop().shutdown(socket.SHUT_RDWR)
 
     def _accept(self) -> None:
         while True:
@@ -36,14 +39,22 @@ class Way:
             if self.cut:
                 near.close()
                 continue
-            try:
-                far = socket.create_connection(("127.0.0.1", self.port))
-            except OSError:  # it is not there yet
-                near.close()
-                continue
-            self._pairs += [near, far]
+            far = self._reach()
+            with self._lock:  # who is let in amid the cut would stay
+                if self.cut:
+                    near.close()
+                    far.close()
+                    continue
+                self._pairs += [near, far]
             for source, target in ((near, far), (far, near)):
                 Thread(target=_carry, args=(source, target), daemon=True).start()
+
+    def _reach(self) -> socket.socket:
+        """The scheduler, once it is there: a worker that is let in and then sent away takes it for none, and ends."""
+        while True:
+            with suppress(OSError):
+                return socket.create_connection(("127.0.0.1", self.port))
+            time.sleep(0.05)
 
 
 def _carry(source: socket.socket, target: socket.socket) -> None:
