@@ -293,7 +293,7 @@ THEIRS = {
     "--add-subgids", "--detach",
     "--nthreads", "--no-nanny", "--resources", "--preload", "--dashboard", "--dashboard-address", "--host",
     "--tls-ca-file", "--tls-cert", "--tls-key",
-    "--exclusive", "--config-file", "--what", "--branch", "--directory", "--sessions", "--stored",
+    "--exclusive", "--config-file", "--what", "--branch", "--directory", "--sessions", "--stored", "--workloads",
 }  # fmt: skip
 
 
