@@ -13,6 +13,7 @@ from kit.core.errors import UsageError
 from kit.model.arm import Arm, driver_of, parse_arm
 from kit.model.drivers import registered
 from kit.model.fact import CACHES, COMPILER, NO_ELSEWHERE, NO_REPEATS, SLICES, SLICES_WHY, UNCONFIRMED, read_facts
+from kit.model.plan import AUTO
 from kit.model.sample import WHOLE
 from kit.model.session import Session
 from kit.report import units
@@ -73,7 +74,7 @@ def way_taken(session: Session) -> Iterator[str]:
     """Whether arms ran by turns, where there is something to be said of it, and why."""
     turn = SLICES.text(session.facts, WHOLE)
     why = SLICES_WHY.text(session.facts)
-    if turn != WHOLE and not why.startswith("arms run"):
+    if turn != WHOLE and session.request.slices != AUTO:
         yield f"arms ran by turns of {turn}, as asked" + (f"; {why}" if why else "")
     elif why:
         yield why
