@@ -145,7 +145,7 @@ class Dispatch:
         shares = {}
         able = [member for member in idle.values() if self._deaths[member.name] < _DEATHS]
         for member, share in self.course.deal(able):
-            key = f"{share.session.title} {share.session.id} {self._token}-{next(self._numbers)}"
+            key = f"{share.name} {self._token}-{next(self._numbers)}"
             self._given[key] = next(address for address, other in idle.items() if other is member), member
             shares[key] = share
         for key, share in shares.items():

@@ -15,10 +15,17 @@ _ID = 40
 @dataclass(frozen=True)
 class Share:
     """``session``: as this machine's own store has it, without samples. ``blocks``: those that are made there; all
-    where it is empty, and then the whole session is this machine's."""
+    where it is empty, and then the whole session is this machine's. ``of``: the id of the session that it is a part of,
+    by which who asked for it has it in store; '' where that is the same."""
 
     session: Session
     blocks: tuple[Count, ...] = ()
+    of: str = ""
+
+    @property
+    def name(self) -> str:
+        """What is shown of it: ``kit show`` knows the id."""
+        return f"{self.session.title} {self.of or self.session.id}"
 
 
 @dataclass(frozen=True)

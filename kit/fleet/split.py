@@ -87,7 +87,7 @@ class SplitCourse:
             self._held[member.name] = {}
             self._chosen.setdefault(member.name, member)
             session = local_session(self.session, member.name).with_facts(member_facts([member]))
-            found.append((member, Share(session, tuple(blocks))))
+            found.append((member, Share(session, tuple(blocks), self.session.id)))
             self._say(member, f"rounds {', '.join(map(str, blocks))}")
         if takers:
             self._pending = []

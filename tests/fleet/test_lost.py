@@ -91,8 +91,16 @@ def test_a_killed_workers_rounds_are_made_by_others(processes: Processes) -> Non
     processes.start_scheduler()
     for number in range(3):
         processes.start_worker(number)
-    told = run(processes, processes.members(3), lambda: processes.kill("m1"))
+    seen: list[str] = []
+
+    def kill() -> None:
+        with fleet_at(processes.address) as fleet:
+            seen.extend(one.share.rpartition(" ")[0] for item in fleet.status() for one in item.runs)
+        processes.kill("m1")
+
+    told = run(processes, processes.members(3), kill)
     assert told.startswith("m1: was lost: the connection to its worker broke") and "\n" not in told
+    assert set(seen) == {f"true {begun(processes).id}"}, "which kit show knows"
 
 
 def test_a_killed_scheduler_is_waited_for(processes: Processes) -> None:

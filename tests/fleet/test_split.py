@@ -69,6 +69,12 @@ def measure(split: SplitCourse, member: Member, *blocks: int, arms: tuple[str, .
 ALL = [(block, arm) for block in (1, 2, 3, 4) for arm in ARMS]
 
 
+def test_a_part_is_known_by_the_session_that_its_user_knows() -> None:
+    shares = [share for _, share in course(Kept(), ONE, TWO).deal([ONE, TWO])]
+    assert {share.name for share in shares} == {f"{SESSION.title} {SESSION.id}"}
+    assert len({share.session.id for share in shares} | {SESSION.id}) == 3
+
+
 def test_machines_take_turns() -> None:
     kept = Kept()
     split = course(kept, ONE, TWO)
