@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kit.cli.completion import complete_scenarios, complete_sessions
-from kit.cli.options import format_option, store_option, the_store, write
+from kit.cli.options import format_option, machine_option, store_option, the_store, write
 from kit.core.errors import UsageError
 from kit.model.metric import COMPARED
 from kit.report.renderer import BETWEEN, HISTORY, find
@@ -47,7 +47,7 @@ The change of a penalty has an interval (Welch's t test); what differs between t
 @click.option("--baseline", default="", metavar="ARM", help="Where the arm was compared with several.")
 @click.option("--across", multiple=True, metavar="NAME", help="Don't begin a new series where this differs: a fact, "
               "or sources, image, scenario, probe (repeatable).")  # fmt: skip
-@click.option("--machine", default="", help="Of this machine; its fact 'machine', or the beginning of it.")
+@machine_option
 @click.option(
     "--last", "most", type=click.IntRange(1), default=1000, show_default=True, help="So many sessions at most."
 )

@@ -73,6 +73,14 @@ def rank_options(command: Command) -> Command:
     return metric(reference(command))
 
 
+def machine_option(command: Command) -> Command:
+    """Its value goes to kit.store.Wanted."""
+    return click.option(
+        "--machine", default="",
+        help="Of this machine: its id (the fact 'machine'), what its fleet calls it, or the beginning of either.",
+    )(command)  # fmt: skip
+
+
 def format_option(of: str) -> Callable[[Command], Command]:
     """``--format NAME``: any renderer of that."""
     return click.option(

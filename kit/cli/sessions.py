@@ -12,13 +12,13 @@ from kit.cli.options import (
     format_flags,
     format_option,
     json_flag,
+    machine_option,
     rank_options,
     store_option,
     the_store,
     write,
 )
 from kit.core.errors import UsageError
-from kit.model.fact import MACHINE
 from kit.report.renderer import SESSION
 
 _SHOW_EPILOG = """\b
@@ -43,7 +43,7 @@ Examples:
 @click.command(epilog=_SESSIONS_EPILOG)
 @click.option("--scenario", default="", help="Of this scenario alone.", shell_complete=complete_scenarios)
 @click.option("--arm", default="", help="With this arm.")
-@click.option("--machine", default="", help="Of this machine; its fact 'machine', or the beginning of it.")
+@machine_option
 @click.option("-n", "most", type=click.IntRange(1), default=40, show_default=True, help="So many at most.")
 @json_flag
 @store_option
@@ -52,6 +52,7 @@ def sessions(scenario: str, arm: str, machine: str, most: int, as_json: bool, st
     from tabulate import tabulate
 
     from kit.report import units
+    from kit.report.machine import machine_name
     from kit.report.shown import shown
     from kit.report.structured import session_facts
     from kit.store import Wanted
@@ -68,7 +69,7 @@ def sessions(scenario: str, arm: str, machine: str, most: int, as_json: bool, st
         return
     rows = [
         [item.id, units.moment(item.created), item.status, item.title,
-         len(item.arms) - len(item.not_run), item.request.rounds, MACHINE.text(item.facts)]
+         len(item.arms) - len(item.not_run), item.request.rounds, machine_name(item.facts)]
         for item in found
     ]  # fmt: skip
     click.echo(tabulate(rows, ["session", "started (UTC)", "status", "scenario", "arms", "rounds", "machine"]))

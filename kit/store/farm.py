@@ -9,11 +9,8 @@ from kit.analysis.split_session import answer_split, makers
 from kit.core.errors import UsageError
 from kit.model.machine_class import class_of
 from kit.model.session import DONE, Session
-from kit.store.heads import Wanted
+from kit.store.heads import LOOKED_AT, Wanted
 from kit.store.store import Store
-
-#: Sessions that are looked at, of each machine as many as of any other: a farm has tens of thousands a month.
-_LOOKED_AT = 3000
 
 
 @dataclass(frozen=True)
@@ -34,7 +31,7 @@ def answer_farm(store: Store, asked: FarmQuestion) -> FarmAnswer:
     if not newest:
         return _answer_one(store, asked)
     title = newest[0].title
-    heads = store.newest_of_each(Wanted(title, status=DONE, since=asked.since), _LOOKED_AT)
+    heads = store.newest_of_each(Wanted(title, status=DONE, since=asked.since), LOOKED_AT)
     chosen = [item for item in heads if asked.machine_class in ("", class_of(item.facts))]
     if not chosen:
         classes = sorted({class_of(item.facts) for item in heads})

@@ -24,14 +24,19 @@ from sqlalchemy import (
     true,
 )
 
-from kit.core.codec import UnreadableError, decode_json
+from kit.core.codec import UnreadableError, decode_json, encode_json
+from kit.model.fact import WORKER
 from kit.store.schema import MACHINE_LENGTH, TITLE_LENGTH, sessions
+
+#: Sessions that are looked at for what machines are and say, of each as many as of any other: a farm has tens of
+#: thousands a month.
+LOOKED_AT = 3000
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What sessions must have in common; '' or None where any will do. ``machine``: the beginning of its name.
-    ``since``, ``until``: they began no earlier, no later (Unix time)."""
+    """What sessions must have in common; '' or None where any will do. ``machine``: the beginning of its id; where no
+    id begins so, of what its fleet calls it. ``since``, ``until``: they began no earlier, no later (Unix time)."""
 
     title: str = ""
     arm: str = ""
@@ -41,33 +46,36 @@ class Wanted:
     until: float | None = field(default=None, kw_only=True)
 
 
+ANY = Wanted()
+
+
 def find_heads(connection: Connection, wanted: Wanted, most: int | None, skip: int) -> Sequence[RowMapping]:
     """Rows, newest first."""
     query = select(sessions).order_by(sessions.c.created.desc(), sessions.c.id.desc())
-    return connection.execute(_only(query, wanted).limit(most).offset(skip)).mappings().all()
+    return connection.execute(_only(connection, query, wanted).limit(most).offset(skip)).mappings().all()
 
 
 def find_newest_of_each(connection: Connection, wanted: Wanted, most: int) -> Sequence[RowMapping]:
     """Rows, newest first: of each machine as many as of any other, ``most`` in all, but one of each at least."""
     order = sessions.c.created.desc(), sessions.c.id.desc()
-    machines = ["", *known_machines(connection)]
+    machines = ["", *_distinct(connection, "machine", "~>~", "~<~")]
     of_each = max(1, most // len(machines))
     query = select(sessions)
     if connection.dialect.name == "sqlite":
         place = func.row_number().over(partition_by=sessions.c.machine, order_by=order).label("place")
-        placed = _only(select(sessions.c.id, place), wanted).subquery()
+        placed = _only(connection, select(sessions.c.id, place), wanted).subquery()
         query = query.join(placed, placed.c.id == sessions.c.id).where(placed.c.place <= of_each)
     else:  # which would read and sort the whole table for that, and is led to each machine's end of the index instead
         known = func.unnest(literal(machines, ARRAY(Text))).table_valued("name").render_derived()
         newest = select(sessions.c.id).where(sessions.c.machine == known.c.name).order_by(*order).limit(of_each)
-        mine = _only(newest, wanted).correlate(known).lateral()
+        mine = _only(connection, newest, wanted).correlate(known).lateral()
         query = query.select_from(known).join(mine, true()).join(sessions, sessions.c.id == mine.c.id)
     return connection.execute(query.order_by(*order)).mappings().all()
 
 
 def count_heads(connection: Connection, wanted: Wanted, most: int) -> int:
     """At ``most`` it stops counting."""
-    found = _only(select(sessions.c.id), wanted).limit(most).subquery()
+    found = _only(connection, select(sessions.c.id), wanted).limit(most).subquery()
     return int(connection.execute(select(func.count()).select_from(found)).scalar_one())
 
 
@@ -84,8 +92,10 @@ def known_arms(connection: Connection, among: int) -> list[str]:
     return sorted({arm for value in connection.execute(newest).scalars() for arm in _arms(value)})
 
 
-def known_machines(connection: Connection) -> list[str]:
-    return _distinct(connection, "machine", "~>~", "~<~")
+def known_machines(connection: Connection) -> dict[str, dict[str, str]]:
+    """By id, with the facts of the newest session of each."""
+    newest = find_newest_of_each(connection, ANY, 1)
+    return {row["machine"]: _facts(row["facts"]) for row in reversed(newest) if row["machine"]}
 
 
 def known_titles(connection: Connection) -> list[str]:
@@ -114,7 +124,7 @@ def _arms(value: str) -> tuple[str, ...]:
         return ()
 
 
-def _only(query: Select[Any], wanted: Wanted) -> Select[Any]:
+def _only(connection: Connection, query: Select[Any], wanted: Wanted) -> Select[Any]:
     conditions: list[ColumnElement[bool]] = [true()]
     if wanted.title:
         indexed: ColumnClause[str] = literal_column(
@@ -124,7 +134,7 @@ def _only(query: Select[Any], wanted: Wanted) -> Select[Any]:
     if wanted.arm:
         conditions.append(sessions.c.arms.contains(json.dumps(wanted.arm), autoescape=True))
     if wanted.machine:
-        conditions.append(sessions.c.machine.startswith(wanted.machine[:MACHINE_LENGTH], autoescape=True))
+        conditions.append(_on_machine(connection, wanted.machine))
     if wanted.since is not None:
         conditions.append(sessions.c.created >= wanted.since)
     if wanted.until is not None:
@@ -132,3 +142,22 @@ def _only(query: Select[Any], wanted: Wanted) -> Select[Any]:
     if wanted.status:
         conditions.append(sessions.c.status == wanted.status)
     return query.where(and_(*conditions))
+
+
+def _on_machine(connection: Connection, name: str) -> ColumnElement[bool]:
+    """Workers' names are facts, which no index holds: machines whose newest sessions have such a name are looked for,
+    and then among the sessions of these alone."""
+    by_id = sessions.c.machine.startswith(name[:MACHINE_LENGTH], autoescape=True)
+    if connection.execute(select(sessions.c.id).where(by_id).limit(1)).first():
+        return by_id
+    named = sessions.c.facts.contains(encode_json({WORKER.key: name})[1:-2], autoescape=True)
+    newest = find_newest_of_each(connection, ANY, LOOKED_AT)
+    machines = {row["machine"] for row in newest if WORKER.text(_facts(row["facts"])).startswith(name)}
+    return sessions.c.machine.in_(machines) & named
+
+
+def _facts(value: str) -> dict[str, str]:
+    try:
+        return decode_json(dict[str, str], value)
+    except UnreadableError:
+        return {}

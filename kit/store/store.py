@@ -22,6 +22,7 @@ from kit.store.changes import Change, Flag, Status, apply_changes
 from kit.store.database import Database
 from kit.store.delivery import RUNNING, deliver
 from kit.store.heads import (
+    ANY,
     Wanted,
     count_heads,
     find_beginning,
@@ -73,8 +74,6 @@ def reach_store(url: str, default: Path, read_only: bool, tell: Callable[[str], 
 HISTORY = 1000
 #: Sessions that are counted; of more nobody asks how many.
 COUNTED = 10_000
-#: Any session.
-ANY = Wanted()
 #: Among so many newest ones is one that can be read.
 _FIRST = 100
 
@@ -213,8 +212,8 @@ class Store:
         with self._database.reading() as connection:
             return known_titles(connection)
 
-    def machines(self) -> Sequence[str]:
-        """Of all sessions."""
+    def machines(self) -> Mapping[str, Mapping[str, str]]:
+        """Of all sessions, by id: what the newest of each says of its machine, and of itself."""
         with self._database.reading() as connection:
             return known_machines(connection)
 

@@ -18,11 +18,12 @@ from kit.analysis.compare import Comparison
 from kit.analysis.history import split
 from kit.analysis.split_session import makers
 from kit.core.errors import KitError, UsageError, not_installed
-from kit.model.fact import KERNEL, MACHINE, WORKER
+from kit.model.fact import KERNEL, WORKER
 from kit.model.session import DONE, STATES, Session
 from kit.report import render, units
 from kit.report.between import between_rows
 from kit.report.html import content_policy, render_page
+from kit.report.machine import machine_name
 from kit.report.page import track_view, view
 from kit.report.ranking import result_line
 from kit.report.renderer import offered
@@ -61,9 +62,11 @@ class Library:
     def count(self, wanted: Wanted) -> int:
         return self._store.count(wanted)
 
-    def options(self) -> dict[str, Sequence[str]]:
-        """What can be chosen, by the name that a query has for it."""
-        return {"scenario": self._store.titles(), "arm": self._store.arms(), "machine": self._store.machines()}
+    def options(self) -> dict[str, Mapping[str, str]]:
+        """What can be chosen and what it is called, by the name that a query has for it."""
+        machines = {machine: machine_name(facts) for machine, facts in self._store.machines().items()}
+        by_name = dict(sorted(machines.items(), key=lambda item: item[1]))
+        return {"scenario": _same(self._store.titles()), "arm": _same(self._store.arms()), "machine": by_name}
 
     def results(self, names: Sequence[str]) -> Mapping[str, Sequence[Comparison]]:
         """What each session found of real time of the whole run."""
@@ -157,6 +160,11 @@ def make_app(store: Store, token: str, lookout: Lookout | None = None) -> Flask:
     return app
 
 
+def _same(values: Sequence[str]) -> dict[str, str]:
+    """What is called what it is."""
+    return {value: value for value in values}
+
+
 class Door:
     """Who may see the store: whoever has the printed URL. Other users of the machine reach its loopback address too.
 
@@ -205,7 +213,7 @@ def _list(library: Library, request: Request, fleet: bool) -> str:
     count = library.count(wanted)
     last = max(1, -(-count // PAGE))
     number = _page_number(request.args.get("page", ""), last)
-    options = {**library.options(), "status": STATES}
+    options = {**library.options(), "status": _same(STATES)}
     shown = library.heads(wanted, PAGE, (number - 1) * PAGE)
     results = library.results([item.id for item in shown])
     rows = [
@@ -216,7 +224,7 @@ def _list(library: Library, request: Request, fleet: bool) -> str:
             "when": units.moment(item.created),
             "status": item.status,
             "arms": ", ".join(item.arms),
-            "machine": MACHINE.text(item.facts),
+            "machine": machine_name(item.facts),
             "kernel": KERNEL.text(item.facts).split(" ")[0],
             "guest": bool(item.guest),
         }

@@ -51,6 +51,16 @@ def test_show_says_what_machines_say_together(kit: Kit, url: str) -> None:
     assert len(rows[0]["whole"]["machines"]) == 5
 
 
+def test_machines_are_listed_and_found_by_what_their_fleet_calls_them(kit: Kit, url: str) -> None:
+    lines = kit("sessions", "--store", url).stdout.splitlines()[2:]
+    assert sorted(line.split()[-1] for line in lines) == [f"builder-{machine}" for machine in (0, 1, 2, 3, 4, 7)]
+    assert kit("sessions", "--store", url, "--machine", "builder-3").stdout.splitlines()[2:] == [
+        line for line in lines if line.endswith("builder-3")
+    ]
+    done = kit("history", "mine", "layer:overlay2", "--store", url, "--machine", "builder-7", "--format", "json")
+    assert done.stdout.count("m7-001") and "m3-001" not in done.stdout
+
+
 def test_what_is_not_there_is_said(kit: Kit, url: str) -> None:
     for words, said in (
         (("nothing",), "no finished session of 'nothing'"),

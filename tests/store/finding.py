@@ -32,7 +32,29 @@ def check_finding(store: Store) -> None:
     assert [item.id[-1] for item in store.list(Wanted(until=moment))] == ["2", "1", "0"]
     assert (store.count(), store.count(Wanted("mine")), store.count(most=3)) == (4, 2, 3)
     assert list(store.titles()) == ["it's 100 %", "mine", LONG[:100]]
-    assert list(store.machines()) == ["ab1", "ab2", "b_%"]
+    assert {machine: facts["machine"] for machine, facts in store.machines().items()} == {
+        "ab1": "ab1",
+        "ab2": "ab2",
+        "b_%": "b_%",
+    }
     assert list(store.arms()) == ["bare", "layer:overlay2", 'layer:vfs+x="%"']
     assert list(store.names("2026-")) == [f"2026-000{number}" for number in (3, 2, 1, 0)]
     assert list(store.names("2026_")) == [] and store.get("2026-0002").title == "it's 100 %"
+    for number, (worker, machine) in enumerate(
+        [("ab-1", "c1"), ("Zürich_1", "c2"), ("Zürich_1", "c2"), ("a, b", "c1, c2")]
+    ):
+        session = night(4 + number, 0.05, rounds=2, machine=machine, worker=worker)
+        store.create(replace(session, samples=()))
+    assert (found("", "", "ab"), found("", "", "ab-"), found("", "", "Zürich_1"), found("", "", "Z")) == (
+        "10",
+        "4",
+        "65",
+        "65",
+    )
+    assert (found("", "", "a, b"), found("", "", "c1"), found("", "", "1"), store.count(Wanted(machine="Z"))) == (
+        "7",
+        "74",
+        "",
+        2,
+    )
+    assert store.machines()["c2"]["worker"] == "Zürich_1"

@@ -83,6 +83,13 @@ def test_each_machine_leads_to_its_session_and_from_there_back(client: FlaskClie
     assert 'href="/farm?scenario=mine"' in client.get("/?scenario=mine").text
 
 
+def test_machines_are_chosen_by_what_their_fleet_calls_them(client: FlaskClient) -> None:
+    assert '<option value="id3">builder-3</option>' in client.get("/history").text
+    page = client.get("/?machine=id3").text
+    assert '<option value="id3" selected>builder-3</option>' in page
+    assert re.findall("<td>(builder-[0-9])</td>", page) == ["builder-3"]
+
+
 def test_of_a_machine_that_is_no_fleets_nothing_is_said_of_others(store: Store, client: FlaskClient) -> None:
     store.add(night(1, 0.05))
     assert "/farm" not in client.get("/session/2026-0001").text
