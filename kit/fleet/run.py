@@ -90,6 +90,8 @@ def _carry_split(session: Session, plan: Plan, members: tuple[Member, ...], cont
         except BaseException:
             keeper.set_status(session.id, FAILED)
             raise
+        finally:
+            course.settle()
         session = course.result()
         keeper.set_status(session.id, session.status)
         if session.status == DONE:

@@ -3,6 +3,7 @@ what is compared is compared within it."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -11,7 +12,7 @@ from kit.core.errors import KitError, RunError
 from kit.fleet.merge import check_digests, member_facts, merged_facts, rounds_facts
 from kit.fleet.share import Share, local_session
 from kit.fleet.watcher import Watcher
-from kit.model.fact import WORKER
+from kit.model.fact import ROUNDS_OF, WORKER
 from kit.model.member import Member
 from kit.model.plan import Plan
 from kit.model.sample import Sample
@@ -30,26 +31,38 @@ from kit.session.guest_protocol import (
     Updated,
 )
 
+#: Seconds between two writings of what machines tell of themselves: each holds what all of them have told.
+_FACTS = 5.0
+#: Of a longer list of rounds so many are named at its beginning.
+_NAMED = 3
+
 
 class SplitCourse:
     """``members``: those that were chosen; others of their class take the place of lost ones. Stops with the error of a
-    machine where no other is left."""
+    machine where no other is left.
+
+    The store knows which rounds a machine was given before it has any of its runs: who resumes the session after a
+    crash tells by that whose they are, and by the runs themselves which rounds are whole.
+    """
 
     def __init__(
         self, session: Session, plan: Plan, members: Sequence[Member], keeper: Keeper, observer: Watcher
     ) -> None:
-        self.session = session
+        self._head = replace(session, samples=())
         self._plan = plan
         self._keeper, self._observer = keeper, observer
         self._chosen = {member.name: member for member in members}
         self._most = len(members)
+        self._samples = {_key(sample): sample for sample in session.samples}
+        whole = _whole(session, plan)
         self._made: dict[str, set[int]] = {}
         for number, name in makers(session.facts).items():
-            self._made.setdefault(name, set()).add(number)
+            if number in whole:
+                self._made.setdefault(name, set()).add(number)
         kept = {number for numbers in self._made.values() for number in numbers}
         self._pending = [number for number in range(1, plan.rounds + 1) if number not in kept]
         self._given: dict[str, list[int]] = {}
-        self._held: dict[str, dict[tuple[int, str, str], Sample]] = {}
+        self._held: dict[str, dict[int, dict[_Key, Sample]]] = {}  # runs of rounds that are not whole yet
         self._able: dict[str, frozenset[str]] = {}
         self._told: dict[str, dict[str, str]] = {}
         self._barred: dict[str, KitError] = {}
@@ -59,10 +72,13 @@ class SplitCourse:
             self._first.setdefault((sample.arm, sample.point), (sample, of))
         self._last: dict[str, Sample] = {}
         self._failed = False
+        self._facts_due = False
+        self._facts_stored = 0.0
 
     @property
-    def topic(self) -> str:
-        return self.session.id
+    def session(self) -> Session:
+        """With what counts so far."""
+        return replace(self._head, samples=tuple(self._samples.values()))
 
     @property
     def done(self) -> bool:
@@ -86,11 +102,12 @@ class SplitCourse:
             self._given[member.name] = blocks
             self._held[member.name] = {}
             self._chosen.setdefault(member.name, member)
-            session = local_session(self.session, member.name).with_facts(member_facts([member]))
-            found.append((member, Share(session, tuple(blocks), self.session.id)))
-            self._say(member, f"rounds {', '.join(map(str, blocks))}")
+            session = local_session(self._head, member.name).with_facts(member_facts([member]))
+            found.append((member, Share(session, tuple(blocks), self._head.id)))
+            self._say(member, _rounds(blocks))
         if takers:
             self._pending = []
+            self._store_facts()
         return found
 
     def _may(self, member: Member) -> bool:
@@ -109,8 +126,8 @@ class SplitCourse:
                 sample = replace(message.sample, log=f"{member.name}:{message.sample.log}")
                 self._last[member.name] = sample
                 if sample.kind == "measured":
-                    self._held[member.name][sample.block, sample.arm, sample.point] = sample
-                    self._keep_whole(member)
+                    self._held[member.name].setdefault(sample.block, {})[_key(sample)] = sample
+                    self._keep_whole(member, [sample.block])
             case Finished():
                 self._observer.finished(message.step, self._last[member.name])
             case Updated():
@@ -120,83 +137,94 @@ class SplitCourse:
             case _:
                 pass
         self._observer.machine("")
+        if self._facts_due and time.monotonic() - self._facts_stored > _FACTS:
+            self._store_facts()
 
     def end(self, member: Member, last: Last | None) -> None:
-        blocks = self._given.pop(member.name, [])
+        blocks = self._given.get(member.name, [])
         match last:
             case Done():
                 self._update(member, last.session)
-                self._given[member.name] = blocks
-                self._keep_whole(member)
-                blocks = self._given.pop(member.name)
                 self._failed = self._failed or last.session.status == FAILED
             case Failed():
                 self._barred[member.name] = last.error()
                 self._say(member, f"gave up: {last.message}")
             case None:
                 pass
+        self._given.pop(member.name, None)
         self._held.pop(member.name, None)
         if blocks and not self._failed:
-            self._say(member, f"rounds {', '.join(map(str, blocks))} are given to another")
+            self._say(member, f"{_rounds(blocks)}: given to another")
             self._pending = sorted([*self._pending, *blocks])
+        if self.done:
+            self.settle()
 
     def _update(self, member: Member, session: Session) -> None:
         """New facts, and which arms can't run there: of one session they are the same everywhere."""
         able = frozenset(session.arms) - {item.arm for item in session.not_run}
-        for name, theirs in self._able.items():
-            if theirs != able:
-                arms = ", ".join(sorted(theirs ^ able))
-                raise RunError(
-                    f"{member.name} and {name} are not alike: {arms} can't run on one of them",
-                    "kit doctor there says why; or leave out the machine: --where 'name!=…'",
-                )
+        other = next((name for name in self._able if name != member.name), member.name)  # all the others are as it is
+        if self._able.get(other, able) != able:
+            arms = ", ".join(sorted(self._able[other] ^ able))
+            raise RunError(
+                f"{member.name} and {other} are not alike: {arms} can't run on one of them",
+                "kit doctor there says why; or leave out the machine: --where 'name!=…'",
+            )
         self._able[member.name] = able
         self._told[member.name] = dict(session.facts)
-        self.session = replace(self.session, not_run=session.not_run)
-        self._store_facts()
+        if self._head.not_run != session.not_run:
+            self._head = replace(self._head, not_run=session.not_run)
+            self._facts_stored = 0.0  # which rounds are whole hangs on it
+        self._facts_due = True
+        self._keep_whole(member, list(self._held.get(member.name, ())))
+
+    def settle(self) -> None:
+        """Store what is known of machines and rounds and is not stored yet, at the end or in the midst of a course."""
+        if self._facts_due:
+            self._store_facts()
 
     def _store_facts(self) -> None:
         members = [self._chosen[name] for name in self._told if name in self._chosen]
-        facts = {**self.session.facts, **merged_facts(self._told)}
-        session = replace(self.session, facts=facts)
+        held = {name: [*self._made.get(name, ()), *self._given.get(name, ())] for name in {**self._made, **self._given}}
+        rounds = list(rounds_facts({name: blocks for name, blocks in held.items() if blocks}))
+        gone = {fact.key for fact in ROUNDS_OF.find(self._head.facts)}
+        before = {key: text for key, text in self._head.facts.items() if key not in gone}
+        head = replace(self._head, facts={**before, **merged_facts(self._told)})
         if members:
-            names = ", ".join(sorted({*self._made, *self._told}))
-            session = session.with_facts([*member_facts(members), WORKER.fact(names), *rounds_facts(self._made)])
-        self.session = session
-        self._keeper.update(session)
+            head = head.with_facts(member_facts(members))
+        if names := sorted({*held, *self._told}):
+            head = head.with_facts([WORKER.fact(", ".join(names))])
+        self._head = head.with_facts(rounds)
+        self._facts_due, self._facts_stored = False, time.monotonic()
+        self._keeper.update(self._head)
 
-    def _keep_whole(self, member: Member) -> None:
-        """Keep what the machine has of blocks that are complete."""
-        held = self._held[member.name]
+    def _keep_whole(self, member: Member, blocks: Sequence[int]) -> None:
+        """Keep what the machine has of those of the rounds that it was given and that are complete."""
         if member.name not in self._able:
             return
         wanted = {(arm, point) for arm in self._able[member.name] for point in self._plan.points}
-        for block in list(self._given.get(member.name, ())):
-            mine = [sample for (number, *_), sample in held.items() if number == block]
-            if {(sample.arm, sample.point) for sample in mine} >= wanted:
-                self._keep(member, block, mine)
+        for block in blocks:
+            mine = self._held[member.name].get(block, {})
+            if block in self._given.get(member.name, ()) and {(arm, point) for arm, point, _ in mine} >= wanted:
+                self._keep(member, block, list(mine.values()))
+                del self._held[member.name][block]
 
     def _keep(self, member: Member, block: int, samples: Sequence[Sample]) -> None:
         for sample in samples:
             first, of_first = self._first.setdefault((sample.arm, sample.point), (sample, member.name))
             check_digests(first, of_first, sample, member.name)
         for sample in samples:
-            self._keeper.add_sample(self.session.id, sample)
-        self.session = replace(self.session, samples=(*self.session.samples, *samples))
+            self._keeper.add_sample(self._head.id, sample)
+            self._samples[_key(sample)] = sample
         self._given[member.name].remove(block)
         self._made.setdefault(member.name, set()).add(block)
-        self._store_facts()
+        self._facts_due = True
 
     def _flag(self, member: Member, flag: Flagged) -> None:
         """Of a run that is kept: the machine judges when its share is done."""
         if flag.block in self._made.get(member.name, ()):
-            self._keeper.set_flags(self.session.id, flag.arm, flag.point, flag.block, flag.flags)
+            self._keeper.set_flags(self._head.id, flag.arm, flag.point, flag.block, flag.flags)
             key = flag.arm, flag.point, flag.block
-            samples = tuple(
-                replace(item, flags=flag.flags) if (item.arm, item.point, item.block) == key else item
-                for item in self.session.samples
-            )
-            self.session = replace(self.session, samples=samples)
+            self._samples[key] = replace(self._samples[key], flags=flag.flags)
 
     def _say(self, member: Member, text: str) -> None:
         self._observer.tell(f"{member.name}: {text}")
@@ -204,3 +232,32 @@ class SplitCourse:
     def result(self) -> Session:
         """The session in its final state."""
         return replace(self.session, status=FAILED if self._failed else DONE)
+
+
+_Key = tuple[str, str, int]
+
+
+def _key(sample: Sample) -> _Key:
+    return sample.arm, sample.point, sample.block
+
+
+def _whole(session: Session, plan: Plan) -> set[int]:
+    """Rounds of which the session has every run."""
+    able = {str(arm) for arm in plan.arms} - {item.arm for item in session.not_run}
+    wanted = {(arm, point) for arm in able for point in plan.points}
+    found: dict[int, set[tuple[str, str]]] = {}
+    for sample in session.samples:
+        found.setdefault(sample.block, set()).add((sample.arm, sample.point))
+    return {block for block, had in found.items() if had >= wanted}
+
+
+def _rounds(blocks: Sequence[int]) -> str:
+    """As a line holds them."""
+    listed = list(map(str, blocks))
+    if len(listed) > 2 * _NAMED:
+        listed = [*listed[:_NAMED], "…", listed[-1]]
+    return f"{_several(len(blocks))}: {', '.join(listed)}"
+
+
+def _several(count: int) -> str:
+    return f"{count} round{'s' if count != 1 else ''}"

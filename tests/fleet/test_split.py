@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -36,9 +37,16 @@ class Kept:
 
     samples: list[Sample] = field(default_factory=list)
     flags: list[tuple[str, int]] = field(default_factory=list)
+    facts: Mapping[str, str] = field(default_factory=dict)
+    updates: int = 0
 
     def update(self, session: Session) -> None:
         self.facts = session.facts
+        self.updates += 1
+
+    def session(self) -> Session:
+        """As the store has it when the client is killed."""
+        return replace(SESSION, facts=self.facts, samples=tuple(self.samples))
 
     def add_sample(self, session_id: str, sample: Sample) -> None:
         self.samples.append(sample)
@@ -48,6 +56,15 @@ class Kept:
 
     def blocks(self) -> list[tuple[int, str]]:
         return sorted((item.block, item.arm) for item in self.samples)
+
+
+class Told(Quiet):
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: list[str] = []
+
+    def tell(self, text: str) -> None:
+        self.told.append(text)
 
 
 def course(kept: Kept, *members: Member, session: Session = SESSION) -> SplitCourse:
@@ -118,6 +135,63 @@ def test_a_session_goes_on_with_the_rounds_that_it_lacks() -> None:
     begun = split.session
     again = course(kept, TWO, session=begun)
     assert [share.blocks for _, share in again.deal([TWO])] == [(1, 3, 4)]
+
+
+def test_who_is_killed_has_lost_no_round_and_no_half_round_counts() -> None:
+    """Facts are not written at each round: the store knows of each run whose it is before it has it."""
+    kept = Kept()
+    split = course(kept, ONE, TWO)
+    split.deal([ONE, TWO])
+    measure(split, ONE, 1)
+    measure(split, TWO, 2)
+    kept.add_sample(SESSION.id, sample(4, ARMS[0]))  # between two runs of a round
+    again = Kept()
+    resumed = course(again, THREE, session=kept.session())
+    assert [share.blocks for _, share in resumed.deal([THREE])] == [(3, 4)]
+    measure(resumed, THREE, 3, 4)
+    resumed.end(THREE, Done(SESSION))
+    assert makers(again.facts) == {1: "one", 2: "two", 3: "three", 4: "three"}
+    found = resumed.result().samples
+    assert sorted((item.block, item.arm) for item in found) == ALL
+
+
+def test_what_was_given_and_not_made_is_no_machines_in_the_end() -> None:
+    kept = Kept()
+    split = course(kept, ONE, TWO)
+    split.deal([ONE, TWO])
+    assert makers(kept.facts) == {1: "one", 2: "two", 3: "one", 4: "two"}
+    measure(split, ONE, 1)
+    split.end(ONE, None)
+    split.end(TWO, None)
+    split.settle()
+    assert makers(kept.facts) == {1: "one"}
+
+
+def test_facts_are_not_written_at_each_round() -> None:
+    """Each time all of a thousand machines'."""
+    kept = Kept()
+    session = replace(SESSION, request=replace(SESSION.request, rounds=100))
+    split = course(kept, ONE, session=session)
+    split.deal([ONE])
+    before = kept.updates
+    measure(split, ONE, *range(1, 51))
+    assert kept.updates - before < 10
+    measure(split, ONE, *range(51, 101))
+    split.end(ONE, Done(replace(SESSION, facts={"kernel": "6", "idle CPU": "1 %"})))
+    assert kept.facts["idle CPU"] == "1 %" and len(makers(kept.facts)) == 100
+
+
+def test_rounds_are_named_as_a_line_holds_them() -> None:
+    observer = Told()
+    session = replace(SESSION, request=replace(SESSION.request, rounds=40))
+    split = SplitCourse(session, kept_plan(session), [ONE, TWO], Kept(), observer)
+    split.deal([ONE, TWO])
+    split.end(ONE, None)
+    assert observer.told == [
+        "one: 20 rounds: 1, 3, 5, …, 39",
+        "two: 20 rounds: 2, 4, 6, …, 40",
+        "one: 20 rounds: 1, 3, 5, …, 39: given to another",
+    ]
 
 
 def test_a_session_goes_on_with_the_same_image_alone() -> None:
