@@ -23,8 +23,6 @@ from kit.session.guest_protocol import Failed, Last, Message, decode_line
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-_TOPIC = "kit-{}"
-
 
 @dataclass(frozen=True)
 class Said:
@@ -53,27 +51,25 @@ class SilentError(RunError):
 class Fleet:
     """A connection to a scheduler."""
 
-    def __init__(self, client: Client, topic: str) -> None:
+    def __init__(self, client: Client) -> None:
         self._client = client
-        self._topic = topic
+        # The scheduler forgets what was said under a client's name an hour after the client has gone.
+        self._topic = str(client.id)
         self._wanted: set[str] = set()
         self._futures: dict[str, Future[str]] = {}
         self._heard: queue.SimpleQueue[Said | Ended] = queue.SimpleQueue()
         self._seen: dict[str, tuple[float, float]] = {}
-        if topic:
-            client.subscribe_topic(topic, self._hear)
+        client.subscribe_topic(self._topic, self._hear)
 
     def members(self) -> Mapping[str, Member]:
         """All machines, by the address of their worker. Raises SchedulerLostError, SilentError."""
-        found = {}
+        return _members(self._workers())
+
+    def _workers(self) -> Mapping[str, Any]:
         # Client.scheduler_info gives what a poll overwrites without workers, and in some releases five of them only.
-        workers = self._asked(self._identity)["workers"]
+        workers: Mapping[str, Any] = self._asked(self._identity)["workers"]
         self._note(workers)
-        for address, worker in workers.items():
-            if DESCRIPTION in worker:
-                with suppress(UnreadableError):  # another kit's
-                    found[str(address)] = decode(Member, worker[DESCRIPTION])
-        return dict(sorted(found.items(), key=lambda item: item[1].name))
+        return workers
 
     def _identity(self) -> Any:
         return self._client.sync(self._scheduler.identity, n_workers=-1, callback_timeout=ANSWERS)
@@ -119,22 +115,12 @@ class Fleet:
 
     def status(self) -> tuple[MemberStatus, ...]:
         """All machines with what runs there. Raises SchedulerLostError."""
-        members, busy, progress = self.members(), self.busy(), self.progress()
-        return tuple(
-            MemberStatus(member, tuple(ShareStatus(key, progress.get(key)) for key in busy.get(address, ())))
-            for address, member in members.items()
-        )
-
-    def progress(self) -> Mapping[str, Progress]:
-        """How far shares are, by their keys."""
-        found = {}
-        for when, said in self._asked(lambda: self._events(PROGRESS)):
-            left = said["left"]
-            passed = time.time() - float(when)
-            found[str(said["key"])] = Progress(
-                said["done"], said["runs"], None if left is None else max(0.0, left - passed)
-            )
-        return found
+        workers, busy = self._workers(), self.busy()
+        found = []
+        for address, member in _members(workers).items():
+            runs = [ShareStatus(key, _progress(workers[address], key)) for key in busy.get(address, ())]
+            found.append(MemberStatus(member, tuple(runs)))
+        return tuple(found)
 
     def _asked(self, question: Callable[[], Any]) -> Any:
         if self._client.status != "running":
@@ -182,7 +168,7 @@ class Fleet:
 
     def _hear(self, event: tuple[float, Any]) -> None:
         said = event[1]
-        if said["key"] in self._wanted:
+        if said.get("key") in self._wanted:  # else it is another share's, or Dask's word about this client
             with suppress(UnreadableError):
                 message = decode_line(said["line"].encode())
                 if message is not None:
@@ -211,10 +197,25 @@ class Fleet:
         return message if isinstance(message, Last) else None
 
 
+def _members(workers: Mapping[str, Any]) -> Mapping[str, Member]:
+    found = {}
+    for address, worker in workers.items():
+        if DESCRIPTION in worker:
+            with suppress(UnreadableError):  # another kit's
+                found[str(address)] = decode(Member, worker[DESCRIPTION])
+    return dict(sorted(found.items(), key=lambda item: item[1].name))
+
+
+def _progress(worker: Mapping[str, Any], key: str) -> Progress | None:
+    """As its last heartbeat told it."""
+    told = worker["metrics"].get(PROGRESS, {}).get(key)
+    return decode(Progress, told) if told else None
+
+
 @contextmanager
-def fleet_at(address: Address, topic: str = "", patience: float = ANSWERS) -> Iterator[Fleet]:
-    """A connection, closed at the end; what is still given is taken back. ``topic``: the session that it is for.
-    Raises MachineError where nobody answers within ``patience`` seconds."""
+def fleet_at(address: Address, patience: float = ANSWERS) -> Iterator[Fleet]:
+    """A connection, closed at the end; what is still given is taken back. Raises MachineError where nobody answers
+    within ``patience`` seconds."""
     prepare()
     from distributed import Client
 
@@ -223,7 +224,7 @@ def fleet_at(address: Address, topic: str = "", patience: float = ANSWERS) -> It
         client = Client(address.url, security=shown, timeout=ANSWERS, set_as_default=False, name="kit")
     except (OSError, TimeoutError) as error:
         raise AbsentError(f"no scheduler at {address.url}: {error}", "kit fleet scheduler") from None
-    fleet = Fleet(client, _TOPIC.format(topic) if topic else "")
+    fleet = Fleet(client)
     try:
         yield fleet
     finally:

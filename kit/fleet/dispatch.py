@@ -18,8 +18,10 @@ from kit.fleet.share import Share
 from kit.model.member import Member
 from kit.session.guest_protocol import Last, Message
 
-#: Seconds between two looks at which machines there are.
+#: Seconds between two looks at which machines there are; where one has just become idle, so many times what the last
+#: look took: of a thousand machines that end one after the other each would else cost one.
 _LOOK = 2.0
+_LOOK_AGAIN = 20
 #: Seconds without a word of a machine's worker after which that is told.
 _SILENT = 30.0
 #: A machine whose worker dies so often in what it is given is given no more.
@@ -30,10 +32,6 @@ _NAMED = 5
 
 class Course(Protocol):
     """What is left of one or several sessions."""
-
-    @property
-    def topic(self) -> str:
-        """What its shares are known by: the id of a session."""
 
     @property
     def done(self) -> bool:
@@ -61,7 +59,8 @@ class Dispatch:
     #: Of this client alone: a scheduler joins one key's tasks, also to what an earlier client has given up.
     _token: str = field(default_factory=lambda: secrets.token_hex(4))
     _numbers: count[int] = field(default_factory=lambda: count(1))
-    _looked: float = 0.0
+    _look_at: float = 0.0
+    _look_took: float = 0.0
     _stuck: float | None = None
     _lost: list[str] = field(default_factory=list)  # of what machine, when, and why
     _away: dict[str, str] = field(default_factory=dict)  # lost ones that are not back: how their worker had died before
@@ -74,7 +73,7 @@ class Dispatch:
         lost: float | None = None
         while not self.course.done:
             try:
-                with fleet_at(self.address, self.course.topic) as fleet:
+                with fleet_at(self.address) as fleet:
                     if lost is not None:
                         self.tell("the scheduler is back")
                     lost = None
@@ -100,11 +99,14 @@ class Dispatch:
         return since
 
     def _work(self, fleet: Fleet) -> None:
-        self._looked = 0.0
+        self._look_at = 0.0
         while not self.course.done:
-            if time.monotonic() - self._looked > _LOOK:
+            if time.monotonic() >= self._look_at:
+                began = time.monotonic()
                 self._look(fleet)
-            event = fleet.next(0.5)
+                self._look_took = time.monotonic() - began
+                self._look_at = began + self._look_took + _LOOK
+            event = fleet.next(min(0.5, max(0.0, self._look_at - time.monotonic())))
             if event is None or event.key not in self._given:
                 continue
             _, member = self._given[event.key]
@@ -117,12 +119,11 @@ class Dispatch:
                     else:
                         del self._given[event.key]
                         self.course.end(member, event.last)
-                    self._looked = 0.0
+                    self._look_at = min(self._look_at, time.monotonic() + _LOOK_AGAIN * self._look_took)
 
     def _look(self, fleet: Fleet) -> None:
         """Which machines are there now: those that are gone lose their shares, others are given some. Raises
         SchedulerLostError, and what the course raises."""
-        self._looked = time.monotonic()
         try:
             members = fleet.members()
         except SilentError as error:
@@ -144,9 +145,10 @@ class Dispatch:
         idle = {address: member for address, member in members.items() if address not in taken}
         shares = {}
         able = [member for member in idle.values() if self._deaths[member.name] < _DEATHS]
+        addresses = {id(member): address for address, member in idle.items()}
         for member, share in self.course.deal(able):
             key = f"{share.name} {self._token}-{next(self._numbers)}"
-            self._given[key] = next(address for address, other in idle.items() if other is member), member
+            self._given[key] = addresses[id(member)], member
             shares[key] = share
         for key, share in shares.items():
             fleet.give(key, share, self._given[key][0])

@@ -43,17 +43,13 @@ class EachCourse:
         self._left: dict[str, int] = {}  # runs, of each that has begun
 
     @property
-    def topic(self) -> str:
-        return next(iter(self._sessions.values())).id
-
-    @property
     def done(self) -> bool:
         return not self._open
 
     def deal(self, idle: Sequence[Member]) -> Sequence[tuple[Member, Share]]:
         found = []
         for member in idle:
-            if member.name in self._open - self._given:
+            if member.name in self._open and member.name not in self._given:
                 self._given.add(member.name)
                 found.append((member, Share(self._sessions[member.name])))
         return found

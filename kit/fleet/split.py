@@ -72,6 +72,10 @@ class SplitCourse:
             self._first.setdefault((sample.arm, sample.point), (sample, of))
         self._last: dict[str, Sample] = {}
         self._failed = False
+        # Machines that begin amid the course: what they have made already, nobody has heard of as a run that is over.
+        self._anew: set[str] = set()
+        self._awaited: set[str] = set()  # those of them that have not begun a run
+        self._dealt = False
         self._facts_due = False
         self._facts_stored = 0.0
 
@@ -86,9 +90,11 @@ class SplitCourse:
 
     @property
     def left(self) -> int:
-        """Runs, where no machine is lost: each warms its caches once."""
-        warm = min(self._most, len(self._pending)) if self._plan.cache == "warm" else 0
-        return (len(self._pending) + warm) * len(self._plan.arms) * len(self._plan.points)
+        """Runs, where no machine is lost from now on: each that begins warms its caches once."""
+        begin = len(self._anew) if self._given else min(self._most, len(self._pending))
+        rounds = len(self._pending) + sum(map(len, self._given.values()))
+        warm = begin if self._plan.cache == "warm" else 0
+        return (rounds + warm) * len(self._plan.arms) * len(self._plan.points)
 
     def deal(self, idle: Sequence[Member]) -> Sequence[tuple[Member, Share]]:
         able = [member for member in idle if self._may(member)]
@@ -107,6 +113,10 @@ class SplitCourse:
             self._say(member, _rounds(blocks))
         if takers:
             self._pending = []
+            if self._dealt:
+                names = {member.name for member in takers}
+                self._anew, self._awaited = self._anew | names, self._awaited | names
+            self._dealt = True
             self._store_facts()
         return found
 
@@ -121,6 +131,7 @@ class SplitCourse:
             case Tell():
                 self._observer.tell(message.text)
             case Running():
+                self._begin_anew(member)
                 self._observer.running(message.step, message.phase)
             case Measured():
                 sample = replace(message.sample, log=f"{member.name}:{message.sample.log}")
@@ -140,7 +151,19 @@ class SplitCourse:
         if self._facts_due and time.monotonic() - self._facts_stored > _FACTS:
             self._store_facts()
 
+    def _begin_anew(self, member: Member) -> None:
+        """What is left is counted anew when the last of them begins to run."""
+        if member.name in self._awaited:
+            self._awaited.discard(member.name)
+            if not self._awaited:
+                self._observer.machine("")
+                self._observer.planned(self.left, len(self._samples))
+                self._observer.machine(member.name)
+                self._anew.clear()
+
     def end(self, member: Member, last: Last | None) -> None:
+        self._anew.discard(member.name)
+        self._awaited.discard(member.name)
         blocks = self._given.get(member.name, [])
         match last:
             case Done():

@@ -15,6 +15,7 @@ from kit.fleet.greeting import AbsentError, greet
 from kit.fleet.scheduler import PAGES
 from kit.fleet.serving import serve
 from kit.fleet.settings import prepare
+from kit.model.member import Progress
 from kit.session.guest_protocol import Extended, Finished, Message, Planned, Running, encode_message
 
 if TYPE_CHECKING:
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 PLUGIN = DESCRIPTION = "kit"
 #: Seconds between two attempts to reach a scheduler.
 _AGAIN = 1.0
-#: Where workers say how far they are.
-PROGRESS = "kit-progress"
+#: Among what a worker says with each heartbeat: how far it is with its shares.
+PROGRESS = "kit"
 
 
 def plugin(carrier: Carrier) -> WorkerPlugin:
@@ -38,9 +39,11 @@ def plugin(carrier: Carrier) -> WorkerPlugin:
 
         def __init__(self) -> None:
             self.carrier = carrier
+            self.counts: dict[str, _Count] = {}
 
         def setup(self, worker: Worker) -> None:
             worker.startup_information[DESCRIPTION] = lambda worker: encode(carrier.member)
+            worker.metrics[PROGRESS] = lambda worker: {key: count.told() for key, count in list(self.counts.items())}
 
         def teardown(self, worker: Worker) -> None:
             carrier.interrupt()
@@ -60,17 +63,18 @@ def run_share(text: str, topic: str) -> str:
     worker = get_worker()
     if PLUGIN not in worker.plugins:
         raise RuntimeError("no worker of the kit's: start it by kit fleet worker, or with --preload kit.fleet.preload")
-    carrier: Carrier = worker.plugins[PLUGIN].carrier  # type: ignore[attr-defined]
+    mine: Any = worker.plugins[PLUGIN]
     key = str(worker.get_current_task())
-
-    count = _Count()
+    count = mine.counts[key] = _Count()
 
     def say(message: Message) -> None:
         worker.log_event(topic, {"key": key, "line": encode_message(message).decode()})
-        if count.add(message):
-            worker.log_event(PROGRESS, {"key": key, "done": count.done, "runs": count.runs, "left": count.left})
+        count.add(message)
 
-    return carrier.carry(key, text, say)
+    try:
+        return str(mine.carrier.carry(key, text, say))
+    finally:
+        del mine.counts[key]
 
 
 @dataclass
@@ -78,31 +82,33 @@ class _Count:
     """Runs of a share. ``began``: when the first of them did, after all was made ready."""
 
     began: float | None = None
+    ended: float = 0.0
     runs: int = 0
     done: int = 0
 
-    def add(self, message: Message) -> bool:
-        """Whether it changes something."""
+    def add(self, message: Message) -> None:
         match message:
             case Planned():
                 self.began, self.runs = None, message.steps
             case Running():
                 self.began = self.began or time.time()
-                return False
             case Extended():
                 self.runs = max(self.runs, self.done + message.steps)
             case Finished():
                 self.done += 1
-            case _:
-                return False
-        return True
+                self.ended = time.time()
+
+    def told(self) -> dict[str, Any] | None:
+        """A Progress; None while the machine makes ready."""
+        return encode(Progress(self.done, self.runs, self.left)) if self.runs else None
 
     @property
     def left(self) -> float | None:
-        """Seconds; None before the first run is over."""
+        """Seconds from now on; None before the first run is over."""
         if self.began is None or not self.done:
             return None
-        return (time.time() - self.began) / self.done * max(0, self.runs - self.done)
+        rest = (self.ended - self.began) / self.done * max(0, self.runs - self.done)
+        return max(0.0, rest - (time.time() - self.ended))
 
 
 def run_worker(address: Address, carrier: Carrier, tell: Callable[[str], None]) -> None:

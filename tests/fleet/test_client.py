@@ -10,12 +10,13 @@ import pytest
 
 from kit.core.codec import encode
 from kit.core.errors import RunError
+from kit.fleet import dispatch
 from kit.fleet.address import Address
-from kit.fleet.client import Fleet
+from kit.fleet.client import Ended, Fleet
 from kit.fleet.dispatch import Dispatch
 from kit.fleet.share import Share
-from kit.model.member import Member
-from kit.session.guest_protocol import Last, Message
+from kit.model.member import Member, Progress
+from kit.session.guest_protocol import Done, Last, Message
 from tests.fleet.machines import FIRST, ONE, TWO
 
 
@@ -23,16 +24,27 @@ class Scheduler:
     """Dask's client and its scheduler's side: what a poll keeps has no workers, nor more than five."""
 
     status = "running"
+    id = "client"
 
     def __init__(self, members: Sequence[Member]) -> None:
         self.scheduler = self
-        self.workers = {f"tcp://{member.name}": {"kit": encode(member), "last_seen": 1.0} for member in members}
+        self.workers = {
+            f"tcp://{member.name}": {"kit": encode(member), "last_seen": 1.0, "metrics": {}} for member in members
+        }
+        self.busy: dict[str, tuple[str, ...]] = {}
+        self.topics: dict[str, Callable[[Any], None]] = {}
+
+    def subscribe_topic(self, topic: str, hear: Callable[[Any], None]) -> None:
+        self.topics[topic] = hear
 
     def scheduler_info(self) -> dict[str, Any]:
         return {"workers": {}}
 
     async def identity(self, n_workers: int) -> dict[str, Any]:
         return {"workers": dict(list(self.workers.items())[: n_workers if n_workers >= 0 else None])}
+
+    async def processing(self) -> dict[str, tuple[str, ...]]:
+        return self.busy
 
     def sync(self, question: Callable[..., Any], callback_timeout: float, **given: Any) -> Any:
         try:
@@ -42,14 +54,30 @@ class Scheduler:
 
 
 def test_all_machines_are_asked_for_each_time() -> None:
-    fleet = Fleet(cast(Any, Scheduler([ONE, TWO])), "")
+    fleet = Fleet(cast(Any, Scheduler([ONE, TWO])))
     assert [member.name for member in fleet.members().values()] == ["one", "two"]
+
+
+def test_how_far_a_machine_is_comes_with_what_the_scheduler_knows_of_it() -> None:
+    scheduler = Scheduler([ONE, TWO])
+    scheduler.busy = {"tcp://one": ("a",), "tcp://two": ("b",)}
+    scheduler.workers["tcp://one"]["metrics"] = {"kit": {"a": encode(Progress(3, 9, 60.0))}}
+    scheduler.workers["tcp://two"]["metrics"] = {"kit": {"b": None}}
+    status = Fleet(cast(Any, scheduler)).status()
+    assert [item.runs[0].progress for item in status] == [Progress(3, 9, 60.0), None]
+
+
+def test_what_dask_says_of_the_client_is_no_machines_word() -> None:
+    """What machines say is said under the client's own name, for the scheduler to forget it with the client."""
+    scheduler = Scheduler([ONE])
+    fleet = Fleet(cast(Any, scheduler))
+    scheduler.topics["client"]((1.0, {"action": "add-client", "client": "client"}))
+    assert fleet.next(0) is None
 
 
 class Whole:
     """A course of one share."""
 
-    topic = FIRST.id
     done = False
 
     def deal(self, idle: Sequence[Member]) -> Sequence[tuple[Member, Share]]:
@@ -128,3 +156,49 @@ def test_a_machine_whose_worker_dies_again_and_again_is_given_no_more_and_said_w
         dispatch._look(cast(Any, fleet))
     assert raised.value.message.endswith("(the connection broke), one's worker was killed by signal 11 "
                                          "(Segmentation fault) at 03:00:00")  # fmt: skip
+
+
+class Ending(Given):
+    """A fleet whose shares end one after the other. A look takes a tenth of a second of the clock."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.now = 0.0
+        self.looks = 0
+        self.machines = {f"tcp://{number}": replace(ONE, name=str(number)) for number in range(count)}
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def members(self) -> dict[str, Member]:
+        self.looks += 1
+        self.now += 0.1
+        return self.machines
+
+    def next(self, timeout: float) -> Ended | None:
+        self.now += 0.001
+        return Ended(self.keys.pop(0), Done(FIRST)) if self.keys else None
+
+
+class Once(Whole):
+    """Each machine is given one share."""
+
+    def __init__(self) -> None:
+        self.left = 100
+
+    @property
+    def done(self) -> bool:  # type: ignore[override]
+        return not self.left
+
+    def deal(self, idle: Sequence[Member]) -> Sequence[tuple[Member, Share]]:
+        return [(member, Share(FIRST)) for member in idle] if self.left == 100 else []
+
+    def end(self, member: Member, last: Last | None) -> None:
+        self.left -= 1
+
+
+def test_machines_that_end_one_after_the_other_do_not_each_cost_a_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    fleet, course = Ending(100), Once()
+    monkeypatch.setattr(dispatch, "time", fleet)
+    Dispatch(Address("127.0.0.1", 1), course, lambda text: None, 1)._work(cast(Any, fleet))
+    assert course.done and fleet.looks <= 2

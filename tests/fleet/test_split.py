@@ -12,12 +12,14 @@ from kit.core.errors import KitError, UsageError
 from kit.fleet.merge import merged_facts
 from kit.fleet.share import local_session
 from kit.fleet.split import SplitCourse
+from kit.model.arm import parse_arm
 from kit.model.member import Member
+from kit.model.plan import PlanStep
 from kit.model.sample import Phase, Sample
 from kit.model.session import DONE, FAILED, RUNNING, NotRun, Request, Session, check_session_id
 from kit.report.progress import Quiet
 from kit.session.freeze import kept_plan
-from kit.session.guest_protocol import Done, Failed, Flagged, Measured, Updated
+from kit.session.guest_protocol import Done, Failed, Flagged, Measured, Running, Updated
 
 ARMS = ("bare", "layer:overlay2")
 SESSION = Session(
@@ -62,9 +64,13 @@ class Told(Quiet):
     def __init__(self) -> None:
         super().__init__()
         self.told: list[str] = []
+        self.plans: list[tuple[int, int]] = []
 
     def tell(self, text: str) -> None:
         self.told.append(text)
+
+    def planned(self, steps: int, done: int) -> None:
+        self.plans.append((steps, done))
 
 
 def course(kept: Kept, *members: Member, session: Session = SESSION) -> SplitCourse:
@@ -192,6 +198,20 @@ def test_rounds_are_named_as_a_line_holds_them() -> None:
         "two: 20 rounds: 2, 4, 6, …, 40",
         "one: 20 rounds: 1, 3, 5, …, 39: given to another",
     ]
+
+
+def test_what_is_left_is_counted_anew_where_a_machine_begins_amid_the_course() -> None:
+    """A machine that was cut off has made rounds meanwhile, which it says before it makes the rest."""
+    observer = Told()
+    split = SplitCourse(SESSION, kept_plan(SESSION), [ONE, TWO], Kept(), observer)
+    assert split.left == (4 + 2) * 2
+    split.deal([ONE, TWO])
+    measure(split, TWO, 2)
+    split.end(ONE, None)
+    split.deal([ONE])
+    measure(split, ONE, 1)
+    split.hear(ONE, Running(PlanStep(0, parse_arm(ARMS[0]), "warmup"), "run"))
+    assert observer.plans == [((2 + 1) * 2, 4)]
 
 
 def test_a_session_goes_on_with_the_same_image_alone() -> None:

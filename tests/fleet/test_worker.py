@@ -1,13 +1,19 @@
 """How long a machine still needs for what it has."""
 
 import time
+from collections.abc import Callable
+from typing import Any, cast
 
 import pytest
 
-from kit.fleet.worker import _Count
+from kit.core.codec import decode
+from kit.fleet.carrier import Carrier
+from kit.fleet.worker import PLUGIN, PROGRESS, _Count, plugin, run_share
 from kit.model.arm import parse_arm
+from kit.model.member import Progress
 from kit.model.plan import PlanStep
-from kit.session.guest_protocol import Finished, Planned, Running
+from kit.session.guest_protocol import Finished, Message, Planned, Running
+from tests.fleet.machines import ONE
 
 STEP = PlanStep(1, parse_arm("bare"), "measured")
 
@@ -21,3 +27,46 @@ def test_making_ready_is_no_part_of_how_long_runs_take(monkeypatch: pytest.Monke
         told.append(count.left)
         now += 600 if isinstance(message, Planned) else 5
     assert told == [None, None, None, 110.0]
+    assert count.left == 105.0
+    now += 200
+    assert count.left == 0.0
+
+
+class CarrierThatLooks(Carrier):
+    """Says what the worker's heartbeat would while it has a share."""
+
+    def carry(self, key: str, text: str, say: Callable[[Message], None]) -> str:
+        self.seen = [self.look()]
+        for message in (Planned(12, 0), Running(STEP, "build"), Finished(STEP)):
+            say(message)
+        self.seen.append(self.look())
+        return "done"
+
+    look: Callable[[], Any]
+
+
+class DasksWorker:
+    def __init__(self) -> None:
+        self.metrics: dict[str, Any] = {}
+        self.startup_information: dict[str, Any] = {}
+        self.plugins: dict[str, Any] = {}
+
+    def get_current_task(self) -> str:
+        return "share 1"
+
+    def log_event(self, topic: str, message: Any) -> None:
+        return None
+
+
+def test_how_far_a_share_is_goes_with_each_heartbeat(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Said as events it was forgotten where others said a thousand more."""
+    distributed = pytest.importorskip("distributed", reason="the package distributed is not installed")
+    worker, carrier = DasksWorker(), CarrierThatLooks(ONE)
+    monkeypatch.setattr(distributed, "get_worker", lambda: worker)
+    worker.plugins[PLUGIN] = sessions = plugin(carrier)
+    sessions.setup(cast(Any, worker))
+    carrier.look = lambda: worker.metrics[PROGRESS](worker)
+    assert run_share("", "client") == "done"
+    assert carrier.seen[0] == {"share 1": None}
+    assert decode(Progress, carrier.seen[1]["share 1"]).runs == 12
+    assert carrier.look() == {}

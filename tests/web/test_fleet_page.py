@@ -47,7 +47,7 @@ def beside() -> Iterator[ThreadPoolExecutor]:
 @contextmanager
 def working(processes: Processes) -> Iterator[None]:
     """The one machine has a share of 60 runs."""
-    with fleet_at(processes.address, "a") as fleet:
+    with fleet_at(processes.address) as fleet:
         (address,) = fleet.members()
         fleet.give("true 1 a", Share(session(), tuple(range(1, 31))), address)
         yield
