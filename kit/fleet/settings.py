@@ -13,13 +13,15 @@ from kit.core.private import make_private
 SILENCE = 300
 #: What each process of a fleet must have from its first connection on.
 CONNECTIONS = {"distributed.comm.timeouts.tcp": f"{SILENCE}s", "distributed.scheduler.worker-ttl": f"{SILENCE}s"}
-#: A worker is not to disturb what is measured beside it: no profiler that looks at it a hundred times a second, nothing
-#: that judges its memory. No machine takes what another was given: a share is of a machine.
+#: A worker is not to disturb what is measured beside it: no profiler that looks at it a hundred times a second, no
+#: loop that wakes it fifty times a second to see that it is awake, nothing that judges its memory. No machine takes what another was given: a share is of a machine.
 _SETTINGS = {
     "distributed.worker.profile.enabled": False,
     "distributed.scheduler.work-stealing": False,
     "distributed.scheduler.active-memory-manager.start": False,
-    "distributed.admin.system-monitor.interval": "10s",
+    "distributed.admin.system-monitor.interval": "60s",
+    "distributed.admin.tick.interval": "2s",
+    "distributed.admin.tick.cycle": "10s",
     "distributed.diagnostics.nvml": False,
 }
 

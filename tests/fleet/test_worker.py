@@ -1,13 +1,16 @@
-"""How long a machine still needs for what it has."""
+"""How long a machine still needs for what it has, and how seldom its worker wakes up."""
 
+import asyncio
 import time
 from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
+from distributed import Worker
 
 from kit.core.codec import decode
 from kit.fleet.carrier import Carrier
+from kit.fleet.settings import prepare
 from kit.fleet.worker import PLUGIN, PROGRESS, _Count, plugin, run_share
 from kit.model.arm import parse_arm
 from kit.model.member import Progress
@@ -70,3 +73,15 @@ def test_how_far_a_share_is_goes_with_each_heartbeat(monkeypatch: pytest.MonkeyP
     assert carrier.seen[0] == {"share 1": None}
     assert decode(Progress, carrier.seen[1]["share 1"]).runs == 12
     assert carrier.look() == {}
+
+
+def test_no_timer_wakes_what_stands_beside_a_measurement_more_than_twice_a_second() -> None:
+    prepare()
+
+    async def timers() -> dict[str, float]:
+        worker = Worker("tcp://127.0.0.1:1", nthreads=1, dashboard_address="127.0.0.1:0", memory_limit=0)
+        return {name: timer.callback_time for name, timer in worker.periodic_callbacks.items()}
+
+    found = asyncio.run(timers())
+    assert {"heartbeat", "tick"} <= set(found)
+    assert {name: milliseconds for name, milliseconds in found.items() if milliseconds < 500} == {}
