@@ -19,6 +19,8 @@ from kit.model.fact import ASKED, GUEST, TOGETHER
 from kit.model.machine_class import class_of
 from kit.model.session import Session
 
+#: Why a session of several machines counts as none's.
+SHARED = "its rounds are several machines' (kit fleet show SESSION)"
 #: Classes are said to differ where so clear a difference is as rare among alike ones.
 APART = 0.05
 
@@ -43,14 +45,23 @@ class FarmArm:
 
 
 @dataclass(frozen=True)
+class LeftOut:
+    """A session that does not count, and ``why``. ``machine``: its machine's name; '' of a session of several."""
+
+    machine: str
+    session: str
+    why: str
+
+
+@dataclass(frozen=True)
 class FarmAnswer:
-    """Of one scenario. ``classes``: how many machines of each were measured. ``left_out``: sessions, and why.
-    ``together``: workers among them that may have shared a machine with others."""
+    """Of one scenario. ``classes``: how many machines of each were measured. ``left_out``: what does not count.
+    ``together``: workers among the machines that may have shared a machine with others."""
 
     title: str
     arms: tuple[FarmArm, ...]
     classes: Mapping[str, int]
-    left_out: tuple[str, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
     together: tuple[str, ...] = ()
 
     @property
@@ -75,7 +86,7 @@ def answer(title: str, entries: Iterable[Entry]) -> FarmAnswer:
         item = entry.outcome.comparison
         if not is_control(item.arm) and item.ratio:
             by_arm.setdefault((item.arm, item.baseline, item.point), []).append(entry)
-    arms, left, classes, together = [], dict[str, None](), dict[str, str](), set[str]()
+    arms, left, classes, together = [], dict[LeftOut, None](), dict[str, str](), set[str]()
     for listed in by_arm.values():
         kept, why = alike(listed)
         left |= dict.fromkeys(why)
@@ -88,7 +99,7 @@ def answer(title: str, entries: Iterable[Entry]) -> FarmAnswer:
                       tuple(sorted(together)))  # fmt: skip
 
 
-def alike(entries: Sequence[Entry]) -> tuple[list[Entry], list[str]]:
+def alike(entries: Sequence[Entry]) -> tuple[list[Entry], list[LeftOut]]:
     """Of one arm, in the order of time: the newest entry of each machine, of those whose kit, settings and digests most
     machines have in common; and of the machines that have none such what they differ in."""
     shared = [entry for entry in entries if SEVERAL in entry.worker]
@@ -96,10 +107,10 @@ def alike(entries: Sequence[Entry]) -> tuple[list[Entry], list[str]]:
     groups = _groups(entries)
     best = max(groups, key=lambda group: (len(group), max(item.created for item in group.values())), default={})
     some = next(iter(best.values()), None)
-    left = [f"session {entry.session}: rounds of several machines: kit fleet show {entry.session}" for entry in shared]
+    left = [LeftOut("", entry.session, SHARED) for entry in shared]
     for machine, entry in {_machine(item): item for item in entries}.items():
         if some and machine not in best:
-            left.append(f"machine {_name(entry)}, session {entry.session}: {'; '.join(_unlike(some, entry))}")
+            left.append(LeftOut(_name(entry), entry.session, "; ".join(_unlike(some, entry))))
     return sorted(best.values(), key=_name), left
 
 

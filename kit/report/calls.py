@@ -85,12 +85,12 @@ def _in(item: CallCosts, told: Sequence[CallPart]) -> str:
         return f"{none}."
     most = item.groups[0]
     little = any(part.difference.leaves_out(0.0) for part in item.groups)
-    why = f"is told to make {_WORTH:.0%} of what the largest part does" if little else "is told from none"
+    why = f"is told to make {units.share(_WORTH)} of what the largest part does" if little else "is told from none"
     return f"{none}. No group of calls {why}: the largest, {most.group}, {_seconds(most.difference)}."
 
 
 def _share(part: CallPart) -> str:
-    return "" if part.share is None else f" {part.share * 100:.0f} %"
+    return "" if part.share is None else f" {units.share(part.share)}"
 
 
 def largest_group(item: CallCosts) -> str:
@@ -229,7 +229,7 @@ def _shown(parts: Sequence[CallPart]) -> list[CallPart]:
 
 
 def _row(part: CallPart, name: str) -> list[str]:
-    share = units.NOTHING if part.share is None else f"{part.share * 100:.0f} %"
+    share = units.NOTHING if part.share is None else units.share(part.share)
     return [
         name, f"{part.count:,.0f}", f"{part.base_count:,.0f}", _each(part.cost, part.count),
         _each(part.base_cost, part.base_count), _seconds(part.difference), share,
@@ -238,7 +238,7 @@ def _row(part: CallPart, name: str) -> list[str]:
 
 def _more(found: Interval, whole: Interval) -> tuple[str, str]:
     told = whole.estimate and whole.leaves_out(0.0)
-    return _seconds(found), f"{found.estimate / whole.estimate * 100:.0f} %" if told else units.NOTHING
+    return _seconds(found), units.share(found.estimate / whole.estimate) if told else units.NOTHING
 
 
 def _seconds(found: Interval) -> str:

@@ -210,8 +210,8 @@ def _sureness(session: Session, found: Sequence[Comparison]) -> Iterator[str]:
     need = widest.rounds_for(_WANTED) if widest else None
     if widest is not None and widest.reach > _WANTED and need:
         yield (
-            f"the widest interval, of {widest.arm}, reaches ±{widest.reach:.1%}; about {need} rounds would bring "
-            f"it to ±{_WANTED:.0%} (--precision {_WANTED:.0%})"
+            f"the widest interval, of {widest.arm}, reaches ±{units.share(widest.reach, 1)}; about {need} rounds would "
+            f"bring it to ±{units.share(_WANTED)} (--precision {_WANTED:.0%})"
         )
     stopped = STOPPED.text(session.facts)
     if stopped:

@@ -13,7 +13,7 @@ from tabulate import tabulate
 
 from kit.analysis.compare import LESS, MORE, NOT_DETECTED
 from kit.analysis.farm import LEAST_TO_FIT, FarmRatio, MachineRatio
-from kit.analysis.farm_answer import FarmAnswer, FarmArm
+from kit.analysis.farm_answer import FarmAnswer, FarmArm, LeftOut
 from kit.report import units
 from kit.report.sheet import render_sheet
 from kit.report.shown import shown
@@ -26,6 +26,8 @@ _MACHINE_HEADERS = ("arm / baseline", "machine", "rounds", "change, 95 %", "fits
 _WORDS = ((MORE, "slower"), (LESS, "faster"), (NOT_DETECTED, "no difference told"))
 #: Classes, machines and sessions that are listed before the rest is counted.
 _MOST = 6
+#: Of those that were left out for one reason.
+_NAMED = 3
 _LARGEST = 5.0  # a logarithm: three machines may leave open any spread
 
 
@@ -45,7 +47,7 @@ class FarmView:
 
 def view_farm(farm: FarmAnswer) -> FarmView:
     farm = shown(farm)
-    lines = [*_together_lines(farm), *_fit_lines(farm), *_class_lines(farm), *_left_lines(farm), *_notes(farm)]
+    lines = [*_together_lines(farm), *_fit_lines(farm), *_class_lines(farm), *left_lines(farm.left_out), *_notes(farm)]
     sessions = [machine.session for item in farm.arms for machine in item.whole.machines]
     return FarmView(headline(farm), list(_rows(farm)), lines, list(_machine_rows(farm)), sessions)
 
@@ -181,11 +183,21 @@ def _class_lines(farm: FarmAnswer) -> Iterator[str]:
         yield f"classes differ: {', '.join(differing)}: read each class by itself, no machine is like the mean of all"
 
 
-def _left_lines(farm: FarmAnswer) -> Iterator[str]:
-    for line in farm.left_out[:_MOST]:
-        yield f"left out: {line}"
-    if len(farm.left_out) > _MOST:
-        yield f"left out: {len(farm.left_out) - _MOST} more machines: --format json names them"
+def left_lines(left_out: Sequence[LeftOut]) -> Iterator[str]:
+    """A line for each reason, the most frequent first: ``left out: 14 machines, kit: 1 → 2: b07 (session …), …``."""
+    reasons: dict[str, list[LeftOut]] = {}
+    for item in left_out:
+        reasons.setdefault(item.why, []).append(item)
+    listed = sorted(reasons.items(), key=lambda reason: -len(reason[1]))
+    for why, found in listed[:_MOST]:
+        names = [f"{item.machine} (session {item.session})" if item.machine else item.session for item in found]
+        what = "machine" if found[0].machine else "session"
+        count = f"{len(found)} {what}s" if len(found) > 1 else what
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        yield f"left out: {count}, {why}: {', '.join(names[:_NAMED])}{more}"
+    if len(listed) > _MOST:
+        rest = sum(len(found) for _, found in listed[_MOST:])
+        yield f"left out: {rest} more, for {len(listed) - _MOST} other reasons: --format json names them"
 
 
 def _notes(farm: FarmAnswer) -> Iterator[str]:

@@ -12,6 +12,7 @@ from tabulate import tabulate
 from kit.analysis.farm import LEAST
 from kit.analysis.farm_plan import FarmPlan, Planning
 from kit.core.quantity import shown_duration
+from kit.report import units
 from kit.report.farm import spread
 from kit.report.shown import shown
 from kit.report.wrap import NARROW, wrap
@@ -34,12 +35,13 @@ def render_plan_markdown(planning: Planning) -> str:
 
 
 def headline(planning: Planning) -> str:
-    reach = _reach(planning.reach)
+    reach = f"±{units.asked(planning.reach)}"
     best = planning.sure
     if best:
         return (
             f"{planning.title}: {best.machines} machines of {best.rounds} rounds each tell the mean over machines to "
-            f"{reach}, with a chance of {planning.assurance:.0%}: {best.machine_seconds / 3600:.1f} machine hours"
+            f"{reach}, with a chance of {units.asked(planning.assurance)}: "
+            f"{best.machine_seconds / 3600:.1f} machine hours"
         )
     if not planning.variances:
         return f"{planning.title}: nothing can be planned: three machines with several rounds each are the least"
@@ -48,7 +50,7 @@ def headline(planning: Planning) -> str:
 
 def _rows(planning: Planning) -> Iterator[Sequence[str]]:
     named = (
-        (f"with a chance of {planning.assurance:.0%}", planning.sure),
+        (f"with a chance of {units.asked(planning.assurance)}", planning.sure),
         ("with an even chance", planning.even),
         (f"of the {planning.machines} machines known", planning.here),
     )
@@ -59,13 +61,13 @@ def _rows(planning: Planning) -> Iterator[Sequence[str]]:
 
 def _row(name: str, item: FarmPlan) -> Sequence[str]:
     return (
-        name, str(item.machines), str(item.rounds), _reach(math.expm1(item.half)), f"{item.chance:.0%}",
+        name, str(item.machines), str(item.rounds), _reach(math.expm1(item.half)), units.share(item.chance),
         f"{item.machine_seconds / 3600:.1f}", shown_duration(item.seconds),
     )  # fmt: skip
 
 
 def _reach(share: float) -> str:
-    return f"±{100 * share:.1f} %"
+    return f"±{units.share(share, 1)}"
 
 
 def _lines(planning: Planning) -> Iterator[str]:
@@ -74,8 +76,8 @@ def _lines(planning: Planning) -> Iterator[str]:
     sizes = {item.arm: item for item in planning.variances}
     for name, found in planning.found:
         if name in sizes:
-            noise = 100 * math.expm1(math.sqrt(sizes[name].said_sigma2))
-            yield f"{name}: spread between machines {spread(found)}, noise of a round {noise:.1f} %"
+            noise = units.share(math.expm1(math.sqrt(sizes[name].said_sigma2)), 1)
+            yield f"{name}: spread between machines {spread(found)}, noise of a round {noise}"
         for misfit in found.misfits:
             yield (
                 f"{misfit.found.machine} does not fit in {name}, and is most of that spread: look at it before paying "

@@ -84,7 +84,11 @@ def written_meanwhile(session: Session, runs: Runs) -> Iterator[str]:
     """Of runs by turns: arms of which much was written while they stood still, at each point."""
     for point in runs.points:
         given = {arm: _frozen_writes(runs, (arm, point)) for arm in session.arms if runs.has((arm, point))}
-        much = [f"{arm} {share:.0%} ({amount:.0f} MB)" for arm, (amount, share) in given.items() if share >= _FROZEN]
+        much = [
+            f"{arm} {units.share(share)} ({amount:.0f} MB)"
+            for arm, (amount, share) in given.items()
+            if share >= _FROZEN
+        ]
         if much:
             yield (
                 f"of what these wrote{units.at(point)} so much was written while they stood still, in nobody's time: "

@@ -52,7 +52,8 @@ def render_profile(session: Session, analysis: Analysis) -> str:
 def about(item: ProfileAnalysis) -> str:
     """What was sampled, and what is missing of it."""
     rounds = f"{item.blocks} traced round{'s' if item.blocks != 1 else ''}"
-    lost = f"; {item.lost:,} more were lost ({item.lost / (item.samples + item.lost):.1%})" if item.lost else ""
+    share = item.lost / (item.samples + item.lost) if item.lost else 0.0
+    lost = f"; {item.lost:,} more were lost ({units.share(share, 1)})" if item.lost else ""
     off = "; time with interrupts off counts where the kernel lets them in again" if item.event == _CLOCK else ""
     return (
         f"CPU of the whole machine{units.at(item.point)}, {rounds}: {item.samples:,} stacks by {item.event}{lost}{off}"

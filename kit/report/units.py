@@ -100,6 +100,16 @@ def at(point: str) -> str:
     return f" at {point}" if point else ""
 
 
+def share(value: float, digits: int = 0) -> str:
+    """A part of a whole: 0.8 → ``80 %``."""
+    return f"{100 * value:.{digits}f} %"
+
+
+def asked(value: float) -> str:
+    """A share as it was asked for: 0.995 → ``99.5 %``."""
+    return f"{100 * value:.6g} %"
+
+
 def percent(value: float) -> str:
     """A ratio as a change: 1.056 → ``+5.6 %``. The end of an interval of two or three blocks that differ by much may be
     any number: beyond a hundred thousand it says no more than that nothing is known."""

@@ -221,5 +221,5 @@ def _covariate_lines(analysis: Analysis) -> list[str]:
         "memory": "the memory speed before and after each run",
         "steal": "CPU stolen by the hypervisor",
     }
-    narrower = f"{gain:.0%} narrower" if gain >= 0 else f"{-gain:.0%} wider"
+    narrower = f"{units.share(gain)} narrower" if gain >= 0 else f"{units.share(-gain)} wider"
     return [f"covariate: real time is adjusted for {names[used[0].covariate]}: intervals {narrower}"]

@@ -103,9 +103,8 @@ def test_what_was_run_otherwise_is_left_out_and_named() -> None:
     turns = on("m9", 9, 0.10, slices="0.5 s")
     farm = told(*good, older, cold, turns)
     assert farm.machines == 3
-    told_of = [line.partition(": ")[2] for line in farm.left_out]
-    assert told_of == ["kit: 1 → 0", "caches: warm → cold", "slices: off → 0.5 s"]
-    assert farm.left_out[0].startswith("machine m7, session 2026-0007")
+    assert [item.why for item in farm.left_out] == ["kit: 1 → 0", "caches: warm → cold", "slices: off → 0.5 s"]
+    assert (farm.left_out[0].machine, farm.left_out[0].session) == ("m7", "2026-0007")
 
 
 def test_workers_that_measured_on_one_machine_are_told_apart_and_renamed_machines_are_not() -> None:

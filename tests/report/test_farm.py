@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from kit.analysis.analyse import analyse
-from kit.analysis.farm_answer import FarmAnswer, answer_sessions
+from kit.analysis.farm_answer import FarmAnswer, LeftOut, answer_sessions
 from kit.analysis.farm_plan import Cost, plan_farm
 from kit.analysis.split_session import answer_split
 from kit.report.answer import render_answer
@@ -74,6 +74,22 @@ def test_a_machine_that_does_not_fit_is_named_with_its_session() -> None:
     assert "does not fit: builder-09, layer:overlay2 / bare: +4" in text and "kit show 2026-0009" in text
 
 
+def test_what_was_left_out_is_counted_by_reason() -> None:
+    """A rack on an old kit is one line, and not one for each of its machines."""
+    left = [LeftOut(f"b{i:02}", f"s{i}", "kit: 1 → 0") for i in range(40)]
+    left += [LeftOut("", "s90", "rounds of several"), LeftOut("c1", "s91", "caches: warm → cold")]
+    left += [LeftOut(f"d{i}", f"t{i}", f"image: {i}") for i in range(9)]
+    lines = [line for line in view_farm(FarmAnswer("x", (), {}, tuple(left))).lines if line.startswith("left out")]
+    assert lines[0] == (
+        "left out: 40 machines, kit: 1 → 0: b00 (session s0), b01 (session s1), b02 (session s2) and 37 more"
+    )
+    assert lines[1:3] == [
+        "left out: session, rounds of several: s90",
+        "left out: machine, caches: warm → cold: c1 (session s91)",
+    ]
+    assert len(lines) == 7 and lines[-1] == "left out: 6 more, for 6 other reasons: --format json names them"
+
+
 def test_classes_stand_below_and_are_said_to_differ() -> None:
     text = find(FARM, "table").render(farm(*[0.05, 0.40] * 4, classes=("small", "large")))
     assert "of 2 classes" in text and "classes differ: layer:overlay2 / bare" in text
@@ -117,7 +133,7 @@ def test_a_plan_names_machines_rounds_and_the_chance(name: str) -> None:
     if name == "json":
         assert json.loads(text)["plans"]["sure"]["machines"] == made.sure.machines
     else:
-        assert f"{made.sure.machines} machines of {made.sure.rounds} rounds each" in text and "80%" in text
+        assert f"{made.sure.machines} machines of {made.sure.rounds} rounds each" in text and "80 %" in text
     if name == "table":
         assert max(map(len, text.splitlines())) <= 100
 

@@ -265,7 +265,7 @@ def test_what_was_written_of_an_arm_while_it_stood_still_is_told_where_it_is_muc
         return replace(sample, phases=tuple(phases))
 
     turns = replace(SESSION, facts={**SESSION.facts, "slices": "0.5 s"}, samples=tuple(map(wrote, SESSION.samples)))
-    note = "so much was written while they stood still, in nobody's time: bare 30% (60 MB); their flush and whole"
+    note = "so much was written while they stood still, in nobody's time: bare 30 % (60 MB); their flush and whole"
     told = " ".join(text("full", turns).split())
     assert note in told and "arms ran by turns of 0.5 s, as asked" in told
     first = " ".join(text("answer", turns).split())

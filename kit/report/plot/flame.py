@@ -65,7 +65,7 @@ def _shade(cost: StackCost | None) -> str:
 
 def _hint(item: Frame, whole: Frame) -> str:
     share = item.seconds / whole.seconds if whole.seconds else 0.0
-    said = f"{item.name}: {units.seconds(item.seconds)}, {share:.1%} of all"
+    said = f"{item.name}: {units.seconds(item.seconds)}, {units.share(share, 1)} of all"
     cost = item.cost
     if cost is None:
         return said
