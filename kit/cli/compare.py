@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -199,7 +199,7 @@ def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, 
     patience = Patience(wait, duration(wait_idle, "--wait-idle") if wait_idle else None)
     try:
         if given["fleet"] and request and not given["split"]:
-            return _on_each(request, fleet_context(given, store, observer), outputs)
+            return _on_each(request, fleet_context(given, store, observer), outputs, observer.close)
         if given["fleet"]:
             session = _split(request, given["resume"], fleet_context(given, store, observer))
         elif request:
@@ -224,25 +224,35 @@ def _split(request: Request | None, resumed: str, fleet: FleetContext) -> Sessio
     return run_split(request, fleet) if request else resume_split(resumed, fleet)
 
 
-def _on_each(request: Request, fleet: FleetContext, outputs: Mapping[str, str]) -> int:
-    """A session on each machine, and what they say together."""
-    from kit.analysis.analyse import analyse
-    from kit.analysis.farm_answer import answer_sessions
-    from kit.fleet.run import run_each
-    from kit.model.session import DONE
+def _on_each(request: Request, fleet: FleetContext, outputs: Mapping[str, str], close: Callable[[], None]) -> int:
+    """A session on each machine, and what they say together: those that are done, where it is interrupted. ``close``:
+    ends the progress, before the answer."""
+    from kit.fleet.run import EachInterrupted, run_each
 
     if outputs:
         raise UsageError("files are of one session, --each makes several", "kit show SESSION --format NAME afterwards")
-    found = run_each(request, fleet)
-    done = [session for session in found if session.status == DONE]
-    if done:
-        answer = answer_sessions([(session, analyse(session)) for session in done])
-        click.echo(find(FARM, "table").render(answer), nl=False)
-    for session in found:
-        if session.status != DONE:
-            click.echo(f"left out: session {session.id}: {session.status}")
-    click.echo(f"each by itself: kit show {found[0].id}" + (f", …{found[-1].id[-4:]}" if len(found) > 1 else ""))
+    try:
+        found = run_each(request, fleet)
+    except EachInterrupted as stop:
+        close()
+        _report_each(stop.sessions)
+        raise
+    close()
+    _report_each(found)
     return max(map(exit_code, found))
+
+
+def _report_each(found: Sequence[Session]) -> None:
+    from kit.analysis.analyse import analyse
+    from kit.analysis.farm_answer import LeftOut, answer_sessions
+    from kit.model.fact import WORKER
+    from kit.model.session import DONE
+
+    answer = answer_sessions([(session, analyse(session)) for session in found if session.status == DONE])
+    left = [LeftOut(WORKER.text(item.facts), item.id, item.status) for item in found if item.status != DONE]
+    answer = replace(answer, title=found[0].title, left_out=(*answer.left_out, *left))
+    click.echo(find(FARM, "table").render(answer), nl=False)
+    click.echo(f"each by itself: kit show {found[0].id}" + (f", …{found[-1].id[-4:]}" if len(found) > 1 else ""))
 
 
 def _kept(store: Store, latest: Session) -> Session:

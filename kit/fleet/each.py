@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from kit.fleet.share import Share
 from kit.fleet.watcher import Watcher
@@ -29,10 +30,16 @@ from kit.session.guest_protocol import (
 _Key = tuple[str, int, str, str, float]
 
 
+class EachKeeper(Keeper, Protocol):
+    """Keeps what becomes of a session, too."""
+
+    def set_status(self, session_id: str, status: str) -> None: ...
+
+
 class EachCourse:
     """``sessions`` by the machine's name, with what of them is measured already."""
 
-    def __init__(self, sessions: Mapping[str, Session], keepers: Mapping[str, Keeper], observer: Watcher) -> None:
+    def __init__(self, sessions: Mapping[str, Session], keepers: Mapping[str, EachKeeper], observer: Watcher) -> None:
         self._sessions = {name: replace(session, samples=()) for name, session in sessions.items()}
         self._samples = {name: {_key(item): item for item in one.samples} for name, one in sessions.items()}
         self._keepers = keepers
@@ -102,8 +109,10 @@ class EachCourse:
             self._close(name, INTERRUPTED)
 
     def _close(self, name: str, status: str) -> None:
+        """At once in the store: what is done counts, whatever becomes of the others."""
         self._open.discard(name)
         self._sessions[name] = replace(self._sessions[name], status=status)
+        self._keepers[name].set_status(self._sessions[name].id, status)
 
     def _update(self, name: str, told: Session) -> None:
         self._sessions[name] = replace(self._sessions[name], facts=told.facts, not_run=told.not_run)

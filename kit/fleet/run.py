@@ -110,8 +110,16 @@ def _check_split(request: Request) -> None:
         raise UsageError("--slices auto: each machine would decide by itself", "--slices off, or how long a turn is")
 
 
+class EachInterrupted(KeyboardInterrupt):
+    """``sessions``: in the state that they are in then; some may be done."""
+
+    def __init__(self, sessions: tuple[Session, ...]) -> None:
+        super().__init__()
+        self.sessions = sessions
+
+
 def run_each(request: Request, context: FleetContext) -> tuple[Session, ...]:
-    """A session on every machine. Raises as run_split does."""
+    """A session on every machine. Raises KitError, EachInterrupted; what was measured until then is in the store."""
     members = _chosen(request, context)
     sessions = {}
     for member in members:
@@ -126,19 +134,22 @@ def run_each(request: Request, context: FleetContext) -> tuple[Session, ...]:
         course = EachCourse(sessions, keepers, watcher)
         watcher.tell(f"{len(sessions)} sessions: {', '.join(session.id for session in sessions.values())}")
         watcher.planned(sum(_runs(kept_plan(session)) for session in sessions.values()), 0)
+        interrupted = False
         try:
             Dispatch(context.address, course, watcher.tell, context.patience).run()
         except RunError as error:
             watcher.tell(error.message)
+        except KeyboardInterrupt:
+            interrupted = True
         finally:
             course.give_up()
-            found = course.results()
-            for name, session in found.items():
-                keepers[name].set_status(session.id, session.status)
-        for session in found.values():
+        found = tuple(course.results().values())
+        for session in found:
             if session.status == DONE:
                 context.store.keep_outcomes(session)
-    return tuple(found.values())
+    if interrupted:
+        raise EachInterrupted(found)
+    return found
 
 
 def _runs(plan: Plan) -> int:

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -12,7 +13,7 @@ from kit.analysis.night import Night, Task
 from kit.analysis.regression import Rule
 from kit.cli import compare
 from kit.fleet import run
-from kit.model.session import INTERRUPTED, Request
+from kit.model.session import INTERRUPTED, Request, Session
 from kit.nightly.run import assess
 from kit.report.night import render_summary
 from kit.store import open_store
@@ -46,7 +47,7 @@ def test_show_says_what_machines_say_together(kit: Kit, url: str) -> None:
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[0].startswith("mine on 5 machines: slower: layer:overlay2 (+") and max(map(len, lines)) <= 100
-    assert "left out: machine builder-7, session m7-001: kit: 1 → 0" in lines
+    assert "left out: machine, kit: 1 → 0: builder-7 (session m7-001)" in lines
     rows = json.loads(kit("fleet", "show", "mine", "--store", url, "--format", "json").stdout)["arms"]
     assert len(rows[0]["whole"]["machines"]) == 5
 
@@ -101,11 +102,32 @@ def test_old_sessions_of_a_class_are_found_behind_many_of_others(kit: Kit, url: 
     assert said.startswith("mine on 5 machines: ")
 
 
+@pytest.mark.parametrize("interrupted", [False, True])
 def test_each_answers_with_sessions_that_are_done(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    interrupted: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    stopped = replace(on(2, 1, 0.5), status=INTERRUPTED)
-    monkeypatch.setattr(run, "run_each", lambda request, fleet: (on(1, 1, 0.05), stopped))
-    compare._on_each(Request(), cast("FleetContext", None), {})
+    found = (*(on(i, 1, 0.05) for i in range(4)), *(replace(on(i, 1, 0.5), status=INTERRUPTED) for i in range(4, 9)))
+
+    def run_each(request: Request, fleet: "FleetContext") -> tuple[Session, ...]:
+        if interrupted:
+            raise run.EachInterrupted(found)
+        return found
+
+    monkeypatch.setattr(run, "run_each", run_each)
+    closed: list[bool] = []
+    with pytest.raises(KeyboardInterrupt) if interrupted else nullcontext():
+        compare._on_each(Request(), cast("FleetContext", None), {}, lambda: closed.append(True))
     said = capsys.readouterr().out
-    assert "mine on 1 machine:" in said and "left out: session m2-001: interrupted" in said
+    assert said.startswith("mine on 4 machines: slower: layer:overlay2") and closed
+    left = (
+        "left out: 5 machines, interrupted: builder-4 (session m4-001), builder-5 (session m5-001), "
+        "builder-6 (session m6-001) and 2 more"
+    )
+    assert left in " ".join(said.split())
+
+
+def test_each_says_so_where_no_session_is_done(capsys: pytest.CaptureFixture[str]) -> None:
+    compare._report_each([replace(on(1, 1, 0.5), status=INTERRUPTED)])
+    said = capsys.readouterr().out
+    assert said.startswith("mine: no machine has compared an arm")
+    assert "left out: machine, interrupted: builder-1 (session m1-001)" in said

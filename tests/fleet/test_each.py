@@ -17,6 +17,10 @@ from tests.fleet.machines import FIRST, ONE, SECOND, TWO, sample
 class Kept:
     def __init__(self) -> None:
         self.blocks: list[int] = []
+        self.status = ""
+
+    def set_status(self, session_id: str, status: str) -> None:
+        self.status = status
 
     def update(self, session: Session) -> None:
         return None
@@ -43,6 +47,7 @@ def test_a_lost_machine_is_given_its_own_session_again_and_nothing_is_counted_tw
         each.hear(ONE, Measured(sample(block)))
     each.end(ONE, Done(replace(FIRST, status=DONE)))
     assert kept["one"].blocks == [1, 2] and not each.done
+    assert (kept["one"].status, kept["two"].status) == (DONE, "")  # at once: it counts while the other goes on
     each.end(TWO, Failed("RunError", "broke", ""))
     assert each.done
     found = each.results()

@@ -29,6 +29,8 @@ from tests.stores import new_store
 class OneIsLost:
     """In the place of a fleet: one machine finishes its session, the other does not come back."""
 
+    ended: BaseException = RunError("no machine is left")
+
     def __init__(self, address: Address, course: EachCourse, tell: Callable[[str], None], patience: float) -> None:
         self._course = course
 
@@ -38,18 +40,38 @@ class OneIsLost:
             self._course.hear(member, Measured(sample(1)))
         self._course.end(ONE, Done(replace(FIRST, status=DONE)))
         self._course.end(TWO, None)
-        raise RunError("no machine is left")
+        raise self.ended
 
 
-def test_what_an_unfinished_session_found_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "Dispatch", OneIsLost)
+class OneIsInterrupted(OneIsLost):
+    ended = KeyboardInterrupt()
+
+
+def each_with(
+    dispatch: type[OneIsLost], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[run.FleetContext, Store]:
+    monkeypatch.setattr(run, "Dispatch", dispatch)
     monkeypatch.setattr(run, "_chosen", lambda request, context: (ONE, TWO))
     monkeypatch.setattr(run, "_planned", lambda request, member: (FIRST if member is ONE else SECOND, None))
     store = new_store(tmp_path / "kit.db")
     paths = replace(find_paths(), data=tmp_path)
-    context = run.FleetContext(Address("127.0.0.1", 1), Selection(), paths, store, Quiet())
+    return run.FleetContext(Address("127.0.0.1", 1), Selection(), paths, store, Quiet()), store
+
+
+def test_what_an_unfinished_session_found_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    context, store = each_with(OneIsLost, tmp_path, monkeypatch)
     assert [session.status for session in run.run_each(Request(), context)] == [DONE, INTERRUPTED]
     assert store.get(SECOND.id).status == INTERRUPTED and store.get(SECOND.id).samples
+    with store._database.reading() as connection:
+        assert kept_of(connection, [FIRST.id, SECOND.id]) == {FIRST.id}
+
+
+def test_interrupted_what_is_done_is_told_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    context, store = each_with(OneIsInterrupted, tmp_path, monkeypatch)
+    with pytest.raises(run.EachInterrupted) as stop:
+        run.run_each(Request(), context)
+    assert [session.status for session in stop.value.sessions] == [DONE, INTERRUPTED]
+    assert [store.get(session.id).status for session in (FIRST, SECOND)] == [DONE, INTERRUPTED]
     with store._database.reading() as connection:
         assert kept_of(connection, [FIRST.id, SECOND.id]) == {FIRST.id}
 
