@@ -1,13 +1,19 @@
 """A change that several machines saw, or one: whether it is the machine's, or comes with what the machines of a class
-have in common, the driver or the kernel for example. Pure."""
+have in common, the driver or the kernel for example. Pure.
+
+One machine's history is not carried on over another kernel, since two states of a machine are two series. Here it is:
+that a change came with the kernel, on each machine that was given it, is what is asked.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kit.analysis.changepoint import CONFIRM, Change, Track, find_changes
-from kit.analysis.history import SEVERAL, Entry, split
+from kit.analysis.history import SEVERAL, Entry, differences, split
+from kit.model.fact import ASKED, CLASS, GUEST
 from kit.model.machine_class import class_of
 
 #: Whose a change is. Where some changed and neither most nor one alone, what they have in common may tell.
@@ -15,29 +21,36 @@ MACHINES, COMMON, SOME, UNTOLD = "the machine's", "common", "some machines'", "n
 #: So many machines must have been watched before one of them can be told from all.
 LEAST = 3
 _DAY = 86400.0
+#: What makes figures of one machine two series here, too, beside digests.
+_ASKED = frozenset(kind.key for kind in (*ASKED, GUEST, CLASS))
 
 
 @dataclass(frozen=True)
 class MachineChange:
-    """``between``: the sessions, in Unix time, between which it lies; a change point may be one session off."""
+    """``between``: the sessions, in Unix time, between which it lies; a change point may be one session off.
+    ``differs``: recorded conditions that changed there."""
 
     machine: str
     session: str
     change: Change
     between: tuple[float, float]
+    differs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class CommonChange:
-    """Confirmed changes of the same sign at the same time on machines of a class. ``watched``: how many machines of it
-    have sessions enough on both sides. ``whose``: MACHINES, COMMON, SOME or UNTOLD. ``shared``: facts that all that
-    changed state alike after the change, and none of the others does."""
+    """Confirmed changes of the same sign on machines of a class, at the same time or where the same conditions changed.
+    ``between``: when, Unix time. ``watched``: how many machines of it have sessions enough on both sides. ``whose``:
+    MACHINES, COMMON, SOME or UNTOLD. ``shared``: facts that all that changed state alike after the change, and none of
+    the others does. ``came_with``: conditions that changed there on all of them, and on none of the others."""
 
     machine_class: str
     changes: tuple[MachineChange, ...]
     watched: int
     whose: str
     shared: tuple[str, ...] = ()
+    between: tuple[float, float] = (0.0, 0.0)
+    came_with: tuple[str, ...] = ()
 
     @property
     def up(self) -> bool:
@@ -47,8 +60,10 @@ class CommonChange:
 def tracks_by_machine(
     entries: Iterable[Entry], across: Iterable[str] = (), confirm: int = CONFIRM
 ) -> dict[str, tuple[Track, ...]]:
-    """The series of each machine of a fleet by itself, of one arm; sessions of several machines are none's."""
-    past = tuple(across)
+    """The series of each machine of a fleet by itself, of one arm, whatever became of the machine meanwhile; sessions
+    of several machines are none's."""
+    entries = tuple(entries)
+    past = {*across, *(key for entry in entries for key in entry.conditions.facts)} - (_ASKED - {*across})
     by_machine: dict[str, list[Entry]] = {}
     for entry in entries:
         if entry.worker and SEVERAL not in entry.worker:
@@ -85,18 +100,26 @@ def _changes(tracks: Mapping[str, Sequence[Track]]) -> list[MachineChange]:
                 if change.confirmed:
                     first, last = max(change.index - 2, 0), min(change.index + 1, len(entries) - 1)
                     between = entries[first].created, entries[last].created
-                    listed.append(MachineChange(machine, entries[change.index].session, change, between))
+                    differs = _differs(entries[first], entries[last])
+                    listed.append(MachineChange(machine, entries[change.index].session, change, between, differs))
     return sorted(listed, key=lambda item: item.between)
 
 
+def _differs(one: Entry, other: Entry) -> tuple[str, ...]:
+    kit = (f"kit: {one.kit_version} → {other.kit_version}",) if one.kit_version != other.kit_version else ()
+    return (*kit, *map(str, differences(one.conditions, other.conditions)))
+
+
 def _groups(changes: Iterable[MachineChange]) -> list[list[MachineChange]]:
-    """Of the same sign, all of which may have been at one moment; of each machine one."""
+    """Of the same sign, all of which may have been at one moment, or where all machines were changed alike: they are
+    given a new kernel one after the other. Of each machine one."""
     groups: list[list[MachineChange]] = []
     for item in changes:
         for group in groups:
             begin, end = max(one.between[0] for one in group), min(one.between[1] for one in group)
             same = group[0].change.up == item.change.up and item.machine not in {one.machine for one in group}
-            if same and item.between[0] <= end and begin <= item.between[1]:
+            at_once = item.between[0] <= end and begin <= item.between[1]
+            if same and (at_once or _alike([*group, item])):
                 group.append(item)
                 break
         else:
@@ -104,8 +127,13 @@ def _groups(changes: Iterable[MachineChange]) -> list[list[MachineChange]]:
     return groups
 
 
+def _alike(group: Sequence[MachineChange]) -> tuple[str, ...]:
+    """Conditions that changed on all of them."""
+    return tuple(text for text in group[0].differs if all(text in item.differs for item in group))
+
+
 def _judge(name: str, group: Sequence[MachineChange], tracks: Mapping[str, Sequence[Track]]) -> CommonChange:
-    begin, end = max(item.between[0] for item in group), min(item.between[1] for item in group)
+    begin, end = sorted((max(item.between[0] for item in group), min(item.between[1] for item in group)))
     changed = {item.machine for item in group}
     rest = [machine for machine, told in tracks.items() if machine not in changed and _watched(told, begin, end)]
     watched = len(changed) + len(rest)
@@ -115,9 +143,18 @@ def _judge(name: str, group: Sequence[MachineChange], tracks: Mapping[str, Seque
         whose = COMMON
     else:
         whose = MACHINES if len(changed) == 1 else SOME
-    after = [_facts(tracks[item.machine], end) for item in group]
+    after = [_facts(tracks[item.machine], item.between[1]) for item in group]
     others = [_facts(tracks[machine], end) for machine in rest]
-    return CommonChange(name, tuple(group), watched, whose, _shared(after, others))
+    idle = {text for machine in rest for text in _transitions(tracks[machine])}
+    came_with = tuple(text for text in _alike(group) if text not in idle)
+    return CommonChange(name, tuple(group), watched, whose, _shared(after, others), (begin, end), came_with)
+
+
+def _transitions(told: Sequence[Track]) -> Iterator[str]:
+    """All conditions that changed on a machine."""
+    for item in told:
+        for one, other in itertools.pairwise(item.series.entries):
+            yield from _differs(one, other)
 
 
 def _watched(told: Sequence[Track], begin: float, end: float) -> bool:

@@ -137,7 +137,8 @@ def _chance(known: Sequence[Variances], machines: int, rounds: int, reach: float
 class Planning:
     """What there is to choose from for an interval of ±``reach`` (a share). ``sure``: the cheapest with the chance that
     was asked for, ``even``: with one of a half; ``here``: the best of the machines that are known, where they are
-    enough; None where nothing is. ``without``: arms of which nothing is known."""
+    enough; None where nothing is. ``without``: arms of which nothing is known. ``apart``: those whose classes are said
+    to differ, so that the spread is the classes', too."""
 
     title: str
     reach: float
@@ -150,12 +151,14 @@ class Planning:
     here: FarmPlan | None
     machines: int
     without: tuple[str, ...] = ()
+    apart: tuple[str, ...] = ()
 
 
 def plan_farm(
-    title: str, found: Sequence[tuple[str, FarmRatio]], cost: Cost, reach: float, assurance: float = ASSURANCE
-) -> Planning:
-    """``found``: arms by their names, as they were measured. ``reach``: 0.01 for ±1 %."""
+    title: str, found: Sequence[tuple[str, FarmRatio]], cost: Cost, reach: float, assurance: float = ASSURANCE,
+    apart: Sequence[str] = (),
+) -> Planning:  # fmt: skip
+    """``found``: arms by their names, as they were measured. ``reach``: 0.01 for ±1 %. ``apart``: see Planning."""
     known = [made for name, item in found if (made := find_variances(name, item))]
     away = math.log1p(reach)
     machines = max((len(item.machines) for _, item in found), default=0)
@@ -165,7 +168,9 @@ def plan_farm(
     )
     names = {item.arm for item in known}
     without = tuple(name for name, _ in found if name not in names)
-    return Planning(title, reach, assurance, cost, tuple(found), tuple(known), sure, even, here, machines, without)
+    return Planning(
+        title, reach, assurance, cost, tuple(found), tuple(known), sure, even, here, machines, without, tuple(apart)
+    )
 
 
 def cost_of(sessions: Sequence[Session]) -> Cost | None:

@@ -86,19 +86,20 @@ def plan(
 ) -> None:  # fmt: skip
     """How many machines, and how many rounds on each, tell the mean over machines to ±1 %."""
     from kit.analysis.farm_plan import cost_of, plan_farm
+    from kit.report.units import against
 
     store = the_store(store_url)
     farm = _answer(store, scenario, machine_class, since, "", "real")
-    listed = [(f"{item.arm} / {item.baseline}" + (f" [{item.point}]" if item.point else ""), item)
-              for item in farm.arms if not arms or item.arm in arms]  # fmt: skip
+    listed = [(against(item), item) for item in farm.arms if not arms or item.arm in arms]
     if not listed:
         raise UsageError(f"no machine has compared {', '.join(arms)}", "kit fleet show lists the arms")
     names = dict.fromkeys(machine.session for _, item in listed for machine in item.whole.machines)
     cost = cost_of([store.get(name) for name in list(names)[:_TIMED]])
     if cost is None:
         raise UsageError("how long a round takes is not known", "a session of two rounds tells: kit compare")
+    apart = [name for name, item in listed if item.classes_differ]
     found = plan_farm(farm.title, [(name, item.whole) for name, item in listed], cost, percentage(reach, "--reach"),
-                      percentage(chance, "--chance"))  # fmt: skip
+                      percentage(chance, "--chance"), apart)  # fmt: skip
     write(output, find(PLAN, format_).render(found))
 
 

@@ -28,7 +28,8 @@ Examples:
 ▲ and ▼ mark change points, ? one that too few sessions stand behind. A session whose machine, settings or inputs
 differ begins a new series, and the heading says what differed. Change points are found by E-divisive
 with t tests, and hold also if one night takes after the last. Each machine of a fleet has series of its own;
-below them stands whether a change is one machine's, or most machines' of a class."""
+above them stands whether a change is one machine's, or most machines' of a class, and what it came with:
+for that a machine is followed over new kernels and drivers, too."""
 
 _BETWEEN_EPILOG = """\b
 Examples:
@@ -97,10 +98,12 @@ def history(
         item = listed[-1].outcome.comparison
         at = f" at {point}" if point else ""
         subject = Subject(scenario, name, chosen, f"{item.metric} of {item.phase}{at}")
+        watched = tracks_by_machine(listed, across, confirm)
+        if format_ == "table" and len(watched) > 1:
+            lines = common_lines(find_common(watched)) or [f"no change is told on any of {len(watched)} machines"]
+            newest = [] if all_series else [f"the newest series, {listed[-1].worker or 'of a machine of no fleet'}:"]
+            parts += [*(wrap(f"{scenario}: {name}{at}: {line}") for line in lines), "", *newest]
         parts.append(find(HISTORY, format_).render(subject, tracks))
-        lines = common_lines(find_common(tracks_by_machine(listed, across, confirm)))
-        if lines and format_ == "table":
-            parts.append("\n".join(wrap(line) for line in lines))
         if not all_series and len(series) > 1 and format_ == "table":
             older = sum(len(one.entries) for one in series[:-1])
             parts.append(f"{older} sessions of other machines, settings or inputs are not shown: --all")

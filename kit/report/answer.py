@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Sequence
 
 from tabulate import tabulate
@@ -19,18 +18,17 @@ from kit.report.ladder import whole_of
 from kit.report.notes import copied, copied_note, way_taken, written_meanwhile
 from kit.report.ranking import caption, change, headline, sentences, table
 from kit.report.tasks import largest_part
-from kit.report.wrap import wrap
+from kit.report.wrap import NARROW, screen, wrap
 
 #: What the first screen takes at most.
-COLUMNS, LINES = 100, 30
+COLUMNS, LINES = NARROW, 30
 ROWS = 10
 _LOG = "  full log: "
 
 
 def render_answer(session: Session, analysis: Analysis) -> str:
     """At most LINES lines and COLUMNS columns, or the terminal's, if less."""
-    width = min(COLUMNS, shutil.get_terminal_size((COLUMNS, LINES)).columns)
-    return answer(session, analysis, width)
+    return answer(session, analysis, screen())
 
 
 def answer(session: Session, analysis: Analysis, width: int = COLUMNS) -> str:

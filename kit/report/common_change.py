@@ -19,9 +19,10 @@ def common_lines(found: Sequence[CommonChange]) -> list[str]:
 def _line(item: CommonChange) -> str:
     sizes = [change.change.after / change.change.before for change in item.changes]
     size = " … ".join(dict.fromkeys(map(units.percent, (min(sizes), max(sizes)))))
-    begin, end = max(one.between[0] for one in item.changes), min(one.between[1] for one in item.changes)
+    begin, end = item.between
     verb = "rose" if item.up else "fell"
-    when = f"{verb} by {size} between {units.moment(begin)} and {units.moment(end)} UTC"
+    one, other = units.moment(begin), units.moment(end)
+    when = f"{verb} by {size} {f'between {one} and {other}' if one != other else f'about {one}'} UTC"
     return f"{_who(item)} {when}: {_why(item)}"
 
 
@@ -35,10 +36,16 @@ def _who(item: CommonChange) -> str:
 
 def _why(item: CommonChange) -> str:
     shared = f"; theirs and no other's: {'; '.join(item.shared)}" if item.shared else ""
+    came = f"it came with {'; '.join(item.came_with)}" if item.came_with else ""
+    if item.whose == MACHINES and came:
+        return f"that machine's own, or of what no other was given: {came}"
     if item.whose == MACHINES:
         return "that machine's own, not the driver's or the kernel's: the others would have shown it"
     if item.whose == COMMON:
+        if came:
+            return f"not one machine's: {came}"
         return f"not one machine's: what they have in common, the driver, the kernel or what was built{shared}"
     if item.whose == SOME:
-        return f"some and not most{shared or '; no recorded fact tells them from the others'}"
-    return "whose it is can't be told from fewer than 3 machines"
+        told = f"; {came}" if came else shared or "; no recorded fact tells them from the others"
+        return f"told on some and not on most{told}"
+    return f"whose it is can't be told from fewer than 3 machines{f'; {came}' if came else ''}"

@@ -18,7 +18,7 @@ from kit.report import units
 from kit.report.sheet import render_sheet
 from kit.report.shown import shown
 from kit.report.verdict import percent_interval
-from kit.report.wrap import NARROW, wrap
+from kit.report.wrap import screen, wrap
 
 _CLASS = 40
 _HEADERS = ("arm / baseline", "machines", "mean, 95 %", "another machine", "spread")
@@ -54,13 +54,13 @@ def view_farm(farm: FarmAnswer) -> FarmView:
 
 def render_farm(farm: FarmAnswer, tablefmt: str = "simple") -> str:
     view = view_farm(farm)
-    parts = [view.headline if tablefmt == "github" else wrap(view.headline, NARROW)]
+    parts = [view.headline if tablefmt == "github" else wrap(view.headline, screen())]
     if view.rows:
         parts.append(tabulate(view.rows, view.headers, tablefmt=tablefmt, disable_numparse=True))
     if tablefmt == "github":
         parts.append("\n".join(f"- {line}" for line in view.lines))
     else:
-        parts.append("\n".join(wrap(line, NARROW) for line in view.lines))
+        parts.append("\n".join(wrap(line, screen()) for line in view.lines))
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -192,7 +192,7 @@ def left_lines(left_out: Sequence[LeftOut]) -> Iterator[str]:
     for why, found in listed[:_MOST]:
         names = [f"{item.machine} (session {item.session})" if item.machine else item.session for item in found]
         what = "machine" if found[0].machine else "session"
-        count = f"{len(found)} {what}s" if len(found) > 1 else what
+        count = f"{len(found)} {what}{'s' if len(found) > 1 else ''}"
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
         yield f"left out: {count}, {why}: {', '.join(names[:_NAMED])}{more}"
     if len(listed) > _MOST:

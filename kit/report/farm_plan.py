@@ -15,18 +15,18 @@ from kit.core.quantity import shown_duration
 from kit.report import units
 from kit.report.farm import spread
 from kit.report.shown import shown
-from kit.report.wrap import NARROW, wrap
+from kit.report.wrap import screen, wrap
 
-_HEADERS = ("", "machines", "rounds", "typically", "chance", "machine hours", "done after")
+_HEADERS = ("", "machines", "rounds", "typically", "chance", "hours", "done after")
 
 
 def render_plan(planning: Planning, tablefmt: str = "simple") -> str:
     planning = shown(planning)
     rows = list(_rows(planning))
-    parts = [wrap(headline(planning), NARROW)]
+    parts = [wrap(headline(planning), screen())]
     if rows:
         parts.append(tabulate(rows, _HEADERS, tablefmt=tablefmt, disable_numparse=True))
-    parts.append("\n".join(wrap(line, NARROW) for line in _lines(planning)))
+    parts.append("\n".join(wrap(line, screen()) for line in _lines(planning)))
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -50,9 +50,9 @@ def headline(planning: Planning) -> str:
 
 def _rows(planning: Planning) -> Iterator[Sequence[str]]:
     named = (
-        (f"with a chance of {units.asked(planning.assurance)}", planning.sure),
-        ("with an even chance", planning.even),
-        (f"of the {planning.machines} machines known", planning.here),
+        ("as asked", planning.sure),
+        ("even chance", planning.even),
+        (f"the {planning.machines} known", planning.here),
     )
     for name, item in named:
         if item:
@@ -61,9 +61,13 @@ def _rows(planning: Planning) -> Iterator[Sequence[str]]:
 
 def _row(name: str, item: FarmPlan) -> Sequence[str]:
     return (
-        name, str(item.machines), str(item.rounds), _reach(math.expm1(item.half)), units.share(item.chance),
+        name, str(item.machines), str(item.rounds), _reach(math.expm1(item.half)), _chance(item.chance),
         f"{item.machine_seconds / 3600:.1f}", shown_duration(item.seconds),
     )  # fmt: skip
+
+
+def _chance(share: float) -> str:
+    return units.share(share) if share < 0.995 else "> 99 %"
 
 
 def _reach(share: float) -> str:
@@ -80,14 +84,17 @@ def _lines(planning: Planning) -> Iterator[str]:
             yield f"{name}: spread between machines {spread(found)}, noise of a round {noise}"
         for misfit in found.misfits:
             yield (
-                f"{misfit.found.machine} does not fit in {name}, and is most of that spread: look at it before paying "
-                f"for its like; kit show {misfit.found.session}"
+                f"{misfit.found.machine} does not fit in {name}, and widens that spread: look at it before paying for "
+                f"its like; kit show {misfit.found.session}"
             )
+    if planning.apart:
+        yield f"classes differ in {', '.join(planning.apart)}, and widen that spread: --class NAME plans for one"
     for name in planning.without:
         yield f"{name}: not planned for: {LEAST} machines of two rounds are the least"
     yield (
         f"known from {planning.machines} machines; before the first round {shown_duration(planning.cost.once)}, "
-        f"a round {shown_duration(planning.cost.round)}; the chance allows for what is not known of spread and noise"
+        f"a round {shown_duration(planning.cost.round)}; the chance allows for what is not known of spread and noise, "
+        "and is that of the arm that needs most"
     )
 
 
@@ -99,6 +106,6 @@ def render_plan_json(planning: Planning) -> str:
         "plans": {name: asdict(item) if item else None
                   for name, item in (("sure", planning.sure), ("even", planning.even), ("here", planning.here))},
         "arms": [{"arm": item.arm, "tau2": item.said_tau2, "sigma2": item.said_sigma2} for item in planning.variances],
-        "without": planning.without,
+        "without": planning.without, "apart": planning.apart,
     }  # fmt: skip
     return json.dumps(document, indent=1) + "\n"

@@ -1,14 +1,20 @@
-"""Text in lines that fit a terminal. Pure."""
+"""Text in lines that fit a terminal."""
 
 from __future__ import annotations
 
 import re
+import shutil
 import textwrap
 
 #: Columns of what is printed by default, and of what is asked for in full.
 NARROW, WIDE = 100, 118
 _UNIT = re.compile(r"(?<=\d) (?=(?:%|s|ms|us|µs|ns|[KMGT]iB|[kMGT]?B)(?!\w))")
 _GLUE = "\u00a0"
+
+
+def screen() -> int:
+    """Columns of the terminal, NARROW at most, which is also what a file or a pipe has."""
+    return min(NARROW, shutil.get_terminal_size((NARROW, 0)).columns)
 
 
 def wrap(text: str, width: int = WIDE, most: int | None = None) -> str:

@@ -29,13 +29,17 @@ def _entries(item: Comparison, session: Session, store: Store, until: float | No
 
 
 def find_whose(told: Track, session: Session, store: Store, across: Sequence[str] = ()) -> tuple[CommonChange, ...]:
-    """Of the changes of a fleet's machine in its series, whether other machines of its class saw them."""
+    """Of the changes of a fleet's machine in its series, or where that began, whether other machines of its class saw
+    them."""
     worker = told.series.entries[-1].worker
-    if not worker or not any(change.confirmed for change in told.changes):
+    if not worker or not (told.series.began_with or any(change.confirmed for change in told.changes)):
         return ()
     item = told.series.entries[-1].outcome.comparison
     found = find_common(tracks_by_machine(_entries(item, session, store), across, told.confirm))
-    return tuple(one for one in found if worker in {change.machine for change in one.changes})
+    begun = told.series.entries[0].created
+    return tuple(
+        one for one in found if any(item.machine == worker and item.between[1] >= begun for item in one.changes)
+    )
 
 
 def find_tracks(

@@ -61,6 +61,51 @@ def test_a_rise_of_some_names_what_tells_them_from_the_others() -> None:
     assert "theirs and no other's: kernel: 6.8" in common_lines([change])[0]
 
 
+def upgraded(machine: str, rise: float, at: int = STEP) -> list[Entry]:
+    """With a new kernel from night ``at`` on."""
+    made = nights(machine, rise, at)
+    for i, item in enumerate(made):
+        facts = {**item.conditions.facts, "kernel": "6.1" if i < at else "6.8"}
+        made[i] = replace(item, conditions=Conditions(facts))
+    return made
+
+
+def test_a_rise_that_came_with_a_kernel_is_found_and_the_kernel_named() -> None:
+    """Of each machine by itself these are two series, neither of which has a change."""
+    (change,) = found(*(upgraded(f"m{i}", 0.05) for i in range(5)))
+    assert (change.whose, change.came_with, len(change.changes)) == (COMMON, ("kernel: 6.1 → 6.8",), 5)
+    assert common_lines([change])[0].endswith("not one machine's: it came with kernel: 6.1 → 6.8")
+
+
+def test_machines_that_are_given_a_kernel_one_after_the_other_are_told_together() -> None:
+    (change,) = found(*(upgraded(f"m{i}", 0.05, 5 + 2 * i) for i in range(5)))
+    assert (change.whose, len(change.changes)) == (COMMON, 5) and change.between[0] < change.between[1]
+
+
+def test_the_one_machine_with_a_new_kernel_is_not_said_to_be_at_fault() -> None:
+    (change,) = found(upgraded("m0", 0.05), *(nights(f"m{i}", at=0, kernel="6.1") for i in range(1, 5)))
+    assert (change.whose, change.came_with) == (MACHINES, ("kernel: 6.1 → 6.8",))
+    said = common_lines([change])[0]
+    assert "or of what no other was given: it came with kernel: 6.1 → 6.8" in said and "not the driver's" not in said
+
+
+def test_what_others_were_given_too_without_a_rise_is_not_blamed() -> None:
+    (change,) = found(upgraded("m0", 0.05), *(upgraded(f"m{i}", 0.0) for i in range(1, 5)))
+    assert (change.whose, change.came_with) == (MACHINES, ())
+    assert "that machine's own, not the driver's or the kernel's" in common_lines([change])[0]
+
+
+def test_settings_that_were_asked_for_otherwise_are_no_change_of_the_machine() -> None:
+    machines = []
+    for i in range(4):
+        made = nights(f"m{i}", 0.05)
+        for k, item in enumerate(made):
+            facts = {**item.conditions.facts, "caches": "warm" if k < STEP else "cold"}
+            made[k] = replace(item, conditions=Conditions(facts))
+        machines.append(made)
+    assert found(*machines) == ()
+
+
 @pytest.mark.parametrize("count", [1, 2])
 def test_of_few_machines_it_is_not_told(count: int) -> None:
     (change,) = found(nights("m0", 0.05), *(nights(f"m{i}") for i in range(1, count)))

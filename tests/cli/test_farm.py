@@ -47,7 +47,7 @@ def test_show_says_what_machines_say_together(kit: Kit, url: str) -> None:
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[0].startswith("mine on 5 machines: slower: layer:overlay2 (+") and max(map(len, lines)) <= 100
-    assert "left out: machine, kit: 1 → 0: builder-7 (session m7-001)" in lines
+    assert "left out: 1 machine, kit: 1 → 0: builder-7 (session m7-001)" in lines
     rows = json.loads(kit("fleet", "show", "mine", "--store", url, "--format", "json").stdout)["arms"]
     assert len(rows[0]["whole"]["machines"]) == 5
 
@@ -79,6 +79,20 @@ def test_plan_says_how_many_machines_and_at_what_cost(kit: Kit, url: str) -> Non
     assert "machines of" in lines[0] and "machine hours" in " ".join(lines[:2]) and max(map(len, lines)) <= 100
     assert "before the first round 6m, a round 1m" in " ".join(done.stdout.split())
     assert "no machine has compared layer:vfs" in kit("fleet", "plan", "--arm", "layer:vfs", "--store", url).stderr
+    assert "classes differ" not in done.stdout
+
+
+def test_a_plan_over_classes_that_differ_says_so_and_fits_a_terminal(kit: Kit, url: str, tmp_path: Path) -> None:
+    store = open_store(url, tmp_path)
+    for machine in range(10, 15):
+        made = on(machine, 1, 0.4 + 0.01 * machine)
+        store.add(replace(made, facts={**made.facts, "class": "small"}))
+    done = kit("fleet", "plan", "mine", "--reach", "2%", "--chance", "99.9%", "--store", url, COLUMNS="80")
+    assert done.returncode == 0, done.stderr
+    said = " ".join(done.stdout.split())
+    assert "classes differ in layer:overlay2 / bare, and widen that spread: --class NAME plans for one" in said
+    assert "with a chance of 99.9 %" in said and "> 99 %" in said and "100 %" not in said
+    assert max(map(len, done.stdout.splitlines())) <= 80
 
 
 def test_history_and_a_night_say_whose_a_change_is(kit: Kit, tmp_path: Path) -> None:
@@ -87,10 +101,29 @@ def test_history_and_a_night_say_whose_a_change_is(kit: Kit, tmp_path: Path) -> 
         for number in range(10):
             store.add(on(machine, number, 0.25 if machine == 0 and number > 5 else 0.05))
     said = kit("history", "mine", "layer:overlay2", "--store", f"sqlite:///{tmp_path / 'farm.db'}").stdout
-    assert "builder-0, of 3 machines of large, rose by +" in said and "that machine's own" in " ".join(said.split())
+    first, rest = " ".join(said.split()).split(" the newest series, builder-2: ")
+    assert first.startswith("mine: layer:overlay2: builder-0, of 3 machines of large, rose by +")
+    assert "that machine's own" in first and rest.startswith("mine: layer:overlay2 / bare, real of total: 10 sessions")
     part = assess(Task(Request(scenario="mine")), store.get("m0-009"), store, Rule())
     assert "builder-0, of 3 machines of large, rose by +" in render_summary(Night("night", 0.0, (part,)))
     assert assess(Task(Request(scenario="mine")), store.get("m1-009"), store, Rule()).common == ()
+
+
+def test_a_night_after_a_new_kernel_says_what_came_with_it_on_all_machines(kit: Kit, tmp_path: Path) -> None:
+    store = open_store(f"sqlite:///{tmp_path / 'farm.db'}", tmp_path)
+    for machine in range(3):
+        for number in range(12):
+            made = on(machine, number, 0.25 if number > 6 else 0.05)
+            store.add(replace(made, facts={**made.facts, "kernel": "6.8" if number > 6 else "6.1"}))
+    part = assess(Task(Request(scenario="mine")), store.get("m1-011"), store, Rule())
+    said = " ".join(render_summary(Night("night", 0.0, (part,))).split())
+    assert "3 of 3 machines of large (builder-0, builder-1, builder-2) rose by +" in said
+    assert "not one machine's: it came with kernel: 6.1 → 6.8" in said
+
+
+def test_of_machines_none_of_which_changed_that_is_said_first(kit: Kit, url: str) -> None:
+    said = kit("history", "mine", "layer:overlay2", "--store", url).stdout
+    assert said.startswith("mine: layer:overlay2: no change is told on any of 6 machines\n\nthe newest series, ")
 
 
 def test_old_sessions_of_a_class_are_found_behind_many_of_others(kit: Kit, url: str, tmp_path: Path) -> None:
@@ -130,4 +163,4 @@ def test_each_says_so_where_no_session_is_done(capsys: pytest.CaptureFixture[str
     compare._report_each([replace(on(1, 1, 0.5), status=INTERRUPTED)])
     said = capsys.readouterr().out
     assert said.startswith("mine: no machine has compared an arm")
-    assert "left out: machine, interrupted: builder-1 (session m1-001)" in said
+    assert "left out: 1 machine, interrupted: builder-1 (session m1-001)" in said
