@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ import click
 
 from kit.cli.completion import complete_scenarios
 from kit.cli.drivers import described, filesystems, unions
-from kit.cli.fleet_compare import check_fleet_options, fleet_context, fleet_options
+from kit.cli.fleet_compare import check_fleet_options, compare_each, fleet_context, fleet_options
 from kit.cli.options import (
     cache_from_option,
     check_writable,
@@ -199,7 +199,8 @@ def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, 
     patience = Patience(wait, duration(wait_idle, "--wait-idle") if wait_idle else None)
     try:
         if given["fleet"] and request and not given["split"]:
-            return _on_each(request, fleet_context(given, store, observer), outputs, observer.close)
+            found = compare_each(request, fleet_context(given, store, observer), outputs, observer.close)
+            return max(map(exit_code, found))
         if given["fleet"]:
             session = _split(request, given["resume"], fleet_context(given, store, observer))
         elif request:
@@ -222,37 +223,6 @@ def _split(request: Request | None, resumed: str, fleet: FleetContext) -> Sessio
     from kit.fleet.run import resume_split, run_split
 
     return run_split(request, fleet) if request else resume_split(resumed, fleet)
-
-
-def _on_each(request: Request, fleet: FleetContext, outputs: Mapping[str, str], close: Callable[[], None]) -> int:
-    """A session on each machine, and what they say together: those that are done, where it is interrupted. ``close``:
-    ends the progress, before the answer."""
-    from kit.fleet.run import EachInterrupted, run_each
-
-    if outputs:
-        raise UsageError("files are of one session, --each makes several", "kit show SESSION --format NAME afterwards")
-    try:
-        found = run_each(request, fleet)
-    except EachInterrupted as stop:
-        close()
-        _report_each(stop.sessions)
-        raise
-    close()
-    _report_each(found)
-    return max(map(exit_code, found))
-
-
-def _report_each(found: Sequence[Session]) -> None:
-    from kit.analysis.analyse import analyse
-    from kit.analysis.farm_answer import LeftOut, answer_sessions
-    from kit.model.fact import WORKER
-    from kit.model.session import DONE
-
-    answer = answer_sessions([(session, analyse(session)) for session in found if session.status == DONE])
-    left = [LeftOut(WORKER.text(item.facts), item.id, item.status) for item in found if item.status != DONE]
-    answer = replace(answer, title=found[0].title, left_out=(*answer.left_out, *left))
-    click.echo(find(FARM, "table").render(answer), nl=False)
-    click.echo(f"each by itself: kit show {found[0].id}" + (f", …{found[-1].id[-4:]}" if len(found) > 1 else ""))
 
 
 def _kept(store: Store, latest: Session) -> Session:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from kit.cli.options import Command, fleet_tls_option
 from kit.core.errors import UsageError
+from kit.report.renderer import FARM, find
 
 if TYPE_CHECKING:
     from kit.fleet.run import FleetContext
     from kit.fleet.watcher import Watcher
+    from kit.model.session import Request, Session
     from kit.store import Store
 
 _OPTIONS = (
@@ -68,3 +71,36 @@ def fleet_context(given: Mapping[str, Any], store: Store, watcher: Watcher) -> F
         given["machines"] or 0, given["kind"], parse_where(given["where"]), bool(given.get("split", True))
     )
     return FleetContext(parse_address(given["fleet"], given["fleet_tls"]), selection, find_paths(), store, watcher)
+
+
+def compare_each(
+    request: Request, fleet: FleetContext, outputs: Mapping[str, str], close: Callable[[], None]
+) -> tuple[Session, ...]:
+    """A session on each machine, and what they say together: those that are done, where it is interrupted. ``close``:
+    ends the progress, before the answer."""
+    from kit.fleet.run import EachInterrupted, run_each
+
+    if outputs:
+        raise UsageError("files are of one session, --each makes several", "kit show SESSION --format NAME afterwards")
+    try:
+        found = run_each(request, fleet)
+    except EachInterrupted as stop:
+        close()
+        _report_each(stop.sessions)
+        raise
+    close()
+    _report_each(found)
+    return found
+
+
+def _report_each(found: Sequence[Session]) -> None:
+    from kit.analysis.analyse import analyse
+    from kit.analysis.farm_answer import LeftOut, answer_sessions
+    from kit.model.fact import WORKER
+    from kit.model.session import DONE
+
+    answer = answer_sessions([(session, analyse(session)) for session in found if session.status == DONE])
+    left = [LeftOut(WORKER.text(item.facts), item.id, item.status) for item in found if item.status != DONE]
+    answer = replace(answer, title=found[0].title, left_out=(*answer.left_out, *left))
+    click.echo(find(FARM, "table").render(answer), nl=False)
+    click.echo(f"each by itself: kit show {found[0].id}" + (f", …{found[-1].id[-4:]}" if len(found) > 1 else ""))

@@ -11,7 +11,7 @@ import pytest
 
 from kit.analysis.night import Night, Task
 from kit.analysis.regression import Rule
-from kit.cli import compare
+from kit.cli import fleet_compare
 from kit.fleet import run
 from kit.model.session import INTERRUPTED, Request, Session
 from kit.nightly.run import assess
@@ -149,7 +149,7 @@ def test_each_answers_with_sessions_that_are_done(
     monkeypatch.setattr(run, "run_each", run_each)
     closed: list[bool] = []
     with pytest.raises(KeyboardInterrupt) if interrupted else nullcontext():
-        compare._on_each(Request(), cast("FleetContext", None), {}, lambda: closed.append(True))
+        fleet_compare.compare_each(Request(), cast("FleetContext", None), {}, lambda: closed.append(True))
     said = capsys.readouterr().out
     assert said.startswith("mine on 4 machines: slower: layer:overlay2") and closed
     left = (
@@ -160,7 +160,7 @@ def test_each_answers_with_sessions_that_are_done(
 
 
 def test_each_says_so_where_no_session_is_done(capsys: pytest.CaptureFixture[str]) -> None:
-    compare._report_each([replace(on(1, 1, 0.5), status=INTERRUPTED)])
+    fleet_compare._report_each([replace(on(1, 1, 0.5), status=INTERRUPTED)])
     said = capsys.readouterr().out
     assert said.startswith("mine: no machine has compared an arm")
     assert "left out: 1 machine, interrupted: builder-1 (session m1-001)" in said
