@@ -14,7 +14,8 @@ SILENCE = 300
 #: What each process of a fleet must have from its first connection on.
 CONNECTIONS = {"distributed.comm.timeouts.tcp": f"{SILENCE}s", "distributed.scheduler.worker-ttl": f"{SILENCE}s"}
 #: A worker is not to disturb what is measured beside it: no profiler that looks at it a hundred times a second, no
-#: loop that wakes it fifty times a second to see that it is awake, nothing that judges its memory. No machine takes what another was given: a share is of a machine.
+#: loop that wakes it fifty times a second to see that it is awake, nothing that judges its memory. No machine takes
+#: what another was given: a share is of a machine.
 _SETTINGS = {
     "distributed.worker.profile.enabled": False,
     "distributed.scheduler.work-stealing": False,
