@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
-from distributed import Worker
 
 from kit.core.codec import decode
 from kit.fleet.carrier import Carrier
@@ -76,10 +75,11 @@ def test_how_far_a_share_is_goes_with_each_heartbeat(monkeypatch: pytest.MonkeyP
 
 
 def test_no_timer_wakes_what_stands_beside_a_measurement_more_than_twice_a_second() -> None:
+    distributed = pytest.importorskip("distributed", reason="the package distributed is not installed")
     prepare()
 
     async def timers() -> dict[str, float]:
-        worker = Worker("tcp://127.0.0.1:1", nthreads=1, dashboard_address="127.0.0.1:0", memory_limit=0)
+        worker = distributed.Worker("tcp://127.0.0.1:1", nthreads=1, dashboard_address="127.0.0.1:0", memory_limit=0)
         return {name: timer.callback_time for name, timer in worker.periodic_callbacks.items()}
 
     found = asyncio.run(timers())
