@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import chdtri
 
+from kit.analysis import random_effects
 from kit.analysis.random_effects import ENDS, Effects, draw, find_chances, fit
 
 #: Thirteen trials of BCG vaccine, logarithms of relative risks with their variances (Colditz et al. 1994), as the
@@ -55,6 +56,24 @@ def test_one_machine_far_off_stands_out_and_no_other() -> None:
     y = np.array([0.04, 0.05, 0.045, 0.052, 0.041, 0.20])
     chances = find_chances(Effects(y, np.full(6, 1e-5), np.full(6, 4.0)))
     assert chances.argmin() == 5 and chances[5] < 0.01 and (chances[:5] > 0.5).all()
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_of_many_machines_the_farthest_are_judged_as_if_each_were_left_out(
+    shared: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(4)
+    noise = 0.01 * np.ones((5, 70)) if shared else 0.01 * np.exp(rng.normal(0, 0.5, (5, 70)))
+    y = rng.normal(0, 0.02, noise.shape) + rng.normal(0, 1, noise.shape) * noise
+    y[:, 0] += 0.15
+    v = noise**2 * (1 if shared else rng.chisquare(3, noise.shape) / 3)
+    figures = Effects(y, v, np.full(70, 3.0), shared)
+    quick = find_chances(figures)
+    monkeypatch.setattr(random_effects, "_FITTED_ANEW", 70)
+    slow = find_chances(figures)
+    assert quick.argmin(-1).tolist() == slow.argmin(-1).tolist() and (slow.min(-1) < 0.01).any()
+    assert quick.min(-1) == pytest.approx(slow.min(-1), rel=1e-6)
+    assert ((quick < 0.5) == (slow < 0.5)).all()
 
 
 def test_a_prediction_is_as_wide_as_machines_scatter() -> None:
