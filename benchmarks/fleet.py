@@ -136,7 +136,7 @@ class NoKeeper:
     def update(self, session: Session) -> None:
         return None
 
-    def add_sample(self, session_id: str, sample: Sample) -> None:
+    def add_sample(self, session_id: str, *samples: Sample) -> None:
         return None
 
     def set_flags(self, session_id: str, arm: str, point: str, block: int, flags: str) -> None:

@@ -235,9 +235,8 @@ class SplitCourse:
         for sample in samples:
             first, of_first = self._first.setdefault((sample.arm, sample.point), (sample, member.name))
             check_digests(first, of_first, sample, member.name)
-        for sample in samples:
-            self._keeper.add_sample(self._head.id, sample)
-            self._samples[_key(sample)] = sample
+        self._keeper.add_sample(self._head.id, *samples)
+        self._samples.update({_key(sample): sample for sample in samples})
         self._given[member.name].remove(block)
         self._made.setdefault(member.name, set()).add(block)
         self._facts_due = True

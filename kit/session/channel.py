@@ -85,8 +85,9 @@ class Channel:
     def update(self, session: Session) -> None:
         self.say(Updated(session))
 
-    def add_sample(self, session_id: str, sample: Sample) -> None:
-        self.say(Measured(sample))
+    def add_sample(self, session_id: str, *samples: Sample) -> None:
+        for sample in samples:
+            self.say(Measured(sample))
 
     def set_flags(self, session_id: str, arm: str, point: str, block: int, flags: str) -> None:
         self.say(Flagged(arm, point, block, flags))
@@ -102,9 +103,9 @@ class Relayed:
         for keeper in self._both:
             keeper.update(session)
 
-    def add_sample(self, session_id: str, sample: Sample) -> None:
+    def add_sample(self, session_id: str, *samples: Sample) -> None:
         for keeper in self._both:
-            keeper.add_sample(session_id, sample)
+            keeper.add_sample(session_id, *samples)
 
     def set_flags(self, session_id: str, arm: str, point: str, block: int, flags: str) -> None:
         for keeper in self._both:

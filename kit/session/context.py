@@ -48,7 +48,8 @@ class Keeper(Protocol):
 
     def update(self, session: Session) -> None: ...
 
-    def add_sample(self, session_id: str, sample: Sample) -> None: ...
+    def add_sample(self, session_id: str, *samples: Sample) -> None:
+        """All of them, or none: a round is whole or it is not there."""
 
     def set_flags(self, session_id: str, arm: str, point: str, block: int, flags: str) -> None: ...
 

@@ -130,8 +130,9 @@ class Outbox:
     def update(self, session: Session) -> None:
         self._send(session)
 
-    def add_sample(self, session_id: str, sample: Sample) -> None:
-        self._send(sample)
+    def add_sample(self, session_id: str, *samples: Sample) -> None:
+        """All of them, or none."""
+        self._send(*samples)
 
     def set_flags(self, session_id: str, arm: str, point: str, block: int, flags: str) -> None:
         self._send(Flag(arm, point, block, flags))
@@ -139,8 +140,8 @@ class Outbox:
     def set_status(self, session_id: str, status: str) -> None:
         self._send(Status(status))
 
-    def _send(self, change: Change) -> None:
-        self._waiting.append(change)
+    def _send(self, *changes: Change) -> None:
+        self._waiting += changes
         if self._store.remote:
             self._keep()
         self._pass_on()
@@ -187,12 +188,13 @@ class Outbox:
 
     def _keep(self) -> str:
         """All that waits, in the file; why that failed, '' where it did not."""
+        new = self._waiting[self._kept :]
         try:
-            for change in self._waiting[self._kept :]:
-                if self._file is None:
-                    return "can't be made"
-                self._file.add(dump_change(change))
-                self._kept += 1
+            if new and self._file is None:
+                return "can't be made"
+            if new and self._file:
+                self._file.add(*map(dump_change, new))
+                self._kept += len(new)
         except OSError as error:
             return error.strerror or str(error)
         return ""
@@ -230,8 +232,8 @@ class _File:
             os.close(self._file)
             self._file = -1
 
-    def add(self, line: bytes) -> None:
-        data, at = line + b"\n", self._end
+    def add(self, *lines: bytes) -> None:
+        data, at = b"".join(line + b"\n" for line in lines), self._end
         while data:
             written = os.pwrite(self._file, data, at)
             data, at = data[written:], at + written

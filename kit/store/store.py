@@ -124,8 +124,9 @@ class Store:
     def set_status(self, session_id: str, status: str) -> None:
         self.take(session_id, [Status(status)])
 
-    def add_sample(self, session_id: str, sample: Sample) -> None:
-        self.take(session_id, [sample])
+    def add_sample(self, session_id: str, *samples: Sample) -> None:
+        """All of them, or none."""
+        self.take(session_id, samples)
 
     def set_flags(self, session_id: str, arm: str, point: str, block: int, flags: str) -> None:
         """Flag a measured run that something outside hit."""

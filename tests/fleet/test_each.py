@@ -25,8 +25,8 @@ class Kept:
     def update(self, session: Session) -> None:
         return None
 
-    def add_sample(self, session_id: str, sample: Sample) -> None:
-        self.blocks.append(sample.block)
+    def add_sample(self, session_id: str, *samples: Sample) -> None:
+        self.blocks += [sample.block for sample in samples]
 
     def set_flags(self, session_id: str, arm: str, point: str, block: int, flags: str) -> None:
         return None

@@ -41,8 +41,8 @@ class Kept:
     def update(self, session: Session) -> None:
         return None
 
-    def add_sample(self, session_id: str, sample: Sample) -> None:
-        self.runs.append((sample.block, sample.arm))
+    def add_sample(self, session_id: str, *samples: Sample) -> None:
+        self.runs += [(sample.block, sample.arm) for sample in samples]
 
     def set_flags(self, session_id: str, arm: str, point: str, block: int, flags: str) -> None:
         return None

@@ -38,6 +38,7 @@ class Kept:
     """What the client's store is told."""
 
     samples: list[Sample] = field(default_factory=list)
+    together: list[list[tuple[int, str]]] = field(default_factory=list)  # runs that it was given at once
     flags: list[tuple[str, int]] = field(default_factory=list)
     facts: Mapping[str, str] = field(default_factory=dict)
     updates: int = 0
@@ -50,8 +51,9 @@ class Kept:
         """As the store has it when the client is killed."""
         return replace(SESSION, facts=self.facts, samples=tuple(self.samples))
 
-    def add_sample(self, session_id: str, sample: Sample) -> None:
-        self.samples.append(sample)
+    def add_sample(self, session_id: str, *samples: Sample) -> None:
+        self.samples += samples
+        self.together.append([(sample.block, sample.arm) for sample in samples])
 
     def set_flags(self, session_id: str, arm: str, point: str, block: int, flags: str) -> None:
         self.flags.append((arm, block))
@@ -113,6 +115,7 @@ def test_machines_take_turns() -> None:
     assert split.done and kept.blocks() == ALL
     assert split.result().status == DONE and makers(kept.facts) == {1: "one", 3: "one", 2: "two", 4: "two"}
     assert kept.samples[0].log == "one:/log"
+    assert sorted(map(sorted, kept.together)) == [[(block, arm) for arm in ARMS] for block in (1, 2, 3, 4)]
 
 
 def test_what_a_lost_machine_had_not_finished_is_anothers_and_what_it_had_counts_once() -> None:

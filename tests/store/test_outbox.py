@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import fcntl
+import itertools
 import os
 import signal
 import sqlite3
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from kit.core.errors import RunError, UsageError
+from kit.core.errors import AwayError, RunError, UsageError
 from kit.model.sample import Sample
 from kit.model.session import DONE, RUNNING, Session
 from kit.store import Outbox, Store, open_store, outbox
 from kit.store import database as databases
+from kit.store.changes import Change, load_change
 from kit.store.database import Database
+from kit.store.outbox import HEAD as HEAD_LINES
+from kit.store.outbox import whole_lines
 from tests.command_line import Kit
 from tests.nights import ladder_session
 
@@ -250,6 +254,33 @@ def test_what_not_even_the_outbox_can_keep_is_held_in_memory_and_said(disk: Path
     assert said[-1].startswith(f"NOT STORED: 1 runs of session {HEAD.id}")
     assert outbox.lost == 1
     store.close()
+
+
+class ServerThatIsAway:
+    name, remote = "postgresql://away", True
+
+    def take(self, session_id: str, changes: Sequence[Change]) -> None:
+        raise AwayError("away", "wait")
+
+
+@pytest.mark.parametrize("writes", [1, 2])
+def test_who_is_killed_while_a_round_is_kept_has_all_of_it_or_nothing(tmp_path: Path, writes: int) -> None:
+    """Half of one would count beside the whole that is made in its place."""
+    child = os.fork()
+    if not child:
+        try:
+            with Outbox(HEAD, ServerThatIsAway(), tmp_path, lambda text: None) as outbox:
+                done = itertools.count(1)
+                os.fdatasync = lambda file: os._exit(0) if next(done) == writes else None  # type: ignore[assignment]
+                for block in (1, 2):
+                    outbox.add_sample(HEAD.id, *(sample for sample in FULL.samples if sample.block == block))
+        finally:
+            os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+    lines = whole_lines((tmp_path / "outbox" / f"{HEAD.id}.jsonl").read_bytes())[HEAD_LINES:]
+    found = [(item.block, item.arm) for item in map(load_change, lines) if isinstance(item, Sample)]
+    blocks = {block for block, _ in found}
+    assert found == [(item.block, item.arm) for item in FULL.samples if item.block in blocks] and found
 
 
 def test_a_file_that_fails_after_the_store_took_all_ends_nothing(tmp_path: Path) -> None:
