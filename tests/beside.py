@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from kit.core.flock import try_lock
 from kit.core.paths import find_paths
 from kit.host.command import run
-from kit.host.lock import try_lock
 from kit.host.namespace import enter_private_mounts
 from kit.host.rest import kit_pids
 from kit.session.caches import DROP_CACHES

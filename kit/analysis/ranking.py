@@ -20,7 +20,7 @@ from kit.analysis.compare import is_control
 from kit.analysis.paired import Paired, find_adjusting, pair_up
 from kit.analysis.stats import Interval
 from kit.core.errors import UsageError
-from kit.model.arm import Arm, parse_arm
+from kit.model.arm import known_arm
 from kit.model.drivers import registered
 from kit.model.metric import described
 
@@ -166,18 +166,11 @@ def split_picks(arms: Sequence[str]) -> tuple[list[str], list[str]]:
 
     A pick is whatever runs a build in a container on a driver; ``runtime`` is a rung of the ladder. Where nothing is,
     all arms are: filesystems compared by ``bare``, unions, imported figures."""
-    parsed = {arm: _parse(arm) for arm in arms if not is_control(arm)}
+    parsed = {arm: known_arm(arm) for arm in arms if not is_control(arm)}
     picks = [arm for arm, made in parsed.items() if made and made.contained and made.placement != "runtime"]
     if not picks:
         return list(parsed), []
     return picks, [arm for arm, made in parsed.items() if made and made.placement in ("bare", "host")]
-
-
-def _parse(arm: str) -> Arm | None:
-    try:
-        return parse_arm(arm)
-    except UsageError:  # a label of imported figures
-        return None
 
 
 def _measured(runs: Runs, keys: Sequence[Key], phase: str, metric: str) -> bool:

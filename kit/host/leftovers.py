@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kit.core.errors import KitError, MachineError
+from kit.core.flock import try_lock
 from kit.core.private import make_private, user_name
 from kit.host.cleanup import Cleanups
 from kit.host.journal import parse
-from kit.host.lock import try_lock
 from kit.host.owner import Owner
 
 

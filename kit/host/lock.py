@@ -19,6 +19,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from kit.core.errors import BusyError, MachineError
+from kit.core.flock import try_lock
 from kit.core.private import user_name
 from kit.host.interrupt import interruptible
 
@@ -80,15 +81,6 @@ def _opened(directory: Path) -> Iterator[int]:
         yield descriptor  # closing it frees the lock
     finally:
         os.close(descriptor)
-
-
-def try_lock(descriptor: int) -> bool:
-    """Lock an open file (flock(2)) for this opening of it alone; False where another has it."""
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 @contextmanager

@@ -14,9 +14,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from kit.core.errors import UsageError
+from kit.core.flock import try_lock
 from kit.host import beneath
 from kit.host.command import run
-from kit.host.lock import try_lock
 from kit.image.recipe import SOURCE_DATE_EPOCH, Recipe, read_recipe
 from kit.image.taken import Builder, Environment, checked, taken_or_built
 

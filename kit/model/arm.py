@@ -230,6 +230,14 @@ def _runtime_driver(filesystem: str | None) -> str:
     return known.name if known and not known.image_store else DEFAULT_DRIVER
 
 
+def known_arm(text: str) -> Arm | None:
+    """None for what is none of the kit's: imported arms may have any name."""
+    try:
+        return parse_arm(text)
+    except UsageError:
+        return None
+
+
 def parse_arms(text: str, engine: str = DEFAULT_ENGINE, filesystems: tuple[str, ...] = ()) -> tuple[Arm, ...]:
     """Parse a comma-separated list; an arm named twice is an error, not two arms. Arms that name no filesystem are
     put on each of ``filesystems``."""

@@ -10,12 +10,12 @@ from kit.analysis import ladder
 from kit.analysis.analyse import Analysis, whole_real
 from kit.analysis.compare import MORE, NO_INTERVAL, NOT_DETECTED, Comparison
 from kit.analysis.ladder import Ladder, LadderStep
-from kit.model.arm import Arm
+from kit.model.arm import Arm, known_arm
 from kit.model.fact import STOPPED
 from kit.model.session import Session
 from kit.report import units
 from kit.report.ladder import whole_of
-from kit.report.notes import notes, parsed
+from kit.report.notes import notes
 from kit.report.tasks import largest_part
 from kit.report.verdict import assurance, verdicts
 from kit.report.wrap import NARROW, wrap
@@ -148,7 +148,7 @@ def _step_words(step: LadderStep) -> str:
 
 def where(arm: str) -> str:
     """The placement of an arm in words."""
-    found = parsed(arm)
+    found = known_arm(arm)
     if found is None:
         return f"as {arm}"
     return _WHERE.get(found.placement, "as {arm}").format(driver=_driver(found), arm=arm, filesystem=found.filesystem)

@@ -9,8 +9,7 @@ import numpy as np
 
 from kit.analysis.analyse import Analysis, whole_real
 from kit.analysis.columns import Key, Runs
-from kit.core.errors import UsageError
-from kit.model.arm import Arm, driver_of, parse_arm
+from kit.model.arm import driver_of, known_arm
 from kit.model.drivers import registered
 from kit.model.fact import CACHES, COMPILER, NO_ELSEWHERE, NO_REPEATS, SLICES, SLICES_WHY, UNCONFIRMED, read_facts
 from kit.model.plan import AUTO
@@ -131,19 +130,11 @@ def _conduct(session: Session, analysis: Analysis) -> Iterator[str]:
             )
 
 
-def parsed(arm: str) -> Arm | None:
-    """None for what is none of the kit's: imported arms may have any name."""
-    try:
-        return parse_arm(arm)
-    except UsageError:
-        return None
-
-
 def driver_notes(arms: Sequence[str]) -> Iterator[str]:
     """What is to be known of drivers whose root filesystem these arms use, each said once."""
     of: dict[str, list[str]] = {}
     for arm in arms:
-        found = parsed(arm)
+        found = known_arm(arm)
         if found and not found.plain_root:
             for note in driver_of(found).notes:
                 of.setdefault(note, []).append(arm)
@@ -152,7 +143,7 @@ def driver_notes(arms: Sequence[str]) -> Iterator[str]:
 
 def copies_all(arm: str) -> bool:
     """True for drivers that copy the whole root filesystem."""
-    found = parsed(arm)
+    found = known_arm(arm)
     return found is not None and driver_of(found).copies_all
 
 
@@ -208,7 +199,7 @@ def _filesystems(session: Session) -> Iterator[str]:
     for fact in UNCONFIRMED.find(session.facts):
         yield f"@{fact.of}: the kernel took the mount options {fact.text} and does not show whether they are in force"
     for arm, baseline in session.baselines:
-        one, other = parsed(arm), parsed(baseline)
+        one, other = known_arm(arm), known_arm(baseline)
         if session.request.baseline and one and other and one.filesystem != other.filesystem:
             yield f"{arm} and its baseline {baseline} lie on different filesystems: you named the baseline"
 

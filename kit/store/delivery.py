@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import suppress
@@ -12,6 +11,7 @@ from typing import Any, BinaryIO, Protocol
 
 from kit.core.codec import UnreadableError, decode_json
 from kit.core.errors import AwayError, KitError
+from kit.core.flock import try_lock
 from kit.model.sample import Sample
 from kit.model.session import DONE, Session
 from kit.store.changes import Begin, Change, Status, load_change
@@ -84,7 +84,7 @@ def deliver(store: Receiver, directory: Path) -> Iterator[Delivery]:
 def _deliver(store: Receiver, path: Path, file: BinaryIO, away: str) -> Delivery | None:
     """None where nothing was in it, or another kit has delivered it meanwhile. What a running session has in its own is
     looked at, but not touched. ``away``: why there is no store to give it to. Raises AwayError."""
-    mine = _locked(file)
+    mine = try_lock(file.fileno())
     file.seek(0)
     if not os.fstat(file.fileno()).st_nlink:
         return None  # what has its name now is another's
@@ -104,14 +104,6 @@ def _deliver(store: Receiver, path: Path, file: BinaryIO, away: str) -> Delivery
     if not waits:
         path.unlink()
     return Delivery(path, found.session, found.runs, found.store, waits)
-
-
-def _locked(file: BinaryIO) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _read(content: bytes) -> _Waiting | None:
