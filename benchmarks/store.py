@@ -44,7 +44,8 @@ ARMS = ("bare", "bind:overlay2", "layer:overlay2", "layer:btrfs")
 PHASES = ("build",)
 TITLE = "kernel:short"
 FIRST = 1.7e9  # when the first night was
-PATTERNS = 40  # sessions that the others are copies of
+KERNELS = 3  # of classes of machines
+PATTERNS = 13 * KERNELS  # sessions that the others are copies of
 RUNS = 20  # of each writer
 WANTED = 1.0  # seconds
 _TABLES = ("kit_sessions", "kit_samples", "kit_phases", "kit_outcomes")
@@ -62,12 +63,13 @@ def make_session(name: str, created: float, seed: int, rounds: int, machine: str
                       minor_faults=8e6, major_faults=0.0, steal=0.0, exit_code=0)
                 for phase in PHASES
             )  # fmt: skip
-            digests = tuple((what, f"{seed:02}" * 32) for what in ("scenario", "image", "probe", "input linux"))
+            digests = tuple((what, "0123456789abcdef" * 4) for what in ("scenario", "image", "probe", "input linux"))
             samples.append(Sample(arm, block, "measured", "ok", created + 200 * len(samples), phases, 0.04, 0.04,
                                   0.05, 0.05, 1.5, digests=digests, log=f"/var/log/{name}/{arm}-{block}"))  # fmt: skip
     facts = {
-        "machine": machine, "kernel": f"6.{1 + seed % 3}.0-28-amd64 #1 SMP PREEMPT_DYNAMIC Debian", "cpu": "Xeon x 32",
-        "memory": "128 GiB", "distribution": "Debian 12", "caches": "warm", "rounds": str(rounds), "seed": str(seed),
+        "machine": machine, "worker": machine, "cpu": "Xeon x 32",
+        "kernel": f"6.{1 + seed % KERNELS}.0-28-amd64 #1 SMP PREEMPT_DYNAMIC Debian",
+        "memory": "128.0 GiB", "distribution": "Debian 12", "caches": "warm", "rounds": str(rounds), "seed": str(seed),
         **{f"overlay2 on {fs}": f"Backing Filesystem: {fs}; Native Overlay Diff: true; userxattr: false" * 4
            for fs in ("ext4", "xfs")},
     }  # fmt: skip
@@ -107,7 +109,8 @@ class Pattern:
             fields = text.split("\t")
             fields[1] = repr(created)
             fields[-1] = f"{machine}\n"
-            return "\t".join(fields).replace('"machine": "m"', f'"machine": "{machine}"')
+            text = "\t".join(fields).replace('"machine": "m"', f'"machine": "{machine}"')
+            return text.replace('"worker": "m"', f'"worker": "b{machine[:4]}"')
         if table != "kit_outcomes":
             for number in range(self.samples):
                 text = text.replace(f"\0{number}\0", str(sample + number))
@@ -138,7 +141,8 @@ def fill(url: str, machines: int, nights: int, rounds: int) -> None:
             for machine in range(machines):
                 created = FIRST + 86400 * night + 60 * (machine % 60) + machine / 1000
                 day = time.strftime("%Y%m%d-%H%M%S", time.gmtime(created))
-                pattern = patterns[(machine * 7 + night) % len(patterns)]
+                mine = patterns[machine % KERNELS :: KERNELS] or patterns  # a machine keeps its kernel
+                pattern = mine[(machine * 7 + night) % len(mine)]
                 listed.append((pattern, f"{day}-{machine:04}", f"{machine:04}{'f' * 28}", created, sample))
                 sample += pattern.samples
             for table in _TABLES:

@@ -81,11 +81,7 @@ def answer_sessions(found: Sequence[tuple[Session, Analysis]]) -> FarmAnswer:
 def answer(title: str, entries: Iterable[Entry]) -> FarmAnswer:
     """Of all arms that the entries are of, one metric of each. The newest session of each machine counts, of those that
     agree in kit, settings and digests with most machines."""
-    by_arm: dict[tuple[str, str, str], list[Entry]] = {}
-    for entry in sorted(entries, key=lambda item: (item.created, item.session)):
-        item = entry.outcome.comparison
-        if not is_control(item.arm) and item.ratio:
-            by_arm.setdefault((item.arm, item.baseline, item.point), []).append(entry)
+    by_arm = _by_arm(entries)
     arms, left, classes, together = [], dict[LeftOut, None](), dict[str, str](), set[str]()
     for listed in by_arm.values():
         kept, why = alike(listed)
@@ -97,6 +93,30 @@ def answer(title: str, entries: Iterable[Entry]) -> FarmAnswer:
     names = sorted(classes.values())
     return FarmAnswer(title, tuple(arms), {name: names.count(name) for name in names}, tuple(left),
                       tuple(sorted(together)))  # fmt: skip
+
+
+def settles(entries: Sequence[Entry], machines: int) -> bool:
+    """Whether entries of the newest session of each of so many machines have all that ``answer`` wants: a figure of
+    each arm by each, all of which agree. Older sessions count for nothing then."""
+    by_arm = _by_arm(entries)
+    if not by_arm or not all(map(_alone, entries)):
+        return False
+    return all([len(group) for group in _groups(listed)] == [machines] for listed in by_arm.values())
+
+
+def _alone(entry: Entry) -> bool:
+    """Whether a store tells its machine from all others, so that it knows the newest session of it."""
+    return bool(entry.machine) and entry.machine == _machine(entry) and SEVERAL not in entry.worker
+
+
+def _by_arm(entries: Iterable[Entry]) -> dict[tuple[str, str, str], list[Entry]]:
+    """In the order of time."""
+    found: dict[tuple[str, str, str], list[Entry]] = {}
+    for entry in sorted(entries, key=lambda item: (item.created, item.session)):
+        item = entry.outcome.comparison
+        if not is_control(item.arm) and item.ratio:
+            found.setdefault((item.arm, item.baseline, item.point), []).append(entry)
+    return found
 
 
 def alike(entries: Sequence[Entry]) -> tuple[list[Entry], list[LeftOut]]:

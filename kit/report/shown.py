@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
+from functools import cache
 from itertools import chain
 from operator import attrgetter
 from typing import Any, TypeVar
@@ -46,10 +47,16 @@ def _shown(value: Any, name: str) -> Any:
         pairs = {visible(key): _shown(item, name) for key, item in value.items()}
         return pairs if pairs != value else value
     if is_dataclass(value) and not isinstance(value, type):
-        found = {item.name: getattr(value, item.name) for item in fields(value)}
-        changed = {key: made for key, item in found.items() if (made := _shown(item, key)) is not item}
+        found = {key: getattr(value, key) for key in _names(type(value))}
+        texts = {key: item for key, item in found.items() if item is not None and not isinstance(item, int | float)}
+        changed = {key: made for key, item in texts.items() if (made := _shown(item, key)) is not item}
         return replace(value, **changed) if changed else value
     return value
+
+
+@cache
+def _names(kind: type) -> tuple[str, ...]:
+    return tuple(item.name for item in fields(kind))
 
 
 def _texts(samples: tuple[Sample, ...]) -> set[str]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kit.analysis.farm_answer import FarmAnswer, answer
+from kit.analysis.farm_answer import FarmAnswer, answer, settles
+from kit.analysis.history import Entry
 from kit.analysis.split_session import answer_split, makers
 from kit.core.errors import UsageError
 from kit.model.machine_class import class_of
@@ -31,14 +33,23 @@ def answer_farm(store: Store, asked: FarmQuestion) -> FarmAnswer:
     if not newest:
         return _answer_one(store, asked)
     title = newest[0].title
-    heads = store.newest_of_each(Wanted(title, status=DONE, since=asked.since), LOOKED_AT)
-    chosen = [item for item in heads if asked.machine_class in ("", class_of(item.facts))]
-    if not chosen:
-        classes = sorted({class_of(item.facts) for item in heads})
+    wanted = Wanted(title, status=DONE, since=asked.since)
+    heads = store.newest_of_each(wanted, 1)
+    entries = _entries(store, asked, heads)
+    if not settles(entries, len(heads)):
+        older = store.newest_of_each(wanted, LOOKED_AT, 1)
+        heads, entries = (*heads, *older), (*entries, *_entries(store, asked, older))
+    classes = sorted({class_of(item.facts) for item in heads})
+    if (asked.machine_class and asked.machine_class not in classes) or not heads:
         there = f"there are machines of: {'; '.join(classes[:10])}" if classes else "the newest is of an earlier day"
         raise UsageError(f"no session of '{title}' fits", there)
+    return answer(title, entries)
+
+
+def _entries(store: Store, asked: FarmQuestion, heads: Sequence[Session]) -> tuple[Entry, ...]:
+    chosen = [item for item in heads if asked.machine_class in ("", class_of(item.facts))]
     arms = dict.fromkeys(arm for item in chosen for arm, _ in item.baselines)
-    return answer(title, store.entries(chosen, tuple(arms), asked.phase, asked.metric))
+    return store.entries(chosen, tuple(arms), asked.phase, asked.metric)
 
 
 def _answer_one(store: Store, asked: FarmQuestion) -> FarmAnswer:

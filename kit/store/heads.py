@@ -55,8 +55,9 @@ def find_heads(connection: Connection, wanted: Wanted, most: int | None, skip: i
     return connection.execute(_only(connection, query, wanted).limit(most).offset(skip)).mappings().all()
 
 
-def find_newest_of_each(connection: Connection, wanted: Wanted, most: int) -> Sequence[RowMapping]:
-    """Rows, newest first: of each machine as many as of any other, ``most`` in all, but one of each at least."""
+def find_newest_of_each(connection: Connection, wanted: Wanted, most: int, skip: int = 0) -> Sequence[RowMapping]:
+    """Rows, newest first: of each machine as many as of any other, ``most`` in all, but one of each at least; without
+    the first ``skip`` of each."""
     order = sessions.c.created.desc(), sessions.c.id.desc()
     machines = ["", *_distinct(connection, "machine", "~>~", "~<~")]
     of_each = max(1, most // len(machines))
@@ -64,10 +65,16 @@ def find_newest_of_each(connection: Connection, wanted: Wanted, most: int) -> Se
     if connection.dialect.name == "sqlite":
         place = func.row_number().over(partition_by=sessions.c.machine, order_by=order).label("place")
         placed = _only(connection, select(sessions.c.id, place), wanted).subquery()
-        query = query.join(placed, placed.c.id == sessions.c.id).where(placed.c.place <= of_each)
+        query = query.join(placed, placed.c.id == sessions.c.id).where(placed.c.place.between(skip + 1, of_each))
     else:  # which would read and sort the whole table for that, and is led to each machine's end of the index instead
         known = func.unnest(literal(machines, ARRAY(Text))).table_valued("name").render_derived()
-        newest = select(sessions.c.id).where(sessions.c.machine == known.c.name).order_by(*order).limit(of_each)
+        newest = (
+            select(sessions.c.id)
+            .where(sessions.c.machine == known.c.name)
+            .order_by(*order)
+            .limit(max(0, of_each - skip))
+            .offset(skip)
+        )
         mine = _only(connection, newest, wanted).correlate(known).lateral()
         query = query.select_from(known).join(mine, true()).join(sessions, sessions.c.id == mine.c.id)
     return connection.execute(query.order_by(*order)).mappings().all()

@@ -198,10 +198,11 @@ class Store:
         with self._database.reading() as connection:
             return tuple(filter(None, map(self._head, find_heads(connection, wanted, most, skip))))
 
-    def newest_of_each(self, wanted: Wanted, most: int) -> tuple[Session, ...]:
-        """Sessions without their samples, newest first: as many of each machine, and about ``most`` in all."""
+    def newest_of_each(self, wanted: Wanted, most: int, skip: int = 0) -> tuple[Session, ...]:
+        """Sessions without their samples, newest first: as many of each machine, about ``most`` in all but one of each
+        at least; of these all but the first ``skip`` of each."""
         with self._database.reading() as connection:
-            return tuple(filter(None, map(self._head, find_newest_of_each(connection, wanted, most))))
+            return tuple(filter(None, map(self._head, find_newest_of_each(connection, wanted, most, skip))))
 
     def count(self, wanted: Wanted = ANY, most: int = COUNTED) -> int:
         """How many sessions there are of these; ``most`` where there are more."""

@@ -36,6 +36,12 @@ def check(store: Store) -> None:
     farm = answer_farm(store, FarmQuestion("mine"))
     sessions = [machine.session for machine in farm.arms[0].whole.machines]
     assert sessions == ["m0-009", "m1-009", "m2-009", "m7-000"]
+    assert [item.id for item in store.newest_of_each(wanted, 10, 1)] == ["m2-008", "m1-008", "m0-008"]
+    assert store.newest_of_each(wanted, 1, 1) == ()
+    store.add(replace(on(1, 30, 0.05), kit_version="2"))
+    store.add(replace(on(2, 30, 0.05), arms=("bare",), baselines=()))
+    farm = answer_farm(store, FarmQuestion("mine"))
+    assert [machine.session for machine in farm.arms[0].whole.machines] == sessions and not farm.left_out
 
 
 def test_the_newest_of_each_machine(tmp_path: Path) -> None:
