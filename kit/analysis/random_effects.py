@@ -29,6 +29,8 @@ _SEED = 20_261_122
 _DRAWS = 20_000
 #: The least scatter of variances (of their logarithms) that is told from none.
 _ALIKE = 1e-4
+#: Noise is taken to be a machine's own where the others' makes so much of it as rarely.
+_NOISY = 0.05
 #: Quantiles that end an interval.
 ENDS = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
 
@@ -243,12 +245,22 @@ def find_residuals(effects: Effects) -> tuple[Floats, Floats]:
 
 
 def _residuals(effects: Effects, which: Indices, rest: _Rest) -> tuple[Floats, Floats]:
-    of_all = effects.y, np.maximum(effects.expected, effects.squeezed.v), effects.squeezed.d
-    y, own, d = (np.take_along_axis(values, which, axis=-1) for values in of_all)
+    noise = _own_noise(effects)
+    y, own, d = (np.take_along_axis(values, which, axis=-1) for values in (effects.y, noise.v, noise.d))
     theirs = rest.tau2 + rest.alone
     away = (y - rest.mean) / (np.maximum(rest.error / np.sqrt(rest.alone), 1.0) * np.sqrt(own + theirs))
     degrees = (own + theirs) ** 2 / (own**2 / d + theirs**2 / (effects.machines - 2))
     return away, np.minimum(degrees, effects.machines - 2.0)
+
+
+def _own_noise(effects: Effects) -> Squeezed:
+    """What a machine is judged by: the noise that is expected of all, or its own where that is far more. A noisy
+    machine would else be taken for one of another penalty (Phipson et al. 2016 don't squeeze such variances)."""
+    from scipy.special import fdtrc
+
+    found, d = np.maximum(effects.expected, effects.squeezed.v), effects.squeezed.d
+    noisy = (effects.v > found) & (fdtrc(effects.d, d, effects.v / found) < _NOISY)
+    return Squeezed(np.where(noisy, effects.v, found), np.where(noisy, effects.d, d))
 
 
 def find_chances(effects: Effects) -> Floats:

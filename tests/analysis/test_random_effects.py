@@ -76,6 +76,21 @@ def test_of_many_machines_the_farthest_are_judged_as_if_each_were_left_out(
     assert ((quick < 0.5) == (slow < 0.5)).all()
 
 
+def test_of_many_machines_a_noisy_one_is_not_taken_for_one_that_does_not_fit() -> None:
+    """Drawn towards the noise of forty others its own would be far less than it is; one that is as quiet as the others
+    and as far off stands out."""
+    rng = np.random.default_rng(4)
+    farms, machines, d, sigma = 200, 40, 4, 0.02
+    scale = np.full(machines, sigma)
+    scale[0] *= 5
+    y = scale * rng.normal(0, 1, (farms, machines))
+    v = scale**2 * rng.chisquare(d, (farms, machines)) / d
+    noisy = find_chances(Effects(y, v, np.full(machines, float(d))))[:, 0] < 0.05
+    y[:, 1] += 8 * sigma
+    quiet = find_chances(Effects(y, v, np.full(machines, float(d))))[:, 1] < 0.05
+    assert noisy.mean() < 0.04 and quiet.mean() > 0.9
+
+
 def test_a_prediction_is_as_wide_as_machines_scatter() -> None:
     """Of fifty machines tau is known well: of another, 1.96 tau either way, and a little more for what is not known."""
     rng = np.random.default_rng(2)

@@ -20,6 +20,7 @@ SIMULATED = {
     "fleet": (("--workers", "3", "--rounds", "1", "--seconds", "0.2"), "above it"),
     "growth": (("--sizes", "100,200,300"), "time per sample"),
     "nightly": (("--series", "3"), "2 standard deviations"),
+    "prediction": (("--machines", "3"), "its least"),
     "ranking": (("--sessions", "2", "--worlds", "equal", "--rounds", "3"), "bounds: "),
     "rounds": (("--sessions", "3"), "half the runs"),
     "serve": (("--samples", "300"), ".csv"),
