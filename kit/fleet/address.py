@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 #: Dask's own.
 DEFAULT_PORT = 8786
 CA = "ca"
+#: As its user has to give it: kit compare has options of other places too.
+TLS_OPTION = "--tls DIR (beside --fleet: --fleet-tls DIR)"
 SIDES = ("scheduler", "worker", "client")
 
 
@@ -48,11 +50,11 @@ def parse_address(text: str, tls: str) -> Address:
         raise UsageError(f"'{text}' is no address of a scheduler", "for example tls://farm.example.org:8786")
     address = Address(host.strip("[]"), int(port), Path(tls).absolute() if tls else None)
     if scheme == "tls" and not tls:
-        raise UsageError(f"{text} needs certificates", "--tls DIR, as kit fleet certificates makes it")
+        raise UsageError(f"{text} needs certificates", f"{TLS_OPTION}, as kit fleet certificates makes it")
     if not tls and not address.loopback:
         raise UsageError(
             f"no fleet without TLS on {host or 'every address'}: whoever can speak to a worker is root there",
-            "kit fleet certificates DIR, then --tls DIR; or 127.0.0.1",
+            f"kit fleet certificates DIR, then {TLS_OPTION}; or 127.0.0.1",
         )
     return address
 

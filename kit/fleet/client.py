@@ -154,6 +154,8 @@ class Fleet:
         for key in list(self._futures):
             with suppress(Exception):  # Dask's own of a client that is closed already is one
                 self.take_back(key)
+        with suppress(Exception):  # else the scheduler would tell the client that it has gone, and log that it can't
+            self._client.unsubscribe_topic(self._topic)
         with suppress(OSError, TimeoutError):
             self._client.close(timeout=5)
 

@@ -7,7 +7,7 @@ import socket
 from typing import TYPE_CHECKING
 
 from kit.core.errors import MachineError
-from kit.fleet.address import Address, security
+from kit.fleet.address import TLS_OPTION, Address, security
 
 if TYPE_CHECKING:
     from distributed.security import Security
@@ -60,7 +60,7 @@ async def _connect(address: Address, side: str, shown: Security | None, patience
             raise AbsentError(f"no scheduler at {address.url}: {why}", "kit fleet scheduler") from None
         raise MachineError(
             f"the scheduler at {address.url} and this {side} do not trust each other",
-            "certificates of one authority on all sides, --tls DIR; kit fleet certificates makes them",
+            f"certificates of one authority on all sides, {TLS_OPTION}; kit fleet certificates makes them",
         ) from None
 
 

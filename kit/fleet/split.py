@@ -206,7 +206,7 @@ class SplitCourse:
             self._store_facts()
 
     def _store_facts(self) -> None:
-        members = [self._chosen[name] for name in self._told if name in self._chosen]
+        members = [self._chosen[name] for name in sorted(self._told) if name in self._chosen]
         held = {name: [*self._made.get(name, ()), *self._given.get(name, ())] for name in {**self._made, **self._given}}
         rounds = list(rounds_facts({name: blocks for name, blocks in held.items() if blocks}))
         gone = {fact.key for fact in ROUNDS_OF.find(self._head.facts)}
