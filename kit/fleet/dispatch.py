@@ -37,6 +37,10 @@ class Course(Protocol):
     def done(self) -> bool:
         """Nothing is left."""
 
+    @property
+    def waits(self) -> bool:
+        """There are machines, which are given nothing yet: more are about to come."""
+
     def deal(self, idle: Sequence[Member]) -> Sequence[tuple[Member, Share]]:
         """What these machines, which have nothing of it, are given now."""
 
@@ -193,7 +197,7 @@ class Dispatch:
         self.course.end(member, None)
 
     def _check_stuck(self) -> None:
-        if self._given or self.course.done:
+        if self._given or self.course.done or self.course.waits:
             self._stuck = None
             return
         if self._stuck is None:

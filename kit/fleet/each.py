@@ -53,6 +53,10 @@ class EachCourse:
     def done(self) -> bool:
         return not self._open
 
+    @property
+    def waits(self) -> bool:
+        return False
+
     def deal(self, idle: Sequence[Member]) -> Sequence[tuple[Member, Share]]:
         found = []
         for member in idle:

@@ -13,7 +13,8 @@ from kit.fleet.address import Address
 from kit.fleet.client import fleet_at
 from kit.fleet.dispatch import Dispatch
 from kit.fleet.each import EachCourse
-from kit.fleet.merge import member_facts
+from kit.fleet.files import allow_many_files
+from kit.fleet.merge import member_facts, shortened
 from kit.fleet.split import SplitCourse
 from kit.fleet.watcher import Watcher
 from kit.host.machine import Host, read_host
@@ -79,7 +80,7 @@ def _carry_split(session: Session, plan: Plan, members: tuple[Member, ...], cont
         keeper.create(session)
         keeper.set_status(session.id, RUNNING)
         watcher.began(session)
-        watcher.tell(f"session {session.id}: {session.title}, on {', '.join(member.name for member in members)}")
+        watcher.tell(f"session {session.id}: {session.title}, on {shortened([member.name for member in members])}")
         course = SplitCourse(session, plan, members, keeper, watcher)
         watcher.planned(course.left, len(session.samples))
         try:
@@ -121,6 +122,7 @@ class EachInterrupted(KeyboardInterrupt):
 def run_each(request: Request, context: FleetContext) -> tuple[Session, ...]:
     """A session on every machine. Raises KitError, EachInterrupted; what was measured until then is in the store."""
     members = _chosen(request, context)
+    allow_many_files()  # each session has an outbox
     sessions = {}
     for member in members:
         session, _ = _planned(request, member)
@@ -132,7 +134,7 @@ def run_each(request: Request, context: FleetContext) -> tuple[Session, ...]:
             keepers[name] = stack.enter_context(Outbox(session, context.store, context.paths.data, watcher.tell))
             keepers[name].create(session)
         course = EachCourse(sessions, keepers, watcher)
-        watcher.tell(f"{len(sessions)} sessions: {', '.join(session.id for session in sessions.values())}")
+        watcher.tell(f"{len(sessions)} sessions: {shortened([session.id for session in sessions.values()])}")
         watcher.planned(sum(_runs(kept_plan(session)) for session in sessions.values()), 0)
         interrupted = False
         try:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from kit.core.errors import MachineError
 from kit.fleet.address import Address, security
+from kit.fleet.files import allow_many_files
 from kit.fleet.serving import serve
 from kit.fleet.settings import prepare
 
@@ -16,6 +17,7 @@ PAGES = "127.0.0.1:0"
 def run_scheduler(address: Address, tell: Callable[[str], None]) -> None:
     """Until it is interrupted. Raises MachineError where it can't listen there."""
     prepare()
+    allow_many_files()
     from distributed import Scheduler
 
     shown = security(address, "scheduler")

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from kit.analysis.split_session import makers
 from kit.core.errors import KitError, RunError
-from kit.fleet.merge import check_digests, member_facts, merged_facts, rounds_facts
+from kit.fleet.merge import check_digests, member_facts, merged_facts, rounds_facts, shortened
 from kit.fleet.share import Share, local_session
 from kit.fleet.watcher import Watcher
 from kit.model.fact import ROUNDS_OF, WORKER
@@ -33,8 +33,9 @@ from kit.session.guest_protocol import (
 
 #: Seconds between two writings of what machines tell of themselves: each holds what all of them have told.
 _FACTS = 5.0
-#: Of a longer list of rounds so many are named at its beginning.
-_NAMED = 3
+#: Seconds for which the other lost machines are waited for when one is back. Those that a network or a scheduler has
+#: cut off come one after the other, and the first would be given what all of them had.
+_RETURN = 30.0
 
 
 class SplitCourse:
@@ -76,6 +77,8 @@ class SplitCourse:
         self._anew: set[str] = set()
         self._awaited: set[str] = set()  # those of them that have not begun a run
         self._dealt = False
+        self._lost: set[str] = set()
+        self._return_until = 0.0  # on the monotonic clock
         self._facts_due = False
         self._facts_stored = 0.0
 
@@ -96,7 +99,17 @@ class SplitCourse:
         warm = begin if self._plan.cache == "warm" else 0
         return (rounds + warm) * len(self._plan.arms) * len(self._plan.points)
 
+    @property
+    def waits(self) -> bool:
+        return bool(self._lost) and time.monotonic() < self._return_until
+
     def deal(self, idle: Sequence[Member]) -> Sequence[tuple[Member, Share]]:
+        back = self._lost.intersection(member.name for member in idle)
+        if back:
+            self._lost -= back
+            self._return_until = time.monotonic() + _RETURN
+        if self.waits:
+            return []
         able = [member for member in idle if self._may(member)]
         able.sort(key=lambda member: member.name not in self._chosen)
         takers = able[: max(0, self._most - len(self._given))][: len(self._pending)]
@@ -173,7 +186,7 @@ class SplitCourse:
                 self._barred[member.name] = last.error()
                 self._say(member, f"gave up: {last.message}")
             case None:
-                pass
+                self._lost.add(member.name)
         self._given.pop(member.name, None)
         self._held.pop(member.name, None)
         if blocks and not self._failed:
@@ -275,11 +288,5 @@ def _whole(session: Session, plan: Plan) -> set[int]:
 
 def _rounds(blocks: Sequence[int]) -> str:
     """As a line holds them."""
-    listed = list(map(str, blocks))
-    if len(listed) > 2 * _NAMED:
-        listed = [*listed[:_NAMED], "…", listed[-1]]
-    return f"{_several(len(blocks))}: {', '.join(listed)}"
-
-
-def _several(count: int) -> str:
-    return f"{count} round{'s' if count != 1 else ''}"
+    count = len(blocks)
+    return f"{count} round{'s' if count != 1 else ''}: {shortened(list(map(str, blocks)))}"

@@ -79,6 +79,7 @@ class Whole:
     """A course of one share."""
 
     done = False
+    waits = False
 
     def deal(self, idle: Sequence[Member]) -> Sequence[tuple[Member, Share]]:
         return [(member, Share(FIRST)) for member in idle]

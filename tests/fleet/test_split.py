@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 
 import pytest
 
 from kit.analysis.split_session import makers
 from kit.core.errors import KitError, UsageError
+from kit.fleet import split
 from kit.fleet.merge import merged_facts
 from kit.fleet.share import local_session
 from kit.fleet.split import SplitCourse
@@ -215,6 +217,24 @@ def test_what_is_left_is_counted_anew_where_a_machine_begins_amid_the_course() -
     measure(split, ONE, 1)
     split.hear(ONE, Running(PlanStep(0, parse_arm(ARMS[0]), "warmup"), "run"))
     assert observer.plans == [((2 + 1) * 2, 4)]
+
+
+def test_the_first_lost_machine_that_is_back_is_not_given_what_all_had(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1000.0
+    monkeypatch.setattr(split, "time", SimpleNamespace(monotonic=lambda: now))
+    for seconds, there, given in (
+        (1, [ONE, TWO], [("one", (1, 3)), ("two", (2, 4))]),
+        (60, [ONE], [("one", (1, 2, 3, 4))]),  # the other is not waited for longer
+    ):
+        course_ = course(Kept(), ONE, TWO)
+        course_.deal([ONE, TWO])
+        for member in (ONE, TWO):
+            course_.end(member, None)
+        assert course_.deal([]) == [] and not course_.waits
+        assert course_.deal([ONE]) == [] and course_.waits
+        now += seconds
+        assert [(member.name, share.blocks) for member, share in course_.deal(there)] == given
+        assert not course_.waits
 
 
 def test_a_session_goes_on_with_the_same_image_alone() -> None:
