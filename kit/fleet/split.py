@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import cycle
 
 from kit.analysis.split_session import makers
 from kit.core.errors import KitError, RunError
@@ -57,7 +58,8 @@ class SplitCourse:
         self._samples = {_key(sample): sample for sample in session.samples}
         whole = _whole(session, plan)
         self._made: dict[str, set[int]] = {}
-        for number, name in makers(session.facts).items():
+        self._had = makers(session.facts)  # whom a round was given to last
+        for number, name in self._had.items():
             if number in whole:
                 self._made.setdefault(name, set()).add(number)
         kept = {number for numbers in self._made.values() for number in numbers}
@@ -115,23 +117,43 @@ class SplitCourse:
         takers = able[: max(0, self._most - len(self._given))][: len(self._pending)]
         if not takers and self._pending and not self._given and self._barred:
             raise next(iter(self._barred.values()))
+        if not takers:
+            return []
         found = []
-        for number, member in enumerate(takers):
-            blocks = self._pending[number :: len(takers)]
+        for member, blocks in zip(takers, self._dealt_to([member.name for member in takers]), strict=True):
+            self._had |= dict.fromkeys(blocks, member.name)
             self._given[member.name] = blocks
             self._held[member.name] = {}
             self._chosen.setdefault(member.name, member)
             session = local_session(self._head, member.name).with_facts(member_facts([member]))
             found.append((member, Share(session, tuple(blocks), self._head.id)))
             self._say(member, _rounds(blocks))
-        if takers:
-            self._pending = []
-            if self._dealt:
-                names = {member.name for member in takers}
-                self._anew, self._awaited = self._anew | names, self._awaited | names
-            self._dealt = True
-            self._store_facts()
+        self._pending = []
+        if self._dealt:
+            names = {member.name for member in takers}
+            self._anew, self._awaited = self._anew | names, self._awaited | names
+        self._dealt = True
+        self._store_facts()
         return found
+
+    def _dealt_to(self, names: Sequence[str]) -> list[list[int]]:
+        """What is pending, as many for each as for any other, but for one at most. Who had a round before has it again:
+        he may have made it, and nobody heard of it."""
+        each, more = divmod(len(self._pending), len(names))
+        room = {name: each + (number < more) for number, name in enumerate(names)}
+        dealt: dict[str, list[int]] = {name: [] for name in names}
+        others = []
+        for block in self._pending:
+            name = self._had.get(block, "")
+            if name in room and len(dealt[name]) < room[name]:
+                dealt[name].append(block)
+            else:
+                others.append(block)
+        turns = cycle(names)
+        for block in others:
+            name = next(name for name in turns if len(dealt[name]) < room[name])
+            dealt[name].append(block)
+        return [sorted(dealt[name]) for name in names]
 
     def _may(self, member: Member) -> bool:
         alike = next(iter(self._chosen.values()))

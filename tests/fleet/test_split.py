@@ -237,6 +237,20 @@ def test_the_first_lost_machine_that_is_back_is_not_given_what_all_had(monkeypat
         assert not course_.waits
 
 
+def test_who_had_a_round_has_it_again() -> None:
+    """It may have made it meanwhile: then it only says it."""
+    kept = Kept()
+    session = replace(SESSION, request=replace(SESSION.request, rounds=8))
+    begun = course(kept, ONE, TWO, session=session)
+    begun.deal([ONE, TWO])
+    measure(begun, ONE, 1)
+    for member in (ONE, TWO):
+        begun.end(member, None)
+    assert [share.blocks for _, share in begun.deal([ONE, TWO])] == [(3, 5, 7, 8), (2, 4, 6)]
+    resumed = course(Kept(), ONE, TWO, session=replace(session, facts=kept.facts, samples=tuple(kept.samples)))
+    assert [share.blocks for _, share in resumed.deal([TWO, ONE])] == [(2, 4, 6, 8), (3, 5, 7)]
+
+
 def test_a_session_goes_on_with_the_same_image_alone() -> None:
     split = course(Kept(), ONE)
     split.deal([ONE])
