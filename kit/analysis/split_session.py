@@ -52,7 +52,7 @@ def answer_split(session: Session, metric: str = "real", phase: str = "") -> Far
         ratios = split_ratios([(name, machine_class, session.id, values) for name, values in sorted(logs.items())])
         whole = over_machines(ratios, machine_class, len(pairs))
         arms.append(FarmArm(pair[0][0], pair[1][0], pair[0][1], of, metric, whole))
-    machines = sorted(set(made.values()))
+    machines = sorted({made[sample.block] for sample in session.samples if sample.block in made})
     together = tuple(machines) if TOGETHER.key in session.facts else ()
     return FarmAnswer(session.title, tuple(arms), {machine_class: len(machines)}, together=together)
 

@@ -48,6 +48,7 @@ class EachCourse:
         self._given: set[str] = set()
         self._last: dict[str, Sample] = {}
         self._left: dict[str, int] = {}  # runs, of each that has begun
+        self._awaited: set[str] = set()  # those that are given their session again and have not begun
 
     @property
     def done(self) -> bool:
@@ -62,6 +63,8 @@ class EachCourse:
         for member in idle:
             if member.name in self._open and member.name not in self._given:
                 self._given.add(member.name)
+                if member.name in self._left:
+                    self._awaited.add(member.name)
                 found.append((member, Share(self._sessions[member.name])))
         return found
 
@@ -74,6 +77,7 @@ class EachCourse:
                 self._observer.tell(message.text)
             case Planned():
                 self._left[name] = message.steps
+                self._begin_anew(name)
             case Extended():
                 self._left[name] = message.steps
                 self._observer.extended(sum(self._left.values()), message.reason)
@@ -95,8 +99,18 @@ class EachCourse:
                 pass
         self._observer.machine("")
 
+    def _begin_anew(self, name: str) -> None:
+        """What is left is counted anew when the last of them begins: nobody has heard what they did meanwhile."""
+        if name in self._awaited:
+            self._awaited.discard(name)
+            if not self._awaited and self._left.keys() == self._sessions.keys():
+                self._observer.machine("")
+                done = sum(item.kind == "measured" for mine in self._samples.values() for item in mine.values())
+                self._observer.planned(sum(self._left.values()), done)
+
     def end(self, member: Member, last: Last | None) -> None:
         self._given.discard(member.name)
+        self._awaited.discard(member.name)
         match last:
             case Done():
                 self._update(member.name, last.session)

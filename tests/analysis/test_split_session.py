@@ -16,6 +16,13 @@ def test_who_made_which_round() -> None:
     assert makers(shared(4).facts) == {1: "two", 2: "three", 3: "four", 4: "one"}
 
 
+def test_a_machine_that_was_given_rounds_and_made_none_is_none_of_the_answer() -> None:
+    """As it is stored where the session was broken off."""
+    session = shared(4)
+    begun = replace(session, samples=tuple(item for item in session.samples if item.block in (1, 2)))
+    assert answer_split(begun).machines == 2
+
+
 def test_the_interval_rests_on_machines() -> None:
     session = shared()
     farm = answer_split(session)

@@ -74,3 +74,26 @@ def test_more_runs_of_one_machine_are_more_of_all(capsys: pytest.CaptureFixture[
             each.hear(member, message)
     each.hear(ONE, Finished(step))
     assert "one: [3/6]" in capsys.readouterr().err
+
+
+class Plans(Quiet):
+    def __init__(self) -> None:
+        super().__init__()
+        self.plans: list[tuple[int, int]] = []
+
+    def planned(self, steps: int, done: int) -> None:
+        self.plans.append((steps, done))
+
+
+def test_what_is_left_is_counted_anew_where_a_machine_begins_again() -> None:
+    plans = Plans()
+    each = EachCourse({"one": FIRST, "two": SECOND}, {"one": Kept(), "two": Kept()}, plans)
+    each.deal([ONE, TWO])
+    for member in (ONE, TWO):
+        each.hear(member, Planned(8, 0))
+    each.end(ONE, None)
+    each.deal([ONE])
+    for block in (1, 2, 3):  # made while it was cut off
+        each.hear(ONE, Measured(sample(block)))
+    each.hear(ONE, Planned(5, 3))
+    assert plans.plans == [(5 + 8, 3)]
