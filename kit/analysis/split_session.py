@@ -26,6 +26,12 @@ def makers(facts: Mapping[str, str]) -> dict[int, str]:
     return {int(number): fact.of for fact in found for number in fact.text.split(", ") if number.isdecimal()}
 
 
+def machines_of(session: Session) -> list[str]:
+    """Those that made rounds; a session that was broken off names those too that were given some."""
+    made = makers(session.facts)
+    return sorted({made[sample.block] for sample in session.samples if sample.block in made})
+
+
 def answer_split(session: Session, metric: str = "real", phase: str = "") -> FarmAnswer:
     """Of that phase, '' for the whole run, over the machines that shared the session. Raises UsageError where no run
     has the phase."""
@@ -52,7 +58,7 @@ def answer_split(session: Session, metric: str = "real", phase: str = "") -> Far
         ratios = split_ratios([(name, machine_class, session.id, values) for name, values in sorted(logs.items())])
         whole = over_machines(ratios, machine_class, len(pairs))
         arms.append(FarmArm(pair[0][0], pair[1][0], pair[0][1], of, metric, whole))
-    machines = sorted({made[sample.block] for sample in session.samples if sample.block in made})
+    machines = machines_of(session)
     together = tuple(machines) if TOGETHER.key in session.facts else ()
     return FarmAnswer(session.title, tuple(arms), {machine_class: len(machines)}, together=together)
 

@@ -9,8 +9,9 @@ from tabulate import tabulate
 from kit.analysis.analyse import Analysis
 from kit.analysis.ladder import Ladder
 from kit.analysis.ranking import Ranking
+from kit.analysis.split_session import machines_of
 from kit.analysis.stats import Interval
-from kit.model.fact import NO_TRACING, ROUNDS_OF, TOGETHER
+from kit.model.fact import NO_TRACING, TOGETHER
 from kit.model.session import Session
 from kit.report import course, units
 from kit.report.calls import largest_group
@@ -168,7 +169,7 @@ def _mind(session: Session, analysis: Analysis) -> Iterator[str]:
     yield from [*written_meanwhile(session, analysis.runs)][:1]
     if together := TOGETHER.text(session.facts):
         yield together
-    if shared := ROUNDS_OF.find(session.facts):
+    if shared := machines_of(session):
         yield (
             f"its rounds ran on {len(shared)} machines, and all this is of these alone; of machines like them: "
             f"kit fleet show {session.id}"

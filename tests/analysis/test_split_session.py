@@ -21,6 +21,7 @@ def test_a_machine_that_was_given_rounds_and_made_none_is_none_of_the_answer() -
     session = shared(4)
     begun = replace(session, samples=tuple(item for item in session.samples if item.block in (1, 2)))
     assert answer_split(begun).machines == 2
+    assert "its rounds ran on 2 machines" in " ".join(render_answer(begun, analyse(begun)).split())
 
 
 def test_the_interval_rests_on_machines() -> None:
