@@ -133,7 +133,7 @@ def _structure(group: Sequence[Contrast], family: int) -> tuple[_Places, tuple[i
         for one, other in (item.pair for item in group)
     )
     counted = tuple(item.counted for item in group)
-    level = (1 - CONFIDENCE) * sum(counted) / max(family, 1)
+    level = (1 - CONFIDENCE) * max(sum(counted), 1) / max(family, 1)  # controls alone have their own
     return places, tuple(item.centre.degrees for item in group), counted, level
 
 

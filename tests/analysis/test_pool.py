@@ -90,6 +90,13 @@ def test_a_control_tells_of_the_noise_and_is_not_counted() -> None:
     assert with_control[0].degrees == 4 + pool.BORROWED
 
 
+def test_controls_alone_have_their_own_interval() -> None:
+    arm = session(np.random.default_rng(6), 5, [0.03] * 4)[2]
+    (alone,) = share([Contrast((3, 0), arm.centre, True, counted=False)], 1)
+    assert alone.interval_together() == alone.interval()
+    assert alone.interval().low == pytest.approx(arm.centre.interval().low)
+
+
 @pytest.mark.parametrize("probability", [0.0, 0.25, 0.5, 0.95, 1.0])
 def test_quantiles_are_those_of_numpy(probability: float) -> None:
     for size in (1, 2, 7, 1000):
