@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from kit.core.codec import UnreadableError, decode, encode_json
 from kit.core.errors import RunError
+from kit.core.listing import counted
 from kit.fleet.address import Address
 from kit.fleet.greeting import ANSWERS, AbsentError, greet
 from kit.fleet.settings import SILENCE, prepare
@@ -205,7 +206,7 @@ def _members(workers: Mapping[str, Any]) -> Mapping[str, Member]:
         if DESCRIPTION in worker:
             with suppress(UnreadableError):  # another kit's
                 found[str(address)] = decode(Member, worker[DESCRIPTION])
-    return dict(sorted(found.items(), key=lambda item: item[1].name))
+    return dict(sorted(found.items(), key=lambda item: counted(item[1].name)))
 
 
 def _progress(worker: Mapping[str, Any], key: str) -> Progress | None:

@@ -9,14 +9,6 @@ from kit.model.fact import CLASS, MACHINE, ROUNDS_OF, TOGETHER, WORKER, Fact
 from kit.model.member import Member
 from kit.model.sample import Sample
 
-#: Of a longer list so many are named at its beginning.
-_NAMED = 3
-
-
-def shortened(words: Sequence[str]) -> str:
-    """A list as a line holds it."""
-    return ", ".join(words if len(words) <= 2 * _NAMED else [*words[:_NAMED], "…", words[-1]])
-
 
 def merged_facts(told: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
     """Facts by machine as those of all: where they differ, each text with the machines that have it."""

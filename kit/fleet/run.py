@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 from kit import __version__
 from kit.analysis.split_session import makers
 from kit.core.errors import RunError, UsageError
+from kit.core.listing import listed
 from kit.core.paths import Paths
 from kit.fleet.address import Address
 from kit.fleet.client import fleet_at
 from kit.fleet.dispatch import Dispatch
 from kit.fleet.each import EachCourse
 from kit.fleet.files import allow_many_files
-from kit.fleet.merge import member_facts, shortened
+from kit.fleet.merge import member_facts
 from kit.fleet.split import SplitCourse
 from kit.fleet.watcher import Watcher
 from kit.host.machine import Host, read_host
@@ -31,6 +32,8 @@ from kit.store import Outbox, Store
 
 #: Seconds that a scheduler, or the last machine, is waited for when it is lost.
 PATIENCE = 600.0
+#: Of many machines, or sessions, so many are named where they begin.
+_NAMED = 8
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,8 @@ def _carry_split(session: Session, plan: Plan, members: tuple[Member, ...], cont
         keeper.create(session)
         keeper.set_status(session.id, RUNNING)
         watcher.began(session)
-        watcher.tell(f"session {session.id}: {session.title}, on {shortened([member.name for member in members])}")
+        names = listed([member.name for member in members], _NAMED)
+        watcher.tell(f"session {session.id}: {session.title}, on {names}")
         course = SplitCourse(session, plan, members, keeper, watcher)
         watcher.planned(course.left, len(session.samples))
         try:
@@ -134,7 +138,7 @@ def run_each(request: Request, context: FleetContext) -> tuple[Session, ...]:
             keepers[name] = stack.enter_context(Outbox(session, context.store, context.paths.data, watcher.tell))
             keepers[name].create(session)
         course = EachCourse(sessions, keepers, watcher)
-        watcher.tell(f"{len(sessions)} sessions: {shortened([session.id for session in sessions.values()])}")
+        watcher.tell(f"{len(sessions)} sessions: {listed([session.id for session in sessions.values()], _NAMED)}")
         watcher.planned(sum(_runs(kept_plan(session)) for session in sessions.values()), 0)
         interrupted = False
         try:

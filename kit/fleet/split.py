@@ -10,7 +10,8 @@ from itertools import cycle
 
 from kit.analysis.split_session import makers
 from kit.core.errors import KitError, RunError
-from kit.fleet.merge import check_digests, member_facts, merged_facts, rounds_facts, shortened
+from kit.core.listing import counted, listed
+from kit.fleet.merge import check_digests, member_facts, merged_facts, rounds_facts
 from kit.fleet.share import Share, local_session
 from kit.fleet.watcher import Watcher
 from kit.model.fact import ROUNDS_OF, WORKER
@@ -37,6 +38,10 @@ _FACTS = 5.0
 #: Seconds for which the other lost machines are waited for when one is back. Those that a network or a scheduler has
 #: cut off come one after the other, and the first would be given what all of them had.
 _RETURN = 30.0
+#: Of so many machines each is told by itself what it is given.
+_APART = 8
+#: Of more so many are named.
+_NAMED = 3
 
 
 class SplitCourse:
@@ -127,7 +132,7 @@ class SplitCourse:
             self._chosen.setdefault(member.name, member)
             session = local_session(self._head, member.name).with_facts(member_facts([member]))
             found.append((member, Share(session, tuple(blocks), self._head.id)))
-            self._say(member, _rounds(blocks))
+        self._say_dealt(found)
         self._pending = []
         if self._dealt:
             names = {member.name for member in takers}
@@ -249,7 +254,7 @@ class SplitCourse:
         head = replace(self._head, facts={**before, **merged_facts(self._told)})
         if members:
             head = head.with_facts(member_facts(members))
-        if names := sorted({*held, *self._told}):
+        if names := sorted({*held, *self._told}, key=counted):
             head = head.with_facts([WORKER.fact(", ".join(names))])
         self._head = head.with_facts(rounds)
         self._facts_due, self._facts_stored = False, time.monotonic()
@@ -283,6 +288,14 @@ class SplitCourse:
             key = flag.arm, flag.point, flag.block
             self._samples[key] = replace(self._samples[key], flags=flag.flags)
 
+    def _say_dealt(self, dealt: Sequence[tuple[Member, Share]]) -> None:
+        if len(dealt) <= _APART:
+            for member, share in dealt:
+                self._say(member, _rounds(share.blocks))
+            return
+        names = listed([member.name for member, _ in dealt], _NAMED)
+        self._observer.tell(f"{names}: {_several(max(len(share.blocks) for _, share in dealt))} each, at most")
+
     def _say(self, member: Member, text: str) -> None:
         self._observer.tell(f"{member.name}: {text}")
 
@@ -310,5 +323,8 @@ def _whole(session: Session, plan: Plan) -> set[int]:
 
 def _rounds(blocks: Sequence[int]) -> str:
     """As a line holds them."""
-    count = len(blocks)
-    return f"{count} round{'s' if count != 1 else ''}: {shortened(list(map(str, blocks)))}"
+    return f"{_several(len(blocks))}: {listed(list(map(str, blocks)), _NAMED)}"
+
+
+def _several(count: int) -> str:
+    return f"{count} round{'s' if count != 1 else ''}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kit.analysis.common_change import COMMON, MACHINES, SOME, CommonChange
+from kit.core.listing import listed
 from kit.report import units
 from kit.report.shown import shown
 
@@ -30,8 +31,7 @@ def _who(item: CommonChange) -> str:
     names = [change.machine for change in item.changes]
     if len(names) == 1:
         return f"{names[0]}, of {item.watched} machine{'s' if item.watched != 1 else ''} of {item.machine_class},"
-    more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
-    return f"{len(names)} of {item.watched} machines of {item.machine_class} ({', '.join(names[:_MOST])}{more})"
+    return f"{len(names)} of {item.watched} machines of {item.machine_class} ({listed(names, _MOST)})"
 
 
 def _why(item: CommonChange) -> str:

@@ -14,6 +14,7 @@ from tabulate import tabulate
 from kit.analysis.compare import LESS, MORE, NOT_DETECTED
 from kit.analysis.farm import LEAST_TO_FIT, FarmRatio, MachineRatio
 from kit.analysis.farm_answer import FarmAnswer, FarmArm, LeftOut
+from kit.core.listing import listed
 from kit.report import units
 from kit.report.sheet import render_sheet
 from kit.report.shown import shown
@@ -151,10 +152,9 @@ def spread(item: FarmRatio) -> str:
 
 def _together_lines(farm: FarmAnswer) -> Iterator[str]:
     if farm.together:
-        more = f" and {len(farm.together) - _MOST} more" if len(farm.together) > _MOST else ""
         yield (
-            f"NOT A FARM: {', '.join(farm.together[:_MOST])}{more} may have shared one machine: they disturb each "
-            "other, and what they have in common is taken for what machines have in common"
+            f"NOT A FARM: {listed(farm.together, _MOST)} may have shared one machine: they disturb each other, and "
+            "what they have in common is taken for what machines have in common"
         )
 
 
@@ -173,9 +173,8 @@ def _fit_lines(farm: FarmAnswer) -> Iterator[str]:
 
 def _class_lines(farm: FarmAnswer) -> Iterator[str]:
     if len(farm.classes) > 1:
-        listed = [f"{count} of {name}" for name, count in farm.classes.items()]
-        more = f" and {len(listed) - _MOST} classes more" if len(listed) > _MOST else ""
-        yield f"classes: {'; '.join(listed[:_MOST])}{more}"
+        classes = [f"{count} of {name}" for name, count in farm.classes.items()]
+        yield f"classes: {listed(classes, _MOST, '; ')}"
     differing = [
         f"{units.against(item)} ({units.chance(item.apart or 0.0)})" for item in farm.arms if item.classes_differ
     ]
@@ -188,16 +187,15 @@ def left_lines(left_out: Sequence[LeftOut]) -> Iterator[str]:
     reasons: dict[str, list[LeftOut]] = {}
     for item in left_out:
         reasons.setdefault(item.why, []).append(item)
-    listed = sorted(reasons.items(), key=lambda reason: -len(reason[1]))
-    for why, found in listed[:_MOST]:
+    ordered = sorted(reasons.items(), key=lambda reason: -len(reason[1]))
+    for why, found in ordered[:_MOST]:
         names = [f"{item.machine} (session {item.session})" if item.machine else item.session for item in found]
         what = "machine" if found[0].machine else "session"
         count = f"{len(found)} {what}{'s' if len(found) > 1 else ''}"
-        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-        yield f"left out: {count}, {why}: {', '.join(names[:_NAMED])}{more}"
-    if len(listed) > _MOST:
-        rest = sum(len(found) for _, found in listed[_MOST:])
-        yield f"left out: {rest} more, for {len(listed) - _MOST} other reasons: --format json names them"
+        yield f"left out: {count}, {why}: {listed(names, _NAMED)}"
+    if len(ordered) > _MOST:
+        rest = sum(len(found) for _, found in ordered[_MOST:])
+        yield f"left out: {rest} more, for {len(ordered) - _MOST} other reasons: --format json names them"
 
 
 def _notes(farm: FarmAnswer) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kit.analysis.history import SEVERAL
+from kit.core.listing import listed
 from kit.model.fact import MACHINE, WORKER
 
 #: Of a session that several have shared so many are named.
@@ -13,7 +14,4 @@ _NAMED = 2
 
 def machine_name(facts: Mapping[str, str]) -> str:
     """As its fleet calls it, else its id; ``b1, b2 and 6 more`` of several."""
-    names = WORKER.text(facts, MACHINE.text(facts)).split(SEVERAL)
-    if len(names) <= _NAMED + 1:
-        return SEVERAL.join(names)
-    return f"{SEVERAL.join(names[:_NAMED])} and {len(names) - _NAMED} more"
+    return listed(WORKER.text(facts, MACHINE.text(facts)).split(SEVERAL), _NAMED, SEVERAL)

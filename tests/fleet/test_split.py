@@ -199,10 +199,18 @@ def test_rounds_are_named_as_a_line_holds_them() -> None:
     split.deal([ONE, TWO])
     split.end(ONE, None)
     assert observer.told == [
-        "one: 20 rounds: 1, 3, 5, …, 39",
-        "two: 20 rounds: 2, 4, 6, …, 40",
-        "one: 20 rounds: 1, 3, 5, …, 39: given to another",
+        "one: 20 rounds: 1, 3, 5 and 17 more",
+        "two: 20 rounds: 2, 4, 6 and 17 more",
+        "one: 20 rounds: 1, 3, 5 and 17 more: given to another",
     ]
+
+
+def test_many_machines_are_told_in_one_line_what_they_are_given() -> None:
+    observer = Told()
+    session = replace(SESSION, request=replace(SESSION.request, rounds=40))
+    many = [replace(ONE, name=f"b{number}") for number in range(1, 13)]
+    SplitCourse(session, kept_plan(session), many, Kept(), observer).deal(many)
+    assert observer.told == ["b1, b2, b3 and 9 more: 4 rounds each, at most"]
 
 
 def test_what_is_left_is_counted_anew_where_a_machine_begins_amid_the_course() -> None:
