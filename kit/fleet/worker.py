@@ -14,7 +14,7 @@ from kit.fleet.carrier import Carrier
 from kit.fleet.greeting import AbsentError, greet
 from kit.fleet.scheduler import PAGES
 from kit.fleet.serving import serve
-from kit.fleet.settings import prepare
+from kit.fleet.settings import SILENCE, prepare
 from kit.model.member import Progress
 from kit.session.guest_protocol import Extended, Finished, Message, Planned, Running, encode_message
 
@@ -136,7 +136,7 @@ def run_worker(address: Address, carrier: Carrier, tell: Callable[[str], None]) 
         try:
             await worker
         except (OSError, ValueError, RuntimeError) as error:
-            raise MachineError(f"no worker for {address.url}: {error}", "kit fleet status lists the machines") from None
+            raise _refused(address, carrier.member.name, error) from None
         return worker
 
     def ready(worker: object) -> None:
@@ -154,6 +154,17 @@ def run_worker(address: Address, carrier: Carrier, tell: Callable[[str], None]) 
             wait.say(f"{error.message}; tries again")
             time.sleep(_AGAIN)
         wait.for_scheduler()
+
+
+def _refused(address: Address, name: str, error: BaseException) -> MachineError:
+    while error.__cause__:
+        error = error.__cause__
+    if "name taken" in str(error):
+        return MachineError(
+            f"the fleet of {address.url} has a machine that is called {name}",
+            f"--name NAME; one that was switched off is there for {SILENCE} s at most",
+        )
+    return MachineError(f"no worker for {address.url}: {error}", "kit fleet status lists the machines")
 
 
 @dataclass

@@ -8,9 +8,10 @@ from typing import Any, cast
 import pytest
 
 from kit.core.codec import decode
+from kit.fleet.address import Address
 from kit.fleet.carrier import Carrier
 from kit.fleet.settings import prepare
-from kit.fleet.worker import PLUGIN, PROGRESS, _Count, plugin, run_share
+from kit.fleet.worker import PLUGIN, PROGRESS, _Count, _refused, plugin, run_share
 from kit.model.arm import parse_arm
 from kit.model.member import Progress
 from kit.model.plan import PlanStep
@@ -85,3 +86,11 @@ def test_no_timer_wakes_what_stands_beside_a_measurement_more_than_twice_a_secon
     found = asyncio.run(timers())
     assert {"heartbeat", "tick"} <= set(found)
     assert {name: milliseconds for name, milliseconds in found.items() if milliseconds < 500} == {}
+
+
+def test_who_has_anothers_name_is_told_so() -> None:
+    error = RuntimeError("Worker failed to start.")
+    error.__cause__ = ValueError("Unexpected response from register: {'status': 'error', 'message': 'name taken, w1'}")
+    refused = _refused(Address("127.0.0.1", 1), "w1", error)
+    assert str(refused).startswith("the fleet of tcp://127.0.0.1:1 has a machine that is called w1")
+    assert "Worker failed" in str(_refused(Address("127.0.0.1", 1), "w1", RuntimeError("Worker failed to start.")))
