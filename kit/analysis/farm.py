@@ -100,8 +100,7 @@ def over_machines(found: Sequence[MachineRatio], machine_class: str = "", family
     """All that these machines say of an arm that is one of ``family``."""
     made = FarmRatio(machine_class, tuple(found), family)
     if len(found) < LEAST:
-        count = f"{len(found)} machine{'s' if len(found) != 1 else ''}"
-        return replace(made, reason=f"{count}: {LEAST} are the least that tell how far machines differ")
+        return replace(made, reason=f"{LEAST} are the least that tell how far machines differ")
     effects = effects_of(found)
     fitted = fit(effects)
     centre = Centre(float(fitted.mean), float(fitted.error), len(found) - 1, len(found))

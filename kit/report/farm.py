@@ -48,7 +48,14 @@ class FarmView:
 
 def view_farm(farm: FarmAnswer) -> FarmView:
     farm = shown(farm)
-    lines = [*_together_lines(farm), *_fit_lines(farm), *_class_lines(farm), *left_lines(farm.left_out), *_notes(farm)]
+    lines = [
+        *_few_lines(farm),
+        *_together_lines(farm),
+        *_fit_lines(farm),
+        *_class_lines(farm),
+        *left_lines(farm.left_out),
+        *_notes(farm),
+    ]
     sessions = [machine.session for item in farm.arms for machine in item.whole.machines]
     return FarmView(headline(farm), list(_rows(farm)), lines, list(_machine_rows(farm)), sessions)
 
@@ -148,6 +155,17 @@ def spread(item: FarmRatio) -> str:
         100 * math.expm1(min(value, 5.0)) for value in (item.spread.tau, item.spread.low, item.spread.high)
     )
     return f"{tau:.1f} % ({low:.1f} … {high:.1f})"
+
+
+def _few_lines(farm: FarmAnswer) -> Iterator[str]:
+    """Of arms that too few machines have measured what each of these says."""
+    few = [(item, machine) for item in farm.arms if item.whole.ratio is None for machine in item.whole.machines]
+    for item, machine in few[:_MOST]:
+        found = machine.ratio
+        change = percent_interval(found.estimate, found.low, found.high)
+        yield f"{machine.machine}, {units.against(item)}: {change} by itself; kit show {machine.session}"
+    if len(few) > _MOST:
+        yield f"{len(few) - _MOST} more figures of single machines: --format csv"
 
 
 def _together_lines(farm: FarmAnswer) -> Iterator[str]:

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -41,7 +42,10 @@ def test_the_answer_comes_first_and_fits() -> None:
 def test_few_machines_say_why_there_is_no_figure() -> None:
     text = find(FARM, "table").render(farm(0.1, 0.1))
     said = " ".join(text.split())
-    assert said.startswith("mine on 2 machines: 2 machines: 3 are the least that tell how far machines differ")
+    assert said.startswith("mine on 2 machines: 3 are the least that tell how far machines differ")
+    for i in range(2):
+        assert re.search(rf"builder-0{i}, layer:overlay2 / bare: \+\S+ % \(.*?\) by itself; kit show 2026-000{i}", said)
+    assert "by itself; kit show" not in find(FARM, "table").render(farm(0.1, 0.1, 0.1))
 
 
 def test_where_no_machine_has_the_figure_that_is_said() -> None:
