@@ -56,8 +56,9 @@ def view_farm(farm: FarmAnswer) -> FarmView:
         *left_lines(farm.left_out),
         *_notes(farm),
     ]
+    rows = list(_rows(farm)) if any(item.whole.ratio for item in farm.arms) else []
     sessions = [machine.session for item in farm.arms for machine in item.whole.machines]
-    return FarmView(headline(farm), list(_rows(farm)), lines, list(_machine_rows(farm)), sessions)
+    return FarmView(headline(farm), rows, lines, list(_machine_rows(farm)), sessions)
 
 
 def render_farm(farm: FarmAnswer, tablefmt: str = "simple") -> str:

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from tabulate import tabulate
 
 from kit.analysis.farm import LEAST
-from kit.analysis.farm_plan import FarmPlan, Planning
+from kit.analysis.farm_plan import MOST_MACHINES, FarmPlan, Planning
 from kit.core.quantity import shown_duration
 from kit.report import units
 from kit.report.farm import spread
@@ -45,6 +45,8 @@ def headline(planning: Planning) -> str:
         )
     if not planning.variances:
         return f"{planning.title}: nothing can be planned: three machines with several rounds each are the least"
+    if not planning.even:
+        return f"{planning.title}: not even {MOST_MACHINES:,} machines tell the mean to {reach}: ask for less, --reach"
     return f"{planning.title}: too little is known of how machines differ to promise {reach}: measure a few more first"
 
 
@@ -54,8 +56,10 @@ def _rows(planning: Planning) -> Iterator[Sequence[str]]:
         ("even chance", planning.even),
         (f"the {planning.machines} known", planning.here),
     )
+    told: list[FarmPlan] = []
     for name, item in named:
-        if item:
+        if item and item not in told:
+            told.append(item)
             yield _row(name, item)
 
 
@@ -91,7 +95,12 @@ def _lines(planning: Planning) -> Iterator[str]:
         yield f"classes differ in {', '.join(planning.apart)}, and widen that spread: --class NAME plans for one"
     for name in planning.without:
         yield f"{name}: not planned for: {LEAST} machines of two rounds are the least"
-    yield (
+    if planning.variances:
+        yield _known_from(planning)
+
+
+def _known_from(planning: Planning) -> str:
+    return (
         f"known from {planning.machines} machines; before the first round {shown_duration(planning.cost.once)}, "
         f"a round {shown_duration(planning.cost.round)}; the chance allows for what is not known of spread and noise, "
         "and is that of the arm that needs most"

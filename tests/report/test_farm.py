@@ -45,6 +45,7 @@ def test_few_machines_say_why_there_is_no_figure() -> None:
     assert said.startswith("mine on 2 machines: 3 are the least that tell how far machines differ")
     for i in range(2):
         assert re.search(rf"builder-0{i}, layer:overlay2 / bare: \+\S+ % \(.*?\) by itself; kit show 2026-000{i}", said)
+    assert "another machine" not in said and "–" not in said
     assert "by itself; kit show" not in find(FARM, "table").render(farm(0.1, 0.1, 0.1))
 
 
@@ -141,6 +142,16 @@ def test_a_plan_names_machines_rounds_and_the_chance(name: str) -> None:
         assert f"{made.sure.machines} machines of {made.sure.rounds} rounds each" in text and "80 %" in text
     if name == "table":
         assert max(map(len, text.splitlines())) <= 100
+
+
+def test_a_plan_that_can_not_be_says_why_and_rows_that_are_one_stand_once() -> None:
+    given = farm(0.06, 0.10, 0.14, 0.11, 0.09).arms[0].whole
+    far = find(PLAN, "table").render(plan_farm("mine", [("a / bare", given)], Cost(600, 300), 0.00001))
+    assert far.startswith("mine: not even 10,000 machines tell the mean to ±0.001 %: ask for less, --reach")
+    near = find(PLAN, "table").render(plan_farm("mine", [("a / bare", given)], Cost(600, 300), 0.9))
+    assert re.search(r"^as asked +3 +2 ", near, re.MULTILINE) and "even chance" not in near
+    two = find(PLAN, "table").render(plan_farm("mine", [("a / bare", farm(0.1, 0.1).arms[0].whole)], Cost(6, 3), 0.1))
+    assert "nothing can be planned" in two and "the chance allows" not in two
 
 
 def test_a_plan_that_rests_on_a_machine_that_does_not_fit_says_so() -> None:

@@ -66,10 +66,11 @@ def test_it_says_what_the_command_line_says(store: Store, client: FlaskClient, c
     answer = client.get(f"/farm?{chosen}scenario=mine")
     page, (head, *parts) = words(answer.text), find(FARM, "table").render(answer_farm(store, asked)).split("\n\n")
     assert answer.status_code == 200 and words(head) in page
-    table = [re.split(r"\s{2,}", line.strip()) for line in parts[0].splitlines()]
-    cells = [cell for line in table for cell in line if not cell.startswith("--")]
-    assert len(cells) > 6 and all(words(cell) in page for cell in cells)
-    for line in (line for part in parts[1:] for line in part.splitlines()):
+    if not chosen.startswith("since"):  # two machines make no table
+        table = [re.split(r"\s{2,}", line.strip()) for line in parts.pop(0).splitlines()]
+        cells = [cell for line in table for cell in line if not cell.startswith("--")]
+        assert len(cells) > 6 and all(words(cell) in page for cell in cells)
+    for line in (line for part in parts for line in part.splitlines()):
         assert words(line) in page, line
 
 
