@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import merge
+from itertools import chain
 
 from kit.analysis.outcome import Outcome
 from kit.model.fact import GUEST, MACHINE, SLICES, WORKER, read_facts
@@ -139,26 +141,61 @@ def split(entries: Sequence[Entry], across: Iterable[str] = ()) -> tuple[Series,
     make two series, each whole; else it begins one.
     """
     past = tuple(across)
-    open_: list[tuple[Conditions, list[Entry], tuple[Differing, ...]]] = []
-    seen: list[Entry] = []
+    open_ = _OpenSeries()
+    before: dict[tuple[str, str], Entry] = {}  # the last of each machine, or its guest
+    last: Entry | None = None
     for entry in sorted(entries, key=lambda item: (item.created, item.session)):
-        mine = next((one for one in reversed(open_) if agree(one[0], entry.conditions, past)), None)
+        worker = "" if WORKER.key in past else WORKER.text(entry.conditions.facts)
+        mine = next((one for one in open_.of(worker) if agree(one.state, entry.conditions, past)), None)
         if mine is None:
-            mine = (Conditions(), [], _began(seen, entry, past))
-        else:
-            open_.remove(mine)
-        state, listed, began = mine
-        listed.append(entry)
-        open_.append((state.with_those_of(entry.conditions), listed, began))
-        seen.append(entry)
-    return tuple(Series(tuple(listed), began) for _, listed, began in open_)
+            earlier = before.get(_place(entry), last)
+            mine = _Open(differences(earlier.conditions, entry.conditions, past) if earlier else ())
+        open_.go_on(mine, entry, worker)
+        before[_place(entry)] = last = entry
+    return tuple(Series(tuple(one.entries), one.began_with) for one in open_)
 
 
-def _began(seen: Sequence[Entry], entry: Entry, past: Iterable[str]) -> tuple[Differing, ...]:
-    """What differs from the session before: that of this machine (or its guest), else the last of any."""
-    place = _place(entry)
-    before = next((item for item in reversed(seen) if _place(item) == place), seen[-1] if seen else None)
-    return differences(before.conditions, entry.conditions, past) if before else ()
+@dataclass(eq=False)
+class _Open:
+    """A series that may go on. ``used``: a number that is higher the later that was."""
+
+    began_with: tuple[Differing, ...]
+    state: Conditions = Conditions()
+    entries: list[Entry] = field(default_factory=list)
+    worker: str = ""
+    used: int = 0
+
+
+class _OpenSeries:
+    """In the order of their last entries; those of a fleet's machine by its name, since a thousand machines have a
+    thousand series, and an entry of one needs not be held against those of the others."""
+
+    def __init__(self) -> None:
+        self._by_worker: dict[str, list[_Open]] = {}
+        self._count = 0
+
+    def __iter__(self) -> Iterator[_Open]:
+        return iter(sorted(chain.from_iterable(self._by_worker.values()), key=_used))
+
+    def of(self, worker: str) -> Iterator[_Open]:
+        """Those that may be of that machine, the last first; of any for ''."""
+        if not worker:
+            return reversed(list(self))
+        mine, unnamed = (reversed(self._by_worker.get(name, ())) for name in (worker, ""))
+        return merge(mine, unnamed, key=_used, reverse=True)
+
+    def go_on(self, series: _Open, entry: Entry, worker: str) -> None:
+        if series.entries:
+            self._by_worker[series.worker].remove(series)
+        self._count += 1
+        series.entries.append(entry)
+        series.state, series.used = series.state.with_those_of(entry.conditions), self._count
+        series.worker = worker or series.worker
+        self._by_worker.setdefault(series.worker, []).append(series)
+
+
+def _used(series: _Open) -> int:
+    return series.used
 
 
 def _place(entry: Entry) -> tuple[str, str]:

@@ -9,6 +9,7 @@ from kit.analysis.changepoint import CONFIRM, Track, track
 from kit.analysis.common_change import CommonChange, find_common, tracks_by_machine
 from kit.analysis.compare import Comparison
 from kit.analysis.history import Entry
+from kit.model.fact import MACHINE, WORKER
 from kit.model.session import DONE, Session
 from kit.store import Store
 
@@ -16,14 +17,18 @@ from kit.store import Store
 def find_track(
     item: Comparison, session: Session, store: Store, across: Sequence[str] = (), confirm: int = CONFIRM
 ) -> Track:
-    """The series of one comparison."""
-    return track(_entries(item, session, store, session.created), session.id, across, confirm)
+    """The series of one comparison. Of a fleet's machine its own sessions are all that can be in it: among the newest
+    of a thousand machines there is one of each."""
+    machine = MACHINE.text(session.facts) if WORKER.text(session.facts) and WORKER.key not in across else ""
+    return track(_entries(item, session, store, session.created, machine), session.id, across, confirm)
 
 
-def _entries(item: Comparison, session: Session, store: Store, until: float | None = None) -> list[Entry]:
+def _entries(
+    item: Comparison, session: Session, store: Store, until: float | None = None, machine: str = ""
+) -> list[Entry]:
     return [
         entry
-        for entry in store.history(session.title, item.arm, item.phase, item.metric, until=until)
+        for entry in store.history(session.title, item.arm, item.phase, item.metric, machine, until=until)
         if (entry.outcome.comparison.baseline, entry.outcome.comparison.point) == (item.baseline, item.point)
     ]
 

@@ -12,7 +12,7 @@ import pytest
 
 from kit.analysis.analyse import analyse
 from kit.analysis.changepoint import Track, find_changes
-from kit.analysis.history import Entry, split
+from kit.analysis.history import Conditions, Entry, agree, split
 from kit.analysis.regression import CHANGE, GOOD, OVER, REGRESSION, SUSPECT, UNDECIDED, Finding, Rule, judge
 from kit.analysis.threshold import parse_threshold
 from kit.analysis.two_sessions import compare_sessions
@@ -22,10 +22,11 @@ from kit.model.session import Request, Session
 from kit.report.between import render_between
 from kit.report.history import Subject, render_history
 from kit.report.pytest_benchmark import render_pytest_benchmark
-from kit.store import open_store
+from kit.store import Store, open_store
+from kit.store.database import Database
 from kit.store.exchange import dump, load
 from kit.store.series import find_tracks
-from tests.nights import entry, night
+from tests.nights import entry, night, on
 from tests.stores import new_store
 
 LIMIT = parse_threshold("layer:overlay2 < 10 %")
@@ -95,6 +96,49 @@ def test_a_changed_machine_begins_a_series_and_says_what_changed() -> None:
 def test_machines_that_share_a_store_have_a_series_each() -> None:
     entries = [entry(night(i, 0.05, kernel="ab"[i % 2], machine="ab"[i % 2])) for i in range(8)]
     assert [len(item.entries) for item in split(entries)] == [4, 4]
+
+
+@pytest.mark.parametrize("across", [(), ("worker",), ("kernel",)])
+def test_an_entry_goes_on_with_the_latest_series_of_all_that_agrees(across: tuple[str, ...]) -> None:
+    """By the rule itself, of any number of machines of a fleet and of none."""
+    plain = entry(night(1, 0.05))
+    for seed in range(100):
+        dice = random.Random(seed)
+        entries = []
+        for number in range(dice.randint(1, 20)):
+            facts = {name: dice.choice(("a", "b", "")) for name in ("worker", "kernel", "cpu") if dice.random() < 0.7}
+            made = replace(plain, session=str(number), created=float(number), conditions=Conditions(facts))
+            entries.append(made)
+        state: dict[int, Conditions] = {}
+        expected: list[list[Entry]] = []  # in the order of their last entries
+        for one in entries:
+            agreeing = [item for item in expected if agree(state[id(item)], one.conditions, across)]
+            mine = agreeing[-1] if agreeing else []
+            expected = [*(item for item in expected if item is not mine), mine]
+            mine.append(one)
+            state[id(mine)] = state.get(id(mine), Conditions()).with_those_of(one.conditions)
+        assert [list(item.entries) for item in split(entries, across)] == expected, seed
+
+
+def test_a_machine_of_a_fleet_has_its_own_past_however_many_others_the_store_has(tmp_path: Path) -> None:
+    class Short(Store):
+        """Looks back on few sessions, as any does of a farm large enough."""
+
+        def history(
+            self, title: str, arm: str, phase: str = "", metric: str = "real", machine: str = "",
+            most: int | None = 5, until: float | None = None,
+        ) -> tuple[Entry, ...]:  # fmt: skip
+            return super().history(title, arm, phase, metric, machine, most, until)
+
+    store = new_store(tmp_path / "kit.db")
+    for number in range(4):
+        for machine in range(3):
+            store.add(on(machine, number, 0.05))
+    last = store.get("m0-003")
+    store.close()
+    database = Database(f"sqlite:///{tmp_path}/kit.db")
+    (found,) = find_tracks(last, analyse(last), Short(database, True, lambda text: None))
+    assert [item.session for item in found.series.entries] == [f"m0-00{number}" for number in range(4)]
 
 
 def test_a_fact_that_one_session_alone_states_breaks_nothing() -> None:
