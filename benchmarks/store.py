@@ -287,7 +287,8 @@ def _size(connection: psycopg.Connection, table: str) -> tuple[str, int, float, 
 
 
 def time_answers(url: str, compiled: str, server: int | None, repeats: int) -> list[tuple[str, float, float, float]]:
-    """Of each the seconds of the first time, the median, and the median of its CPU."""
+    """Of each the seconds of the first time, the median, and the least of its CPU: others that use the machine make
+    that more and never less."""
     rows = []
     for name, ask in answers(url, compiled):
         seconds, busy = [], []
@@ -296,7 +297,7 @@ def time_answers(url: str, compiled: str, server: int | None, repeats: int) -> l
             ask()
             seconds.append(time.monotonic() - start)
             busy.append(cpu_seconds(server) - before)
-        rows.append((name, seconds[0], statistics.median(seconds), statistics.median(busy)))
+        rows.append((name, seconds[0], statistics.median(seconds), min(busy)))
     return rows
 
 
@@ -327,7 +328,7 @@ def main() -> None:
     print(f"{1000 * each:.0f} ms of CPU a run, {'its server' if server else 'no server'} included", flush=True)
     with tempfile.TemporaryDirectory() as compiled:
         rows = time_answers(given.store, compiled, server, given.repeats)
-    print(tabulate(rows, ["answer", "first s", "median s", "median CPU s"], floatfmt=".2f"))
+    print(tabulate(rows, ["answer", "first s", "median s", "least CPU s"], floatfmt=".2f"))
     slow = [name for name, _, seconds, busy in rows if (busy if server else seconds) > WANTED]
     print(f"over {WANTED:.0f} s{' of CPU' if server else ''}: {', '.join(slow) or 'none'}")
     sys.exit(bool(slow or wrong))
