@@ -13,6 +13,12 @@ from kit.model.sample import Sample
 from kit.model.session import Session
 from kit.report import units
 
+#: Machines whose runs are shown at once, those that began one last: as many as a terminal holds beside the rest.
+_MACHINES = 10
+#: The ranking is made anew when so many times has passed what it took the last time: of a thousand machines each ends a
+#: round every moment.
+_RANK_AGAIN = 20
+
 
 class Quiet:
     """Says nothing but what went wrong."""
@@ -115,8 +121,8 @@ class Lines(Quiet):
 
 
 class Live(Lines):
-    """On a terminal: finished runs as lines, below them the ranking so far, which is made anew after every round, and
-    what runs now, since when, and how long it may take."""
+    """On a terminal: finished runs as lines, below them the ranking so far, which is made anew after every round as far
+    as that takes little time, and what runs now, since when, and how long it may take."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -125,6 +131,7 @@ class Live(Lines):
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
         self._block = 1
+        self._rank_at = 0.0  # on the monotonic clock
         self._rows: dict[str, Any] = {}
         self._bar: Any = Progress(
             TextColumn("{task.description}", markup=False),
@@ -151,16 +158,23 @@ class Live(Lines):
 
     def running(self, step: PlanStep, phase: str) -> None:
         super().running(step, phase)
-        if step.block > self._block:  # a round is whole, and the next one's first run has not begun
+        began = time.monotonic()
+        if step.block > self._block and began >= self._rank_at:  # a round is whole, the next one's first run not begun
             self._block = step.block
             self._show_ranking()
+            now = time.monotonic()
+            self._rank_at = now + _RANK_AGAIN * (now - began) if self._machine else 0.0
         self._bar.update(self._row(), description=printable(self._by(f"{_where(step)}: {phase}")))
 
     def _row(self) -> Any:
-        """The session's, or that of one of several machines."""
-        if self._machine and self._machine not in self._rows:
-            self._rows[self._machine] = self._bar.add_task("", total=None, left="")
-        return self._rows.get(self._machine, self._task)
+        """The session's, or that of one of several machines, which it takes over from who began a run first."""
+        if not self._machine:
+            return self._task
+        row = self._rows.pop(self._machine, None)
+        if row is None and len(self._rows) >= _MACHINES:
+            row = self._rows.pop(next(iter(self._rows)))
+        self._rows[self._machine] = self._bar.add_task("", total=None, left="") if row is None else row
+        return self._rows[self._machine]
 
     def _show_ranking(self) -> None:
         from rich.console import Group
