@@ -8,9 +8,13 @@ that a change came with the kernel, on each machine that was given it, is what i
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from kit.analysis import stats
 from kit.analysis.changepoint import CONFIRM, Change, Track, find_changes
 from kit.analysis.history import SEVERAL, Entry, differences, split
 from kit.model.fact import ASKED, CLASS, GUEST
@@ -41,8 +45,10 @@ class MachineChange:
 class CommonChange:
     """Confirmed changes of the same sign on machines of a class, at the same time or where the same conditions changed.
     ``between``: when, Unix time. ``watched``: how many machines of it have sessions enough on both sides. ``whose``:
-    MACHINES, COMMON, SOME or UNTOLD. ``shared``: facts that all that changed state alike after the change, and none of
-    the others does. ``came_with``: conditions that changed there on all of them, and on none of the others."""
+    MACHINES, COMMON, SOME or UNTOLD. ``following``: other machines that moved likewise there, too little for a change
+    that is found without being told where; named where most of the class are so. ``shared``: facts that all that
+    changed state alike after the change, and none of the others does. ``came_with``: conditions that changed there on
+    all of them, and on none of the others."""
 
     machine_class: str
     changes: tuple[MachineChange, ...]
@@ -51,6 +57,7 @@ class CommonChange:
     shared: tuple[str, ...] = ()
     between: tuple[float, float] = (0.0, 0.0)
     came_with: tuple[str, ...] = ()
+    following: tuple[str, ...] = ()
 
     @property
     def up(self) -> bool:
@@ -137,9 +144,13 @@ def _judge(name: str, group: Sequence[MachineChange], tracks: Mapping[str, Seque
     changed = {item.machine for item in group}
     rest = [machine for machine, told in tracks.items() if machine not in changed and _watched(told, begin, end)]
     watched = len(changed) + len(rest)
+    following = tuple(machine for machine in rest if _follows(tracks[machine], begin, end, group[0].change.up))
+    if 2 * (len(changed) + len(following)) <= watched:
+        following = ()  # among many machines some do by chance
+    rest = [machine for machine in rest if machine not in following]
     if watched < LEAST:
         whose = UNTOLD
-    elif len(changed) > watched / 2:
+    elif len(rest) < watched / 2:
         whose = COMMON
     else:
         whose = MACHINES if len(changed) == 1 else SOME
@@ -147,7 +158,24 @@ def _judge(name: str, group: Sequence[MachineChange], tracks: Mapping[str, Seque
     others = [_facts(tracks[machine], end) for machine in rest]
     idle = {text for machine in rest for text in _transitions(tracks[machine])}
     came_with = tuple(text for text in _alike(group) if text not in idle)
-    return CommonChange(name, tuple(group), watched, whose, _shared(after, others), (begin, end), came_with)
+    shared = _shared(after, others)
+    return CommonChange(name, tuple(group), watched, whose, shared, (begin, end), came_with, following)
+
+
+def _follows(told: Sequence[Track], begin: float, end: float, up: bool) -> bool:
+    """Whether the sessions before and after, up to other changes of that machine, differ in that direction: Welch's t
+    test, one machine in forty does by chance."""
+    for item in told:
+        entries = item.series.entries
+        steps = [entries[change.index].created for change in item.changes if change.confirmed]
+        first = max((step for step in steps if step <= begin), default=-math.inf)
+        last = min((step for step in steps if step > end), default=math.inf)
+        logs = [(entry.created, math.log(entry.ratio)) for entry in entries if first <= entry.created < last]
+        before, after = ([log for at, log in logs if at <= begin], [log for at, log in logs if at >= end])
+        shift = stats.welch_ratio(np.array(before), np.array(after))
+        if shift and shift.low and shift.high:
+            return shift.low > 1 if up else shift.high < 1
+    return False
 
 
 def _transitions(told: Sequence[Track]) -> Iterator[str]:

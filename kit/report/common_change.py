@@ -24,7 +24,9 @@ def _line(item: CommonChange) -> str:
     verb = "rose" if item.up else "fell"
     one, other = units.moment(begin), units.moment(end)
     when = f"{verb} by {size} {f'between {one} and {other}' if one != other else f'about {one}'} UTC"
-    return f"{_who(item)} {when}: {_why(item)}"
+    others = len(item.following)
+    too = f", {others} other{'s' if others > 1 else ''} less surely" if others else ""
+    return f"{_who(item)} {when}{too}: {_why(item)}"
 
 
 def _who(item: CommonChange) -> str:

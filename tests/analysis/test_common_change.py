@@ -106,6 +106,18 @@ def test_settings_that_were_asked_for_otherwise_are_no_change_of_the_machine() -
     assert found(*machines) == ()
 
 
+def test_machines_that_moved_too_little_to_be_found_alone_count_where_others_changed() -> None:
+    (change,) = found(*(nights(f"m{i}", 0.05) for i in range(2)), *(nights(f"n{i}", 0.006) for i in range(4)))
+    assert change.whose == COMMON and len(change.changes) == 2 and len(change.following) > 1
+    said = common_lines([change])[0]
+    assert said.startswith("2 of 6 machines of large (m0, m1) rose by") and "others less surely: not one" in said
+
+
+def test_among_many_machines_that_did_not_move_none_is_said_to_have() -> None:
+    (change,) = found(nights("m0", 0.05), *(nights(f"n{i}") for i in range(80)))
+    assert (change.whose, change.watched, change.following) == (MACHINES, 81, ())
+
+
 @pytest.mark.parametrize("count", [1, 2])
 def test_of_few_machines_it_is_not_told(count: int) -> None:
     (change,) = found(nights("m0", 0.05), *(nights(f"m{i}") for i in range(1, count)))
