@@ -144,7 +144,8 @@ def _judge(name: str, group: Sequence[MachineChange], tracks: Mapping[str, Seque
     changed = {item.machine for item in group}
     rest = [machine for machine, told in tracks.items() if machine not in changed and _watched(told, begin, end)]
     watched = len(changed) + len(rest)
-    following = tuple(machine for machine in rest if _follows(tracks[machine], begin, end, group[0].change.up))
+    least = min((item.change.after / item.change.before for item in group), key=lambda size: abs(math.log(size)))
+    following = tuple(machine for machine in rest if _follows(tracks[machine], begin, end, least))
     if 2 * (len(changed) + len(following)) <= watched:
         following = ()  # among many machines some do by chance
     rest = [machine for machine in rest if machine not in following]
@@ -162,9 +163,9 @@ def _judge(name: str, group: Sequence[MachineChange], tracks: Mapping[str, Seque
     return CommonChange(name, tuple(group), watched, whose, shared, (begin, end), came_with, following)
 
 
-def _follows(told: Sequence[Track], begin: float, end: float, up: bool) -> bool:
-    """Whether the sessions before and after, up to other changes of that machine, differ in that direction: Welch's t
-    test, one machine in forty does by chance."""
+def _follows(told: Sequence[Track], begin: float, end: float, least: float) -> bool:
+    """Whether the sessions before and after, up to other changes of that machine, differ in the direction of ``least``
+    (Welch's t test, one machine in forty does by chance), and perhaps as much."""
     for item in told:
         entries = item.series.entries
         steps = [entries[change.index].created for change in item.changes if change.confirmed]
@@ -174,7 +175,7 @@ def _follows(told: Sequence[Track], begin: float, end: float, up: bool) -> bool:
         before, after = ([log for at, log in logs if at <= begin], [log for at, log in logs if at >= end])
         shift = stats.welch_ratio(np.array(before), np.array(after))
         if shift and shift.low and shift.high:
-            return shift.low > 1 if up else shift.high < 1
+            return shift.low > 1 and shift.high >= least if least > 1 else shift.low <= least and shift.high < 1
     return False
 
 
