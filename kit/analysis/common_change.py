@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -48,7 +48,8 @@ class CommonChange:
     MACHINES, COMMON, SOME or UNTOLD. ``following``: other machines that moved likewise there, too little for a change
     that is found without being told where; named where most of the class are so. ``shared``: facts that all that
     changed state alike after the change, and none of the others does. ``came_with``: conditions that changed there on
-    all of them, and on none of the others."""
+    all of them, and on none of the others. ``there``: of how many machines those that were watched were drawn; 0 where
+    they are all."""
 
     machine_class: str
     changes: tuple[MachineChange, ...]
@@ -58,6 +59,7 @@ class CommonChange:
     between: tuple[float, float] = (0.0, 0.0)
     came_with: tuple[str, ...] = ()
     following: tuple[str, ...] = ()
+    there: int = 0
 
     @property
     def up(self) -> bool:
@@ -81,8 +83,16 @@ def tracks_by_machine(
     }
 
 
-def find_common(tracks: Mapping[str, Sequence[Track]]) -> tuple[CommonChange, ...]:
-    """``tracks``: of each machine the series of one arm, oldest first. In the order of time, by class."""
+def long_enough(tracks: Mapping[str, Sequence[Track]], confirm: int = CONFIRM) -> int:
+    """How many machines have sessions enough, before and after, to tell a change."""
+    return sum(any(len(item.series.entries) >= 2 * confirm for item in told) for told in tracks.values())
+
+
+def find_common(
+    tracks: Mapping[str, Sequence[Track]], drawn: Mapping[str, int] | None = None
+) -> tuple[CommonChange, ...]:
+    """``tracks``: of each machine the series of one arm, oldest first. ``drawn``: how many machines there are of each
+    class, where these are some of them. In the order of time, by class."""
     classes: dict[str, list[str]] = {}
     for machine, told in tracks.items():
         if told:
@@ -90,7 +100,8 @@ def find_common(tracks: Mapping[str, Sequence[Track]]) -> tuple[CommonChange, ..
     found: list[CommonChange] = []
     for name, machines in classes.items():
         mine = {machine: tracks[machine] for machine in machines}
-        found += [_judge(name, group, mine) for group in _groups(_changes(mine))]
+        there = (drawn or {}).get(name, 0)
+        found += [replace(_judge(name, group, mine), there=there) for group in _groups(_changes(mine))]
     return tuple(found)
 
 

@@ -74,11 +74,12 @@ def history(
 ) -> None:
     """Show the penalty of ARM in SCENARIO over all sessions, with the points at which it changed."""
     from kit.analysis.changepoint import Track, find_changes
-    from kit.analysis.common_change import find_common, tracks_by_machine
-    from kit.analysis.history import split
+    from kit.analysis.common_change import find_common, long_enough, tracks_by_machine
+    from kit.analysis.history import SEVERAL, split
     from kit.model.arm import parse_arm
-    from kit.report.common_change import common_lines
+    from kit.report.common_change import fleet_lines
     from kit.report.history import Subject
+    from kit.store.fleet_past import Figure, find_fleet_past
 
     store = the_store(store_url)
     name = str(parse_arm(arm))
@@ -91,6 +92,9 @@ def history(
         )
     chosen = baseline or entries[-1].outcome.comparison.baseline
     groups = _by_point([item for item in entries if item.outcome.comparison.baseline == chosen])
+    workers = {item.worker for item in entries if item.worker and SEVERAL not in item.worker}
+    told = not machine and format_ == "table" and len(workers) > 1
+    past = find_fleet_past(store, Figure(scenario, name, phase, metric)) if told else None
     parts = []
     for point, listed in groups.items():
         series = split(listed, across)
@@ -98,9 +102,10 @@ def history(
         item = listed[-1].outcome.comparison
         at = f" at {point}" if point else ""
         subject = Subject(scenario, name, chosen, f"{item.metric} of {item.phase}{at}")
-        watched = tracks_by_machine(listed, across, confirm)
-        if format_ == "table" and len(watched) > 1:
-            lines = common_lines(find_common(watched)) or [f"no change is told on any of {len(watched)} machines"]
+        if past:
+            mine = [one for one in past.entries if _is_of(one, chosen, point)]
+            watched = tracks_by_machine(mine, across, confirm)
+            lines = fleet_lines(find_common(watched, past.drawn), long_enough(watched, confirm), past.there)
             newest = [] if all_series else [f"the newest series, {listed[-1].worker or 'of a machine of no fleet'}:"]
             parts += [*(wrap(f"{scenario}: {name}{at}: {line}") for line in lines), "", *newest]
         parts.append(find(HISTORY, format_).render(subject, tracks))
@@ -120,6 +125,11 @@ def _of(phase: str, metric: str) -> str:
 
 def _known(titles: Sequence[str]) -> str:
     return f"there are sessions of: {', '.join(titles[:20])}" if titles else "run one: kit compare smoke"
+
+
+def _is_of(entry: Entry, baseline: str, point: str) -> bool:
+    item = entry.outcome.comparison
+    return (item.baseline, item.point) == (baseline, point)
 
 
 def _by_point(entries: Sequence[Entry]) -> dict[str, list[Entry]]:

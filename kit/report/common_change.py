@@ -17,6 +17,19 @@ def common_lines(found: Sequence[CommonChange]) -> list[str]:
     return [_line(item) for item in shown(tuple(found))]
 
 
+def fleet_lines(found: Sequence[CommonChange], watched: int, there: int = 0) -> list[str]:
+    """The same of a fleet as a whole, which may have had none. ``watched``: machines with sessions enough to tell one;
+    ``there``: of how many they were drawn, 0 where they are all."""
+    if found or watched:
+        drawn = f" (drawn of {there:,})" if there else ""
+        return common_lines(found) or [f"no change is told on any of {_machines(watched)}{drawn}"]
+    return ["no machine has sessions enough to tell a change"]
+
+
+def _machines(count: int) -> str:
+    return f"{count} machine{'s' if count != 1 else ''}"
+
+
 def _line(item: CommonChange) -> str:
     sizes = [change.change.after / change.change.before for change in item.changes]
     size = " … ".join(dict.fromkeys(map(units.percent, (min(sizes), max(sizes)))))
@@ -32,8 +45,10 @@ def _line(item: CommonChange) -> str:
 def _who(item: CommonChange) -> str:
     names = [change.machine for change in item.changes]
     if len(names) == 1:
-        return f"{names[0]}, of {item.watched} machine{'s' if item.watched != 1 else ''} of {item.machine_class},"
-    return f"{len(names)} of {item.watched} machines of {item.machine_class} ({listed(names, _MOST)})"
+        drawn = f" (drawn of {item.there:,})" if item.there else ""
+        return f"{names[0]}, of {_machines(item.watched)} of {item.machine_class}{drawn},"
+    drawn = f"drawn of {item.there:,}: " if item.there else ""
+    return f"{len(names)} of {_machines(item.watched)} of {item.machine_class} ({drawn}{listed(names, _MOST)})"
 
 
 def _why(item: CommonChange) -> str:

@@ -35,8 +35,9 @@ LOOKED_AT = 3000
 
 @dataclass(frozen=True)
 class Wanted:
-    """What sessions must have in common; '' or None where any will do. ``machine``: the beginning of its id; where no
-    id begins so, of what its fleet calls it. ``since``, ``until``: they began no earlier, no later (Unix time)."""
+    """What sessions must have in common; '', None or () where any will do. ``machine``: the beginning of its id; where
+    no id begins so, of what its fleet calls it. ``machines``: one of them, by its id. ``since``, ``until``: they began
+    no earlier, no later (Unix time)."""
 
     title: str = ""
     arm: str = ""
@@ -44,6 +45,7 @@ class Wanted:
     status: str = ""
     since: float | None = field(default=None, kw_only=True)
     until: float | None = field(default=None, kw_only=True)
+    machines: tuple[str, ...] = field(default=(), kw_only=True)
 
 
 ANY = Wanted()
@@ -59,7 +61,7 @@ def find_newest_of_each(connection: Connection, wanted: Wanted, most: int, skip:
     """Rows, newest first: of each machine as many as of any other, ``most`` in all, but one of each at least; without
     the first ``skip`` of each."""
     order = sessions.c.created.desc(), sessions.c.id.desc()
-    machines = ["", *_distinct(connection, "machine", "~>~", "~<~")]
+    machines = wanted.machines or ("", *_distinct(connection, "machine", "~>~", "~<~"))
     of_each = max(1, most // len(machines))
     query = select(sessions)
     if connection.dialect.name == "sqlite":
@@ -67,7 +69,7 @@ def find_newest_of_each(connection: Connection, wanted: Wanted, most: int, skip:
         placed = _only(connection, select(sessions.c.id, place), wanted).subquery()
         query = query.join(placed, placed.c.id == sessions.c.id).where(placed.c.place.between(skip + 1, of_each))
     else:  # which would read and sort the whole table for that, and is led to each machine's end of the index instead
-        known = func.unnest(literal(machines, ARRAY(Text))).table_valued("name").render_derived()
+        known = func.unnest(literal([*machines], ARRAY(Text))).table_valued("name").render_derived()
         newest = (
             select(sessions.c.id)
             .where(sessions.c.machine == known.c.name)
@@ -142,6 +144,8 @@ def _only(connection: Connection, query: Select[Any], wanted: Wanted) -> Select[
         conditions.append(sessions.c.arms.contains(json.dumps(wanted.arm), autoescape=True))
     if wanted.machine:
         conditions.append(_on_machine(connection, wanted.machine))
+    if wanted.machines:
+        conditions.append(sessions.c.machine.in_(wanted.machines))
     if wanted.since is not None:
         conditions.append(sessions.c.created >= wanted.since)
     if wanted.until is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from kit.analysis.analyse import Analysis, whole_real
 from kit.analysis.changepoint import CONFIRM, Track, track
@@ -10,8 +10,11 @@ from kit.analysis.common_change import CommonChange, find_common, tracks_by_mach
 from kit.analysis.compare import Comparison
 from kit.analysis.history import Entry
 from kit.model.fact import MACHINE, WORKER
+from kit.model.machine_class import class_of
 from kit.model.session import DONE, Session
 from kit.store import Store
+from kit.store.fleet_past import Figure, find_fleet_past
+from kit.store.schema import machine_of
 
 
 def find_track(
@@ -26,11 +29,12 @@ def find_track(
 def _entries(
     item: Comparison, session: Session, store: Store, until: float | None = None, machine: str = ""
 ) -> list[Entry]:
-    return [
-        entry
-        for entry in store.history(session.title, item.arm, item.phase, item.metric, machine, until=until)
-        if (entry.outcome.comparison.baseline, entry.outcome.comparison.point) == (item.baseline, item.point)
-    ]
+    return _of(item, store.history(session.title, item.arm, item.phase, item.metric, machine, until=until))
+
+
+def _of(item: Comparison, entries: Iterable[Entry]) -> list[Entry]:
+    same = item.baseline, item.point
+    return [one for one in entries if (one.outcome.comparison.baseline, one.outcome.comparison.point) == same]
 
 
 def find_whose(told: Track, session: Session, store: Store, across: Sequence[str] = ()) -> tuple[CommonChange, ...]:
@@ -40,7 +44,9 @@ def find_whose(told: Track, session: Session, store: Store, across: Sequence[str
     if not worker or not (told.series.began_with or any(change.confirmed for change in told.changes)):
         return ()
     item = told.series.entries[-1].outcome.comparison
-    found = find_common(tracks_by_machine(_entries(item, session, store), across, told.confirm))
+    figure = Figure(session.title, item.arm, item.phase, item.metric)
+    past = find_fleet_past(store, figure, machine_of(session.facts), class_of(session.facts))
+    found = find_common(tracks_by_machine(_of(item, past.entries), across, told.confirm), past.drawn)
     begun = told.series.entries[0].created
     return tuple(
         one for one in found if any(item.machine == worker and item.between[1] >= begun for item in one.changes)

@@ -16,7 +16,7 @@ from kit.fleet import run
 from kit.model.session import INTERRUPTED, Request, Session
 from kit.nightly.run import assess
 from kit.report.night import render_summary
-from kit.store import open_store
+from kit.store import fleet_past, open_store
 from tests.command_line import Kit
 from tests.nights import on
 
@@ -121,9 +121,35 @@ def test_a_night_after_a_new_kernel_says_what_came_with_it_on_all_machines(kit: 
     assert "not one machine's: it came with kernel: 6.1 → 6.8" in said
 
 
-def test_of_machines_none_of_which_changed_that_is_said_first(kit: Kit, url: str) -> None:
+def test_of_a_large_farm_some_machines_are_drawn_and_that_is_said(
+    kit: Kit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its newest thousand sessions are of a thousand machines, one of each."""
+    monkeypatch.setattr(fleet_past, "_MACHINES", 5)
+    url = f"sqlite:///{tmp_path / 'farm.db'}"
+    store = open_store(url, tmp_path)
+    for machine in range(8):
+        for number in range(12):
+            store.add(on(machine, number, 0.25 if number > 6 else 0.05))
+    part = assess(Task(Request(scenario="mine")), store.get("m7-011"), store, Rule())
+    said = " ".join(render_summary(Night("night", 0.0, (part,))).split())
+    assert "5 of 5 machines of large (drawn of 8: builder-" in said
+    said = " ".join(kit("history", "mine", "layer:overlay2", "--last", "8", "--store", url).stdout.split())
+    assert said.startswith("mine: layer:overlay2: 5 of 5 machines of large (drawn of 8: builder-")
+
+
+def test_of_machines_none_of_which_changed_that_is_said_first(kit: Kit, url: str, tmp_path: Path) -> None:
+    """And of those that have too few sessions to tell one, that."""
     said = kit("history", "mine", "layer:overlay2", "--store", url).stdout
-    assert said.startswith("mine: layer:overlay2: no change is told on any of 6 machines\n\nthe newest series, ")
+    assert said.startswith(
+        "mine: layer:overlay2: no machine has sessions enough to tell a change\n\nthe newest series, "
+    )
+    store = open_store(url, tmp_path)
+    for machine in (1, 2):
+        for number in range(2, 8):
+            store.add(on(machine, number, 0.05))
+    said = kit("history", "mine", "layer:overlay2", "--store", url).stdout
+    assert said.startswith("mine: layer:overlay2: no change is told on any of 2 machines\n\nthe newest series, ")
 
 
 def test_old_sessions_of_a_class_are_found_behind_many_of_others(kit: Kit, url: str, tmp_path: Path) -> None:
