@@ -57,7 +57,7 @@ class Misfit:
 class Spread:
     """How far the machines' true penalties lie apart: the standard deviation of the logarithm of the ratio, with its
     95 % interval. ``share``: how much of what the figures differ by is the machines and not noise (I²; Higgins and
-    Thompson 2002). ``with_noise``: each machine ran one round, so that noise is in it."""
+    Thompson 2002). ``with_noise``: most machines ran one round, so that noise is in it."""
 
     tau: float
     low: float
@@ -117,25 +117,29 @@ def over_machines(found: Sequence[MachineRatio], machine_class: str = "", family
         high=alone.high,
         low_all=together.low,
         high_all=together.high,
-        spread=_spread(fitted, draws, all(item.variance is None for item in found)),
+        spread=_spread(fitted, draws, not _noise_is_known(found)),
         another=stats.as_ratio(Interval(centre.estimate, float(low), float(high), len(found))),
         misfits=find_misfits(found),
     )
 
 
 def effects_of(found: Sequence[MachineRatio]) -> Effects:
-    """A machine of one round is taken to be as noisy as the others; where all are, there is no noise, and the spread
-    holds it."""
-    known = [item for item in found if item.variance is not None]
+    """A machine of one round is taken to be as noisy as the others; where most are, there is no noise, and the spread
+    holds it: what a few say of it would pass for what all know."""
+    known = [item for item in found if item.variance is not None] if _noise_is_known(found) else []
     of_round = float(np.median([(item.variance or 0.0) * item.ratio.n for item in known])) if known else 0.0
     degrees = float(np.median([item.degrees for item in known])) if known else 1.0
     return Effects(
         np.array([item.log for item in found]),
-        np.array([of_round / item.ratio.n if item.variance is None else item.variance for item in found]),
-        np.array([degrees if item.variance is None else float(item.degrees) for item in found]),
+        np.array([of_round / item.ratio.n if item.variance is None or not known else item.variance for item in found]),
+        np.array([degrees if item.variance is None or not known else float(item.degrees) for item in found]),
         any(item.pooled for item in found),
         np.array([float(item.ratio.n) for item in found]),
     )
+
+
+def _noise_is_known(found: Sequence[MachineRatio]) -> bool:
+    return 2 * sum(item.variance is not None for item in found) >= len(found)
 
 
 def _spread(fitted: Fit, draws: Draws, with_noise: bool) -> Spread:

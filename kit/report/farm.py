@@ -226,7 +226,7 @@ def _notes(farm: FarmAnswer) -> Iterator[str]:
         "the machines' true penalties with its 95 % interval, noise of their rounds taken out"
     )
     if any(one.spread and one.spread.with_noise for one in known):
-        yield "each machine ran one round: its noise is not known, and the spread holds it"
+        yield "most machines ran one round: what noise rounds have is not known, and the spread holds it"
 
 
 def farm_rows(farm: FarmAnswer) -> Iterator[dict[str, Any]]:

@@ -56,6 +56,15 @@ def test_machines_of_one_round_say_that_noise_is_in_the_spread() -> None:
     assert mixed.spread and not mixed.spread.with_noise
 
 
+def test_what_one_machine_says_of_its_noise_is_not_what_all_know() -> None:
+    """A noisy one with several rounds among many with one: theirs was taken for as large, and no spread was left."""
+    rng = np.random.default_rng(2)
+    once = [machine(i, math.exp(rng.normal(0.05, 0.02)), None) for i in range(30)]
+    found = over_machines([*once, machine(30, 1.05, 0.03, 4)])
+    assert found.spread and found.spread.with_noise and found.spread.low < 0.02 < found.spread.high
+    assert found.spread.low > 0.01 and found.another and found.another.low and found.another.low < 1.03
+
+
 def test_two_that_do_not_fit_do_not_hide_each_other() -> None:
     like = [machine(i, 1.05 + 0.001 * (-1) ** i) for i in range(10)]
     odd = [machine(20, 1.30), machine(21, 1.31)]
