@@ -13,7 +13,6 @@ percent; the scheduler's memory at its highest and its CPU; how long the client 
 from __future__ import annotations
 
 import argparse
-import resource
 import socket
 import subprocess
 import sys
@@ -29,6 +28,7 @@ from kit.fleet.address import parse_address
 from kit.fleet.carrier import Carrier
 from kit.fleet.client import fleet_at
 from kit.fleet.dispatch import Dispatch
+from kit.fleet.files import allow_many_files
 from kit.fleet.share import Share
 from kit.fleet.split import SplitCourse
 from kit.fleet.worker import plugin, run_worker
@@ -248,8 +248,7 @@ def main() -> None:
         port, first, count, seconds = given.sleep_as
         sleep_as(int(port), int(first), int(count), float(seconds))
         return
-    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+    allow_many_files()
     print("workers  rounds  elapsed s  ideal s  above it  scheduler MiB  its CPU s  client CPU s")
     for count in map(int, given.workers.split(",")):
         found = measure(count, given.rounds, given.seconds, _free_port())

@@ -49,6 +49,12 @@ class Entry:
         return self.outcome.comparison.ratio or 0.0
 
 
+def compared_alike(entries: Iterable[Entry], baseline: str, point: str) -> list[Entry]:
+    """Those against that baseline, at that point."""
+    listed = ((entry, entry.outcome.comparison) for entry in entries)
+    return [entry for entry, item in listed if (item.baseline, item.point) == (baseline, point)]
+
+
 @dataclass(frozen=True)
 class Differing:
     """A condition that two sessions do not have in common."""

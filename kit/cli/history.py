@@ -75,7 +75,7 @@ def history(
     """Show the penalty of ARM in SCENARIO over all sessions, with the points at which it changed."""
     from kit.analysis.changepoint import Track, find_changes
     from kit.analysis.common_change import find_common, long_enough, tracks_by_machine
-    from kit.analysis.history import SEVERAL, split
+    from kit.analysis.history import SEVERAL, compared_alike, split
     from kit.model.arm import parse_arm
     from kit.report.common_change import fleet_lines
     from kit.report.history import Subject
@@ -103,8 +103,7 @@ def history(
         at = f" at {point}" if point else ""
         subject = Subject(scenario, name, chosen, f"{item.metric} of {item.phase}{at}")
         if past:
-            mine = [one for one in past.entries if _is_of(one, chosen, point)]
-            watched = tracks_by_machine(mine, across, confirm)
+            watched = tracks_by_machine(compared_alike(past.entries, chosen, point), across, confirm)
             lines = fleet_lines(find_common(watched, past.drawn), long_enough(watched, confirm), past.there)
             newest = [] if all_series else [f"the newest series, {listed[-1].worker or 'of a machine of no fleet'}:"]
             parts += [*(wrap(f"{scenario}: {name}{at}: {line}") for line in lines), "", *newest]
@@ -125,11 +124,6 @@ def _of(phase: str, metric: str) -> str:
 
 def _known(titles: Sequence[str]) -> str:
     return f"there are sessions of: {', '.join(titles[:20])}" if titles else "run one: kit compare smoke"
-
-
-def _is_of(entry: Entry, baseline: str, point: str) -> bool:
-    item = entry.outcome.comparison
-    return (item.baseline, item.point) == (baseline, point)
 
 
 def _by_point(entries: Sequence[Entry]) -> dict[str, list[Entry]]:

@@ -66,3 +66,11 @@ class BusyError(KitError):
     """Another session holds the machine; two at once would measure each other. Exit code 1."""
 
     exit_code = 1
+
+
+def causes_of(error: BaseException) -> list[BaseException]:
+    """Itself, what it was raised from, and so on; the first cause is the last."""
+    found = [error]
+    while cause := found[-1].__cause__:
+        found.append(cause)
+    return found

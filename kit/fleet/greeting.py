@@ -6,7 +6,7 @@ import errno
 import socket
 from typing import TYPE_CHECKING
 
-from kit.core.errors import MachineError
+from kit.core.errors import MachineError, causes_of
 from kit.fleet.address import TLS_OPTION, Address, security
 
 if TYPE_CHECKING:
@@ -50,9 +50,7 @@ async def _connect(address: Address, side: str, shown: Security | None, patience
         comm = await connect(address.url, timeout=patience, **arguments)
         await comm.close()
     except (OSError, ValueError) as error:
-        causes: list[BaseException] = [error]
-        while causes[-1].__cause__:
-            causes.append(causes[-1].__cause__)
+        causes = causes_of(error)
         cause = causes[-1]
         silent = any(isinstance(item, TimeoutError) for item in causes)  # itself by a cancellation
         if silent or _is_away(cause):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kit.core.errors import MachineError
+from kit.core.errors import MachineError, causes_of
 from kit.fleet.address import Address, security
 from kit.fleet.files import allow_many_files
 from kit.fleet.serving import serve
@@ -42,6 +42,5 @@ def run_scheduler(address: Address, tell: Callable[[str], None]) -> None:
 
 
 def _can_not_listen(address: Address, error: BaseException) -> MachineError:
-    while error.__cause__:
-        error = error.__cause__
-    return MachineError(f"no scheduler at {address.url}: {error}", "is one running there already? --listen HOST:PORT")
+    first = causes_of(error)[-1]
+    return MachineError(f"no scheduler at {address.url}: {first}", "is one running there already? --listen HOST:PORT")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kit.core.codec import encode
-from kit.core.errors import MachineError
+from kit.core.errors import MachineError, causes_of
 from kit.fleet.address import Address
 from kit.fleet.carrier import Carrier
 from kit.fleet.greeting import AbsentError, greet
@@ -157,14 +157,13 @@ def run_worker(address: Address, carrier: Carrier, tell: Callable[[str], None]) 
 
 
 def _refused(address: Address, name: str, error: BaseException) -> MachineError:
-    while error.__cause__:
-        error = error.__cause__
-    if "name taken" in str(error):
+    first = causes_of(error)[-1]
+    if "name taken" in str(first):
         return MachineError(
             f"the fleet of {address.url} has a machine that is called {name}",
             f"--name NAME; one that was switched off is there for {SILENCE} s at most",
         )
-    return MachineError(f"no worker for {address.url}: {error}", "kit fleet status lists the machines")
+    return MachineError(f"no worker for {address.url}: {first}", "kit fleet status lists the machines")
 
 
 @dataclass

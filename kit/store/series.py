@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from kit.analysis.analyse import Analysis, whole_real
 from kit.analysis.changepoint import CONFIRM, Track, track
 from kit.analysis.common_change import CommonChange, find_common, tracks_by_machine
 from kit.analysis.compare import Comparison
-from kit.analysis.history import Entry
+from kit.analysis.history import Entry, compared_alike
 from kit.model.fact import MACHINE, WORKER
 from kit.model.machine_class import class_of
 from kit.model.session import DONE, Session
@@ -29,12 +29,8 @@ def find_track(
 def _entries(
     item: Comparison, session: Session, store: Store, until: float | None = None, machine: str = ""
 ) -> list[Entry]:
-    return _of(item, store.history(session.title, item.arm, item.phase, item.metric, machine, until=until))
-
-
-def _of(item: Comparison, entries: Iterable[Entry]) -> list[Entry]:
-    same = item.baseline, item.point
-    return [one for one in entries if (one.outcome.comparison.baseline, one.outcome.comparison.point) == same]
+    found = store.history(session.title, item.arm, item.phase, item.metric, machine, until=until)
+    return compared_alike(found, item.baseline, item.point)
 
 
 def find_whose(told: Track, session: Session, store: Store, across: Sequence[str] = ()) -> tuple[CommonChange, ...]:
@@ -46,7 +42,8 @@ def find_whose(told: Track, session: Session, store: Store, across: Sequence[str
     item = told.series.entries[-1].outcome.comparison
     figure = Figure(session.title, item.arm, item.phase, item.metric)
     past = find_fleet_past(store, figure, machine_of(session.facts), class_of(session.facts))
-    found = find_common(tracks_by_machine(_of(item, past.entries), across, told.confirm), past.drawn)
+    entries = compared_alike(past.entries, item.baseline, item.point)
+    found = find_common(tracks_by_machine(entries, across, told.confirm), past.drawn)
     begun = told.series.entries[0].created
     return tuple(
         one for one in found if any(item.machine == worker and item.between[1] >= begun for item in one.changes)
