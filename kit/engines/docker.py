@@ -23,11 +23,13 @@ from kit.engines.control import Control, control_directory
 from kit.engines.docker_server import DockerServer
 from kit.engines.dockerd import Dockerd
 from kit.engines.engine import Setting
+from kit.engines.fuse_daemon import move_daemon
 from kit.engines.ground import Ground, unpack_tree
 from kit.engines.place import Place
 from kit.engines.plain_runtime import VARIABLE
 from kit.engines.private import PrivateEngine
 from kit.filesystem.thin_pool import thin_pool
+from kit.host.cgroup import Cgroup
 from kit.image.layout import CONTROL, INPUTS, TREE
 from kit.model.arm import Arm, driver_of, fix_of
 from kit.model.drivers import DEFAULT_ENGINE
@@ -91,6 +93,9 @@ class DockerEngine(PrivateEngine[DockerServer]):
                 ground.needed_image.tag, daemon.host, arm, control, ground.inputs, mounts,
                 arm.placement == "tmpfs", environment, options,
             )  # fmt: skip
+            serving = Cgroup.named(f"{self._setting.cgroup}/f{name}")
+            if root:
+                stack.callback(serving.remove)  # the daemon ends with its container
             running = start_container(stack, spec, daemon.alive)
             check_features(arm, running.pid)
             place = Place(
@@ -105,6 +110,7 @@ class DockerEngine(PrivateEngine[DockerServer]):
                 layered=arm.placement == "layer",
                 own=Path(f"/proc/{running.pid}/root") if arm.own_filesystem else None,
                 engine=partial(_show_socket, daemon, control),
+                daemons=move_daemon(running.pid, Cgroup.named(daemon.home.cgroup), serving) if root else None,
             )
             if not root:
                 stack.callback(empty_tree, place)

@@ -28,8 +28,9 @@ class Place:
     the tree lies in a writable layer above the image's. ``own``: where its root filesystem is one of its own, above the
     backing one (a thin device, a loop file). ``engine()`` puts the engine's socket where the arm sees it and
     returns its path there, '' where there is no engine; ``socket`` keeps it. ``load``: the control group of what
-    runs beside it, ``session``: that of all that the session has started. ``deadline``: when what
-    still runs in it is ended."""
+    runs beside it, ``session``: that of all that the session has started, ``daemons``: that of the processes that serve
+    its filesystem, which are frozen after it and are not in its CPU. ``deadline``: when what still runs in it is
+    ended."""
 
     tree: str
     inputs: str
@@ -46,6 +47,7 @@ class Place:
     socket: str = ""
     load: Cgroup | None = None
     session: Cgroup | None = None
+    daemons: Cgroup | None = None
     own: Path | None = None
     deadline: Deadline | None = None
 
@@ -64,8 +66,7 @@ class Place:
                 deadline=self.deadline,
             )  # fmt: skip
         except TimedOut:
-            if self.cgroup:
-                self.cgroup.kill()  # where the probe is not allowed to, or is itself stuck
+            self.kill()  # where the probe is not allowed to, or is itself stuck
             raise
 
     def dead(self) -> str:
@@ -78,9 +79,19 @@ class Place:
 
     def end(self) -> None:
         """End all that runs in it."""
+        self._thaw_daemons()
         self.probe.end()
+        self.kill()
+
+    def kill(self) -> None:
+        """Kill all that runs in its control group. Its daemons run: a process that dies closes its files by them."""
+        self._thaw_daemons()
         if self.cgroup:
             self.cgroup.kill()
+
+    def _thaw_daemons(self) -> None:
+        if self.daemons:
+            self.daemons.thaw()
 
     def _where(self, cwd: str) -> str:
         return self.tree if cwd == "." else f"{self.tree}/{cwd}"

@@ -56,7 +56,7 @@ class UnionEngine(BareEngine):
     @contextmanager
     def place(self, arm: Arm, ground: Ground) -> Iterator[Place]:
         with ExitStack() as stack:
-            root = stack.enter_context(self._mounted(arm, ground))
+            root, daemons = stack.enter_context(self._mounted(arm, ground))
             tree = root / TREE.lstrip("/")
             entered = self.enter(stack, "union", lambda control: chroot_argv(root, None, control, ground.inputs))
             yield Place(
@@ -69,18 +69,20 @@ class UnionEngine(BareEngine):
                 alive=entered.alive,
                 env=ground.env,
                 layered=True,
+                daemons=daemons,
             )
 
     @contextmanager
-    def _mounted(self, arm: Arm, ground: Ground) -> Iterator[Path]:
-        """The union, mounted on the backing filesystem; the branch above is removed with it."""
+    def _mounted(self, arm: Arm, ground: Ground) -> Iterator[tuple[Path, Cgroup | None]]:
+        """The union, mounted on the backing filesystem, and the control group of its daemon, where it has one; the
+        branch above is removed with it."""
         branch = ground.backing.path / ground.new_name()
         upper, work, merged = (branch / name for name in ("upper", "work", "merged"))
         with ExitStack() as stack:
             stack.callback(remove, branch)
             for directory in (upper, work, merged):
                 directory.mkdir(parents=True)
-            lower = ground.plain_root.path
+            lower, daemons = ground.plain_root.path, None
             if arm.driver == "overlay":
                 wanted = arm.feature_words
                 words = f"lowerdir={lower},upperdir={upper},workdir={work}"
@@ -88,17 +90,18 @@ class UnionEngine(BareEngine):
                 stack.callback(unmount, merged)
                 check_in_force(str(arm), wanted, mount_of(merged))
             else:
-                self._fuse(stack, arm, (lower, upper, merged))
-            yield merged
+                daemons = self._fuse(stack, arm, (lower, upper, merged))
+            yield merged, daemons
 
-    def _fuse(self, stack: ExitStack, arm: Arm, where: tuple[Path, Path, Path]) -> None:
+    def _fuse(self, stack: ExitStack, arm: Arm, where: tuple[Path, Path, Path]) -> Cgroup:
         """Its daemon is outside the arm's control group: its CPU is in `elsewhere`, as with any FUSE driver."""
         lower, upper, merged = where
         words = {
             "unionfs-fuse": ["unionfs-fuse", "-f", "-o", f"cow,{_FUSE}", f"{upper}=RW:{lower}=RO", str(merged)],
             "mergerfs": ["mergerfs", "-f", "-o", f"category.create=ff,{_FUSE}", f"{upper}=RW:{lower}=RO", str(merged)],
         }[arm.driver]
-        group = Cgroup.named(f"{self.setting.cgroup}/{merged.parent.name}").create()
+        branch = merged.parent  # of whose name there is one on each filesystem
+        group = Cgroup.named(f"{self.setting.cgroup}/{branch.parent.name}-{branch.name}").create()
         stack.callback(group.remove)
         output = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 (the stack closes it)
         process = spawn(words, output=output, cgroup_procs=group.procs)
@@ -111,3 +114,4 @@ class UnionEngine(BareEngine):
                 raise RunError(f"{arm.driver} does not mount: {said}", "kit doctor shows what works here")
             time.sleep(0.02)
         stack.callback(unmount, merged)
+        return group
