@@ -6,8 +6,9 @@ For each kind of noise and each number of rounds, of seven arms and a control: h
 holds its true penalty, and how often that of the arm for which it does so least; how often all of a session's do at
 once; how often two identical arms are said to differ; mean half widths, one at a time and all at once; how often an arm
 that costs 10 % is found; and how large a penalty is said to be detectable, with how often one of that size is found.
-Half widths and power of the method before, in which each comparison had its own variance alone, stand beside it. With
-and without adaptive stopping. The last line says whether all is within bounds.
+Half widths and power of the method before, in which each comparison had its own variance alone, stand beside it, and
+the simultaneous half width of an oracle that knows each comparison's error. With and without adaptive stopping. The
+last line says whether all is within bounds.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from worlds import LAST, PENALTIES, WORLDS, Arms, play
 from kit.analysis.burst import find_bursts
 from kit.analysis.columns import Runs
 from kit.analysis.compare import MORE, NOT_DETECTED, Comparison
+from kit.analysis.stats import CONFIDENCE
 from kit.model.arm import parse_arms
 from kit.model.plan import Plan, make_plan
 from kit.model.sample import Sample
@@ -41,9 +43,10 @@ SAID = (
     "allowed for"
 )
 HEAD = (
-    f"{'':28} {'':7} {'worst':>7} {'':7} {'':6} {'half width':>13} {'before':>13} {'finds +10 %':>11} {'said to':>7}\n"
-    f"{'':28} {'covers':>7} {'arm':>7} {'all':>7} {'A/A':>6} {'alone/ all':>13} {'alone/ all':>13} {'now':>5} "
-    f"{'then':>5} {'see ≥':>7} {'power':>5} {'rounds':>6}"
+    f"{'':28} {'':7} {'worst':>7} {'':7} {'':6} {'half width':>13} {'oracle':>7} {'before':>13} "
+    f"{'finds +10 %':>11} {'said to':>7}\n"
+    f"{'':28} {'covers':>7} {'arm':>7} {'all':>7} {'A/A':>6} {'alone/ all':>13} {'all':>7} {'alone/ all':>13} "
+    f"{'now':>5} {'then':>5} {'see ≥':>7} {'power':>5} {'rounds':>6}"
 )
 
 
@@ -51,7 +54,8 @@ HEAD = (
 class Tally:
     """Of one session: which arms' intervals hold, whether all do at once, identical arms said to differ, half widths
     (log; of the arms that are near the baseline) one at a time and all at once, now and before, whether a tenth is
-    found, now and before, what is said to be detectable and by how much the arm without a penalty stands above it."""
+    found, now and before, what is said to be detectable and by how much the arm without a penalty stands above it.
+    ``errors``: of the estimates (log), those near the baseline first."""
 
     held: dict[str, bool]
     together: bool
@@ -62,6 +66,8 @@ class Tally:
     detectable: float
     margin: float
     rounds: int
+    errors: tuple[float, ...]
+    near: int
 
 
 def simulate(plan: Plan, name: str, series: noise.Floats, seed: int) -> Tally:
@@ -85,6 +91,7 @@ def judge(samples: list[Sample], plan: Plan, penalties: Arms) -> Tally:
     together = all(bool(item.low_all and item.high_all and item.low_all <= truth[item.arm] <= item.high_all)
                    for item in real)  # fmt: skip
     near = [item for item in real if penalties[item.arm] < 0.2]
+    ordered = [*near, *(item for item in real if item not in near)]
     own = {item.arm: _before(runs, item, len(real)) for item in near}
     tenth, nothing = (next(item for item in real if item.arm == arm) for arm in (TENTH, NOTHING))
     halves = np.array([[np.log((item.high or 1) / (item.low or 1)), np.log((item.high_all or 1) / (item.low_all or 1))]
@@ -98,6 +105,7 @@ def judge(samples: list[Sample], plan: Plan, penalties: Arms) -> Tally:
         (tenth.verdict_all == MORE, estimate > wide),
         float(np.log(nothing.detectable or 1)), float(np.log(nothing.low_all or 1)),
         max(item.block for item in samples),
+        tuple(float(np.log((item.ratio or 1) / truth[item.arm])) for item in ordered), len(near),
     )  # fmt: skip
 
 
@@ -108,6 +116,12 @@ def _before(runs: Runs, item: Comparison, family: int) -> tuple[float, float, fl
     return estimate, (found.alone.high or 0) - estimate, (found.together.high or 0) - estimate
 
 
+def _oracle(errors: noise.Floats, near: int) -> float:
+    """The mean half width of simultaneous intervals by known errors, of the first ``near`` comparisons."""
+    spread = np.sqrt((errors**2).mean(axis=0))
+    return float(np.quantile((errors / spread).max(axis=1), CONFIDENCE) * spread[:near].mean())
+
+
 def report(name: str, tallies: list[Tally]) -> bool:
     """Print one row; True if it is within bounds, three standard errors of chance allowed for."""
     each = {arm: float(np.mean([item.held[arm] for item in tallies])) for arm in tallies[0].held}
@@ -115,6 +129,7 @@ def report(name: str, tallies: list[Tally]) -> bool:
     together, false = (float(np.mean([getattr(item, name) for item in tallies])) for name in ("together", "false"))
     half, before, found = (np.mean([getattr(item, name) for item in tallies], axis=0)
                            for name in ("half", "before", "found"))  # fmt: skip
+    known = _oracle(np.abs([item.errors for item in tallies]), tallies[0].near)
     said = float(np.median([item.detectable for item in tallies]))
     seen = float(np.mean([item.margin + said > 0 for item in tallies]))
     rounds = float(np.mean([item.rounds for item in tallies]))
@@ -122,7 +137,9 @@ def report(name: str, tallies: list[Tally]) -> bool:
     good = BOUNDS[0] <= coverage <= BOUNDS[1] or ("bursts" in name and coverage > BOUNDS[0])
     good &= together >= BOUNDS[0] - chance and false <= 1 - BOUNDS[0] + chance
     figures = f"{coverage:7.1%} {min(each.values()):7.1%} {together:7.1%} {false:6.1%}"
-    figures += f" {half[0]:6.1%}/{half[1]:6.1%} {before[0]:6.1%}/{before[1]:6.1%} {found[0]:5.0%} {found[1]:5.0%}"
+    figures += (
+        f" {half[0]:6.1%}/{half[1]:6.1%} {known:7.1%} {before[0]:6.1%}/{before[1]:6.1%} {found[0]:5.0%} {found[1]:5.0%}"
+    )
     figures += f" {np.expm1(said):7.1%} {seen:5.0%} {rounds:6.1f}"
     print(f"{name:28} {figures}{'' if good else '  <--'}", flush=True)
     return bool(good)

@@ -106,6 +106,12 @@ def dependent(rng: np.random.Generator, runs: int, series: Floats) -> Noise:
     return Noise(values, np.zeros(runs), np.full(runs, 0.08))
 
 
+def walking(rng: np.random.Generator, runs: int, series: Floats) -> Noise:
+    """The machine's speed is a random walk of 1 % from run to run; each run's own noise is 1.5 %."""
+    walk = np.cumsum(rng.normal(0, 0.01, runs))
+    return Noise(walk + rng.normal(0, 0.015, runs), np.zeros(runs), np.full(runs, 0.08))
+
+
 WORLDS = {"recorded": recorded, "drift": drifting, "bursts": bursting, "heavy tails": heavy, "memory": memory_bound}
 
 

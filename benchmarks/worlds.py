@@ -47,6 +47,11 @@ def _one_noisy(rng: np.random.Generator) -> Arms:
     return {**dict.fromkeys(PENALTIES, 1.0), LAST: 8 / 3}
 
 
+def _five_times(arm: str) -> Callable[[np.random.Generator], Arms]:
+    """Return the noise of arms of which one is five times as noisy."""
+    return lambda rng: {**dict.fromkeys(PENALTIES, 1.0), arm: 5.0}
+
+
 WORLDS = {
     "equal": World(noise.normal),
     "2-4 %, fuse 8 %": World(noise.normal, _fuse, float(np.log(2.4))),
@@ -54,6 +59,10 @@ WORLDS = {
     "AR(1) 0.6": World(noise.dependent),
     "bursts": World(noise.bursting),
     "one noisy near 0": World(noise.normal, _one_noisy, 0.0),
+    "one arm 5 x as noisy": World(noise.normal, _five_times(LAST), 0.0),
+    "baseline 5 x as noisy": World(noise.normal, _five_times("bare"), 0.0),
+    "one arm 2.4 x slower": World(noise.normal, last=float(np.log(2.4))),
+    "speed walk": World(noise.walking),
     **{name: World(noise.WORLDS[name]) for name in ("recorded", "drift", "heavy tails", "memory")},
 }
 

@@ -9,11 +9,11 @@ import numpy as np
 
 from kit.analysis import stats
 from kit.analysis.analyse import Analysis, whole_real
+from kit.analysis.arm_variance import median_share
 from kit.analysis.compare import Comparison, is_control
 from kit.analysis.farm import LEAST, FarmRatio, MachineRatio, over_machines
 from kit.analysis.history import SEVERAL, Conditions, Entry, agree, differences, make_entry
 from kit.analysis.outcome import outcomes
-from kit.analysis.pool import median_share
 from kit.analysis.stats import Interval
 from kit.model.fact import ASKED, GUEST, TOGETHER
 from kit.model.machine_class import class_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -23,7 +23,6 @@ COVARIATES = ("calibration", "memory", "steal")
 COPIES = 0.006
 #: What intervals of runs by turns reach at least, as a share of the ratio, however many rounds.
 LEAST_REACH = math.expm1(1.97 * COPIES)
-_MANY = 1_000  # degrees of freedom, as good as no end of them
 _BLOCKS = 10_000  # as many as a covariate is judged by
 
 
@@ -37,9 +36,9 @@ class Adjusting:
 
 @dataclass(frozen=True)
 class Paired:
-    """One metric in the runs of an arm and of what it is compared with, block by block. ``away``: by how much the
-    covariate differed between the two. ``copies``: by how much their copies of the same files may, standard deviation
-    of the logarithm."""
+    """One metric in the runs of an arm and of what it is compared with, round by round. ``covariates``: of both, where
+    one is in use. ``rounds``: their numbers, empty where they are unknown. ``copies``: standard deviation of the
+    logarithm of what their copies of the same files may differ by."""
 
     arm: Key
     base: Key
@@ -47,12 +46,18 @@ class Paired:
     one: Floats
     other: Floats
     adjusting: Adjusting | None
-    away: Floats | None
+    covariates: tuple[Floats, Floats] | None
     copies: float = 0.0
+    rounds: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
 
     @property
     def covariate(self) -> str:
         return self.adjusting.name if self.adjusting else ""
+
+    @cached_property
+    def away(self) -> Floats | None:
+        """By how much the covariate differed between the two."""
+        return None if self.covariates is None else self.covariates[0] - self.covariates[1]
 
     @cached_property
     def positive(self) -> bool:
@@ -65,9 +70,8 @@ class Paired:
 
     def difference(self, counted: bool = True) -> pool.Contrast:
         """In the metric's unit."""
-        centre = stats.mean_centre(self.one - self.other)
-        alike = abs(centre.estimate) <= (pool.NEAR - 1) * float(self.other.mean())
-        return self._contrast(centre, alike, counted)
+        scale = float(self.one.mean()), float(self.other.mean())
+        return self._contrast(stats.mean_centre(self.one - self.other), counted, self._values(scale, False))
 
     def ratio(self, counted: bool = True, adjusted: bool = True) -> pool.Contrast:
         """Of logarithms, adjusted where a covariate is in use."""
@@ -75,7 +79,16 @@ class Paired:
             centre = self.adjusting.covariate.centre(self.logs, self.away)
         else:
             centre = stats.robust_centre(self.logs)
-        return self._contrast(centre, pool.near(centre.estimate), counted)
+        return self._contrast(centre, counted, self._values((1.0, 1.0), adjusted))
+
+    def _values(self, scale: tuple[float, float], adjusted: bool) -> pool.Values | None:
+        if not self.positive or not self.rounds.size:
+            return None
+        logs = np.log(self.one), np.log(self.other)
+        if adjusted and self.adjusting and self.covariates is not None:
+            slope = self.adjusting.covariate.slope
+            logs = logs[0] - slope * self.covariates[0], logs[1] - slope * self.covariates[1]
+        return pool.Values(self.rounds, *logs, scale)
 
     def widen(self, centre: pool.Shared) -> pool.Shared:
         """The adjusted ratio's, with the error of the adjustment, and that of copies, which no block tells of."""
@@ -107,8 +120,8 @@ class Paired:
         moved: Floats = self.adjusting.covariate.slope * self.away
         return moved
 
-    def _contrast(self, centre: Centre, alike: bool, counted: bool) -> pool.Contrast:
-        return pool.Contrast((self.arm, self.base), centre, alike and described(self.metric).noise != OWN, counted)
+    def _contrast(self, centre: Centre, counted: bool, values: pool.Values | None) -> pool.Contrast:
+        return pool.Contrast((self.arm, self.base), centre, described(self.metric).noise != OWN, counted, values)
 
 
 def pair_up(
@@ -120,23 +133,29 @@ def pair_up(
     both = np.isfinite(one) & np.isfinite(other)
     if not both.any():
         return None
-    away = None
+    covariates = None
     if adjusting is not None:
-        away = (_covariate(runs, keys[0], adjusting.name)[ours] - _covariate(runs, keys[1], adjusting.name)[theirs])[
-            both
-        ]
-        if not np.isfinite(away).all():
-            adjusting, away = None, None
-    copies = COPIES if described(metric).noise != OWN and runs.by_turns(keys[0]) else 0.0
-    return Paired(*keys, metric, one[both], other[both], adjusting, away, copies)
+        mine, base = (_covariate(runs, key, adjusting.name) for key in keys)
+        covariates = mine[ours][both], base[theirs][both]
+        if not np.isfinite(covariates).all():
+            adjusting, covariates = None, None
+    copies = COPIES if described(metric).noise != OWN and runs.interleaved(keys[0]) else 0.0
+    return Paired(
+        *keys, metric, one[both], other[both], adjusting, covariates, copies, runs.blocks(keys[0])[ours][both]
+    )
 
 
 def with_error(centre: pool.Shared, known: float) -> pool.Shared:
-    """With an error more, which is known as of many degrees of freedom."""
+    """With an error more, which is known as of many degrees of freedom and the same at every look."""
     if centre.error is None or not known:
         return centre
-    many, few = (stats.student_quantile(0.5 + stats.CONFIDENCE / 2, degrees) for degrees in (_MANY, centre.degrees))
-    return replace(centre, error=math.hypot(centre.error, known * many / few))
+    many, few = (stats.student_quantile(0.5 + stats.CONFIDENCE / 2, degrees) for degrees in (pool.MANY, centre.degrees))
+    error = math.hypot(centre.error, known * many / few)
+    together, bounded = (
+        math.hypot(factor * centre.error, lasting * known) / error
+        for factor, lasting in zip((centre.together, centre.bounded), centre.lasting, strict=True)
+    )
+    return replace(centre, error=error, together=together, bounded=bounded)
 
 
 def find_adjusting(runs: Runs, keys: Sequence[Key], phase: str, metric: str) -> Adjusting | None:

@@ -1,20 +1,28 @@
 """The noise that arms share, against what is known: tables, exact cases, and simulated sessions of fixed seeds."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from kit.analysis import pool
-from kit.analysis.pool import Contrast, Shared, rounds_needed, share
-from kit.analysis.stats import Centre, Floats, robust_centre, student_quantile
+from kit.analysis.pool import Contrast, Shared, Values, rounds_needed, share
+from kit.analysis.stats import Centre, Floats, own_degrees, robust_centre, student_quantile
 
 
 def session(rng: np.random.Generator, blocks: int, spreads: list[float]) -> list[Contrast]:
     """Arms that all take as long as the first, their baseline."""
-    values = rng.normal(0, spreads, (blocks, len(spreads)))
+    return arms_of(rng.normal(0, spreads, (blocks, len(spreads))))
+
+
+def arms_of(logs: Floats) -> list[Contrast]:
+    """Every arm with the first. ``logs``: rounds x arms."""
+    rounds, base = np.arange(len(logs)), logs[:, 0]
     return [
-        Contrast((arm, 0), robust_centre(values[:, arm] - values[:, 0]), alike=True) for arm in range(1, len(spreads))
+        Contrast((arm, 0), robust_centre(one - base), alike=True, values=Values(rounds, one, base))
+        for arm, one in enumerate(logs.T)
+        if arm
     ]
 
 
@@ -34,8 +42,8 @@ def test_intervals_hold_alone_and_together_and_are_narrower_than_alone(blocks: i
     sessions = [session(rng, blocks, [0.03] * 8) for _ in range(800)]
     found = [share(item, 7) for item in sessions]
     alone, together = zip(*(holds(item) for item in found), strict=True)
-    assert 0.935 < np.mean(alone) < 0.965
-    assert 0.925 < np.mean(together) < 0.975
+    assert 0.935 < np.mean(alone) < 0.97
+    assert 0.925 < np.mean(together) < 0.985
     own = np.mean([(c.centre.interval().high or 0) - c.centre.estimate for item in sessions for c in item])
     assert np.mean([widths(item) for item in found]) < own
 
@@ -85,15 +93,15 @@ def test_with_many_blocks_and_one_baseline_the_quantile_is_dunnetts() -> None:
 
 def test_a_control_tells_of_the_noise_and_is_not_counted() -> None:
     arms = session(np.random.default_rng(6), 5, [0.03] * 4)
-    with_control = share([*arms[:2], Contrast((3, 0), arms[2].centre, True, counted=False)], 2)
+    with_control = share([*arms[:2], replace(arms[2], counted=False)], 2)
     assert with_control[-1].interval_together() == with_control[-1].interval()
-    assert with_control[0].degrees == 4 + pool.BORROWED
+    assert with_control[0].degrees > 4
 
 
 def test_controls_alone_have_their_own_interval() -> None:
     arm = session(np.random.default_rng(6), 5, [0.03] * 4)[2]
     (alone,) = share([Contrast((3, 0), arm.centre, True, counted=False)], 1)
-    assert alone.interval_together() == alone.interval()
+    assert alone.interval_together().low == pytest.approx(alone.interval().low)
     assert alone.interval().low == pytest.approx(arm.centre.interval().low)
 
 
@@ -107,7 +115,7 @@ def test_quantiles_are_those_of_numpy(probability: float) -> None:
 def test_two_seeds_are_one_answer() -> None:
     arms = session(np.random.default_rng(7), 4, [0.03] * 5)
     first = share(arms, 4)
-    pool._find_factors.cache_clear()
+    pool._find_quantiles.cache_clear()
     pool._simulate.cache_clear()
     assert share(arms, 4) == first
 
@@ -117,7 +125,7 @@ def median_rounds(reach: float, blocks: int) -> float:
     said = []
     for _ in range(300):
         for item in share(session(rng, blocks, [0.03] * 8), 7):
-            said.append(rounds_needed(item.spread or 0, pool.BORROWED, reach) or 0)
+            said.append(rounds_needed(item.spread or 0, item.degrees - own_degrees(blocks), reach) or 0)
     return float(np.median(said))
 
 
@@ -145,15 +153,59 @@ def test_shared_keeps_what_a_centre_says() -> None:
     assert [item.n for item in found] == [5, 5]
 
 
-def test_an_arm_far_off_is_told_with_three_rounds_and_its_noise_is_its_own_later() -> None:
+@pytest.mark.parametrize("blocks", [3, 5])
+def test_an_arm_far_off_lends_and_borrows_noise_like_any_other(blocks: int) -> None:
     rng = np.random.default_rng(10)
-    for blocks, borrowed in ((3, pool.BORROWED), (5, 0)):
-        held = []
-        for _ in range(500):
-            values = rng.normal([0] * 7 + [0.875], [0.03] * 7 + [0.08], (blocks, 8))
-            arms = [Contrast((i, 0), robust_centre(values[:, i] - values[:, 0]), i < 7) for i in range(1, 8)]
-            far = share(arms, 7)[-1]
-            held.append(not far.interval().leaves_out(0.875))
-            assert (far.interval_together().low or 0) > 0
-            assert far.degrees == blocks - 1 + borrowed
-        assert np.mean(held) > 0.93
+    held, half = [], []
+    for _ in range(500):
+        far = share(arms_of(rng.normal([0] * 7 + [0.875], 0.03, (blocks, 8))), 7)[-1]
+        held.append(not far.interval().leaves_out(0.875))
+        half.append((far.interval_together().high or 0) - far.estimate)
+    assert 0.93 < np.mean(held) < 0.985
+    assert np.mean(half) < 1.5 * 2.6 * 0.03 * math.sqrt(2 / blocks)
+
+
+@pytest.mark.parametrize("blocks", [5, 10])
+def test_simultaneous_intervals_are_near_those_of_known_noise(blocks: int) -> None:
+    rng = np.random.default_rng(11)
+    half = [
+        np.mean(
+            [
+                (item.interval_together().high or 0) - item.estimate
+                for item in share(session(rng, blocks, [0.03] * 9), 8)
+            ]
+        )
+        for _ in range(300)
+    ]
+    assert np.mean(half) < 1.22 * 2.7 * 0.03 * math.sqrt(2 / blocks)
+
+
+@pytest.mark.parametrize("noisy", [0, 8])
+@pytest.mark.parametrize("blocks", [3, 5])
+def test_families_hold_where_one_arm_is_five_times_as_noisy(noisy: int, blocks: int) -> None:
+    rng = np.random.default_rng(12)
+    spreads = [0.15 if arm == noisy else 0.03 for arm in range(9)]
+    found = [holds(share(session(rng, blocks, spreads), 8)) for _ in range(600)]
+    assert np.mean([together for _, together in found]) > 0.91
+
+
+def test_arms_may_lack_rounds_and_noise_may_be_none() -> None:
+    rng = np.random.default_rng(13)
+    long = arms_of(rng.normal(0, 0.03, (12, 4)))
+    values = long[0].values
+    assert values
+    early = Values(values.rounds[:3], values.one[:3], values.other[:3])
+    short = Contrast((9, 0), robust_centre(early.one - early.other), True, values=early)
+    found = share([*long, short], 4)
+    assert all(item.interval().high is not None and item.degrees >= own_degrees(item.n) for item in found)
+    assert found[-1].error and found[0].error and found[-1].error > found[0].error
+    still = share(arms_of(np.zeros((5, 4))), 3)
+    assert [item.interval().high for item in still] == pytest.approx([0.0] * 3)
+    assert all(item.together >= student_quantile(0.975, item.degrees) for item in still)
+
+
+@pytest.mark.parametrize("widened", [1, 20])
+def test_far_tails_are_those_of_bonferroni_at_most(widened: int) -> None:
+    found = share(arms_of(np.random.default_rng(14).normal(0, 0.03, (40, 7))), 6 * widened)[0]
+    half = (found.interval_together().high or 0) - found.estimate
+    assert half / (found.error or 1) < 1.06 * student_quantile(1 - 0.05 / 6 / widened / 2, found.degrees)
