@@ -27,7 +27,7 @@ from kit.cli.options import (
 from kit.core.errors import KitError, UsageError
 from kit.core.quantity import duration, pairs, percentage, size, word_pairs
 from kit.model.drivers import DEFAULT_ENGINE, SESSION_ENGINES
-from kit.model.plan import DEFAULT_ROUNDS, TRACED_ROUNDS
+from kit.model.plan import AUTO_ROUNDS, TRACED_ROUNDS
 from kit.report.renderer import FARM, find
 
 if TYPE_CHECKING:
@@ -75,6 +75,13 @@ The first word after -- is run without a shell, in the build tree; the sources a
 Exit codes: 0 done, 1 an arm failed, 2 usage or bad input, 130 interrupted."""
 
 
+def _rounds(context: click.Context, option: click.Parameter, value: str) -> int:
+    """Return a number of rounds, AUTO_ROUNDS for ``auto``."""
+    if value != "auto" and not (value.isdecimal() and int(value)):
+        raise UsageError(f"--rounds {value}: no number of rounds", "use auto, or a number from 1 on")
+    return AUTO_ROUNDS if value == "auto" else int(value)
+
+
 class _CompareCommand(click.Command):
     """Keeps what stands behind ``--`` apart: it is the command to measure."""
 
@@ -98,15 +105,12 @@ class _CompareCommand(click.Command):
 )
 @click.option("--export", default="", metavar="HOST:/PATH", help="The NFS export of @nfs.")
 @click.option("--baseline", metavar="ARM", default="", help="Compare with this arm.  [default: bare, same filesystem]")
-@click.option(
-    "--rounds",
-    type=click.IntRange(1),
-    default=DEFAULT_ROUNDS,
-    show_default=True,
-    help="Runs of every arm; the least, with --precision or --budget.",
-)
+@click.option("--rounds", callback=_rounds, default="auto", show_default=True, metavar="N|auto",
+              help="Number of rounds; auto stops when each arm is decided.")  # fmt: skip
+@click.option("--margin", metavar="P%", default="3%", show_default=True,
+              help="Treat differences below this as equivalent.")  # fmt: skip
 @click.option("--precision", metavar="P%", help="Go on until every ratio is known that well, 100 rounds at most.")
-@click.option("--budget", metavar="TIME", help="Go on for so long (30m, 1h30m): no round begins that would end later.")
+@click.option("--budget", metavar="TIME", help="Stop after this long.  [default: 10m with --rounds auto, else none]")
 @click.option("--timeout", metavar="TIME", help="End a run that takes longer, preparations included: it has failed.")
 @click.option(
     "--control/--no-control",
@@ -114,8 +118,8 @@ class _CompareCommand(click.Command):
     help="Run the baseline twice in every round: what noise alone does.  [default: from 4 rounds on]",
 )
 @click.option("--no-repeats", is_flag=True, help="Make no run again that something outside the session has hit.")
-@click.option("--slices", metavar="auto|off|TIME", default="off", show_default=True,
-              help="Run the arms of a round by turns of so long (0.5s), not one after the other.")  # fmt: skip
+@click.option("--interleave", metavar="MODE", default="auto", show_default=True,
+              help="Interleave the arms of a round: auto, off, or a slice length such as 0.5s.")  # fmt: skip
 @click.option("--cache", type=click.Choice(["warm", "cold"]), default="warm", show_default=True,
               help="warm: an unmeasured run of each arm first; cold: caches dropped before each run.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(1), help="Order of the runs.  [default: random, recorded]")
@@ -158,7 +162,11 @@ class _CompareCommand(click.Command):
 @click.option(
     "--title", default="", help="What to call the session.  [default: the scenario, or the command's first words]"
 )
-@click.option("--resume", metavar="SESSION", help="Finish a stopped session: an id, its beginning, or last.")
+@click.option(
+    "--resume",
+    metavar="SESSION",
+    help="Continue a session (an id, its beginning, or last); with --budget an undecided one.",
+)
 @wait_option
 @fleet_options
 @cache_from_option
@@ -206,7 +214,8 @@ def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, 
         elif request:
             session = launch(request, paths, store, observer, patience, wipe)
         else:
-            session = resume(given["resume"], paths, store, observer, patience, wipe)
+            budget = duration(given["budget"], "--budget") if given["budget"] else None
+            session = resume(given["resume"], paths, store, observer, patience, wipe, budget)
     except KeyboardInterrupt:
         observer.close()
         if observer.latest and observer.latest.samples:
@@ -284,7 +293,7 @@ def _describe(request: Request | None) -> None:
         against = f", against {baselines[str(arm)]}" if str(arm) in baselines else ""
         click.echo(f"  {arm}{against}")
     runs = plan.rounds * len(plan.arms) * len(plan.points)
-    least = "at least " if plan.sequential else ""
+    least = "at least " if plan.open_ended else ""
     guest = f"; in a guest ({request.guest})" if request.guest else ""
     traced = f", then {TRACED_ROUNDS} traced rounds" if request.explain_calls or request.profile else ""
     click.echo(f"{least}{plan.rounds} rounds, {runs} runs{traced}, caches {plan.cache}{guest}")
@@ -354,15 +363,19 @@ def _request(command: tuple[str, ...], given: dict[str, Any]) -> Request:
         thin_device=given["thin_device"],
         load=given["load"],
         load_params=pairs(given["load_params"], "--load-param"),
-        precision=percentage(given["precision"], "--precision") if given["precision"] else None,
-        budget=duration(given["budget"], "--budget") if given["budget"] else None,
-        timeout=duration(given["timeout"], "--timeout") if given["timeout"] else None,
         control=given["control"],
         repeats=not given["no_repeats"],
         explain_calls=given["explain_calls"],
         profile=given["profile"],
-        slices=given["slices"],
+        interleave=given["interleave"],
+        **_limits(given),
     )
+
+
+def _limits(given: dict[str, Any]) -> dict[str, float]:
+    """What ends a run or a session, of what was given. Raises UsageError."""
+    readers = {"margin": percentage, "precision": percentage, "budget": duration, "timeout": duration}
+    return {name: read(given[name], f"--{name}") for name, read in readers.items() if given[name]}
 
 
 def _guest(given: dict[str, Any]) -> str:

@@ -36,8 +36,8 @@ def build(name: str, machine: str, source: str, force: bool, wait: bool) -> None
     from kit.core.paths import find_paths
     from kit.guest.recipe import read_kernel_recipe
     from kit.host.interrupt import interruptible
-    from kit.report.progress import clock, make_observer
-    from kit.report.units import moment
+    from kit.report.progress import make_observer
+    from kit.report.units import duration, moment
     from kit.session.guest_kernel import build_kernel
     from kit.session.loop import held_machine
 
@@ -51,7 +51,7 @@ def build(name: str, machine: str, source: str, force: bool, wait: bool) -> None
     finally:
         observer.close()
     since = f"in the cache since {moment(made.created)} UTC; --force builds it anew"
-    how = f"built in {clock(made.seconds)}" if made.created >= began else since
+    how = f"built in {duration(made.seconds)}" if made.created >= began else since
     click.echo(f"{made.release} for {made.machine}, {made.size / 2**20:.0f} MiB, {how}")
     click.echo(f"kit compare … --guest {made.machine} takes it for arms on {name}; or --kernel {made.path}")
 

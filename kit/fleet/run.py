@@ -23,7 +23,7 @@ from kit.model.drivers import SYSTEM
 from kit.model.fact import WORKER
 from kit.model.machine_class import class_of
 from kit.model.member import Member, Selection, choose
-from kit.model.plan import AUTO, Plan
+from kit.model.plan import SHARED_ROUNDS, Plan
 from kit.model.session import DONE, FAILED, INTERRUPTED, RUNNING, Request, Session
 from kit.session.freeze import kept_plan
 from kit.session.planning import plan_of, with_guest_cores
@@ -52,6 +52,7 @@ def run_split(request: Request, context: FleetContext) -> Session:
     """One session whose blocks like machines share. Raises KitError, KeyboardInterrupt; what was measured until then is
     in the store."""
     _check_split(request)
+    request = replace(request, rounds=request.rounds or SHARED_ROUNDS)
     members = _chosen(request, context)
     session, plan = _planned(request, members[0])
     session = session.with_facts(member_facts(members))
@@ -111,8 +112,6 @@ def _check_split(request: Request) -> None:
         )
     if request.traced:
         raise UsageError("--split shares measured rounds alone", "--each, or calls and profiles on one machine")
-    if request.slices == AUTO:
-        raise UsageError("--slices auto: each machine would decide by itself", "--slices off, or how long a turn is")
 
 
 class EachInterrupted(KeyboardInterrupt):

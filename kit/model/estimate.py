@@ -2,44 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from itertools import groupby, pairwise
+from collections.abc import Sequence
+from itertools import pairwise
 
+from kit.core.quantity import shown_duration
 from kit.model.plan import Plan
-from kit.model.sample import SLICES, TRACED, WHOLE, Sample, shown_slices
+from kit.model.sample import Sample
 
 
-def run_seconds(samples: Sequence[Sample], slices: float | None = None) -> float | None:
-    """What one run took with all that comes with it (placing, syncs, the machine watched at rest): the mean distance of
-    two starts. A pause in which a session was stopped is left out, as what is longer than ten median distances.
-    ``slices``: by turns of so many seconds, None for whole; runs of another kind tell nothing of these. Arms by turns
-    begin at once: each takes its share of the time until the next do."""
-    timed = (item for item in samples if item.kind not in ("imported", TRACED))
-    alike = (item for item in timed if dict(item.digests).get(SLICES, WHOLE) == shown_slices(slices))
-    ordered = sorted(alike, key=lambda item: item.started)
-    made = [list(group) for _, group in groupby(ordered, id if slices is None else _together)]
-    gaps = sorted((later[0].started - group[0].started) / len(group) for group, later in pairwise(made))
+def round_seconds(samples: Sequence[Sample]) -> float | None:
+    """Return what a round took with all that comes with it (placing, syncs, the machine watched at rest): the mean time
+    from the start of one to the start of the next. A pause in which a session was stopped is left out, as what is
+    longer than ten median rounds. None where there are fewer than two."""
+    starts: dict[int, float] = {}
+    for item in samples:
+        if item.counts and item.kind != "imported" and item.repeats is None:
+            starts[item.block] = min(item.started, starts.get(item.block, item.started))
+    gaps = sorted(later - earlier for earlier, later in pairwise(sorted(starts.values())))
     usual = [gap for gap in gaps if gap <= 10 * gaps[len(gaps) // 2]]
     return sum(usual) / len(usual) if usual else None
 
 
-def _together(sample: Sample) -> tuple[int, str, int | None]:
-    """What runs by turns with each other have in common."""
-    return sample.block, sample.point, sample.repeats
-
-
-def how_long(plan: Plan, seconds: float | None, not_run: Collection[str] = ()) -> str:
-    """A sentence for the user, before anything is run. ``not_run``: arms that could not run the last time."""
-    arms = sum(str(arm) not in not_run for arm in plan.arms)
-    runs = arms * len(plan.points) * (plan.rounds + (plan.cache == "warm"))
-    least = "at least " if plan.sequential else ""
-    what = f"{least}{plan.rounds} round{'s' if plan.rounds != 1 else ''} of {arms} arms, {runs} runs"
+def how_long(plan: Plan, seconds: float | None, arms: int) -> str:
+    """Return a sentence for the user, before anything is run. ``seconds``: of a round, by the last session of this
+    kind; ``arms``: how many can run here, by that session."""
+    rounds = f"{plan.rounds} round{'s' if plan.rounds != 1 else ''} of {arms} arms"
+    took = f"; a round took {shown_duration(round(seconds))} the last time" if seconds else ""
+    if plan.until_decided and plan.budget is None:
+        limit = shown_duration(plan.limit or 0)
+        return f"at least {rounds}; stops when each arm is decided, or after {limit} (--budget){took}"
+    if plan.until_decided:
+        return f"stops when each arm is decided, or after {shown_duration(plan.budget or 0)}{took}"
     if plan.budget is not None:
-        return f"{what}, {_minutes(plan.budget)} at most"
+        return f"at least {rounds}, {shown_duration(plan.budget)} at most{took}"
+    least = "at least " if plan.open_ended else ""
     if seconds is None:
-        return f"{what}; how long that takes the first round will tell: none like it was measured here before"
-    return f"{what}: about {_minutes(runs * seconds)}, by the last session of this kind"
-
-
-def _minutes(seconds: float) -> str:
-    return f"{seconds / 60:.0f} minutes" if seconds >= 90 else f"{seconds:.0f} seconds"
+        return f"{least}{rounds}; duration unknown: no comparable session yet"
+    return f"{least}{rounds}: about {shown_duration(round(plan.rounds * seconds))}, by the last session of this kind"

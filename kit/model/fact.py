@@ -129,13 +129,14 @@ SEED = Kind("seed", volatile=True)
 FRESH = Kind("fresh filesystem")
 PARAMETERS = Kind("parameters")
 BURST_RULE = Kind("burst rule", volatile=True)
-SLICES = Kind("slices")
-SLICES_WHY = Kind("why slices", volatile=True)
+RUN_ORDER = Kind("run order")  # interleaved or sequential
+SLICE = Kind("slice", volatile=True)  # length of the time slices
+RUN_ORDER_WHY = Kind("why run order", volatile=True)
 IMAGE = Kind("image", volatile=True)  # told by its digest
 LOAD = Kind("background load")
 
 #: What figures of different machines must have in common before they are set beside each other.
-ASKED = (CACHES, FRESH, PARAMETERS, LOAD, SLICES)
+ASKED = (CACHES, FRESH, PARAMETERS, LOAD, RUN_ORDER)
 
 # What was made ready
 FILESYSTEM = Kind("filesystem {}", of=r"\S+")
@@ -163,8 +164,8 @@ KINDS = (
     MACHINE, KERNEL, DISTRIBUTION, CPU, VIRTUALIZATION, MEMORY, CGROUPS, OVERLAY, CPU_SOURCE,
     CLASS, WORKER, TOGETHER,
     GUEST, ACCELERATOR, HOST_KERNEL, HOST_CPU, CACHES, ROUNDS, SEED, FRESH, PARAMETERS, BURST_RULE,
-    SLICES, SLICES_WHY, IMAGE, LOAD, NO_PSI, NO_CGROUP_CPU, NO_CGROUP_CPU_ON_HOST, IDLE, NO_ELSEWHERE, STOPPED,
-    TRACING, NO_TRACING,
+    RUN_ORDER, SLICE, RUN_ORDER_WHY, IMAGE, LOAD, NO_PSI, NO_CGROUP_CPU, NO_CGROUP_CPU_ON_HOST, IDLE, NO_ELSEWHERE,
+    STOPPED, TRACING, NO_TRACING,
     DEVICE, ROUNDS_OF, FILESYSTEM, UNCONFIRMED, COMPILER, NO_REPEATS, RUNS, RUNNING_ENGINE, RUNNING_STATUS,
     DRIVER_STATUS, PROGRAM,
 )  # fmt: skip

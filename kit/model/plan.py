@@ -12,12 +12,18 @@ from kit.model.arm import CONTROL, DEFAULT_DRIVER, DEFAULT_FILESYSTEM, Arm, pars
 from kit.model.drivers import DEFAULT_ENGINE, SYSTEM, graph_drivers
 
 CACHES = ("warm", "cold")
-DEFAULT_ROUNDS = 5
+#: The number of rounds is open: the session stops when the question is answered.
+AUTO_ROUNDS = 0
+#: Rounds before the first look at the answer, and seconds after which an open session stops undecided.
+DECIDE_FROM, DEFAULT_BUDGET = 3, 600.0
+#: Rounds that the machines of a fleet share where none are asked for: a number that is open cannot be shared out.
+SHARED_ROUNDS = 5
+#: Arms whose difference is shown to be smaller than this share are equivalent.
+DEFAULT_MARGIN = 0.03
 #: Blocks of traced runs, where calls are to be explained.
 TRACED_ROUNDS = 3
-#: Arms by turns where the machine is noisy, or never; and how long a turn is where no length is given.
+#: ``--interleave``: wherever that is honest, or never.
 AUTO, OFF = "auto", "off"
-DEFAULT_SLICES = 0.5
 #: From this many rounds on every block holds a control.
 CONTROL_FROM = 4
 #: With a precision or a budget: the least rounds before any is judged, and the most where none is reached.
@@ -45,12 +51,15 @@ class PlanStep:
 class Plan:
     """All runs of one session, and the stopping rule.
 
-    Without ``precision`` and ``budget``: ``rounds`` rounds. ``precision`` (0.02 for 2 %): at least ``rounds``, then on
-    until no ratio's 95 % interval of real time in total reaches farther from its ratio. ``budget`` (seconds): no block
-    begins that would not end within it. ``timeout`` (seconds): a run that takes longer is ended. ``points``: labels of
-    the settings of swept parameters, all run in each block. ``blocks``: those of the rounds that are made here, all
-    where it is empty; others are another machine's. ``slices`` (seconds): the arms of a block run by turns of that
-    length; None: one after the other. ``repeats``: whether a block that something outside has hit is run again.
+    Without the following: ``rounds`` rounds. ``until_decided``: at least ``rounds``, then on until each arm is
+    significantly different from the reference or equivalent to it within ``margin`` (0.03 for 3 %), DEFAULT_BUDGET at
+    most. ``precision`` (0.02 for 2 %): at least ``rounds``, then on until no ratio's 95 % interval of real time in
+    total reaches farther from its ratio. ``budget`` (seconds): no round begins that would not end within it.
+
+    ``timeout`` (seconds): a run that takes longer is ended. ``points``: labels of the settings of swept parameters, all
+    run in each round. ``blocks``: those of the rounds that are made here, all where it is empty; others are another
+    machine's. ``interleave`` (seconds): the arms of a round run in time slices of that length; None: sequentially.
+    ``repeats``: whether a round that something outside has hit is run again.
     """
 
     arms: tuple[Arm, ...]
@@ -64,12 +73,21 @@ class Plan:
     budget: float | None = None
     timeout: float | None = None
     blocks: tuple[int, ...] = ()
-    slices: float | None = None
+    interleave: float | None = None
     repeats: bool = True
+    until_decided: bool = False
+    margin: float = DEFAULT_MARGIN
 
     @property
-    def sequential(self) -> bool:
-        return self.precision is not None or self.budget is not None
+    def open_ended(self) -> bool:
+        """Whether the number of rounds depends on what is measured, or on the time that it takes."""
+        return self.until_decided or self.precision is not None or self.budget is not None
+
+    @property
+    def limit(self) -> float | None:
+        """Seconds after which no round begins; None without such a limit. The least rounds of a session that has no
+        ``budget`` of its own are run all the same."""
+        return DEFAULT_BUDGET if self.budget is None and self.until_decided else self.budget
 
     def block(self, number: int) -> tuple[PlanStep, ...]:
         """One block in random order, the same for the same seed on every machine and Python. Block 0 makes a warm
@@ -86,14 +104,21 @@ class Plan:
         return tuple(order)
 
 
-def slices_of(text: str) -> float | None:
-    """Seconds of a turn; None for ``off``, and for ``auto``, which is decided when the session holds the machine.
-    Raises UsageError."""
+def least_rounds(rounds: int) -> int:
+    """How many rounds a session has at least that was asked for so many."""
+    return rounds or DECIDE_FROM
+
+
+def slice_of(text: str) -> float | None:
+    """Return the length of a time slice in seconds; None for ``off``, and for ``auto``, which is decided when the
+    session holds the machine. Raises UsageError."""
     if text in (AUTO, OFF):
         return None
     match = re.fullmatch(r"([0-9]{1,2}(?:\.[0-9]{1,3})?)s", text)
     if not match or not 0.1 <= float(match[1]) <= 10:
-        raise UsageError(f"--slices {text}: neither auto nor off nor 0.1s to 10s", "for example --slices 0.5s")
+        raise UsageError(
+            f"--interleave {text}: unknown mode", "use auto, off, or a slice length from 0.1s to 10s, such as 0.5s"
+        )
     return float(match[1])
 
 
@@ -178,18 +203,25 @@ def make_plan(
     budget: float | None = None,
     control: bool | None = None,
     timeout: float | None = None,
-    slices: float | None = None,
+    interleave: float | None = None,
     repeats: bool = True,
+    margin: float = DEFAULT_MARGIN,
 ) -> Plan:
-    """``control`` None: from CONTROL_FROM rounds on, and where their number is open. Raises UsageError."""
+    """``rounds``: AUTO_ROUNDS leaves their number open. ``control`` None: from CONTROL_FROM rounds on, and where their
+    number is open. Raises UsageError."""
+    until_decided = rounds == AUTO_ROUNDS and precision is None
+    rounds = least_rounds(rounds)
     if rounds < 1:
-        raise UsageError(f"--rounds {rounds}: at least one round is needed", "3 are a first look, 5 an answer")
+        raise UsageError(f"--rounds {rounds}: at least one round is needed", "3 are a first look, auto decides")
+    if not 0 < margin <= 1:
+        raise UsageError(f"--margin {margin:.4g}: neither 0 nor above 100 %", "for example --margin 3%")
     if cache not in CACHES:
         raise UsageError(f"--cache {cache}: unknown", f"use one of: {', '.join(CACHES)}")
     if precision is not None:
         rounds = max(rounds, SEQUENTIAL_ROUNDS)
     every, pairs = with_baselines(arms, baseline)
-    plan = Plan(every, pairs, rounds, seed, cache, fresh, points, precision, budget, timeout, (), slices, repeats)
-    if control or (control is None and (rounds >= CONTROL_FROM or plan.sequential)):
+    plan = Plan(every, pairs, rounds, seed, cache, fresh, points, precision, budget, timeout, (), interleave, repeats,
+                until_decided, margin)  # fmt: skip
+    if control or (control is None and (rounds >= CONTROL_FROM or plan.open_ended)):
         every, pairs = with_control(every, pairs)
     return replace(plan, arms=every, baselines=pairs)

@@ -65,13 +65,13 @@ class Sample:
 
 
 _INPUT = "input "
-#: What the digest is called of a run by turns; one without has run from start to end.
-SLICES, WHOLE = "slices", "off"
+#: The digest that says how the runs of a round were ordered; a run without it is sequential.
+RUN_ORDER, SEQUENTIAL, INTERLEAVED = "run order", "sequential", "interleaved"
 
 
-def shown_slices(seconds: float | None) -> str:
-    """As a digest, and as a fact."""
-    return WHOLE if seconds is None else f"{seconds:g} s"
+def run_order(seconds: float | None) -> str:
+    """Return the value of that digest, and of the fact of the same name, for a slice length in seconds."""
+    return SEQUENTIAL if seconds is None else INTERLEAVED
 
 
 def input_digest(name: str) -> str:

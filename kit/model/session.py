@@ -15,7 +15,7 @@ from kit.core.codec import Amount, Count, Moment, Whole
 from kit.core.errors import UsageError
 from kit.model.drivers import DEFAULT_ENGINE
 from kit.model.fact import ACCELERATOR, GUEST, KERNEL, Fact, stored
-from kit.model.plan import DEFAULT_ROUNDS, OFF
+from kit.model.plan import AUTO, AUTO_ROUNDS, DEFAULT_MARGIN
 from kit.model.sample import TRACED, Sample
 
 STATES = RUNNING, DONE, INTERRUPTED, FAILED = "running", "done", "interrupted", "failed"
@@ -40,7 +40,7 @@ class Request:
     arms: tuple[str, ...] = ()
     engine: str = DEFAULT_ENGINE
     baseline: str = ""
-    rounds: Count = DEFAULT_ROUNDS
+    rounds: Count = AUTO_ROUNDS
     seed: Whole = 0
     cache: str = "warm"
     fresh: bool = False
@@ -67,7 +67,8 @@ class Request:
     explain_calls: bool = False  # traced rounds after the measured ones
     profile: bool = False  # and stacks taken in such rounds
     repeats: bool = True  # runs that something outside has hit are made again
-    slices: str = OFF  # of arms by turns: auto, off, or how long a turn is, 0.5s
+    interleave: str = AUTO  # the arms of a round in time slices: auto, off, or the length of one, 0.5s
+    margin: Amount = DEFAULT_MARGIN  # differences below this share count as equivalent
 
     @property
     def traced(self) -> bool:

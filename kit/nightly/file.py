@@ -15,7 +15,7 @@ from kit.core.table import UnknownKeyError, WrongTypeError, read_table
 from kit.core.toml import parse_toml
 from kit.model.arm import parse_arms
 from kit.model.drivers import DEFAULT_ENGINE, SESSION_ENGINES
-from kit.model.plan import CACHES, OFF, slices_of
+from kit.model.plan import AUTO, CACHES, slice_of
 from kit.model.session import Request
 
 T = TypeVar("T")
@@ -45,7 +45,7 @@ class _Plain(TypedDict, total=False):
     engine: str
     cache: str
     load: str
-    slices: str
+    interleave: str
     guest: str
     kernel: str
     modules: str
@@ -67,6 +67,7 @@ class _TaskTable(_Plain, total=False):
     filesystems: tuple[str, ...]
     params: dict[str, Any]
     load_params: dict[str, Any]
+    margin: str
     precision: str
     budget: str
     size: str
@@ -77,7 +78,7 @@ class _TaskTable(_Plain, total=False):
 
 
 _QUANTITIES: dict[str, Callable[[str, str], float | int]] = {
-    "precision": percentage, "budget": duration, "size": size, "timeout": duration,
+    "margin": percentage, "precision": percentage, "budget": duration, "size": size, "timeout": duration,
 }  # fmt: skip
 #: Of quantities that a task always has. A night that hangs would hold the machine for good.
 _ALWAYS = {"size": "20G", "timeout": "2h"}
@@ -135,7 +136,7 @@ def _task(task: Any, defaults: _TaskTable, where: str) -> Task:
         quantities = {
             key: _QUANTITIES[key](text, key) for key, text in {**_ALWAYS, **given}.items() if key in _QUANTITIES
         }
-        slices_of(given.get("slices", OFF))
+        slice_of(given.get("interleave", AUTO))
         thresholds = tuple(parse_threshold(text, engine) for text in given.get("thresholds", ()))
     except UsageError as error:
         raise UsageError(f"{where}: {error.message}", error.hint) from None

@@ -14,6 +14,7 @@ from kit.analysis.regression import Finding, Rule, judge, missing
 from kit.analysis.threshold import Threshold
 from kit.core.errors import AwayError, KitError
 from kit.core.paths import Paths
+from kit.model.plan import AUTO_ROUNDS, DEFAULT_BUDGET
 from kit.model.session import DONE, Request, Session
 from kit.session.context import Observer
 from kit.session.start import Patience, launch
@@ -48,8 +49,7 @@ def _run(task: Task, job: Job, store: Store, observer: Observer, deadline: float
         left = deadline - began
         if left <= 0:
             return Part(task, error="the job's budget was used up before it came to this task")
-        if request.precision is not None or request.budget is not None:
-            request = replace(request, budget=min(left, request.budget or left))
+        request = within(request, left)
     try:
         session = measure(request)
         part = assess(task, session, store, job.rule(task))
@@ -57,6 +57,14 @@ def _run(task: Task, job: Job, store: Store, observer: Observer, deadline: float
         observer.tell(f"could not run {task.name}: {error.message}")
         part = Part(task, error=str(error))
     return replace(part, seconds=time.monotonic() - began)
+
+
+def within(request: Request, left: float) -> Request:
+    """Return the request of a task for which the job has so many seconds left: where its number of rounds is open, it
+    ends by then."""
+    if request.precision is None and request.budget is None:
+        return replace(request, budget=left) if request.rounds == AUTO_ROUNDS and left < DEFAULT_BUDGET else request
+    return replace(request, budget=min(left, request.budget or left))
 
 
 def assess(task: Task, session: Session, store: Store, rule: Rule) -> Part:

@@ -35,8 +35,18 @@ class Report:
     tasks: tuple[BuildTask, ...]
 
     def since(self, began: float) -> Report:
-        """Tasks that started in Unix time, as those of a phase that began then."""
+        """Return the report with tasks that started in Unix time as those of a phase that began then."""
         return replace(self, tasks=tuple(replace(task, started=task.started - began) for task in self.tasks))
+
+    def on_clock(self, clock: Callable[[float], float]) -> Report:
+        """Return the report with the times of its tasks on the clock of a phase that was frozen now and then.
+        ``clock``: seconds for which the phase had run at a Unix time."""
+
+        def own(task: BuildTask) -> BuildTask:
+            began = clock(task.started)
+            return replace(task, started=began, elapsed=max(0.0, clock(task.started + task.elapsed) - began))
+
+        return replace(self, tasks=tuple(map(own, self.tasks)))
 
 
 def parse_report(name: str, text: str) -> Report:

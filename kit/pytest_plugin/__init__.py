@@ -33,16 +33,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("kit", "storage driver test kit")
     add = group.addoption
     add("--kit-arms", metavar="A,B,…", help="collect scenario files and run them on these arms; 'default': all")
-    add("--kit-rounds", type=int, metavar="N", help="runs of every arm, the least with precision or budget (default 5)")
+    add("--kit-rounds", type=int, metavar="N", help="number of rounds (default: until decided)")
     add("--kit-precision", default="", metavar="P%", help="go on until every ratio is known that well")
-    add("--kit-budget", default="", metavar="TIME", help="go on for so long, for each scenario: 30m, 1h30m")
+    add("--kit-budget", default="", metavar="TIME", help="stop each scenario after this long (default 10m)")
+    add("--kit-margin", default="3%", metavar="P%", help="treat differences below this as equivalent (default 3%%)")
     add("--kit-timeout", default="", metavar="TIME", help="end a run that takes longer, with all that it started")
     add("--kit-cache", choices=("warm", "cold"), help="state of the caches (default warm)")
     add("--kit-seed", type=int, metavar="S", help="order of the runs (default random, recorded)")
     add("--kit-param", action="append", default=[], metavar="K=V", help="a parameter of the scenario files")
     add("--kit-fs", default="", metavar="FS,FS", help="put arms that name no filesystem on each of these")
     add("--kit-load", default="", metavar="SCENARIO", help="run this beside every run, niced")
-    add("--kit-slices", default="off", metavar="TIME", help="run arms by turns of so long: auto, off (default) or 0.5s")
+    add("--kit-interleave", default="auto", metavar="MODE",
+        help="interleave the arms of a round: auto (default), off, or a slice length such as 0.5s")  # fmt: skip
     add("--kit-guest", choices=("auto", "qemu", "uml"), default="", help="boot a guest kernel and run them in it")
     add("--kit-variant", default="", metavar="NAME", help="variant of the scenario files, for example short")
     add("--kit-engine", choices=SESSION_ENGINES, default=DEFAULT_ENGINE, help="private daemons or the running")

@@ -43,7 +43,8 @@ def check(threshold: Threshold, comparisons: Sequence[Comparison], undecided: st
 
 
 def _lines(item: Comparison) -> str:
-    from kit.report.verdict import percent_interval, sentence
+    from kit.report.interval import percent_interval
+    from kit.report.verdict import sentence
 
     at = f" at {item.point}" if item.point else ""
     rounds = f"{item.n} round{'s' if item.n > 1 else ''}"

@@ -110,7 +110,7 @@ def _fail_unless_whole(session: Session) -> None:
 def _record(request: pytest.FixtureRequest, result: Result) -> None:
     """For junitxml and whatever else reads a test's properties."""
     from kit.analysis.analyse import whole_real
-    from kit.report.verdict import percent_interval
+    from kit.report.interval import percent_interval
 
     request.node.user_properties.append(("kit session", result.session.id))
     for item in whole_real(result.comparisons):

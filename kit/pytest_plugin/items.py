@@ -98,7 +98,7 @@ class ScenarioItem(pytest.Item):
 
     def _judge(self, session: Session) -> None:
         from kit.analysis.analyse import analyse, whole_real
-        from kit.report.verdict import percent_interval
+        from kit.report.interval import percent_interval
 
         comparisons = analyse(session).comparisons
         self.user_properties.append(("kit session", session.id))

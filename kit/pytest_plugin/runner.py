@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kit.core.errors import KitError
-from kit.model.plan import DEFAULT_ROUNDS
+from kit.model.plan import AUTO_ROUNDS
 
 if TYPE_CHECKING:
     from kit.model.session import Request, Session
@@ -71,15 +71,16 @@ class SessionRunner:
         precision, budget, timeout = option("kit_precision"), option("kit_budget"), option("kit_timeout")
         return {
             "engine": option("kit_engine"),
-            "rounds": option("kit_rounds") or DEFAULT_ROUNDS,
+            "rounds": option("kit_rounds") or AUTO_ROUNDS,
             "seed": option("kit_seed") or 0,
             "cache": option("kit_cache") or "warm",
             "load": option("kit_load"),
-            "slices": option("kit_slices"),
+            "interleave": option("kit_interleave"),
             "guest": option("kit_guest"),
             "repeats": not option("kit_no_repeats"),
             "explain_calls": option("kit_explain_calls"),
             "profile": option("kit_profile"),
+            "margin": percentage(option("kit_margin"), "--kit-margin"),
             "precision": percentage(precision, "--kit-precision") if precision else None,
             "budget": duration(budget, "--kit-budget") if budget else None,
             "timeout": duration(timeout, "--kit-timeout") if timeout else None,

@@ -49,7 +49,7 @@ def machine_facts(host: Host) -> list[Fact]:
 
 
 def _stopping_rule(plan: Plan) -> str:
-    if not plan.sequential:
+    if not plan.open_ended:
         return str(plan.rounds)
     rule = [f"at least {plan.rounds}"]
     rule += [f"until every interval is within ±{plan.precision:.2%} of its ratio"] if plan.precision else []

@@ -10,7 +10,7 @@ from typing import Any
 
 from kit.image import recipes
 from kit.model.arm import parse_arm
-from kit.model.plan import Plan, slices_of
+from kit.model.plan import AUTO_ROUNDS, Plan, least_rounds, slice_of
 from kit.model.scenario import Scenario
 from kit.model.session import Request, Session
 from kit.model.sweep import join_values, points, split_values
@@ -42,8 +42,9 @@ def all_params(request: Request, scenarios: Collection[Scenario], load: Scenario
 
 
 def as_planned(request: Request, plan: Plan) -> Request:
-    """The request with the arms of its plan and the least rounds."""
-    return replace(request, arms=tuple(map(str, plan.arms)), rounds=plan.rounds)
+    """The request with the arms of its plan, and the least rounds where their number is not open."""
+    rounds = request.rounds if plan.until_decided else plan.rounds
+    return replace(request, arms=tuple(map(str, plan.arms)), rounds=rounds)
 
 
 def kept_plan(session: Session) -> Plan:
@@ -52,7 +53,7 @@ def kept_plan(session: Session) -> Plan:
     return Plan(
         arms=tuple(map(parse_arm, session.arms)),
         baselines=session.baselines,
-        rounds=request.rounds,
+        rounds=least_rounds(request.rounds),
         seed=session.seed,
         cache=request.cache,
         fresh=request.fresh,
@@ -60,7 +61,10 @@ def kept_plan(session: Session) -> Plan:
         precision=request.precision,
         budget=request.budget,
         timeout=request.timeout,
-        slices=slices_of(request.slices),
+        interleave=slice_of(request.interleave),
+        repeats=request.repeats,
+        until_decided=request.rounds == AUTO_ROUNDS and request.precision is None,
+        margin=request.margin,
     )
 
 

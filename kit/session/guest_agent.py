@@ -10,10 +10,15 @@ import threading
 import tty
 
 from kit.core.codec import decode
+from kit.core.errors import MachineError
 from kit.core.paths import find_paths
 from kit.guest.needs import lacking
+from kit.host.cgroup import Cgroup
+from kit.host.freezer import Freezer
 from kit.host.machine import read_host
-from kit.model.fact import KERNEL
+from kit.model.fact import KERNEL, RUN_ORDER, RUN_ORDER_WHY
+from kit.model.plan import OFF
+from kit.model.sample import SEQUENTIAL
 from kit.model.session import Session
 from kit.session.channel import Channel
 from kit.session.freeze import kept_plan
@@ -43,7 +48,20 @@ def _session(channel: Channel) -> Session:
         channel.tell(line)
     context = SessionContext(plan, errand.scenarios, host, paths, channel, channel)
     with held_machine(session.id, paths, False, channel) as bench:
+        session = as_kernel_can(session, Cgroup.named(bench.setting.cgroup), host.kernel)
         return perform(session, context, bench, errand.materials)
+
+
+def as_kernel_can(session: Session, group: Cgroup, kernel: str) -> Session:
+    """Return the session as one that runs sequentially, and why, where the guest's kernel cannot freeze ``group``."""
+    if session.request.interleave == OFF or RUN_ORDER.text(session.facts):
+        return session
+    try:
+        Freezer.of(group)
+    except MachineError:
+        why = f"the guest's kernel {kernel.split()[0]} cannot freeze control groups; Linux 5.2 and later can"
+        return session.with_facts([RUN_ORDER.fact(SEQUENTIAL), RUN_ORDER_WHY.fact(why)])
+    return session
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from kit.core.errors import RunError, UsageError
@@ -26,10 +27,11 @@ from kit.session.background import Load
 from kit.session.context import Bench, Keeper, Observer, RunContext
 from kit.session.facts import session_facts
 from kit.session.gather import Folders, shown, workloads
+from kit.session.interleave_policy import decide
 from kit.session.loop import run_session
+from kit.session.pilot import Pilot, pilot_run
 from kit.session.planning import profiles
 from kit.session.provision import LoadSpec, Provision, ProvisionSpec
-from kit.session.sliceable import decide
 from kit.session.traced import traced_rounds
 from kit.session.workload import Workload
 
@@ -53,7 +55,7 @@ class SessionContext:
 
     def left(self, began: float) -> float | None:
         """Seconds of the budget that remain, counted from a time.monotonic()."""
-        return None if self.plan.budget is None else self.plan.budget - (time.monotonic() - began)
+        return None if self.plan.limit is None else self.plan.limit - (time.monotonic() - began)
 
 
 @dataclass(frozen=True)
@@ -76,14 +78,17 @@ def perform(session: Session, context: SessionContext, bench: Bench, materials: 
     """Make ready, measure, and return the session in its final state. Raises KitError, KeyboardInterrupt."""
     began = time.monotonic()  # of the budget: what is built or fetched once per machine does not count
     image, folders = materials.image, materials.folders
-    used = profiles(session.request)
-    plan, facts = decide(session, context.plan, context.scenario, used, context.host, bench)
-    context, session = replace(context, plan=plan), session.with_facts(facts)
     with ExitStack() as stack:
         directory = stack.enter_context(shown(folders, bench, "of"))
         beside = _load_spec(materials.load, bench, stack) if materials.load else None
         options = backing_options(session.request, context)
-        spec = ProvisionSpec(bench.setting, context.host, options, image, directory, context.plan.slices is not None)
+        spec = ProvisionSpec(bench.setting, context.host, options, image, directory)
+        made = workloads(context.scenarios, image, folders)
+        pilot = partial(_pilot, context, spec, made, bench)
+        used = profiles(session.request)
+        plan, facts = decide(session, context.plan, context.scenario, used, context.host, pilot)
+        context, session = replace(context, plan=plan), session.with_facts(facts)
+        spec = replace(spec, apart=plan.interleave is not None)
         provision = stack.enter_context(Provision(spec, beside and beside[1]))
         not_run = _make_ready(provision, context, bench)
         found = [*session_facts(context.host, context.plan, context.scenarios, image), *provision.facts()]
@@ -97,11 +102,18 @@ def perform(session: Session, context: SessionContext, bench: Bench, materials: 
             return replace(session, status=FAILED)
         provision.sync()
         load = _load(beside[0], beside[1], provision, bench, context.plan.timeout) if beside else None
-        made = workloads(context.scenarios, image, folders)
         run = RunContext(context.plan, made, provision, context.store, bench, context.observer, load)
         session = run_session(session, run, lambda: context.left(began))
         traced = session.request.traced and session.status == DONE
         return traced_rounds(session, run) if traced else session
+
+
+def _pilot(context: SessionContext, spec: ProvisionSpec, made: Mapping[str, Workload], bench: Bench) -> Pilot | None:
+    """Make the pilot run, and tell what it showed."""
+    bench.setting.tell("pilot run: how long a run takes, and whether the workload waits for a clock or a network")
+    with Provision(spec) as provision:
+        run = RunContext(context.plan, made, provision, context.store, bench, context.observer)
+        return pilot_run(run)
 
 
 def check_kernel(session: Session, kind: Kind, kernel: str) -> None:

@@ -33,9 +33,9 @@ from kit.probe import probe_binary
 from kit.session.caches import drop_caches
 from kit.session.cleanups import CLEANUPS
 from kit.session.context import Bench, Keeper, Observer, RunContext
+from kit.session.interleaved_round import run_interleaved
 from kit.session.run import run_whole
 from kit.session.schedule import Block, End, Schedule
-from kit.session.sliced import run_sliced
 from kit.session.workers import one_at_a_time
 
 
@@ -117,7 +117,7 @@ def run_session(session: Session, run: RunContext, left: Callable[[], float | No
     samples = list(session.samples)
     if _is_measured(samples):
         return replace(session, status=DONE)
-    pace = Pace(left)
+    pace = Pace(left if run.plan.budget is not None else lambda: None)  # another limit ends no run
     while True:
         block = schedule.next(samples, left(), pace.mean)
         if isinstance(block, End) or block.steps[0].repeats is not None:
@@ -128,7 +128,7 @@ def run_session(session: Session, run: RunContext, left: Callable[[], float | No
             run.observer.extended(len(block.steps), block.reason)
         if pace.runs:
             run.places.sync()
-            if warm and run.plan.slices is not None:
+            if warm and run.plan.interleave is not None:
                 run.places.read_anew(random.Random(f"{run.plan.seed}/{block.number}/{block.steps[0].repeats}"))
             idle = watch.again(pace.mean * len(block.steps))
         samples += run_block(session, block, run, idle, pace)
@@ -190,8 +190,8 @@ def run_block(session: Session, block: Block, run: RunContext, idle: IdleRate, p
         began = time.monotonic()
         samples = (
             [run_whole(steps[0], run, idle, partial(pace.deadline, run.plan.timeout))]
-            if run.plan.slices is None
-            else run_sliced(steps, run, idle, pace.deadline, run.plan.slices)
+            if run.plan.interleave is None
+            else run_interleaved(steps, run, idle, pace.deadline, run.plan.interleave)
         )
         pace.add(time.monotonic() - began, len(steps))
         for step, sample in zip(steps, samples, strict=True):
@@ -202,7 +202,7 @@ def run_block(session: Session, block: Block, run: RunContext, idle: IdleRate, p
 
 def _together(block: Block, run: RunContext) -> list[Sequence[PlanStep]]:
     """The block's runs as they are made: one after the other; by turns, all arms at a point together."""
-    if run.plan.slices is None:
+    if run.plan.interleave is None:
         return [[step] for step in block.steps]
     points = dict.fromkeys(step.point for step in block.steps)
     return [[step for step in block.steps if step.point == point] for point in points]

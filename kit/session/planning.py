@@ -15,13 +15,13 @@ from kit.filesystem.plain import check_directory
 from kit.host.machine import Host
 from kit.model.arm import parse_arm
 from kit.model.drivers import SYSTEM
-from kit.model.plan import Plan, default_arms, make_plan, slices_of
+from kit.model.plan import Plan, default_arms, make_plan, slice_of
 from kit.model.scenario import Scenario, command_scenario
 from kit.model.scenariofile import parse_scenario
 from kit.model.session import Request
 from kit.model.sweep import points
 from kit.session.freeze import absolute_paths, all_params, as_planned
-from kit.session.sliceable import why_not
+from kit.session.interleave_policy import why_not
 
 
 def find_scenario(name: str) -> Scenario:
@@ -75,10 +75,10 @@ def plan_session(request: Request, host: Host) -> tuple[Request, dict[str, Scena
     request = all_params(absolute_paths(request), bind_scenarios(request, host).values(), load)
     plan = plan_of(request)
     scenarios = bind_scenarios(request, host)
-    if plan.slices is not None:
+    if plan.interleave is not None:
         reason = why_not(request, plan.arms, next(iter(scenarios.values())), profiles(request), host)
         if reason:
-            raise UsageError(f"--slices {request.slices}: {reason}", "leave --slices out: arms run one after the other")
+            raise UsageError(f"--interleave {request.interleave}: {reason}", "leave --interleave out")
     return as_planned(request, plan), scenarios, plan
 
 
@@ -118,8 +118,9 @@ def plan_of(request: Request) -> Plan:
         budget=request.budget,
         control=request.control,
         timeout=request.timeout,
-        slices=slices_of(request.slices),
+        interleave=slice_of(request.interleave),
         repeats=request.repeats,
+        margin=request.margin,
     )
     if request.directory:
         check_directory(Path(request.directory).absolute())

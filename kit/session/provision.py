@@ -125,7 +125,8 @@ class Provision:
         """Bring the root filesystems into the page cache by reading each file from start to end. Left to the first
         runs, pages would come in by faults for one arm and by copying for another, and cost differently ever after.
         All at once: how a file comes in depends on its own reader alone."""
-        self._workers.do([[partial(read_below, top)] for top in self._tops()])
+        inputs = [self._spec.inputs] if self._spec.inputs else []
+        self._workers.do([[partial(read_below, top)] for top in (*self._tops(), *inputs)])
 
     def read_anew(self, order: random.Random) -> None:
         """Give up what is in memory of the files of root filesystems, and read them again, begun in an order that is

@@ -12,11 +12,10 @@ from types import TracebackType
 from kit.core.errors import KitError, said_by_system
 from kit.core.limit import Deadline
 from kit.engines import Place
-from kit.host.cgroup import Cgroup
 from kit.host.rest import IdleRate
 from kit.model.arm import Arm
 from kit.model.plan import PlanStep
-from kit.model.sample import SLICES, Phase, Sample, shown_slices
+from kit.model.sample import RUN_ORDER, Phase, Sample, run_order
 from kit.probe import Spin, spin
 from kit.session.background import Beside, Load
 from kit.session.caches import drop_caches
@@ -103,8 +102,8 @@ class Run:
     def sample(self) -> Sample:
         cut_middle(self.logfile)
         step, load, spins = self.step, self._context.load, self.spins
-        turn = self._context.plan.slices
-        slices = () if turn is None else ((SLICES, shown_slices(turn)),)
+        turn = self._context.plan.interleave
+        order = () if turn is None else ((RUN_ORDER, run_order(turn)),)
         return Sample(
             str(step.arm),
             step.block,
@@ -119,7 +118,7 @@ class Run:
             engine_seconds=self._engine.seconds,
             error=self.error,
             log=str(self.logfile),
-            digests=(*self.workload.digests(step.arm), *(load.digests if load else ()), *slices),
+            digests=(*self.workload.digests(step.arm), *(load.digests if load else ()), *order),
             point=step.point,
             load=self.load,
             repeats=step.repeats,
@@ -149,14 +148,14 @@ def run_whole(step: PlanStep, context: RunContext, idle: IdleRate, deadline: Cal
 @contextmanager
 def _placed(make: Callable[[Arm], AbstractContextManager[Place]], arm: Arm) -> Iterator[Place]:
     """A place of which nothing runs on beside the next, also where it can't be released."""
-    group: Cgroup | None = None
+    made: Place | None = None
     try:
         with make(arm) as place:
-            group = place.cgroup
+            made = place
             yield place
     except BaseException:
-        if group:
-            group.kill()
+        if made:
+            made.kill()
         raise
 
 

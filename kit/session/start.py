@@ -18,9 +18,10 @@ from kit.host.interrupt import interruptible
 from kit.host.machine import Host, read_host
 from kit.image import ImageCache
 from kit.model.drivers import SYSTEM
-from kit.model.estimate import how_long, run_seconds
+from kit.model.estimate import how_long, round_seconds
 from kit.model.fact import HOST_KERNEL, KERNEL, MACHINE, WORKER
 from kit.model.plan import Plan
+from kit.model.sample import TRACED
 from kit.model.scenario import Scenario
 from kit.model.session import DONE, FAILED, INTERRUPTED, RUNNING, NotRun, Request, Session, new_session_id, title_of
 from kit.session.channel import Channel, Relayed
@@ -63,8 +64,9 @@ def launch(
     session = session.with_facts([MACHINE.fact(host.machine), *device_facts(session.request)])
     check_devices(session, wipe)
     last = _last_alike(session, store)
-    not_run = [item.arm for item in last.not_run] if last else ()
-    observer.tell(how_long(plan, run_seconds(last.samples, plan.slices) if last else None, not_run))
+    not_run = {item.arm for item in last.not_run} if last else set()
+    able = sum(str(arm) not in not_run for arm in plan.arms)
+    observer.tell(how_long(plan, round_seconds(last.samples) if last else None, able))
 
     def begin(keeper: Outbox) -> Session:
         keeper.create(session)
@@ -104,13 +106,24 @@ def _last_alike(session: Session, store: Store) -> Session | None:
 
 
 def resume(
-    name: str, paths: Paths, store: Store, observer: Observer, patience: Patience, wipe: Collection[Path] = ()
+    name: str,
+    paths: Paths,
+    store: Store,
+    observer: Observer,
+    patience: Patience,
+    wipe: Collection[Path] = (),
+    budget: float | None = None,
 ) -> Session:
-    """Finish the plan of a stopped session: same seed, same order, what is missing. Of one that is done nothing is
-    left: it is given back as it is. ``wipe``: as with launch, and for this start alone. Raises UsageError."""
+    """Finish the plan of a stopped session: same seed, same order, what is missing. A session that is done is returned
+    as it is, unless ``budget`` gives seconds more to one whose number of rounds is open. ``wipe``, ``budget``: for this
+    start alone. Raises UsageError."""
     session = store.get(name)
     _check_own(session, read_host())
-    if session.status == DONE:
+    request = replace(session.request, budget=session.request.budget if budget is None else budget)
+    session = replace(session, request=request)
+    plan = kept_plan(session)
+    goes_on = budget is not None and plan.until_decided and not any(item.kind == TRACED for item in session.samples)
+    if session.status == DONE and not goes_on:
         observer.tell(f"session {session.id} is done: nothing is left to run")
         return session
     _, machine, host = _where(session.request, paths, observer, read_host())
@@ -120,11 +133,12 @@ def resume(
 
     def begin(keeper: Outbox) -> Session:
         found = store.get(session.id)  # another start may have gone on with it while this one waited
-        if found.status != DONE:
+        if found.status != DONE or goes_on:
             keeper.set_status(session.id, RUNNING)
-        return found
+            found = replace(found, status=RUNNING)
+        return replace(found, request=request)
 
-    context = SessionContext(kept_plan(session), scenarios, host, paths, store, observer, tuple(wipe))
+    context = SessionContext(plan, scenarios, host, paths, store, observer, tuple(wipe))
     return _carry_out(session, context, store, patience, begin, machine)
 
 

@@ -63,7 +63,7 @@ def traced_rounds(session: Session, run: RunContext) -> Session:
         facts.append(TRACING.fact(f"{names}: {TRACED_ROUNDS} rounds after the measured ones"))
     session = session.with_facts(facts)
     run.store.update(session)
-    run = replace(run, plan=replace(run.plan, slices=None), tracers=tracers)  # one after the other
+    run = replace(run, plan=replace(run.plan, interleave=None), tracers=tracers)  # one after the other
     pace, samples = Pace(lambda: None), list(session.samples)
     for number in range(1, TRACED_ROUNDS + 1) if tracers else ():
         steps = _left(session, run.plan.traced_block(number))

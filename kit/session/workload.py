@@ -121,15 +121,24 @@ class Workload:
                 return error
         return ""
 
-    def read(self, step: Command, phase: Phase, place: Place, saying: Saying) -> tuple[Phase, str]:
-        """A phase that has ended, with what it says of itself; and why it failed, or ''."""
+    def read(
+        self,
+        step: Command,
+        phase: Phase,
+        place: Place,
+        saying: Saying,
+        clock: Callable[[float], float] | None = None,
+    ) -> tuple[Phase, str]:
+        """A phase that has ended, with what it says of itself; and why it failed, or ''. ``clock``: as Report.on_clock
+        takes it, None where the phase was never frozen."""
         if phase.status != "ok":
             return phase, _explain(step, phase, saying.logfile, place)
         if not step.report:
             return phase, ""
         try:
             said = self._said(step.printer, place) if step.printer else output_since(saying.logfile, saying.start)
-            report = parse_report(step.report, said).since(saying.began)
+            found = parse_report(step.report, said)
+            report = found.on_clock(clock) if clock else found.since(saying.began)
         except RunError as reason:
             return phase, f"{step.name}: {reason.message}"
         return replace(phase, reported=report.figures, tasks=report.tasks), ""

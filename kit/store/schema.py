@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from typing import Any
 
 from sqlalchemy import (
     BigInteger,
@@ -28,7 +29,7 @@ from sqlalchemy import (
     update,
 )
 
-from kit.core.codec import UnreadableError, decode_json, storable
+from kit.core.codec import UnreadableError, decode_json, encode_json, storable
 from kit.model.fact import MACHINE
 from kit.model.metric import MEASURED, METRICS
 from kit.model.sample import PHASE_FIELDS
@@ -117,6 +118,27 @@ def _penalties_of_finished_sessions(connection: Connection) -> None:
     are made anew where a store is brought up to date."""
 
 
+def _run_order(connection: Connection) -> None:
+    """What was called slices is a run order and the length of a slice."""
+    for row in connection.execute(select(sessions.c.id, sessions.c.request, sessions.c.facts)).all():
+        with suppress(UnreadableError):
+            request, facts = decode_json(dict[str, Any], row.request), decode_json(dict[str, str], row.facts)
+            length = facts.pop("slices", "")
+            if length:
+                facts["run order"] = "sequential" if length == "off" else "interleaved"
+                facts |= {"slice": length} if length != "off" else {}
+            if why := facts.pop("why slices", ""):
+                facts["why run order"] = why
+            request["interleave"] = request.pop("slices", request.get("interleave", "off"))
+            mine = update(sessions).where(sessions.c.id == row.id)
+            connection.execute(mine.values(request=encode_json(request), facts=encode_json(facts)))
+    sliced = samples.c.digests.contains('"slices":')
+    for text_ in connection.execute(select(samples.c.digests).where(sliced).distinct()).scalars().all():
+        digests = {key: value for key, value in decode_json(dict[str, str], text_).items() if key != "slices"}
+        made = encode_json({**digests, "run order": "interleaved"})
+        connection.execute(update(samples).where(samples.c.digests == text_).values(digests=made))
+
+
 #: Version N → what brings a store of version N - 1 to it, beside the columns of metrics that it has first.
 _MIGRATIONS: dict[int, Callable[[Connection], None]] = {
     2: _sweeps_and_bursts,
@@ -129,6 +151,7 @@ _MIGRATIONS: dict[int, Callable[[Connection], None]] = {
     10: _many_machines,
     11: _traced,
     13: _penalties_of_finished_sessions,
+    14: _run_order,
 }
 
 SCHEMA_VERSION = max(*_MIGRATIONS, *(metric.since for metric in METRICS.values()))

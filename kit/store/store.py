@@ -13,6 +13,7 @@ from kit.analysis.columns import Runs
 from kit.analysis.compare import Comparison, compare
 from kit.analysis.history import Entry, make_entries
 from kit.analysis.outcome import Outcome, outcomes
+from kit.analysis.stopping import looks, widening
 from kit.core.codec import UnreadableError
 from kit.core.errors import RunError, UsageError
 from kit.core.private import close_directory, close_file
@@ -291,7 +292,7 @@ def _add(connection: Connection, session: Session) -> None:
 
 def _outcomes(session: Session) -> tuple[Outcome, ...]:
     runs = Runs(session.samples)
-    return outcomes(runs, compare(runs, session.baselines))
+    return outcomes(runs, compare(runs, session.baselines, widening=widening(looks(session))))
 
 
 def _row(connection: Connection, session_id: str) -> RowMapping | None:

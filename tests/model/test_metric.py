@@ -113,7 +113,7 @@ def test_a_metric_is_a_line_in_the_table(tmp_path: Path) -> None:
 
     table = show("--full")
     assert re.search(r"elsewhere +flush +swapped", table)
-    assert "6,000,007 B" in table and "3.000 (3.000–3.000)" in table
+    assert "6,000,007 B" in table and "3.000 [3.000, 3.000]" in table
     document = json.loads(show("--json"))
     assert document["samples"][0]["swapped"] == 1000001.0
     (found,) = (

@@ -87,6 +87,6 @@ def test_the_control_is_a_copy_of_the_commonest_baseline_from_four_rounds_on() -
 
 def test_bad_plans() -> None:
     with pytest.raises(UsageError, match="at least one round"):
-        make_plan(parse_arms("bare"), 0, 1)
+        make_plan(parse_arms("bare"), -1, 1)
     with pytest.raises(UsageError, match="--cache hot"):
         make_plan(parse_arms("bare"), 1, 1, "hot")

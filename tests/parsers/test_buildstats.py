@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.parsers import parse_report
+from kit.parsers import Report, parse_report
 from kit.parsers.task import BuildTask
 from tests.inputs import given
 from tests.strategies import BUILDSTATS
@@ -112,3 +112,15 @@ def test_names_are_as_poky_splits_them(scripts: Path) -> None:
     run = subprocess.run([sys.executable, "-c", code], cwd=scripts / "lib", capture_output=True, text=True, check=True)
     lines = "".join(f"b/{name}/do_x:Started: {i}\nb/{name}/do_x:Ended: {i}\n" for i, name in enumerate(names))
     assert [task.recipe for task in parse_report("buildstats", lines).tasks] == json.loads(run.stdout)
+
+
+def test_times_on_the_clock_of_a_phase_that_was_frozen() -> None:
+    """A task's elapsed time has no part in which its phase was frozen."""
+    task = BuildTask("compile", "zip-native", 101.0, 6.0)
+    ran = ((100.0, 102.0), (105.0, 110.0))  # frozen from 102 to 105
+
+    def clock(at: float) -> float:
+        return sum(min(at, ended) - began for began, ended in ran if began < at)
+
+    (found,) = Report((), (task,)).on_clock(clock).tasks
+    assert (found.started, found.elapsed) == (1.0, 3.0)

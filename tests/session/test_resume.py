@@ -160,7 +160,7 @@ def test_consent_of_an_older_store_or_export_is_forgotten(tmp_path: Path) -> Non
     make_first_schema(f"sqlite:///{tmp_path}/kit.db")
     with create_engine(f"sqlite:///{tmp_path}/kit.db").begin() as connection:
         connection.execute(text("""UPDATE kit_sessions SET request = '{"wipe": "/dev/x", "device": "/dev/x"}'"""))
-    assert open_store("", tmp_path / "kit.db").get("last").request == Request(device="/dev/x")
+    assert open_store("", tmp_path / "kit.db").get("last").request == Request(device="/dev/x", interleave="off")
     document = json.loads(dump([STOPPED]))
     document["sessions"][0]["request"]["wipe"] = "/dev/x"
     assert load(json.dumps(document), "x.json") == (replace(STOPPED, imported=True),)

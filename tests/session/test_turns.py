@@ -11,7 +11,7 @@ from kit.core.limit import run_deadline
 from kit.engines import Place
 from kit.host.counters import Counters, read_counters
 from kit.host.freezer import Freezer
-from kit.session.turns import OwnClock, Underway
+from kit.session.interleave import OwnClock, Underway
 
 
 class Moment:
@@ -27,7 +27,7 @@ class Moment:
 @pytest.fixture
 def moment(monkeypatch: pytest.MonkeyPatch) -> Iterator[Moment]:
     made = Moment()
-    monkeypatch.setattr("kit.session.turns.time", SimpleNamespace(monotonic=made.monotonic))
+    monkeypatch.setattr("kit.session.interleave.time", SimpleNamespace(monotonic=made.monotonic))
     yield made
 
 

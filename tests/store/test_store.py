@@ -119,3 +119,30 @@ def test_penalties_are_of_finished_sessions_alone(tmp_path: Path) -> None:
     with engine.connect() as connection:
         assert connection.execute(text("SELECT DISTINCT session FROM kit_penalties")).scalars().all() == ["2026-0001"]
     engine.dispose()
+
+
+def test_slices_of_an_older_store_are_a_run_order(tmp_path: Path) -> None:
+    """What schema 13 called slices; a session without such a fact keeps its facts."""
+    url = f"sqlite:///{tmp_path}/kit.db"
+    store = open_store(url, tmp_path / "kit.db")
+    session = SESSION
+    samples = (replace(SAMPLE, digests=(("image", "a"), ("slices", "0.5 s"))),)
+    old = replace(session, facts={"kernel": "6", "slices": "0.5 s", "why slices": "noisy"}, samples=samples)
+    store.add(old)
+    store.add(replace(old, id="whole", facts={"kernel": "6", "slices": "off"}, samples=()))
+    store.add(replace(old, id="none", facts={"kernel": "6"}, samples=()))
+    store.close()
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        connection.execute(text("""UPDATE kit_sessions SET request = '{"slices": "0.5s", "rounds": 5}'"""))
+        connection.execute(text("UPDATE kit_schema SET version = 13"))
+    engine.dispose()
+    store = open_store(url, tmp_path / "kit.db")
+    found = store.get(session.id)
+    assert found.facts == {"kernel": "6", "run order": "interleaved", "slice": "0.5 s", "why run order": "noisy"}
+    assert (found.request.interleave, found.request.rounds) == ("0.5s", 5)
+    assert {dict(item.digests).get("run order") for item in found.samples} == {"interleaved"}
+    assert not any("slices" in dict(item.digests) for item in found.samples)
+    assert store.get("whole").facts == {"kernel": "6", "run order": "sequential"}
+    assert store.get("none").facts == {"kernel": "6"}
+    store.close()

@@ -59,6 +59,7 @@ class Underway:
     frozen_bytes: float | None = 0.0
     others_bytes: float = 0.0
     spent: Counters | None = None
+    slices: list[tuple[float, float]] = field(default_factory=list)  # when each began and ended, Unix time
     timing: Timing | None = None
     error: RunError | None = None
     _last: Counters | None = field(default=None, repr=False)
@@ -74,12 +75,14 @@ class Underway:
         rest = self.clock.go()
         if self.turns:
             self.rest += rest
+        began = time.time()
         try:
             self.freezer.thaw()
             self.timing = self._wait(seconds)
             self.freezer.freeze()
         except RunError as error:
             self.error = error
+        self.slices.append((began, time.time()))
         self.clock.stop()
         self.turns += 1
         self._last = counters_of(self.place)
@@ -102,6 +105,10 @@ class Underway:
                 return None
         return place.probe.timing(place.dead)
 
+    def own_time(self, at: float) -> float:
+        """Return how many seconds the command had run by a Unix time; before its first slice, and frozen, none pass."""
+        return sum(min(at, ended) - began for began, ended in self.slices if began < at)
+
     def note_rest(self, now: Counters) -> None:
         """That it has stood still until now, since its last turn or since this was noted."""
         if self._last is None or self.frozen_bytes is None:
@@ -122,7 +129,7 @@ class Underway:
         return Work(timing, spent, self.turns, frozen, self.others_bytes)
 
 
-def take_turns(underway: Sequence[Underway], seconds: float, order: random.Random) -> None:
+def interleave(underway: Sequence[Underway], seconds: float, order: random.Random) -> None:
     """Until all have ended, each has turns of about so many seconds: all in an order that is drawn anew each time, so
     that nobody always follows the same one, and for lengths that differ, so that nothing that comes and goes on the
     machine keeps step with anybody's."""

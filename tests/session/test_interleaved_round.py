@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("calm")
 
 
 def one_block(tmp_path: Path, engine: FakeEngine, *phases: str) -> list[str]:
-    plan = make_plan(parse_arms("bare,layer:overlay2"), 1, 3, "cold", control=False, slices=0.5)
+    plan = make_plan(parse_arms("bare,layer:overlay2"), 1, 3, "cold", control=False, interleave=0.5)
     perform(tmp_path, engine, plan, scenario(*phases))
     return engine.events
 
@@ -38,7 +38,7 @@ def test_who_has_ended_has_no_more_turns(tmp_path: Path) -> None:
 
 def test_a_failure_leaves_the_others_their_turns(tmp_path: Path) -> None:
     engine = FakeEngine(tmp_path, broken="layer:overlay2")
-    plan = make_plan(parse_arms("bare,layer:overlay2"), 1, 3, "cold", control=False, slices=0.5)
+    plan = make_plan(parse_arms("bare,layer:overlay2"), 1, 3, "cold", control=False, interleave=0.5)
     session, _ = perform(tmp_path, engine, plan, scenario("one", "fail", "never"))
     found = {sample.arm: sample for sample in session.samples}
     assert found["layer:overlay2"].error == "it is broken" and not found["layer:overlay2"].phases
@@ -47,13 +47,13 @@ def test_a_failure_leaves_the_others_their_turns(tmp_path: Path) -> None:
     assert engine.thawed == ["bare"]
 
 
-def test_samples_say_that_they_ran_by_turns(tmp_path: Path) -> None:
+def test_samples_say_that_they_are_interleaved(tmp_path: Path) -> None:
     engine = FakeEngine(tmp_path)
     engine.slow = {"bare": 3, "layer:overlay2": 5}
-    plan = make_plan(parse_arms("bare,layer:overlay2"), 1, 3, "cold", control=False, slices=0.5)
+    plan = make_plan(parse_arms("bare,layer:overlay2"), 1, 3, "cold", control=False, interleave=0.5)
     session, _ = perform(tmp_path, engine, plan, scenario("one"))
     found = {sample.arm: sample for sample in session.samples}
-    assert {dict(sample.digests)["slices"] for sample in found.values()} == {"0.5 s"}
+    assert {dict(sample.digests)["run order"] for sample in found.values()} == {"interleaved"}
     assert found["bare"].phases[0].turns == 3
 
 
@@ -67,21 +67,21 @@ def test_what_is_written_while_others_have_their_last_turns_is_in_the_figures(
         others = sum(event == "turn of layer:overlay2" for event in engine.events)
         return replace(read_counters(None, None), write_bytes=1000.0 * others)
 
-    for module in ("turns", "sliced", "measure"):
+    for module in ("interleave", "interleaved_round", "measure"):
         monkeypatch.setattr(f"kit.session.{module}.counters_of", counters)
-    plan = make_plan(parse_arms("bare,layer:overlay2"), 1, 3, "cold", control=False, slices=0.5)
+    plan = make_plan(parse_arms("bare,layer:overlay2"), 1, 3, "cold", control=False, interleave=0.5)
     session, _ = perform(tmp_path, engine, plan, scenario("one"))
     bare = next(sample.phases[0] for sample in session.samples if sample.arm == "bare")
     assert bare.frozen_write_bytes is not None and bare.frozen_write_bytes >= 2000.0
     assert bare.write_bytes == bare.frozen_write_bytes
 
 
-def test_all_roots_are_read_anew_before_each_block_but_the_first(tmp_path: Path) -> None:
+def test_all_roots_are_read_before_each_round_without_a_warm_up(tmp_path: Path) -> None:
     engine = FakeEngine(tmp_path)
-    plan = make_plan(parse_arms("bare,layer:overlay2"), 2, 3, "warm", control=False, slices=0.5)
+    plan = make_plan(parse_arms("bare,layer:overlay2"), 2, 3, "warm", control=False, interleave=0.5)
     perform(tmp_path, engine, plan, scenario("one"))
     events = [event.split()[0] for event in engine.events if event.startswith(("read", "place"))]
-    assert events == ["read", "place", "place"] * 3
+    assert events == ["read", "place", "place"] * 2
 
 
 def test_what_the_machine_does_is_charged_to_whose_turn_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,9 +95,9 @@ def test_what_the_machine_does_is_charged_to_whose_turn_it_is(tmp_path: Path, mo
         zero = dict.fromkeys(("clock", "own_cpu", "cgroup_user", "cgroup_sys", "load_cpu"), 0.0)
         return replace(read_counters(None, None), machine_cpu=spent, **zero)
 
-    for module in ("turns", "sliced", "measure"):
+    for module in ("interleave", "interleaved_round", "measure"):
         monkeypatch.setattr(f"kit.session.{module}.counters_of", counters)
-    plan = make_plan(parse_arms("bare,layer:overlay2"), 1, 3, "cold", control=False, slices=0.5)
+    plan = make_plan(parse_arms("bare,layer:overlay2"), 1, 3, "cold", control=False, interleave=0.5)
     session, _ = perform(tmp_path, engine, plan, scenario("one"))
     found = {sample.arm: sample.phases[0].elsewhere for sample in session.samples}
     assert found == {"bare": 2.0, "layer:overlay2": 50.0}

@@ -16,10 +16,11 @@ from kit.model.plan import PlanStep
 from kit.model.sample import Sample
 from kit.model.scenario import Command
 from kit.probe import spin
+from kit.session.caches import drop_caches
 from kit.session.context import RunContext
+from kit.session.interleave import OwnClock, Underway, interleave
 from kit.session.measure import counters_of, flushed
 from kit.session.run import Run
-from kit.session.turns import OwnClock, Underway, take_turns
 from kit.session.workload import Saying, last_words
 
 #: Makes the deadline of what begins now; given seconds that it may take by itself, or None.
@@ -34,7 +35,7 @@ class _Turner:
     clock: OwnClock
 
 
-def run_sliced(
+def run_interleaved(
     steps: Sequence[PlanStep], context: RunContext, idle: IdleRate, deadline: Deadlines, seconds: float
 ) -> list[Sample]:
     """One run of each arm, by turns of so many seconds. Their phases go in step: none begins its next one before all
@@ -49,9 +50,7 @@ def run_sliced(
             with run.noting():
                 run.make_place(partial(deadline, context.plan.timeout))
                 turners.append(_Turner(run, OwnClock(run.place.deadline, until)))
-        for turner in _able(turners):
-            with turner.run.noting():
-                turner.run.settle()
+        _settle(_able(turners), context)
         before = spin(probe)
         for command in runs[0].workload.scenario.phases:
             _run_phase(command, _able(turners), seconds, order, idle)
@@ -59,6 +58,15 @@ def run_sliced(
         for run in runs:
             run.spins = before, after
     return [run.sample() for run in runs]
+
+
+def _settle(turners: Sequence[_Turner], context: RunContext) -> None:
+    """As ``settle`` does for one run, for all of them at once."""
+    for turner in turners:
+        with turner.run.noting():
+            turner.run.place.sync()
+    if context.plan.cache == "cold":
+        drop_caches()
 
 
 def _able(turners: Sequence[_Turner]) -> list[_Turner]:
@@ -73,7 +81,7 @@ def _run_phase(
         for turner in turners:
             with turner.run.noting():
                 begun.append((turner, *_begin(turner, command, stack)))
-        take_turns([underway for _, _, underway in begun], seconds, order)
+        interleave([underway for _, _, underway in begun], seconds, order)
         for turner, saying, underway in begun:
             with turner.run.noting():
                 _finish(turner, command, saying, underway, idle)
@@ -83,8 +91,8 @@ def _begin(turner: _Turner, command: Command, stack: ExitStack) -> tuple[Saying,
     """Freeze the place and ask for the command: it begins with its first turn. Whatever ends the stack thaws it."""
     run = turner.run
     if run.place.cgroup is None:
-        raise MachineError("it has no control group", "--slices off")
-    freezer = Freezer.of(run.place.cgroup)
+        raise MachineError("it has no control group", "--interleave off")
+    freezer = Freezer.of(run.place.cgroup, *([run.place.daemons] if run.place.daemons else []))
     saying = stack.enter_context(Saying(run.logfile))
     stack.callback(_let_go, freezer)
     freezer.freeze()
@@ -105,7 +113,7 @@ def _finish(turner: _Turner, command: Command, saying: Saying, underway: Underwa
     turner.clock.go()
     underway.freezer.thaw()
     phase = flushed(command.name, run.place, work, idle)
-    phase, error = run.workload.read(command, phase, run.place, saying)
+    phase, error = run.workload.read(command, phase, run.place, saying, underway.own_time)
     run.phases.append(phase)
     run.fail(error)
     underway.freezer.freeze()

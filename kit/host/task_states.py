@@ -1,0 +1,40 @@
+"""What the tasks of a control group do at a moment: run, wait for a disk, or wait for something else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from kit.host.cgroup import UNIFIED, Cgroup
+
+#: States of a task that uses its time (proc_pid_stat(5)): it runs, or it waits in the kernel and cannot be frozen yet.
+_BUSY = (b"R", b"D")
+#: Where a task sleeps that has asked for a time to pass, and for nothing else (/proc/PID/wchan).
+_TIMER = ("hrtimer_nanosleep", "do_nanosleep", "common_nsleep")
+
+
+def waits(groups: Iterable[Cgroup]) -> bool:
+    """Return whether these groups wait for something that is none of them: a task of theirs sleeps until a time is
+    over, or none of them runs or waits in the kernel. Sleeping tasks beside a running one wait for it as a rule."""
+    busy = False
+    for task in _tasks(groups):
+        try:
+            if (task / "stat").read_bytes().rpartition(b") ")[2][:1] in _BUSY:
+                busy = True
+            elif (task / "wchan").read_text() in _TIMER:
+                return True
+        except OSError:  # it has ended, which it did by running
+            busy = True
+    return not busy
+
+
+def _tasks(groups: Iterable[Cgroup]) -> Iterator[Path]:
+    for group in groups:
+        unified, old = group.paths.get(UNIFIED), next(iter(group.paths.values()), None)
+        for directory, name in ((unified, "cgroup.threads"), (old, "tasks")):
+            if directory and (directory / name).exists():
+                for file in directory.rglob(name):
+                    with suppress(OSError):
+                        yield from (Path("/proc", task) for task in file.read_text().split())
+                break

@@ -1,0 +1,135 @@
+"""Whether the arms of a session are interleaved: wherever that gives the same ratios as sequential runs.
+
+What is refused here shares something that a time slice must have for itself, or goes on while its arm is frozen
+(docs/method.md). How a workload waits is measured, by a pilot run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from kit.analysis.paired import LEAST_REACH
+from kit.analysis.waiting import LEAST_SLICES, MOST_HIDDEN, SHORTEST, SHORTEST_RUN, slice_length
+from kit.filesystem import Profile
+from kit.host.machine import Host
+from kit.model.arm import Arm
+from kit.model.drivers import SYSTEM
+from kit.model.fact import RUN_ORDER, RUN_ORDER_WHY, SLICE, Fact
+from kit.model.plan import OFF, Plan
+from kit.model.sample import SEQUENTIAL, run_order
+from kit.model.scenario import Scenario
+from kit.model.session import Request, Session
+from kit.session.pilot import Pilot
+
+#: Options of an arm whose limit is of real time, which goes on while it is frozen: what the limit costs is less
+#: interleaved than it is.
+LIMITS = {
+    "cpus": "its CPU quota is refilled in every slice",
+    "memory": "what keeps it waiting, with little memory, is written to the disk while it is frozen",
+}
+#: Formats of a workload's report that hold times by a clock of its own, which goes on while it is frozen. Of tasks the
+#: start is known too, so theirs are corrected.
+_CORRECTED = ("buildstats",)
+
+
+def why_not(
+    request: Request, arms: Iterable[Arm], scenario: Scenario, profiles: Mapping[str, Profile], host: Host
+) -> str:
+    """Return the first reason against it that is known before anything runs, or ''."""
+    return next(_reasons(request, arms, scenario, profiles, host), "")
+
+
+def _reasons(
+    request: Request, arms: Iterable[Arm], scenario: Scenario, profiles: Mapping[str, Profile], host: Host
+) -> Iterator[str]:
+    if not host.root:
+        yield "only root may freeze control groups"
+    for asked, reason in (
+        (request.load, "a background load is not frozen with the arms"),
+        (request.fresh, "--fresh makes a filesystem for every run"),
+        (
+            request.precision is not None and request.precision < LEAST_REACH,
+            f"--precision {request.precision or 0:.2%} is less than {LEAST_REACH:.2%}, the least that interleaved runs "
+            "can reach",
+        ),
+        (request.device or request.thin_device, "arms on one device would flush each other's data"),
+        (
+            any(step.report and step.report not in _CORRECTED for step in scenario.phases),
+            f"{scenario.name} reports times by a clock of its own, which goes on while it is frozen",
+        ),
+        (scenario.engine, f"{scenario.name} drives the engine, which is not frozen with its arm"),
+    ):
+        if asked:
+            yield reason
+    for arm in arms:
+        yield from _of_arm(arm, profiles[arm.filesystem])
+
+
+def _of_arm(arm: Arm, profile: Profile) -> Iterator[str]:
+    if arm.engine == SYSTEM or arm.placement == "host":
+        yield f"{arm} has no control group of the session's"
+    for name, why in LIMITS.items():
+        if arm.option(name):
+            yield f"{arm}: {why}"
+    if profile.type in ("dir", "nfs"):
+        yield f"arms on @{profile.name} would flush each other's data"
+    if profile.write_back:
+        yield f"@{profile.name} is copied to its disk by the clock, also while its arm is frozen"
+
+
+def decide(
+    session: Session,
+    plan: Plan,
+    scenario: Scenario,
+    profiles: Mapping[str, Profile],
+    host: Host,
+    pilot: Callable[[], Pilot | None],
+) -> tuple[Plan, tuple[Fact, ...]]:
+    """Return the plan with the length of its time slices, None for sequential runs, and what is recorded of that. A
+    resumed session goes on as it began. ``pilot`` makes the pilot run."""
+    if RUN_ORDER.text(session.facts):
+        began = SLICE.text(session.facts)
+        return replace(plan, interleave=float(began.split()[0]) if began else None), ()
+    if session.request.interleave == OFF:
+        return plan, (RUN_ORDER.fact(SEQUENTIAL),)
+    if plan.interleave is not None:
+        return plan, _facts(plan.interleave, "as asked")
+    reason = _not_worth(plan) or why_not(session.request, plan.arms, scenario, profiles, host)
+    seconds = None
+    if not reason:
+        seconds, reason = _by_pilot(pilot())
+    return replace(plan, interleave=seconds), _facts(seconds, reason)
+
+
+def _not_worth(plan: Plan) -> str:
+    """Return why a pilot run would be wasted, or ''."""
+    if len(plan.arms) < 2:
+        return "one arm has nothing to be interleaved with"
+    return "one round has no interval" if plan.rounds == 1 and not plan.open_ended else ""
+
+
+def _facts(seconds: float | None, why: str) -> tuple[Fact, ...]:
+    length = () if seconds is None else (SLICE.fact(f"{seconds:g} s"),)
+    return (RUN_ORDER.fact(run_order(seconds)), *length, RUN_ORDER_WHY.fact(why))
+
+
+def _by_pilot(found: Pilot | None) -> tuple[float | None, str]:
+    """Return the length of a slice, None for sequential runs, and why."""
+    if found is None:
+        return None, "no arm could make a pilot run"
+    if found.error:
+        return None, f"the pilot run of {found.arm} failed"
+    if found.seconds < SHORTEST_RUN:
+        return None, f"a run takes {found.seconds:.2g} s, too short for time slices"
+    length = slice_length(found.seconds, found.waiting)
+    waits = f"waits {found.waiting.share:.1%} of its time for a clock, a network or other processes"
+    if length is None:
+        longest = max(SHORTEST, found.seconds / LEAST_SLICES)
+        hidden = found.waiting.hidden(longest)
+        return (
+            None,
+            f"the workload {waits}: slices would hide {hidden:.1%} at most, {MOST_HIDDEN:.1%} are allowed",
+        )
+    hidden = found.waiting.hidden(length)
+    return length, f"a run takes {found.seconds:.3g} s and {waits}, of which slices hide {hidden:.2%} of a run at most"

@@ -1,0 +1,50 @@
+"""What the tasks of a control group do, told from real ones."""
+
+import subprocess
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from kit.host.cgroup import Cgroup
+from kit.host.task_states import waits
+
+pytestmark = [pytest.mark.machine, pytest.mark.unmeasured]
+LOOP = "while :; do :; done"
+
+
+@pytest.fixture
+def group() -> Iterator[Cgroup]:
+    made = Cgroup.named("kit-test-states").create()
+    yield made
+    made.remove()
+
+
+@pytest.mark.parametrize(
+    ("commands", "expected"),
+    [
+        ((LOOP,), False),
+        (("exec sleep 100",), True),
+        ((LOOP, "exec sleep 100"), True),  # whoever sleeps for a time does so beside others too
+        ((LOOP, "read word"), False),  # waits for another process: here for the test, in a build for its own
+        (("read word",), True),
+    ],
+)
+def test_whether_a_group_waits(group: Cgroup, commands: tuple[str, ...], expected: bool) -> None:
+    processes = [subprocess.Popen(["sh", "-c", command], stdin=subprocess.PIPE) for command in commands]
+    for process in processes:
+        for file in group.procs:
+            file.write_text(str(process.pid))
+    deadline = time.monotonic() + 10
+    while waits([group]) != expected:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    for process in processes:
+        process.kill()
+        process.wait()
+        assert process.stdin
+        process.stdin.close()
+
+
+def test_an_empty_group_waits(group: Cgroup) -> None:
+    assert waits([group])

@@ -1,0 +1,138 @@
+"""Where arms may run by turns."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kit.analysis.waiting import Waiting
+from kit.core.errors import UsageError
+from kit.host.machine import read_host
+from kit.model.plan import slice_of
+from kit.model.session import Request, Session
+from kit.session.interleave_policy import decide
+from kit.session.pilot import Pilot
+from kit.session.planning import plan_session, profiles
+
+HOST = replace(read_host(), root=True)
+NOTHING = Waiting(0.0, 0.0)
+SESSION = Session("x", 0.0, "0", "s", "running", Request(), ("bare",), (), 1)
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"load": "kernel:loop"}, "a background load"),
+        ({"fresh": True}, "--fresh"),
+        ({"precision": 0.01}, r"--precision 1.00% is less than 1.19%"),
+        ({"device": "/dev/x"}, "each other's data"),
+        ({"arms": ("bare@nfs",)}, "each other's data"),
+        ({"arms": ("bare@tmpfs-sync",)}, "by the clock"),
+        ({"arms": ("host",)}, "no control group"),
+        ({"arms": ("bare", "layer:overlay2+cpus=1")}, r"layer:overlay2\+cpus=1: .* refilled in every slice"),
+        ({"arms": ("bare", "layer:overlay2+memory=1g")}, r"layer:overlay2\+memory=1g: .* while it is frozen"),
+        ({"scenario": "lifecycle"}, "clock of its own"),
+        ({"scenario": "fio"}, "clock of its own"),
+    ],
+)
+def test_refused_by_name(given: dict[str, Any], reason: str) -> None:
+    request = replace(Request("kernel:short", arms=("bare",), interleave="0.5s"), **given)
+    with pytest.raises(UsageError, match=f"--interleave 0.5s: .*{reason}"):
+        plan_session(request, HOST)
+    plan_session(replace(request, interleave="auto"), HOST)
+
+
+def test_a_precision_that_turns_can_reach() -> None:
+    plan_session(Request("kernel:short", arms=("bare",), interleave="0.5s", precision=0.012), HOST)
+
+
+def test_without_root_nothing_is_frozen() -> None:
+    with pytest.raises(UsageError, match="only root may"):
+        plan_session(Request("kernel:short", arms=("bare",), interleave="0.5s"), replace(HOST, root=False))
+
+
+@pytest.mark.parametrize("text", ["0s", "0.05s", "11s", "fast", "0.5", "1m", ""])
+def test_lengths_of_turns_that_are_none(text: str) -> None:
+    with pytest.raises(UsageError, match="unknown mode"):
+        slice_of(text)
+
+
+def test_lengths_of_turns() -> None:
+    assert slice_of("auto") is None and slice_of("off") is None
+    assert slice_of("0.5s") == 0.5 and slice_of("10s") == 10
+
+
+def pilot(seconds: float = 10.0, waits: Waiting = NOTHING, error: str = "") -> Callable[[], Pilot]:
+    return lambda: Pilot("bare", seconds, waits, error)
+
+
+TEN = pilot()
+
+
+def decided(
+    request: Request, found: Callable[[], Pilot | None] = TEN, facts: Mapping[str, str] | None = None
+) -> tuple[float | None, dict[str, str]]:
+    request, scenarios, plan = plan_session(request, HOST)
+    session = replace(SESSION, request=request, facts=facts or {})
+    plan, made = decide(session, plan, scenarios[""], profiles(request), HOST, found)
+    return plan.interleave, {fact.key: fact.text for fact in made}
+
+
+def unwanted() -> Pilot:
+    raise AssertionError("no pilot run is needed")
+
+
+class TestAuto:
+    """Which way it took, and why, is recorded."""
+
+    def test_slices_by_the_length_of_a_run(self) -> None:
+        for seconds, length in ((1, 0.1), (5, 0.1), (10, 0.2), (20, 0.4), (80, 0.5)):
+            found, facts = decided(Request("kernel:short", arms=("bare", "layer:overlay2")), pilot(seconds))
+            assert found == length and facts["run order"] == "interleaved" and facts["slice"] == f"{length:g} s"
+
+    def test_slices_are_longer_where_the_workload_waits(self) -> None:
+        found, facts = decided(Request("kernel:short", arms=("bare", "layer:overlay2")), pilot(10, Waiting(0.1, 0.02)))
+        assert found == 0.4
+        assert facts["why run order"] == (
+            "a run takes 10 s and waits 10.0% of its time for a clock, a network or other processes, of which slices "
+            "hide 0.50% of a run at most"
+        )
+
+    @pytest.mark.parametrize(
+        ("found", "why"),
+        [
+            (pilot(0.3), "too short"),
+            (pilot(10, Waiting(0.2, 1.0)), "slices would hide 40.0% at most, 0.5% are allowed"),
+            (pilot(error="build failed"), "the pilot run of bare failed"),
+            (lambda: None, "no arm could make a pilot run"),
+        ],
+    )
+    def test_sequential_by_the_pilot_run(self, found: Callable[[], Pilot | None], why: str) -> None:
+        length, facts = decided(Request("kernel:short", arms=("bare", "layer:overlay2")), found)
+        assert length is None and facts["run order"] == "sequential" and why in facts["why run order"]
+        assert "slice" not in facts
+
+    @pytest.mark.parametrize(
+        ("given", "reason"),
+        [
+            ({"arms": ("bare@nfs", "bind:overlay2@nfs")}, "each other's data"),
+            ({"precision": 0.01}, "less than 1.19%"),
+            ({"arms": ("bare",), "control": False}, "one arm has nothing"),
+            ({"rounds": 1}, "one round has no interval"),
+        ],
+    )
+    def test_sequential_without_a_pilot_run(self, given: dict[str, Any], reason: str) -> None:
+        length, facts = decided(replace(Request("kernel:short", arms=("bare", "layer:overlay2")), **given), unwanted)
+        assert length is None and reason in facts["why run order"]
+
+    def test_as_asked(self) -> None:
+        request = Request("kernel:short", arms=("bare", "layer:overlay2"))
+        assert decided(replace(request, interleave="off"), unwanted) == (None, {"run order": "sequential"})
+        length, facts = decided(replace(request, interleave="0.5s"), unwanted)
+        assert length == 0.5 and facts["why run order"] == "as asked"
+
+    def test_a_resumed_session_goes_on_as_it_began(self) -> None:
+        request = Request("kernel:short", arms=("bare", "layer:overlay2"))
+        assert decided(request, unwanted, {"run order": "sequential"}) == (None, {})
+        assert decided(request, unwanted, {"run order": "interleaved", "slice": "0.5 s"}) == (0.5, {})
