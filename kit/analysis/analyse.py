@@ -12,6 +12,7 @@ from kit.analysis.drift import Drift, drifts
 from kit.analysis.growth import Growth, growths
 from kit.analysis.ladder import Ladder, climb
 from kit.analysis.ranking import Ranking, rank
+from kit.analysis.stopping import looks, widening
 from kit.analysis.tasks import TaskCost, compare_tasks
 from kit.model.sample import Sample
 from kit.model.session import Session
@@ -89,7 +90,8 @@ def analyse(session: Session, metric: str = "", reference: str = "") -> Analysis
     ranking is by, and the arm that the others are ranked against; kit.analysis.ranking chooses where they are empty.
     Raises UsageError where one of them is not there."""
     runs = Runs(session.samples)
-    comparisons = compare(runs, session.baselines)
+    rounds = looks(session)
+    comparisons = compare(runs, session.baselines, widening=widening(rounds))
     marked = [item for item in session.samples if item.flags or item.repeats is not None]
     return Analysis(
         comparisons,
@@ -100,8 +102,8 @@ def analyse(session: Session, metric: str = "", reference: str = "") -> Analysis
         _flagged(marked),
         not_comparable(runs, session.baselines),
         runs,
-        rank(runs, session.arms, metric, reference),
-        _unrepeated(session, comparisons) if any(item.repeats is not None for item in marked) else (),
+        rank(runs, session.arms, metric, reference, session.request.margin, rounds),
+        _unrepeated(session, comparisons, widening(rounds)) if any(item.repeats is not None for item in marked) else (),
         compare_tasks(runs, session.baselines),
         compare_calls(session.samples, runs, session.baselines),
         overheads(session.samples, runs),
@@ -123,8 +125,9 @@ def _floors(comparisons: tuple[Comparison, ...]) -> list[Floor]:
     ]
 
 
-def _unrepeated(session: Session, comparisons: tuple[Comparison, ...]) -> tuple[Unrepeated, ...]:
-    planned = compare(Runs(session.samples, repetitions=False), session.baselines, ("real",), whole=True)
+def _unrepeated(session: Session, comparisons: tuple[Comparison, ...], inflation: float) -> tuple[Unrepeated, ...]:
+    runs = Runs(session.samples, repetitions=False)
+    planned = compare(runs, session.baselines, ("real",), whole=True, widening=inflation)
     before = {(item.arm, item.baseline, item.point): item for item in planned}
     found = ((item, before.get((item.arm, item.baseline, item.point))) for item in whole_real(comparisons))
     return tuple(Unrepeated(item, other) for item, other in found if other and not item.control)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from kit.model.sample import Sample, total
+from kit.model.sample import RUN_ORDER, SEQUENTIAL, Sample, total
 
 Bursts = Mapping[tuple[str, str, int], str]
 
@@ -27,6 +27,9 @@ class BurstRule:
     the median of its runs, the least of them below ``few`` rounds, where two hits would make the median. ``least``:
     steal and what is above the usual pressure must come to so many seconds too; in runs shorter than that nothing can
     be told. ``nature``: flags that gather in one arm with no more than this probability by chance are its own doing.
+
+    Of interleaved runs, each limit is on the excess over the median of the other arms of the round: a disturbance that
+    hit all of them alike cancels in their ratios.
     """
 
     steal: float = 0.05
@@ -41,6 +44,7 @@ class BurstRule:
             f"steal > {self.steal:.0%} of real; calibration spin > {self.calibration:.0%} over the session's median; "
             f"CPU, I/O or memory pressure less the session's own > {self.pressure * 100:.0f} points over the arm's "
             f"median (below {self.few} rounds its least); steal and pressure by {self.least:g} s at least; "
+            f"interleaved runs by that much more than the median of the other arms of their round; "
             f"not repeated where flags gather in one arm (p < {self.nature:g})"
         )
 
@@ -55,11 +59,17 @@ def find_bursts(samples: Sequence[Sample], rule: BurstRule = RULE) -> dict[tuple
     spins = [value for item in runs for value in (item.calibration_before, item.calibration_after) if value]
     usual_spin = median(spins) if spins else None
     usual = _usual_pressure(runs, rule)
+    excess = {_where(item): _excesses(item, usual_spin, usual) for item in runs}
+    rounds: dict[tuple[str, int], list[tuple[str, str, int]]] = {}
+    for item in runs:
+        if dict(item.digests).get(RUN_ORDER, SEQUENTIAL) != SEQUENTIAL:
+            rounds.setdefault((item.point, item.block), []).append(_where(item))
     found = {}
     for item in runs:
-        reasons = list(_reasons(item, rule, usual_spin, usual))
+        others = [excess[where] for where in rounds.get((item.point, item.block), ()) if where != _where(item)]
+        reasons = list(_reasons(item, rule, excess[_where(item)], others))
         if reasons:
-            found[item.arm, item.point, item.block] = "; ".join(reasons)
+            found[_where(item)] = "; ".join(reasons)
     return found
 
 
@@ -94,20 +104,40 @@ def _judged(samples: Sequence[Sample]) -> list[Sample]:
     return [item for item in samples if item.kind == "measured" and item.status == "ok" and item.repeats is None]
 
 
-def _reasons(
-    run: Sample, rule: BurstRule, usual_spin: float | None, usual: dict[tuple[str, str, str], float]
-) -> Iterable[str]:
-    phase = total(run.phases)
-    if phase.steal and phase.real and phase.steal > max(rule.steal * phase.real, rule.least):
-        yield f"steal {phase.steal / phase.real:.0%}"
+def _where(run: Sample) -> tuple[str, str, int]:
+    return run.arm, run.point, run.block
+
+
+def _excesses(run: Sample, usual_spin: float | None, usual: Mapping[tuple[str, str, str], float]) -> dict[str, float]:
+    """How far the figures of a run lie above what is usual, by name, as shares. What was not measured is missing."""
+    phase, found = total(run.phases), {}
+    if phase.steal and phase.real:
+        found["steal"] = phase.steal / phase.real
     for when, spin in (("before", run.calibration_before), ("after", run.calibration_after)):
-        if spin and usual_spin and spin / usual_spin - 1 > rule.calibration:
-            yield f"calibration {when} it +{spin / usual_spin - 1:.0%}"
+        if spin and usual_spin:
+            found[when] = spin / usual_spin - 1
     for name in _PRESSURES:
         share = _outside(run, name)
-        excess = share - usual[run.arm, run.point, name] if share is not None else 0.0
-        if excess > rule.pressure and excess * (phase.real or 0.0) > rule.least:
-            yield f"{name.removeprefix('psi_')} pressure from outside {share:.0%}"
+        if share is not None:
+            found[name] = share - usual[run.arm, run.point, name]
+    return found
+
+
+def _reasons(
+    run: Sample, rule: BurstRule, excess: Mapping[str, float], others: Sequence[Mapping[str, float]]
+) -> Iterable[str]:
+    """``others``: of the other arms of the same interleaved round. What hit all alike cancels in their ratios."""
+    real = total(run.phases).real or 0.0
+    common = {name: max(0.0, median(item.get(name, 0.0) for item in others)) for name in excess} if others else {}
+    beyond = {name: value - common.get(name, 0.0) for name, value in excess.items()}
+    if beyond.get("steal", 0.0) > rule.steal and beyond["steal"] * real > rule.least:
+        yield f"steal {excess['steal']:.0%}"
+    for when in ("before", "after"):
+        if beyond.get(when, 0.0) > rule.calibration:
+            yield f"calibration {when} it +{excess[when]:.0%}"
+    for name in _PRESSURES:
+        if beyond.get(name, 0.0) > rule.pressure and beyond[name] * real > rule.least:
+            yield f"{name.removeprefix('psi_')} pressure from outside {_outside(run, name) or 0.0:.0%}"
 
 
 def _usual_pressure(runs: Sequence[Sample], rule: BurstRule) -> dict[tuple[str, str, str], float]:

@@ -15,7 +15,7 @@ from kit.analysis.readings import FIGURES, SPINS, Digests, Places, Readings, pla
 from kit.analysis.readings import Key as Key
 from kit.analysis.stats import Floats
 from kit.model.metric import MEASURED, described
-from kit.model.sample import SLICES, TOTAL, WHOLE, Phase, Sample
+from kit.model.sample import RUN_ORDER, SEQUENTIAL, TOTAL, Phase, Sample
 from kit.model.sweep import parse_point, positive_number
 from kit.parsers.figure import Reported
 from kit.parsers.task import BuildTask
@@ -172,13 +172,13 @@ class Runs:
             alike &= self._alike(keys[0], places[0], key, place)
         return tuple(place[alike] for place in places)
 
-    def by_turns(self, key: Key) -> bool:
+    def interleaved(self, key: Key) -> bool:
         """Whether runs of the arm took turns with others."""
-        return self.once(self._by_turns, key)
+        return self.once(self._interleaved, key)
 
-    def _by_turns(self, key: Key) -> bool:
+    def _interleaved(self, key: Key) -> bool:
         numbers = np.unique(self._all.digest[self._at(key)]).tolist()
-        return any(dict(self._all.digests[number]).get(SLICES, WHOLE) != WHOLE for number in numbers)
+        return any(dict(self._all.digests[number]).get(RUN_ORDER, SEQUENTIAL) != SEQUENTIAL for number in numbers)
 
     def _alike(self, one: Key, here: NDArray[np.int64], other: Key, there: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Whether the digests of the runs agree, looked at once for each two that occur."""
@@ -235,5 +235,5 @@ def differing(one: Digests, other: Digests) -> tuple[str, ...]:
 
 @lru_cache(maxsize=256)
 def _differing(one: Digests, other: Digests) -> tuple[str, ...]:
-    here, there = ({SLICES: WHOLE, **dict(found)} for found in (one, other))
+    here, there = ({RUN_ORDER: SEQUENTIAL, **dict(found)} for found in (one, other))
     return tuple(sorted(key for key in here.keys() & there.keys() if here[key] != there[key]))

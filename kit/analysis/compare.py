@@ -131,10 +131,12 @@ def compare(
     baselines: Sequence[tuple[str, str]],
     metrics: Sequence[str] = COMPARED,
     whole: bool = False,
+    widening: float = 1.0,
 ) -> tuple[Comparison, ...]:
     """Compare measured samples in pairs (arm, baseline). Samples with different digests are not compared.
 
-    ``whole``: only the whole run (the total, where there are several phases), not each phase.
+    ``whole``: only the whole run (the total, where there are several phases), not each phase. ``widening``: of the
+    simultaneous intervals, by kit.analysis.stopping, where the session chose its own end.
     """
     runs = samples if isinstance(samples, Runs) else Runs(samples)
     pairs = [
@@ -150,34 +152,34 @@ def compare(
         keys = list(dict.fromkeys(key for pair in here for key in pair))
         for phase in runs.phases(keys)[-1 if whole else 0 :]:
             for metric in metrics:
-                found += _compare_point(runs, here, phase, metric, family)
+                found += _compare_point(runs, here, phase, metric, family, widening)
             for name, figure in ({} if whole else runs.reported(keys, phase)).items():
-                made = _compare_point(runs, here, phase, name, family)
+                made = _compare_point(runs, here, phase, name, family, widening)
                 found += [replace(item, unit=figure.unit, better=figure.better) for item in made]
     return tuple(found)
 
 
 def _compare_point(
-    runs: Runs, pairs: Sequence[tuple[Key, Key]], phase: str, metric: str, family: int
+    runs: Runs, pairs: Sequence[tuple[Key, Key]], phase: str, metric: str, family: int, widening: float
 ) -> Iterator[Comparison]:
     """All arms at one point: they share what is known of the noise."""
     keys = list(dict.fromkeys(key for pair in pairs for key in pair))
     adjusting = find_adjusting(runs, keys, phase, metric)
     found = [made for pair in pairs if (made := pair_up(runs, pair, phase, metric, adjusting))]
-    return compare_paired(found, phase, family)
+    return compare_paired(found, phase, family, widening)
 
 
-def compare_paired(found: Sequence[Paired], phase: str, family: int) -> Iterator[Comparison]:
+def compare_paired(found: Sequence[Paired], phase: str, family: int, widening: float = 1.0) -> Iterator[Comparison]:
     """Arms of which one metric is known block by block: they share what is known of its noise. Their intervals hold at
     once with all ``family`` comparisons that these belong to."""
     counted = [not is_control(item.arm[0]) for item in found]
     positive = [(item, one) for item, one in zip(found, counted, strict=True) if item.positive]
-    shared = pool.share([item.ratio(one) for item, one in positive], family)
+    shared = pool.share([item.ratio(one) for item, one in positive], family, widening)
     plain = shared
     if any(item.adjusting for item in found):
-        plain = pool.share([item.ratio(one, adjusted=False) for item, one in positive], family)
+        plain = pool.share([item.ratio(one, adjusted=False) for item, one in positive], family, widening)
     ratios = iter(zip(shared, plain, strict=True))
-    differences = pool.share([item.difference(one) for item, one in zip(found, counted, strict=True)], family)
+    differences = pool.share([item.difference(one) for item, one in zip(found, counted, strict=True)], family, widening)
     for item, one, difference in zip(found, counted, differences, strict=True):
         known = described(item.metric)
         empty = Comparison(

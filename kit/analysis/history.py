@@ -9,8 +9,8 @@ from heapq import merge
 from itertools import chain
 
 from kit.analysis.outcome import Outcome
-from kit.model.fact import GUEST, MACHINE, SLICES, WORKER, read_facts
-from kit.model.sample import WHOLE, is_input
+from kit.model.fact import GUEST, MACHINE, RUN_ORDER, WORKER, read_facts
+from kit.model.sample import SEQUENTIAL, is_input
 from kit.model.session import Session
 
 #: Stands for whatever a scenario builds, whichever its inputs are called.
@@ -105,7 +105,7 @@ def conditions(session: Session) -> Conditions:
     facts = {
         fact.key: fact.kind.compared(fact.text, session.id) for fact in read_facts(session.facts) if not fact.volatile
     }
-    return Conditions({GUEST.key: "none", SLICES.key: WHOLE, **facts})
+    return Conditions({GUEST.key: "none", RUN_ORDER.key: SEQUENTIAL, **facts})
 
 
 def differences(before: Conditions, after: Conditions, across: Iterable[str] = ()) -> tuple[Differing, ...]:

@@ -177,7 +177,7 @@ def _split(runs: Runs, keys: Sequence[Key], chain: Sequence[tuple[str, str]], ph
     rises = [(chain[i][1], names[i - 1], names[i]) for i in range(1, len(chain))]
     ends = names[0], names[-1]
     alike = cost != "elsewhere"
-    copies = COPIES if alike and runs.by_turns(keys[0]) else 0.0
+    copies = COPIES if alike and runs.interleaved(keys[0]) else 0.0
     errors = [copies * float(lower.mean()) for lower in (*costs[:-1], start)]
     whole_rise = costs[-1] + debts[-1] - start
     *steps, total = _steps([*rises, (WHOLE, *ends)], [*parts, whole_rise], base, errors, alike)

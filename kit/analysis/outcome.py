@@ -12,7 +12,7 @@ from kit.analysis.compare import Comparison
 from kit.analysis.readings import Digests
 
 #: Raised when the statistics change: outcomes kept with another number are worked out anew.
-OUTCOME_VERSION = 2
+OUTCOME_VERSION = 3
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,19 @@
-"""The ranking: all arms that a user could pick against one reference, and which of them a session can't tell apart.
-Pure.
+"""The ranking: all arms that a user could pick against one reference, and which of them a session distinguishes. Pure.
 
-Every two arms are compared within the blocks that hold both, across filesystems and engines; intervals hold for all
-pairs at once, so that a row, the ranks and the groups never contradict each other.
+Every two arms are compared within the rounds that contain both, across filesystems and engines. All pairs lend each
+other their noise; intervals hold for one family at a time, each with 95 %:
+
+- *against the reference*: every other row with the reference (Dunnett 1955), ``bare`` on each filesystem included, as
+  they share a column;
+- *all pairs of picks*: of letters and ranks. A pair of which one is the reference takes its relation from the first
+  family, so that no row contradicts its group;
+- *filesystems*: bare on each further filesystem with bare on the first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 from string import ascii_lowercase
 
@@ -18,23 +23,33 @@ from kit.analysis import pool, stats
 from kit.analysis.columns import Key, Runs
 from kit.analysis.compare import is_control
 from kit.analysis.paired import Paired, find_adjusting, pair_up
-from kit.analysis.stats import Interval
+from kit.analysis.stopping import widening
 from kit.core.errors import UsageError
 from kit.model.arm import known_arm
 from kit.model.drivers import registered
 from kit.model.metric import described
+from kit.model.plan import DEFAULT_MARGIN
 
 #: What a ranking is by, unless the user says otherwise: time until the data is safe.
 WHOLE, REAL = "whole", "real"
 MORE_IS_BETTER = "more"
+#: Verdicts of a row against the reference; '' where no round contains both, or only one does. ``slower`` is worse and
+#: ``faster`` better by the metric, whatever it counts.
+REFERENCE, SLOWER, FASTER, EQUIVALENT, INCONCLUSIVE = "reference", "slower", "faster", "equivalent", "inconclusive"
 #: The common choices, of which the first that ran is the reference.
 _COMMON = tuple(f"layer:{words}" for words, driver in registered() if driver.usual)
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One arm over another: ``ratio`` with the 95 % interval of itself alone, and the one that holds for all pairs of
-    the ranking at once. Intervals are None where a single block holds both."""
+    """One arm over another: ``ratio`` with its individual 95 % interval, and ``low_all`` to ``high_all``, which is
+    simultaneous in the family of the pair. ``low_bound`` to ``high_bound`` is the simultaneous 90 % interval, of two
+    one-sided tests. Intervals are None where a single round contains both.
+
+    ``spread``: standard deviation of one round's log ratio, estimated with ``degrees`` degrees of freedom; ``floor``:
+    that of what no number of rounds removes. ``quantiles``: half widths of the two simultaneous intervals, in standard
+    errors; ``lasting``: the same of the floor. ``family``: the number of comparisons.
+    """
 
     arm: str
     other: str
@@ -44,11 +59,26 @@ class Difference:
     low_all: float | None
     high_all: float | None
     n: int
+    low_bound: float | None = None
+    high_bound: float | None = None
+    spread: float | None = None
+    degrees: int = 0
+    floor: float = 0.0
+    quantiles: tuple[float, float] = (0.0, 0.0)
+    lasting: tuple[float, float] = (0.0, 0.0)
+    family: int = 1
 
     @property
-    def told(self) -> bool:
-        """True where the two differ, with all pairs looked at."""
+    def significant(self) -> bool:
+        """Whether the simultaneous interval excludes 1."""
         return self.low_all is not None and self.high_all is not None and not self.low_all <= 1 <= self.high_all
+
+    def equivalent(self, margin: float) -> bool:
+        """Whether both one-sided 5 % tests show a ratio between 1 / (1 + margin) and 1 + margin. These limits say the
+        same whichever arm is the reference."""
+        if self.low_bound is None or self.high_bound is None:
+            return False
+        return self.low_bound >= 1 / (1 + margin) and self.high_bound <= 1 + margin
 
 
 @dataclass(frozen=True)
@@ -57,9 +87,12 @@ class RankRow:
     the mean of its ``n`` runs, ``typical`` the reference's mean times the ratio: it keeps the order of the ratios where
     a covariate or a few bad runs move the mean.
 
-    ``rank_low`` to ``rank_high``: the ranks that it may have, of all arms at once with 95 % (Mogstad et al. 2024): 1
-    and as many as are told to be better; ``group``: letters, and arms that share one can't be told apart (Piepho 2004).
-    An arm that is no pick (``bare``) has neither: 0 and ''.
+    ``rank_low`` to ``rank_high``: the ranks that it may have (Mogstad et al. 2024): 1 and as many as are significantly
+    better; ``group``: letters, and arms that share one are not significantly different (Piepho 2004). An arm that is no
+    pick (``bare``) has neither: 0 and ''.
+
+    ``verdict``: one of the constants above. An arm may differ significantly and yet by less than the margin: it is
+    ``equivalent``, since that answers whether the difference matters.
     """
 
     arm: str
@@ -71,14 +104,16 @@ class RankRow:
     rank_high: int
     group: str
     n: int
+    verdict: str = ""
 
 
 @dataclass(frozen=True)
 class Ranking:
     """``rows`` from the best to the worst, those that are no picks among them. ``filesystems``: bare on each further
     filesystem over bare on the first, which is what the filesystem alone costs. ``covariate``: what the ratios are
-    adjusted for. ``pairs``: every two arms that were looked at. ``unranked``: what ran, but has no ratio to the
-    reference: no block has both, or figures of 0."""
+    adjusted for. ``pairs``: every two picks, and all others with the reference. ``unranked``: what ran, but has no
+    ratio to the reference: no round contains both, or figures of 0. ``margin``: 0.03 where differences below 3 % are
+    equivalent. ``rounds``: those that the intervals are widened for, 0 where their number was fixed beforehand."""
 
     metric: str
     unit: str
@@ -91,16 +126,32 @@ class Ranking:
     pairs: tuple[Difference, ...]
     covariate: str = ""
     unranked: tuple[str, ...] = ()
+    margin: float = DEFAULT_MARGIN
+    rounds: int = 0
+
+    @property
+    def undecided(self) -> tuple[RankRow, ...]:
+        """The picks that are neither significantly different from the reference nor equivalent to it; the other rows
+        where the reference is the only pick. An arm without interval counts, unless its own runs failed."""
+        others = [row for row in self.rows if row.against is not None]
+        judged = [row for row in others if row.pick] or others
+        most = max((row.n for row in self.rows), default=0)
+        return tuple(row for row in judged if row.verdict == INCONCLUSIVE or (not row.verdict and row.n == most))
+
+    @property
+    def decided(self) -> bool:
+        """Whether no more rounds are needed for a verdict on each arm."""
+        return not self.undecided
 
     @property
     def picks(self) -> tuple[RankRow, ...]:
         return tuple(row for row in self.rows if row.pick)
 
     def better_than(self, arm: str) -> frozenset[str]:
-        """The picks that are told to be better than this one."""
+        """The picks that are significantly better than this one."""
         picks = {row.arm for row in self.picks}
-        found = {pair.other for pair in self.pairs if pair.arm == arm and pair.told and not self._wins(pair)}
-        found |= {pair.arm for pair in self.pairs if pair.other == arm and pair.told and self._wins(pair)}
+        found = {pair.other for pair in self.pairs if pair.arm == arm and pair.significant and not self._wins(pair)}
+        found |= {pair.arm for pair in self.pairs if pair.other == arm and pair.significant and self._wins(pair)}
         return frozenset(found & picks)
 
     def _wins(self, pair: Difference) -> bool:
@@ -112,10 +163,18 @@ class Ranking:
         return any(pair.n >= stats.ROBUST_FROM for pair in self.pairs)
 
 
-def rank(runs: Runs, arms: Sequence[str], metric: str = "", reference: str = "") -> tuple[Ranking, ...]:
-    """One for each point that holds two arms or more, over the whole run. ``metric``: ``whole`` where it was measured,
-    else ``real``. Raises UsageError for a metric or a reference that is not there."""
-    found = [made for point in runs.points if (made := _rank(runs, arms, point, metric, reference))]
+def rank(
+    runs: Runs,
+    arms: Sequence[str],
+    metric: str = "",
+    reference: str = "",
+    margin: float = DEFAULT_MARGIN,
+    rounds: int = 0,
+) -> tuple[Ranking, ...]:
+    """Return one ranking for each point that contains two arms or more, over the whole run. ``metric``: ``whole`` where
+    it was measured, else ``real``. ``margin``: differences below it are equivalent, 0.03 for 3 %. ``rounds``: as
+    kit.analysis.stopping.looks returns them. Raises UsageError for a metric or a reference that is missing."""
+    found = [made for point in runs.points if (made := _rank(runs, arms, point, metric, reference, margin, rounds))]
     if not found and (metric or reference):
         _explain(runs, arms, metric, reference)
     return tuple(found)
@@ -131,7 +190,9 @@ def _explain(runs: Runs, arms: Sequence[str], metric: str, reference: str) -> No
         )
 
 
-def _rank(runs: Runs, arms: Sequence[str], point: str, metric: str, reference: str) -> Ranking | None:
+def _rank(
+    runs: Runs, arms: Sequence[str], point: str, metric: str, reference: str, margin: float, rounds: int
+) -> Ranking | None:
     keys = [(arm, point) for arm in arms if runs.has((arm, point)) and not is_control(arm)]
     picks, grounds = split_picks([arm for arm, _ in keys])
     keys = [key for key in keys if key[0] in (*picks, *grounds)]
@@ -146,18 +207,23 @@ def _rank(runs: Runs, arms: Sequence[str], point: str, metric: str, reference: s
     figure = runs.reported(keys, phase).get(metric) or described(metric)
     better = figure.better
     wanted = list(combinations(picks, 2)) + [(pick, ground) for ground in grounds for pick in picks]
-    wanted += [(grounds[0], other) for other in grounds[1:]]
+    wanted += combinations(grounds, 2) if reference in grounds else [(grounds[0], other) for other in grounds[1:]]
     adjusting = find_adjusting(runs, keys, phase, metric)
-    pairs = [pair_up(runs, ((one, point), (other, point)), phase, metric, adjusting) for one, other in wanted]
-    told = _tell([pair for pair in pairs if pair and pair.positive])
-    chosen = reference or _choose(picks, told, better)
-    rows = _rows(runs, keys, phase, metric, picks, told, chosen, better)
+    paired = [pair_up(runs, ((one, point), (other, point)), phase, metric, adjusting) for one, other in wanted]
+    pairs = [pair for pair in paired if pair and pair.positive]
+    contrasts = [pair.ratio() for pair in pairs]
+    everyone = _compare(pairs, contrasts, [pair for pair in wanted if set(pair) <= set(picks)], rounds)
+    chosen = reference or _choose(picks, everyone, better)
+    own = _compare(pairs, contrasts, [pair for pair in wanted if chosen in pair], rounds)
+    found = {pair: own.get(pair, item) for pair, item in everyone.items()} | own
+    rows = _rows(runs, keys, phase, metric, picks, found, chosen, better, margin)
     first = grounds[0] if grounds else ""
-    across = tuple(told[other, first] for other in grounds[1:] if (other, first) in told)
+    across = _compare(pairs, contrasts, [(first, other) for other in grounds[1:]], rounds)
     return Ranking(
-        metric, figure.unit, better, phase, point, chosen, rows, across,
-        tuple(told[pair] for pair in wanted if pair in told), adjusting.name if adjusting else "",
-        tuple(arm for arm, _ in keys if arm not in {row.arm for row in rows}),
+        metric, figure.unit, better, phase, point, chosen, rows,
+        tuple(across[other, first] for other in grounds[1:] if (other, first) in across),
+        tuple(found[pair] for pair in wanted if pair in found), adjusting.name if adjusting else "",
+        tuple(arm for arm, _ in keys if arm not in {row.arm for row in rows}), margin, rounds,
     )  # fmt: skip
 
 
@@ -177,37 +243,54 @@ def _measured(runs: Runs, keys: Sequence[Key], phase: str, metric: str) -> bool:
     return all(bool(np.isfinite(runs.values(key, phase, metric)).any()) for key in keys)
 
 
-def _tell(pairs: Sequence[Paired]) -> dict[tuple[str, str], Difference]:
-    """Every pair, either way round, with intervals that hold for all of them at once."""
+def _compare(
+    pairs: Sequence[Paired], contrasts: Sequence[pool.Contrast], family: Iterable[tuple[str, str]], rounds: int
+) -> dict[tuple[str, str], Difference]:
+    """Return the pairs of this family, either way round, with intervals that hold for all of it. All ``pairs`` lend
+    their noise."""
+    members = set(family)
+    counted = [(pair.arm[0], pair.base[0]) in members for pair in pairs]
+    size = sum(counted)
+    if not size:
+        return {}
     found = {}
-    for pair, centre in zip(pairs, pool.share([pair.ratio() for pair in pairs], len(pairs)), strict=True):
-        wide = pair.widen(centre)
-        one, other = pair.arm[0], pair.base[0]
-        alone, together = stats.as_ratio(wide.interval()), stats.as_ratio(wide.interval_together())
-        found[one, other] = _difference(one, other, alone, together)
-        found[other, one] = _difference(other, one, _turned(alone), _turned(together))
+    judged = [replace(item, counted=one) for item, one in zip(contrasts, counted, strict=True)]
+    for pair, one, centre in zip(pairs, counted, pool.share(judged, size, widening(rounds)), strict=True):
+        if one:
+            item = _difference(pair, centre, size)
+            found[item.arm, item.other], found[item.other, item.arm] = item, _turned(item)
     return found
 
 
-def _difference(arm: str, other: str, alone: Interval, together: Interval) -> Difference:
+def _difference(pair: Paired, shared: pool.Shared, family: int) -> Difference:
+    centre = pair.widen(shared)
+    alone, together, bounded = (
+        stats.as_ratio(found) for found in (centre.interval(), centre.interval_together(), centre.interval_bounded())
+    )
+    quantiles = shared.together, shared.bounded
     return Difference(
-        arm, other, alone.estimate, alone.low, alone.high, together.low, together.high, alone.n,
+        pair.arm[0], pair.base[0], alone.estimate, alone.low, alone.high, together.low, together.high, alone.n,
+        bounded.low, bounded.high, centre.spread, centre.degrees, pair.copies, quantiles, shared.lasting, family,
     )  # fmt: skip
 
 
-def _turned(ratio: Interval) -> Interval:
-    low, high = (
-        None if end is None else 1 / end if end else stats.exp(stats.LARGEST) for end in (ratio.high, ratio.low)
+def _turned(item: Difference) -> Difference:
+    low, high, low_all, high_all, low_bound, high_bound = (
+        None if end is None else 1 / end if end else stats.exp(stats.LARGEST)
+        for end in (item.high, item.low, item.high_all, item.low_all, item.high_bound, item.low_bound)
     )
-    return Interval(1 / ratio.estimate, low, high, ratio.n)
+    return replace(
+        item, arm=item.other, other=item.arm, ratio=1 / item.ratio, low=low, high=high, low_all=low_all,
+        high_all=high_all, low_bound=low_bound, high_bound=high_bound,
+    )  # fmt: skip
 
 
-def _choose(picks: Sequence[str], told: dict[tuple[str, str], Difference], better: str) -> str:
+def _choose(picks: Sequence[str], found: dict[tuple[str, str], Difference], better: str) -> str:
     """The first common choice that ran, else the pick that is best: that beats most others."""
     for name in _COMMON:
         if name in picks:
             return name
-    wins = {one: sum(_beats(told.get((one, other)), better) for other in picks) for one in picks}
+    wins = {one: sum(_beats(found.get((one, other)), better) for other in picks) for one in picks}
     return max(picks, key=lambda one: wins[one])
 
 
@@ -217,29 +300,41 @@ def _beats(item: Difference | None, better: str) -> bool:
 
 def _rows(
     runs: Runs, keys: Sequence[Key], phase: str, metric: str, picks: Sequence[str],
-    told: dict[tuple[str, str], Difference], reference: str, better: str,
+    found: dict[tuple[str, str], Difference], reference: str, better: str, margin: float,
 ) -> tuple[RankRow, ...]:  # fmt: skip
     point = keys[0][1]
     base = _mean(runs, (reference, point), phase, metric)
-    known = [arm for arm, _ in keys if arm == reference or (arm, reference) in told]
-    ratio = {arm: told[arm, reference].ratio if arm != reference else 1.0 for arm in known}
+    known = [arm for arm, _ in keys if arm == reference or (arm, reference) in found]
+    ratio = {arm: found[arm, reference].ratio if arm != reference else 1.0 for arm in known}
     order = sorted(known, key=lambda arm: ratio[arm], reverse=better == MORE_IS_BETTER)
     listed = [arm for arm in order if arm in picks]
-    apart = {(one, other) for one in listed for other in listed if (pair := told.get((one, other))) and pair.told}
+    apart = {pair for pair, item in found.items() if item.significant and set(pair) <= set(listed)}
     letters = find_letters(listed, apart)
     rows = []
     for arm in order:
-        lost = sum((arm, other) in apart and _beats(told[other, arm], better) for other in listed)
-        won = sum((arm, other) in apart and _beats(told[arm, other], better) for other in listed)
-        pick = arm in listed
+        lost = sum((arm, other) in apart and _beats(found[other, arm], better) for other in listed)
+        won = sum((arm, other) in apart and _beats(found[arm, other], better) for other in listed)
+        pick, against = arm in listed, found.get((arm, reference))
         rows.append(
             RankRow(
-                arm, pick, _mean(runs, (arm, point), phase, metric), base * ratio[arm], told.get((arm, reference)),
+                arm, pick, _mean(runs, (arm, point), phase, metric), base * ratio[arm], against,
                 1 + lost if pick else 0, len(listed) - won if pick else 0, letters.get(arm, ""),
-                int(np.isfinite(runs.values((arm, point), phase, metric)).sum()),
+                int(np.isfinite(runs.values((arm, point), phase, metric)).sum()), _verdict(against, better, margin),
             )
         )  # fmt: skip
     return tuple(rows)
+
+
+def _verdict(against: Difference | None, better: str, margin: float) -> str:
+    if against is None:
+        return REFERENCE
+    if against.low_all is None:
+        return ""
+    if against.equivalent(margin):
+        return EQUIVALENT
+    if against.significant:
+        return FASTER if _beats(against, better) else SLOWER
+    return INCONCLUSIVE
 
 
 def _mean(runs: Runs, key: Key, phase: str, metric: str) -> float:
@@ -247,7 +342,7 @@ def _mean(runs: Runs, key: Key, phase: str, metric: str) -> float:
 
 
 def find_letters(arms: Sequence[str], apart: set[tuple[str, str]]) -> dict[str, str]:
-    """The compact letter display: two arms share a letter if and only if they are not told apart, with few letters
+    """The compact letter display: two arms share a letter if and only if they are not in ``apart``, with few letters
     (insert and absorb; Piepho 2004). ``arms`` from the best to the worst, ``a`` for the best."""
     columns = [set(arms)]
     for one, other in combinations(arms, 2):

@@ -9,11 +9,15 @@ from kit.analysis.burst import find_bursts, own_nature
 from kit.analysis.columns import Runs
 from kit.analysis.compare import Comparison, compare
 from kit.analysis.ladder import rungs
-from kit.model.plan import MOST_ROUNDS, Plan, PlanStep
+from kit.analysis.ranking import Ranking, rank
+from kit.model.plan import MOST_ROUNDS, SHARED_ROUNDS, Plan, PlanStep
 from kit.model.sample import Sample
 
 #: At most this share of a session's blocks is run again because of bursts: beyond it they are the machine's nature.
 REPEATS = 0.25
+#: An arm whose simultaneous interval lies above this ratio to the reference is run no more once the least rounds are
+#: over: its exact penalty decides nothing.
+MUCH_WORSE = 1.2
 
 
 @dataclass(frozen=True)
@@ -42,9 +46,12 @@ class Schedule:
         self._plan = plan
         self._able = frozenset(able)
         self._number = 0
-        self._warm = plan.cache == "warm"
+        # Interleaved rounds need no warm-up: root filesystems and inputs are read before, and all arms run at once.
+        self._warm = plan.cache == "warm" and plan.interleave is None
         self._pending: Block | End | None = None
         self._repeats: list[Block] | None = None
+        self._relations: dict[str, set[str]] = {}
+        self._asked: tuple[float, int] | None = None  # seconds that were left, and runs of the block given then
 
     def least(self, samples: Sequence[Sample]) -> int:
         """The number of runs that are certain to come: what is left of the fixed rounds, and their warm-ups."""
@@ -55,8 +62,12 @@ class Schedule:
         return left + (len(self._mine(self._plan.block(0))) if left and self._warm else 0)
 
     def next(self, samples: Sequence[Sample], left: float | None = None, run_seconds: float = 0.0) -> Block | End:
-        """``left``: seconds of the budget that remain, None without one. ``run_seconds``: what one run takes."""
+        """Return the block to run now, or why there is none.
+
+        ``left``: seconds that remain of ``plan.limit``, None without one. ``run_seconds``: what one run takes; once a
+        block is over, what it took of the limit counts instead."""
         block, self._pending = self._pending or self._planned(samples), None
+        ended = block if isinstance(block, End) else None
         if isinstance(block, End):
             repetition = self._repeat(samples)
             if repetition is None:
@@ -66,12 +77,26 @@ class Schedule:
             self._warm = False
             self._pending = block
             block = Block(0, self._mine(self._plan.block(0)))
-        if left is not None and left <= 0:
+        over = self._over(block, left, run_seconds)
+        self._asked = None if left is None else (left, len(block.steps))
+        if over and self._plan.until_decided and ended:
+            return ended
+        return over or block
+
+    def _over(self, block: Block, left: float | None, run_seconds: float) -> End | None:
+        """Why there is no time for this block; None where there is."""
+        plan, repeated = self._plan, block.steps[0].repeats is not None
+        if left is None or (plan.budget is None and block.number <= plan.rounds and not repeated):
+            return None
+        if self._asked and self._asked[0] > left:
+            run_seconds = (self._asked[0] - left) / self._asked[1]
+        if left > 0 and len(block.steps) * run_seconds <= left:
+            return None
+        if plan.until_decided:
+            return End(f"the budget of {_minutes(plan.limit or 0.0)} is spent")
+        if left <= 0:
             return End("the budget is over")
-        if left is not None and run_seconds and len(block.steps) * run_seconds > left:
-            what = f"round {block.number}" if block.steps[0].repeats is None else "a repetition"
-            return End(f"the budget does not last for {what}")
-        return block
+        return End(f"the budget does not last for {'a repetition' if repeated else f'round {block.number}'}")
 
     def _planned(self, samples: Sequence[Sample]) -> Block | End:
         """The next block of which something is left, or the end of the plan."""
@@ -95,10 +120,12 @@ class Schedule:
         plan = self._plan
         if number <= plan.rounds:
             return self._able, ""
-        if not plan.sequential:
+        if not plan.open_ended:
             return frozenset(), f"{plan.rounds} round{'s' if plan.rounds > 1 else ''}, as planned"
         if number > MOST_ROUNDS:
             return frozenset(), f"{MOST_ROUNDS} rounds: the most that are made"
+        if plan.until_decided:
+            return self._until_decided(number, earlier)
         if plan.precision is None:
             return self._able, "the budget lasts"
         # An interval that has just become narrow is so in part by luck, and holds less often than it says. Judged
@@ -115,12 +142,40 @@ class Schedule:
         reason = f"round {number}: {', '.join(sorted(names))} not within ±{plan.precision:.1%} yet"
         return self._needed(names), f"{reason}; widest: {widest.arm} ±{widest.reach:.1%}"
 
+    def _until_decided(self, number: int, earlier: Sequence[Sample]) -> tuple[frozenset[str], str]:
+        """As ``_active``, for a session that ends when each arm has a verdict."""
+        plan, rounds = self._plan, len({item.block for item in earlier if item.kind == "measured"})
+        arms = [str(arm) for arm in plan.arms if str(arm) in self._able]
+        rankings = rank(Runs(earlier), arms, margin=plan.margin, rounds=rounds)
+        if not any(item.verdict for found in rankings for item in found.rows if item.against):
+            if len([arm for arm in plan.arms if not arm.control and str(arm) in self._able]) < 2:
+                return frozenset(), f"{rounds} rounds: one arm, nothing to compare it with"
+            if rounds >= SHARED_ROUNDS:
+                return frozenset(), f"{rounds} rounds: no two arms have two rounds in common"
+            return self._able, f"round {number}: no two arms have two rounds in common yet"
+        undecided = {row.arm for found in rankings for row in found.undecided}
+        if not undecided:
+            return frozenset(), _decided(rounds, rankings, plan.margin)
+        dropped = _much_worse(rankings)
+        for arm in undecided if dropped else ():
+            dropped -= self._related(arm)
+        reason = f"round {number}: {', '.join(sorted(undecided))} undecided"
+        if dropped:
+            much = f"more than {MUCH_WORSE - 1:.0%} worse than {rankings[0].reference}"
+            reason += f"; without {', '.join(sorted(dropped))}: {much}"
+        return self._able - dropped, reason
+
+    def _related(self, name: str) -> set[str]:
+        if name not in self._relations:
+            self._relations[name] = related(self._plan, name)
+        return self._relations[name]
+
     def _needed(self, names: Iterable[str]) -> frozenset[str]:
         """Those arms, what they are compared with, and the control. Others drop out: every comparison is made within
         blocks that hold both its arms, so those that are settled keep theirs, and no other loses one."""
         needed = {str(arm) for arm in self._plan.arms if arm.control}
         for name in names:
-            needed |= related(self._plan, name)
+            needed |= self._related(name)
         needed |= {base for arm, base in self._plan.baselines if arm in needed}
         return frozenset(needed & self._able)
 
@@ -148,7 +203,7 @@ class Schedule:
     def _whole(self, steps: Sequence[PlanStep], rest: Sequence[PlanStep]) -> tuple[PlanStep, ...]:
         """Of a block what is left to be run. By turns that is all of a point: one that ran alone is none of them."""
         points = {step.point for step in rest}
-        return tuple(rest if self._plan.slices is None else (step for step in steps if step.point in points))
+        return tuple(rest if self._plan.interleave is None else (step for step in steps if step.point in points))
 
     def _plan_repeats(self, samples: Sequence[Sample], first: int) -> list[Block]:
         bursts = find_bursts(samples)
@@ -182,6 +237,25 @@ def _left_alone(
         for (arm, point), blocks in good.items()
         if any(at == point and not blocks & good.get((other, at), set()) for other, at in flagged)
     }
+
+
+def _minutes(seconds: float) -> str:
+    return f"{seconds / 60:.3g} min" if seconds >= 60 else f"{seconds:.3g} s"
+
+
+def _decided(rounds: int, rankings: Sequence[Ranking], margin: float) -> str:
+    references = ", ".join(dict.fromkeys(found.reference for found in rankings))
+    verdict = f"significantly different from {references} or equivalent within ±{100 * margin:.3g} %"
+    return f"decided after {rounds} rounds: each arm is {verdict}"
+
+
+def _much_worse(rankings: Sequence[Ranking]) -> set[str]:
+    """The picks that are surely this much worse at every point. References never are."""
+    found = [
+        {row.arm for row in item.picks if row.against and (row.against.low_all or 0.0) > MUCH_WORSE}
+        for item in rankings
+    ]
+    return set.intersection(*found)
 
 
 def _completed(samples: Iterable[Sample]) -> set[tuple[str, str, int]]:

@@ -3,7 +3,7 @@ from dataclasses import replace
 from kit.analysis.analyse import analyse
 from kit.analysis.burst import find_bursts, own_nature
 from kit.analysis.columns import Runs
-from kit.model.sample import Phase, Sample
+from kit.model.sample import INTERLEAVED, RUN_ORDER, Phase, Sample
 from kit.model.session import Request, Session
 from kit.report import render
 
@@ -78,7 +78,7 @@ def test_a_repetition_takes_the_place_of_a_flagged_run_and_both_are_kept() -> No
         samples=(*samples, *again),
     )  # fmt: skip
     assert [(item.block, item.repeated) for item in analyse(session).flagged] == [(2, True)]
-    assert "burst: layer:overlay2, round 2: steal 10%; a repetition stands in its place" in render("full", session)
+    assert "disturbed: layer:overlay2, round 2: steal 10%; a rerun replaces it" in render("full", session)
     assert '"real": 30.0' in render("json", session)
 
 
@@ -110,3 +110,14 @@ def test_flags_that_gather_in_one_arm_are_its_nature() -> None:
 def test_thousands_of_flags_are_no_ones_nature_where_all_have_them() -> None:
     runs = [run(arm, block) for arm in ("bare", "layer:overlay2") for block in range(1100)]
     assert own_nature(runs, {(item.arm, "", item.block): "steal 9%" for item in runs}) == {}
+
+
+def test_interleaved_runs_are_compared_with_the_other_arms_of_their_round() -> None:
+    arms = ("bare", "layer:overlay2", "layer:vfs")
+    quiet = [run(arm, block) for arm in arms for block in (1, 2, 3)]
+    alike = [hit(run(arm, 4, calibration_before=0.006), steal=1.0, psi_cpu=3.0) for arm in arms]
+    assert len(find_bursts([*quiet, *alike])) == 3
+    turns = [replace(item, digests=((RUN_ORDER, INTERLEAVED),)) for item in [*quiet, *alike]]
+    assert find_bursts(turns) == {}
+    one = [hit(item, steal=2.5) if (item.arm, item.block) == ("layer:vfs", 4) else item for item in turns]
+    assert find_bursts(one) == {("layer:vfs", "", 4): "steal 25%"}

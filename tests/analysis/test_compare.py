@@ -57,7 +57,7 @@ def test_a_ratio_is_symmetrical() -> None:
 
 
 def test_intervals_of_runs_by_turns_know_of_copies() -> None:
-    turns = {"digests": (("image", "a"), ("slices", "0.5 s"))}
+    turns = {"digests": (("image", "a"), ("run order", "interleaved"))}
     arms = [sample("layer:overlay2", block, 1.02, **turns) for block in range(1, 6)]
     found = compare([*arms, *(sample("bare", block, 1.0, **turns) for block in range(1, 6))], PAIR)
     whole, real = ratio_of(*[(1.02, 1.0)] * 5), find(found, "real", "p0")

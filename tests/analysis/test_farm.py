@@ -109,10 +109,11 @@ def test_what_was_run_otherwise_is_left_out_and_named() -> None:
     good = [on(f"m{i}", i, 0.10) for i in range(3)]
     older = replace(on("m7", 7, 0.10), kit_version="0")
     cold = on("m8", 8, 0.10, caches="cold")
-    turns = on("m9", 9, 0.10, slices="0.5 s")
+    turns = on("m9", 9, 0.10, **{"run order": "interleaved"})
     farm = told(*good, older, cold, turns)
     assert farm.machines == 3
-    assert [item.why for item in farm.left_out] == ["kit: 1 → 0", "caches: warm → cold", "slices: off → 0.5 s"]
+    why = [item.why for item in farm.left_out]
+    assert why == ["kit: 1 → 0", "caches: warm → cold", "run order: sequential → interleaved"]
     assert (farm.left_out[0].machine, farm.left_out[0].session) == ("m7", "2026-0007")
 
 

@@ -296,7 +296,7 @@ def test_of_many_arms_one_that_moved_a_little_is_told_as_such() -> None:
     found = compare_sessions((one, analyse(one)), (two, analyse(two)))
     assert {(item.verdict_all, item.family) for item in found.moved} == {("not detected", 20)}
     assert [item for item in found.moved if item.verdict != "not detected"]
-    assert "in B taken alone, not among 20" in render_between(one, two, found)
+    assert "in B, but not significant after correcting for 20 comparisons" in render_between(one, two, found)
 
 
 def test_exports_come_back_as_they_were() -> None:

@@ -151,7 +151,7 @@ def test_the_dearest_step_is_named_only_where_it_is_told_from_the_others() -> No
 
 
 def by_turns(turns: bool, costs: dict[str, float]) -> Ladder:
-    digests = (("slices", "0.5 s"),) if turns else ()
+    digests = (("run order", "interleaved"),) if turns else ()
     samples = [
         Sample(arm, block, "measured", "ok", 0.0, (Phase("p", "ok", cost + block / 100, flush=0.5),), digests=digests)
         for block in range(1, 6)

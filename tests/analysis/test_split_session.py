@@ -21,7 +21,7 @@ def test_a_machine_that_was_given_rounds_and_made_none_is_none_of_the_answer() -
     session = shared(4)
     begun = replace(session, samples=tuple(item for item in session.samples if item.block in (1, 2)))
     assert answer_split(begun).machines == 2
-    assert "its rounds ran on 2 machines" in " ".join(render_answer(begun, analyse(begun)).split())
+    assert "The rounds ran on 2 machines" in " ".join(render_answer(begun, analyse(begun)).split())
 
 
 def test_the_interval_rests_on_machines() -> None:
@@ -49,7 +49,7 @@ def test_a_round_that_was_made_again_is_of_the_machine_that_made_it() -> None:
 
 def test_the_sessions_own_answer_says_that_it_is_of_these_machines_alone() -> None:
     session = shared()
-    assert "its rounds ran on 4 machines" in " ".join(render_answer(session, analyse(session)).split())
+    assert "The rounds ran on 4 machines" in " ".join(render_answer(session, analyse(session)).split())
 
 
 def test_a_phase_is_told_where_there_is_one() -> None:
