@@ -1,23 +1,29 @@
-"""The first screen: which arm to take, what each costs, why, what was not run, and where the rest is."""
+"""The first screen: which arm to use, what each costs, why, what was not run, and where the rest is."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 from tabulate import tabulate
 
+from kit.analysis import ladder
 from kit.analysis.analyse import Analysis
 from kit.analysis.ladder import Ladder
-from kit.analysis.ranking import Ranking
+from kit.analysis.more_rounds import more_rounds
+from kit.analysis.ranking import INCONCLUSIVE, Ranking
 from kit.analysis.split_session import machines_of
-from kit.analysis.stats import Interval
 from kit.model.fact import NO_TRACING, TOGETHER
-from kit.model.session import Session
+from kit.model.plan import MOST_ROUNDS
+from kit.model.sample import TRACED
+from kit.model.session import INTERRUPTED, Session
 from kit.report import course, units
 from kit.report.calls import largest_group
+from kit.report.interval import percent_interval, share_interval
 from kit.report.ladder import whole_of
 from kit.report.notes import copied, copied_note, way_taken, written_meanwhile
-from kit.report.ranking import caption, change, headline, sentences, table
+from kit.report.outside_cpu import notable_outside_cpu
+from kit.report.ranking import advice, caption, difference, legend, table
 from kit.report.tasks import largest_part
 from kit.report.wrap import NARROW, screen, wrap
 
@@ -25,45 +31,123 @@ from kit.report.wrap import NARROW, screen, wrap
 COLUMNS, LINES = NARROW, 30
 ROWS = 10
 _LOG = "  full log: "
+#: Arms that a line names at most.
+_NAMED = 3
+#: Lines of all reasons why arms were not run; where they take more, the screen names the arms alone.
+_REASONS = 2
+_STEPS = {ladder.RUNTIME: "container", ladder.READ: "reading", ladder.WRITE: "writing", ladder.FLUSH: "late flush"}
 
 
 def render_answer(session: Session, analysis: Analysis) -> str:
-    """At most LINES lines and COLUMNS columns, or the terminal's, if less."""
+    """Return at most LINES lines and COLUMNS columns, or the terminal's, if less."""
     return answer(session, analysis, screen())
 
 
 def answer(session: Session, analysis: Analysis, width: int = COLUMNS) -> str:
-    parts = [_head(session, analysis, width), *_tables(session, analysis, width)]
-    below = [wrap(line, width) for line in (*_why(analysis), *_mind(session, analysis))]
-    last = "\n".join((*_failures(session), *_not_run(session))).splitlines()
-    below += [line if line.startswith(_LOG) else _cut(line, width) for line in last]  # a path that is cut is none
-    traced = ", --calls" if analysis.calls else ""
-    traced += ", --profile" if any(phase.profiles for sample in session.samples for phase in sample.phases) else ""
-    below.append(_cut(f"more: kit show {session.id} --full{traced} or --explain; kit report {session.id}", width))
-    said = list(sentences(analysis.rankings[0])) if len(analysis.rankings) == 1 else []
-    left = LINES - sum(part.count("\n") + 2 for part in parts) - sum(line.count("\n") + 1 for line in below) - 1
-    parts += ["\n".join(_fit([wrap(line, width) for line in said], left)), "\n".join(below)]
+    parts = [_head(session, analysis, width), _advice(session, analysis, width), *_tables(session, analysis, width)]
+    failures = "\n".join(_failures(session)).splitlines()
+    above = [line if line.startswith(_LOG) else _cut(line, width) for line in failures]  # a cut path is no path
+    below, more = _not_run(session, width), _more(session, analysis, width)
+    taken = [*(part for part in parts if part), *above, *below, *more]
+    left = LINES - sum(part.count("\n") + 1 for part in taken) - sum(bool(part) for part in parts) - 1
+    notes = [wrap(line, width, most=3) for line in _notes(session, analysis)]
+    parts += ["\n".join([*above, *_fit(notes, left), *below]), "\n".join(more)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _fit(lines: Sequence[str], left: int) -> list[str]:
-    """As many as ``left`` lines take; the last one says how many are not shown."""
+    """Return as many as ``left`` lines take; the last one says how many are left out."""
     shown: list[str] = []
     for line in lines:
         left -= line.count("\n") + 1
         if left < (len(shown) + 1 < len(lines)):
-            return [*shown, f"{len(lines) - len(shown)} more sentences: --explain"]
+            return [*shown, f"{len(lines) - len(shown)} more notes: --full"]
         shown.append(line)
     return shown
 
 
 def _head(session: Session, analysis: Analysis, width: int) -> str:
-    lines = [wrap(course.head(session), width)]  # whole: it ends with whether the session did
+    lines = [wrap(course.summary(session, analysis), width)]  # whole: its end says whether the session reached its own
     if session.guest:
-        lines.append(wrap(f"IN A GUEST: {session.guest}", width))  # and this with what its figures are worth
-    if len(analysis.rankings) == 1:
-        lines.append(wrap(headline(analysis.rankings[0], copied(session)), width, most=4))
+        lines.append(wrap(f"IN A GUEST: {session.guest}", width))  # and this says what the figures are worth
     return "\n".join(lines)
+
+
+def _advice(session: Session, analysis: Analysis, width: int) -> str:
+    lines = advice(analysis.rankings[0], copied(session)) if len(analysis.rankings) == 1 else []
+    said = [wrap(line, width, most=4) for line in lines]
+    said += [line if line.startswith("kit ") else wrap(line, width) for line in _undecided(session, analysis)]
+    return "\n".join(said)
+
+
+def _undecided(session: Session, analysis: Analysis) -> Iterator[str]:
+    """Say which arms are inconclusive, and what would decide them."""
+    found = [(ranking, rows) for ranking in analysis.rankings if (rows := ranking.undecided)]
+    if not found:
+        return
+    named = [
+        f"{row.arm} vs {ranking.reference}{units.at(ranking.point)} {difference(row.against)}"
+        for ranking, rows in found
+        for row in rows
+        if row.against and row.against.low_all is not None
+    ]
+    if not named:
+        return
+    took = course.elapsed(session)
+    after = units.duration(took) if took else course.rounds(session)
+    more = f"; {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+    yield f"Inconclusive after {after}: {'; '.join(named[:_NAMED])}{more}."
+    if session.status == INTERRUPTED:
+        yield "To go on where it stopped:"
+        yield f"kit compare --resume {session.id}"
+    elif not session.imported and not machines_of(session):
+        yield from to_decide(session, [ranking for ranking, _ in found])
+    if analysis.flagged:
+        first = analysis.flagged[0]
+        count = len(analysis.flagged)
+        runs = "1 run was" if count == 1 else f"{count} runs were"
+        yield f"{runs} disturbed: {first.arm}{units.at(first.point)}, round {first.block}: {first.why}."
+
+
+def to_decide(session: Session, rankings: Sequence[Ranking]) -> Iterator[str]:
+    """Say how much longer the session would take to decide these rankings, and the command for it."""
+    each, done = course.round_seconds(session), course.count_rounds(session)
+    needed, hopeless = [], []
+    for ranking in rankings:
+        for row in (row for row in ranking.undecided if row.verdict == INCONCLUSIVE):
+            found = more_rounds(row, ranking)
+            if found and done + found[1] <= MOST_ROUNDS:
+                needed.append(found)
+            else:
+                hopeless.append(f"{row.arm}{units.at(ranking.point)}")
+    margin = f"±{units.asked(rankings[0].margin)}"
+    if hopeless:
+        more = f" and {len(hopeless) - _NAMED} more" if len(hopeless) > _NAMED else ""
+        yield (
+            f"{MOST_ROUNDS} rounds would probably not decide {', '.join(hopeless[:_NAMED])}{more}: measure with a "
+            f"--margin above {units.asked(rankings[0].margin)}, or a longer build."
+        )
+    if not needed or not each:
+        return
+    least, likely, most = (max(item) for item in zip(*needed, strict=True))
+    least, likely, most = (rounds * each / 60 for rounds in (least, likely, min(most, MOST_ROUNDS - done)))
+    span = f" ({_minutes(least)} to {_minutes(most)})" if _minutes(least) != _minutes(most) else ""
+    yield (
+        f"About {_minutes(likely)} more minute{'s' if _minutes(likely) != '1' else ''}{span} would show equivalence "
+        f"within {margin} or a difference:"
+    )
+    if course.is_until_decided(session) and not any(sample.kind == TRACED for sample in session.samples):
+        yield f"kit compare --resume {session.id} --budget {_budget(most)}"
+    else:
+        yield f"run it again with --rounds auto --budget {_budget(most + (course.elapsed(session) or 0) / 60)}"
+
+
+def _budget(minutes: float) -> str:
+    return f"{5 * math.ceil(minutes / 5)}m" if minutes <= 120 else f"{math.ceil(minutes / 60)}h"
+
+
+def _minutes(minutes: float) -> str:
+    return f"{max(minutes, 1):,.0f}"
 
 
 def _tables(session: Session, analysis: Analysis, width: int) -> Iterator[str]:
@@ -71,13 +155,13 @@ def _tables(session: Session, analysis: Analysis, width: int) -> Iterator[str]:
     if not rankings:
         yield _measured(session, analysis)
     elif len(rankings) == 1:
-        yield f"{_cut(caption(rankings[0]), width)}\n{table(rankings[0], analysis.comparisons, width, most=ROWS)}"
+        yield table(rankings[0], analysis.comparisons, width, most=ROWS)
     else:
         yield _sweep(rankings, width)
 
 
 def _measured(session: Session, analysis: Analysis) -> str:
-    """Where no two arms can be compared: what ran, and how long it took."""
+    """Return what ran and how long it took, where no two arms can be compared."""
     runs = analysis.runs
     keys = [(arm, point) for point in runs.points for arm in session.arms if runs.has((arm, point))]
     rows = [(f"{arm}{units.at(point)}", *_mean(analysis, arm, point)) for arm, point in keys]
@@ -94,7 +178,7 @@ def _mean(analysis: Analysis, arm: str, point: str) -> tuple[str, str]:
 
 
 def _sweep(rankings: Sequence[Ranking], width: int) -> str:
-    """A column for each point: what each arm costs against the reference; the first and the last where not all fit."""
+    """Return a column for each point: each arm against the reference; the first and last points where not all fit."""
     arms = list(dict.fromkeys(row.arm for ranking in rankings for row in ranking.rows))
     shown = list(rankings)
     while True:
@@ -106,7 +190,7 @@ def _sweep(rankings: Sequence[Ranking], width: int) -> str:
         del shown[len(shown) // 2]
     left = len(rankings) - len(shown)
     what = caption(rankings[0]).replace(units.at(rankings[0].point), "", 1)
-    lines = [wrap(f"{what}; against {rankings[0].reference}", width), made]
+    lines = [wrap(f"{what}; vs {rankings[0].reference}", width), made]
     return "\n".join([*lines, f"{left} points between are left out: --full"] if left else lines)
 
 
@@ -114,13 +198,12 @@ def _at(arm: str, ranking: Ranking) -> str:
     row = next((row for row in ranking.rows if row.arm == arm), None)
     if row is None:
         return units.NOTHING
-    if row.against is None:
-        return units.seconds(row.typical)
-    return change(row.against.ratio, row.against.low_all, row.against.high_all)
+    return units.seconds(row.typical) if row.against is None else difference(row.against)
 
 
 def _why(analysis: Analysis) -> Iterator[str]:
-    """Where the cost of the reference comes from, else that of the first arm that has a ladder; and in which tasks."""
+    """Say where the cost of the reference comes from, else that of the first arm that has a ladder; in which tasks and
+    calls."""
     found = [item for item in analysis.ladders if item.cost == "real" and item.n > 1]
     arms = list(dict.fromkeys((item.arm, item.point) for item in found))
     wanted = [key for key in arms if any(key == (item.reference, item.point) for item in analysis.rankings)]
@@ -128,42 +211,58 @@ def _why(analysis: Analysis) -> Iterator[str]:
         steps = whole_of([item for item in found if (item.arm, item.point) == (arm, point)], "real")
         if steps:
             yield _split(steps)
-    costly = {(item.comparison.arm, item.comparison.point): item for item in analysis.tasks if item.dearest}
-    asked = [key for key in costly if any(key == (item.reference, item.point) for item in analysis.rankings)]
-    for arm, point in (asked or list(costly))[:1]:
+    tasks = {(item.comparison.arm, item.comparison.point): item for item in analysis.tasks if item.dearest}
+    asked = [key for key in tasks if any(key == (item.reference, item.point) for item in analysis.rankings)]
+    for arm, point in (asked or list(tasks))[:1]:
         yield largest_part(analysis, arm, point)
-    told = {(item.arm, item.point): item for item in analysis.calls}  # the whole run comes last
-    asked = [key for key in told if any(key == (item.reference, item.point) for item in analysis.rankings)]
-    for key in (asked or list(told))[:1]:
-        yield largest_group(told[key])
+    traced = {(item.arm, item.point): item for item in analysis.calls}  # the whole run comes last
+    asked = [key for key in traced if any(key == (item.reference, item.point) for item in analysis.rankings)]
+    for key in (asked or list(traced))[:1]:
+        if said := largest_group(traced[key]):
+            yield said
 
 
 def _split(steps: Ladder) -> str:
-    parts = ", ".join(f"{step.name} {_half(step.share)}" for step in steps.steps)
-    return f"{steps.arm}{units.at(steps.point)} over {steps.baseline}: {parts} (each 95 %)"
+    clear, unclear = [], []
+    for step in steps.steps:
+        if step.share and step.share.leaves_out(0.0):
+            clear.append(f"{_step(step.name)} {share_interval(step.share.estimate, step.share.low, step.share.high)}")
+        else:
+            unclear.append(_step(step.name))
+    parts = [", ".join(clear)] if clear else []
+    parts += [f"{units.listed(unclear)}: not significant"] if unclear else []
+    return f"Where {steps.arm}'s cost{units.at(steps.point)} comes from: {'; '.join(parts)}."
 
 
-def _half(share: Interval | None) -> str:
-    """``+3.4 ± 3.0 %``: an interval of a mean reaches as far either way."""
-    if share is None or share.high is None:
-        return units.NOTHING
-    return f"{share.estimate * 100:+z.1f} ± {(share.high - share.estimate) * 100:.1f} %"
+def _step(name: str) -> str:
+    """Return ``runtime tax: cgroup and read tax`` as ``container (cgroup) and reading``."""
+    tax, _, part = name.partition(": ")
+    words = " and ".join(_STEPS.get(item, item) for item in tax.split(" and "))
+    return f"{words} ({part})" if part else words
 
 
-def _mind(session: Session, analysis: Analysis) -> Iterator[str]:
-    """What changes how the table is to be read."""
+def _notes(session: Session, analysis: Analysis) -> Iterator[str]:
+    """Say how to read the table, and what changes that; the most important first."""
+    yield from (legend(ranking) for ranking in analysis.rankings if len(analysis.rankings) == 1)
+    yield from _why(analysis)
     if copied(session):
         yield copied_note(session)
     for ranking in [item for item in analysis.rankings if item.unranked][:1]:
         yield (
-            f"not ranked{units.at(ranking.point)}: {', '.join(ranking.unranked)}: no ratio to {ranking.reference}, for "
-            "want of a round of both that counts, or for figures of 0"
+            f"Not ranked{units.at(ranking.point)}: {', '.join(ranking.unranked)}: no valid round contains both it and "
+            f"{ranking.reference}, or its figures are 0."
         )
     for floor in analysis.floors[:1]:
-        yield f"noise: two identical copies of {floor.baseline} differ by {change(floor.ratio, floor.low, floor.high)}"
+        change = percent_interval(floor.ratio, floor.low, floor.high)
+        yield f"Noise: two identical copies of {floor.baseline} differ by {change}."
+    for cpu in notable_outside_cpu(analysis)[:_NAMED]:
+        yield (
+            f"Outside CPU: {cpu.arm}{units.at(cpu.point)} uses {units.seconds(cpu.difference)} per build more than "
+            f"{cpu.baseline}, which `time` does not show."
+        )
     for item in analysis.drifts:
         if item.found and item.what != "machine":
-            yield f"the ratio of {item.what} drifted: {units.percent(item.per_block)} a round ({units.chance(item.p)})"
+            yield f"Drift: the ratio of {item.what} changes by {units.percent(item.per_block)} per round."
     yield from analysis.unlike[:1]
     yield from way_taken(session)
     yield from [*written_meanwhile(session, analysis.runs)][:1]
@@ -171,15 +270,15 @@ def _mind(session: Session, analysis: Analysis) -> Iterator[str]:
         yield together
     if shared := machines_of(session):
         yield (
-            f"its rounds ran on {len(shared)} machines, and all this is of these alone; of machines like them: "
+            f"The rounds ran on {len(shared)} machines; these figures are of those alone. For machines like them: "
             f"kit fleet show {session.id}"
         )
     if lacking := NO_TRACING.text(session.facts):
-        yield f"not traced: {lacking}"
+        yield f"Not traced: {lacking}"
 
 
 def _failures(session: Session) -> Iterator[str]:
-    """The first with its last words and its log, the number of the others."""
+    """Show the first with its last words and its log, then the number of the others."""
     found = course.failed(session)
     for where, sample in found[:1]:
         yield f"failed: {where}: {sample.error or 'no reason known'}"
@@ -188,15 +287,26 @@ def _failures(session: Session) -> Iterator[str]:
         yield f"failed: {len(found) - 1} more run{'s' if len(found) > 2 else ''}: --full"
 
 
-def _not_run(session: Session) -> Iterator[str]:
-    """A line each with its fix; from the fourth reason on names alone."""
+def _not_run(session: Session, width: int) -> list[str]:
+    """Name all arms with their reasons, and the fixes of one or two; names alone where the reasons are long."""
     found = course.not_run(session)
+    if not found:
+        return []
+    said = wrap(f"Not run: {'; '.join(f'{item.arm} ({item.reason})' for item in found)}.", width)
     if len(found) <= 2:
-        for item in found:
-            yield f"not run: {item.arm}: {item.reason}"
-            yield f"  fix: {item.fix}"
-    elif found:
-        yield f"not run: {', '.join(item.arm for item in found)}: --full says why, and what would mend it"
+        fixes = [_cut(f"  fix: {item.fix}", width) for item in found]
+        return [wrap(said, width, most=_REASONS), *fixes]
+    if said.count("\n") < _REASONS:
+        return [said]
+    return [wrap(f"Not run: {', '.join(item.arm for item in found)} (reasons and fixes: --full).", width, most=3)]
+
+
+def _more(session: Session, analysis: Analysis, width: int) -> list[str]:
+    views = ["--full", "--explain", *(["--calls"] if analysis.calls else [])]
+    views += ["--profile"] if any(phase.profiles for sample in session.samples for phase in sample.phases) else []
+    more, report = f"More: kit show {session.id} {' | '.join(views)}", f"Report: kit report {session.id}"
+    line = f"{more}     {report}"
+    return [line] if len(line) <= width else [_cut(more, width), _cut(report, width)]
 
 
 def _cut(text: str, width: int) -> str:

@@ -11,12 +11,12 @@ from kit.analysis.two_sessions import Between, Moved
 from kit.model.session import Session
 from kit.report import units
 from kit.report.history import interval_of
+from kit.report.interval import percent_interval
 from kit.report.shown import shown
-from kit.report.verdict import percent_interval
 from kit.report.wrap import wrap
 
 _HEADERS = ("arm / baseline", "A", "B", "B / A", "arm's own time", "baseline's", "verdict")
-_WORDS = {MORE: "larger in B", LESS: "smaller in B", NOT_DETECTED: "no change detected"}
+_WORDS = {MORE: "larger in B", LESS: "smaller in B", NOT_DETECTED: "not significant"}
 
 
 def render_between(before: Session, after: Session, found: Between, tablefmt: str = "simple") -> str:
@@ -68,7 +68,9 @@ def _table(found: Between, tablefmt: str) -> str:
 
 def _verdict(item: Moved) -> str:
     word = _WORDS.get(item.verdict, "no interval")
-    return word if item.verdict_all == item.verdict else f"{word} taken alone, not among {item.family}"
+    if item.verdict_all == item.verdict:
+        return word
+    return f"{word}, but not significant after correcting for {item.family} comparisons"
 
 
 def _row(item: Moved) -> list[str]:

@@ -15,7 +15,7 @@ from kit.model.fact import NO_TRACING, TRACING
 from kit.model.sample import TOTAL
 from kit.model.session import Session
 from kit.report import units
-from kit.report.verdict import percent_interval
+from kit.report.interval import amount_interval, percent_interval
 from kit.report.wrap import NARROW, wrap
 
 #: Calls of a table, and groups of a sentence, at most; a part below this share of the largest is left out of both.
@@ -60,32 +60,32 @@ def whole_runs(analysis: Analysis) -> list[CallCosts]:
 
 
 def call_sentences(item: CallCosts) -> Iterator[str]:
-    """The answer, ``layer:overlay2 over bare: +0.62 s (…) of process time, told in open 65 %, …``, then a line for
-    each group named there, and for copy-ups."""
-    told = _said(item)
+    """Return the answer, ``layer:overlay2 over bare: +0.62 s […] of process time, significant in open 65 %, …``, then a
+    line for each group named there, and for copy-ups."""
+    found = _said(item)
     over = f"{item.arm}{units.at(item.point)} over {item.baseline}"
-    yield f"{over}: {_seconds(item.whole)} of process time{_in(item, told)}"
-    for part in told:
+    yield f"{over}: {_seconds(item.whole)} of process time{_in(item, found)}"
+    for part in found:
         yield f"  {_sentence(part, _dearest(item, part))}"
     yield from (f"  {line}." for line in copied(item.copied, "copied up from lower layers"))
 
 
 def _said(item: CallCosts) -> list[CallPart]:
-    """Groups that are told from none, and make a part of the difference that is worth a sentence."""
+    """Return the groups that differ significantly and make a part of the difference that is worth a sentence."""
     sizes = [abs(found.estimate) for found in (item.user, item.rest, *(part.difference for part in item.groups))]
-    told = [part for part in item.groups if part.difference.leaves_out(0.0)]
-    return [part for part in told if abs(part.difference.estimate) >= _WORTH * max(sizes)][:_SAID]
+    found = [part for part in item.groups if part.difference.leaves_out(0.0)]
+    return [part for part in found if abs(part.difference.estimate) >= _WORTH * max(sizes)][:_SAID]
 
 
-def _in(item: CallCosts, told: Sequence[CallPart]) -> str:
-    none = "" if item.whole.leaves_out(0.0) else ", as a whole not told from none"
-    if told:
-        return f"{none}; told in {', '.join(f'{part.group}{_share(part)}' for part in told)}."
+def _in(item: CallCosts, found: Sequence[CallPart]) -> str:
+    none = "" if item.whole.leaves_out(0.0) else ", not significant as a whole"
+    if found:
+        return f"{none}; significant in {', '.join(f'{part.group}{_share(part)}' for part in found)}."
     if not item.groups:
         return f"{none}."
     most = item.groups[0]
     little = any(part.difference.leaves_out(0.0) for part in item.groups)
-    why = f"is told to make {units.share(_WORTH)} of what the largest part does" if little else "is told from none"
+    why = f"makes {units.share(_WORTH)} of what the largest part does" if little else "differs significantly"
     return f"{none}. No group of calls {why}: the largest, {most.group}, {_seconds(most.difference)}."
 
 
@@ -94,13 +94,13 @@ def _share(part: CallPart) -> str:
 
 
 def largest_group(item: CallCosts) -> str:
-    """The group of calls whose cost grew most, in a sentence; '' where none worth it is told from none."""
-    told = _said(item)
-    if not told:
+    """The group of calls whose cost grew most, in a sentence; '' where none worth it differs significantly."""
+    found = _said(item)
+    if not found:
         return ""
     return (
         f"{item.arm}{units.at(item.point)} over {item.baseline}, by traced calls: of {_seconds(item.whole)} of process "
-        f"time {_sentence(told[0], _dearest(item, told[0]))}"
+        f"time {_sentence(found[0], _dearest(item, found[0]))}"
     )
 
 
@@ -112,7 +112,7 @@ def _dearest(item: CallCosts, part: CallPart) -> CallPart | None:
 
 def _sentence(part: CallPart, call: CallPart | None) -> str:
     share = f" ({_share(part).strip()})" if part.share is not None else ""
-    text = f"{part.difference.estimate:+z.{_digits(part.difference)}f} s{share} is {part.group}"
+    text = f"{' '.join(_seconds(part.difference).split()[:2])}{share} is {part.group}"
     if call is None:
         return f"{text}."
     return f"{text}: {call.name}, {call.count:,.0f} at {_each(call.cost, call.count)}, {_instead(call)}."
@@ -237,19 +237,12 @@ def _row(part: CallPart, name: str) -> list[str]:
 
 
 def _more(found: Interval, whole: Interval) -> tuple[str, str]:
-    told = whole.estimate and whole.leaves_out(0.0)
-    return _seconds(found), units.share(found.estimate / whole.estimate) if told else units.NOTHING
+    clear = whole.estimate and whole.leaves_out(0.0)
+    return _seconds(found), units.share(found.estimate / whole.estimate) if clear else units.NOTHING
 
 
 def _seconds(found: Interval) -> str:
-    digits = _digits(found)
-    if found.low is None or found.high is None:
-        return f"{found.estimate:+z.{digits}f} s (no interval)"
-    return f"{found.estimate:+z.{digits}f} s ({found.low:+z.{digits}f}…{found.high:+z.{digits}f})"
-
-
-def _digits(found: Interval) -> int:
-    return 3 if max(abs(end or 0.0) for end in (found.estimate, found.low, found.high)) < 10 else 2
+    return amount_interval(found.estimate, found.low, found.high)
 
 
 def _each(cost: float, count: float) -> str:

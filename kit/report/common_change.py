@@ -22,8 +22,8 @@ def fleet_lines(found: Sequence[CommonChange], watched: int, there: int = 0) -> 
     ``there``: of how many they were drawn, 0 where they are all."""
     if found or watched:
         drawn = f" (drawn of {there:,})" if there else ""
-        return common_lines(found) or [f"no change is told on any of {_machines(watched)}{drawn}"]
-    return ["no machine has sessions enough to tell a change"]
+        return common_lines(found) or [f"no significant change on any of {_machines(watched)}{drawn}"]
+    return ["no machine has sessions enough to find a change"]
 
 
 def _machines(count: int) -> str:
@@ -63,6 +63,6 @@ def _why(item: CommonChange) -> str:
             return f"not one machine's: {came}"
         return f"not one machine's: what they have in common, the driver, the kernel or what was built{shared}"
     if item.whose == SOME:
-        told = f"; {came}" if came else shared or "; no recorded fact tells them from the others"
-        return f"told on some and not on most{told}"
-    return f"whose it is can't be told from fewer than 3 machines{f'; {came}' if came else ''}"
+        reason = f"; {came}" if came else shared or "; no recorded fact distinguishes them from the others"
+        return f"significant on some and not on most{reason}"
+    return f"attribution needs at least 3 machines{f'; {came}' if came else ''}"

@@ -1,4 +1,4 @@
-"""A session in plain sentences: what was found, what was not, what to change, how sure it is."""
+"""A session in plain sentences: what was found, what was not, what to change, with what confidence."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from kit.model.arm import Arm, known_arm
 from kit.model.fact import STOPPED
 from kit.model.session import Session
 from kit.report import units
+from kit.report.interval import difference_interval, percent_interval, share_interval
 from kit.report.ladder import whole_of
 from kit.report.notes import notes
+from kit.report.outside_cpu import notable_outside_cpu
 from kit.report.tasks import largest_part
-from kit.report.verdict import assurance, verdicts
+from kit.report.verdict import assurance, is_equivalent, margin_of, verdicts
 from kit.report.wrap import NARROW, wrap
 
 #: A precision that a decision can rest on; the number of rounds that reach it is named.
@@ -40,13 +42,13 @@ _STEPS = {
 }
 _ADVICE = {
     ladder.RUNTIME: "run {arm}+seccomp=unconfined and {arm}+cgroup=none as well: they show which part of it",
-    ladder.READ: "the root filesystem's driver is what is slow, not the build tree: another driver or the toolchain on "
-    "a bind mount would mend it; moving the build tree would not",
+    ladder.READ: "the root filesystem's driver is slow, not the build tree: use another driver, or put the toolchain "
+    "on a bind mount; moving the build tree changes nothing",
     ladder.WRITE: "put the build tree on a bind mount or a volume: that is what this step costs",
     ladder.FLUSH: "the build ends with data still dirty; what comes after it pays",
 }
 #: Where rungs are missing, no advice can rest on what the step would be without them.
-_JOINED = "which of them, the arms of the ladder between would tell (runtime, and bind on the same driver): add them"
+_JOINED = "to separate them, add the arms of the ladder between (runtime, and bind on the same driver)"
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class Explanation:
 
     answers: tuple[str, ...]
     advice: tuple[str, ...]
-    sureness: tuple[str, ...]
+    confidence: tuple[str, ...]
     notes: tuple[str, ...]
 
 
@@ -68,26 +70,25 @@ def explain(session: Session, analysis: Analysis) -> Explanation:
         )
     for item in found:
         part = largest_part(analysis, item.arm, item.point)
-        answers.append(" ".join([*_arm(item, _ladder(analysis, item)), *([f"{part}."] if part else [])]))
+        said = _arm(item, _ladder(analysis, item), margin_of(analysis))
+        answers.append(" ".join([*said, *([f"{part}."] if part else [])]))
     return Explanation(
         tuple(answers),
         tuple(_advice(found, analysis)),
-        tuple(_sureness(session, found)),
+        tuple(_confidence(session, found)),
         tuple(notes(session, analysis)),
     )
 
 
 def render_explain(session: Session, analysis: Analysis) -> str:
-    """Paragraphs: each arm, what was not detected, what to change, how sure all this is; then the plot."""
+    """Return paragraphs: each arm, what is not significant, what to change, the confidence; then the plot."""
     said = explain(session, analysis)
     parts = [f"{session.title}, session {session.id}", *(wrap(line, NARROW) for line in said.answers)]
-    parts += [
-        wrap(f"{item.arm} did not run: {item.reason}. To mend it: {item.fix}.", NARROW) for item in session.not_run
-    ]
+    parts += [wrap(f"{item.arm} did not run: {item.reason}. Fix: {item.fix}.", NARROW) for item in session.not_run]
     if said.advice:
         parts.append("What to change:\n" + "\n".join(wrap(f"- {line}", NARROW) for line in said.advice))
-    parts.append("How sure this is:\n" + "\n".join(wrap(f"- {line}", NARROW) for line in said.sureness))
-    parts.append("Mind:\n" + "\n".join(wrap(f"- {note}", NARROW) for note in said.notes))
+    parts.append("Confidence:\n" + "\n".join(wrap(f"- {line}", NARROW) for line in said.confidence))
+    parts.append("Notes:\n" + "\n".join(wrap(f"- {note}", NARROW) for note in said.notes))
     parts += [verdicts(analysis), assurance(analysis)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -97,49 +98,48 @@ def _ladder(analysis: Analysis, item: Comparison) -> Ladder | None:
     return whole_of(mine, "real")
 
 
-def _arm(item: Comparison, steps: Ladder | None) -> Iterator[str]:
+def _arm(item: Comparison, steps: Ladder | None, margin: float) -> Iterator[str]:
     what = f"Building {where(item.arm)}{units.at(item.point)}"
     if item.ratio is None:
-        yield f"{what}: no ratio to {item.baseline} could be taken."
+        yield f"{what}: there is no ratio to {item.baseline}."
         return
     if item.verdict == NO_INTERVAL:
-        yield f"{what} took {units.percent(item.ratio)} against {item.baseline}, in one run: that says nothing yet."
+        yield f"{what} took {units.percent(item.ratio)} vs {item.baseline}, in one run: there is no interval yet."
         return
     if item.verdict == NOT_DETECTED:
-        floor = f"; {_abs(item.detectable)} or more would have been seen" if item.detectable else ""
-        most = f" it costs {units.percent(item.high)} at most" if item.high else ""
-        yield f"{what}: no difference to {item.baseline} was detected;{most} ({_range(item)}){floor}."
+        change = percent_interval(item.ratio, item.low, item.high)
+        if is_equivalent(item, margin):
+            yield f"{what} is equivalent to {item.baseline} within ±{units.asked(margin)}: {change}."
+        else:
+            floor = f"; {_abs(item.detectable)} or more would be significant" if item.detectable else ""
+            yield f"{what} vs {item.baseline} is inconclusive, {change}: not significant{floor}."
     else:
         word = "cost" if item.verdict == MORE else "saved"
-        yield f"{what} {word} {_abs(item.ratio)} ({_range(item)}) of the real time of {item.baseline}."
+        change = percent_interval(item.ratio, item.low, item.high)
+        yield f"{what} {word} {_abs(item.ratio)} of the real time of {item.baseline}: {change}."
         if item.verdict_all == NOT_DETECTED:
-            yield f"Taken together with the other arms ({item.family} comparisons), that may be chance."
+            yield f"That is not significant after correcting for {item.family} comparisons."
     if steps:
         yield _split(steps)
 
 
 def _split(steps: Ladder) -> str:
-    """``Of this: …``, each step with its interval; what is not told from zero says so."""
+    """Return each significant step with its interval, then the names of the others."""
     whole = steps.whole.share
     clear = [step for step in steps.steps if step.share and step.share.leaves_out(0.0)]
     parts = [f"{_share(step)} {_step_words(step)}" for step in clear]
     unclear = [_step_words(step) for step in steps.steps if step not in clear]
-    total = f" {_interval(whole.estimate, whole.low, whole.high)}" if whole else ""
+    total = f" {share_interval(whole.estimate, whole.low, whole.high)}" if whole else ""
     text = f"With the data on the device, the whole is{total}"
     text += f": {', '.join(parts)}" if parts else ""
     if unclear:
-        text += f"; not told from zero: {', '.join(unclear)}"
+        text += f"; not significant: {', '.join(unclear)}"
     return f"{text}."
 
 
 def _share(step: LadderStep) -> str:
     share = step.share
-    return _interval(share.estimate, share.low, share.high) if share else units.seconds(step.seconds.estimate)
-
-
-def _interval(estimate: float, low: float | None, high: float | None) -> str:
-    text = f"{estimate * 100:+z.1f} %"
-    return text if low is None or high is None else f"{text} ({low * 100:+z.1f} to {high * 100:+z.1f})"
+    return share_interval(share.estimate, share.low, share.high) if share else units.seconds(step.seconds.estimate)
 
 
 def _step_words(step: LadderStep) -> str:
@@ -165,12 +165,8 @@ def _abs(ratio: float | None) -> str:
     return f"{abs(ratio - 1) * 100:.1f} %" if ratio < 100 else units.percent(ratio)
 
 
-def _range(item: Comparison) -> str:
-    return f"{units.percent(item.low or 0)} to {units.percent(item.high or 0)}"
-
-
 def _advice(found: Sequence[Comparison], analysis: Analysis) -> Iterator[str]:
-    """For each arm that costs something, what its dearest step calls for."""
+    """Return, for each arm that costs something, what its most expensive step calls for."""
     for item in found:
         steps = _ladder(analysis, item)
         if item.verdict != MORE or not steps:
@@ -184,35 +180,25 @@ def _advice(found: Sequence[Comparison], analysis: Analysis) -> Iterator[str]:
             words = [_step_words(step) for step in steps.dearest]
             yield (
                 f"{item.arm}: most of it is {', '.join(words[:-1])} and {words[-1]} together; "
-                "more rounds would tell which of them"
+                "more rounds would separate them"
             )
-    for item in _elsewhere(analysis):
-        interval = f"({units.seconds(item.difference_low)} to {units.seconds(item.difference_high)})"
+    for item in notable_outside_cpu(analysis):
         yield (
-            f"{item.arm}{units.at(item.point)} spends {units.seconds(item.difference)} {interval} of CPU a run outside "
-            f"the build (daemons, kernel threads) more than {item.baseline}: `time` does not show it, other jobs on "
-            "the machine pay for it"
+            f"{item.arm}{units.at(item.point)} uses {difference_interval(item)} of outside CPU per run (daemons, "
+            f"kernel threads) more than {item.baseline}: `time` does not show it, other jobs on the machine pay for it"
         )
 
 
-def _elsewhere(analysis: Analysis) -> list[Comparison]:
-    """Where CPU elsewhere is at least a twentieth of the build's time."""
-    reals = {(item.arm, item.point, item.phase): item for item in whole_real(analysis.comparisons)}
-    cpu = {(item.arm, item.point, item.phase): item for item in analysis.comparisons if item.metric == "elsewhere"}
-    means = {key: analysis.runs.values((key[0], key[1]), key[2], "real").mean() for key in reals}
-    return [item for key, item in cpu.items() if key in reals and (item.difference_low or 0) > 0.05 * means[key]]
-
-
-def _sureness(session: Session, found: Sequence[Comparison]) -> Iterator[str]:
+def _confidence(session: Session, found: Sequence[Comparison]) -> Iterator[str]:
     n = min((item.n for item in found), default=0)
-    yield f"every interval holds with 95 %; {n} rounds at least stand behind each figure, compared within rounds"
+    yield f"intervals are 95 %; each figure rests on at least {n} rounds, compared within rounds"
     widest = max((item for item in found if item.reach < math.inf), key=lambda item: item.reach, default=None)
     need = widest.rounds_for(_WANTED) if widest else None
     if widest is not None and widest.reach > _WANTED and need:
         yield (
-            f"the widest interval, of {widest.arm}, reaches ±{units.share(widest.reach, 1)}; about {need} rounds would "
-            f"bring it to ±{units.share(_WANTED)} (--precision {_WANTED:.0%})"
+            f"the widest interval, of {widest.arm}, has a margin of ±{units.share(widest.reach, 1)}; about {need} "
+            f"rounds would bring it to ±{units.share(_WANTED)} (--precision {_WANTED:.0%})"
         )
     stopped = STOPPED.text(session.facts)
     if stopped:
-        yield f"the session ended because: {stopped}"
+        yield f"the session ended: {stopped}"

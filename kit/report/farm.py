@@ -16,15 +16,15 @@ from kit.analysis.farm import LEAST_TO_FIT, FarmRatio, MachineRatio
 from kit.analysis.farm_answer import FarmAnswer, FarmArm, LeftOut
 from kit.core.listing import listed
 from kit.report import units
+from kit.report.interval import percent_interval
 from kit.report.sheet import render_sheet
 from kit.report.shown import shown
-from kit.report.verdict import percent_interval
 from kit.report.wrap import screen, wrap
 
 _CLASS = 40
 _HEADERS = ("arm / baseline", "machines", "mean, 95 %", "another machine", "spread")
 _MACHINE_HEADERS = ("arm / baseline", "machine", "rounds", "change, 95 %", "fits")
-_WORDS = ((MORE, "slower"), (LESS, "faster"), (NOT_DETECTED, "no difference told"))
+_WORDS = ((MORE, "slower"), (LESS, "faster"), (NOT_DETECTED, "not significant"))
 #: Classes, machines and sessions that are listed before the rest is counted.
 _MOST = 6
 #: Of those that were left out for one reason.
@@ -145,17 +145,18 @@ def _misfits(item: FarmArm) -> list[MachineRatio]:
 def _another(item: FarmRatio) -> str:
     if item.another is None or item.another.low is None or item.another.high is None:
         return units.NOTHING
-    return f"{units.percent(item.another.low)} … {units.percent(item.another.high)}"
+    low, high = (units.percent(end).removesuffix(" %") for end in (item.another.low, item.another.high))
+    return f"[{low}, {high}] %"
 
 
 def spread(item: FarmRatio) -> str:
-    """``2.3 % (1.1 … 5.2)``: one standard deviation, with its interval."""
+    """``2.3 % [1.1, 5.2]``: one standard deviation, with its interval."""
     if item.spread is None:
         return units.NOTHING
     tau, low, high = (
         100 * math.expm1(min(value, 5.0)) for value in (item.spread.tau, item.spread.low, item.spread.high)
     )
-    return f"{tau:.1f} % ({low:.1f} … {high:.1f})"
+    return f"{tau:.1f} % [{low:.1f}, {high:.1f}]"
 
 
 def _few_lines(farm: FarmAnswer) -> Iterator[str]:
@@ -184,7 +185,7 @@ def _fit_lines(farm: FarmAnswer) -> Iterator[str]:
             for misfit in one.misfits:
                 found = misfit.found.ratio
                 yield (
-                    f"does not fit: {misfit.found.machine}, {units.against(item)}: "
+                    f"outlier: {misfit.found.machine}, {units.against(item)}: "
                     f"{percent_interval(found.estimate, found.low, found.high)} by itself, "
                     f"{units.chance(misfit.p)} among {len(one.machines)} machines; kit show {misfit.found.session}"
                 )

@@ -88,7 +88,7 @@ def _lines(planning: Planning) -> Iterator[str]:
             yield f"{name}: spread between machines {spread(found)}, noise of a round {noise}"
         for misfit in found.misfits:
             yield (
-                f"{misfit.found.machine} does not fit in {name}, and widens that spread: look at it before paying for "
+                f"{misfit.found.machine} is an outlier in {name}, and widens that spread: look at it before paying for "
                 f"its like; kit show {misfit.found.session}"
             )
     if planning.apart:

@@ -12,6 +12,7 @@ from kit.analysis.compare import Comparison
 from kit.analysis.stats import Floats
 from kit.parsers.figure import MORE, Reported
 from kit.report import units
+from kit.report.interval import ratio_interval
 
 TOO_FAST = "too fast to tell"
 Index = Mapping[tuple[str, str, str, str], Comparison]  # by arm, point, phase, metric
@@ -26,7 +27,7 @@ def figures(runs: Runs, keys: Sequence[Key], index: Index, phase: str, tablefmt:
             values = runs.figure(key, phase, name)
             known = values[np.isfinite(values)]
             comparison = index.get((*key, phase, name))
-            ratio = units.ratio(comparison) if comparison else ""
+            ratio = ratio_interval(comparison) if comparison else ""
             rows.append([label, key[0], _value(known) if name in runs.reported([key], phase) else units.NOTHING, ratio])
             label = ""
     if not rows:

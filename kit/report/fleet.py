@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tabulate import tabulate
 
 from kit.model.member import Member, MemberStatus, ShareStatus
-from kit.report.progress import clock
+from kit.report import units
 
 _HEADERS = ("machine", "class", "kit", "can", "runs")
 _ABILITIES = ("machines", "cores", "memory", "kernel", "drivers", "filesystems")
@@ -59,7 +59,7 @@ def _run(run: ShareStatus) -> str:
     what, _, _ = run.share.rpartition(" ")  # of the key the last word tells clients apart
     if run.progress is None:
         return f"{what}\nmakes ready"
-    left = "" if run.progress.left is None else f", {clock(run.progress.left)} left"
+    left = "" if run.progress.left is None else f", {units.duration(run.progress.left)} left"
     return f"{what}\n{run.progress.done} of {run.progress.runs} runs{left}"
 
 

@@ -13,9 +13,10 @@ from kit.analysis.changepoint import Change, Track
 from kit.analysis.history import Entry, Series
 from kit.analysis.stats import Interval
 from kit.report import units
+from kit.report.interval import percent_interval
 from kit.report.sheet import render_sheet
 from kit.report.shown import shown
-from kit.report.verdict import Plot, percent_interval
+from kit.report.verdict import Plot
 from kit.report.wrap import wrap
 
 
@@ -85,7 +86,7 @@ def change_lines(told: Track) -> list[str]:
         least = 2 * told.confirm
         if len(entries) < least:
             several = "s" if len(entries) > 1 else ""
-            return [f"no change point can be told from {len(entries)} session{several}: {least} are the least"]
+            return [f"{len(entries)} session{several} are too few for a change point: at least {least} are needed"]
         return [f"no change point in {len(entries)} sessions"]
     return [_change(change, entries, told.confirm) for change in told.changes]
 

@@ -16,7 +16,8 @@ from kit.analysis.night import Night, Part
 from kit.analysis.regression import MISSING, Finding
 from kit.core.visible import printable
 from kit.model.session import Session
-from kit.report.verdict import percent_interval, sentence
+from kit.report.interval import percent_interval
+from kit.report.verdict import sentence
 
 
 def render_junit(night: Night) -> str:

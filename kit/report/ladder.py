@@ -11,8 +11,9 @@ from kit.analysis.ladder import Ladder, LadderStep
 from kit.analysis.stats import Interval
 from kit.model.sample import TOTAL
 from kit.report import units
+from kit.report.interval import amount_interval, share_interval
 
-_COSTS = {"cpu": "CPU in the build", "elsewhere": "CPU elsewhere", "cpu_total": "total CPU cost"}
+_COSTS = {"cpu": "CPU in the build", "elsewhere": "outside CPU", "cpu_total": "total CPU cost"}
 
 
 def ladders(analysis: Analysis, newline: str = "\n", tablefmt: str = "simple") -> list[str]:
@@ -66,14 +67,10 @@ def _cell(step: LadderStep, newline: str) -> str:
 
 
 def _seconds(value: Interval) -> str:
-    if value.low is None or value.high is None:
-        return f"{value.estimate:+z.3f} s"
-    return f"{value.estimate:+z.3f} s ({value.low:+z.2f}…{value.high:+z.2f})"
+    return amount_interval(value.estimate, value.low, value.high)
 
 
 def shares(value: Interval | None) -> str:
     if value is None:
         return units.NOTHING
-    if value.low is None or value.high is None:
-        return f"{value.estimate * 100:+z.1f} %"
-    return f"{value.estimate * 100:+z.1f} % ({value.low * 100:+z.1f}…{value.high * 100:+z.1f})"
+    return share_interval(value.estimate, value.low, value.high)

@@ -16,8 +16,9 @@ from kit.analysis.regression import GOOD, MISSING, OVER, REGRESSION, SUSPECT, UN
 from kit.report import units
 from kit.report.common_change import common_lines
 from kit.report.history import change_lines
+from kit.report.interval import percent_interval
 from kit.report.shown import shown
-from kit.report.verdict import percent_interval, sentence
+from kit.report.verdict import sentence
 from kit.report.wrap import wrap
 
 #: From the worst to the best. A night is what the worst of its thresholds is, with what could not run between.

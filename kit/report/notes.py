@@ -11,17 +11,28 @@ from kit.analysis.analyse import Analysis, whole_real
 from kit.analysis.columns import Key, Runs
 from kit.model.arm import driver_of, known_arm
 from kit.model.drivers import registered
-from kit.model.fact import CACHES, COMPILER, NO_ELSEWHERE, NO_REPEATS, SLICES, SLICES_WHY, UNCONFIRMED, read_facts
-from kit.model.plan import AUTO
-from kit.model.sample import WHOLE
+from kit.model.fact import (
+    CACHES,
+    COMPILER,
+    NO_ELSEWHERE,
+    NO_REPEATS,
+    RUN_ORDER,
+    RUN_ORDER_WHY,
+    SLICE,
+    UNCONFIRMED,
+    read_facts,
+)
+from kit.model.plan import OFF
+from kit.model.sample import INTERLEAVED, SEQUENTIAL
 from kit.model.session import Session
 from kit.report import units
+from kit.report.interval import percent_interval
 
 #: The cgroup's figure replaces the tree's where they differ by more than both of these.
 _RELATIVE, _ABSOLUTE = 0.02, 0.02
 #: Megabytes that a warm run may read before it is worth a note.
 _WARM_READS = 10.0
-#: The share of what an arm wrote that may have been written while it stood still before that is worth a note.
+#: The share of an arm's data that was written while it was frozen, from which on a note says so.
 _FROZEN = 0.05
 
 
@@ -37,11 +48,9 @@ def notes(session: Session, analysis: Analysis) -> list[str]:
             "* CPU of the arm's cgroup: processes left the tree that `time` sees, or used CPU it does not count"
         )
     if session.request.guest == "uml":
-        found.append(
-            "User-Mode Linux books nearly all time of a process as user time: user and sys mean something only together"
-        )
+        found.append("User-Mode Linux books nearly all CPU time as user time: read the sum of user and sys")
     if any(kind == "imported" for _, kind in seen):
-        found.append("imported figures: nothing is known of the machine, the image or the order of the runs")
+        found.append("imported figures: machine, image and run order are unknown")
     if any(arm.startswith("host") for arm in session.arms):
         found.append("host: the host's own toolchain, not the image's; a difference may be the compiler's")
         compilers = COMPILER.find(session.facts)
@@ -54,12 +63,13 @@ def notes(session: Session, analysis: Analysis) -> list[str]:
         found.append(copied_note(session))
     found += _reads(session, runs)
     found += way_taken(session)
-    if SLICES.text(session.facts, WHOLE) != WHOLE:
-        found.append("real is the time of an arm's turns; every arm lay on a filesystem of its own")
+    if RUN_ORDER.text(session.facts) == INTERLEAVED:
+        length = f" of {text}" if (text := SLICE.text(session.facts)) else ""
+        found.append(f"real is the sum of an arm's own time slices{length}; each arm has a filesystem of its own")
     found += written_meanwhile(session, runs)
     found += _conduct(session, analysis)
     if _one_round(session):
-        found.append("1 run: no interval")
+        found.append("one round has no interval")
     return found
 
 
@@ -70,17 +80,14 @@ def _one_round(session: Session) -> bool:
 
 
 def way_taken(session: Session) -> Iterator[str]:
-    """Whether arms ran by turns, where there is something to be said of it, and why."""
-    turn = SLICES.text(session.facts, WHOLE)
-    why = SLICES_WHY.text(session.facts)
-    if turn != WHOLE and session.request.slices != AUTO:
-        yield f"arms ran by turns of {turn}, as asked" + (f"; {why}" if why else "")
-    elif why:
-        yield why
+    """Return why the session is sequential; nothing where the user asked for that."""
+    why = RUN_ORDER_WHY.text(session.facts)
+    if why and RUN_ORDER.text(session.facts) == SEQUENTIAL and session.request.interleave != OFF:
+        yield f"runs are sequential: {why}"
 
 
 def written_meanwhile(session: Session, runs: Runs) -> Iterator[str]:
-    """Of runs by turns: arms of which much was written while they stood still, at each point."""
+    """Return, for each point, the interleaved arms of which much was written while they were frozen."""
     for point in runs.points:
         given = {arm: _frozen_writes(runs, (arm, point)) for arm in session.arms if runs.has((arm, point))}
         much = [
@@ -90,13 +97,13 @@ def written_meanwhile(session: Session, runs: Runs) -> Iterator[str]:
         ]
         if much:
             yield (
-                f"of what these wrote{units.at(point)} so much was written while they stood still, in nobody's time: "
-                f"{', '.join(much)}; their flush and whole are too small by it, real too where they waited for the disk"
+                f"data written back while an arm was frozen is charged to no run{units.at(point)}: {', '.join(much)}; "
+                "the flush of these arms is too small by that"
             )
 
 
 def _frozen_writes(runs: Runs, key: Key) -> tuple[float, float]:
-    """Megabytes that were written of the arm's data while it stood still, a run, and their share of all that was."""
+    """Return the megabytes of an arm's data that were written while it was frozen, per run, and their share of all."""
     frozen, written, flushed = (
         float(np.nansum(runs.values(key, runs.phases([key])[-1], name)))
         for name in ("frozen_write_bytes", "write_bytes", "flush_bytes")
@@ -109,25 +116,23 @@ def _conduct(session: Session, analysis: Analysis) -> Iterator[str]:
     """Where a figure is adjusted, left out, or hangs on a few runs."""
     for fact in read_facts(session.facts):
         if fact.kind is NO_ELSEWHERE:
-            yield f"CPU elsewhere is left out {fact.text}"
+            yield f"outside CPU is left out {fact.text}"
         elif fact.kind is NO_REPEATS:
-            yield f"runs of {fact.of} are flagged and not made again: {fact.text}"
+            yield f"disturbed runs of {fact.of} are flagged and not rerun: {fact.text}"
     whole = [item for item in whole_real(analysis.comparisons) if not item.control]
     if any(item.adjusted is not None for item in whole):
-        yield "° seconds are adjusted as the ratio below them is: by what they would be at the baseline's speed"
+        yield "° seconds are adjusted as the ratio below them: what they would be at the baseline's speed"
     for item in whole:
         if item.outliers and item.untrimmed:
             yield (
-                f"{units.against(item)}: {units.percent(item.ratio or 0)} is the typical round's; over all rounds the "
-                f"mean is {units.percent(item.untrimmed)}: a few runs make the difference"
+                f"{units.against(item)}: the trimmed mean is {units.percent(item.ratio or 0)}, the mean of all rounds "
+                f"{units.percent(item.untrimmed)}: a few runs make the difference"
             )
     for pair in analysis.unrepeated:
         if pair.differs and pair.found.ratio and pair.without.ratio:
             without = pair.without
-            yield (
-                f"{units.against(without)} without repeated runs: {units.percent(without.ratio or 0)} "
-                f"({units.percent(without.low or 0)} … {units.percent(without.high or 0)})"
-            )
+            change = percent_interval(without.ratio, without.low, without.high)
+            yield f"{units.against(without)} without reruns: {change}"
 
 
 def driver_notes(arms: Sequence[str]) -> Iterator[str]:
@@ -157,8 +162,8 @@ def copied(session: Session) -> tuple[str, ...]:
 
 def copied_note(session: Session) -> str:
     return (
-        f"{', '.join(copied(session))}: the root filesystem is copied for every container before the clock starts, "
-        "and is in the page cache then: its warm figure is not what it costs in use (--cache cold)"
+        f"{', '.join(copied(session))}: the root filesystem is copied for every container before the clock starts; "
+        "the warm time is not the cost in use (--cache cold)"
     )
 
 
@@ -173,8 +178,8 @@ def _reads(session: Session, runs: Runs) -> Iterator[str]:
             at = f" at {point}" if point else ""
             cold = dict.fromkeys(driver.cold_root for _, driver in registered() if driver.cold_root)
             yield (
-                f"read from the disk in a warm run{at}, on average: {', '.join(many)}. What every container has to "
-                f"read anew is part of what it costs: {'; '.join(cold)}"
+                f"read from the disk in a warm run{at}, on average: {', '.join(many)}. What each container "
+                f"reads again is part of its cost: {'; '.join(cold)}"
             )
 
 
@@ -213,9 +218,9 @@ def _everything(session: Session, runs: Runs) -> Iterator[tuple[str, str, str]]:
 
 def _intervals(analysis: Analysis) -> str:
     family = max(item.family for item in analysis.comparisons)
-    text = "intervals in the tables hold one at a time with 95 %"
+    text = "intervals in the tables are individual 95 % intervals"
     if family > 1:
-        text += f"; verdicts allow for all {family} comparisons at once (Bonferroni)"
+        text += f"; verdicts are corrected for {family} comparisons (simultaneous intervals)"
     return text
 
 

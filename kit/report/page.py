@@ -23,6 +23,7 @@ from kit.report.calls import CallTable, call_notes, call_sentences, call_tables,
 from kit.report.explain import explain, where
 from kit.report.farm import FarmView, view_farm
 from kit.report.history import change_lines
+from kit.report.interval import percent_interval
 from kit.report.ladder import shares, whole_of
 from kit.report.notes import copied
 from kit.report.plot import Picture, plot_attribution, plot_flame, plot_intervals, plot_runs, plot_tasks, plot_track
@@ -30,7 +31,7 @@ from kit.report.profile import ProfileTable, about, differs, tables
 from kit.report.ranking import caption, cells, headings, headline, sentences
 from kit.report.structured import document
 from kit.report.tasks import TaskTable, task_tables
-from kit.report.verdict import assurance_lines, percent_interval, sentence
+from kit.report.verdict import assurance_lines, sentence
 
 HEADERS = ("arm", "baseline", "point", "phase", "metric", "ratio", "low", "high", "difference", "n", "verdict")
 #: Which of them can be chosen from a list, and what is chosen at first.
@@ -115,7 +116,7 @@ class SessionView:
     arms: Sequence[tuple[str, str, str]]  # name, in words, baseline
     answers: Sequence[str]
     advice: Sequence[str]
-    sureness: Sequence[str]
+    confidence: Sequence[str]
     notes: Sequence[str]
     failures: Sequence[str]
     findings: Sequence[Sequence[str]]
@@ -177,7 +178,7 @@ def view(
         arms=[(arm, where(arm), dict(session.baselines).get(arm, units.NOTHING)) for arm in session.arms],
         answers=_tied(said.answers),
         advice=_tied(said.advice),
-        sureness=_tied([*said.sureness, *assurance_lines(analysis)]),
+        confidence=_tied([*said.confidence, *assurance_lines(analysis)]),
         notes=_tied(said.notes),
         failures=[f"{where}: {item.error} (log: {item.log})" for where, item in course.failed(session)],
         findings=[_finding(item) for item in findings],

@@ -12,6 +12,7 @@ from kit.analysis.profiles import ArmProfile, FunctionCost, ProfileAnalysis, ana
 from kit.analysis.stacks import OTHERS, StackCost
 from kit.model.session import Session
 from kit.report import units
+from kit.report.interval import more_seconds
 from kit.report.plot.picture import CHARACTER, shortened
 from kit.report.wrap import NARROW, wrap
 
@@ -61,25 +62,25 @@ def about(item: ProfileAnalysis) -> str:
 
 
 def differs(arm: ArmProfile, point: str) -> str:
-    """How much more CPU in all, in which parts of the machine and functions most of it is told to be."""
-    whole = units.more_seconds(arm.whole, alone=True)
+    """Return how much more CPU in all, and the parts of the machine and functions that differ significantly."""
+    whole = more_seconds(arm.whole, individual=True)
     head = f"{arm.arm} against {arm.baseline}{units.at(point)}: {whole} of CPU"
     parts = [f"{item.name[0]} {item.difference:+z.2f} s" for item in arm.parts if item.certain]
-    own = _told([item.own for item in arm.functions])
-    inclusive = _told([item.inclusive for item in arm.functions])
+    own = _significant([item.own for item in arm.functions])
+    inclusive = _significant([item.inclusive for item in arm.functions])
     if not parts and not own and not inclusive:
-        return f"{head}; no part of the machine and no function is told to differ."
+        return f"{head}; no part of the machine and no function differs significantly."
     said = [", ".join(parts[:_SAID]) or "no part of the machine"]
     said.append(f"of functions, by their own time, {', '.join(own)}" if own else "no function by its own time")
     if inclusive and not own:
         said.append(f"with what they call, {', '.join(inclusive)}")
-    return f"{head}. Told to differ: {'; '.join(said)}."
+    return f"{head}. Significant: {'; '.join(said)}."
 
 
-def _told(costs: Sequence[StackCost | None]) -> list[str]:
-    """Functions that are told to differ, those that do most."""
-    told = sorted((item for item in costs if item and item.certain), key=lambda item: -abs(item.difference))
-    return [f"{shortened(item.name[-1], _NAME * CHARACTER)} {item.difference:+z.3f} s" for item in told[:_SAID]]
+def _significant(costs: Sequence[StackCost | None]) -> list[str]:
+    """Return the functions that differ significantly, those that do most."""
+    found = sorted((item for item in costs if item and item.certain), key=lambda item: -abs(item.difference))
+    return [f"{shortened(item.name[-1], _NAME * CHARACTER)} {item.difference:+z.3f} s" for item in found[:_SAID]]
 
 
 def tables(arm: ArmProfile, point: str) -> list[ProfileTable]:
@@ -100,19 +101,19 @@ def tables(arm: ArmProfile, point: str) -> list[ProfileTable]:
 
 def _family(costs: Sequence[StackCost | None]) -> str:
     known = [item for item in costs if item]
-    return f"; intervals of all {known[0].family} at once" if known and known[0].low_all is not None else ""
+    return f"; intervals simultaneous for all {known[0].family}" if known and known[0].low_all is not None else ""
 
 
 def _part(item: StackCost) -> tuple[str, ...]:
     name = "all others" if item.name[0] == OTHERS else item.name[0]
-    return name, units.seconds(item.base_mean), units.more_seconds(item)
+    return name, units.seconds(item.base_mean), more_seconds(item)
 
 
 def _whole(item: StackCost) -> tuple[str, ...]:
-    return "all", units.seconds(item.base_mean), units.more_seconds(item, alone=True)
+    return "all", units.seconds(item.base_mean), more_seconds(item, individual=True)
 
 
 def _function(item: FunctionCost) -> tuple[str, ...]:
-    more = (units.more_seconds(cost) if cost else units.NOTHING for cost in (item.own, item.inclusive))
+    more = (more_seconds(cost) if cost else units.NOTHING for cost in (item.own, item.inclusive))
     base = units.seconds(item.inclusive.base_mean) if item.inclusive else units.NOTHING
     return shortened(item.name, _NAME * CHARACTER), *more, base

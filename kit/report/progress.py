@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kit.core.visible import printable
-from kit.model.plan import PlanStep
+from kit.model.plan import AUTO_ROUNDS, DEFAULT_BUDGET, PlanStep
 from kit.model.sample import Sample
 from kit.model.session import Session
 from kit.report import units
 
+if TYPE_CHECKING:
+    from kit.analysis.ranking import Ranking
+
 #: Machines whose runs are shown at once, those that began one last: as many as a terminal holds beside the rest.
 _MACHINES = 10
-#: The ranking is made anew when so many times has passed what it took the last time: of a thousand machines each ends a
-#: round every moment.
+#: The ranking waits this many times as long as it last took to make: of a thousand machines each ends a round every
+#: moment.
 _RANK_AGAIN = 20
 
 
@@ -35,7 +40,7 @@ class Quiet:
     @property
     def latest(self) -> Session | None:
         """The session with all that it has measured so far; None before it began."""
-        found = {(item.kind, item.block, item.arm, item.point): item for item in self._samples}  # a round made again
+        found = {(item.kind, item.block, item.arm, item.point): item for item in self._samples}  # a rerun
         return replace(self._session, samples=tuple(found.values())) if self._session else None
 
     def began(self, session: Session) -> None:
@@ -66,13 +71,66 @@ class Quiet:
         return None
 
 
-@dataclass
-class _Pace:
-    """Of one machine: when its first run began and its last one ended, by the monotonic clock, and how many it made."""
+#: What the runs of one round have in common: machine, number, the round that it repeats, whether it is traced.
+_RoundKey = tuple[str, int, int | None, bool]
 
+
+@dataclass
+class _Round:
+    """Of one machine: the round that it runs. ``began``: on the monotonic clock."""
+
+    key: _RoundKey
     began: float
-    ended: float = 0.0
-    runs: int = 0
+    runs: int = 0  # that are over
+
+
+class TimeLeft:
+    """Estimates how long a session still takes: the mean duration of its rounds times those that are certain to come.
+
+    A round ends where the machine's next one begins, or when it has as many runs as an earlier one. The warm-up counts
+    only until a measured round is over."""
+
+    def __init__(self, limit: float | None, open_ended: bool) -> None:
+        """``limit``: seconds of the budget. ``open_ended``: more rounds than the certain ones may come."""
+        self._limit, self._open_ended = limit, open_ended
+        self._since = time.monotonic()
+        self._now: dict[str, _Round] = {}
+        self._whole: dict[_RoundKey, tuple[float, int]] = {}  # seconds and runs of each round that is over
+
+    def running(self, machine: str, step: PlanStep) -> None:
+        """A run begins, perhaps the first of its round."""
+        key = (machine, step.block, step.repeats, step.traced)
+        before = self._now.get(machine)
+        if before is not None and before.key == key:
+            return
+        now = time.monotonic()
+        if before is not None and before.runs:
+            self._whole[before.key] = (now - before.began, before.runs)
+        self._now[machine] = _Round(key, now)
+
+    def finished(self, machine: str, step: PlanStep) -> None:
+        self.running(machine, step)
+        mine = self._now[machine]
+        mine.runs += 1
+        if mine.runs >= max((runs for _, runs in self._whole.values()), default=math.inf):
+            self._whole[mine.key] = (time.monotonic() - mine.began, mine.runs)
+
+    def left(self, runs: int) -> str:
+        """Return ``about 3 min left, 10 min at most``; '' before a round is over. ``runs``: certain to come."""
+        rounds = [found for key, found in self._whole.items() if key[1]] or list(self._whole.values())
+        if not rounds:
+            return ""
+        each, of_each = (sum(found) / len(rounds) for found in zip(*rounds, strict=True))
+        certain = each * runs / of_each / max(len(self._now), 1)
+        most = None if self._limit is None else max(self._limit - (time.monotonic() - self._since), 0.0)
+        if not self._open_ended:
+            return f"{units.about(certain)} left" if runs else ""
+        if most is None:
+            return f"at least {units.about(certain)} left" if runs else ""
+        if certain >= most:
+            return f"{units.about(certain)} left" if runs else ""
+        at_most = units.about(most).removeprefix("about ")
+        return f"{units.about(certain)} left, {at_most} at most" if runs else f"{at_most} left at most"
 
 
 class Lines(Quiet):
@@ -82,13 +140,14 @@ class Lines(Quiet):
         super().__init__()
         self._steps = 0
         self._finished = 0
-        self._paces: dict[str, _Pace] = {}
+        self._left = TimeLeft(None, False)
 
     def tell(self, text: str) -> None:
         print(printable(self._by(text)), file=sys.stderr, flush=True)
 
     def planned(self, steps: int, done: int) -> None:
-        self._steps, self._finished, self._paces = steps, 0, {}
+        self._steps, self._finished = steps, 0
+        self._left = TimeLeft(*_limits(self._session))
         already = f", {done} done before" if done else ""
         self.tell(f"{steps} runs{already}")
 
@@ -97,32 +156,35 @@ class Lines(Quiet):
         self.tell(reason)
 
     def running(self, step: PlanStep, phase: str) -> None:
-        self._pace()
-
-    def _pace(self) -> _Pace:
-        return self._paces.setdefault(self._machine, _Pace(time.monotonic()))
+        self._left.running(self._machine, step)
 
     def finished(self, step: PlanStep, sample: Sample) -> None:
         self._samples.append(sample)
         self._finished += 1
-        pace = self._pace()
-        pace.ended, pace.runs = time.monotonic(), pace.runs + 1
+        self._left.finished(self._machine, step)
         real = sum(phase.real or 0 for phase in sample.phases)
         what = f"real {units.seconds(real)}" if sample.status == "ok" else f"FAILED: {sample.error}"
-        self.tell(f"[{self._finished}/{self._steps}] {_where(step)}  {what}{self._left()}")
+        left = self._time_left()
+        self.tell(f"[{self._finished}/{self._steps}] {_where(step)}  {what}{f'  ({left})' if left else ''}")
 
-    def _left(self) -> str:
-        """As long as runs have taken so far, on as many machines as are at work."""
-        rest = self._steps - self._finished
-        if not rest:
-            return ""
-        spent = sum(pace.ended - pace.began for pace in self._paces.values() if pace.runs)
-        return f"  ({clock(spent / self._finished * rest / len(self._paces))} left)"
+    def _time_left(self) -> str:
+        return self._left.left(max(self._steps - self._finished, 0))
+
+
+def _limits(session: Session | None) -> tuple[float | None, bool]:
+    """Return the seconds of a session's budget, and whether its number of rounds is open."""
+    if session is None:
+        return None, False
+    request = session.request
+    until_decided = request.rounds == AUTO_ROUNDS and request.precision is None
+    limit = DEFAULT_BUDGET if until_decided and request.budget is None else request.budget
+    return limit, until_decided or limit is not None or request.precision is not None
 
 
 class Live(Lines):
-    """On a terminal: finished runs as lines, below them the ranking so far, which is made anew after every round as far
-    as that takes little time, and what runs now, since when, and how long it may take."""
+    """On a terminal: finished runs as lines, below them the ranking after each round, what runs now, and the time left.
+
+    A ranking that takes long to make is left out for some rounds."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -165,6 +227,7 @@ class Live(Lines):
             now = time.monotonic()
             self._rank_at = now + _RANK_AGAIN * (now - began) if self._machine else 0.0
         self._bar.update(self._row(), description=printable(self._by(f"{_where(step)}: {phase}")))
+        self._bar.update(self._task, left=self._time_left())
 
     def _row(self) -> Any:
         """The session's, or that of one of several machines, which it takes over from who began a run first."""
@@ -186,7 +249,7 @@ class Live(Lines):
 
     def finished(self, step: PlanStep, sample: Sample) -> None:
         super().finished(step, sample)
-        self._bar.update(self._task, completed=self._finished, left=self._left())
+        self._bar.update(self._task, completed=self._finished, left=self._time_left())
 
     def close(self) -> None:
         self._region.stop()
@@ -199,18 +262,29 @@ def so_far(session: Session | None, width: int) -> str:
     from kit.analysis.columns import Runs
     from kit.analysis.compare import compare
     from kit.analysis.ranking import rank
+    from kit.analysis.stopping import looks, widening
     from kit.report.answer import COLUMNS, ROWS
     from kit.report.course import rounds
     from kit.report.ranking import caption, table
+    from kit.report.wrap import wrap
 
     runs = Runs(session.samples)
-    rankings = rank(runs, session.arms)
+    seen = looks(session)
+    rankings = rank(runs, session.arms, margin=session.request.margin, rounds=seen)
     if not rankings:
         return ""
     # What it shows and no more: the next run waits for it.
-    found = compare(runs, session.baselines, (rankings[-1].metric,), whole=True)
+    found = compare(runs, session.baselines, (rankings[-1].metric,), whole=True, widening=widening(seen))
     text = table(rankings[-1], found, min(width, COLUMNS), most=ROWS)
-    return f"\nafter {rounds(session)}: {caption(rankings[-1])}\n{text}"
+    head = f"Ranking after {rounds(session)}{_undecided(rankings)}; {caption(rankings[-1])}"
+    return f"\n{wrap(head, min(width, COLUMNS))}\n{text}"
+
+
+def _undecided(rankings: Sequence[Ranking]) -> str:
+    """Return `` (2 of 4 arms inconclusive)``, of all points."""
+    verdicts = [row for ranking in rankings for row in ranking.picks if row.against and row.verdict]
+    left = sum(len(ranking.undecided) for ranking in rankings)
+    return f" ({left} of {len(verdicts)} arms inconclusive)" if left and verdicts else ""
 
 
 def make_observer(quiet: bool) -> Quiet:
@@ -222,8 +296,3 @@ def make_observer(quiet: bool) -> Quiet:
 def _where(step: PlanStep) -> str:
     which = f"{'traced ' if step.traced else ''}round {step.block}" if step.block else "warm-up"
     return f"{which} {step.arm}{' ' if step.point else ''}{step.point}"
-
-
-def clock(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"

@@ -16,9 +16,10 @@ from kit.model.sample import TOTAL
 from kit.model.session import Session
 from kit.report import course, units
 from kit.report.figures import figures
+from kit.report.interval import difference_interval, ratio_interval
 from kit.report.ladder import ladders
 from kit.report.notes import copied, leaves_tree, notes
-from kit.report.ranking import caption, headline, table
+from kit.report.ranking import advice, caption, table
 from kit.report.tasks import task_tables
 from kit.report.verdict import assurance, verdicts
 from kit.report.wrap import wrap
@@ -74,7 +75,7 @@ def _head(session: Session, analysis: Analysis, style: _Style) -> str:
         lines.append(f"{style.newline.strip()}IN A GUEST: {session.guest}")
     for ranking in analysis.rankings:
         shown = table(ranking, analysis.comparisons, None, style.format)
-        lines += ["", headline(ranking, copied(session)), "", style.heading(caption(ranking)), shown]
+        lines += ["", *advice(ranking, copied(session)), "", style.heading(caption(ranking)), shown]
     return "\n".join(lines)
 
 
@@ -115,7 +116,7 @@ def _cell(runs: Runs, key: Key, index: Index, phase: str, column: Metric, groupe
     if comparison.adjusted is not None:  # a row must not contradict itself
         text = f"{units.amount(comparison.adjusted, column.unit)}°"
     # Next to nothing on most baselines: 90 times that says less than seconds do.
-    against = units.difference(comparison) if column.as_difference else units.ratio(comparison)
+    against = difference_interval(comparison) if column.as_difference else ratio_interval(comparison)
     return f"{text}{style.newline}{against}"
 
 

@@ -13,7 +13,7 @@ from kit.analysis.analyse import Analysis
 from kit.analysis.compare import Comparison
 from kit.analysis.tasks import ALL, CPU, ELAPSED, KIND, RECIPE, REST, TaskCost
 from kit.report import units
-from kit.report.verdict import percent_interval
+from kit.report.interval import amount_interval, difference_interval, percent_interval
 
 _BY = {KIND: "kind of task", RECIPE: "recipe"}
 _WHOLE = {ALL: "all tasks", REST: "bitbake itself"}
@@ -43,7 +43,7 @@ def task_tables(analysis: Analysis, newline: str = "\n") -> list[TaskTable]:
 
 
 def largest_part(analysis: Analysis, arm: str, point: str) -> str:
-    """The kind of task whose elapsed time grew most, in a sentence; '' where none is told to be that one."""
+    """The kind of task whose elapsed time grew most, in a sentence; '' where none is significantly the largest."""
     mine = [
         item
         for item in analysis.tasks
@@ -74,8 +74,8 @@ def _table(analysis: Analysis, found: Sequence[TaskCost], by: str, newline: str)
     title = f"{first.phase} by {_BY[by]}: {units.against(first)}, {rounds}"
     if first.family > 1 and first.n > 1:
         alone = 1 + len({item.by for item in found if item.by in _WHOLE})
-        title += f"; intervals of all {first.family} at once"
-        title += f", of the last {alone} rows each alone" if by == KIND else ""
+        title += f"; intervals simultaneous for all {first.family}"
+        title += f", individual in the last {alone} rows" if by == KIND else ""
     base = first.baseline
     headers = [text for metric in metrics for text in (f"{_heading(metric)}, {base}", "more, 95 %")]
     return TaskTable(first.phase, first.point, title, (_BY[by], *headers), rows)
@@ -99,9 +99,7 @@ def _seconds(item: TaskCost) -> str:
     made = item.comparison
     together = made.difference_low_all, made.difference_high_all
     low, high = (made.difference_low, made.difference_high) if item.by in _WHOLE else together
-    if low is None or high is None:
-        return f"{made.difference:+z.2f} s (no interval)"
-    return f"{made.difference:+z.2f} s ({low:+z.2f}…{high:+z.2f})"
+    return amount_interval(made.difference, low, high)
 
 
 def _phase(analysis: Analysis, pair: Comparison, metrics: Sequence[str], newline: str) -> list[str]:
@@ -117,5 +115,5 @@ def _phase(analysis: Analysis, pair: Comparison, metrics: Sequence[str], newline
         )
         mean = float(np.nanmean(analysis.runs.values((pair.baseline, pair.point), pair.phase, name)))
         change = percent_interval(made.ratio, made.low, made.high)
-        row += [units.seconds(mean), f"{units.difference(made)}{newline}{change}"]
+        row += [units.seconds(mean), f"{difference_interval(made)}{newline}{change}"]
     return row

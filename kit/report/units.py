@@ -1,13 +1,12 @@
-"""Numbers as people read them, always with a unit; a number that has no interval says so."""
+"""Numbers as people read them, always with a unit; kit.report.interval has those with an interval."""
 
 from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from typing import Protocol
 
-from kit.analysis.compare import Comparison
-from kit.analysis.stacks import StackCost
 from kit.model.metric import SECONDS
 
 NOTHING = "–"
@@ -40,35 +39,6 @@ def number(value: float) -> str:
     return f"{value:,.{min(digits, 6)}f}"
 
 
-def ratio(item: Comparison) -> str:
-    """``1.056 (1.031–1.082)``; a difference where a zero leaves no ratio."""
-    if item.ratio is None:
-        return difference(item)
-    if item.low is None or item.high is None:
-        return f"{_times(item.ratio)} (no interval)"
-    return f"{_times(item.ratio)} ({_times(item.low)}–{_times(item.high)})"
-
-
-def difference(item: Comparison) -> str:
-    """``+0.21 s (+0.18…+0.24)`` more than the baseline."""
-    unit = f" {item.unit}".rstrip()
-    if item.difference_low is None or item.difference_high is None:
-        return f"{item.difference:+z.3f}{unit} (no interval)"
-    return f"{item.difference:+z.2f}{unit} ({item.difference_low:+z.2f}…{item.difference_high:+z.2f})"
-
-
-def more_seconds(item: StackCost, alone: bool = False) -> str:
-    """``+0.123 s (+0.080…+0.166)``: the interval that holds with all of its family at once, or ``alone``."""
-    low, high = (item.low, item.high) if alone else (item.low_all, item.high_all)
-    if low is None or high is None:
-        return f"{item.difference:+z.3f} s (no interval)"
-    return f"{item.difference:+z.3f} s ({low:+z.3f}…{high:+z.3f})"
-
-
-def _times(value: float) -> str:
-    return f"{value:.3f}" if value < 10 else f"{value:.1f}" if value < 1000 else ">999"
-
-
 def chance(p: float) -> str:
     """Of so clear a change where there is none: ``p 0.0004``; below what is worth telling apart, ``p < 0.0001``."""
     return f"p {p:.1g}" if p >= 1e-4 else "p < 0.0001"
@@ -93,6 +63,28 @@ def against(item: Pair) -> str:
 def moment(seconds: float, form: str = "%Y-%m-%d %H:%M") -> str:
     """Unix time as ``2026-11-21 19:07``, UTC; a session from elsewhere may claim a time that no calendar has."""
     return time.strftime(form, time.gmtime(seconds)) if 0 <= seconds < _YEAR_10000 else NOTHING
+
+
+def duration(seconds: float) -> str:
+    """Return ``45 s``, ``8 min 20 s``, ``10 min``, ``2 h 05 min``."""
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes >= 60:
+        return f"{minutes // 60} h {minutes % 60:02d} min"
+    if not minutes:
+        return f"{rest} s"
+    return f"{minutes} min {rest:02d} s" if rest else f"{minutes} min"
+
+
+def about(seconds: float) -> str:
+    """Return a coarse duration, for estimates: ``about 40 s``, ``about 3 min``."""
+    if seconds < 90:
+        return f"about {max(5 * round(seconds / 5), 5)} s"
+    return f"about {seconds / 60:.0f} min"
+
+
+def listed(names: Sequence[str], word: str = "and") -> str:
+    """Return ``a, b and c``."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"
 
 
 def at(point: str) -> str:

@@ -11,7 +11,9 @@ from tabulate import tabulate
 from kit.analysis.analyse import Analysis, Floor, whole_real
 from kit.analysis.compare import LESS, MORE, NO_INTERVAL, NOT_DETECTED, Comparison
 from kit.analysis.drift import MACHINE
+from kit.model.plan import DEFAULT_MARGIN
 from kit.report import units
+from kit.report.interval import percent_interval
 from kit.report.wrap import wrap
 
 _WIDTH = 33  # of the plot, odd: 1 is in the middle
@@ -32,11 +34,11 @@ def verdicts(analysis: Analysis, tablefmt: str = "simple") -> str:
             percent_interval(item.ratio, item.low, item.high),
             *([_all(item)] if family > 1 else []),
             *([plot.draw(item)] if plot else []),
-            sentence(item),
+            sentence(item, margin_of(analysis)),
         ]
         for item in found
     ]
-    headers = ["arm / baseline", "change, 95 %", *([f"all {family} at once"] if family > 1 else [])]
+    headers = ["arm / baseline", "change, 95 %", *(["simultaneous"] if family > 1 else [])]
     headers += [*([plot.axis()] if plot else []), "verdict"]
     table = tabulate(rows, headers, tablefmt=tablefmt, disable_numparse=True)
     return f"real time of the whole run\n{table}"
@@ -45,33 +47,39 @@ def verdicts(analysis: Analysis, tablefmt: str = "simple") -> str:
 def _all(item: Comparison) -> str:
     if item.low_all is None or item.high_all is None or item.control:
         return units.NOTHING
-    return f"({units.percent(item.low_all)} … {units.percent(item.high_all)})"
+    return percent_interval(item.ratio, item.low_all, item.high_all).partition(" %")[2].strip()
 
 
-def percent_interval(ratio: float | None, low: float | None, high: float | None) -> str:
-    if ratio is None:
-        return "no ratio"
-    if low is None or high is None:
-        return f"{units.percent(ratio)} (no interval)"
-    return f"{units.percent(ratio)} ({units.percent(low)} … {units.percent(high)})"
+def margin_of(analysis: Analysis) -> float:
+    """Return the margin of equivalence that the session was asked for."""
+    return analysis.rankings[0].margin if analysis.rankings else DEFAULT_MARGIN
 
 
-def sentence(item: Comparison) -> str:
-    """``slower``; ``slower taken alone, not among 7``; ``not detected (would have seen ≥ 3.1 %)``."""
+def is_equivalent(item: Comparison, margin: float) -> bool:
+    """Return whether the simultaneous interval lies within the margin."""
+    known = item.low_all is not None and item.high_all is not None
+    return known and 1 - margin <= (item.low_all or 0.0) and (item.high_all or math.inf) <= 1 + margin
+
+
+def sentence(item: Comparison, margin: float = DEFAULT_MARGIN) -> str:
+    """Return ``slower``, ``slower, equivalent within ±3 %``, ``inconclusive (≥ 4.1 % would be significant)``."""
     if item.verdict == NO_INTERVAL:
-        return "1 run: no interval" if item.n == 1 else "no interval"
+        return "one round: no interval" if item.n == 1 else "no interval"
     if item.control:
-        return "as noise: two identical arms" if item.verdict == NOT_DETECTED else "two identical arms DIFFER"
+        return "noise: identical arms" if item.verdict == NOT_DETECTED else "identical arms DIFFER"
     word = {MORE: "slower", LESS: "faster"}
+    equivalent = f"equivalent within ±{units.asked(margin)}" if is_equivalent(item, margin) else ""
     if item.verdict_all in word:
-        return word[item.verdict_all]
+        return f"{word[item.verdict_all]}, {equivalent}" if equivalent else word[item.verdict_all]
+    if equivalent:
+        return equivalent
     if item.verdict in word:
-        return f"{word[item.verdict]} taken alone, not among {item.family}"
-    return f"not detected ({would_have_seen(item.detectable)})"
+        return f"{word[item.verdict]}, but not significant after correcting for {item.family} comparisons"
+    return f"inconclusive ({would_be_significant(item.detectable)})"
 
 
-def would_have_seen(detectable: float | None) -> str:
-    return f"would have seen ≥ {_size(detectable)}" if detectable else "no floor known"
+def would_be_significant(detectable: float | None) -> str:
+    return f"≥ {_size(detectable)} would be significant" if detectable else "no floor known"
 
 
 class Range(Protocol):
@@ -132,7 +140,7 @@ def assurance(analysis: Analysis) -> str:
 
 
 def assurance_lines(analysis: Analysis) -> list[str]:
-    """Noise floor, growth, drift, bursts, covariate: a sentence each."""
+    """Return noise floor, growth, drift, disturbances, covariate: a sentence each."""
     lines = [floor_line(item) for item in analysis.floors]
     if not analysis.floors:
         lines += _floor_without_control(analysis)
@@ -173,7 +181,7 @@ def _floor_without_control(analysis: Analysis) -> list[str]:
 def _growth_lines(analysis: Analysis) -> list[str]:
     lines = []
     for item in analysis.growths:
-        found = "changes by" if item.factor.leaves_out(1.0) else "does not detectably change:"
+        found = "changes by" if item.factor.leaves_out(1.0) else "does not change significantly:"
         interval = percent_interval(item.factor.estimate, item.factor.low, item.factor.high)
         pair = f"{item.arm} / {item.baseline}"
         lines.append(f"growth: the ratio {pair} {found} {interval} with each doubling of {item.parameter}")
@@ -206,8 +214,8 @@ def _burst_lines(analysis: Analysis) -> list[str]:
     lines = []
     for item in analysis.flagged:
         at = units.at(item.point)
-        what = "a repetition stands in its place" if item.repeated else "no repetition: it counts"
-        lines.append(f"burst: {item.arm}{at}, round {item.block}: {item.why}; {what}, both are kept")
+        what = "a rerun replaces it" if item.repeated else "no rerun: it counts"
+        lines.append(f"disturbed: {item.arm}{at}, round {item.block}: {item.why}; {what}")
     return lines
 
 

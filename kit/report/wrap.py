@@ -8,7 +8,10 @@ import textwrap
 
 #: Columns of what is printed by default, and of what is asked for in full.
 NARROW, WIDE = 100, 118
-_UNIT = re.compile(r"(?<=\d) (?=(?:%|s|ms|us|µs|ns|[KMGT]iB|[kMGT]?B)(?!\w))")
+#: Spaces within a figure: before its unit, before its interval, between the ends of that.
+_WITHIN = re.compile(
+    r"(?<=\d) (?=(?:%|s|ms|us|µs|ns|[KMGT]iB|[kMGT]?B)(?!\w))|(?<=[%\w]) (?=\[[+-]?\d)|(?<=\d,) (?=[+-]?[\d.,]+\])"
+)
 _GLUE = "\u00a0"
 
 
@@ -18,8 +21,9 @@ def screen() -> int:
 
 
 def wrap(text: str, width: int = WIDE, most: int | None = None) -> str:
-    """Lines of at most so many columns, all but the first indented; a number stays with its unit. ``most``: lines, the
-    last of which ends in … where that is too few."""
-    glued = _UNIT.sub(_GLUE, text)
+    """Return lines of at most ``width`` columns, all but the first indented; a figure keeps its unit and its interval.
+
+    ``most``: lines, the last of which ends in … where that is too few."""
+    glued = _WITHIN.sub(_GLUE, text)
     lines = textwrap.fill(glued, width, subsequent_indent="  ", max_lines=most, placeholder=" …")
     return lines.replace(_GLUE, " ")

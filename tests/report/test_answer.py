@@ -1,19 +1,32 @@
-"""The first screen: it answers within 30 lines and 100 columns, whatever a session holds."""
+"""The first screen: it answers within 30 lines and 100 columns, whatever a session contains."""
 
 from __future__ import annotations
 
+import math
 import random
+import re
 from dataclasses import replace
 
 import pytest
 
 from kit.analysis.analyse import analyse, whole_real
+from kit.analysis.ranking import (
+    EQUIVALENT,
+    FASTER,
+    INCONCLUSIVE,
+    REFERENCE,
+    SLOWER,
+    Difference,
+    Ranking,
+    RankRow,
+)
 from kit.core.errors import UsageError
 from kit.model.sample import Phase, Sample
 from kit.model.session import NotRun, Request, Session, title_of
+from kit.report import course
 from kit.report.answer import COLUMNS, LINES, answer
 from kit.report.progress import so_far
-from kit.report.ranking import headline, result_line
+from kit.report.ranking import advice, headline, result_line
 from tests.nights import ladder_session, night
 
 COSTS = {
@@ -42,11 +55,10 @@ def shown(session: Session, width: int = COLUMNS) -> str:
 
 
 def test_it_says_what_to_take_first() -> None:
-    lines = shown(made(COSTS)).splitlines()
-    assert lines[1].startswith("take bind:overlay2")
-    text = " ".join(line.strip() for line in lines[:5])
-    assert "layer:fuse-overlayfs +14" in text and "layer:btrfs +" in text
-    assert "layer:vfs" not in text.split(";")[0]  # its warm figure is not what it costs
+    head, blank, use, avoid, *_ = shown(made(COSTS, noise=0.003)).splitlines()
+    assert (head, blank) == ("mine & <yours>, ext4 and btrfs: 5 rounds; decided", "")
+    assert use == "Use bind:overlay2, volume:overlay2 or layer:overlay2: equivalent within ±3 %."  # not layer:vfs
+    assert avoid == "Avoid layer:fuse-overlayfs: 2.4 times slower; layer:btrfs: 11 % slower."
 
 
 @pytest.mark.parametrize("width", [100, 80])
@@ -62,21 +74,21 @@ def test_what_figures_are_worth_is_not_cut(width: int) -> None:
     )
     assert all(len(line) <= width for line in text.splitlines())
     head = " ".join(text.split())
-    assert "rounds, interrupted IN A GUEST: QEMU" in head and "NOT those of hardware take " in head
+    assert "rounds; interrupted IN A GUEST: QEMU" in head and "NOT those of hardware Use " in head
 
 
 def test_a_set_aside_arm_beats_nobody_in_the_headline() -> None:
-    """vfs is told to be better than all; without it overlay2 and its like are the best there are."""
-    session = made(COSTS)
+    """vfs is significantly better than all; without it overlay2 and its like are the best."""
+    session = made(COSTS, noise=0.004)
     (ranking,) = analyse(session).rankings
     assert "layer:vfs" in ranking.better_than("layer:overlay2")
-    assert headline(ranking).startswith("take layer:vfs;")
-    assert headline(ranking, {"layer:vfs"}).startswith("take ") and "layer:overlay2" in headline(ranking, {"layer:vfs"})
+    assert headline(ranking).startswith("Use layer:vfs: 7.1 % faster than bind:overlay2, the next.")
+    assert headline(ranking, {"layer:vfs"}).startswith("Use bind:overlay2")
 
 
 @pytest.mark.parametrize("noise", [0.001, 0.05, 0.3])
 def test_it_fits_a_terminal(noise: float) -> None:
-    blocked = tuple(NotRun(f"layer:none{i}", f"reason {i} " * 20, "mend " * 30) for i in range(5))
+    blocked = tuple(NotRun(f"layer:none{i}", f"reason {i} " * 20, "fix " * 30) for i in range(5))
     many = {**COSTS, **{f"layer:overlay2+cpus={i}": 9.0 for i in range(2, 8)}}
     few = made(COSTS, noise=noise)
     found = analyse(few)
@@ -88,7 +100,7 @@ def test_it_fits_a_terminal(noise: float) -> None:
             text = answer(session, analysis, width)
             assert max(map(len, text.splitlines())) <= width, text
             assert text.count("\n") <= LINES + (width < COLUMNS) * 6, text
-            assert "more: kit show" in text
+            assert "More: kit show" in text and "Report: kit report" in text
 
 
 def test_a_sweep_has_a_column_for_each_point_that_fits() -> None:
@@ -101,7 +113,8 @@ def test_a_sweep_has_a_column_for_each_point_that_fits() -> None:
 
 
 def test_little_to_go_on_is_said() -> None:
-    assert "in one round" in shown(made({"bare": 8.5, "layer:overlay2": 9.0, "layer:btrfs": 9.9}, rounds=1))
+    three = {"bare": 8.5, "layer:overlay2": 9.0, "layer:btrfs": 9.9}
+    assert "One round has no interval" in shown(made(three, rounds=1))
     assert "no interval" in shown(made({"bare": 8.5, "layer:overlay2": 9.0}, rounds=1))
     alone = shown(made({"bare": 8.5}))
     assert "bare   8.4" in alone
@@ -122,15 +135,15 @@ def test_what_has_no_ratio_to_the_reference_is_named() -> None:
         replace(item, block=item.block + 100) if item.arm == "layer:btrfs" else item for item in session.samples
     )
     text = shown(replace(session, samples=apart))
-    assert "not ranked: layer:btrfs: no ratio to layer:overlay2" in text
-    assert "not ranked" not in shown(session)
+    assert "Not ranked: layer:btrfs: no valid round contains both" in text
+    assert "Not ranked" not in shown(session)
 
 
 def test_ranked_by_another_metric_and_against_another_arm() -> None:
     session = made(COSTS)
     (by_cpu,) = analyse(session, "cpu", "bind:overlay2").rankings
     assert (by_cpu.metric, by_cpu.reference) == ("cpu", "bind:overlay2")
-    assert "against bind:overlay2" in answer(session, analyse(session, "cpu", "bind:overlay2"))
+    assert "vs bind:overlay2" in answer(session, analyse(session, "cpu", "bind:overlay2"))
     with pytest.raises(UsageError, match="reference layer:zfs"):
         analyse(session, "", "layer:zfs")
     with pytest.raises(UsageError, match="metric nosuch"):
@@ -147,15 +160,167 @@ def test_a_session_has_a_title_that_fits_a_list() -> None:
 def test_a_list_shows_what_each_session_found() -> None:
     found = [item for item in whole_real(analyse(made(COSTS)).comparisons) if not item.control]
     line = result_line(found)
-    assert line.startswith("layer:fuse-overlayfs / bare +14") and "more told" in line
+    assert line.startswith("layer:fuse-overlayfs / bare +14") and "1 more significant, 5 not significant" in line
     assert result_line(()) == ""
     noisy = list(whole_real(analyse(made({"bare": 1.0, "layer:overlay2": 1.0}, noise=0.3)).comparisons))
-    assert result_line(noisy) == "none of 1 told from its baseline"
+    assert result_line(noisy) == "1 comparison, none significant"
 
 
 def test_what_is_shown_meanwhile_is_the_table_of_the_answer() -> None:
     session = made(COSTS)
     table = so_far(session, COLUMNS)
-    assert table.startswith("\nafter 5 rounds: time until the data is safe")
-    assert "\n".join(table.splitlines()[2:]) in shown(session)
+    title = "Ranking after 5 rounds (2 of 5 arms inconclusive); time until the data are on disk; simultaneous\n  95 %"
+    assert table.startswith(f"\n{title} intervals\n")
+    assert "\n".join(table.splitlines()[3:]) in shown(session)
     assert so_far(None, COLUMNS) == so_far(made({"bare": 8.5}), COLUMNS) == ""
+
+
+def differs(arm: str, percent: float, half: float, reference: str = "layer:overlay2") -> Difference:
+    """``arm`` over ``reference``, both intervals alike."""
+    ratio, low, high = (1 + value / 100 for value in (percent, percent - half, percent + half))
+    return Difference(arm, reference, ratio, low, high, low, high, 4, low, high)
+
+
+def ranking(*pairs: Difference, verdicts: tuple[str, ...], margin: float = 0.03) -> Ranking:
+    """Of the arms of these pairs with the reference, in this order, then the reference itself."""
+    others = [item for item in pairs if item.other == "layer:overlay2"]
+    rows = [
+        RankRow(item.arm, True, 11.1 * item.ratio, 11.1 * item.ratio, item, 1, 3, "a", 4, verdict)
+        for item, verdict in zip(others, verdicts, strict=True)
+    ]
+    rows.append(RankRow("layer:overlay2", True, 11.1, 11.1, None, 1, 3, "a", 4, REFERENCE))
+    rows.sort(key=lambda row: row.typical)
+    return Ranking("whole", "s", "less", "build", "", "layer:overlay2", tuple(rows), (), pairs, margin=margin)
+
+
+SLOW = differs("layer:fuse-overlayfs", 136, 8.5)
+
+
+def test_equivalent_arms_are_named_together() -> None:
+    one, two = differs("bind:overlay2", -1.4, 1.5), differs("layer:btrfs", -0.6, 1.7)
+    between = differs("bind:overlay2", -0.8, 1.6, "layer:btrfs")
+    found = ranking(one, two, SLOW, between, verdicts=(EQUIVALENT, EQUIVALENT, SLOWER))
+    assert found.decided
+    assert advice(found) == [
+        "Use bind:overlay2, layer:btrfs or layer:overlay2: equivalent within ±3 %.",
+        "Avoid layer:fuse-overlayfs: 2.4 times slower.",
+    ]
+    apart = replace(found, pairs=(one, two, SLOW, replace(between, high_bound=1.04)))
+    said = advice(apart)[0]
+    assert said.startswith("Use layer:overlay2, bind:overlay2 or layer:btrfs: each is equivalent")
+
+
+def test_the_only_best_arm_is_compared_with_the_next() -> None:
+    found = ranking(differs("layer:btrfs", -6.1, 1.0), SLOW, verdicts=(FASTER, SLOWER))
+    assert advice(found) == [
+        "Use layer:btrfs: 6.1 % faster than layer:overlay2, the next.",
+        "Avoid layer:fuse-overlayfs: 2.4 times slower than layer:overlay2.",
+    ]
+    rate = replace(found, metric="read bandwidth", better="more", unit="MB/s", rows=found.rows[::-1])
+    assert advice(rate)[0] == "Use layer:fuse-overlayfs: 2.4 times more than layer:overlay2, the next."
+
+
+def test_what_is_not_significant_is_not_called_equivalent() -> None:
+    found = ranking(differs("layer:btrfs", -2.1, 4.0), verdicts=(INCONCLUSIVE,))
+    (line,) = advice(found)
+    assert line == (
+        "No significant difference between layer:overlay2 and layer:btrfs; equivalence within ±3 % is not shown."
+    )
+    assert advice(replace(found, margin=0.07)) == ["Use layer:btrfs or layer:overlay2: equivalent within ±7 %."]
+
+
+def timed(session: Session, seconds: float) -> Session:
+    """With rounds that begin so far apart."""
+    samples = tuple(replace(item, started=1e9 + seconds * item.block) for item in session.samples)
+    facts = {**session.facts, "cpu": "some CPU, 2 cores, microcode 1", "run order": "interleaved"}
+    return replace(session, samples=samples, facts=facts)
+
+
+def test_the_head_says_how_long_it_took_and_which_rule_ended_it() -> None:
+    session = timed(made(COSTS, noise=0.003, rounds=4), 125)
+    analysis = analyse(session)
+    assert course.summary(session, analysis) == (
+        "mine & <yours>, 2 cores, ext4 and btrfs: 4 interleaved rounds in 8 min 20 s; decided"
+    )
+    noisy = analyse(made(COSTS, noise=0.05))
+    asked, budget = replace(Request(), rounds=4), replace(Request(), rounds=4, budget=600.0)
+    precise = replace(Request(), precision=0.2)
+    for made_of, request, status, rule in (
+        (noisy, Request(), "done", "undecided, budget spent"), (analysis, asked, "done", "as asked"),
+        (analysis, budget, "done", "budget spent"), (analysis, precise, "done", "precision reached"),
+        (analysis, Request(), "interrupted", "interrupted"), (analysis, Request(), "running", "not finished"),
+    ):  # fmt: skip
+        assert course.ending(replace(session, request=request, status=status), made_of) == rule
+
+
+def test_a_pause_counts_for_nothing() -> None:
+    session = timed(made({"bare": 8.5, "layer:overlay2": 9.0}, rounds=6), 20)
+    resumed = tuple(replace(item, started=item.started + 86400 * (item.block > 4)) for item in session.samples)
+    assert course.elapsed(replace(session, samples=resumed)) == pytest.approx(100 + 0.0, abs=21)
+    assert course.round_seconds(replace(session, samples=resumed)) == 20
+    one = tuple(item for item in session.samples if item.block == 1)
+    assert course.round_seconds(replace(session, samples=one)) == pytest.approx(17.7, abs=0.5)
+    assert course.elapsed(made({"bare": 8.5})) is None
+
+
+def test_outside_cpu_has_a_line_where_it_is_notable() -> None:
+    session = made({"bare": 8.5, "layer:overlay2": 9.0, "layer:fuse-overlayfs": 21.0})
+    samples = tuple(
+        replace(item, phases=tuple(replace(phase, elsewhere=7.9 if "fuse" in item.arm else 0.01)
+                                   for phase in item.phases))
+        for item in session.samples
+    )  # fmt: skip
+    text = " ".join(shown(replace(session, samples=samples)).split())
+    assert (
+        "Outside CPU: layer:fuse-overlayfs uses 7.890 s per build more than bare, which `time` does not show." in text
+    )
+    assert "Outside CPU" not in shown(session)
+
+
+def test_reasons_why_arms_were_not_run_stand_where_they_are_short() -> None:
+    few = tuple(NotRun(f"layer:{name}", f"no {name} in this kernel", "boot") for name in ("zfs", "aufs", "devmap"))
+    text = " ".join(shown(replace(made(COSTS), not_run=few)).split())
+    assert "Not run: layer:zfs (no zfs in this kernel); layer:aufs (no aufs in this kernel); layer:devmap (" in text
+    wordy = tuple(replace(item, reason=item.reason * 5) for item in few)
+    text = " ".join(shown(replace(made(COSTS), not_run=wordy)).split())
+    assert "Not run: layer:zfs, layer:aufs, layer:devmap (reasons and fixes: --full)." in text
+
+
+def undecided_session(noise: float = 0.012) -> Session:
+    """Five rounds of 100 s."""
+    return timed(made({"bare": 10.8, "layer:overlay2": 11.1, "layer:btrfs": 10.95}, noise=noise), 100)
+
+
+def test_an_undecided_session_says_what_would_decide_it() -> None:
+    session = undecided_session()
+    lines = shown(session).splitlines()
+    assert lines[0].endswith("5 interleaved rounds in 8 min 20 s; undecided, budget spent")
+    at = next(i for i, line in enumerate(lines) if line.startswith("Inconclusive after 8 min 20 s: layer:btrfs vs lay"))
+    said = " ".join(lines[at : at + 3])
+    found = re.search(
+        r"About (\d+) more minutes \((\d+) to ([\d,]+)\) would show equivalence within ±3 % or a diff", said
+    )
+    assert found
+    likely, least, most = (int(number.replace(",", "")) for number in found.groups())
+    assert least < likely < most
+    command = next(line for line in lines if line.startswith("kit compare --resume"))
+    budget = f"{5 * math.ceil(most / 5)}m" if most <= 120 else f"{math.ceil(most / 60)}h"
+    assert command == f"kit compare --resume {session.id} --budget {budget}"
+
+
+def test_only_an_open_session_goes_on() -> None:
+    session = undecided_session()
+    fixed = " ".join(shown(replace(session, request=Request(rounds=5))).split())
+    assert "; as asked" in fixed and "run it again with --rounds auto --budget" in fixed and "--resume" not in fixed
+    stopped = shown(replace(session, status="interrupted"))
+    assert f"\nkit compare --resume {session.id}\n" in stopped and "more minutes" not in stopped
+    decided = shown(undecided_session(0.003))
+    assert "Inconclusive" not in decided and "--resume" not in decided
+
+
+def test_where_no_number_of_rounds_decides_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kit.report.answer.more_rounds", lambda row, ranking: None)
+    text = shown(undecided_session())
+    said = " ".join(text.split())
+    assert "100 rounds would probably not decide layer:btrfs: measure with a --margin above 3 %" in said
+    assert "--resume" not in said

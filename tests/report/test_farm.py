@@ -15,6 +15,7 @@ from kit.analysis.split_session import answer_split
 from kit.report.answer import render_answer
 from kit.report.farm import view_farm
 from kit.report.html import render_html
+from kit.report.interval import percent_interval
 from kit.report.page import view
 from kit.report.renderer import FARM, PLAN, find, names
 from tests.nights import night
@@ -44,7 +45,7 @@ def test_few_machines_say_why_there_is_no_figure() -> None:
     said = " ".join(text.split())
     assert said.startswith("mine on 2 machines: 3 are the least that tell how far machines differ")
     for i in range(2):
-        assert re.search(rf"builder-0{i}, layer:overlay2 / bare: \+\S+ % \(.*?\) by itself; kit show 2026-000{i}", said)
+        assert re.search(rf"builder-0{i}, layer:overlay2 / bare: \+\S+ % \[.*?\] by itself; kit show 2026-000{i}", said)
     assert "another machine" not in said and "–" not in said
     assert "by itself; kit show" not in find(FARM, "table").render(farm(0.1, 0.1, 0.1))
 
@@ -77,7 +78,7 @@ def test_of_few_machines_none_is_said_to_fit() -> None:
 
 def test_a_machine_that_does_not_fit_is_named_with_its_session() -> None:
     text = find(FARM, "table").render(farm(*[0.10 + 0.001 * i for i in range(9)], odd=0.5))
-    assert "does not fit: builder-09, layer:overlay2 / bare: +4" in text and "kit show 2026-0009" in text
+    assert "outlier: builder-09, layer:overlay2 / bare: +4" in text and "kit show 2026-0009" in text
 
 
 def test_what_was_left_out_is_counted_by_reason() -> None:
@@ -116,7 +117,8 @@ def test_every_format_holds_the_mean_its_interval_and_the_prediction(name: str) 
         assert float(first["ratio"]) == whole.ratio and float(first["another_high"]) == whole.another.high
         assert [row["machine"] for row in machines] == [f"builder-{i:02}" for i in range(4)]
     else:
-        assert f"{(whole.ratio - 1) * 100:+.1f} %" in text and f"{(whole.another.high - 1) * 100:+.1f} %" in text
+        assert percent_interval(whole.ratio, whole.low, whole.high) in text
+        assert f", {(whole.another.high - 1) * 100:+.1f}] %" in text
 
 
 def test_the_page_of_a_session_of_several_machines_says_it_too() -> None:
@@ -157,4 +159,4 @@ def test_a_plan_that_can_not_be_says_why_and_rows_that_are_one_stand_once() -> N
 def test_a_plan_that_rests_on_a_machine_that_does_not_fit_says_so() -> None:
     given = farm(*[0.10 + 0.001 * i for i in range(9)], odd=0.5)
     made = plan_farm("mine", [("layer:overlay2 / bare", given.arms[0].whole)], Cost(600, 300), 0.02)
-    assert "builder-09 does not fit in layer:overlay2 / bare" in " ".join(find(PLAN, "table").render(made).split())
+    assert "builder-09 is an outlier in layer:overlay2 / bare" in " ".join(find(PLAN, "table").render(made).split())

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import count
 
 import pytest
 
 from kit.model.arm import parse_arm
 from kit.model.plan import PlanStep
-from kit.model.session import Session
+from kit.model.session import Request, Session
 from kit.report import progress
+from tests.nights import ladder_session
 
 
 class Clock:
@@ -72,3 +74,85 @@ def test_alone_it_is_made_anew_after_every_round(live: progress.Live, monkeypatc
     for number in range(1, 11):
         begin(live, "", number)
     assert len(made) == 9
+
+
+class Time:
+    """``now`` is set by hand."""
+
+    now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> Time:
+    made = Time()
+    monkeypatch.setattr(progress, "time", made)
+    return made
+
+
+def step(block: int, arm: str = "bare") -> PlanStep:
+    return PlanStep(block, parse_arm(arm))
+
+
+ARMS = ("bare", "layer:overlay2", "layer:fuse-overlayfs")
+
+
+def run_round(left: progress.TimeLeft, now: Time, block: int, machine: str = "") -> None:
+    """A round of 60 s, of which one arm takes 40."""
+    for arm, seconds in zip(ARMS, (10, 10, 40), strict=True):
+        left.running(machine, step(block, arm))
+        now.now += seconds
+        left.finished(machine, step(block, arm))
+
+
+def test_time_left_is_that_of_whole_rounds(now: Time) -> None:
+    """Slow and fast arms of a round do not move it, nor does a slow warm-up once a round is over."""
+    left = progress.TimeLeft(None, False)
+    left.running("", step(0))
+    now.now += 500
+    assert left.left(12) == ""
+    left.finished("", step(0))
+    run_round(left, now, 1)
+    now.now += 5  # until the next one begins
+    left.running("", step(2))
+    assert left.left(6) == "about 2 min left"
+    now.now += 10
+    left.finished("", step(2))
+    assert left.left(5) == "about 2 min left"
+    run_round(left, now, 3)
+    assert left.left(3) == "about 60 s left" and left.left(0) == ""
+
+
+def test_an_open_session_has_a_certain_time_and_a_limit(now: Time) -> None:
+    left = progress.TimeLeft(600.0, True)
+    run_round(left, now, 1)
+    left.running("", step(2))
+    assert left.left(6) == "about 2 min left, 9 min at most"
+    assert left.left(60) == "about 20 min left"  # the least rounds are run all the same
+    run_round(left, now, 2)
+    left.running("", step(3))
+    assert left.left(0) == "8 min left at most"
+    assert progress.TimeLeft(None, True).left(3) == ""
+
+
+def test_machines_share_the_rounds_that_are_left(now: Time) -> None:
+    left = progress.TimeLeft(None, False)
+    for machine in ("b1", "b2", "b3", "b4"):
+        left.running(machine, step(1))
+    now.now = 100.0
+    for machine in ("b1", "b2"):
+        left.finished(machine, step(1))
+        left.running(machine, step(2))
+    assert left.left(48) == "about 20 min left"
+
+
+def test_the_limit_is_the_budget_or_the_default_of_an_open_session() -> None:
+    session = ladder_session()
+    for request, wanted in (
+        (Request(), (600.0, True)), (Request(rounds=5), (None, False)), (Request(rounds=5, budget=60.0), (60.0, True)),
+        (Request(precision=0.01), (None, True)),
+    ):  # fmt: skip
+        assert progress._limits(replace(session, request=request)) == wanted
+    assert progress._limits(None) == (None, False)

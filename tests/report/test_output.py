@@ -8,7 +8,6 @@ import logging
 import os
 import re
 import stat
-import time
 from dataclasses import replace
 from functools import cache
 from html.parser import HTMLParser
@@ -321,27 +320,6 @@ def test_progress_moves_no_cursor(capsys: pytest.CaptureFixture[str]) -> None:
         observer.finished(step, sample)
     said = capsys.readouterr().err
     assert said.count("\\x1b[2Jno https://***@h/ \\x9b") == 2 and visible(said) == said
-
-
-def test_time_left_is_that_of_all_machines_at_work(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Four machines, a run of 100 s each, ten minutes after they began to make ready."""
-    sample, step = ladder_session().samples[0], PlanStep(1, parse_arm("bare"), "measured")
-    now = 0.0
-    monkeypatch.setattr(time, "monotonic", lambda: now)
-    observer = Lines()
-    observer.planned(48, 0)
-    now = 600.0
-    for name in ("b1", "b2", "b3", "b4"):
-        observer.machine(name)
-        observer.running(step, "build")
-    now = 700.0
-    for name in ("b1", "b2"):
-        observer.machine(name)
-        observer.finished(step, sample)
-    said = capsys.readouterr().err
-    assert "b1: [1/48]" in said and "(19 min 35 s left)" in said and "(19 min 10 s left)" in said
 
 
 def test_words_that_are_not_utf8_are_one_line(kit: Kit) -> None:

@@ -23,30 +23,31 @@ def test_the_table_names_what_differs_with_intervals_and_fits() -> None:
     text = render("profile", profiled_session())
     assert max(map(len, text.splitlines())) <= 100
     assert "3 traced rounds" in text and "by cpu-clock; 42 more were lost" in text
-    row = next(line for line in text.splitlines() if line.startswith("backing_file_open") and "…" in line)
+    row = next(line for line in text.splitlines() if line.startswith("backing_file_open") and "[" in line)
     own, low, high = map(float, re.findall(r"[+-]\d\.\d+", row)[:3])
     assert low < 0.6 < high and low < own < high
-    less = next(line for line in text.splitlines() if line.startswith("ext4_file_open") and "…" in line)
+    less = next(line for line in text.splitlines() if line.startswith("ext4_file_open") and "[" in line)
     assert float(re.findall(r"[+-]\d\.\d+", less)[2]) < 0
-    assert re.search(r"layer:overlay2 against bare: \+\d\.\d+ s \(.*\) of CPU", text)
+    assert re.search(r"layer:overlay2 against bare: \+\d\.\d+ s \[.*\] of CPU", text)
 
 
-def told_rows(text: str, column: int) -> set[str]:
-    """Functions whose interval in this column of intervals leaves out 0."""
-    rows = [line for line in text.splitlines() if line.count("…") and "against" not in line]
-    found = {row: re.findall(r"–  |\(([+-][\d.]+)…([+-][\d.]+)\)", row) for row in rows}
+def significant_rows(text: str, column: int) -> set[str]:
+    """Return the functions whose interval in this column of intervals excludes 0."""
+    rows = [line for line in text.splitlines() if line.count("[") and "against" not in line]
+    found = {row: re.findall(r"–  |\[([+-][\d.]+), ([+-][\d.]+)\]", row) for row in rows}
     ends = {row: both[column] for row, both in found.items() if len(both) > column}
     return {row.split("  ")[0] for row, (low, high) in ends.items() if low and float(low) * float(high) > 0}
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_sentence_tells_what_the_table_does(seed: int) -> None:
-    """A function that only calls more, and is never on top of a stack itself, is told to differ with what it calls."""
+    """A function that only calls more, and is never on top of a stack, differs significantly with what it calls."""
     text = render("profile", profiled_session(seed, more=CALLERS))
     sentence = " ".join(text.split("\n\n")[1].split())
     functions = text.split("functions that differ most")[1]
-    assert not told_rows(functions, 0) and {"__clone (libc.so.6)", "clone3 (libc.so.6)"} <= told_rows(functions, 1)
-    assert "Told to differ: no part of the machine; no function by its own time; with what they call, " in sentence
+    assert not significant_rows(functions, 0)
+    assert {"__clone (libc.so.6)", "clone3 (libc.so.6)"} <= significant_rows(functions, 1)
+    assert "Significant: no part of the machine; no function by its own time; with what they call, " in sentence
     assert re.search(r"__clone \(libc.so.6\) \+\d\.\d+ s", sentence) and "clone3 (libc.so.6) -" in sentence
 
 

@@ -45,8 +45,8 @@ def test_table_shows_every_figure_with_its_interval() -> None:
     table = text("full", SESSION)
     assert "total of 2 phases" in table
     assert "phase build" in table and "phase clean" in table
-    assert "1.248 (" in table  # build: 2.52 / 2.02 within blocks
-    assert "layer:overlay2 / bare  +19.8 % (" in table and "slower" in table
+    assert "1.248 [" in table  # build: 2.52 / 2.02 within blocks
+    assert "layer:overlay2 / bare  +19.8" in table and "slower" in table
     assert "not run: layer:aufs: no aufs here\n  fix: boot another kernel" in table
     assert "kernel: 6.18" in table
     assert "\x1b" not in table
@@ -54,7 +54,7 @@ def test_table_shows_every_figure_with_its_interval() -> None:
 
 def test_one_run_has_no_interval_and_says_so() -> None:
     table = text("full", replace(SESSION, samples=SESSION.samples[:2]))
-    assert "1 run: no interval" in table
+    assert "one round: no interval" in table
     assert "(no interval)" in table
 
 
@@ -118,17 +118,17 @@ def test_the_ladder_is_a_table_of_its_own() -> None:
     assert "where the cost of layer:overlay2 comes from: seconds more than bare, and % of it, 5 rounds" in table
     head = next(line for line in table.splitlines() if "runtime tax" in line)
     assert head.split("  ")[0] == "" and all(name in head for name in ("read tax", "write tax", "flush debt", "whole"))
-    for row in ("real + flush", "build", "clean", "CPU in the build", "CPU elsewhere", "total CPU cost"):
+    for row in ("real + flush", "build", "clean", "CPU in the build", "outside CPU", "total CPU cost"):
         assert any(line.startswith(row) for line in table.splitlines()), row
 
 
 def test_verdicts_show_both_intervals_and_a_plot() -> None:
     table = text("full", LADDER)
-    assert "all 3 at once" in table
+    assert "simultaneous" in table
     lines = {line.split()[0]: line for line in table.splitlines() if "│" in line}
     assert lines["layer:overlay2"].endswith("slower") and "●│" in lines["layer:overlay2"]
-    assert "not detected (would have seen ≥" in lines["runtime:overlay2"]
-    assert lines["bare+control"].endswith("as noise: two identical arms")
+    assert "equivalent within ±3 %" in lines["runtime:overlay2"]
+    assert lines["bare+control"].endswith("noise: identical arms")
     assert len({line.index("│") for line in lines.values()}) == 1
     assert "│" not in text("markdown", LADDER)
 
@@ -145,10 +145,10 @@ def test_explain_says_in_sentences_what_was_found_and_what_was_not() -> None:
     said = " ".join(text("explain", LADDER).split())
     assert "Building in the writable layer of overlay2 on ext4 cost 19.7 %" in said
     assert "reading the root filesystem through the driver" in said and "writing through the driver" in said
-    assert "plain directories: no difference to bare was detected" in said
+    assert "plain directories is equivalent to bare within ±3 %" in said
     assert "put the build tree on a bind mount or a volume" in said
     assert "no overhead" not in said
-    assert "How sure this is:" in said and "noise floor" in said
+    assert "Confidence:" in said and "noise floor" in said
 
 
 def test_no_advice_rests_on_steps_that_were_not_told_apart() -> None:
@@ -156,14 +156,14 @@ def test_no_advice_rests_on_steps_that_were_not_told_apart() -> None:
                       baselines=tuple(pair for pair in LADDER.baselines if pair[0] != "bind:overlay2"),
                       samples=tuple(item for item in LADDER.samples if item.arm != "bind:overlay2"))  # fmt: skip
     said = " ".join(text("explain", without).split())
-    assert "reading the root filesystem through the driver and writing through the driver; which of them" in said
+    assert "reading the root filesystem through the driver and writing through the driver; to separate them" in said
     assert "not the build tree" not in said
 
 
 def test_explain_of_one_run_and_of_imported_figures_claims_nothing() -> None:
     one = " ".join(text("explain", replace(SESSION, samples=SESSION.samples[:2])).split())
-    assert "in one run: that says nothing yet" in one
-    assert "layer:aufs did not run: no aufs here. To mend it: boot another kernel." in one
+    assert "in one run: there is no interval yet" in one
+    assert "layer:aufs did not run: no aufs here. Fix: boot another kernel." in one
     renamed = tuple(replace(item, arm={"bare": "a b", "layer:overlay2": "old"}[item.arm]) for item in SESSION.samples
                     if item.arm in ("bare", "layer:overlay2"))  # fmt: skip
     imported = replace(SESSION, arms=("a b", "old"), baselines=(("old", "a b"),), samples=renamed, not_run=())
@@ -180,7 +180,7 @@ def test_a_sweep_has_a_table_for_each_point_and_its_growth() -> None:
     assert table.index("total of 2 phases at jobs=2") < table.index("total of 2 phases at jobs=10")
     assert "phase build" not in table
     assert "layer:overlay2 / bare [jobs=10]" in table
-    assert "growth: the ratio layer:overlay2 / bare does not detectably change" in table
+    assert "growth: the ratio layer:overlay2 / bare does not change significantly" in table
 
 
 def test_drift_of_the_machine_is_told() -> None:
@@ -200,7 +200,7 @@ def test_what_a_workload_reports_is_compared_and_shown() -> None:
     table = text("full", session)
     assert "reported by phase build" in table
     assert "read bandwidth, MB/s (more is better)  bare            102" in table
-    assert "layer:overlay2  82                0.804 (" in table
+    assert "layer:overlay2  82                0.804 [" in table
     assert "too fast to tell" in table
     document = json.loads(text("json", session))
     (found,) = [item for item in document["comparisons"] if item["metric"] == "read bandwidth"]
@@ -255,7 +255,7 @@ def test_a_figure_that_one_arm_does_not_report_is_not_measured_there() -> None:
     assert lines == [["fragments", "bare", "3"], ["layer:overlay2", "–"]]
 
 
-def test_what_was_written_of_an_arm_while_it_stood_still_is_told_where_it_is_much() -> None:
+def test_data_written_while_an_arm_was_frozen_is_noted_where_it_is_much() -> None:
     def wrote(sample: Sample) -> Sample:
         frozen = 30e6 if sample.arm == "bare" else 1e6
         phases = [
@@ -264,16 +264,23 @@ def test_what_was_written_of_an_arm_while_it_stood_still_is_told_where_it_is_muc
         ]
         return replace(sample, phases=tuple(phases))
 
-    turns = replace(SESSION, facts={**SESSION.facts, "slices": "0.5 s"}, samples=tuple(map(wrote, SESSION.samples)))
-    note = "so much was written while they stood still, in nobody's time: bare 30 % (60 MB); their flush and whole"
-    told = " ".join(text("full", turns).split())
-    assert note in told and "arms ran by turns of 0.5 s, as asked" in told
-    first = " ".join(text("answer", turns).split())
-    assert note in first and "arms ran by turns of 0.5 s, as asked" in first
-    assert "stood still" not in text("full", SESSION) and "by turns" not in text("full", SESSION)
+    facts = {**SESSION.facts, "run order": "interleaved", "slice": "0.5 s"}
+    interleaved = replace(SESSION, facts=facts, samples=tuple(map(wrote, SESSION.samples)))
+    note = "data written back while an arm was frozen is charged to no run: bare 30 % (60 MB); the flush"
+    for name in ("full", "answer"):
+        assert note in " ".join(text(name, interleaved).split())
+    assert "an arm's own time slices of 0.5 s" in " ".join(text("full", interleaved).split())
+    assert "frozen" not in text("full", SESSION) and "slices" not in text("full", SESSION)
 
 
-def test_which_way_a_session_took_and_why_is_on_the_first_screen() -> None:
-    why = "arms run one after the other: two runs of 10 s one after the other differ by 1.0% here, by turns by 1.0%"
-    whole = replace(SESSION, facts={**SESSION.facts, "slices": "off", "why slices": why})
-    assert why in " ".join(text("answer", whole).split())
+def test_why_a_session_is_not_interleaved_is_on_the_first_screen() -> None:
+    def said(order: str, why: str, interleave: str = "auto") -> str:
+        facts = {**SESSION.facts, "run order": order, "why run order": why}
+        session = replace(SESSION, facts=facts, request=replace(SESSION.request, interleave=interleave))
+        return " ".join(text("answer", session).split())
+
+    sequential = said("sequential", "the image drives the engine")
+    assert "3 sequential rounds" in sequential
+    assert "runs are sequential: the image drives the engine" in sequential
+    assert "are sequential" not in said("sequential", "the image drives the engine", "off")
+    assert "a pilot run" not in said("interleaved", "a pilot run took 10 s")

@@ -34,9 +34,9 @@ def made(rounds: int = 5) -> tuple[Session, Analysis]:
 
 def test_the_sum_stands_beside_the_phase_and_what_is_left_is_bitbakes() -> None:
     table = render_text(*made())
-    assert "build by kind of task: layer:overlay2 / bare, 5 rounds; intervals of all 12 at once" in table
-    assert table.count("12 at once, of the last 3 rows each alone\n") == len(PAIRS)
-    assert "build by recipe: layer:overlay2 / bare, 5 rounds; intervals of all 6 at once" in table
+    assert "build by kind of task: layer:overlay2 / bare, 5 rounds; intervals simultaneous for all 12" in table
+    assert table.count("for all 12, individual in the last 3 rows\n") == len(PAIRS)
+    assert "build by recipe: layer:overlay2 / bare, 5 rounds; intervals simultaneous for all 6" in table
     part = table.partition("build by kind of task: layer:overlay2")[2].partition("build by recipe")[0]
     first = {line.split("  ")[0]: line for line in part.splitlines() if line and not line.startswith(" ")}
     kinds = ["compile", "configure", "install", "unpack", "fetch", "others"]

@@ -10,3 +10,9 @@ def test_a_number_stays_with_its_unit() -> None:
 
 def test_no_more_lines_than_wanted() -> None:
     assert wrap("one two three four five", 9, most=2) == "one two\n  three …"
+
+
+def test_a_figure_stays_with_its_interval() -> None:
+    text = "writing costs +1.92 % [+1.42, +2.41], reading +0.21 s [-0.05, +0.47]; 1.056 [1.031, 1.082]"
+    lines = ["writing costs", "  +1.92 % [+1.42, +2.41],", "  reading", "  +0.21 s [-0.05, +0.47];"]
+    assert wrap(text, 30).split("\n") == [*lines, "  1.056 [1.031, 1.082]"]

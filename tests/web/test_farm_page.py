@@ -76,7 +76,7 @@ def test_it_says_what_the_command_line_says(store: Store, client: FlaskClient, c
 
 def test_each_machine_leads_to_its_session_and_from_there_back(client: FlaskClient) -> None:
     page = client.get("/farm").text
-    assert "does not fit: builder-3" in page and "left out: 1 machine, kit: 1 → 0: builder-9" in words(page)
+    assert "outlier: builder-3" in page and "left out: 1 machine, kit: 1 → 0: builder-9" in words(page)
     links = re.findall('href="(/session/[^"]*)"', page)
     assert len(links) == 8 and "/session/m6-002" in links and "/session/m6-001" not in links
     session = client.get(links[0]).text

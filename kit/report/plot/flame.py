@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from kit.analysis.flame import Frame
 from kit.analysis.stacks import StackCost
 from kit.report import units
+from kit.report.interval import more_seconds
 from kit.report.plot.picture import CHARACTER, Picture, frame, rect, shortened, text
 
 WIDTH, _ROW, _TOP, _LEGEND = 1040.0, 18.0, 34.0, 30.0
@@ -15,7 +16,7 @@ _PAD = 4.0  # beside a name
 _SHADES = (0.2, 0.5)
 _LOOKS = (
     ("more3", "half of it"), ("more2", "a fifth or more"), ("more1", "a part"),
-    ("less1", "a part"), ("less2", "a fifth or more"), ("less3", "half of it"), ("same", "no difference told"),
+    ("less1", "a part"), ("less2", "a fifth or more"), ("less3", "half of it"), ("same", "not significant"),
 )  # fmt: skip
 
 
@@ -69,7 +70,7 @@ def _hint(item: Frame, whole: Frame) -> str:
     cost = item.cost
     if cost is None:
         return said
-    return f"{said}; {cost.baseline} {units.seconds(cost.base_mean)}: {units.more_seconds(cost)}"
+    return f"{said}; {cost.baseline} {units.seconds(cost.base_mean)}: {more_seconds(cost)}"
 
 
 def _legend(baseline: str, y: float) -> list[str]:
@@ -92,12 +93,12 @@ def _words(flame: Frame, baseline: str) -> str:
     if not baseline:
         return said
     differing = sorted(_ends(flame), key=lambda cost: -abs(cost.difference))
-    named = "; ".join(f"{cost.name[-1]} {units.more_seconds(cost)}" for cost in differing[:3])
-    return f"{said}. Differs most: {named}" if named else f"{said}. No function is told to differ"
+    named = "; ".join(f"{cost.name[-1]} {more_seconds(cost)}" for cost in differing[:3])
+    return f"{said}. Differs most: {named}" if named else f"{said}. No function differs significantly"
 
 
 def _ends(item: Frame) -> Iterator[StackCost]:
-    """Where a difference that is told can't be followed any farther."""
+    """Return where a significant difference can't be followed any farther."""
     below = [cost for frame in item.below for cost in _ends(frame)]
     yield from below
     if not below and len(item.path) > 2 and item.cost and item.cost.certain:

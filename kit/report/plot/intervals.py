@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 from kit.analysis.compare import LESS, MORE, Comparison
 from kit.report import units
+from kit.report.interval import percent_interval
 from kit.report.plot.picture import CHARACTER, Picture, circle, label_width, line, path, shortened, text
 from kit.report.plot.scale import Scale, ratio_ticks, spread
-from kit.report.verdict import percent_interval, sentence
+from kit.report.verdict import sentence
 
 _ROW, _TOP, _PLOT = 30.0, 34.0, 420.0
 

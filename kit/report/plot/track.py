@@ -5,9 +5,9 @@ from __future__ import annotations
 from kit.analysis.changepoint import Track
 from kit.analysis.history import Entry
 from kit.report import units
+from kit.report.interval import percent_interval
 from kit.report.plot.picture import Picture, circle, line, text
 from kit.report.plot.scale import Scale, linear_ticks
-from kit.report.verdict import percent_interval
 
 _LEFT, _WIDTH, _TOP, _HEIGHT, _RIGHT = 70.0, 720.0, 24.0, 180.0, 40.0
 
