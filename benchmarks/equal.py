@@ -1,10 +1,11 @@
-"""Do arms by turns give the same ratios as arms one after the other, and how much narrower?
+"""Do interleaved runs give the same ratios as sequential ones, and how much narrower?
 
-    sudo python benchmarks/equal.py [--workloads kernel,fsync] [--sessions 2] [--rounds 6] [--slices 0.5s]
+    sudo python benchmarks/equal.py [--workloads kernel,git] [--sessions 2] [--rounds 6] [--interleave auto]
 
-Sessions of both ways alternate, so that what the machine does in minutes meets both. For each arm and metric the mean
-of the log ratios of all rounds is compared by Welch's t test: *sliced/whole* must hold 1. The deviations are those of
-one round's log ratio. The verdict allows for all rows at once (Bonferroni).
+Sessions of both run orders alternate in random order, so that what the machine does in minutes meets both. For each arm
+and metric the mean of the log ratios of all rounds is compared by Welch's t test: the interval of *interleaved /
+sequential* must contain 1. The deviations (sd) are those of one round's log ratio. The verdict allows for all rows
+(Bonferroni). With ``auto`` the kit may refuse to interleave a workload: its reason is printed, and nothing is compared.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from kit.analysis import stats
 from kit.analysis.columns import Runs
 from kit.analysis.stats import Floats
 from kit.core.paths import find_paths
+from kit.model.fact import RUN_ORDER, RUN_ORDER_WHY, SLICE
+from kit.model.sample import SEQUENTIAL
 from kit.model.session import Request, Session
 from kit.report.progress import Lines
 from kit.session.start import Patience, launch
@@ -30,32 +33,37 @@ from kit.store import open_store
 BARE, OVERLAY = "bare", "layer:overlay2"
 _FSYNC = "i=0; while [ $i -lt 500 ]; do echo $i > f$((i % 100)); sync f$((i % 100)); i=$((i+1)); done"
 _SMALL = "for i in $(seq 8); do tar -C /usr/share -cf - . 2>/dev/null | tar -xf -; find . -mindepth 1 -delete; done"
+#: Compiles for four fifths of its time and sleeps for the rest, in one piece.
+_SLEEP = "i=0; while [ $i -lt 1500000 ]; do i=$((i+1)); done; sleep 1"
+_ARMS = (BARE, OVERLAY)
 WORKLOADS = {
-    "kernel": Request("kernel:short", arms=(BARE, OVERLAY), control=True),
-    "git": Request("git:short", arms=(BARE, OVERLAY), control=False),
-    "fsync": Request(command=("sh", "-c", _FSYNC), image="kernel", title="fsync", arms=(BARE, OVERLAY), control=False),
-    "small": Request(command=("sh", "-c", _SMALL), image="kernel", title="small", arms=(BARE, OVERLAY), control=False),
+    name: Request(name, arms=_ARMS, control=False)
+    for name in ("smoke", "kernel", "yocto:native", "git", "git:short", "maven", "layers", "packages")
+} | {
+    name: Request(command=("sh", "-c", command), image="kernel", title=name, arms=_ARMS, control=False)
+    for name, command in (("fsync", _FSYNC), ("small", _SMALL), ("sleep", _SLEEP))
 }
+WORKLOADS["kernel:short"] = Request("kernel:short", arms=_ARMS, control=True)
 METRICS = ("real", "cpu", "cpu_total", "flush", "whole")
 
 
 @dataclass(frozen=True)
 class Row:
     name: str
-    whole: Floats
-    sliced: Floats
+    sequential: Floats
+    interleaved: Floats
 
     def text(self, family: int) -> tuple[str, bool]:
-        alone = stats.welch_ratio(self.whole, self.sliced)
-        together = stats.welch_ratio(self.whole, self.sliced, stats.family_confidence(family))
+        alone = stats.welch_ratio(self.sequential, self.interleaved)
+        together = stats.welch_ratio(self.sequential, self.interleaved, stats.family_confidence(family))
         ratios = "  ".join(
             f"{np.exp(logs.mean()):6.3f} (sd {100 * logs.std(ddof=1):5.2f} %, {logs.size:2})"
-            for logs in (self.whole, self.sliced)
+            for logs in (self.sequential, self.interleaved)
         )
         if alone is None or together is None or alone.low is None or together.low is None:
             return f"{self.name:44} {ratios}  no interval", False
         held = not together.leaves_out(1.0)
-        what = "equal" if not alone.leaves_out(1.0) else "equal, all at once" if held else "UNEQUAL"
+        what = "equal" if not alone.leaves_out(1.0) else "equal (simultaneous)" if held else "UNEQUAL"
         return f"{self.name:44} {ratios}  {alone.estimate:.3f} ({alone.low:.3f} – {alone.high:.3f})  {what}", held
 
 
@@ -94,32 +102,37 @@ def round_seconds(sessions: list[Session]) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--workloads", default=",".join(WORKLOADS))
-    parser.add_argument("--sessions", type=int, default=2, help="of each way")
+    parser.add_argument("--workloads", default="kernel:short,git:short,fsync,small")
+    parser.add_argument("--sessions", type=int, default=2, help="of each run order")
     parser.add_argument("--rounds", type=int, default=6)
-    parser.add_argument("--slices", default="0.5s")
+    parser.add_argument("--interleave", default="auto")
     parser.add_argument("--image", default="", help="run in that instead of the workload's own")
     arguments = parser.parse_args()
     rows: list[Row] = []
     for name in arguments.workloads.split(","):
-        done: dict[str, list[Session]] = {"off": [], arguments.slices: []}
+        done: dict[str, list[Session]] = {"off": [], arguments.interleave: []}
         for _ in range(arguments.sessions):
             for way in random.sample(list(done), 2):
                 own = WORKLOADS[name]
                 image = arguments.image or own.image
-                request = replace(own, rounds=arguments.rounds, slices=way, image=image)
+                request = replace(own, rounds=arguments.rounds, interleave=way, image=image)
                 done[way].append(measure(request, Lines()))
-        whole, sliced = done.values()
-        print(f"{name}: a round takes {round_seconds(whole):.1f} s whole, {round_seconds(sliced):.1f} s by turns")
-        for arm, base in whole[0].baselines:
+        sequential, interleaved = done.values()
+        facts = interleaved[0].facts
+        print(f"{name}: {RUN_ORDER.text(facts)} {SLICE.text(facts)}: {RUN_ORDER_WHY.text(facts)}")
+        took = f"{round_seconds(sequential):.1f} s sequential, {round_seconds(interleaved):.1f} s interleaved"
+        print(f"{name}: a round takes {took}", flush=True)
+        if RUN_ORDER.text(facts) == SEQUENTIAL:
+            continue
+        for arm, base in sequential[0].baselines:
             for metric in METRICS:
-                found = [logs(sessions, arm, base, metric) for sessions in (whole, sliced)]
+                found = [logs(sessions, arm, base, metric) for sessions in (sequential, interleaved)]
                 if all(item.size > 1 for item in found):
                     rows.append(Row(f"{name}: {arm} / {base}, {metric}", *found))
-    print(f"{'':44} {'whole':24}  {'by turns':24}  sliced/whole, 95 %")
-    told = [row.text(len(rows)) for row in rows]
-    print("\n".join(text for text, _ in told))
-    sys.exit(not all(held for _, held in told))
+    print(f"{'':44} {'sequential':24}  {'interleaved':24}  interleaved / sequential, 95 %")
+    judged = [row.text(len(rows)) for row in rows]
+    print("\n".join(text for text, _ in judged))
+    sys.exit(not all(held for _, held in judged))
 
 
 if __name__ == "__main__":

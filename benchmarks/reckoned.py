@@ -13,7 +13,7 @@ from speed import STEP
 from kit.analysis.stats import Floats
 from kit.engines import Place
 from kit.host.freezer import Freezer
-from kit.session.turns import Underway, take_turns
+from kit.session.interleave import Underway, interleave
 
 _NOWHERE = cast(Place, SimpleNamespace(backing=SimpleNamespace(device="")))
 
@@ -89,7 +89,7 @@ def by_turns(machine: Machine, amounts: Sequence[float], pause: float, seconds: 
     list[float]
 ):  # fmt: skip
     runs = [Turns(machine, amount) for amount in amounts]
-    take_turns(runs, seconds, order)
+    interleave(runs, seconds, order)
     machine.now += pause * len(runs)
     return [run.real for run in runs]
 

@@ -1,6 +1,6 @@
 """Is a penalty that is known found again, and charged to the right step of the ladder?
 
-    sudo python benchmarks/recovery.py [--rounds 12] [--where container,read,write,neighbour] [--slices 0.1s]
+    sudo python benchmarks/recovery.py [--rounds 12] [--where container,read,write,neighbour] [--interleave 0.1s]
 
 A real build runs on real arms (bare, runtime, bind, layer on overlay2) with a library preloaded that makes opening
 files slower by about 2, 5, 10 and 20 % of the build, in some arms alone: in containers (runtime tax), for files of the
@@ -66,7 +66,7 @@ class Neighbour(Lines):
     """Progress on stderr; beside the work phase of the layer arm, by turns of all, a process that burns a share of a
     CPU."""
 
-    by_turns: bool = False
+    interleaved: bool = False
     burnt: dict[tuple[int, str], float] = field(default_factory=dict)  # by block and point: CPU seconds
     share: dict[tuple[int, str], float] = field(default_factory=dict)  # and how much of a CPU that was
     _process: subprocess.Popen[bytes] | None = None
@@ -78,11 +78,11 @@ class Neighbour(Lines):
         super().__init__()
 
     def running(self, step: PlanStep, phase: str) -> None:
-        if phase == "work" and self.by_turns and self._process:
+        if phase == "work" and self.interleaved and self._process:
             return  # it is there since the first of them was asked to begin
         self.stop()
         percent = float(step.point.rpartition("=")[2])
-        if phase == "work" and percent and (self.by_turns or str(step.arm) == ARMS[-1]):
+        if phase == "work" and percent and (self.interleaved or str(step.arm) == ARMS[-1]):
             self._at = (step.block, step.point)
             self._process = subprocess.Popen([sys.executable, "-S", "-c", _BURN, str(percent / 100)])
             time.sleep(0.1)  # what starting it costs is not what the phase has beside it
@@ -125,7 +125,7 @@ def measure(where: str, source: Path, arguments: argparse.Namespace, observer: L
         arms=ARMS,
         rounds=arguments.rounds,
         control=False,
-        slices=arguments.slices,
+        interleave=arguments.interleave,
     )
     paths = find_paths()
     return launch(request, paths, open_store("", paths.data / "kit.db"), observer, Patience(wait=True))
@@ -194,7 +194,7 @@ def _holds(found: Interval, truth: float) -> bool:
 def neighbour_checks(blocks: Blocks, point: str, beside: Neighbour, base: float) -> Iterator[Check]:
     """What was burnt differs from run to run and is known for each: the error must be nothing on average."""
     at = [(block, point) for block in blocks.numbers]
-    if not beside.by_turns:
+    if not beside.interleaved:
         truth = np.array([beside.burnt[key] for key in at])
         change = blocks.change(ARMS[0], ARMS[3], "elsewhere")
         yield Check(f"neighbour, {point} %: elsewhere", float(truth.mean()), change - truth + truth.mean(), base)
@@ -230,11 +230,11 @@ def main() -> None:
     parser.add_argument("--where", default=",".join(SIZES))
     parser.add_argument("--largest", action="store_true", help="of the delays the largest alone")
     parser.add_argument("--units", type=int, default=20, help="so many files are compiled in a run")
-    parser.add_argument("--slices", default="off", help="as of kit compare")
+    parser.add_argument("--interleave", default="off", help="as of kit compare")
     arguments = parser.parse_args()
     found: list[Check] = []
     for where in arguments.where.split(","):
-        observer = Neighbour(arguments.slices != OFF) if where == "neighbour" else Lines()
+        observer = Neighbour(arguments.interleave != OFF) if where == "neighbour" else Lines()
         with tempfile.TemporaryDirectory() as directory:
             make_source(Path(directory))
             session = measure(where, Path(directory), arguments, observer)

@@ -20,11 +20,13 @@ SIMULATED = {
     "fleet": (("--workers", "3", "--rounds", "1", "--seconds", "0.2"), "above it"),
     "growth": (("--sizes", "100,200,300"), "time per sample"),
     "nightly": (("--series", "3"), "2 standard deviations"),
+    "pooling": (("--sessions", "3", "--rounds", "3", "--worlds", "equal"), "equal, 3"),
     "prediction": (("--machines", "3"), "its least"),
     "ranking": (("--sessions", "2", "--worlds", "equal", "--rounds", "3"), "bounds: "),
     "rounds": (("--sessions", "3"), "half the runs"),
     "serve": (("--samples", "300"), ".csv"),
-    "slices": (("--sessions", "2", "--rounds", "3"), "bounds: "),
+    "interleaving": (("--sessions", "2", "--rounds", "3"), "bounds: "),
+    "stopping": (("--sessions", "2", "--worlds", "equal 1 %", "--most", "4"), "bounds: "),
 }
 SCENARIO = "moment.toml"
 MOMENT = 'name = "moment"\nsummary = "x"\nimage = "smoke"\n[[phases]]\nname = "run"\nrun = ["true"]\n'
@@ -35,7 +37,14 @@ MEASURED = {
         "counted otherwise by strace",
     ),
     "copies": (("--copies", "2", "--blocks", "1", "--compilations", "2"), "copies read anew"),
-    "equal": (("--workloads", "fsync", "--sessions", "1", "--rounds", "2", "--image", TINY), "sliced/whole, 95 %"),
+    "equal": (
+        ("--workloads", "fsync", "--sessions", "1", "--rounds", "2", "--image", TINY, "--interleave", "0.1s"),
+        "interleaved / sequential, 95 %",
+    ),
+    "peers": (
+        ("--tiny", "--image", TINY, "--minutes", "0.15", "--repetitions", "1", "--identical", "1"),
+        "half width",
+    ),
     "recovery": (("--rounds", "2", "--where", "container", "--largest", "--units", "2"), "intervals hold the truth"),
     "timer": (("1",), "daemon that leaves the tree"),
 }

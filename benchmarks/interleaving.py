@@ -1,6 +1,6 @@
 """How narrow is a comparison after ten minutes: arms one after the other, by turns, with a metronome, both at once?
 
-    python benchmarks/slices.py [--sessions 1000] [--speed FILE] [--stored SESSION,… [--pairs ARM=ARM,…]]
+    python benchmarks/interleaving.py [--sessions 1000] [--speed FILE] [--stored SESSION,… [--pairs ARM=ARM,…]]
 
 Runs of 10 s are reckoned from a recorded speed (benchmarks/speed.py; --speed takes another). For each way, of two
 and of eight identical arms: the standard deviation of the log ratio of two runs of a block, how long a block takes, and
@@ -41,7 +41,7 @@ from kit.analysis.stats import Floats, mean_centre, student_quantile
 from kit.core.paths import find_paths
 from kit.model.arm import parse_arms
 from kit.model.plan import Plan, make_plan
-from kit.model.sample import SLICES, Phase, Sample, shown_slices
+from kit.model.sample import RUN_ORDER, Phase, Sample, run_order
 from kit.session.schedule import End, Schedule
 from kit.store import open_store
 
@@ -126,7 +126,7 @@ def simulate(plan: Plan, recorded: Floats, seed: int) -> coverage.Tally:
     over a whole session is in it."""
     chance = np.random.default_rng(seed)
     copies = {arm: chance.normal(0, COPIES / np.sqrt(2)) for arm in PENALTIES}
-    digests = ((SLICES, shown_slices(plan.slices)),)
+    digests = ((RUN_ORDER, run_order(plan.interleave)),)
     machine = Machine(recorded, chance, 3 * len(plan.arms) * (plan.rounds + 2) * (RUN + PAUSE))
     order = random.Random(seed)
     schedule = Schedule(plan, PENALTIES)
@@ -136,8 +136,8 @@ def simulate(plan: Plan, recorded: Floats, seed: int) -> coverage.Tally:
         work = list(RUN * np.exp(penalties + chance.normal(0, OWN, len(penalties))))
         real = (
             one_after_the_other(machine, work, PAUSE)
-            if plan.slices is None
-            else by_turns(machine, work, PAUSE, plan.slices, order)
+            if plan.interleave is None
+            else by_turns(machine, work, PAUSE, plan.interleave, order)
         )
         samples += [
             Sample(str(step.arm), step.block, step.kind, "ok", machine.now, (Phase("build", "ok", took, steal=0.0),),
@@ -155,7 +155,7 @@ def print_sessions(recorded: Floats, count: int, numbers: Sequence[int]) -> bool
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         for rounds in numbers:
             for turn in (None, 0.5, 0.2):
-                plan = make_plan(arms, rounds, 1, "cold", control=True, slices=turn)
+                plan = make_plan(arms, rounds, 1, "cold", control=True, interleave=turn)
                 tallies = list(pool.map(partial(simulate, plan, recorded), range(count), chunksize=25))
                 held = coverage.report(f"{f'turns of {turn:g} s' if turn else 'whole'}, {rounds} rounds", tallies)
                 good &= held or turn is None
