@@ -10,6 +10,7 @@ from kit.analysis.columns import Runs
 from kit.analysis.compare import compare
 from kit.analysis.history import Entry, make_entry
 from kit.analysis.outcome import outcomes
+from kit.analysis.stopping import looks, widening
 from kit.model.sample import Phase, Sample
 from kit.model.session import DONE, NotRun, Request, Session
 
@@ -46,7 +47,7 @@ def entry(session: Session, phase: str = "total") -> Entry:
     runs = Runs(session.samples)
     (found,) = (
         item
-        for item in outcomes(runs, compare(runs, session.baselines))
+        for item in outcomes(runs, compare(runs, session.baselines, widening=widening(looks(session))))
         if (item.comparison.phase, item.comparison.metric) == (phase, "real")
     )
     return make_entry(session, found)

@@ -142,14 +142,14 @@ def test_of_machines_none_of_which_changed_that_is_said_first(kit: Kit, url: str
     """And of those that have too few sessions to tell one, that."""
     said = kit("history", "mine", "layer:overlay2", "--store", url).stdout
     assert said.startswith(
-        "mine: layer:overlay2: no machine has sessions enough to tell a change\n\nthe newest series, "
+        "mine: layer:overlay2: no machine has sessions enough to find a change\n\nthe newest series, "
     )
     store = open_store(url, tmp_path)
     for machine in (1, 2):
         for number in range(2, 8):
             store.add(on(machine, number, 0.05))
     said = kit("history", "mine", "layer:overlay2", "--store", url).stdout
-    assert said.startswith("mine: layer:overlay2: no change is told on any of 2 machines\n\nthe newest series, ")
+    assert said.startswith("mine: layer:overlay2: no significant change on any of 2 machines\n\nthe newest series, ")
 
 
 def test_old_sessions_of_a_class_are_found_behind_many_of_others(kit: Kit, url: str, tmp_path: Path) -> None:

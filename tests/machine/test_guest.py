@@ -187,6 +187,27 @@ def test_a_session_in_a_guest(kit: Kit, uml: None, tiny: Path, tmp_path: Path) -
 
 @pytest.mark.machine
 @pytest.mark.unmeasured(clean=True)
+def test_arms_are_interleaved_in_a_guest(kit: Kit, uml: None, tiny: Path, tmp_path: Path) -> None:
+    loop = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"
+    done = kit(
+        "compare", "--guest", "uml", "--image", tiny, "--arms", "bare,union:overlay", "--rounds", "1",
+        "--cache", "cold", "--no-repeats", "--size", "1G", "--interleave", "0.1s", "--json", tmp_path / "out.json",
+        "--", "sh", "-c", loop, timeout=600,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr + done.stdout
+    found = json.loads((tmp_path / "out.json").read_text())
+    assert found["session"]["facts"]["run order"] == "interleaved"
+    rows = [row for row in found["samples"] if row["repeats"] is None]
+    assert {row["arm"] for row in rows} == {"bare", "union:overlay"}
+    for row in rows:
+        # Frozen time is in no run, and CPU of the guest is counted in ticks of 10 ms.
+        assert row["status"] == "ok" and row["turns"] >= 2
+        assert row["cgroup_user"] + row["cgroup_sys"] <= row["real"] + 0.02 * row["turns"]
+    assert left_on_machine() == []
+
+
+@pytest.mark.machine
+@pytest.mark.unmeasured(clean=True)
 def test_a_kernel_that_does_not_boot_is_shown_by_its_last_words(
     kit: Kit, uml: None, tiny: Path, tmp_path: Path
 ) -> None:

@@ -69,7 +69,7 @@ def test_scenario_files_are_benchmarks(pytester: pytest.Pytester) -> None:
     )
     done.assert_outcomes(passed=2, skipped=1)
     done.stdout.fnmatch_lines(
-        ["*tiny*bare* PASSED*", "*tiny*layer:aufs* SKIPPED*", "*kit tiny*", "*time until the data is safe*"]
+        ["*tiny*bare* PASSED*", "*tiny*layer:aufs* SKIPPED*", "*kit tiny*", "*Time is until the data are on disk*"]
     )
     document = json.loads(Path("out.json").read_text())
     blocks = [row["block"] for row in document["samples"] if row["repeats"] is None]
@@ -147,7 +147,7 @@ def test_markers_and_thresholds(pytester: pytest.Pytester, tiny: Path) -> None:
     done.stdout.fnmatch_lines(
         [
             "*union:overlay run < 10 % does not hold*",
-            "*union:overlay / bare, real of run, 3 rounds: +* % (+* % … +* %), slower*",
+            "*union:overlay / bare, real of run, 3 rounds: +* % [[]+*, +*], slower*",
             "*where * = <union:overlay / bare, real of run: * (*–*), 3 rounds>.high*",
             "*union:overlay < 10 % is undecided: one run has no interval*",
         ]

@@ -1,0 +1,235 @@
+"""Interleaved rounds on the real machine: an arm is frozen while others run, and nothing stays frozen."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from threading import Event, Thread
+from typing import Self
+
+import pytest
+
+from kit.core.paths import find_paths
+from kit.host.cgroup import UNIFIED, Cgroup, hierarchies
+from kit.host.freezer import Freezer
+from tests.command_line import Kit
+from tests.conftest import left_on_machine
+
+pytestmark = pytest.mark.machine
+
+WORDS = ("compare", "--cache", "cold", "--size", "1G", "--no-control", "--arms", "bare,layer:overlay2")
+#: Loops of a shell on two CPUs, whose time adds up.
+BUSY = "for i in 1 2; do (i=0; while [ $i -lt 600000 ]; do i=$((i+1)); done) & done; wait"
+
+
+@pytest.fixture(params=[UNIFIED, "freezer"])
+def group(request: pytest.FixtureRequest) -> Iterator[Cgroup]:
+    """With one kind of freezer alone."""
+    found = hierarchies()
+    if request.param not in found:
+        pytest.skip(f"no cgroup hierarchy {request.param}")
+    made = Cgroup({kind: found[kind] / "kit-test-freezer" for kind in (request.param, "cpuacct") if kind in found})
+    for path in made.paths.values():
+        path.mkdir()
+    yield made
+    made.remove()
+
+
+@pytest.fixture
+def busy(group: Cgroup) -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(["sh", "-c", "while :; do :; done"])
+    for file in group.procs:
+        file.write_text(str(process.pid))
+    yield process
+    group.thaw()
+    process.kill()
+    process.wait(5)
+
+
+def cpu_of(process: subprocess.Popen[bytes]) -> int:
+    return sum(map(int, Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[11:13]))
+
+
+def test_what_is_frozen_gets_no_cpu_until_it_goes_on(group: Cgroup, busy: subprocess.Popen[bytes]) -> None:
+    freezer = Freezer.of(group)
+    freezer.freeze()
+    before = cpu_of(busy)
+    time.sleep(0.2)
+    assert cpu_of(busy) == before
+    freezer.thaw()
+    deadline = time.monotonic() + 30
+    while cpu_of(busy) == before:
+        assert time.monotonic() < deadline
+
+
+def test_what_is_frozen_dies_with_its_group(group: Cgroup, busy: subprocess.Popen[bytes]) -> None:
+    Freezer.of(group).freeze()
+    group.kill()
+    assert busy.wait(5) == -signal.SIGKILL
+
+
+def test_a_group_below_is_let_go_too(group: Cgroup) -> None:
+    below = replace(group, paths={kind: path / "below" for kind, path in group.paths.items()})
+    for path in below.paths.values():
+        path.mkdir()
+    process = subprocess.Popen(["sleep", "100"])
+    for file in below.procs:
+        file.write_text(str(process.pid))
+    Freezer.of(below).freeze()
+    group.kill()
+    assert process.wait(5) == -signal.SIGKILL
+
+
+@pytest.fixture
+def union(group: Cgroup, tmp_path: Path) -> Iterator[Path]:
+    """A FUSE filesystem whose daemon is in the group."""
+    for name in ("lower", "upper", "work", "merged"):
+        (tmp_path / name).mkdir()
+    branches = f"lowerdir={tmp_path}/lower,upperdir={tmp_path}/upper,workdir={tmp_path}/work"
+    daemon = subprocess.Popen(["fuse-overlayfs", "-f", "-o", branches, str(tmp_path / "merged")])
+    while not (tmp_path / "merged").is_mount():
+        assert daemon.poll() is None
+        time.sleep(0.01)
+    for file in group.procs:
+        file.write_text(str(daemon.pid))
+    yield tmp_path / "merged"
+    group.kill()
+    daemon.wait(5)
+    subprocess.run(["umount", str(tmp_path / "merged")], check=True)
+
+
+def test_a_client_of_a_daemon_in_its_own_group_is_frozen_in_the_end(
+    group: Cgroup, union: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It can't be frozen while it waits for an answer that the daemon, frozen before it, has not given yet."""
+    monkeypatch.setattr("kit.host.freezer._TRY", 0.05)
+    join = "".join(f"echo $$ > {file}; " for file in group.procs)
+    work = "for i in $(seq 20); do echo $i > f; done; for i in $(seq 2000); do :; done"
+    script = f"{join} cd {union}; while :; do {work}; done"
+    client = subprocess.Popen(["sh", "-c", script])
+    freezer = Freezer.of(group)
+    for _ in range(5):
+        time.sleep(0.05)
+        freezer.freeze()
+        freezer.thaw()
+    client.kill()
+    assert client.wait(5) == -signal.SIGKILL
+
+
+@pytest.mark.unmeasured(clean=True)
+def test_interleaved_arms(kit: Kit, tiny: Path) -> None:
+    done = kit(*WORDS, "--image", tiny, "--rounds", "2", "--interleave", "0.1s", "--json", "-", "--", "sh", "-c", BUSY)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["session"]["facts"]["slice"] == "0.1 s"
+    for phase in found["samples"]:
+        assert phase["digests"]["run order"] == "interleaved"
+        # A slice ends once all is frozen; nothing but the time of slices is counted.
+        assert phase["turns"] >= 2 and phase["cgroup_user"] + phase["cgroup_sys"] <= 2.2 * phase["real"]
+    assert left_on_machine() == []
+
+
+@pytest.mark.parametrize(
+    ("command", "order", "why"),
+    [
+        (f"{BUSY}; {BUSY}", "interleaved", "a run takes "),
+        (f"{BUSY}; {BUSY}; sleep 0.7", "sequential", "slices would hide "),
+        ("true", "sequential", "too short for time slices"),
+    ],
+)
+def test_what_a_command_does_decides(kit: Kit, tiny: Path, command: str, order: str, why: str) -> None:
+    """A pilot run finds a command that sleeps for a fifth of its time, and one that is too short."""
+    done = kit(*WORDS, "--image", tiny, "--rounds", "2", "--json", "-", "--", "sh", "-c", command)
+    assert done.returncode == 0, done.stderr
+    facts = json.loads(done.stdout)["session"]["facts"]
+    assert facts["run order"] == order and why in facts["why run order"], facts["why run order"]
+
+
+#: Files written and read through the arm's own filesystem, three times the same.
+FILES = "for i in 1 2 3; do for j in $(seq 100); do echo $j > f$j; done; cat f* | md5sum; rm f*; done"
+
+
+@pytest.mark.unmeasured(clean=True)
+def test_a_daemon_is_frozen_with_its_arm(kit: Kit, tiny: Path) -> None:
+    """Daemons are frozen too, what is written is read, and a daemon's CPU is outside its arm's."""
+    unions = ("union:unionfs-fuse", "union:mergerfs")
+    arms = ("bare", "layer:fuse-overlayfs", "layer:podman/fuse-overlayfs", *unions)
+    words = (*WORDS[:-1], ",".join(arms), "--rounds", "1", "--no-repeats", "--image", tiny, "--interleave", "0.1s")
+    before = set(groups())
+    with Watch() as watch:
+        # mergerfs writes to no filesystem with less than 4 GB of room.
+        done = kit(*words, "--size", "8G", "--json", "-", "--", "sh", "-c", FILES)
+    assert done.returncode == 0, done.stderr
+    found = {phase["arm"]: phase for phase in json.loads(done.stdout)["samples"]}
+    assert set(found) == set(arms) and not before
+    for arm in arms:
+        (log,) = (find_paths().data / "logs").glob(f"{watch.session}/*-{re.sub('[:/]', '-', arm)}.log")
+        said = log.read_text().splitlines()
+        assert len(said) == 3 and len(set(said)) == 1, said  # the same checksum
+    assert len(watch.frozen) == 4, watch.frozen
+    fuse = [found[arm]["elsewhere"] for arm in arms[1:]]
+    assert all(value is None or value > 0.01 for value in fuse)  # None: others keep the machine busy
+    assert left_on_machine() == []
+
+
+class Watch:
+    """Looks at the groups of FUSE daemons while the block lasts: ``frozen``: those that have been."""
+
+    def __init__(self) -> None:
+        self.frozen: set[str] = set()
+        self.session = ""
+        self._end = Event()
+        self._thread = Thread(target=self._look)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._end.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self._end.wait(0.01):
+            for path in groups():
+                with suppress(OSError):  # removed while we looked
+                    self._note(path)
+
+    def _note(self, path: Path) -> None:
+        self.session = path.parent.name.removeprefix("kit-")
+        programs = [Path(f"/proc/{pid}/comm").read_text() for pid in (path / "cgroup.procs").read_text().split()]
+        if (
+            any("fuse" in name or "mergerfs" in name for name in programs)
+            and "frozen 1" in (path / "cgroup.events").read_text()
+        ):
+            self.frozen.add(path.name)
+
+
+@pytest.mark.unmeasured(clean=True)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_nothing_stays_frozen(kit: Kit, tiny: Path, number: signal.Signals) -> None:
+    words = [*WORDS[:-1], "bare,layer:fuse-overlayfs", "--image", str(tiny), "--interleave", "0.1s"]
+    command = [sys.executable, "-m", "kit", *words, "--", "sleep", "1000"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 120
+    while not any((path / "cgroup.freeze").read_text() == "1\n" for path in groups()):
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(number)
+    assert process.wait(60) == (130 if number == signal.SIGINT else -number)
+    undone = kit("clean").stdout
+    assert ("removed cgroup" in undone) if number == signal.SIGKILL else undone == "nothing to clean\n"
+    assert left_on_machine() == []
+
+
+def groups() -> list[Path]:
+    """Of sessions that this KIT_HOME knows: others run beside them."""
+    mount = hierarchies()[UNIFIED]
+    names = [path.name for path in (find_paths().data / "logs").glob("*")]
+    return [path for name in names for path in mount.glob(f"kit-{name}/*") if (path / "cgroup.freeze").exists()]
