@@ -7,7 +7,7 @@ export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin
 .PHONY: compare test system clean
 
 compare: system $(VENV)/bin/kit
-	@echo "measuring: about 15 minutes on 2 cores, after one or two for the image where it is new; the ranking so far is shown after every round"
+	@echo "measuring: until each arm is decided, 10 minutes at most, after one or two for the image where it is new"
 	$(SUDO) $(VENV)/bin/kit compare kernel:short $(ARGS)
 
 test: TOOLS += strace:strace docker-registry:docker-registry chromium:chromium pg_lsclusters:postgresql systemd-analyze:systemd
