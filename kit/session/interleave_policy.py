@@ -132,4 +132,5 @@ def _by_pilot(found: Pilot | None) -> tuple[float | None, str]:
             f"the workload {waits}: slices would hide {hidden:.1%} at most, {MOST_HIDDEN:.1%} are allowed",
         )
     hidden = found.waiting.hidden(length)
-    return length, f"a run takes {found.seconds:.3g} s and {waits}, of which slices hide {hidden:.2%} of a run at most"
+    takes = f"takes {'at least ' if found.ended else ''}{found.seconds:.3g} s"
+    return length, f"a run {takes} and {waits}, of which slices hide {hidden:.2%} of a run at most"

@@ -34,12 +34,13 @@ _NOT_WATCHED = IdleRate(0.0, math.inf)
 @dataclass(frozen=True)
 class Pilot:
     """What a pilot run of ``arm`` showed. ``seconds``: its real time, without what is not timed. ``error``: why it
-    failed, or ''."""
+    failed, or ''. ``ended``: it was ended when it had shown enough, so a run takes longer."""
 
     arm: str
     seconds: float
     waiting: Waiting
     error: str = ""
+    ended: bool = False
 
 
 def pilot_run(context: RunContext) -> Pilot | None:
@@ -57,7 +58,7 @@ def pilot_run(context: RunContext) -> Pilot | None:
 
 def _run(step: PlanStep, context: RunContext) -> Pilot:
     """Raises KitError where the arm can't be placed."""
-    looks = _Looks()
+    looks, late = _Looks(), False
     with Run(step, context) as run:
         run.make_place(partial(_deadline, context))
         run.settle()
@@ -66,14 +67,21 @@ def _run(step: PlanStep, context: RunContext) -> Pilot:
             on_phase = partial(context.observer.running, step)
             with run.noting(), looks.at(run.place):
                 run.fail(run.workload.run(run.place, run.logfile, run.phases, _NOT_WATCHED, on_phase, tracing))
+            late = was_ended(run.place.deadline, context.plan.timeout, time.monotonic())
     seconds = sum(phase.real or 0.0 for phase in run.phases)
-    late = looks.seconds >= LONGEST_PILOT
     return Pilot(
         str(step.arm),
         max(seconds, looks.seconds) if late else seconds,
         waiting(looks.seen, looks.seconds),
         "" if late else run.error,
+        late,
     )
+
+
+def was_ended(deadline: Deadline | None, timeout: float | None, now: float) -> bool:
+    """Return whether a pilot run was ended because it had shown enough; one that outlives the user's own ``timeout``
+    (seconds) has failed. ``now``: when it ended, by time.monotonic()."""
+    return deadline is not None and now >= deadline.at and (timeout is None or timeout > LONGEST_PILOT)
 
 
 def _deadline(context: RunContext) -> Deadline | None:
