@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 
-from kit.model.plan import AUTO_ROUNDS, DECIDE_FROM
+from kit.model.plan import DECIDE_FROM
 from kit.model.session import Session
 
 _FIRST, _RISE = 3.0, 5.0
@@ -31,7 +31,6 @@ def widening(rounds: int) -> float:
 def looks(session: Session) -> int:
     """Return the number of rounds to widen intervals by: those that the session has measured, 0 where their number was
     fixed beforehand or a precision ended it. Reruns make no round."""
-    request = session.request
-    if session.imported or request.rounds != AUTO_ROUNDS or request.precision is not None:
+    if session.imported or not session.request.until_decided:
         return 0
     return len({item.block for item in session.samples if item.kind == "measured" and item.repeats is None})

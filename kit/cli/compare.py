@@ -214,8 +214,7 @@ def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, 
         elif request:
             session = launch(request, paths, store, observer, patience, wipe)
         else:
-            budget = duration(given["budget"], "--budget") if given["budget"] else None
-            session = resume(given["resume"], paths, store, observer, patience, wipe, budget)
+            session = resume(given["resume"], paths, store, observer, patience, wipe, _limits(given).get("budget"))
     except KeyboardInterrupt:
         observer.close()
         if observer.latest and observer.latest.samples:

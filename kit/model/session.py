@@ -71,6 +71,11 @@ class Request:
     margin: Amount = DEFAULT_MARGIN  # differences below this share count as equivalent
 
     @property
+    def until_decided(self) -> bool:
+        """Whether the session stops when each arm is decided."""
+        return self.rounds == AUTO_ROUNDS and self.precision is None
+
+    @property
     def traced(self) -> bool:
         """Whether traced rounds are asked for."""
         return self.explain_calls or self.profile

@@ -14,7 +14,7 @@ from kit.analysis.regression import Finding, Rule, judge, missing
 from kit.analysis.threshold import Threshold
 from kit.core.errors import AwayError, KitError
 from kit.core.paths import Paths
-from kit.model.plan import AUTO_ROUNDS, DEFAULT_BUDGET
+from kit.model.plan import DEFAULT_BUDGET
 from kit.model.session import DONE, Request, Session
 from kit.session.context import Observer
 from kit.session.start import Patience, launch
@@ -63,7 +63,7 @@ def within(request: Request, left: float) -> Request:
     """Return the request of a task for which the job has so many seconds left: where its number of rounds is open, it
     ends by then."""
     if request.precision is None and request.budget is None:
-        return replace(request, budget=left) if request.rounds == AUTO_ROUNDS and left < DEFAULT_BUDGET else request
+        return replace(request, budget=left) if request.until_decided and left < DEFAULT_BUDGET else request
     return replace(request, budget=min(left, request.budget or left))
 
 

@@ -11,7 +11,7 @@ from statistics import mean, median
 from kit.analysis.analyse import Analysis, whole_real
 from kit.model.arm import known_arm
 from kit.model.fact import CPU, RUN_ORDER
-from kit.model.plan import AUTO_ROUNDS, MOST_ROUNDS
+from kit.model.plan import MOST_ROUNDS
 from kit.model.sample import INTERLEAVED, SEQUENTIAL, TRACED, Sample
 from kit.model.session import DONE, RUNNING, NotRun, Session
 from kit.report import units
@@ -60,7 +60,7 @@ def ending(session: Session, analysis: Analysis) -> str:
 
 def is_until_decided(session: Session) -> bool:
     """Return whether the session runs until each arm has a verdict."""
-    return session.request.rounds == AUTO_ROUNDS and session.request.precision is None
+    return session.request.until_decided
 
 
 def rounds(session: Session) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from kit.core.visible import printable
-from kit.model.plan import AUTO_ROUNDS, DEFAULT_BUDGET, PlanStep
+from kit.model.plan import DEFAULT_BUDGET, PlanStep
 from kit.model.sample import Sample
 from kit.model.session import Session
 from kit.report import units
@@ -176,9 +176,8 @@ def _limits(session: Session | None) -> tuple[float | None, bool]:
     if session is None:
         return None, False
     request = session.request
-    until_decided = request.rounds == AUTO_ROUNDS and request.precision is None
-    limit = DEFAULT_BUDGET if until_decided and request.budget is None else request.budget
-    return limit, until_decided or limit is not None or request.precision is not None
+    limit = DEFAULT_BUDGET if request.until_decided and request.budget is None else request.budget
+    return limit, request.until_decided or limit is not None or request.precision is not None
 
 
 class Live(Lines):

@@ -10,7 +10,7 @@ from typing import Any
 
 from kit.image import recipes
 from kit.model.arm import parse_arm
-from kit.model.plan import AUTO_ROUNDS, Plan, least_rounds, slice_of
+from kit.model.plan import Plan, least_rounds, slice_of
 from kit.model.scenario import Scenario
 from kit.model.session import Request, Session
 from kit.model.sweep import join_values, points, split_values
@@ -63,7 +63,7 @@ def kept_plan(session: Session) -> Plan:
         timeout=request.timeout,
         interleave=slice_of(request.interleave),
         repeats=request.repeats,
-        until_decided=request.rounds == AUTO_ROUNDS and request.precision is None,
+        until_decided=request.until_decided,
         margin=request.margin,
     )
 

@@ -103,7 +103,8 @@ def test_without_a_flush_it_is_by_real_time() -> None:
     assert rank(Runs(samples(3, 0.01, flush=None)), list(TRUTH))[0].metric == "real"
 
 
-def test_of_a_figure_of_which_more_is_better_the_most_is_first() -> None:
+def by_operations() -> Ranking:
+    """By a figure of which more is better."""
     made = [
         Sample(
             arm, block, "measured", "ok", 0.0,
@@ -112,7 +113,11 @@ def test_of_a_figure_of_which_more_is_better_the_most_is_first() -> None:
         for block in (1, 2, 3, 4)
         for arm, rate in (("layer:overlay2", 100.0), ("layer:vfs", 150.0), ("layer:btrfs", 50.0))
     ]  # fmt: skip
-    found = rank(Runs(made), ["layer:overlay2", "layer:vfs", "layer:btrfs"], "ops")[0]
+    return rank(Runs(made), ["layer:overlay2", "layer:vfs", "layer:btrfs"], "ops")[0]
+
+
+def test_of_a_figure_of_which_more_is_better_the_most_is_first() -> None:
+    found = by_operations()
     assert [row.arm for row in found.rows] == ["layer:vfs", "layer:overlay2", "layer:btrfs"]
     assert [row.rank_low for row in found.rows] == [1, 2, 3]
     assert (found.unit, found.better) == ("1/s", "more")
@@ -196,15 +201,7 @@ def test_bare_is_judged_where_the_reference_is_the_only_pick() -> None:
 
 
 def test_of_a_figure_of_which_more_is_better_less_is_slower() -> None:
-    made = [
-        Sample(
-            arm, block, "measured", "ok", 0.0,
-            (Phase("p", "ok", 1.0, reported=(Reported("ops", rate + block / 100, "1/s", "more"),)),),
-        )
-        for block in (1, 2, 3, 4)
-        for arm, rate in (("layer:overlay2", 100.0), ("layer:vfs", 150.0), ("layer:btrfs", 50.0))
-    ]  # fmt: skip
-    found = verdicts(rank(Runs(made), ["layer:overlay2", "layer:vfs", "layer:btrfs"], "ops")[0])
+    found = verdicts(by_operations())
     assert (found["layer:vfs"], found["layer:btrfs"]) == (FASTER, SLOWER)
 
 
