@@ -1,6 +1,7 @@
 """Do interleaved runs give the same ratios as sequential ones, and how much narrower?
 
     sudo python benchmarks/equal.py [--workloads kernel,git] [--sessions 2] [--rounds 6] [--interleave auto]
+    sudo python benchmarks/equal.py --workloads yocto:native --param poky=poky-5.0.tar.zst --rounds 3
 
 Sessions of both run orders alternate in random order, so that what the machine does in minutes meets both. For each arm
 and metric the mean of the log ratios of all rounds is compared by Welch's t test: the interval of *interleaved /
@@ -23,6 +24,7 @@ from kit.analysis import stats
 from kit.analysis.columns import Runs
 from kit.analysis.stats import Floats
 from kit.core.paths import find_paths
+from kit.core.quantity import pairs
 from kit.model.fact import RUN_ORDER, RUN_ORDER_WHY, SLICE
 from kit.model.sample import SEQUENTIAL
 from kit.model.session import Request, Session
@@ -107,7 +109,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--interleave", default="auto")
     parser.add_argument("--image", default="", help="run in that instead of the workload's own")
+    parser.add_argument("--param", metavar="K=V", action="append", default=[], help="a parameter of the scenarios")
     arguments = parser.parse_args()
+    params = pairs(tuple(arguments.param), "--param")
     rows: list[Row] = []
     for name in arguments.workloads.split(","):
         done: dict[str, list[Session]] = {"off": [], arguments.interleave: []}
@@ -115,7 +119,7 @@ def main() -> None:
             for way in random.sample(list(done), 2):
                 own = WORKLOADS[name]
                 image = arguments.image or own.image
-                request = replace(own, rounds=arguments.rounds, interleave=way, image=image)
+                request = replace(own, rounds=arguments.rounds, interleave=way, image=image, params=params)
                 done[way].append(measure(request, Lines()))
         sequential, interleaved = done.values()
         facts = interleaved[0].facts
