@@ -1,5 +1,6 @@
 """A session on an engine that runs nothing: places, a probe and an observer that note what is done to them."""
 
+import math
 import os
 import random
 from collections.abc import Callable, Iterator, Sequence
@@ -32,7 +33,7 @@ from kit.session.workload import Workload
 from kit.store import Store
 from tests.stores import new_store
 
-TIMING = Timing(0, None, 1.0, 0.5, 0.25, 1024, 1, 0, 2, 3)
+TIMING = Timing(0, None, 1.0, 0.5, 0.25, 1024, 1, 0, 2, 3, math.inf)
 
 
 @pytest.fixture

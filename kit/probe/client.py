@@ -39,6 +39,7 @@ class Timing:
     major_faults: int
     voluntary_switches: int
     involuntary_switches: int
+    ended: float  # on the same clock, CLOCK_MONOTONIC
 
     @property
     def ok(self) -> bool:
@@ -189,4 +190,5 @@ def _parse(answer: str, command: str, cwd: str) -> Timing:
         major_faults=int(values["majflt"]),
         voluntary_switches=int(values["nvcsw"]),
         involuntary_switches=int(values["nivcsw"]),
+        ended=int(values["end_ns"]) / 1e9,
     )

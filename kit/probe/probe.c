@@ -188,11 +188,11 @@ static int answer_run(int sock, int output, char **field, int count)
 		return dprintf(sock, "status=error errno=%d what=%s\n", failure.error, failure.what);
 	int signalled = WIFSIGNALED(status);
 	snprintf(line, sizeof line,
-		 "status=%s code=%d real_ns=%lld user_us=%lld sys_us=%lld maxrss_kib=%ld minflt=%ld majflt=%ld "
+		 "status=%s code=%d real_ns=%lld end_ns=%lld user_us=%lld sys_us=%lld maxrss_kib=%ld minflt=%ld majflt=%ld "
 		 "nvcsw=%ld nivcsw=%ld\n",
 		 signalled ? "signal" : "exit", signalled ? WTERMSIG(status) : WEXITSTATUS(status),
-		 (long long)(end - start), (long long)usec(usage.ru_utime), (long long)usec(usage.ru_stime),
-		 usage.ru_maxrss, usage.ru_minflt, usage.ru_majflt, usage.ru_nvcsw, usage.ru_nivcsw);
+		 (long long)(end - start), (long long)end, (long long)usec(usage.ru_utime),
+		 (long long)usec(usage.ru_stime), usage.ru_maxrss, usage.ru_minflt, usage.ru_majflt, usage.ru_nvcsw, usage.ru_nivcsw);
 	return dprintf(sock, "%s", line);
 }
 

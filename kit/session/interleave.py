@@ -31,11 +31,11 @@ class OwnClock:
     until: Deadline | None = None
     stopped: float = field(default_factory=time.monotonic)
 
-    def go(self) -> float:
-        """Returns how long it stood still."""
-        rest = time.monotonic() - self.stopped
-        self.limit = self.limit and self.limit.later(rest)
-        return rest
+    def go(self) -> tuple[float, float]:
+        """Return when it stopped, and now."""
+        now = time.monotonic()
+        self.limit = self.limit and self.limit.later(now - self.stopped)
+        return self.stopped, now
 
     def stop(self) -> None:
         self.stopped = time.monotonic()
@@ -48,14 +48,14 @@ class OwnClock:
 
 @dataclass(eq=False)
 class Underway:
-    """A command that has been asked for, in a place that stands still, and what its turns have taken so far. ``rest``:
-    seconds that it stood still between two turns."""
+    """A command that has been asked for, in a place that is frozen, and what its turns have taken so far. ``rests``:
+    when each freeze between two turns began and ended, by time.monotonic()."""
 
     place: Place
     freezer: Freezer
     clock: OwnClock = field(default_factory=OwnClock)
     turns: int = 0
-    rest: float = 0.0
+    rests: list[tuple[float, float]] = field(default_factory=list)
     frozen_bytes: float | None = 0.0
     others_bytes: float = 0.0
     spent: Counters | None = None
@@ -74,7 +74,7 @@ class Underway:
         self.note_rest(before)
         rest = self.clock.go()
         if self.turns:
-            self.rest += rest
+            self.rests.append(rest)
         began = time.time()
         try:
             self.freezer.thaw()
@@ -123,7 +123,9 @@ class Underway:
         if self.error:
             raise self.error
         assert self.timing and self.spent, "it has not ended"
-        timing = replace(self.timing, real=self.timing.real - self.rest)
+        # A command may end while its group is being frozen: its answer is read a freeze later, which it did not live.
+        frozen_for = sum(go - stop for stop, go in self.rests if go <= self.timing.ended)
+        timing = replace(self.timing, real=self.timing.real - frozen_for)
         written, frozen = self.spent.write_bytes, self.frozen_bytes
         spent = replace(self.spent, write_bytes=None if written is None or frozen is None else written + frozen)
         return Work(timing, spent, self.turns, frozen, self.others_bytes)

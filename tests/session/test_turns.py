@@ -12,6 +12,7 @@ from kit.engines import Place
 from kit.host.counters import Counters, read_counters
 from kit.host.freezer import Freezer
 from kit.session.interleave import OwnClock, Underway
+from tests.fake_engine import TIMING
 
 
 class Moment:
@@ -35,7 +36,7 @@ def test_a_timeout_is_of_the_time_in_which_the_arm_itself_runs(moment: Moment) -
     clock = OwnClock(run_deadline(moment.now, 10.0, None, 0.0), stopped=moment.now)
     for _ in range(4):
         moment.now += 100.0
-        assert clock.go() == 100.0
+        assert clock.go() == (moment.now - 100.0, moment.now)
         moment.now += 2.0
         assert clock.over() == ""
         clock.stop()
@@ -69,3 +70,34 @@ def test_what_is_written_back_until_it_flushes_is_counted_once() -> None:
     assert underway.frozen_bytes == 8.0
     underway.note_rest(written(None))
     assert underway.frozen_bytes is None
+
+
+@pytest.mark.parametrize(("ends_in_freeze", "frozen_for"), [(True, 0.0), (False, 100.0)])
+def test_a_freeze_after_the_commands_end_is_not_taken_off_its_time(
+    moment: Moment, monkeypatch: pytest.MonkeyPatch, ends_in_freeze: bool, frozen_for: float
+) -> None:
+    """The kit reads the answer in the next slice, also of a command that ended before its group was frozen."""
+    monkeypatch.setattr("kit.session.interleave.time", SimpleNamespace(monotonic=moment.monotonic, time=lambda: 0.0))
+    monkeypatch.setattr("kit.session.interleave.counters_of", lambda place: written(0.0))
+    monkeypatch.setattr("kit.session.interleave.device_writes", lambda devices: 0.0)
+    ended: list[float] = []
+
+    def freeze() -> None:
+        moment.now += 0.01
+        if ends_in_freeze and not ended:
+            ended.append(moment.now - 0.005)
+
+    def answers(seconds: float) -> bool:
+        moment.now += 1.0
+        if not ends_in_freeze and len(command.rests):
+            ended.append(moment.now)
+        return bool(ended)
+
+    probe = SimpleNamespace(answers=answers, timing=lambda dead: replace(TIMING, real=300.0, ended=ended[0]))
+    place = cast(Place, SimpleNamespace(probe=probe, dead=lambda: "", end=lambda: None))
+    freezer = cast(Freezer, SimpleNamespace(thaw=lambda: None, freeze=freeze))
+    command = Underway(place, freezer, OwnClock(stopped=moment.now))
+    command.turn(1.0, ())
+    moment.now += 100.0
+    command.turn(1.0, ())
+    assert command.work.timing.real == pytest.approx(300.0 - frozen_for)
