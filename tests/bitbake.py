@@ -23,7 +23,7 @@ ARMS = ("bare", "layer:overlay2")
 #: are all there.
 MASK = 'BBMASK = "/meta-(poky|yocto-bsp)/ /meta/recipes-(?!extended/(un)?zip/)"'
 #: No warm-up runs, and none once more.
-CHEAP = ("--rounds", "1", "--cache", "cold", "--no-repeats", "--size", "6G")
+CHEAP = ("--rounds", "1", "--cache", "cold", "--no-rerun", "--size", "6G")
 #: What bitbake has recorded goes into the run's log as it is, before it is cleaned away.
 _KEEP = """[[phases]]
 name = "keep"

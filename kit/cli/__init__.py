@@ -19,32 +19,42 @@ from kit.core.errors import KitError, UsageError, said_by_system
 from kit.core.visible import printable, visible
 from kit.host.interrupt import take_interrupts
 
-#: Each subcommand, where it is, and its line in --help.
-COMMANDS = {
-    "compare": ("kit.cli.compare:compare", "Run a scenario or a command on several arms and print what each costs."),
-    "doctor": ("kit.cli.doctor:doctor", "Try what works on this machine, and say what would mend the rest."),
-    "scenarios": ("kit.cli.scenarios:scenarios", "List the scenarios, their variants and parameters."),
-    "image": ("kit.cli.image:image", "Build, list and remove images."),
-    "kernel": ("kit.cli.kernel:kernel", "Build, list and remove guest kernels, for drivers that no other has."),
-    "report": ("kit.cli.report:report", "Write sessions as one HTML file, with plots; PNG and SVG of each plot."),
-    "serve": ("kit.cli.serve:serve", "Show the store in a browser, on this machine alone."),
-    "fleet": ("kit.cli.fleet:fleet", "Measure on many machines: scheduler, workers, certificates, status."),
-    "nightly": ("kit.cli.nightly:nightly", "Run the tasks of a file, hold them against thresholds and history."),
-    "history": ("kit.cli.history:history", "An arm's penalty over all sessions, with the points at which it changed."),
-    "compare-sessions": ("kit.cli.history:compare_sessions", "Compare each penalty of one session with another's."),
-    "sessions": ("kit.cli.sessions:sessions", "List past sessions, newest first."),
-    "show": ("kit.cli.sessions:show", "Print the table of a past session again, in any format."),
-    "export": ("kit.cli.export:export", "Write sessions to a file, for another store or for pytest-benchmark."),
-    "store": ("kit.cli.store:store", "Set up a store for many machines, and say who may write and read it."),
-    "sync": ("kit.cli.sync:sync", "Deliver what was measured while the store was away."),
-    "import": ("kit.cli.importer:import_", "Read exported sessions, or outputs of `time` that others published."),
-    "completion": ("kit.cli.completion:completion", "Print what completes kit's words in bash, zsh or fish."),
-    "clean": ("kit.cli.clean:clean", "Undo whatever a killed session left on this machine."),
+#: Each subcommand below its heading of --help: where it is, and its line.
+SECTIONS = {
+    "Measure": {
+        "compare": ("kit.cli.compare:compare", "Run a build on several arms and show what each costs."),
+        "nightly": ("kit.cli.nightly:nightly", "Run a file of tasks; check them against limits and history."),
+        "scenarios": ("kit.cli.scenarios:scenarios", "List scenarios, variants and parameters."),
+    },
+    "Look at results": {
+        "show": ("kit.cli.sessions:show", "Show a session again, in any format."),
+        "sessions": ("kit.cli.sessions:sessions", "List sessions, newest first."),
+        "history": ("kit.cli.history:history", "Show an arm's penalty over time, and when it changed."),
+        "compare-sessions": ("kit.cli.history:compare_sessions", "Compare each penalty of two sessions."),
+        "report": ("kit.cli.report:report", "Write an HTML page with plots, or the plots."),
+        "serve": ("kit.cli.serve:serve", "Show the store in a browser on this machine."),
+    },
+    "Many machines": {
+        "fleet": ("kit.cli.fleet:fleet", "Measure on many machines: scheduler, workers, status."),
+        "store": ("kit.cli.store:store", "Set up a shared store; grant and revoke access."),
+        "sync": ("kit.cli.sync:sync", "Deliver results measured while the store was away."),
+        "export": ("kit.cli.export:export", "Write sessions to a file for another store."),
+        "import": ("kit.cli.importer:import_", "Read exported sessions, or outputs of `time`."),
+    },
+    "Set up": {
+        "doctor": ("kit.cli.doctor:doctor", "Try what works on this machine; show fixes."),
+        "image": ("kit.cli.image:image", "Build, list and remove images."),
+        "kernel": ("kit.cli.kernel:kernel", "Build, list and remove guest kernels."),
+        "clean": ("kit.cli.clean:clean", "Undo what a killed session left on this machine."),
+        "completion": ("kit.cli.completion:completion", "Print the completion script for bash, zsh or fish."),
+        "help": ("kit.cli.help:help_", "Explain a topic: arms."),
+    },
 }
+
+COMMANDS = [name for section in SECTIONS.values() for name in section]
 
 _EPILOG = """\b
 Examples:
-  kit doctor
   kit compare smoke
   kit compare kernel --arms bare,bind:overlay2,layer:overlay2 --rounds 5
   kit compare --source . --arms bare,layer:overlay2,layer:btrfs -- make -j8
@@ -58,10 +68,21 @@ Exit codes: 0 done, 1 an arm failed, 2 usage or bad input, 130 interrupted."""
 _GARBAGE = 100_000
 
 
-@click.group(cls=LazyGroup, lazy=COMMANDS, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=LazyGroup,
+    sections=SECTIONS,
+    epilog=_EPILOG,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(__version__, prog_name="kit")
-def cli() -> None:
-    """Measure what Docker storage drivers cost: the same build on bare metal and in containers, with intervals."""
+@click.pass_context
+def cli(context: click.Context) -> None:
+    """Measure what Docker storage drivers cost a build."""
+    if context.invoked_subcommand is None:
+        from kit.cli.welcome import welcome
+
+        click.echo(welcome())
 
 
 def main() -> NoReturn:

@@ -10,7 +10,9 @@ from kit.cli.options import wait_option
 @click.command(epilog="\b\nExamples:\n  sudo kit clean\n  sudo kit clean --wait     after a session that still runs")
 @wait_option
 def clean(wait: bool) -> None:
-    """Undo whatever a killed session left on this machine. `kit compare` does it first, too."""
+    """Undo what a killed session left on this machine.
+
+    kit compare does so at its start."""
     from kit.core.paths import find_paths
     from kit.host import leftovers
     from kit.host.lock import machine_lock

@@ -25,7 +25,7 @@ Commands, options, scenarios and sessions are completed."""
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print the completion script of SHELL."""
+    """Print the completion script for bash, zsh or fish."""
     kind = get_completion_class(shell)
     root = context.find_root().command
     if kind is None:  # click knows these three

@@ -15,15 +15,15 @@ Examples:
   sudo kit doctor
   sudo kit doctor --json | jq '.[] | select(.works | not)'
 
-Everything is tried for real: filesystems are made and mounted, daemons started, containers run, all in private
-places that are gone afterwards. The exit code is 0 also where things do not work: that is the answer."""
+Doctor makes and mounts filesystems, starts daemons and runs containers, in private places that it removes.
+The exit code is 0 even where something does not work."""
 
 
 @click.command(epilog=_EPILOG)
 @json_flag
 @wait_option
 def doctor(as_json: bool, wait: bool) -> None:
-    """Try each engine, driver, filesystem, placement and figure; say what works, and what would mend the rest."""
+    """Try what works on this machine; show fixes."""
     from kit.core.paths import find_paths
     from kit.report.progress import Lines, Quiet
     from kit.session.doctor import examine

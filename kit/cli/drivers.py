@@ -1,4 +1,4 @@
-"""Drivers and filesystems in the help of ``kit compare``."""
+"""Arms, drivers and filesystems: the text of ``kit help arms``."""
 
 from __future__ import annotations
 
@@ -8,11 +8,34 @@ from kit.filesystem import bundled
 from kit.model.driver import Options
 from kit.model.drivers import DRIVERS, UNION, arm_words, drivers, graph_drivers
 
-_WIDTH = 118
+_WIDTH = 100
+
+_ARMS = """\
+An arm is one way to run the build: a placement, a driver, a backing filesystem, and options.
+
+  bare[@FS]            chroot into the image, unpacked in a plain directory: the baseline
+  runtime[@FS]         that directory entered as a container, without a storage driver
+  bind:DRIVER[@FS]     root filesystem from the driver, build tree on a bind mount
+  volume:DRIVER[@FS]   … build tree on a volume
+  layer:DRIVER[@FS]    … build tree in the container's writable layer
+  tmpfs:DRIVER[@FS]    … build tree on a tmpfs
+  union:UNION[@FS]     a union of plain directories, no engine: {unions}
+  host[@FS]            the host's own toolchain, no chroot
+  options: +seccomp=unconfined +cgroup=none +cpus=N +memory=SIZE; +control: an identical second copy
+
+{drivers}
+{filesystems}
+
+kit doctor tries which of them work on this machine."""
+
+
+def arms() -> str:
+    """Return what an arm can be, with each driver, option and filesystem."""
+    return _ARMS.format(unions=unions(), drivers=described(), filesystems=filesystems())
 
 
 def filesystems() -> str:
-    return _wrapped(f"filesystems (FS): {' '.join(bundled())}, and your own (--fs-file)", "  ")
+    return _wrapped(f"filesystems (FS): {' '.join(bundled())}, and those of --fs-file", "  ")
 
 
 def unions() -> str:

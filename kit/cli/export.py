@@ -30,13 +30,15 @@ _OTHERS = [f"{item.name}: {item.what}" for item in renderers(SESSIONS)]
 
 @click.command(epilog=_EPILOG)
 @click.argument("sessions", nargs=-1, metavar="SESSION…", shell_complete=complete_sessions)
-@click.option("--all", "everything", is_flag=True, help="All sessions of the store.")
+@click.option("--all", "everything", is_flag=True, help="Export all sessions of the store.")
 @click.option("--format", "format_", type=click.Choice(["kit", *names(SESSIONS)]), default="kit", show_default=True,
               help="; ".join(["kit: everything, to import elsewhere", *_OTHERS]) + ".")  # fmt: skip
-@click.option("-o", "--output", default="-", metavar="FILE", help="Write to a file; ending in .gz, compressed.")
+@click.option("-o", "--output", default="-", metavar="FILE", help="Write to this file; .gz compresses it.")
 @store_option
 def export(sessions: tuple[str, ...], everything: bool, format_: str, output: str, store_url: str) -> None:
-    """Write SESSION… (ids, their beginnings, or last) with all samples as JSON, passwords and tokens left out."""
+    """Write sessions to a file for another store.
+
+    SESSION is an id, its beginning, or last. Passwords and tokens are left out."""
     from kit.store.exchange import dump_lines
 
     check_writable(output)

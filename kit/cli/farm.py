@@ -26,17 +26,17 @@ Examples:
   kit fleet show kernel:short
   kit fleet show kernel:short --class builder-large --since 2026-11-01
   kit fleet show kernel:short --metric cpu_total --format csv -o farm.csv
-  kit fleet show 20261101-0312                                 one session that machines shared
+  kit fleet show 20261101-0312                                 a session that machines shared
 
-Of each machine the newest session counts, of those that agree in kit, settings and inputs with most
-machines; the others are named. The mean is over machines: each counts once, however many rounds it made."""
+The newest session of each machine counts, if its kit, settings and inputs are those of most machines;
+the others are listed. The mean is over machines: each counts once, whatever its number of rounds."""
 
 _PLAN = """\b
 Examples:
-  kit fleet plan kernel:short --reach 1%
-  kit fleet plan kernel:short --arm layer:overlay2 --reach 0.5% --chance 90%
+  kit fleet plan kernel:short --margin 1%
+  kit fleet plan kernel:short --arm layer:overlay2 --margin 0.5% --probability 90%
 
-Three machines with a session each are the least. The fewer machines are known, the more a plan allows for."""
+A plan needs a session of each of three machines. Fewer known machines make a plan more cautious."""
 
 #: Sessions of which it is looked at how long they took.
 _TIMED = 8
@@ -46,8 +46,8 @@ def _chosen(command: Command) -> Command:
     """Which sessions."""
     for option in reversed((
         click.argument("scenario", default="", shell_complete=complete_scenarios),
-        click.option("--class", "machine_class", default="", metavar="NAME", help="Machines of this class alone."),
-        click.option("--since", type=click.DateTime(["%Y-%m-%d"]), help="Sessions from this day on, UTC."),
+        click.option("--class", "machine_class", default="", metavar="NAME", help="Only machines of this class."),
+        click.option("--since", type=click.DateTime(["%Y-%m-%d"]), help="Only sessions from this day on, UTC."),
     )):  # fmt: skip
         command = option(command)
     return command
@@ -55,9 +55,9 @@ def _chosen(command: Command) -> Command:
 
 @click.command(epilog=_SHOW)
 @_chosen
-@click.option("--phase", default="", help="Of this phase.  [default: the whole run]")
+@click.option("--phase", default="", help="Show this phase.  [the whole run]")
 @click.option("--metric", default="real", show_default=True, metavar="METRIC",
-              help=f"{', '.join(COMPARED)}, or a figure of the workload's.")  # fmt: skip
+              help=f"{', '.join(COMPARED)}, or one of the workload's.")  # fmt: skip
 @format_option(FARM)
 @click.option("-o", "--output", default="-", metavar="FILE", help="Write to a file instead of stdout.")
 @store_option
@@ -65,26 +65,26 @@ def show(
     scenario: str, machine_class: str, since: datetime | None, phase: str, metric: str, format_: str, output: str,
     store_url: str,
 ) -> None:  # fmt: skip
-    """What each arm costs over machines: mean, spread, another machine, and which machines do not fit.
+    """Show what each arm costs over all machines.
 
-    SCENARIO: that of the newest session where none is named."""
+    Mean, spread, prediction interval and outliers. SCENARIO defaults to that of the newest session."""
     farm = _answer(the_store(store_url), scenario, machine_class, since, phase, metric)
     write(output, find(FARM, format_).render(farm))
 
 
 @click.command(epilog=_PLAN)
 @_chosen
-@click.option("--reach", default="1%", show_default=True, help="How far the interval of the mean may reach.")
-@click.option("--chance", default="80%", show_default=True, help="That it does, with all that is not known.")
-@click.option("--arm", "arms", multiple=True, metavar="ARM", help="Of this arm (repeatable).  [default: all]")
+@click.option("--margin", metavar="P%", default="1%", help="Half width that the interval of the mean may have.  [1%]")
+@click.option("--probability", metavar="P%", default="80%", help="Probability of reaching it.  [80%]")
+@click.option("--arm", "arms", multiple=True, metavar="ARM", help="Plan for this arm (repeatable).  [all]")
 @format_option(PLAN)
 @click.option("-o", "--output", default="-", metavar="FILE", help="Write to a file instead of stdout.")
 @store_option
 def plan(
-    scenario: str, machine_class: str, since: datetime | None, reach: str, chance: str, arms: tuple[str, ...],
+    scenario: str, machine_class: str, since: datetime | None, margin: str, probability: str, arms: tuple[str, ...],
     format_: str, output: str, store_url: str,
 ) -> None:  # fmt: skip
-    """How many machines, and how many rounds on each, tell the mean over machines to ±1 %."""
+    """Plan how many machines and rounds a question needs."""
     from kit.analysis.farm_plan import cost_of, plan_farm
     from kit.report.units import against
 
@@ -98,8 +98,8 @@ def plan(
     if cost is None:
         raise UsageError("how long a round takes is not known", "a session of two rounds tells: kit compare")
     apart = [name for name, item in listed if item.classes_differ]
-    found = plan_farm(farm.title, [(name, item.whole) for name, item in listed], cost, percentage(reach, "--reach"),
-                      percentage(chance, "--chance"), apart)  # fmt: skip
+    found = plan_farm(farm.title, [(name, item.whole) for name, item in listed], cost, percentage(margin, "--margin"),
+                      percentage(probability, "--probability"), apart)  # fmt: skip
     write(output, find(PLAN, format_).render(found))
 
 

@@ -1,4 +1,4 @@
-"""``kit fleet``: what it consists of, what it does, and what its machines say together."""
+"""``kit fleet``: its services, its state, and the answers of its machines."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from kit.cli.lazy import LazyGroup
 
 #: Each subcommand, where it is, and its line in --help.
 COMMANDS = {
-    "scheduler": ("kit.cli.fleet_serve:scheduler", "Run the fleet's scheduler until it is interrupted."),
-    "worker": ("kit.cli.fleet_serve:worker", "Give this machine to a fleet until it is interrupted."),
-    "certificates": ("kit.cli.fleet_serve:certificates", "Make a certificate authority, and what each side shows."),
-    "show": ("kit.cli.farm:show", "What each arm costs over machines, by what is stored."),
-    "plan": ("kit.cli.farm:plan", "How many machines and rounds a question needs."),
-    "status": ("kit.cli.fleet_status:status", "What each machine can do, what runs where, how long still."),
+    "scheduler": ("kit.cli.fleet_serve:scheduler", "Run the scheduler of a fleet."),
+    "worker": ("kit.cli.fleet_serve:worker", "Add this machine to a fleet."),
+    "certificates": ("kit.cli.fleet_serve:certificates", "Make the certificates of a fleet."),
+    "show": ("kit.cli.farm:show", "Show what each arm costs over all machines."),
+    "plan": ("kit.cli.farm:plan", "Plan how many machines and rounds a question needs."),
+    "status": ("kit.cli.fleet_status:status", "Show what each machine can do, and what runs."),
 }
 
 _EPILOG = """\b
@@ -24,10 +24,9 @@ Examples:
   kit fleet status farm.example.org --tls ~/kit-fleet
   kit compare kernel:short --fleet farm.example.org --fleet-tls ~/kit-fleet --split --machines 8
 
-Whoever can speak to a worker is root on its machine: without certificates all of it stays on 127.0.0.1. docs/fleet.md
-has more."""
+A client of a worker is root on its machine. Without certificates, a fleet listens on 127.0.0.1 only: docs/fleet.md."""
 
 
-@click.group(cls=LazyGroup, lazy=COMMANDS, epilog=_EPILOG)
+@click.group(cls=LazyGroup, sections={"Commands": COMMANDS}, epilog=_EPILOG)
 def fleet() -> None:
-    """Measure on many machines: a scheduler, a worker on each machine, and kit compare --fleet."""
+    """Measure on many machines: scheduler, workers, status."""

@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from kit.store import Store
 
 _OPTIONS = (
-    click.option("--fleet", metavar="SCHEDULER", default="", help="Run on machines of this fleet; see kit fleet."),
+    click.option("--fleet", metavar="SCHEDULER", default="", help="Run on machines of this fleet."),
     fleet_tls_option,
-    click.option("--machines", type=click.IntRange(1), help="So many of them.  [default: all that fit]"),
+    click.option("--machines", type=click.IntRange(1), metavar="N", help="Number of machines.  [all that match]"),
     click.option("--class", "kind", default="", metavar="NAME", help="Only machines of this class."),
-    click.option("--where", default="", metavar="'cores>=32,…'", help="Only machines of which that holds."),
+    click.option("--where", default="", metavar="'cores>=32,…'", help="Only machines matching these conditions."),
 )  # fmt: skip
 
 
 _SPLIT = click.option(
     "--split/--each", "split", default=None,
-    help="Like machines share the rounds of one session, or each runs a session.  [default: --each]",
+    help="Share one session's rounds among like machines, or run one session on each.  [--each]",
 )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from kit.cli.options import json_flag, tls_option
 @tls_option
 @json_flag
 def status(scheduler: str, tls: str, as_json: bool) -> None:
-    """List the machines of the fleet of SCHEDULER: class, what each can do, what runs there."""
+    """Show what each machine can do, and what runs."""
     from kit.core.codec import encode
     from kit.fleet.address import parse_address
     from kit.fleet.client import fleet_at

@@ -25,35 +25,34 @@ Examples:
   kit history kernel:short layer:btrfs --format json -o btrfs.json
   kit history kernel:short layer:overlay2 --machine 5f3a --last 365     one machine of many that share a store
 
-▲ and ▼ mark change points, ? one that too few sessions stand behind. A session whose machine, settings or inputs
-differ begins a new series, and the heading says what differed. Change points are found by E-divisive
-with t tests, and hold also if one night takes after the last. Each machine of a fleet has series of its own;
-above them stands whether a change is one machine's, or most machines' of a class, and what it came with:
-for that a machine is followed over new kernels and drivers, too."""
+▲ and ▼ mark change points; ? marks one that too few sessions confirm. A session with another machine,
+other settings or other inputs begins a new series; its heading says what differs. Change points are found
+by E-divisive with t tests that allow for dependent nights. Each machine of a fleet has its own series. The
+first lines say whether a change is one machine's or a class's, and which change of facts came with it."""
 
 _BETWEEN_EPILOG = """\b
 Examples:
   kit compare-sessions 20261101 last
   kit compare-sessions 20261101-0312 20261102-0312 --format markdown
 
-The change of a penalty has an interval (Welch's t test); what differs between the two machines is listed below."""
+Each change has an interval (Welch's t test). Facts that differ between the sessions are listed below."""
 
 
 @click.command(epilog=_EPILOG)
 @click.argument("scenario", shell_complete=complete_scenarios)
 @click.argument("arm")
-@click.option("--phase", default="", help="Of this phase.  [default: the whole run]")
+@click.option("--phase", default="", help="Show this phase.  [the whole run]")
 @click.option("--metric", default="real", show_default=True, metavar="METRIC",
-              help=f"{', '.join(COMPARED)}, or a figure of the workload's.")  # fmt: skip
-@click.option("--baseline", default="", metavar="ARM", help="Where the arm was compared with several.")
-@click.option("--across", multiple=True, metavar="NAME", help="Don't begin a new series where this differs: a fact, "
+              help=f"{', '.join(COMPARED)}, or one of the workload's.")  # fmt: skip
+@click.option("--baseline", default="", metavar="ARM", help="Choose one of several baselines.")
+@click.option("--across", multiple=True, metavar="FACT", help="Continue a series although this differs: a fact, "
               "or sources, image, scenario, probe (repeatable).")  # fmt: skip
 @machine_option
 @click.option(
-    "--last", "most", type=click.IntRange(1), default=1000, show_default=True, help="So many sessions at most."
+    "--last", "most", type=click.IntRange(1), default=1000, metavar="N", help="Look at the newest N sessions.  [1000]"
 )
-@click.option("--confirm", type=click.IntRange(2), default=3, show_default=True, help="Sessions that make a change.")
-@click.option("--all", "all_series", is_flag=True, help="All series, not only the newest.")
+@click.option("--confirm", type=click.IntRange(2), default=3, metavar="N", help="Sessions that confirm a change.  [3]")
+@click.option("--all", "all_series", is_flag=True, help="Show all series, not only the newest.")
 @format_option(HISTORY)
 @click.option("-o", "--output", default="-", metavar="FILE", help="Write to a file instead of stdout.")
 @store_option
@@ -72,7 +71,7 @@ def history(
     output: str,
     store_url: str,
 ) -> None:
-    """Show the penalty of ARM in SCENARIO over all sessions, with the points at which it changed."""
+    """Show an arm's penalty over time, and when it changed."""
     from kit.analysis.changepoint import Track, find_changes
     from kit.analysis.common_change import find_common, long_enough, tracks_by_machine
     from kit.analysis.history import SEVERAL, compared_alike, split
@@ -140,7 +139,7 @@ def _by_point(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
 @click.option("-o", "--output", default="-", metavar="FILE", help="Write to a file instead of stdout.")
 @store_option
 def compare_sessions(before: str, after: str, format_: str, output: str, store_url: str) -> None:
-    """Compare each arm's penalty in session A with that in session B."""
+    """Compare each penalty of two sessions."""
     from kit.analysis.analyse import analyse
     from kit.analysis.two_sessions import compare_sessions as compare
 

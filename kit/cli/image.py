@@ -12,18 +12,22 @@ from kit.cli.options import cache_from_option, json_flag, wait_option
 
 @click.group(epilog="\b\nExamples:\n  kit image build kernel\n  kit image list\n  kit image rm kernel")
 def image() -> None:
-    """Build, list and remove root filesystems. Scenarios build theirs when first needed."""
+    """Build, list and remove images.
+
+    A scenario builds its image when it first needs it."""
 
 
 @image.command(
     epilog="\b\nExamples:\n  kit image build kernel\n  kit image build ./rootfs.tar.xz\n  kit image build debian:12"
 )
 @click.argument("name")
-@click.option("--force", is_flag=True, help="Build a recipe anew although it is in the cache, here or elsewhere.")
+@click.option("--force", is_flag=True, help="Rebuild, even if a cache has the image.")
 @wait_option
 @cache_from_option
 def build(name: str, force: bool, wait: bool, cache_from: tuple[str, ...]) -> None:
-    """Bring NAME into the cache: a recipe, a tarball on disk, or a registry reference."""
+    """Build or fetch an image.
+
+    NAME is a recipe, a tarball on disk, or a registry reference."""
     from kit.core.paths import find_paths
     from kit.host.interrupt import interruptible
     from kit.host.peers import use_peers
@@ -47,7 +51,7 @@ def build(name: str, force: bool, wait: bool, cache_from: tuple[str, ...]) -> No
 @image.command("list", epilog="\b\nExamples:\n  kit image list --json")
 @json_flag
 def list_(as_json: bool) -> None:
-    """List cached images, newest first, and recipes that are not built yet."""
+    """List cached images, newest first, and recipes."""
     from tabulate import tabulate
 
     from kit.core.paths import find_paths
@@ -71,7 +75,7 @@ def list_(as_json: bool) -> None:
 @image.command(epilog="\b\nExamples:\n  kit image rm kernel\n  kit image rm 7067e11debe3")
 @click.argument("names", nargs=-1, required=True)
 def rm(names: tuple[str, ...]) -> None:
-    """Remove images from the cache by name or digest."""
+    """Remove images by name or digest."""
     from kit.core.paths import find_paths
     from kit.image import ImageCache
 

@@ -34,10 +34,10 @@ has no interval, and the table says so. A file's name without its ending is its 
 
 @click.command("import", epilog=_EPILOG)
 @click.argument("files", nargs=-1, required=True, metavar="FILE…")
-@click.option("--baseline", metavar="LABEL", help="Compare with this label.  [default: the first]")
-@click.option("--title", default="imported", show_default=True, help="What was measured.")
+@click.option("--baseline", metavar="LABEL", help="Compare with this label.  [the first]")
+@click.option("--title", default="imported", show_default=True, help="Title of the session.")
 @click.option(
-    "--limit", default="256M", show_default=True, metavar="SIZE", help="The most that is read of a file, decompressed."
+    "--limit", default="256M", show_default=True, metavar="SIZE", help="Refuse files that are larger, decompressed."
 )
 @file_options
 @store_option
@@ -49,7 +49,9 @@ def import_(
     store_url: str,
     **given: str | None,
 ) -> None:
-    """Read sessions that kit export wrote; or outputs of `time`, as LABEL=FILE…, kept as one session with its table."""
+    """Read exported sessions, or outputs of `time`.
+
+    FILE is written by kit export. LABEL=FILE… are outputs of `time`, imported as one session."""
     from kit import __version__
     from kit.cli.compare import report
     from kit.model.session import DONE, Request, Session, new_session_id

@@ -13,7 +13,9 @@ from kit.cli.options import json_flag, wait_option
 
 @click.group(epilog="\b\nExamples:\n  kit kernel build aufs\n  kit kernel list\n  kit kernel rm aufs")
 def kernel() -> None:
-    """Build, list and remove guest kernels, for drivers that no other kernel has. A session in a guest takes what is
+    """Build, list and remove guest kernels.
+
+    For drivers that no other kernel has. A session in a guest takes what is
     built here."""
 
 
@@ -22,17 +24,19 @@ def kernel() -> None:
     "\n  kit kernel build aufs --source ./aufs-standalone-aufs6.1.tar.zst"
 )
 @click.argument("name")
-@click.option("--for", "machine", default="uml", show_default=True, metavar="uml|qemu", help="What is to boot it.")
+@click.option("--for", "machine", default="uml", show_default=True, metavar="uml|qemu", help="Guest that boots it.")
 @click.option(
     "--source",
     default="",
     metavar="DIR|TARBALL|git:URL#BRANCH",
-    help="Where its patches come from.  [default: what the recipe names]",
+    help="Source of its patches.  [the recipe's]",
 )
-@click.option("--force", is_flag=True, help="Build it anew although it is in the cache.")
+@click.option("--force", is_flag=True, help="Rebuild, even if the cache has the kernel.")
 @wait_option
 def build(name: str, machine: str, source: str, force: bool, wait: bool) -> None:
-    """Build the guest kernel NAME, unless it is in the cache: 13 minutes of CPU time or more."""
+    """Build a guest kernel.
+
+    Unless the cache has it, this takes 13 minutes of CPU time or more."""
     from kit.core.paths import find_paths
     from kit.guest.recipe import read_kernel_recipe
     from kit.host.interrupt import interruptible
@@ -59,7 +63,7 @@ def build(name: str, machine: str, source: str, force: bool, wait: bool) -> None
 @kernel.command("list", epilog="\b\nExamples:\n  kit kernel list\n  kit kernel list --json")
 @json_flag
 def list_(as_json: bool) -> None:
-    """List the kernels that are built, newest first, and recipes that are not built yet."""
+    """List built kernels, newest first, and recipes."""
     from tabulate import tabulate
 
     from kit.core.paths import find_paths
@@ -91,7 +95,7 @@ def list_(as_json: bool) -> None:
 @kernel.command(epilog="\b\nExamples:\n  kit kernel rm aufs")
 @click.argument("names", nargs=-1, required=True)
 def rm(names: tuple[str, ...]) -> None:
-    """Remove built kernels from the cache by the name of their recipe."""
+    """Remove built kernels by the name of their recipe."""
     from kit.core.paths import find_paths
     from kit.guest.built import KernelCache
 

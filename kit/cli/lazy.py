@@ -8,23 +8,29 @@ from typing import Any
 
 import click
 
+#: The subcommands below a heading of --help: where each is, and its line.
+Section = Mapping[str, tuple[str, str]]
+
 
 class LazyGroup(click.Group):
-    """``lazy``: each subcommand, where it is, and its line in --help."""
+    """``sections``: by heading."""
 
-    def __init__(self, *words: Any, lazy: Mapping[str, tuple[str, str]], **options: Any) -> None:
+    def __init__(self, *words: Any, sections: Mapping[str, Section], **options: Any) -> None:
         super().__init__(*words, **options)
-        self._lazy = lazy
+        self._sections = sections
+        self._found = {name: found for section in sections.values() for name, found in section.items()}
 
     def list_commands(self, context: click.Context) -> list[str]:
-        return list(self._lazy)
+        return list(self._found)
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        if name not in self._lazy:
+        if name not in self._found:
             return None
-        command: click.Command = pkgutil.resolve_name(self._lazy[name][0])
+        command: click.Command = pkgutil.resolve_name(self._found[name][0])
         return command
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, summary) for name, (_, summary) in self._lazy.items()])
+        width = max(map(len, self._found))
+        for heading, section in self._sections.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(width), summary) for name, (_, summary) in section.items()])

@@ -55,17 +55,15 @@ Exit codes: 0 good, 1 over a limit, 2 something could not run, 130 interrupted."
 
 @click.command(epilog=_EPILOG)
 @click.argument("file", metavar="FILE.toml")
-@click.option(
-    "--output", default="", metavar="DIR", help="Where the reports go.  [default: what the file says, else kit-nightly]"
-)
-@click.option("--check", is_flag=True, help="Read the file, say what would be run, and end.")
+@click.option("--output", default="", metavar="DIR", help="Directory of the reports.  [the file's, else kit-nightly]")
+@click.option("--check", is_flag=True, help="Check the file and show what would run.")
 @fleet_machines_options
 @cache_from_option
 @wait_idle_option
-@click.option("-q", "--quiet", is_flag=True, help="No progress, only the summary.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only the summary, no progress.")
 @store_option
 def nightly(file: str, output: str, check: bool, wait_idle: str, quiet: bool, store_url: str, **given: Any) -> int:
-    """Run the tasks of FILE.toml, hold them against their thresholds and history, and write reports."""
+    """Run a file of tasks; check them against limits and history."""
     from kit.host.peers import use_peers
 
     try:

@@ -21,14 +21,14 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 def store_option(command: Command) -> Command:
     return click.option(
         "--store", "store_url", metavar="URL", default="", envvar="KIT_STORE",
-        help="Database of results, SQLite or PostgreSQL.  [default: SQLite in the user's data directory]",
+        help="Store of results, SQLite or PostgreSQL.  [SQLite in the user's data directory]",
     )(command)  # fmt: skip
 
 
 def tls_option(command: Command) -> Command:
     return click.option(
         "--tls", metavar="DIR", default="", envvar="KIT_FLEET_TLS",
-        help="Certificates of the fleet, as kit fleet certificates makes them.",
+        help="Certificates of the fleet, made by kit fleet certificates.",
     )(command)  # fmt: skip
 
 
@@ -36,15 +36,14 @@ def cache_from_option(command: Command) -> Command:
     """Its value goes to kit.host.peers.use_peers."""
     return click.option(
         "--cache-from", multiple=True, metavar="PLACE",
-        help="Take images and fetched inputs that are missing from another machine's cache, a directory or URL"
-             " (repeatable).  [KIT_CACHE_FROM]",
+        help="Copy missing images and inputs from this cache, a directory or URL (repeatable).  [KIT_CACHE_FROM]",
     )(command)  # fmt: skip
 
 
 def fleet_tls_option(command: Command) -> Command:
     """Beside ``--fleet``."""
     return click.option(
-        "--fleet-tls", metavar="DIR", default="", envvar="KIT_FLEET_TLS", help="Its certificates."
+        "--fleet-tls", metavar="DIR", default="", envvar="KIT_FLEET_TLS", help="Certificates of the fleet."
     )(command)  # fmt: skip
 
 
@@ -55,8 +54,8 @@ def wait_option(command: Command) -> Command:
 
 def wait_idle_option(command: Command) -> Command:
     return click.option(
-        "--wait-idle", is_flag=False, flag_value="1h", default="", metavar="[TIME]",
-        help="Wait until nothing else works on the machine; give up after TIME.  [1h]",
+        "--wait-idle", is_flag=False, flag_value="1h", default="", metavar="[DURATION]",
+        help="Wait until the machine is idle, this long at most.  [1h]",
     )(command)  # fmt: skip
 
 
@@ -64,11 +63,11 @@ def rank_options(command: Command) -> Command:
     """What the ranking is by, and against which arm."""
     metric = click.option(
         "--rank", metavar="METRIC", default="",
-        help="Rank arms by this: real, cpu_total, …, or a figure of the workload's.  [default: whole, real + flush]",
+        help="Rank arms by this metric: real, cpu_total, …, or one of the workload's.  [whole: real + flush]",
     )  # fmt: skip
     reference = click.option(
         "--reference", metavar="ARM", default="",
-        help="Rank against this arm.  [default: layer:overlay2 where it ran, else the best]",
+        help="Rank against this arm.  [layer:overlay2 if it ran, else the best]",
     )  # fmt: skip
     return metric(reference(command))
 
@@ -76,8 +75,8 @@ def rank_options(command: Command) -> Command:
 def machine_option(command: Command) -> Command:
     """Its value goes to kit.store.Wanted."""
     return click.option(
-        "--machine", default="",
-        help="Of this machine: its id (the fact 'machine'), what its fleet calls it, or the beginning of either.",
+        "--machine", metavar="ID", default="",
+        help="Only this machine: its id (the fact 'machine') or its name in a fleet, or the beginning of either.",
     )(command)  # fmt: skip
 
 
@@ -85,7 +84,7 @@ def format_option(of: str) -> Callable[[Command], Command]:
     """``--format NAME``: any renderer of that."""
     return click.option(
         "--format", "format_", type=click.Choice(names(of)), default=names(of)[0], show_default=True,
-        help="How to print it.",
+        help="Output format.",
     )  # fmt: skip
 
 
@@ -106,11 +105,16 @@ def flagged(given: Mapping[str, Any]) -> list[str]:
     return [name for name in names(SESSION) if given.get(f"as_{name}")]
 
 
-def file_options(command: Command) -> Command:
+def file_option(name: str) -> Callable[[Command], Command]:
     """``--json FILE`` and its like; ``wanted_files`` reads them."""
+    item = find(SESSION, name)
+    return click.option(f"--{name}", _key(item), metavar="FILE", help=f"Also write {item.what} (- for stdout).")
+
+
+def file_options(command: Command) -> Command:
+    """A ``file_option`` for each renderer that has one."""
     for item in reversed(offered()):
-        what = f"Also write {item.what} (- for stdout)."
-        command = click.option(f"--{item.name}", _key(item), metavar="FILE", help=what)(command)
+        command = file_option(item.name)(command)
     return command
 
 

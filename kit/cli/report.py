@@ -33,16 +33,18 @@ or a chat: kit show last --format markdown, or csv. PNG needs: pip install 'stor
 
 @click.command(epilog=_EPILOG)
 @click.argument("sessions", nargs=-1, required=True, metavar="SESSION…", shell_complete=complete_sessions)
-@click.option("-o", "--output", default="", metavar="FILE", help="The page.  [default: report.html, without --plots]")
-@click.option("--title", default="", help="Its heading.  [default: what was measured]")
-@click.option("--plots", default="", metavar="DIR", help="Also write each plot as a file of its own.")
-@click.option("--plot-format", default="svg,png", show_default=True, metavar="F,F", help="Of those files: svg, png.")
-@click.option("--history/--no-history", default=True, help="Show earlier sessions too.  [default: yes]")
+@click.option("-o", "--output", default="", metavar="FILE", help="Write to this file.  [report.html, without --plots]")
+@click.option("--title", default="", help="Heading of the page.  [what was measured]")
+@click.option("--plots", default="", metavar="DIR", help="Also write each plot to a file in this directory.")
+@click.option("--plot-format", default="svg,png", show_default=True, metavar="F,F", help="Their formats: svg, png.")
+@click.option("--history/--no-history", default=True, help="Show earlier sessions too.  [yes]")
 @store_option
 def report(
     sessions: tuple[str, ...], output: str, title: str, plots: str, plot_format: str, history: bool, store_url: str
 ) -> None:
-    """Write SESSION… (ids, their beginnings, or last) as one self-contained HTML file."""
+    """Write an HTML page with plots, or the plots.
+
+    SESSION is an id, its beginning, or last. The page needs no network."""
     from kit.analysis.analyse import analyse
     from kit.report.page import view
 

@@ -20,7 +20,7 @@ Examples:
 @click.argument("name", required=False)
 @json_flag
 def scenarios(name: str | None, as_json: bool) -> None:
-    """List the scenarios, or show one with its parameters, phases and variants."""
+    """List scenarios, variants and parameters."""
     from kit.session.planning import find_scenario, scenario_names
 
     found = [find_scenario(item) for item in ([name] if name else scenario_names())]

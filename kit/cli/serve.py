@@ -29,12 +29,14 @@ pip install 'storage-driver-test-kit[serve]'."""
 
 
 @click.command(epilog=_EPILOG)
-@click.option("--port", type=click.IntRange(0, 65535), default=8910, show_default=True, help="0: any that is free.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8910, show_default=True, help="Port; 0 for a free one.")
 @click.option("--fleet", metavar="SCHEDULER", default="", help="Also show the machines of this fleet.")
 @fleet_tls_option
 @store_option
 def serve(port: int, fleet: str, fleet_tls: str, store_url: str) -> None:
-    """Show sessions, comparisons and histories of the store in a browser, until interrupted."""
+    """Show the store in a browser on this machine.
+
+    It runs until interrupted."""
     with ExitStack() as stack:
         lookout = stack.enter_context(_lookout(fleet, fleet_tls)) if fleet else None
         _serve(the_store(store_url, read_only=True), port, lookout)

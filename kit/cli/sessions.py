@@ -41,14 +41,14 @@ Examples:
 
 
 @click.command(epilog=_SESSIONS_EPILOG)
-@click.option("--scenario", default="", help="Of this scenario alone.", shell_complete=complete_scenarios)
-@click.option("--arm", default="", help="With this arm.")
+@click.option("--scenario", default="", help="Only this scenario.", shell_complete=complete_scenarios)
+@click.option("--arm", default="", help="Only sessions with this arm.")
 @machine_option
-@click.option("-n", "most", type=click.IntRange(1), default=40, show_default=True, help="So many at most.")
+@click.option("-n", "most", type=click.IntRange(1), default=40, metavar="N", help="List N sessions at most.  [40]")
 @json_flag
 @store_option
 def sessions(scenario: str, arm: str, machine: str, most: int, as_json: bool, store_url: str) -> None:
-    """List past sessions, newest first."""
+    """List sessions, newest first."""
     from tabulate import tabulate
 
     from kit.report import units
@@ -87,7 +87,9 @@ def sessions(scenario: str, arm: str, machine: str, most: int, as_json: bool, st
 @rank_options
 @store_option
 def show(session: str, format_: str, output: str, rank: str, reference: str, store_url: str, **flags: bool) -> None:
-    """Print SESSION again: its id, a unique beginning of it, or last."""
+    """Show a session again, in any format.
+
+    SESSION is an id, its beginning, or last."""
     from kit.analysis.analyse import analyse
     from kit.report import render
 

@@ -22,13 +22,13 @@ docs/store.md says what a writer and a reader may, and has queries for Grafana a
 
 @click.group(epilog=_EPILOG)
 def store() -> None:
-    """Set up a store that many machines share, as its owner, and say who may write to it and who may read it."""
+    """Set up a shared store; grant and revoke access."""
 
 
 @store.command(epilog="\b\nExample:\n  kit store setup --store postgresql+psycopg://kit@db/kit")
 @store_option
 def setup(store_url: str) -> None:
-    """Make the store's tables and views, or bring them up to date, and say what is there.
+    """Make or update the store's tables and views; show what exists.
 
     Sessions that run meanwhile go on; kits that are older get one line at their next start."""
     found = the_store(store_url)
@@ -40,7 +40,9 @@ def setup(store_url: str) -> None:
 @click.argument("role")
 @store_option
 def grant(kind: str, role: str, store_url: str) -> None:
-    """Let ROLE, which the server knows, write to the store (add sessions and runs, change and delete none) or read it.
+    """Let ROLE, a role of the server, read the store or write to it.
+
+    A writer adds sessions and runs; it changes and deletes none.
     What else it was granted is taken."""
     found = the_store(store_url)
     _show(found.name, found.grant(role, kind))

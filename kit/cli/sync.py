@@ -28,7 +28,9 @@ Exit codes: 0 nothing waits (a session that runs delivers its own), 1 something 
 @json_flag
 @store_option
 def sync(as_json: bool, store_url: str) -> int:
-    """Deliver what was measured while the store was away, and say what still waits, and why."""
+    """Deliver results measured while the store was away.
+
+    What cannot be delivered is listed with its reason."""
     from kit.core.paths import find_paths
     from kit.store.delivery import RUNNING, deliver
     from kit.store.outbox import outbox_directory

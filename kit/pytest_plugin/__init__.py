@@ -50,7 +50,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add("--kit-engine", choices=SESSION_ENGINES, default=DEFAULT_ENGINE, help="private daemons or the running")
     add("--kit-threshold", action="append", default=[], metavar="T",
         help="fail an arm that costs more: 'layer:overlay2 build < 10 %%' (repeatable)")  # fmt: skip
-    add("--kit-no-repeats", action="store_true", help="make no run again that something outside has hit")
+    add("--kit-no-rerun", action="store_true", help="make no run again that something outside has hit")
     add("--kit-explain-calls", action="store_true", help="trace three more rounds: which system calls cost what")
     add("--kit-profile", action="store_true", help="take stacks in three more rounds: which functions cost what")
     add(

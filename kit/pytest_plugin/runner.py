@@ -77,7 +77,7 @@ class SessionRunner:
             "load": option("kit_load"),
             "interleave": option("kit_interleave"),
             "guest": option("kit_guest"),
-            "repeats": not option("kit_no_repeats"),
+            "repeats": not option("kit_no_rerun"),
             "explain_calls": option("kit_explain_calls"),
             "profile": option("kit_profile"),
             "margin": percentage(option("kit_margin"), "--kit-margin"),

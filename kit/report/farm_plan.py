@@ -46,7 +46,7 @@ def headline(planning: Planning) -> str:
     if not planning.variances:
         return f"{planning.title}: nothing can be planned: three machines with several rounds each are the least"
     if not planning.even:
-        return f"{planning.title}: not even {MOST_MACHINES:,} machines tell the mean to {reach}: ask for less, --reach"
+        return f"{planning.title}: not even {MOST_MACHINES:,} machines tell the mean to {reach}: ask for less, --margin"
     return f"{planning.title}: too little is known of how machines differ to promise {reach}: measure a few more first"
 
 

@@ -73,7 +73,7 @@ def test_what_is_not_there_is_said(kit: Kit, url: str) -> None:
 
 
 def test_plan_says_how_many_machines_and_at_what_cost(kit: Kit, url: str) -> None:
-    done = kit("fleet", "plan", "mine", "--reach", "2%", "--store", url)
+    done = kit("fleet", "plan", "mine", "--margin", "2%", "--store", url)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert "machines of" in lines[0] and "machine hours" in " ".join(lines[:2]) and max(map(len, lines)) <= 100
@@ -87,7 +87,7 @@ def test_a_plan_over_classes_that_differ_says_so_and_fits_a_terminal(kit: Kit, u
     for machine in range(10, 15):
         made = on(machine, 1, 0.4 + 0.01 * machine)
         store.add(replace(made, facts={**made.facts, "class": "small"}))
-    done = kit("fleet", "plan", "mine", "--reach", "2%", "--chance", "99.9%", "--store", url, COLUMNS="80")
+    done = kit("fleet", "plan", "mine", "--margin", "2%", "--probability", "99.9%", "--store", url, COLUMNS="80")
     assert done.returncode == 0, done.stderr
     said = " ".join(done.stdout.split())
     assert "classes differ in layer:overlay2 / bare, and widen that spread: --class NAME plans for one" in said

@@ -38,7 +38,7 @@ def test_one_session_has_aufs_devicemapper_and_overlay2(
 ) -> None:
     done = kit(
         "compare", "--guest", "uml", "--kernel", kernel, "--image", tiny, "--arms", ",".join(ARMS), "--rounds", "1",
-        "--cache", "cold", "--no-repeats", "--size", "2G", "--json", tmp_path / "out.json", "--", "sh", "-c", SCRIPT,
+        "--cache", "cold", "--no-rerun", "--size", "2G", "--json", tmp_path / "out.json", "--", "sh", "-c", SCRIPT,
         timeout=600,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr + done.stdout

@@ -22,7 +22,7 @@ from tests.conftest import left_on_machine
 pytestmark = pytest.mark.images("smoke")
 
 #: Beside other workers' tests every machine is a busy one.
-FAST = ("--cache", "cold", "--size", "3G", "--no-repeats")
+FAST = ("--cache", "cold", "--size", "3G", "--no-rerun")
 
 
 @pytest.fixture(autouse=True)
@@ -87,13 +87,13 @@ def test_help_has_examples(kit: Kit, command: str) -> None:
         ("show last --explain --json", "exclude each other"),
         ("compare smoke --json /nonexistent/x.json", "can't be written"),
         ("compare smoke --store nosuch://x", "--store nosuch://x"),
-        ("compare smoke --rounds 0", "no number of rounds"),
+        ("compare smoke --rounds 0", "not a number of rounds"),
         ("compare smoke --device /dev/null", "not a block device"),
         ("compare --resume nosuch", "no session 'nosuch'"),
         ("compare smoke --arms bare --reference bind:overlay2", "--reference bind:overlay2: no arm of this session"),
         ("compare smoke --source /tmp", "goes with -- COMMAND"),
         ("compare --nosuch", "No such option"),
-        ("compare --", "nothing stands behind --"),
+        ("compare --", "no command after --"),
         ("show nosuch", "no session 'nosuch'"),
         ("compare smoke --wait-idle soon", "not a time"),
         ("compare --resume last --dry-run", "goes with a new session"),

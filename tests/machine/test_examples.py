@@ -78,7 +78,7 @@ def test_the_example_project(tmp_path: Path) -> None:
     shutil.copytree(EXAMPLES / "pytest-project", project)
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--kit-rounds=2", "--kit-cache=cold",
-         "--kit-no-repeats"],
+         "--kit-no-rerun"],
         cwd=project, env=dict(os.environ), capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert "3 passed" in done.stdout, done.stdout[-3000:]

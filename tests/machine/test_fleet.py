@@ -38,7 +38,7 @@ def scheduler(kit: Kit, tmp_path: Path) -> Iterator[tuple[str, dict[str, subproc
         start(stack, "scheduler", "--listen", address, "--tls", tmp_path / "tls")
         found = {}
         for name in NAMES:
-            words = ("--home", tmp_path / name, "--name", name, "--class", "here", "--together")
+            words = ("--home", tmp_path / name, "--name", name, "--class", "here", "--shared")
             found[name] = start(stack, "worker", address, "--tls", tmp_path / "tls", *words)
         while "4 machines of 1 class" not in kit("fleet", "status", address, "--tls", tmp_path / "tls").stdout:
             assert all(process.poll() is None for process in found.values())

@@ -161,7 +161,7 @@ def test_a_session_in_a_guest(kit: Kit, uml: None, tiny: Path, tmp_path: Path) -
     arms = "bare,bind:devicemapper,layer:devicemapper,layer:devicemapper+thinpool,layer:containerd/devmapper,layer:zfs"
     done = kit(
         "compare", "--guest", "uml", "--image", tiny, "--arms", arms, "--rounds", "1", "--cache", "cold",
-        "--no-repeats", "--size", "4G", "--json", tmp_path / "out.json", "--csv", tmp_path / "out.csv",
+        "--no-rerun", "--size", "4G", "--json", tmp_path / "out.json", "--csv", tmp_path / "out.csv",
         "--", "sh", "-c", SCRIPT, timeout=600,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr + done.stdout
@@ -191,7 +191,7 @@ def test_arms_are_interleaved_in_a_guest(kit: Kit, uml: None, tiny: Path, tmp_pa
     loop = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"
     done = kit(
         "compare", "--guest", "uml", "--image", tiny, "--arms", "bare,union:overlay", "--rounds", "1",
-        "--cache", "cold", "--no-repeats", "--size", "1G", "--interleave", "0.1s", "--json", tmp_path / "out.json",
+        "--cache", "cold", "--no-rerun", "--size", "1G", "--interleave", "0.1s", "--json", tmp_path / "out.json",
         "--", "sh", "-c", loop, timeout=600,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr + done.stdout

@@ -66,7 +66,7 @@ def probe_of(kit: Kit) -> Path:
 
 def check(kit: Kit, image: str) -> None:
     done = kit(
-        "compare", "--image", image, "--cache", "cold", "--rounds", "1", "--no-repeats", "--size", "1G", "--json", "-",
+        "compare", "--image", image, "--cache", "cold", "--rounds", "1", "--no-rerun", "--size", "1G", "--json", "-",
         "--arms", "bare,runtime,layer:overlay2,layer:btrfs", "--", "again", "spin",
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr

@@ -160,7 +160,7 @@ def test_a_daemon_is_frozen_with_its_arm(kit: Kit, tiny: Path) -> None:
     """Daemons are frozen too, what is written is read, and a daemon's CPU is outside its arm's."""
     unions = ("union:unionfs-fuse", "union:mergerfs")
     arms = ("bare", "layer:fuse-overlayfs", "layer:podman/fuse-overlayfs", *unions)
-    words = (*WORDS[:-1], ",".join(arms), "--rounds", "1", "--no-repeats", "--image", tiny, "--interleave", "0.1s")
+    words = (*WORDS[:-1], ",".join(arms), "--rounds", "1", "--no-rerun", "--image", tiny, "--interleave", "0.1s")
     before = set(groups())
     with Watch() as watch:
         # mergerfs writes to no filesystem with less than 4 GB of room.

@@ -30,7 +30,7 @@ def test_server_and_client_in_one_guest(kit: Kit, uml: None, tiny: Path, tmp_pat
     arms = ",".join((*ARMS, "bare@mortal", "layer:overlay2@nfs"))
     done = kit(
         "compare", "--guest", "uml", "--image", tiny, "--arms", arms, "--rounds", "1", "--cache", "cold",
-        "--no-repeats", "--fs-file", tmp_path / "mortal.toml", "--size", "2G", "--json", tmp_path / "out.json",
+        "--no-rerun", "--fs-file", tmp_path / "mortal.toml", "--size", "2G", "--json", tmp_path / "out.json",
         "--", "sh", "-c", KILL + SCRIPT, timeout=600,
     )  # fmt: skip
     assert done.returncode == 1, done.stderr + done.stdout

@@ -63,7 +63,7 @@ def test_scenario_files_are_benchmarks(pytester: pytest.Pytester) -> None:
         "--kit-arms=bare,layer:overlay2,layer:aufs",
         "--kit-rounds=2",
         "--kit-cache=cold",
-        "--kit-no-repeats",
+        "--kit-no-rerun",
         "--kit-json=out.json",
         "-v",
     )
@@ -142,7 +142,7 @@ def test_undecided(kit_compare):
 @pytest.mark.unmeasured
 def test_markers_and_thresholds(pytester: pytest.Pytester, tiny: Path) -> None:
     pytester.makepyfile(MARKED.format(slower=SLOWER, image=str(tiny)))
-    done = pytester.runpytest_subprocess("--junitxml=out.xml", "--strict-markers", "--kit-rounds=3", "--kit-no-repeats")
+    done = pytester.runpytest_subprocess("--junitxml=out.xml", "--strict-markers", "--kit-rounds=3", "--kit-no-rerun")
     done.assert_outcomes(passed=2, failed=2, warnings=1)
     done.stdout.fnmatch_lines(
         [
@@ -161,7 +161,7 @@ def test_markers_and_thresholds(pytester: pytest.Pytester, tiny: Path) -> None:
 @pytest.mark.unmeasured
 def test_last_failed_keyword_and_first_failure(pytester: pytest.Pytester, tiny: Path) -> None:
     pytester.makepyfile(MARKED.format(slower=SLOWER, image=str(tiny)))
-    rounds = ("--kit-rounds=3", "--kit-no-repeats")
+    rounds = ("--kit-rounds=3", "--kit-no-rerun")
     done = pytester.runpytest_subprocess("-k", "kept or broken", "-x", *rounds, "--durations=1")
     done.assert_outcomes(passed=1, failed=1, deselected=2)
     done.stdout.fnmatch_lines(["*slowest 1 durations*", "*s call*test_*"])
@@ -240,7 +240,7 @@ def test_beside_pytest_benchmark(pytester: pytest.Pytester, tiny: Path) -> None:
 @pytest.mark.unmeasured
 def test_scenario_files_keep_to_thresholds_and_arms_have_their_own_durations(pytester: pytest.Pytester) -> None:
     pytester.makefile(".toml", tiny=SCENARIO)
-    options = ["--kit-arms=bare,union:overlay,layer:aufs", "--kit-rounds=2", "--kit-cache=cold", "--kit-no-repeats"]
+    options = ["--kit-arms=bare,union:overlay,layer:aufs", "--kit-rounds=2", "--kit-cache=cold", "--kit-no-rerun"]
     done = pytester.runpytest_subprocess(
         *options, "--kit-threshold=union:overlay < -99.9999999 %", "--junitxml=out.xml", "--durations=0", "-vv"
     )
@@ -281,7 +281,7 @@ def test_settings_reach_the_session(pytester: pytest.Pytester) -> None:
     beside.write_text(WITH_VARIANT.replace('"sized"', '"load"'))
     done = pytester.runpytest_subprocess(
         "sized.toml", "--kit-arms=bare", "--kit-fs=ext4,xfs", "--kit-variant=small", "--kit-param=size=3",
-        "--kit-seed=7", "--kit-rounds=1", "--kit-cache=cold", "--kit-no-repeats", f"--kit-load={beside}",
+        "--kit-seed=7", "--kit-rounds=1", "--kit-cache=cold", "--kit-no-rerun", f"--kit-load={beside}",
         "--kit-json=out.json",
     )  # fmt: skip
     done.assert_outcomes(passed=2)

@@ -93,7 +93,7 @@ def test_a_session_says_which_calls_and_functions_cost_what(kit: Kit, image: Pat
         pytest.skip(f"needs {' and '.join(missing)}")
     assert UNIFIED in hierarchies()
     words = ("--image", image, "--arms", "bare,layer:overlay2", "--rounds", "1", "--cache", "cold", "--size", "3G")
-    traced_too = ("--no-control", "--no-repeats", "--explain-calls", "--profile", "--json", "-")
+    traced_too = ("--no-control", "--no-rerun", "--explain-calls", "--profile", "--json", "-")
     done = kit("compare", *words, *traced_too, "--", "sh", "-c", CHANGES)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)

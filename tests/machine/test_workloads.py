@@ -16,7 +16,7 @@ ARMS = ("bare", "layer:overlay2")
 def compare(kit: Kit, tmp_path: Path, *words: str | Path, code: int = 0) -> dict[str, Any]:
     """Run ``kit compare`` and return what it wrote as JSON, its table under ``table``."""
     out = tmp_path / "out.json"
-    done = kit("compare", *words, "--json", out, "--size", "6G", "--no-repeats", timeout=600)
+    done = kit("compare", *words, "--json", out, "--size", "6G", "--no-rerun", timeout=600)
     assert done.returncode == code, done.stdout + done.stderr
     document: dict[str, Any] = json.loads(out.read_text())
     return {**document, "table": kit("show", "last", "--full").stdout}

@@ -18,7 +18,7 @@ def test_dizzy_builds_offline_from_tarballs_that_it_has_other_names_for(kit: Kit
     out = tmp_path / "out.json"
     params = {"poky": given("poky-dizzy-1.7.tar.zst"), "downloads": given("downloads"), "localconf": MASK}
     words = [word for name, value in params.items() for word in ("--param", f"{name}={value}")]
-    rest = ("--arms", "bare", "--rounds", "1", "--cache", "cold", "--no-repeats", "--size", "6G", "--json", out)
+    rest = ("--arms", "bare", "--rounds", "1", "--cache", "cold", "--no-rerun", "--size", "6G", "--json", out)
     done = kit("compare", "yocto:python2", *words, *rest, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
     found = json.loads(out.read_text())

@@ -114,7 +114,7 @@ def test_a_new_driver_is_one_file_and_one_entry(with_shinyfs: Path) -> None:
 
 
 def test_the_help_names_it_with_its_options(with_shinyfs: Path) -> None:
-    said = python(with_shinyfs, "-m", "kit", "compare", "--help")
+    said = python(with_shinyfs, "-m", "kit", "help", "arms")
     assert "  drivers: overlay2 btrfs vfs fuse-overlayfs aufs devicemapper zfs shinyfs; with an engine" in said
     assert "of shinyfs:" in said and "+gloss=on" in said
 

@@ -149,7 +149,7 @@ def test_a_plan_names_machines_rounds_and_the_chance(name: str) -> None:
 def test_a_plan_that_can_not_be_says_why_and_rows_that_are_one_stand_once() -> None:
     given = farm(0.06, 0.10, 0.14, 0.11, 0.09).arms[0].whole
     far = find(PLAN, "table").render(plan_farm("mine", [("a / bare", given)], Cost(600, 300), 0.00001))
-    assert far.startswith("mine: not even 10,000 machines tell the mean to ±0.001 %: ask for less, --reach")
+    assert far.startswith("mine: not even 10,000 machines tell the mean to ±0.001 %: ask for less, --margin")
     near = find(PLAN, "table").render(plan_farm("mine", [("a / bare", given)], Cost(600, 300), 0.9))
     assert re.search(r"^as asked +3 +2 ", near, re.MULTILINE) and "even chance" not in near
     two = find(PLAN, "table").render(plan_farm("mine", [("a / bare", farm(0.1, 0.1).arms[0].whole)], Cost(6, 3), 0.1))

@@ -87,5 +87,5 @@ def test_a_renderer_is_a_file_and_a_line_in_the_table(tmp_path: Path) -> None:
     figures.write_text("real 10.0\nuser 8.0\nsys 1.0\n")
     other.command("import", str(figures), "--haiku", str(tmp_path / "out.txt"), "--store", url)
     assert (tmp_path / "out.txt").read_text() == "1 runs\n0 comparisons\nthe fans fall silent\n"
-    assert "Also write three lines" in other.command("compare", "--help")
+    assert "Also write three lines" in other.command("compare", "--help-all")
     assert other.touched == {"kit/report/haiku.py", "kit/report/renderer.py"}

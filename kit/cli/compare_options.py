@@ -1,0 +1,203 @@
+"""The options of ``kit compare``, grouped as its help shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+import cloup
+from cloup import option, option_group
+
+from kit.cli.fleet_compare import fleet_options
+from kit.cli.options import (
+    cache_from_option,
+    file_option,
+    rank_options,
+    store_option,
+    wait_idle_option,
+    wait_option,
+)
+from kit.core.errors import UsageError
+from kit.model.drivers import DEFAULT_ENGINE, SESSION_ENGINES
+from kit.model.plan import AUTO_ROUNDS
+from kit.report.renderer import offered
+
+EPILOG = """\b
+Examples:
+  kit compare smoke                                                check the set-up, one minute
+  kit compare kernel:short                                         which driver for compiling?
+  kit compare --source . --arms bare,layer:overlay2,layer:btrfs -- make -j8
+  kit compare kernel --arms bare,bind:overlay2@xfs,layer:overlay2@xfs --cache cold
+  kit compare kernel:short --param jobs=1,2,4 --arms bare,layer:overlay2
+  kit compare --image debian:12 --arms bare,layer:overlay2 -- sh -c 'find / -xdev | wc -l'
+  kit compare kernel:short --guest uml --arms bare,bind:devicemapper,layer:devicemapper
+  kit compare --resume last --budget 30m
+
+The first word after -- is run without a shell, in the build tree, which holds the sources afresh for each run.
+Exit codes: 0 done, 1 an arm failed, 2 usage or bad input, 130 interrupted."""
+
+#: Shown with every option.
+MORE_EXAMPLES = """\b
+More examples:
+  kit compare kernel:short --rounds 5 --json result.json
+  kit compare kernel --param config=defconfig --param targets='vmlinux modules'
+  kit compare kernel:short --arms bare,runtime,bind:overlay2,layer:overlay2 --precision 2% --budget 1h
+  kit compare kernel:short --arms runtime+cgroup=none+seccomp=unconfined,runtime+seccomp=unconfined,runtime
+  kit compare fio --arms bare --fs ext4,ext4-tuned,tmpfs,tmpfs-sync
+  kit compare git --arms bare,layer:overlay2 --fs ext4,mine --fs-file profiles.toml
+  kit compare kernel:short --load kernel:loop --arms bare,layer:overlay2
+  kit compare smoke --kernel ~/linux/arch/x86/boot/bzImage --arms bare,layer:aufs
+  kit compare --source ~/project --arms bare,layer:overlay2 --title 'our build' -- make -j8
+  kit compare kernel:short --arms bare,layer:overlay2 --explain-calls --profile
+  kit compare kernel:short --cache-from /mnt/builders/b1/cache --cache-from https://b2.example.org/kit
+  kit compare kernel:short --fleet farm.example.org --fleet-tls ~/kit-fleet --split --machines 8 --rounds 24"""
+
+#: In a context's ``meta``: every group of options is shown.
+_HELP_ALL = "kit.help_all"
+
+
+class CompareCommand(cloup.Command):
+    """Splits off the words after ``--``: the command to measure. Shows one group of options unless asked for all."""
+
+    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        if "--" in args:
+            cut = args.index("--")
+            context.meta["kit.command"] = tuple(args[cut + 1 :])
+            args = args[:cut]
+            if not context.meta["kit.command"]:
+                raise click.UsageError("no command after --: name the command to measure", context)
+        return super().parse_args(context, args)
+
+    def format_params(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        every = self.option_groups
+        self.option_groups = every if context.meta.get(_HELP_ALL) else every[:1]
+        try:
+            super().format_params(context, formatter)
+        finally:
+            self.option_groups = every
+
+    def format_epilog(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        if context.meta.get(_HELP_ALL):
+            formatter.write_paragraph()
+            formatter.write_text(MORE_EXAMPLES)
+        super().format_epilog(context, formatter)
+
+    def get_default_option_group(
+        self, ctx: click.Context, is_the_only_visible_option_group: bool = False
+    ) -> cloup.OptionGroup:
+        """Return no group: each option has one, --help as well."""
+        return cloup.OptionGroup("Other options", hidden=True)
+
+
+def _rounds(context: click.Context, parameter: click.Parameter, value: str) -> int:
+    """Return a number of rounds, AUTO_ROUNDS for ``auto``."""
+    if value != "auto" and not (value.isdecimal() and int(value)):
+        raise UsageError(f"--rounds {value}: not a number of rounds", "use auto, or a number from 1 on")
+    return AUTO_ROUNDS if value == "auto" else int(value)
+
+
+def _show_help(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        context.meta[_HELP_ALL] = parameter.name == "help_all"
+        click.echo(context.get_help(), color=context.color)
+        context.exit()
+
+
+def _help_option(*names: str, help: str) -> Callable[[Any], Any]:  # noqa: A002 -- click's word
+    return option(*names, is_flag=True, is_eager=True, expose_value=False, callback=_show_help, help=help)
+
+
+_COMMON = option_group(
+    "Common",
+    option("--arms", metavar="A,B,…", help="Arms to compare; see kit help arms.  [those that this machine can run]"),
+    option("--rounds", callback=_rounds, default="auto", metavar="N|auto",
+           help="Number of rounds.  [auto: until each arm is decided]"),
+    option("--budget", metavar="DURATION", help="Stop after this long.  [10m with --rounds auto]"),
+    option("--margin", metavar="P%", default="3%", help="Treat differences below this as equivalent.  [3%]"),
+    option("--param", "params", metavar="K=V", multiple=True,
+           help="Set a parameter of the scenario (repeatable); K=V,W sweeps these values."),
+    option("--source", default="", metavar="DIR", help="Sources that COMMAND finds in the build tree at each start."),
+    option("--image", default="", metavar="REF", help="Root filesystem: recipe, tarball or registry reference."),
+    option("--resume", metavar="SESSION",
+           help="Continue a session (id or last); with --budget, an undecided one."),
+    file_option("json"),
+    option("--dry-run", is_flag=True, help="Show what would run."),
+    option("-q", "--quiet", is_flag=True, help="Print only the answer, no progress."),
+    _help_option("-h", "--help", help="Show this message."),
+    _help_option("--help-all", help="Show every option."),
+)  # fmt: skip
+
+_MEASUREMENT = option_group(
+    "Measurement",
+    option("--interleave", metavar="MODE", default="auto",
+           help="Interleave the arms of a round: auto, off, or a slice length such as 0.5s.  [auto]"),
+    option("--baseline", metavar="ARM", default="", help="Compare with this arm.  [bare on the same filesystem]"),
+    option("--control/--no-control", default=None,
+           help="Run the baseline twice in each round, to show the noise.  [from 4 rounds on]"),
+    option("--cache", type=click.Choice(["warm", "cold"]), default="warm",
+           help="State of the page cache before each run.  [warm]"),
+    option("--precision", metavar="P%", help="Continue until the half width of each ratio is this, up to 100 rounds."),
+    option("--timeout", metavar="DURATION", help="End a longer run, its preparation included: it failed."),
+    option("--no-rerun", is_flag=True, help="Do not rerun disturbed runs."),
+    option("--fresh", is_flag=True, help="Make a new filesystem for each run."),
+    option("--seed", type=click.IntRange(1), help="Order of the runs.  [random, recorded]"),
+    option("--prepare", default="", metavar="CMD", help="Shell command before each run of COMMAND, not timed."),
+    option("--load", default="", metavar="SCENARIO", help="Run this beside each run: niced, on the same filesystem."),
+    option("--load-param", "load_params", metavar="K=V", multiple=True, help="Set a parameter of the load."),
+    wait_option, wait_idle_option,
+)  # fmt: skip
+
+_PLACES = option_group(
+    "Filesystems, images and engines",
+    option("--fs", "filesystems", metavar="FS,FS,…", default="",
+           help="Put each arm that names no filesystem on each of these."),
+    option("--fs-file", default="", metavar="FILE", help="Read filesystem profiles from this TOML file."),
+    option("--mkfs", multiple=True, metavar="FS=OPTIONS", help="Add options to mkfs (repeatable)."),
+    option("--mount", multiple=True, metavar="FS=OPTIONS", help="Add mount options (repeatable)."),
+    option("--size", "size_text", default="20G", help="Size of each (sparse) loop filesystem.  [20G]"),
+    option("--dir", "directory", default="", metavar="DIR", help="Directory for arms on @dir."),
+    option("--device", default="", metavar="/dev/X", help="Make the backing filesystem on this empty device."),
+    option("--thin-device", default="", metavar="/dev/X",
+           help="Make the pool of devicemapper+thinpool on this empty device."),
+    option("--wipe", multiple=True, metavar="/dev/X", help="Destroy what this device holds first (repeatable)."),
+    option("--export", default="", metavar="HOST:/PATH", help="NFS export for @nfs."),
+    option("--rootfs", default="", metavar="DIR", help="Root filesystem from a directory."),
+    cache_from_option,
+    option("--engine", type=click.Choice(SESSION_ENGINES), default=DEFAULT_ENGINE,
+           help=f"Private daemons (docker), or the running Docker, without root (system).  [{DEFAULT_ENGINE}]"),
+    option("--docker", default="", metavar="PATH", help="Use this dockerd, its directory, or docker-VERSION.tgz."),
+)  # fmt: skip
+
+_TRACING = option_group(
+    "Tracing",
+    option("--explain-calls", is_flag=True, help="Trace system calls in three more rounds; see kit show --calls."),
+    option("--profile", is_flag=True, help="Sample stacks in three more rounds; see kit show --profile."),
+)
+
+_GUEST = option_group(
+    "Guest kernel",
+    option("--guest", is_flag=False, flag_value="auto", default="", type=click.Choice(["", "auto", "qemu", "uml"]),
+           metavar="[qemu|uml]", help="Boot a guest kernel and run everything in it."),
+    option("--kernel", default="", metavar="PATH", help="The guest's kernel: a bzImage, or a User-Mode Linux."),
+    option("--modules", default="", metavar="DIR", help="Its /lib/modules/VERSION, where not all is built in."),
+    option("--guest-memory", default="", metavar="SIZE", help="Its memory.  [half of the host's, 4G at most]"),
+    option("--guest-cores", type=click.IntRange(1), help="Its CPUs.  [the host's; User-Mode Linux has one]"),
+)  # fmt: skip
+
+_FLEET = option_group("Fleet", fleet_options)
+
+_OUTPUT = option_group(
+    "Output and store",
+    option("--title", default="", help="Title of the session.  [the scenario, or the command's first words]"),
+    rank_options,
+    *(file_option(item.name) for item in offered() if item.name != "json"),
+    store_option,
+)  # fmt: skip
+
+
+def compare_options(command: Any) -> Any:
+    """Decorate with every group, in the order in which help shows them."""
+    for group in reversed((_COMMON, _MEASUREMENT, _PLACES, _TRACING, _GUEST, _FLEET, _OUTPUT)):
+        command = group(command)
+    return command

@@ -1,0 +1,62 @@
+"""``kit`` alone: what this machine can measure, and the command to try next."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from kit.core.errors import KitError
+from kit.filesystem import bundled
+from kit.host.command import run, which
+from kit.host.machine import Host, read_host
+from kit.model.driver import KernelPart
+from kit.model.drivers import DEFAULT_ENGINE, drivers
+
+#: The program of each engine, as people call the engine.
+_ENGINES = {"dockerd": "Docker", "containerd": "containerd", "podman": "Podman"}
+
+_NEXT = """\
+  kit compare smoke                    check the set-up (1 min)
+  kit compare kernel:short             which driver for compiling? (10 min)
+  kit compare --source . -- make -j8   … for the build in this directory
+kit --help lists the commands; kit help arms shows what can be compared."""
+
+
+def welcome() -> str:
+    """Return six lines; nothing is started or mounted."""
+    host = read_host()
+    return f"Measures what Docker storage drivers cost a build.\n\nOn this machine: {_here(host)}.\n{_NEXT}"
+
+
+def _here(host: Host) -> str:
+    engines = [f"{name} {version}" for program, name in _ENGINES.items() if (version := _version(program))]
+    lacking = [driver.name for driver in drivers(DEFAULT_ENGINE) if driver.kernel and not _has(driver.kernel)]
+    parts = (
+        ", ".join(engines) or "no Docker (bare and union arms only)",
+        ", ".join(_filesystems(host)),
+        "root" if host.root else "not root (use sudo)",
+        *([f"no {', '.join(lacking)} in this kernel"] if lacking else []),
+    )
+    return "; ".join(parts)
+
+
+def _version(program: str) -> str:
+    """Return major and minor version, "" for a program that is missing."""
+    try:
+        found = re.search(r"\d+\.\d+", run([program, "--version"])) if which(program) else None
+    except KitError:
+        return ""
+    return found[0] if found else ""
+
+
+def _has(part: KernelPart) -> bool:
+    try:
+        return part.listed in Path("/proc", part.where).read_text().split()
+    except OSError:
+        return False
+
+
+def _filesystems(host: Host) -> list[str]:
+    """Return the types of the bundled profiles that the kernel has and whose mkfs is installed."""
+    types = dict.fromkeys(profile.type for profile in bundled().values())
+    return [name for name in types if name in host.filesystems and which(f"mkfs.{name}")]

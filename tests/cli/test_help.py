@@ -1,0 +1,46 @@
+"""Help: what a newcomer sees first."""
+
+from __future__ import annotations
+
+import re
+
+import click
+import pytest
+
+from kit.cli import COMMANDS, SECTIONS, cli
+from kit.cli.compare import compare
+from tests.command_line import in_fork as kit
+
+
+def test_kit_alone_says_in_a_few_lines_what_to_try() -> None:
+    done = kit()
+    lines = done.stdout.splitlines()
+    assert done.returncode == 0
+    assert len(lines) <= 8
+    assert "On this machine: " in done.stdout and "kit compare smoke" in done.stdout
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_has_the_same_summary_in_both_places(name: str) -> None:
+    (listed,) = (section[name][1] for section in SECTIONS.values() if name in section)
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None and command.help is not None
+    assert command.help.splitlines()[0] == ("Explain a topic." if name == "help" else listed)
+    assert len(listed.split()) <= 12
+
+
+def test_compare_shows_the_common_options_and_with_help_all_every_option() -> None:
+    short, every = kit("compare", "--help").stdout, kit("compare", "--help-all").stdout
+    assert len(short.splitlines()) <= 40
+    assert "Common:" in short and "--arms" in short and "--thin-device" not in short
+    for heading in ("Common", "Measurement", "Tracing", "Guest kernel", "Fleet", "Output and store"):
+        assert f"\n{heading}:\n" in every
+    for parameter in compare.params:
+        if isinstance(parameter, click.Option):
+            assert len(re.findall(rf"\n  {parameter.opts[0]}(?![\w-])", every)) == 1, parameter.opts
+
+
+def test_the_arms_are_a_topic() -> None:
+    said = kit("help", "arms").stdout
+    assert "layer:DRIVER" in said and "overlay2" in said and "ext4" in said
+    assert kit("help", "nosuch").returncode == 2
