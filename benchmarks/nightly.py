@@ -8,12 +8,15 @@ within-session interval has to cross the limit as well. Printed for each
 number of sessions that a change needs: the share of series of 60 nights, without any change, in which some night would
 have been called a regression; and for a change of 1 to 5 standard deviations of that noise after 20 nights the share
 that is found within the next 20, and the median number of nights until then. Beside it the same for the naive rule that
-compares each night with the mean of the nights before it at two standard deviations.
+compares each night with the mean of the nights before it at two standard deviations. At the end: how often the 95 %
+interval of a step of five standard deviations, where it is found, contains the truth, and how wide it is; beside it
+Welch's t interval, which takes nights for independent.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import statistics
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,6 +24,7 @@ from functools import partial
 
 import numpy as np
 
+from kit.analysis import stats
 from kit.analysis.changepoint import find_changes
 from kit.analysis.compare import Comparison
 from kit.analysis.history import Conditions, Entry, Series
@@ -65,6 +69,10 @@ def main() -> None:
     count = parser.parse_args().series
     for dependence in DEPENDENCES:
         report(count, dependence)
+    print(f"\n{'95 % interval of a step':34}{'holds':>8}{'width':>8}{'Welch':>10}{'width':>8}")
+    for dependence in DEPENDENCES:
+        for before, after in ((20, 20), (20, 5), (40, 3)):
+            print(coverage(count, dependence, before, after))
 
 
 def nights(count: int, dependence: float) -> Floats:
@@ -75,6 +83,28 @@ def nights(count: int, dependence: float) -> Floats:
         values[:, night] = dependence * values[:, night - 1] + (1 - dependence**2) ** 0.5 * values[:, night]
     series: Floats = LEVEL + NOISE * values
     return series
+
+
+def coverage(count: int, dependence: float, before: int, after: int) -> str:
+    step, held, welch = math.log1p(5 * NOISE / LEVEL), [], []
+    for series in nights(count, dependence)[:, : before + after]:
+        moved = series.copy()
+        moved[before:] *= math.exp(step)
+        changes = [item for item in find_changes(Series(entries(moved))) if item.index == before]
+        old = stats.welch_ratio(np.log(moved[:before]), np.log(moved[before:]))
+        for item in changes[:1]:
+            held.append(_contains(item.shift, step))
+            welch.append(_contains(old, step))
+    name = f"AR(1) {dependence}, nights {before} + {after}, {len(held)} found"
+    cells = [f"{np.mean([one for one, _ in part]):.1%} {np.median([two for _, two in part]):.2%}"
+             for part in (held, welch) if part]  # fmt: skip
+    return f"{name:34}{'  '.join(cells):>30}"
+
+
+def _contains(found: stats.Interval | None, truth: float) -> tuple[bool, float]:
+    """Whether it does, and its width; of ratios."""
+    assert found and found.low and found.high
+    return not found.leaves_out(math.exp(truth)), found.high - found.low
 
 
 def report(count: int, dependence: float) -> None:

@@ -1,10 +1,11 @@
-"""Everything that a session says: comparisons, ladders, noise floor, growth, drift, bursts. Pure."""
+"""Everything that a session says: comparisons, ladders, noise floor, growth, drift, bursts, other programs. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kit.analysis.busy import BusyRounds, busy_rounds
 from kit.analysis.calls import CallCosts, Overhead, compare_calls, overheads
 from kit.analysis.columns import Runs
 from kit.analysis.compare import Comparison, compare, not_comparable
@@ -23,7 +24,8 @@ class Floor:
     """The noise floor: two identical arms, of which every difference is noise.
 
     ``ratio`` with ``low`` and ``high``: copy against original, real time of the whole run, 95 % interval over ``n``
-    blocks. ``detectable``: the smallest penalty, as a ratio, that a comparison with this noise finds with 80 % power.
+    blocks. ``detectable``: the smallest penalty, as a ratio, that each comparison of an arm at that point finds
+    significant among all of them with 80 % power: that of the one which needs most.
     """
 
     arm: str
@@ -83,6 +85,7 @@ class Analysis:
     tasks: tuple[TaskCost, ...]  # empty where no build tool has recorded any
     calls: tuple[CallCosts, ...] = ()  # empty where nothing was traced, as the next
     overheads: tuple[Overhead, ...] = ()
+    busy: tuple[BusyRounds, ...] = ()  # empty where no other program is known to have used much CPU
 
 
 def analyse(session: Session, metric: str = "", reference: str = "") -> Analysis:
@@ -107,22 +110,33 @@ def analyse(session: Session, metric: str = "", reference: str = "") -> Analysis
         compare_tasks(runs, session.baselines),
         compare_calls(session.samples, runs, session.baselines),
         overheads(session.samples, runs),
+        busy_rounds(session),
     )
 
 
-def whole_real(comparisons: tuple[Comparison, ...]) -> tuple[Comparison, ...]:
+def whole_real(comparisons: Sequence[Comparison]) -> tuple[Comparison, ...]:
     """Real time of the whole run, one comparison for each arm and point."""
     reals = [item for item in comparisons if item.metric == "real"]
     last = {(item.arm, item.point): item.phase for item in reals}  # the total comes last
     return tuple(item for item in reals if item.phase == last[item.arm, item.point])
 
 
+def detectable(comparisons: Sequence[Comparison], point: str | None = None) -> tuple[float, ...]:
+    """Return the smallest penalties that the comparisons of arms, at that point, find significant with 80 % power by
+    the intervals of verdicts: real time of the whole run, in order of size. A control has no verdict."""
+    counted = (item for item in whole_real(comparisons) if not item.control and point in (None, item.point))
+    return tuple(sorted(item.detectable for item in counted if item.detectable))
+
+
 def _floors(comparisons: tuple[Comparison, ...]) -> list[Floor]:
     return [
-        Floor(item.arm, item.baseline, item.point, item.ratio, item.low, item.high, item.n, item.detectable)
+        Floor(
+            item.arm, item.baseline, item.point, item.ratio, item.low, item.high, item.n,
+            max(detectable(comparisons, item.point), default=None),
+        )
         for item in whole_real(comparisons)
         if item.control and item.ratio is not None
-    ]
+    ]  # fmt: skip
 
 
 def _unrepeated(session: Session, comparisons: tuple[Comparison, ...], inflation: float) -> tuple[Unrepeated, ...]:

@@ -1,18 +1,18 @@
 """Bursts: runs that something outside hit. The rule is fixed before the session and knows nothing of the result. Pure.
 
-It looks at the machine alone: CPU stolen by the hypervisor, the calibration spins around the run, pressure that is not
-the arm's own. Leaving out a run because its *time* is odd would bias the comparison; leaving it out because the machine
-was busy does not, as long as it is not the arm that made it busy.
+It looks at the machine alone: CPU stolen by the hypervisor, the calibration spins around the run, CPU time of other
+programs, pressure that is not the arm's own. Leaving out a run because its *time* is odd would bias the comparison;
+leaving it out because the machine was busy does not, as long as it is not the arm that made it busy.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from kit.model.sample import RUN_ORDER, SEQUENTIAL, Sample, total
+from kit.model.sample import RUN_ORDER, SEQUENTIAL, Phase, Sample, total
 
 Bursts = Mapping[tuple[str, str, int], str]
 
@@ -24,9 +24,12 @@ class BurstRule:
     ``steal``: CPU stolen, as a share of the run's real time. ``calibration``: a spin before or after the run took so
     much longer than the median spin of the session. ``pressure``: the share of the run's time in which some task of
     the machine, and none of the session's, waited for CPU, I/O or memory lies so far above what is usual for the arm:
-    the median of its runs, the least of them below ``few`` rounds, where two hits would make the median. ``least``:
-    steal and what is above the usual pressure must come to so many seconds too; in runs shorter than that nothing can
-    be told. ``nature``: flags that gather in one arm with no more than this probability by chance are its own doing.
+    the median of its runs, the least of them below ``few`` rounds, where two hits would make the median. ``outside``:
+    outside CPU lies above what is usual for the arm by so large a share of the CPU time of the run's own, of its real
+    time where that is longer. A program that takes a CPU makes the session's own tasks wait, which no pressure shows.
+    ``least``: steal, and what is above the usual pressure or outside CPU, must come to so many seconds too; in runs
+    shorter than that nothing can be told. ``nature``: flags that gather in one arm with no more than this probability
+    by chance are its own doing.
 
     Of interleaved runs, each limit is on the excess over the median of the other arms of the round: a disturbance that
     hit all of them alike cancels in their ratios.
@@ -35,6 +38,7 @@ class BurstRule:
     steal: float = 0.05
     calibration: float = 0.15
     pressure: float = 0.05
+    outside: float = 0.05
     least: float = 0.2
     few: int = 6
     nature: float = 0.05
@@ -43,7 +47,8 @@ class BurstRule:
         return (
             f"steal > {self.steal:.0%} of real; calibration spin > {self.calibration:.0%} over the session's median; "
             f"CPU, I/O or memory pressure less the session's own > {self.pressure * 100:.0f} points over the arm's "
-            f"median (below {self.few} rounds its least); steal and pressure by {self.least:g} s at least; "
+            f"median (below {self.few} rounds its least); outside CPU > {self.outside:.0%} of the run's own CPU time "
+            f"over it likewise; steal, pressure and outside CPU by {self.least:g} s at least; "
             f"interleaved runs by that much more than the median of the other arms of their round; "
             f"not repeated where flags gather in one arm (p < {self.nature:g})"
         )
@@ -51,6 +56,7 @@ class BurstRule:
 
 RULE = BurstRule()
 _PRESSURES = ("psi_cpu", "psi_io", "psi_memory")
+OUTSIDE = "elsewhere"
 
 
 def find_bursts(samples: Sequence[Sample], rule: BurstRule = RULE) -> dict[tuple[str, str, int], str]:
@@ -58,7 +64,7 @@ def find_bursts(samples: Sequence[Sample], rule: BurstRule = RULE) -> dict[tuple
     runs = _judged(samples)
     spins = [value for item in runs for value in (item.calibration_before, item.calibration_after) if value]
     usual_spin = median(spins) if spins else None
-    usual = _usual_pressure(runs, rule)
+    usual = _usual_shares(runs, rule)
     excess = {_where(item): _excesses(item, usual_spin, usual) for item in runs}
     rounds: dict[tuple[str, int], list[tuple[str, str, int]]] = {}
     for item in runs:
@@ -116,10 +122,8 @@ def _excesses(run: Sample, usual_spin: float | None, usual: Mapping[tuple[str, s
     for when, spin in (("before", run.calibration_before), ("after", run.calibration_after)):
         if spin and usual_spin:
             found[when] = spin / usual_spin - 1
-    for name in _PRESSURES:
-        share = _outside(run, name)
-        if share is not None:
-            found[name] = share - usual[run.arm, run.point, name]
+    for name, share in _shares(run):
+        found[name] = share - usual[run.arm, run.point, name]
     return found
 
 
@@ -127,7 +131,8 @@ def _reasons(
     run: Sample, rule: BurstRule, excess: Mapping[str, float], others: Sequence[Mapping[str, float]]
 ) -> Iterable[str]:
     """``others``: of the other arms of the same interleaved round. What hit all alike cancels in their ratios."""
-    real = total(run.phases).real or 0.0
+    phase = total(run.phases)
+    real, used = phase.real or 0.0, cpu_seconds(phase)
     common = {name: max(0.0, median(item.get(name, 0.0) for item in others)) for name in excess} if others else {}
     beyond = {name: value - common.get(name, 0.0) for name, value in excess.items()}
     if beyond.get("steal", 0.0) > rule.steal and beyond["steal"] * real > rule.least:
@@ -137,23 +142,46 @@ def _reasons(
             yield f"calibration {when} it +{excess[when]:.0%}"
     for name in _PRESSURES:
         if beyond.get(name, 0.0) > rule.pressure and beyond[name] * real > rule.least:
-            yield f"{name.removeprefix('psi_')} pressure from outside {_outside(run, name) or 0.0:.0%}"
+            yield f"{name.removeprefix('psi_')} pressure from outside {_pressure(phase, name) or 0.0:.0%}"
+    if real and beyond.get(OUTSIDE, 0.0) > rule.outside and beyond[OUTSIDE] * used > rule.least:
+        yield f"other programs used {excess[OUTSIDE] * used / real:.2f} CPUs"
 
 
-def _usual_pressure(runs: Sequence[Sample], rule: BurstRule) -> dict[tuple[str, str, str], float]:
+def _usual_shares(runs: Sequence[Sample], rule: BurstRule) -> dict[tuple[str, str, str], float]:
     shares: dict[tuple[str, str, str], list[float]] = {}
     for run in runs:
-        for name in _PRESSURES:
-            share = _outside(run, name)
-            if share is not None:
-                shares.setdefault((run.arm, run.point, name), []).append(share)
-    return {key: min(values) if len(values) < rule.few else median(values) for key, values in shares.items()}
+        for name, share in _shares(run):
+            shares.setdefault((run.arm, run.point, name), []).append(share)
+    return {key: usual_of(values, rule) for key, values in shares.items()}
 
 
-def _outside(run: Sample, name: str) -> float | None:
+def usual_of(values: Sequence[float], rule: BurstRule = RULE) -> float:
+    """Return what is usual for an arm, given a figure of each of its runs."""
+    return min(values) if len(values) < rule.few else median(values)
+
+
+def _shares(run: Sample) -> Iterator[tuple[str, float]]:
+    """The figures that are judged by what is usual for the arm, as shares. What was not measured is missing."""
+    phase = total(run.phases)
+    for name in _PRESSURES:
+        share = _pressure(phase, name)
+        if share is not None:
+            yield name, share
+    used = cpu_seconds(phase)
+    if phase.elsewhere is not None and used:
+        yield OUTSIDE, phase.elsewhere / used
+
+
+def cpu_seconds(phase: Phase) -> float:
+    """Return the CPU seconds of the build, its real time where that is longer: what other programs' CPU time is
+    compared with, so that one busy CPU of two counts for more than one of sixty-four."""
+    own = (phase.user, phase.sys) if phase.cgroup_user is None else (phase.cgroup_user, phase.cgroup_sys)
+    return max(sum(value or 0.0 for value in own), phase.real or 0.0)
+
+
+def _pressure(phase: Phase, name: str) -> float | None:
     """The share of the run's time in which some task of the machine waited and none of the session's. None where the
     session's own is not known: then nothing tells an arm's own bursts from others'."""
-    phase = total(run.phases)
     waited, own = phase.metric(name), phase.metric(f"{name}_own")
     if waited is None or own is None or not phase.real:
         return None

@@ -6,14 +6,13 @@ nights depend on each other.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-import numpy as np
-
 from kit.analysis import stats
-from kit.analysis.dependence import find_dependence, keep_points
+from kit.analysis.dependence import find_dependence, find_shift, keep_points
 from kit.analysis.divisive import find_points
 from kit.analysis.history import Differing, Entry, Series, differences, split
 
@@ -28,10 +27,10 @@ CONFIRM = 3
 @dataclass(frozen=True)
 class Change:
     """A change of level. ``index``: the first entry of the new one. ``before`` and ``after``: mean ratios up to the
-    neighbouring changes. ``shift``: after over before, with the 95 % interval that the scatter of the sessions gives
-    (that the place of the change was sought is not in it). ``sessions``: how many stand behind the new level. ``own``
-    and ``base``: the same of the arm's own time and its baseline's. ``differs``: recorded conditions that changed
-    there, the kit's version too, as far as a series allows any to."""
+    neighbouring changes. ``shift``: after over before, with the 95 % interval that the scatter of the sessions and
+    their dependence give (that the place of the change was sought is not in it). ``sessions``: how many the new level
+    rests on. ``own`` and ``base``: the same of the arm's own time and its baseline's. ``differs``: recorded conditions
+    that changed there, the kit's version too, as far as a series allows any to."""
 
     index: int
     before: float
@@ -79,7 +78,11 @@ def find_changes(series: Series, confirm: int = CONFIRM) -> tuple[Change, ...]:
     if len(ratios) < 3:
         return ()
     points = list(keep_points(ratios, find_points(ratios, P)).items())
-    edges = [0, *(index for index, _ in points), len(ratios)]
+    places = [index for index, _ in points]
+    edges = [0, *places, len(ratios)]
+    means = [item.outcome.mean for item in series.entries], [item.outcome.base_mean for item in series.entries]
+    own, base = (_dependence(values, places) for values in means)
+    whole = _dependence(ratios, places)
     found = []
     for i, (index, chance) in enumerate(points, 1):
         left, right = slice(edges[i - 1], index), slice(index, edges[i + 1])
@@ -90,21 +93,28 @@ def find_changes(series: Series, confirm: int = CONFIRM) -> tuple[Change, ...]:
                 index,
                 fmean(ratios[left]),
                 fmean(ratios[right]),
-                _shift(ratios, left, right),
+                _shift(ratios, left, right, whole),
                 chance,
                 right.stop - right.start,
                 sessions >= confirm,
-                _shift([item.outcome.mean for item in series.entries], left, right),
-                _shift([item.outcome.base_mean for item in series.entries], left, right),
+                _shift(means[0], left, right, own),
+                _shift(means[1], left, right, base),
                 _kit(one.kit_version, two.kit_version) + differences(one.conditions, two.conditions),
             )
         )
     return tuple(found)
 
 
-def _shift(values: Sequence[float | None], left: slice, right: slice) -> stats.Interval | None:
-    before, after = (np.log([value for value in values[part] if value]) for part in (left, right))
-    return stats.welch_ratio(before, after)
+def _dependence(values: Sequence[float | None], places: Sequence[int]) -> float:
+    """See find_dependence; of logarithms, levels that begin at ``places`` taken out. What is unknown is left out."""
+    known = [bool(value) for value in values]
+    moved = [sum(known[:place]) for place in places]
+    return find_dependence([math.log(value) for value in values if value], moved)
+
+
+def _shift(values: Sequence[float | None], left: slice, right: slice, dependence: float) -> stats.Interval | None:
+    before, after = ([math.log(value) for value in values[part] if value] for part in (left, right))
+    return stats.as_ratio(find_shift(before, after, dependence)) if before and after else None
 
 
 def _kit(before: str, after: str) -> tuple[Differing, ...]:

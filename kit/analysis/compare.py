@@ -100,15 +100,16 @@ class Comparison:
             error = half / stats.student_quantile(0.5 + stats.CONFIDENCE / 2, degrees)
         return Centre(math.log(self.ratio), error, degrees, self.n)
 
-    def rounds_for(self, reach: float) -> int | None:
-        """About how many rounds would bring the interval to ±``reach`` of the ratio. None where that can't be told."""
-        return pool.rounds_needed(self.spread, self.borrowed, math.log1p(reach)) if self.spread else None
-
-    def rounds_to_tell(self, limit: float) -> int | None:
-        """About how many rounds would tell the ratio from ``limit``, should it stay."""
+    def rounds_to_tell(self, limit: float) -> tuple[int, int, int] | None:
+        """Return how many rounds would distinguish the ratio from ``limit``, should it stay: few, typical and many, a
+        range of 80 %. None where that is unknown."""
         if not self.spread or not self.ratio or self.ratio == limit:
             return None
-        return pool.rounds_needed(self.spread, self.borrowed, abs(math.log(self.ratio / limit)))
+        away = abs(math.log(self.ratio / limit))
+        smaller, larger = stats.spread_range(stats.own_degrees(self.n) + self.borrowed)
+        found = [pool.rounds_needed(self.spread * factor, self.borrowed, away) for factor in (smaller, 1.0, larger)]
+        few, typical, many = found
+        return None if few is None or typical is None or many is None else (few, typical, many)
 
     def low_among(self, family: int) -> float | None:
         """The lower end of an interval that holds at once with ``family`` - 1 others of any kind (Bonferroni)."""

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kit.analysis.stats import Floats
+from kit.analysis.stats import CONFIDENCE, Floats, Interval, student_quantile
 
 #: What is assumed of a series before it has told, and how many nights that weighs: a short one can't tell.
 USUAL, _WEIGHT = 0.3, 20
@@ -55,19 +55,43 @@ def _chance(before: Floats, after: Floats, dependence: float) -> float:
     """Two-sided p of Student's t test with the variances of means of an AR(1) process."""
     from scipy.special import stdtr
 
+    found = _error(before, after, dependence)
+    if found is None:
+        return 1.0
+    error, degrees = found
+    away = abs(float(after.mean() - before.mean()))
+    if not error:
+        return 0.0 if away else 1.0
+    return 2 * float(stdtr(degrees, -away / error))
+
+
+def find_shift(before: Sequence[float], after: Sequence[float], dependence: float) -> Interval:
+    """Return the mean of ``after`` less that of ``before`` with its 95 % interval, with the variances of means of an
+    AR(1) process. Both levels lend each other their scatter. ``dependence``: as it was estimated from these values; the
+    interval holds for one that is half a standard error larger, since its own error makes intervals hold less often
+    (benchmarks/nightly.py has the coverage)."""
+    one, two = np.asarray(before, float), np.asarray(after, float)
+    away, n = float(two.mean() - one.mean()), min(one.size, two.size)
+    larger = dependence + math.sqrt((1 - dependence**2) / (one.size + two.size)) / 2
+    found = _error(one, two, min(larger, _MOST))
+    if found is None:
+        return Interval(away, None, None, n)
+    error, degrees = found
+    half = student_quantile(0.5 + CONFIDENCE / 2, degrees) * error
+    return Interval(away, away - half, away + half, n)
+
+
+def _error(before: Floats, after: Floats, dependence: float) -> tuple[float, float] | None:
+    """Return the standard error of the difference of the means, with its degrees of freedom; None below 3 values."""
     n = before.size + after.size
     if n < 3:
-        return 1.0
+        return None
     squares = sum(float(((part - part.mean()) ** 2).sum()) for part in (before, after))
-    away = abs(float(after.mean() - before.mean()))
-    if not squares:
-        return 0.0 if away else 1.0
     more, less = _inflation(before.size, dependence), _inflation(after.size, dependence)
     # Deviations from a level's own mean are too small as well: their squares sum to n - more - less variances.
     variance = squares / max(n - more - less, 0.1 * n)
     error = math.sqrt(variance * (more / before.size + less / after.size))
-    degrees = max((n - 2) * (1 - dependence) / (1 + dependence), 1.0)
-    return 2 * float(stdtr(degrees, -away / error))
+    return error, max((n - 2) * (1 - dependence) / (1 + dependence), 1.0)
 
 
 def _inflation(n: int, dependence: float) -> float:

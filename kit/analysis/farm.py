@@ -72,7 +72,8 @@ class FarmRatio:
 
     ``ratio`` with ``low`` and ``high``: the geometric mean over machines and its 95 % interval; ``low_all`` and
     ``high_all`` hold at once with those of ``family`` arms. ``another``: between its ends lies the penalty of a machine
-    not measured, with 95 %. ``reason``: why there is no figure.
+    not measured, with 95 %. ``without``: the mean of the machines that are no misfits, with its 95 % interval, None
+    where all fit; misfits stay in the other figures. ``reason``: why there is no figure.
     """
 
     machine_class: str
@@ -86,6 +87,7 @@ class FarmRatio:
     spread: Spread | None = None
     another: Interval | None = None
     misfits: tuple[Misfit, ...] = ()
+    without: Interval | None = None
     reason: str = ""
 
     @property
@@ -103,7 +105,10 @@ def over_machines(found: Sequence[MachineRatio], machine_class: str = "", family
         return replace(made, reason=f"{LEAST} are the least that tell how far machines differ")
     effects = effects_of(found)
     fitted = fit(effects)
-    centre = Centre(float(fitted.mean), float(fitted.error), len(found) - 1, len(found))
+    centre = _centre(fitted, len(found))
+    misfits = find_misfits(found)
+    fitting = [item for item in found if item not in [misfit.found for misfit in misfits]]
+    rest = _centre(fit(effects_of(fitting)), len(fitting)) if misfits and len(fitting) >= LEAST else None
     alone, together = (
         stats.as_ratio(centre.interval(confidence))
         for confidence in (stats.CONFIDENCE, stats.family_confidence(family))
@@ -119,8 +124,13 @@ def over_machines(found: Sequence[MachineRatio], machine_class: str = "", family
         high_all=together.high,
         spread=_spread(fitted, draws, not _noise_is_known(found)),
         another=stats.as_ratio(Interval(centre.estimate, float(low), float(high), len(found))),
-        misfits=find_misfits(found),
+        misfits=misfits,
+        without=stats.as_ratio(rest.interval()) if rest else None,
     )
+
+
+def _centre(fitted: Fit, machines: int) -> Centre:
+    return Centre(float(fitted.mean), float(fitted.error), machines - 1, machines)
 
 
 def effects_of(found: Sequence[MachineRatio]) -> Effects:

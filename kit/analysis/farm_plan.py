@@ -17,8 +17,8 @@ import numpy as np
 from kit.analysis import stats
 from kit.analysis.farm import FarmRatio, effects_of
 from kit.analysis.random_effects import draw, fit
-from kit.analysis.split_session import makers
 from kit.analysis.stats import Floats
+from kit.model.fact import makers
 from kit.model.session import Session
 
 #: Of plans that are carried out, so many reach what they promise.

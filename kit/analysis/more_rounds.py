@@ -12,7 +12,6 @@ from kit.analysis import stats
 from kit.analysis.ranking import INCONCLUSIVE, Difference, Ranking, RankRow
 from kit.analysis.stopping import widening
 
-RANGE = 0.80
 #: More rounds than anybody makes.
 MOST = 1_000
 
@@ -27,18 +26,12 @@ def more_rounds(row: RankRow, ranking: Ranking) -> tuple[int, int, int] | None:
     if row.verdict != INCONCLUSIVE or item is None or not item.spread:
         return None
     now = ranking.rounds or item.n
-    found = [_rounds(item, item.spread * factor, ranking) for factor in (_factor(item, 1), 1.0, _factor(item, -1))]
+    smaller, larger = stats.spread_range(item.degrees)
+    found = [_rounds(item, item.spread * factor, ranking) for factor in (smaller, 1.0, larger)]
     if found[1] is None:
         return None
     few, typical, many = (max(1, (rounds or MOST) - now) for rounds in found)
     return few, typical, many
-
-
-def _factor(item: Difference, side: int) -> float:
-    """By what the true standard deviation may be smaller (``side`` 1) or larger (-1) than its estimate."""
-    from scipy.special import chdtri
-
-    return math.sqrt(item.degrees / float(chdtri(item.degrees, 0.5 - side * RANGE / 2)))
 
 
 def _rounds(item: Difference, spread: float, ranking: Ranking) -> int | None:

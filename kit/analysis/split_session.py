@@ -15,15 +15,9 @@ from kit.analysis.farm import over_machines, split_ratios
 from kit.analysis.farm_answer import FarmAnswer, FarmArm
 from kit.analysis.stats import Floats
 from kit.core.errors import UsageError
-from kit.model.fact import ROUNDS_OF, TOGETHER
+from kit.model.fact import TOGETHER, makers
 from kit.model.machine_class import class_of
 from kit.model.session import Session
-
-
-def makers(facts: Mapping[str, str]) -> dict[int, str]:
-    """The machine that made each round, of a session of several."""
-    found = ROUNDS_OF.find(facts)
-    return {int(number): fact.of for fact in found for number in fact.text.split(", ") if number.isdecimal()}
 
 
 def machines_of(session: Session) -> list[str]:

@@ -73,6 +73,19 @@ def own_degrees(n: int) -> int:
     return n - 1 if n < ROBUST_FROM else n - 2 * int(TRIM * n) - 1
 
 
+#: Of the range in which a number of rounds yet to be run is given.
+RANGE = 0.80
+
+
+def spread_range(degrees: float) -> tuple[float, float]:
+    """Return by what the true standard deviation may be smaller and larger than its estimate: the range that holds it
+    with 80 % (chi-square, with the degrees of freedom of the estimate)."""
+    from scipy.special import chdtri
+
+    less, more = (math.sqrt(degrees / float(chdtri(degrees, 0.5 + side * RANGE / 2))) for side in (-1, 1))
+    return less, more
+
+
 @lru_cache(maxsize=1024)
 def student_quantile(probability: float, degrees: float) -> float:
     """Quantile of Student's t. scipy is imported on use: it costs more than the rest of the kit to load."""

@@ -112,7 +112,8 @@ def _check_reference(reference: str, arms: Sequence[str]) -> None:
 def report(session: Session, outputs: Mapping[str, str], rank: str = "", reference: str = "") -> None:
     """Print the answer, unless a file's place on stdout takes its own, and write the files."""
     from kit.analysis.analyse import analyse
-    from kit.analysis.split_session import answer_split, makers
+    from kit.analysis.split_session import answer_split
+    from kit.model.fact import makers
     from kit.report import render
 
     analysis = analyse(session, rank, reference)

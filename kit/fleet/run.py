@@ -6,7 +6,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from kit import __version__
-from kit.analysis.split_session import makers
 from kit.core.errors import RunError, UsageError
 from kit.core.listing import listed
 from kit.core.paths import Paths
@@ -20,7 +19,7 @@ from kit.fleet.split import SplitCourse
 from kit.fleet.watcher import Watcher
 from kit.host.machine import Host, read_host
 from kit.model.drivers import SYSTEM
-from kit.model.fact import WORKER
+from kit.model.fact import WORKER, makers
 from kit.model.machine_class import class_of
 from kit.model.member import Member, Selection, choose
 from kit.model.plan import SHARED_ROUNDS, Plan

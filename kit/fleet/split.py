@@ -8,13 +8,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import cycle
 
-from kit.analysis.split_session import makers
 from kit.core.errors import KitError, RunError
 from kit.core.listing import counted, listed
 from kit.fleet.merge import check_digests, member_facts, merged_facts, rounds_facts
 from kit.fleet.share import Share, local_session
 from kit.fleet.watcher import Watcher
-from kit.model.fact import ROUNDS_OF, WORKER
+from kit.model.fact import ROUNDS_OF, WORKER, makers
 from kit.model.member import Member
 from kit.model.plan import Plan
 from kit.model.sample import Sample

@@ -16,7 +16,7 @@ from statistics import fmean, stdev
 
 from kit.host.cgroup import machine_cpu
 from kit.host.interrupt import interruptible
-from kit.model.fact import IDLE, NO_ELSEWHERE, Fact
+from kit.model.fact import BUSY_BEFORE, IDLE, NO_ELSEWHERE, Fact
 
 #: CPU seconds per second. Above the first a machine is busy, and a workload would take from its other programs what
 #: they seem to take from it; a standard error above the second leaves nothing to be told; windows that agree within the
@@ -58,10 +58,12 @@ class IdleRate:
 
 
 class IdleWatch:
-    """Watches the machine in the pauses of a session; ``rates`` holds what it was before each block."""
+    """Watches the machine in the pauses of a session; ``rates`` holds what it was before each block, ``busy`` the rate
+    before each round of measured runs that began on a busy machine, by its number."""
 
     def __init__(self, tell: Callable[[str], None]) -> None:
         self.rates: list[IdleRate] = []
+        self.busy: dict[int, float] = {}
         self._tell = tell
         self._exact = machine_cpu()[1] != "/proc/stat"
 
@@ -98,6 +100,11 @@ class IdleWatch:
         self.rates.append(found)
         return found
 
+    def note_round(self, number: int) -> None:
+        """Note that the round with this number begins now; 0 is a warm-up."""
+        if number and self.rates[-1].rate > HIGH:
+            self.busy[number] = self.rates[-1].rate
+
     def facts(self) -> list[Fact]:
         """For the record: the rate before the blocks, how much it differed, and why figures are lacking."""
         values = [item.rate for item in self.rates]
@@ -108,6 +115,8 @@ class IdleWatch:
         without = [item.reason for item in self.rates if item.reason]
         if without:
             found.append(NO_ELSEWHERE.fact(f"before {len(without)} of {len(values)} blocks {without[0]}"))
+        cpus = os.cpu_count()
+        found += [BUSY_BEFORE.fact(f"{rate:.2f} of {cpus} CPUs", str(number)) for number, rate in self.busy.items()]
         return found
 
 

@@ -154,6 +154,7 @@ NO_CGROUP_CPU = Kind("no cgroup CPU")
 NO_CGROUP_CPU_ON_HOST = Kind("no cgroup CPU on host arms")
 IDLE = Kind("idle CPU", volatile=True)
 NO_ELSEWHERE = Kind("no CPU elsewhere", volatile=True)
+BUSY_BEFORE = Kind("busy before round {}", of=r"\d+", volatile=True)  # "1.99 of 2 CPUs"
 NO_REPEATS = Kind("no repeats of {}", volatile=True)
 STOPPED = Kind("stopped", volatile=True)
 TRACING = Kind("traced", volatile=True)
@@ -166,9 +167,15 @@ KINDS = (
     GUEST, ACCELERATOR, HOST_KERNEL, HOST_CPU, CACHES, ROUNDS, SEED, FRESH, PARAMETERS, BURST_RULE,
     RUN_ORDER, SLICE, RUN_ORDER_WHY, IMAGE, LOAD, NO_PSI, NO_CGROUP_CPU, NO_CGROUP_CPU_ON_HOST, IDLE, NO_ELSEWHERE,
     STOPPED, TRACING, NO_TRACING,
-    DEVICE, ROUNDS_OF, FILESYSTEM, UNCONFIRMED, COMPILER, NO_REPEATS, RUNS, RUNNING_ENGINE, RUNNING_STATUS,
+    DEVICE, ROUNDS_OF, BUSY_BEFORE, FILESYSTEM, UNCONFIRMED, COMPILER, NO_REPEATS, RUNS, RUNNING_ENGINE, RUNNING_STATUS,
     DRIVER_STATUS, PROGRAM,
 )  # fmt: skip
 
 #: What a kit of another time, or nobody's, has recorded: it may be the status of a driver.
 OTHER = Kind("{}", passing=_PASSING)
+
+
+def makers(facts: Mapping[str, str]) -> dict[int, str]:
+    """The machine that made each round, of a session of several."""
+    found = ROUNDS_OF.find(facts)
+    return {int(number): fact.of for fact in found for number in fact.text.split(", ") if number.isdecimal()}

@@ -57,4 +57,7 @@ def _lines(item: Comparison) -> str:
 def _more(item: Comparison, threshold: Threshold) -> str:
     """About how many rounds would tell, if the penalty is what it looks like."""
     need = item.rounds_to_tell(threshold.limit)
-    return f"\n  about {need} rounds would decide, if the ratio stays" if need and need < 1000 else ""
+    if not need or need[1] >= 1000:
+        return ""
+    few, typical, many = need
+    return f"\n  about {typical} rounds (80 % range {few} to {many}) would decide, if the ratio stays"

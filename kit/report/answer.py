@@ -21,9 +21,17 @@ from kit.report import course, units
 from kit.report.calls import largest_group
 from kit.report.interval import percent_interval, share_interval
 from kit.report.ladder import whole_of
-from kit.report.notes import copied, copied_note, way_taken, written_meanwhile
-from kit.report.outside_cpu import notable_outside_cpu
-from kit.report.ranking import advice, caption, difference, legend, table
+from kit.report.notes import (
+    busy_notes,
+    copied,
+    copied_note,
+    fleet_notes,
+    outside_cpu_notes,
+    unranked_notes,
+    way_taken,
+    written_meanwhile,
+)
+from kit.report.ranking import advice, caption, difference, legend, sweep_advice, table
 from kit.report.tasks import largest_part
 from kit.report.wrap import NARROW, screen, wrap
 
@@ -61,7 +69,8 @@ def _fit(lines: Sequence[str], left: int) -> list[str]:
     for line in lines:
         left -= line.count("\n") + 1
         if left < (len(shown) + 1 < len(lines)):
-            return [*shown, f"{len(lines) - len(shown)} more notes: --full"]
+            left_out = len(lines) - len(shown)
+            return [*shown, f"{left_out} more note{'s' if left_out > 1 else ''}: --full"]
         shown.append(line)
     return shown
 
@@ -70,11 +79,15 @@ def _head(session: Session, analysis: Analysis, width: int) -> str:
     lines = [wrap(course.summary(session, analysis), width)]  # whole: its end says whether the session reached its own
     if session.guest:
         lines.append(wrap(f"IN A GUEST: {session.guest}", width))  # and this says what the figures are worth
+    lines += [wrap(line, width, most=3) for line in busy_notes(session, analysis)]  # as this does
     return "\n".join(lines)
 
 
 def _advice(session: Session, analysis: Analysis, width: int) -> str:
-    lines = advice(analysis.rankings[0], copied(session)) if len(analysis.rankings) == 1 else []
+    if len(analysis.rankings) == 1:
+        lines = advice(analysis.rankings[0], copied(session))
+    else:
+        lines = sweep_advice(analysis.rankings, copied(session))
     said = [wrap(line, width, most=4) for line in lines]
     said += [line if line.startswith("kit ") else wrap(line, width) for line in _undecided(session, analysis)]
     return "\n".join(said)
@@ -97,11 +110,7 @@ def _undecided(session: Session, analysis: Analysis) -> Iterator[str]:
     after = units.duration(took) if took else course.rounds(session)
     more = f"; {len(named) - _NAMED} more" if len(named) > _NAMED else ""
     yield f"Inconclusive after {after}: {'; '.join(named[:_NAMED])}{more}."
-    if session.status == INTERRUPTED:
-        yield "To go on where it stopped:"
-        yield f"kit compare --resume {session.id}"
-    elif not session.imported and not machines_of(session):
-        yield from to_decide(session, [ranking for ranking, _ in found])
+    yield from what_decides(session, [ranking for ranking, _ in found])
     if analysis.flagged:
         first = analysis.flagged[0]
         count = len(analysis.flagged)
@@ -109,8 +118,19 @@ def _undecided(session: Session, analysis: Analysis) -> Iterator[str]:
         yield f"{runs} disturbed: {first.arm}{units.at(first.point)}, round {first.block}: {first.why}."
 
 
-def to_decide(session: Session, rankings: Sequence[Ranking]) -> Iterator[str]:
-    """Say how much longer the session would take to decide these rankings, and the command for it."""
+def what_decides(session: Session, rankings: Sequence[Ranking]) -> Iterator[str]:
+    """Say what would decide these rankings, and the command for it; nothing where no command would."""
+    if not rankings:
+        return
+    if session.status == INTERRUPTED:
+        yield "To go on where it stopped:"
+        yield f"kit compare --resume {session.id}"
+    elif not session.imported and not machines_of(session):
+        yield from _to_decide(session, rankings)
+
+
+def _to_decide(session: Session, rankings: Sequence[Ranking]) -> Iterator[str]:
+    """Say how much longer the session would take, with the range in which that lies with 80 %."""
     each, done = course.round_seconds(session), course.count_rounds(session)
     needed, hopeless = [], []
     for ranking in rankings:
@@ -131,7 +151,7 @@ def to_decide(session: Session, rankings: Sequence[Ranking]) -> Iterator[str]:
         return
     least, likely, most = (max(item) for item in zip(*needed, strict=True))
     least, likely, most = (rounds * each / 60 for rounds in (least, likely, min(most, MOST_ROUNDS - done)))
-    span = f" ({_minutes(least)} to {_minutes(most)})" if _minutes(least) != _minutes(most) else ""
+    span = f" (80 % range {_minutes(least)} to {_minutes(most)})" if _minutes(least) != _minutes(most) else ""
     yield (
         f"About {_minutes(likely)} more minute{'s' if _minutes(likely) != '1' else ''}{span} would show equivalence "
         f"within {margin} or a difference:"
@@ -247,19 +267,11 @@ def _notes(session: Session, analysis: Analysis) -> Iterator[str]:
     yield from _why(analysis)
     if copied(session):
         yield copied_note(session)
-    for ranking in [item for item in analysis.rankings if item.unranked][:1]:
-        yield (
-            f"Not ranked{units.at(ranking.point)}: {', '.join(ranking.unranked)}: no valid round contains both it and "
-            f"{ranking.reference}, or its figures are 0."
-        )
+    yield from [*unranked_notes(analysis)][:1]
     for floor in analysis.floors[:1]:
         change = percent_interval(floor.ratio, floor.low, floor.high)
         yield f"Noise: two identical copies of {floor.baseline} differ by {change}."
-    for cpu in notable_outside_cpu(analysis)[:_NAMED]:
-        yield (
-            f"Outside CPU: {cpu.arm}{units.at(cpu.point)} uses {units.seconds(cpu.difference)} per build more than "
-            f"{cpu.baseline}, which `time` does not show."
-        )
+    yield from [*outside_cpu_notes(analysis)][:_NAMED]
     for item in analysis.drifts:
         if item.found and item.what != "machine":
             yield f"Drift: the ratio of {item.what} changes by {units.percent(item.per_block)} per round."
@@ -268,11 +280,7 @@ def _notes(session: Session, analysis: Analysis) -> Iterator[str]:
     yield from [*written_meanwhile(session, analysis.runs)][:1]
     if together := TOGETHER.text(session.facts):
         yield together
-    if shared := machines_of(session):
-        yield (
-            f"The rounds ran on {len(shared)} machines; these figures are of those alone. For machines like them: "
-            f"kit fleet show {session.id}"
-        )
+    yield from fleet_notes(session)
     if lacking := NO_TRACING.text(session.facts):
         yield f"Not traced: {lacking}"
 

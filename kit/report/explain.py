@@ -14,16 +14,14 @@ from kit.model.arm import Arm, known_arm
 from kit.model.fact import STOPPED
 from kit.model.session import Session
 from kit.report import units
+from kit.report.answer import what_decides
 from kit.report.interval import difference_interval, percent_interval, share_interval
 from kit.report.ladder import whole_of
 from kit.report.notes import notes
 from kit.report.outside_cpu import notable_outside_cpu
 from kit.report.tasks import largest_part
-from kit.report.verdict import assurance, is_equivalent, margin_of, verdicts
+from kit.report.verdict import assurance, is_equivalent, margin_of, power, verdicts
 from kit.report.wrap import NARROW, wrap
-
-#: A precision that a decision can rest on; the number of rounds that reach it is named.
-_WANTED = 0.02
 
 _WHERE = {
     "layer": "in the writable layer of {driver}",
@@ -75,7 +73,7 @@ def explain(session: Session, analysis: Analysis) -> Explanation:
     return Explanation(
         tuple(answers),
         tuple(_advice(found, analysis)),
-        tuple(_confidence(session, found)),
+        tuple(_confidence(session, analysis, found)),
         tuple(notes(session, analysis)),
     )
 
@@ -106,19 +104,17 @@ def _arm(item: Comparison, steps: Ladder | None, margin: float) -> Iterator[str]
     if item.verdict == NO_INTERVAL:
         yield f"{what} took {units.percent(item.ratio)} vs {item.baseline}, in one run: there is no interval yet."
         return
-    if item.verdict == NOT_DETECTED:
-        change = percent_interval(item.ratio, item.low, item.high)
+    change = percent_interval(item.ratio, item.low_all, item.high_all)
+    if item.verdict_all == NOT_DETECTED:
         if is_equivalent(item, margin):
             yield f"{what} is equivalent to {item.baseline} within ±{units.asked(margin)}: {change}."
         else:
-            floor = f"; {_abs(item.detectable)} or more would be significant" if item.detectable else ""
-            yield f"{what} vs {item.baseline} is inconclusive, {change}: not significant{floor}."
+            yield f"{what} vs {item.baseline} is inconclusive, {change}: not significant; {power(item.detectable)}."
+            if item.verdict != NOT_DETECTED:
+                yield f"By itself it is significant; after correcting for {item.family} comparisons it is not."
     else:
-        word = "cost" if item.verdict == MORE else "saved"
-        change = percent_interval(item.ratio, item.low, item.high)
+        word = "cost" if item.verdict_all == MORE else "saved"
         yield f"{what} {word} {_abs(item.ratio)} of the real time of {item.baseline}: {change}."
-        if item.verdict_all == NOT_DETECTED:
-            yield f"That is not significant after correcting for {item.family} comparisons."
     if steps:
         yield _split(steps)
 
@@ -169,7 +165,7 @@ def _advice(found: Sequence[Comparison], analysis: Analysis) -> Iterator[str]:
     """Return, for each arm that costs something, what its most expensive step calls for."""
     for item in found:
         steps = _ladder(analysis, item)
-        if item.verdict != MORE or not steps:
+        if item.verdict_all != MORE or not steps:
             continue
         if len(steps.dearest) == 1:
             step = steps.dearest[0]
@@ -189,16 +185,27 @@ def _advice(found: Sequence[Comparison], analysis: Analysis) -> Iterator[str]:
         )
 
 
-def _confidence(session: Session, found: Sequence[Comparison]) -> Iterator[str]:
-    n = min((item.n for item in found), default=0)
-    yield f"intervals are 95 %; each figure rests on at least {n} rounds, compared within rounds"
-    widest = max((item for item in found if item.reach < math.inf), key=lambda item: item.reach, default=None)
-    need = widest.rounds_for(_WANTED) if widest else None
-    if widest is not None and widest.reach > _WANTED and need:
-        yield (
-            f"the widest interval, of {widest.arm}, has a margin of ±{units.share(widest.reach, 1)}; about {need} "
-            f"rounds would bring it to ±{units.share(_WANTED)} (--precision {_WANTED:.0%})"
+def _confidence(session: Session, analysis: Analysis, found: Sequence[Comparison]) -> Iterator[str]:
+    family = max((item.family for item in found), default=1)
+    intervals = "intervals are 95 %"
+    if family > 1:
+        intervals = (
+            f"intervals of what arms cost are simultaneous 95 % intervals of {family} comparisons; those of the parts "
+            "of a cost are individual"
         )
+    yield f"{intervals}; each figure rests on at least {_least_rounds(analysis, found)} rounds, compared within rounds"
+    widest = max((item for item in found if item.reach < math.inf), key=lambda item: item.reach, default=None)
+    if widest is not None:
+        yield f"the widest individual interval, of {widest.arm}, has a margin of ±{units.share(widest.reach, 1)}"
+    if lines := list(what_decides(session, [ranking for ranking in analysis.rankings if ranking.undecided])):
+        yield " ".join(lines)
     stopped = STOPPED.text(session.facts)
     if stopped:
         yield f"the session ended: {stopped}"
+
+
+def _least_rounds(analysis: Analysis, found: Sequence[Comparison]) -> int:
+    """Return the number of rounds of the figure that rests on the fewest: comparisons, ladders, outside CPU."""
+    counts = [item.n for item in (*found, *notable_outside_cpu(analysis))]
+    counts += [steps.n for item in found if (steps := _ladder(analysis, item))]
+    return min(counts, default=0)

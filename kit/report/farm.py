@@ -189,6 +189,13 @@ def _fit_lines(farm: FarmAnswer) -> Iterator[str]:
                     f"{percent_interval(found.estimate, found.low, found.high)} by itself, "
                     f"{units.chance(misfit.p)} among {len(one.machines)} machines; kit show {misfit.found.session}"
                 )
+            if one.without:
+                rest = percent_interval(one.without.estimate, one.without.low, one.without.high)
+                which = "it" if len(one.misfits) == 1 else f"these {len(one.misfits)}"
+                yield (
+                    f"the mean includes outliers; {units.against(item)} without {which}: {rest} "
+                    f"of {one.without.n} machines"
+                )
 
 
 def _class_lines(farm: FarmAnswer) -> Iterator[str]:

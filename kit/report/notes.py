@@ -8,7 +8,9 @@ from operator import attrgetter
 import numpy as np
 
 from kit.analysis.analyse import Analysis, whole_real
+from kit.analysis.busy import BusyRounds
 from kit.analysis.columns import Key, Runs
+from kit.analysis.split_session import machines_of
 from kit.model.arm import driver_of, known_arm
 from kit.model.drivers import registered
 from kit.model.fact import (
@@ -26,7 +28,8 @@ from kit.model.plan import OFF
 from kit.model.sample import INTERLEAVED, SEQUENTIAL
 from kit.model.session import Session
 from kit.report import units
-from kit.report.interval import percent_interval
+from kit.report.interval import difference_interval, percent_interval
+from kit.report.outside_cpu import notable_outside_cpu
 
 #: The cgroup's figure replaces the tree's where they differ by more than both of these.
 _RELATIVE, _ABSOLUTE = 0.02, 0.02
@@ -34,13 +37,15 @@ _RELATIVE, _ABSOLUTE = 0.02, 0.02
 _WARM_READS = 10.0
 #: The share of an arm's data that was written while it was frozen, from which on a note says so.
 _FROZEN = 0.05
+#: Machines that a note names at most; rounds in a row that are named by the first and the last; names of rounds.
+_NAMED, _SPAN, _SPANS = 3, 4, 8
 
 
 def notes(session: Session, analysis: Analysis) -> list[str]:
     """What a reader must know to read the table rightly."""
     runs = analysis.runs
     seen = {pair for pair in set(map(attrgetter("arm", "kind"), session.samples)) if pair[1] != "warmup"}
-    found = list(analysis.unlike)
+    found = [*busy_notes(session, analysis), *analysis.unlike, *unranked_notes(analysis)]
     if any(item.ratio is not None and item.low is not None for item in analysis.comparisons):
         found.append(_intervals(analysis))
     if any(leaves_tree(runs, [(arm, point)], phase) for arm, point, phase in _everything(session, runs)):
@@ -58,6 +63,8 @@ def notes(session: Session, analysis: Analysis) -> list[str]:
             found.append("; ".join(f"{fact.key}: {fact.text}" for fact in compilers) + ": they DIFFER")
     found += _filesystems(session)
     found += _loads(session)
+    found += outside_cpu_notes(analysis)
+    found += fleet_notes(session)
     found += driver_notes([arm for arm in session.arms if any(arm == other for other, _ in seen)])
     if copied(session):
         found.append(copied_note(session))
@@ -71,6 +78,72 @@ def notes(session: Session, analysis: Analysis) -> list[str]:
     if _one_round(session):
         found.append("one round has no interval")
     return found
+
+
+def busy_notes(session: Session, analysis: Analysis) -> Iterator[str]:
+    """Return which rounds other programs disturbed, and how much CPU they used, in one line for each of the first
+    machines."""
+    machines = dict.fromkeys(item.machine for item in analysis.busy)
+    for name in list(machines)[:_NAMED]:
+        mine = [item for item in analysis.busy if item.machine == name]
+        when = {True: "before", False: "in"}
+        used = [f"{_used(item)} {when[item.before]} {_rounds(item.rounds)}" for item in mine if item.used]
+        where = f"machine {name}" if name else "the machine"
+        if used:
+            yield f"{where[0].upper()}{where[1:]} was busy: other programs used {' and '.join(used)}."
+        for item in mine:
+            if not item.used:
+                why = NO_ELSEWHERE.text(session.facts)
+                yield f"Outside CPU is unknown in {_rounds(item.rounds)}{f' of {where}' if name else ''}: {why}."
+    if len(machines) > _NAMED:
+        yield f"{len(machines) - _NAMED} more machines were busy."
+
+
+def _used(item: BusyRounds) -> str:
+    """Return ``0.38 of 2 CPUs``."""
+    return f"{item.used:.2f} of {item.cpus} CPUs" if item.cpus else f"{item.used:.2f} CPUs"
+
+
+def _rounds(numbers: Sequence[int]) -> str:
+    """Return ``round 2``, ``rounds 1, 3 and 4``, ``rounds 2 to 9 and 12``; of very many their number."""
+    spans: list[list[int]] = []
+    for number in sorted(numbers):
+        if spans and number == spans[-1][-1] + 1:
+            spans[-1].append(number)
+        else:
+            spans.append([number])
+    said = [str(n) for span in spans for n in (span if len(span) < _SPAN else [f"{span[0]} to {span[-1]}"])]
+    if len(said) > _SPANS:
+        return f"{len(numbers)} rounds"
+    return f"round{'s' if len(numbers) > 1 else ''} {units.listed(said)}"
+
+
+def unranked_notes(analysis: Analysis) -> Iterator[str]:
+    """Return, for each point, what ran and has no rank."""
+    for ranking in analysis.rankings:
+        if ranking.unranked:
+            yield (
+                f"Not ranked{units.at(ranking.point)}: {', '.join(ranking.unranked)}: no valid round contains both it "
+                f"and {ranking.reference}, or its figures are 0."
+            )
+
+
+def outside_cpu_notes(analysis: Analysis) -> Iterator[str]:
+    """Return the arms that use much CPU which `time` does not show."""
+    for cpu in notable_outside_cpu(analysis):
+        yield (
+            f"Outside CPU: {cpu.arm}{units.at(cpu.point)} uses {difference_interval(cpu)} per build more than "
+            f"{cpu.baseline}, which `time` does not show."
+        )
+
+
+def fleet_notes(session: Session) -> Iterator[str]:
+    """Return what the figures of a session on several machines are of."""
+    if shared := machines_of(session):
+        yield (
+            f"The rounds ran on {len(shared)} machines; these figures are of those alone. For machines like them: "
+            f"kit fleet show {session.id}"
+        )
 
 
 def _one_round(session: Session) -> bool:

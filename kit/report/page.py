@@ -13,9 +13,9 @@ from kit.analysis.ladder import Ladder
 from kit.analysis.profiles import analyse_profiles
 from kit.analysis.ranking import Ranking
 from kit.analysis.regression import Finding
-from kit.analysis.split_session import answer_split, makers
+from kit.analysis.split_session import answer_split
 from kit.analysis.threshold import Threshold
-from kit.model.fact import CACHES, IMAGE, LOAD, PARAMETERS
+from kit.model.fact import CACHES, IMAGE, LOAD, PARAMETERS, makers
 from kit.model.sample import TOTAL
 from kit.model.session import Session
 from kit.report import course, shown_session, units

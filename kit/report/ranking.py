@@ -33,6 +33,8 @@ _BETTER, _WORSE = "better", "worse"
 _NAMED = 4
 #: From this ratio on a difference reads better as ``2.4 times slower`` than in percent.
 _TIMES = 2.0
+#: A ratio of which a sentence says nothing: two rounds that differ much leave almost any.
+_UNBOUNDED = 11.0
 _MEASURES = {WHOLE: "time until the data are on disk", REAL: "real time of the whole run"}
 
 
@@ -90,8 +92,10 @@ def _use_one(ranking: Ranking, lead: RankRow, following: RankRow) -> str:
 def _use(ranking: Ranking, choice: _Choice) -> str:
     lead, margin = choice.best[0], _margin(ranking)
     if len(choice.same) == 1:
-        best = units.listed([row.arm for row in choice.best])
-        return f"No significant difference between {best}; equivalence within {margin} is not shown."
+        best, bound = [row.arm for row in choice.best], _bound(ranking, choice.best)
+        if choice.beaten:
+            return f"Use {units.listed(best, 'or')}: no significant difference between them{bound}."
+        return f"No significant difference between {units.listed(best)}{bound}."
     each = all(
         _relation(ranking, one.arm, other.arm) == EQUIVALENT
         for one in choice.same
@@ -102,6 +106,45 @@ def _use(ranking: Ranking, choice: _Choice) -> str:
         return f"Use {units.listed([row.arm for row in choice.same], 'or')}: equivalent within {margin}."
     lead_first = [lead.arm, *(row.arm for row in choice.same if row is not lead)]
     return f"Use {units.listed(lead_first, 'or')}: each is equivalent to the first within {margin}."
+
+
+def _bound(ranking: Ranking, rows: Sequence[RankRow]) -> str:
+    """Return ``; up to 12 % is possible``: the farthest end of the simultaneous intervals of these arms' pairs."""
+    names = {row.arm for row in rows}
+    known = [pair for pair in ranking.pairs if {pair.arm, pair.other} <= names]
+    ends = [end for pair in known for end in (pair.high_all, pair.low_all and 1 / pair.low_all) if end]
+    if not ends or max(ends) >= _UNBOUNDED:
+        return ""
+    size = (max(ends) - 1) * 100
+    return f"; up to {size:.{0 if size >= 10 else 1}f} % is possible"
+
+
+def sweep_advice(rankings: Sequence[Ranking], set_aside: Collection[str] = ()) -> list[str]:
+    """Return which arms to use at which points of a sweep, and which to avoid, a line each."""
+    use: dict[str, list[str]] = {}
+    avoid: dict[str, list[str]] = {}
+    for ranking in rankings:
+        picks = [row for row in ranking.picks if row.arm not in set_aside] or list(ranking.picks)
+        if len(picks) < 2 or not any(pair.low_all is not None for pair in ranking.pairs):
+            continue
+        choice = _choose(ranking, picks)
+        if choice.beaten:
+            best = choice.same if len(choice.same) > 1 else choice.best
+            use.setdefault(units.listed([row.arm for row in best], "or"), []).append(ranking.point)
+        for row in reversed(choice.beaten):
+            avoid.setdefault(row.arm, []).append(ranking.point)
+    said = []
+    for word, found in (("Use", use), ("Avoid", avoid)):
+        parts = [f"{arms} {_where(points, len(rankings))}" for arms, points in found.items()]
+        more = f"; {len(parts) - _NAMED} more" if len(parts) > _NAMED else ""
+        said += [f"{word} {'; '.join(parts[:_NAMED])}{more}."] if parts else []
+    return said
+
+
+def _where(points: Sequence[str], every: int) -> str:
+    if len(points) == every:
+        return "at every point"
+    return f"at {units.listed(points)}" if len(points) <= _NAMED else f"at {len(points)} of {every} points"
 
 
 def _avoid(ranking: Ranking, choice: _Choice, beaten: Sequence[RankRow]) -> Iterator[str]:

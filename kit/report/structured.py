@@ -19,7 +19,7 @@ _SAMPLE_FIELDS = (
     "log", "flags", "repeats", "load",
 )  # fmt: skip
 #: Parts of an analysis that the JSON holds beside the comparisons.
-_PARTS = ("rankings", "ladders", "growths", "floors", "drifts", "flagged", "tasks", "calls", "overheads")
+_PARTS = ("rankings", "ladders", "growths", "floors", "drifts", "flagged", "tasks", "calls", "overheads", "busy")
 
 
 def render_json(session: Session, analysis: Analysis) -> str:

@@ -15,6 +15,7 @@ from kit.model.metric import METRICS, Metric
 from kit.model.sample import TOTAL
 from kit.model.session import Session
 from kit.report import course, units
+from kit.report.calls import largest_group, whole_runs
 from kit.report.figures import figures
 from kit.report.interval import difference_interval, ratio_interval
 from kit.report.ladder import ladders
@@ -130,7 +131,8 @@ def _not_run(session: Session) -> str:
 
 
 def _notes(session: Session, analysis: Analysis) -> str:
-    return "\n".join(wrap(f"note: {note}") for note in notes(session, analysis))
+    calls = (said for item in whole_runs(analysis) if (said := largest_group(item)))
+    return "\n".join(wrap(f"note: {note}") for note in [*notes(session, analysis), *calls])
 
 
 def _facts(session: Session) -> str:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from tabulate import tabulate
 
-from kit.analysis.analyse import Analysis, Floor, whole_real
+from kit.analysis.analyse import Analysis, Floor, detectable, whole_real
 from kit.analysis.compare import LESS, MORE, NO_INTERVAL, NOT_DETECTED, Comparison
 from kit.analysis.drift import MACHINE
 from kit.model.plan import DEFAULT_MARGIN
@@ -62,7 +62,7 @@ def is_equivalent(item: Comparison, margin: float) -> bool:
 
 
 def sentence(item: Comparison, margin: float = DEFAULT_MARGIN) -> str:
-    """Return ``slower``, ``slower, equivalent within ±3 %``, ``inconclusive (≥ 4.1 % would be significant)``."""
+    """Return ``slower``, ``slower, equivalent within ±3 %``, ``inconclusive (80 % power for 4.1 %)``."""
     if item.verdict == NO_INTERVAL:
         return "one round: no interval" if item.n == 1 else "no interval"
     if item.control:
@@ -75,11 +75,12 @@ def sentence(item: Comparison, margin: float = DEFAULT_MARGIN) -> str:
         return equivalent
     if item.verdict in word:
         return f"{word[item.verdict]}, but not significant after correcting for {item.family} comparisons"
-    return f"inconclusive ({would_be_significant(item.detectable)})"
+    return f"inconclusive ({power(item.detectable)})"
 
 
-def would_be_significant(detectable: float | None) -> str:
-    return f"≥ {_size(detectable)} would be significant" if detectable else "no floor known"
+def power(smallest: float | None) -> str:
+    """Return ``80 % power for 4.1 %``: such a penalty is significant in four sessions of five like this one."""
+    return f"80 % power for {_size(smallest)}" if smallest else "power unknown"
 
 
 class Range(Protocol):
@@ -142,8 +143,7 @@ def assurance(analysis: Analysis) -> str:
 def assurance_lines(analysis: Analysis) -> list[str]:
     """Return noise floor, growth, drift, disturbances, covariate: a sentence each."""
     lines = [floor_line(item) for item in analysis.floors]
-    if not analysis.floors:
-        lines += _floor_without_control(analysis)
+    lines += _detectable_line(analysis)
     lines += _growth_lines(analysis)
     lines += _drift_lines(analysis)
     lines += _burst_lines(analysis)
@@ -155,8 +155,6 @@ def floor_line(item: Floor) -> str:
     interval = percent_interval(item.ratio, item.low, item.high)
     at = units.at(item.point)
     line = f"noise floor{at}: two identical copies of {item.baseline} differ by {interval}"
-    if item.detectable:
-        line += f"; smallest penalty that a comparison here could detect (80 % power): {_size(item.detectable)}"
     if item.low is not None and item.high is not None and not item.low <= 1 <= item.high:
         line += ". This happens in one session of 20 by chance; if it happens again, something is not under control"
     return line
@@ -166,16 +164,15 @@ def _size(ratio: float) -> str:
     return units.percent(ratio).lstrip("+")
 
 
-def _floor_without_control(analysis: Analysis) -> list[str]:
-    sizes = sorted(item.detectable for item in whole_real(analysis.comparisons) if item.detectable)
+def _detectable_line(analysis: Analysis) -> list[str]:
+    """Return what the rows of the table above say of power, in one line."""
+    sizes = detectable(analysis.comparisons)
     if not sizes:
         return []
     least, most = _size(sizes[0]), _size(sizes[-1])
-    size = least if least == most else f"{least} to {most}"
-    return [
-        f"smallest penalty detectable here (80 % power): {size}, by the noise of each comparison; --control measures "
-        "it with two identical arms"
-    ]
+    size = least if least == most else f"{least} to {most}, by arm"
+    control = "" if analysis.floors else "; --control measures the noise with two identical arms"
+    return [f"smallest penalty that is significant here with 80 % power: {size}{control}"]
 
 
 def _growth_lines(analysis: Analysis) -> list[str]:

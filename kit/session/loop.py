@@ -131,6 +131,7 @@ def run_session(session: Session, run: RunContext, left: Callable[[], float | No
             if warm and run.plan.interleave is not None:
                 run.places.read_anew(random.Random(f"{run.plan.seed}/{block.number}/{block.steps[0].repeats}"))
             idle = watch.again(pace.mean * len(block.steps))
+        watch.note_round(block.number)
         samples += run_block(session, block, run, idle, pace)
         if all(sample.status != "ok" for sample in samples):
             run.observer.tell("every arm failed: the rest of the plan is left undone")

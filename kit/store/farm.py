@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from kit.analysis.farm_answer import FarmAnswer, answer, settles
 from kit.analysis.history import Entry
-from kit.analysis.split_session import answer_split, makers
+from kit.analysis.split_session import answer_split
 from kit.core.errors import UsageError
+from kit.model.fact import makers
 from kit.model.machine_class import class_of
 from kit.model.session import DONE, Session
 from kit.store.heads import LOOKED_AT, Wanted

@@ -16,9 +16,8 @@ from kit.analysis.analyse import Analysis, analyse, whole_real
 from kit.analysis.changepoint import CONFIRM, Track, find_changes
 from kit.analysis.compare import Comparison
 from kit.analysis.history import split
-from kit.analysis.split_session import makers
 from kit.core.errors import KitError, UsageError, not_installed
-from kit.model.fact import KERNEL, WORKER
+from kit.model.fact import KERNEL, WORKER, makers
 from kit.model.session import DONE, STATES, Session
 from kit.report import render, units
 from kit.report.between import between_rows

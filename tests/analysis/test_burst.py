@@ -46,6 +46,41 @@ def test_steal_calibration_and_pressure_are_reasons() -> None:
     }
 
 
+def neighbour(sample: Sample, cpus: float) -> Sample:
+    """Beside a program that takes so many CPUs: the session's own tasks wait as long as anybody's."""
+    return hit(sample, elsewhere=0.3 + 10 * cpus, user=15.0, sys=1.0, psi_cpu=8.0, psi_cpu_own=8.0)
+
+
+def test_a_cpu_neighbour_is_seen_though_no_pressure_tells_of_it() -> None:
+    runs = [neighbour(item, 0.0) for item in QUIET]
+    assert find_bursts([*runs, neighbour(run("bare", 5), 0.05)]) == {}  # half a CPU second of the build's 16
+    found = find_bursts([*runs, neighbour(run("bare", 5), 0.4)])
+    assert found == {("bare", "", 5): "other programs used 0.40 CPUs"}
+    on_many_cpus = [hit(item, user=600.0) for item in [*runs, neighbour(run("bare", 5), 0.4)]]
+    assert find_bursts(on_many_cpus) == {}
+    unknown = [hit(item, elsewhere=None) for item in [*runs, neighbour(run("bare", 5), 0.4)]]
+    assert find_bursts(unknown) == {}
+
+
+def test_outside_cpu_that_is_usual_for_an_arm_is_its_own() -> None:
+    fuse = [neighbour(run("layer:fuse-overlayfs", block), 0.35 + block / 1000) for block in range(1, 9)]
+    quiet = [neighbour(run(arm, block), 0.0) for arm in ("bare", "layer:vfs") for block in range(1, 9)]
+    assert find_bursts([*fuse, *quiet]) == {}
+    now_and_then = [neighbour(item, 1.0) if item.block in (2, 5, 8) else item for item in fuse]
+    bursts = find_bursts([*now_and_then, *quiet])
+    assert len(bursts) == 3 and own_nature([*now_and_then, *quiet], bursts)
+
+
+def test_interleaved_runs_share_their_neighbour() -> None:
+    arms = ("bare", "layer:overlay2", "layer:vfs")
+    order = ((RUN_ORDER, INTERLEAVED),)
+    runs = [neighbour(run(arm, block, digests=order), 0.0) for arm in arms for block in (1, 2, 3)]
+    alike = [neighbour(run(arm, 4, digests=order), 0.4) for arm in arms]
+    assert find_bursts([*runs, *alike]) == {}
+    more = [*runs, *alike[:2], neighbour(run("layer:vfs", 4, digests=order), 0.9)]
+    assert find_bursts(more) == {("layer:vfs", "", 4): "other programs used 0.90 CPUs"}
+
+
 def test_runs_of_a_moment_are_not_judged_by_shares() -> None:
     short = [
         run("bare", block, real=0.05, phases=(Phase("build", "ok", 0.05, psi_cpu=0.0, psi_cpu_own=0.0),))

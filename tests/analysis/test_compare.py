@@ -73,7 +73,7 @@ def test_the_published_figures_of_moby_2891() -> None:
     found = ratio_of((mapper, bare))
     assert found.ratio == pytest.approx(1.079, abs=0.0005)
     assert ratio_of((aufs, bare)).ratio == pytest.approx(1.242, abs=0.0005)
-    assert (found.low, found.detectable, found.rounds_for(0.02)) == (None, None, None)
+    assert (found.low, found.detectable, found.rounds_to_tell(1.02)) == (None, None, None)
 
 
 def test_two_wildly_different_runs_do_not_overflow() -> None:

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from kit.analysis.dependence import USUAL, find_dependence, keep_points
+from kit.analysis import stats
+from kit.analysis.dependence import USUAL, find_dependence, find_shift, keep_points
 from kit.analysis.stats import Floats
 
 
@@ -51,3 +52,21 @@ def test_without_the_least_certain_its_neighbours_stand_on_more_nights() -> None
 def test_a_series_without_noise() -> None:
     assert keep_points([1.0] * 10 + [2.0] * 10, [10]) == {10: 0.0}
     assert keep_points([1.0] * 10 + [1.0] * 10, [10]) == {}
+
+
+@pytest.mark.parametrize("dependence", [0.0, 0.3, 0.6])
+def test_the_interval_of_a_shift_holds_where_nights_depend_on_each_other(dependence: float) -> None:
+    rng, held, welch, series = np.random.default_rng(5), 0, 0, 400
+    for _ in range(series):
+        values = nights(rng, 40, dependence)
+        before, after = values[:20], values[20:] + 5
+        found = find_shift(before.tolist(), after.tolist(), find_dependence(values.tolist(), [20]))
+        held += not found.leaves_out(5.0)
+        welch += not stats.welch(stats.robust_centre(before), stats.robust_centre(after)).leaves_out(5.0)
+    assert held / series > 0.91
+    assert dependence < 0.5 or welch / series < 0.8
+
+
+def test_a_shift_of_two_nights_has_no_interval() -> None:
+    assert find_shift([1.0], [2.0], 0.3).low is None
+    assert find_shift([1.0, 1.0], [2.0, 2.0], 0.3).low == 1.0

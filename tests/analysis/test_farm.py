@@ -44,6 +44,16 @@ def test_the_mean_is_over_machines_and_another_may_be_farther_off() -> None:
     assert found.spread and found.spread.low < 0.05 < found.spread.high and found.spread.share > 0.9
 
 
+def test_the_mean_without_an_outlier_stands_beside_that_of_all() -> None:
+    alike = [machine(i, 1.05 + i / 1000) for i in range(9)]
+    assert over_machines(alike).without is None
+    odd = machine(9, 1.25)
+    found, rest = over_machines([*alike, odd]), over_machines(alike)
+    assert [misfit.found for misfit in found.misfits] == [odd]
+    assert found.without == Interval(rest.ratio or 0, rest.low, rest.high, 9)
+    assert found.high and found.low and rest.high and rest.low and found.high - found.low > 3 * (rest.high - rest.low)
+
+
 def test_with_all_arms_allowed_for_intervals_are_wider() -> None:
     one = over_machines([machine(i, ratio) for i, ratio in enumerate((1.01, 1.04, 1.06))], family=7)
     assert one.low and one.low_all and one.high and one.high_all and one.low_all < one.low < one.high < one.high_all

@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 
 from kit.analysis.analyse import analyse, whole_real
-from kit.analysis.split_session import answer_split, makers
+from kit.analysis.split_session import answer_split
 from kit.core.errors import UsageError
+from kit.model.fact import makers
 from kit.report.answer import render_answer
 from tests.shared_night import PENALTIES, shared
 

@@ -8,13 +8,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from kit.analysis.split_session import makers
 from kit.core.errors import KitError, UsageError
 from kit.fleet import split
 from kit.fleet.merge import merged_facts
 from kit.fleet.share import local_session
 from kit.fleet.split import SplitCourse
 from kit.model.arm import parse_arm
+from kit.model.fact import makers
 from kit.model.member import Member
 from kit.model.plan import PlanStep
 from kit.model.sample import Phase, Sample

@@ -79,6 +79,19 @@ def test_a_machine_that_stays_busy_is_told_once_and_not_waited_for_again(monkeyp
     )
 
 
+def test_rounds_that_begin_on_a_busy_machine_are_noted_with_their_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    shares(monkeypatch, 0.01, 0.01, 0.4, 0.4, 0.4, 0.4)
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    watch = IdleWatch(lambda text: None)
+    watch.first()
+    watch.note_round(1)
+    watch.again(100.0)
+    watch.note_round(2)
+    watch.note_round(0)  # a warm-up is no round
+    busy = {key: text for key, text in stored(watch.facts()).items() if key.startswith("busy")}
+    assert busy == {"busy before round 2": "0.40 of 2 CPUs"}
+
+
 def test_the_busiest_programs_are_named_without_the_kits_own() -> None:
     busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
     try:

@@ -19,7 +19,7 @@ SIMULATED = {
     "farm": (("--farms", "20", "--draws", "100", "--machines", "3,5"), "bounds: "),
     "fleet": (("--workers", "3", "--rounds", "1", "--seconds", "0.2"), "above it"),
     "growth": (("--sizes", "100,200,300"), "time per sample"),
-    "nightly": (("--series", "3"), "2 standard deviations"),
+    "nightly": (("--series", "3"), "nights 40 + 3"),
     "pooling": (("--sessions", "3", "--rounds", "3", "--worlds", "equal"), "equal, 3"),
     "prediction": (("--machines", "3"), "its least"),
     "ranking": (("--sessions", "2", "--worlds", "equal", "--rounds", "3"), "bounds: "),

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from kit.analysis.split_session import makers
 from kit.core.paths import find_paths
+from kit.model.fact import makers
 from kit.store import open_store
 from tests.command_line import Kit
 

@@ -38,7 +38,12 @@ def test_what_is_stored_is_of_its_kind(key: str, kind: Kind) -> None:
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.key)
 def test_what_is_made_is_found_by_its_kind(kind: Kind) -> None:
-    of = {fact.DEVICE: "thin device", fact.DRIVER_STATUS: "zfs on zfs", fact.PROGRAM: "runc"}.get(kind, "it")
+    of = {
+        fact.DEVICE: "thin device",
+        fact.DRIVER_STATUS: "zfs on zfs",
+        fact.PROGRAM: "runc",
+        fact.BUSY_BEFORE: "3",
+    }.get(kind, "it")
     made = kind.fact("said", of if "{}" in kind.key else "")
     kept = stored([fact.MACHINE.fact("aa"), made, fact.SEED.fact("7"), made])
     assert made in kind.find(kept)

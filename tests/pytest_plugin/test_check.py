@@ -22,7 +22,7 @@ def test_kept_and_broken() -> None:
 
 def test_undecided_warns_or_fails_and_says_how_many_rounds_would_tell() -> None:
     comparisons = analyse(night(3, 0.13, noise=0.03)).comparisons
-    with pytest.warns(pytest.PytestWarning, match=r"(?s)the limit lies within the interval.*rounds would decide"):
+    with pytest.warns(pytest.PytestWarning, match=r"(?s)the limit lies within the interval.*range 9 to 73\) would"):
         check(LIMIT, comparisons)
     with pytest.raises(PenaltyError, match="is undecided"):
         check(LIMIT, comparisons, undecided="fail")

@@ -79,6 +79,9 @@ def test_of_few_machines_none_is_said_to_fit() -> None:
 def test_a_machine_that_does_not_fit_is_named_with_its_session() -> None:
     text = find(FARM, "table").render(farm(*[0.10 + 0.001 * i for i in range(9)], odd=0.5))
     assert "outlier: builder-09, layer:overlay2 / bare: +4" in text and "kit show 2026-0009" in text
+    said = " ".join(text.split())
+    assert "the mean includes outliers; layer:overlay2 / bare without it: +9" in said and "of 9 machines" in said
+    assert "without" not in find(FARM, "table").render(farm(*[0.10 + 0.001 * i for i in range(9)]))
 
 
 def test_what_was_left_out_is_counted_by_reason() -> None:

@@ -43,3 +43,20 @@ def test_shares_and_amounts_have_the_same_style() -> None:
 def test_no_figure_fails(ratio: float, below: float, above: float) -> None:
     low, high = max(ratio - below, 0.0), ratio + above
     assert percent_interval(ratio, low, high).endswith("]") and amount_interval(ratio, low, high).endswith("]")
+
+
+def number(text: str) -> float:
+    return float(text.replace(",", ""))
+
+
+@given(st.floats(-100, 100), st.floats(0, 100), st.floats(0, 100))
+def test_no_estimate_is_printed_outside_its_interval(estimate: float, below: float, above: float) -> None:
+    """Of a step of the ladder, ``-0.001 s`` once stood before an interval of ``+0.00`` to ``+0.00``."""
+    said = amount_interval(estimate, estimate - below, estimate + above)
+    middle, _, ends = said.partition(" s [")
+    low, high = ends.removesuffix("]").split(", ")
+    assert number(low) <= number(middle) <= number(high)
+
+
+def test_a_small_step_keeps_its_sign_and_its_digits() -> None:
+    assert amount_interval(-0.001, -0.004, 0.002) == "-0.001 s [-0.004, +0.002]"

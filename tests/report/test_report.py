@@ -1,12 +1,16 @@
 import csv
 import io
 import json
+import math
+import random
+import statistics
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
+from kit.analysis.analyse import analyse, detectable
 from kit.analysis.night import Night, Part, Task
 from kit.analysis.regression import Rule
 from kit.cli.compare import exit_code
@@ -16,6 +20,7 @@ from kit.nightly.run import assess
 from kit.parsers.figure import MORE, Reported
 from kit.pytest_plugin.compare import _fail_unless_whole
 from kit.report import render
+from kit.report.interval import percent_interval
 from kit.report.junit import render_junit
 from tests.stores import new_store
 
@@ -136,9 +141,58 @@ def test_verdicts_show_both_intervals_and_a_plot() -> None:
 def test_the_noise_floor_names_the_smallest_penalty() -> None:
     table = " ".join(text("full", LADDER).split())
     assert "noise floor: two identical copies of bare differ by" in table
-    assert "smallest penalty that a comparison here could detect (80 % power):" in table
+    sizes = [item.detectable for item in analyse(LADDER).comparisons if item.detectable and not item.control
+             and (item.phase, item.metric) == ("total", "real")]  # fmt: skip
+    first, *others = dict.fromkeys(f"{(size - 1) * 100:.1f} %" for size in sorted(sizes))
+    span = f"{first} to {others[-1]}, by arm" if others else first
+    assert f"smallest penalty that is significant here with 80 % power: {span}" in table
+    assert analyse(LADDER).floors[0].detectable == max(sizes)
+    assert "would be significant" not in table and "could detect" not in table
     without = replace(LADDER, baselines=LADDER.baselines[1:])
-    assert "--control measures it with two identical arms" in " ".join(text("full", without).split())
+    assert "--control measures the noise with two identical arms" in " ".join(text("full", without).split())
+
+
+def noisy(seed: int, penalty: float, rounds: int = 5) -> Session:
+    """Three arms and a control; the first arm costs ``penalty`` more than bare."""
+    dice = random.Random(seed)
+    arms = {"bare": 0.0, "bare+control": 0.0, "layer:overlay2": penalty, "layer:btrfs": 0.0, "layer:vfs": 0.0}
+    samples = tuple(
+        Sample(
+            arm, block, "measured", "ok", 0.0, (Phase("build", "ok", 10 * (1 + more) * math.exp(dice.gauss(0, 0.03))),)
+        )
+        for block in range(1, rounds + 1)
+        for arm, more in arms.items()
+    )
+    return Session("x", 0.0, "0", "x", "done", Request(rounds=rounds), tuple(arms),
+                   tuple((arm, "bare") for arm in list(arms)[1:]), 1, samples=samples)  # fmt: skip
+
+
+def test_what_80_percent_power_is_printed_for_is_found_in_four_sessions_of_five() -> None:
+    """By verdicts, with all arms allowed for. The control's own interval named what is found in two of three."""
+    said = statistics.median(size for seed in range(40) for size in detectable(analyse(noisy(seed, 0.0)).comparisons))
+    found = 0
+    for seed in range(1000, 1120):
+        item = next(item for item in analyse(noisy(seed, said - 1)).comparisons if item.arm == "layer:overlay2")
+        found += item.verdict_all == "more"
+    assert 0.73 < found / 120 < 0.94
+
+
+def test_explain_has_simultaneous_intervals_and_says_power_as_power() -> None:
+    made = noisy(3, 0.02)
+    (item,) = (item for item in analyse(made).comparisons if (item.arm, item.metric) == ("layer:overlay2", "real"))
+    said = " ".join(text("explain", made).split())
+    assert percent_interval(item.ratio, item.low_all, item.high_all) in said
+    assert f"not significant; 80 % power for {((item.detectable or 0) - 1) * 100:.1f} %." in said
+    assert "simultaneous 95 % intervals of 3 comparisons" in said
+    assert "or more would be" not in said and "at most" not in said and "Bonferroni" not in said
+
+
+def test_explain_names_the_fewest_rounds_of_any_figure_and_no_number_for_the_widest_arm() -> None:
+    """A ladder rests on the rounds that hold all its arms: one less where a rung's run failed."""
+    lost = tuple(item for item in LADDER.samples if (item.arm, item.block) != ("runtime:overlay2", 2))
+    said = " ".join(text("explain", replace(LADDER, samples=lost)).split())
+    assert "each figure rests on at least 4 rounds" in said
+    assert "rounds would bring it" not in said and "--precision" not in said
 
 
 def test_explain_says_in_sentences_what_was_found_and_what_was_not() -> None:
