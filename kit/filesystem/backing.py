@@ -57,6 +57,11 @@ class Backing:
     unconfirmed: tuple[str, ...] = ()  # options asked for that the kernel does not show
     write_back: Callable[[], None] | None = None  # copies it to the disk it belongs to
     alive: Callable[[], str] = str  # why the program is dead without which it is none, or ''
+    origin: Path | None = None  # the same directory, where the session's mounts are not seen
+
+    def outside(self, path: Path) -> Path:
+        """Return where a process outside the session's mount namespace finds what is below ``path``."""
+        return (self.origin or self.path) / path.relative_to(self.path)
 
     def check_alive(self) -> None:
         """Raises RunError."""

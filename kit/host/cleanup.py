@@ -56,7 +56,7 @@ def _is_cgroup(name: str) -> bool:
 
 
 def _remove_path(path: str) -> None:
-    remove(Path(path))
+    remove(Path(path), real=True)  # as it was resolved when it was made
 
 
 def _is_path(path: str) -> bool:

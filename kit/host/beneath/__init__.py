@@ -7,6 +7,7 @@ from kit.host.beneath.listing import Mark, marks
 from kit.host.beneath.members import Members, Owned, empty_file
 from kit.host.beneath.remove import remove, remove_at
 from kit.host.beneath.scratch import scratch
+from kit.host.beneath.trusted import open_real, open_trusted
 from kit.host.beneath.unpack import unpack
 
 __all__ = [
@@ -18,6 +19,8 @@ __all__ = [
     "empty_file",
     "marks",
     "open_directory",
+    "open_real",
+    "open_trusted",
     "plain_files",
     "remove",
     "remove_at",
