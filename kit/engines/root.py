@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kit.core.errors import MachineError, RunError, UsageError
+from kit.core.private import make_private
 from kit.host import beneath
 from kit.host.command import environment, run
 from kit.image import ImageCache, recipes, unpack
@@ -99,7 +100,7 @@ def given_programs(given: Path, cache: Path) -> Path:
     if given.is_file() and given.name != "dockerd":
         with given.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()[:12]
-        target = cache / "engines" / f"given-{digest}"
+        target = _engines(cache) / f"given-{digest}"
         if not target.is_dir():
             new = target.with_name(f".new-{target.name}")
             new.mkdir(parents=True, exist_ok=True)
@@ -115,15 +116,20 @@ def given_programs(given: Path, cache: Path) -> Path:
     return directory.absolute()
 
 
+def _engines(cache: Path) -> Path:
+    """The directory of engine roots, closed to others: there are setuid programs in them."""
+    make_private(cache / "engines")
+    return cache / "engines"
+
+
 _GIVEN = "--docker takes a dockerd, its directory, or an archive of static programs (docker-VERSION.tgz)"
 
 
 def image_root(name: str, cache: Path, tell: Callable[[str], None]) -> EngineRoot:
     """The root filesystem of a recipe, unpacked when it is first needed."""
     image = ImageCache(cache).from_recipe(name, tell=tell)
-    path = cache / "engines" / f"{name}-{image.digest[:12]}"
+    path = _engines(cache) / f"{name}-{image.digest[:12]}"
     if not path.is_dir():
-        path.parent.mkdir(parents=True, exist_ok=True)
         new = path.with_name(f".new-{path.name}")
         beneath.remove(new)
         unpack(image, new)

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import platform
+import tarfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -225,7 +226,24 @@ def _pack(directory: Path, destination: Path) -> None:
 def unpack(image: Image, directory: Path) -> None:
     """Unpack the root filesystem into a plain directory, owners and attributes kept; device nodes left out."""
     directory.mkdir(parents=True)
-    beneath.unpack(image.rootfs, directory, what=f"unpacking image {image.name}", options=(*_KEEP, "--exclude=./dev/*"))
+    options = (*_KEEP, *_without_devices(image.rootfs), "--exclude=./dev/*")
+    beneath.unpack(image.rootfs, directory, what=f"unpacking image {image.name}", options=options)
+
+
+def _without_devices(rootfs: Path) -> list[str]:
+    """Options of tar that leave out device nodes, and hard links to them, but for those below ./dev."""
+    devices: dict[str, str] = {}
+    with tarfile.open(rootfs) as tar:
+        for member in tar:
+            if member.ischr() or member.isblk() or (member.islnk() and _plain(member.linkname) in devices):
+                devices[_plain(member.name)] = member.name
+            tar.members = []  # type: ignore[attr-defined]  # or it keeps them all
+    named = [f"--exclude={name}" for plain, name in devices.items() if not plain.startswith("dev/")]
+    return ["--anchored", "--no-wildcards", *named, "--no-anchored", "--wildcards"] if named else []
+
+
+def _plain(name: str) -> str:
+    return "/".join(part for part in name.split("/") if part not in ("", "."))
 
 
 def _sha256(path: Path) -> str:
