@@ -15,6 +15,7 @@ from kit.core.errors import MachineError, RunError, UsageError
 from kit.core.private import make_private
 from kit.host import beneath
 from kit.host.command import environment, run
+from kit.host.durable import publish
 from kit.image import ImageCache, recipes, unpack
 
 #: $1 root, $2 number of shared directories, then these, then the program. pivot_root(2) has the last two lines before
@@ -103,12 +104,13 @@ def given_programs(given: Path, cache: Path) -> Path:
         target = _engines(cache) / f"given-{digest}"
         if not target.is_dir():
             new = target.with_name(f".new-{target.name}")
-            new.mkdir(parents=True, exist_ok=True)
+            beneath.remove(new)  # of a start that was killed
+            new.mkdir()
             try:
                 beneath.unpack(given, new, what="tar")
             except RunError as error:
                 raise UsageError(f"{given} is no archive: {error.message}", _GIVEN) from None
-            new.replace(target)
+            publish(new, target)
         given = next(iter(sorted(target.rglob("dockerd"))), target)
     directory = given.parent if given.is_file() else given
     if not (directory / "dockerd").is_file():
@@ -133,5 +135,5 @@ def image_root(name: str, cache: Path, tell: Callable[[str], None]) -> EngineRoo
         new = path.with_name(f".new-{path.name}")
         beneath.remove(new)
         unpack(image, new)
-        new.replace(path)
+        publish(new, path)
     return EngineRoot(path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from kit.core.errors import SESSION_LOG, RunError
 from kit.core.quantity import split_words
 from kit.filesystem.profile import Profile, bundled
 from kit.host.command import Process, died
+from kit.host.durable import sync_filesystem
 from kit.host.mounts import Mount
 
 GIB = 1 << 30
@@ -90,18 +90,6 @@ def why_dead(what: str, process: Process) -> str:
     """Of a program without which a backing filesystem is none; '' while it runs."""
     how = died(process)
     return f"{what} died ({how}): {SESSION_LOG}" if how else ""
-
-
-def sync_filesystem(path: Path) -> None:
-    """Write back everything dirty of the filesystem that a directory lies on (syncfs(2)). Raises RunError."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        libc = ctypes.CDLL(None, use_errno=True)
-        if libc.syncfs(descriptor):
-            code = ctypes.get_errno()
-            raise RunError(f"sync of {path} failed: {os.strerror(code)}", "see dmesg: the disk may be full")
-    finally:
-        os.close(descriptor)
 
 
 def block_number(mount: Mount) -> str | None:
