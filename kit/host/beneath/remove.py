@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from kit.core.errors import RunError
@@ -65,7 +66,7 @@ def _clear(cursor: Cursor) -> list[str]:
 def _unlink(cursor: Cursor, name: str) -> bool:
     """Whether it is a directory, and there still."""
     try:
-        os.unlink(name, dir_fd=cursor.descriptor)
+        _retried(os.unlink, cursor, name)
     except FileNotFoundError:
         return False
     except IsADirectoryError:
@@ -77,9 +78,19 @@ def _unlink(cursor: Cursor, name: str) -> bool:
 
 def _rmdir(cursor: Cursor, name: str) -> None:
     try:
-        os.rmdir(name, dir_fd=cursor.descriptor)
+        _retried(os.rmdir, cursor, name)
     except OSError as error:
         raise _failed(cursor, name, error) from None
+
+
+def _retried(act: Callable[..., None], cursor: Cursor, name: str) -> None:
+    """Where flags forbid it (chattr +i, +a), once more without them."""
+    try:
+        act(name, dir_fd=cursor.descriptor)
+    except PermissionError:
+        if not cursor.release(name):
+            raise
+        act(name, dir_fd=cursor.descriptor)
 
 
 def _failed(cursor: Cursor, name: str, error: OSError) -> RunError:
