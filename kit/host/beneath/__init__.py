@@ -1,6 +1,7 @@
 """What is removed, unpacked, copied and listed below a directory that somebody else could write: by descriptors of
 directories, so that no symlink leads elsewhere, and never behind another mount."""
 
+from kit.host.beneath.attributes import Attributes, read_attributes, write_attributes
 from kit.host.beneath.copy import copy_file, plain_files
 from kit.host.beneath.cursor import Cursor, open_directory
 from kit.host.beneath.listing import Mark, marks
@@ -11,6 +12,7 @@ from kit.host.beneath.trusted import open_real, open_trusted
 from kit.host.beneath.unpack import unpack
 
 __all__ = [
+    "Attributes",
     "Cursor",
     "Mark",
     "Members",
@@ -22,8 +24,10 @@ __all__ = [
     "open_real",
     "open_trusted",
     "plain_files",
+    "read_attributes",
     "remove",
     "remove_at",
     "scratch",
     "unpack",
+    "write_attributes",
 ]

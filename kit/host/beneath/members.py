@@ -76,10 +76,6 @@ class Members:
         empty_file(at, last)
         self._dress(None, last, at, owned)
 
-    def dress(self, name: str, at: Cursor, owned: Owned) -> None:
-        """Give the directory that a cursor stands in its owner, mode, attributes and time."""
-        self._dress(self._read(name) if name in self._begin else None, ".", at, owned)
-
     def _read(self, name: str) -> tarfile.TarInfo:
         assert self._tar.fileobj
         self._tar.fileobj.seek(self.position(name))
