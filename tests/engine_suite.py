@@ -10,6 +10,7 @@ import pytest
 from kit.core.errors import RunError
 from kit.engines import Place
 from kit.host.rest import IdleRate
+from kit.image.layout import CONTROL
 from kit.model.arm import Arm
 from kit.probe import Timing
 from kit.session.measure import measure_phase
@@ -87,3 +88,13 @@ class EngineSuite:
         with provision.place(arm) as place:
             sh(place, f"chown 1234:1234 {place.tree}")
             assert sh(replace(place, uid=1234, gid=1234), "id -u; id -g; id -G; touch mine")[1] == "1234\n1234\n1234\n"
+
+    def test_nothing_is_written_beside_the_probe(self, provision: Provision, arm: Arm) -> None:
+        if arm.placement == "host":
+            pytest.skip("host is root on the machine itself")
+        script = "for file in new kit-probe s; do echo x 2>&- >> $0/$file && echo $file; done; rm -f $0/s; ls $0"
+        with provision.place(arm) as place, tempfile.TemporaryFile() as output:
+            place.run(["sh", "-c", script, CONTROL], ".", output)
+            output.seek(0)
+            said = output.read().decode().splitlines()
+            assert {"new", "kit-probe"} & {*said[:-2]} == set() and said[-2:] == ["kit-probe", "s"], said

@@ -72,7 +72,7 @@ def decode(kind: type[T], data: Any) -> T:
     _decoder(kind)
     try:
         return msgspec.convert(data, kind, dec_hook=_decode_other)
-    except (msgspec.MsgspecError, RecursionError, UsageError) as error:
+    except (msgspec.MsgspecError, RecursionError, UnicodeError, UsageError) as error:
         raise _malformed(kind, error) from None
 
 

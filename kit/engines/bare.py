@@ -27,7 +27,7 @@ from kit.probe import Probe
 #: Runs in a mount namespace of its own, so that these mounts end with it. $1 root, $2 tree, $3 control, $4 inputs.
 _ENTER = f"""
 [ -z "$2" ] || mount --bind "$2" "$1{TREE}"
-mount --bind "$3" "$1{CONTROL}"
+mount --bind -o ro "$3" "$1{CONTROL}"
 [ -z "$4" ] || mount --bind -o ro "$4" "$1{INPUTS}"
 mount --rbind /dev "$1/dev"
 mount -t proc proc "$1/proc"

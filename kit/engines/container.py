@@ -91,7 +91,7 @@ def _describe(spec: ContainerSpec) -> Any:
         container.with_name(spec.name)
     for name, value in spec.environment.items():
         container.with_env(name, value)
-    container.with_volume_mapping(str(spec.control.path), CONTROL, "rw")
+    container.with_volume_mapping(str(spec.control.path), CONTROL, "ro")
     if spec.inputs:
         container.with_volume_mapping(str(spec.inputs), INPUTS, "ro")
     for source, (target, mode) in spec.mounts.items():

@@ -104,7 +104,7 @@ class ContainerdEngine(PrivateEngine[ContainerdDaemon]):
             elif arm.placement == "tmpfs":
                 mounts.append(f"type=tmpfs,src=tmpfs,dst={TREE},options=exec")
             control = stack.enter_context(control_directory(self._setting.run / name, self._setting.probe))
-            mounts.append(_bind(control.path, CONTROL))
+            mounts.append(_bind(control.path, CONTROL, "ro"))
             if ground.inputs:
                 mounts.append(_bind(ground.inputs, INPUTS, "ro"))
             source = ["--rootfs", str(ground.plain_root.path)] if arm.plain_root else [daemon.image]

@@ -10,8 +10,8 @@ from typing import IO
 from kit.core.errors import TimedOut
 from kit.core.limit import Deadline
 from kit.filesystem import Backing
-from kit.filesystem.backing import sync_filesystem
 from kit.host.cgroup import Cgroup
+from kit.host.durable import sync_filesystem
 from kit.probe import Probe, Timing
 
 DEFAULT_ENV = {

@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 
 from kit.core.errors import RunError
-from kit.host.beneath import Cursor, Mark, Members, Owned, empty_file, marks, open_directory, remove_at
+from kit.host.beneath import (
+    Attributes,
+    Cursor,
+    Mark,
+    Members,
+    Owned,
+    empty_file,
+    marks,
+    open_directory,
+    read_attributes,
+    remove_at,
+    write_attributes,
+)
 from kit.image import Image, unpack
 from kit.image.layout import DIRECTORIES, misplaced
 
@@ -29,6 +41,17 @@ class PlainRoot:
                 self._directory(cursor, directory)
             self._own = tuple(self._add_files(cursor))
             self._marks = dict(marks(cursor.descriptor))
+            self._attributes = dict(self._read_attributes(cursor))
+
+    def _read_attributes(self, cursor: Cursor) -> Iterator[tuple[str, Attributes]]:
+        for name in self._directories(self._marks):
+            cursor.go(_parts(name))
+            yield name, read_attributes(cursor.descriptor)
+        cursor.go([])
+
+    def _directories(self, names: Iterable[str]) -> list[str]:
+        """Those of these that are directories, each after the one that it is in."""
+        return sorted((name for name in names if stat.S_ISDIR(self._marks[name][0])), key=_parts)
 
     def _directory(self, cursor: Cursor, directory: str) -> None:
         name = directory.lstrip("/")
@@ -73,6 +96,9 @@ class PlainRoot:
             added = [name for name in now if name not in self._marks]
             changed = [name for name, mark in self._marks.items() if now.get(name) != mark]
             try:
+                # First: what is made in a directory takes over its access control list and flags.
+                still = [name for name in changed if name in now and self._is_directory_still(name, now)]
+                self._reset(cursor, self._directories(still))
                 _remove(cursor, [*added, *(name for name in changed if not self._is_directory_still(name, now))])
                 if changed:
                     self._bring_back(cursor, changed)
@@ -90,26 +116,32 @@ class PlainRoot:
         return name not in now or (stat.S_ISDIR(now[name][0]) and stat.S_ISDIR(self._marks[name][0]))
 
     def _bring_back(self, cursor: Cursor, names: Sequence[str]) -> None:
-        directories = sorted((name for name in names if stat.S_ISDIR(self._marks[name][0])), key=_parts)
+        directories = self._directories(names)
         others = [name for name in names if not stat.S_ISDIR(self._marks[name][0])]
         with self._members as members, self._top() as links:
             for name in directories:
                 _make_directory(cursor, name)
+                self._reset(cursor, [name])
             for name in set(others) & set(self._own):
                 cursor.go(_parts(name)[:-1])
                 members.make_empty(name, cursor, self._owned(name))
             for name in sorted(set(others) - set(self._own), key=members.position):
                 cursor.go(_parts(name)[:-1])
                 members.make(name, cursor, self._owned(name), links)
-            for name in reversed(directories):  # what is made in one changes its time
-                cursor.go(_parts(name))
-                members.dress(name, cursor, self._owned(name))
+            self._reset(cursor, directories)  # again: what was made in one has changed its time
         cursor.go([])
         now = dict(marks(cursor.descriptor))
         for name in names:
             if now.get(name, ())[:4] != self._marks[name][:4]:
                 raise RunError(f"{cursor.path(name)} is not what it was, restored", "kit image rm, and build it again")
         self._marks = now
+
+    def _reset(self, cursor: Cursor, directories: Iterable[str]) -> None:
+        """Give directories the owner, mode, attributes, flags and times that they had."""
+        for name in directories:
+            cursor.go(_parts(name))
+            mode, uid, gid, *_ = self._marks[name]
+            write_attributes(cursor.descriptor, self._attributes[name], stat.S_IMODE(mode), uid, gid)
 
     def _owned(self, name: str) -> Owned:
         return Owned(*self._marks[name][:3])

@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kit.core.errors import MachineError, RunError, UsageError
+from kit.core.private import make_private
 from kit.host import beneath
 from kit.host.command import environment, run
+from kit.host.durable import publish
 from kit.image import ImageCache, recipes, unpack
 
 #: $1 root, $2 number of shared directories, then these, then the program. pivot_root(2) has the last two lines before
@@ -99,20 +101,27 @@ def given_programs(given: Path, cache: Path) -> Path:
     if given.is_file() and given.name != "dockerd":
         with given.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()[:12]
-        target = cache / "engines" / f"given-{digest}"
+        target = _engines(cache) / f"given-{digest}"
         if not target.is_dir():
             new = target.with_name(f".new-{target.name}")
-            new.mkdir(parents=True, exist_ok=True)
+            beneath.remove(new)  # of a start that was killed
+            new.mkdir()
             try:
                 beneath.unpack(given, new, what="tar")
             except RunError as error:
                 raise UsageError(f"{given} is no archive: {error.message}", _GIVEN) from None
-            new.replace(target)
+            publish(new, target)
         given = next(iter(sorted(target.rglob("dockerd"))), target)
     directory = given.parent if given.is_file() else given
     if not (directory / "dockerd").is_file():
         raise UsageError(f"{directory} holds no dockerd", _GIVEN)
     return directory.absolute()
+
+
+def _engines(cache: Path) -> Path:
+    """The directory of engine roots, closed to others: there are setuid programs in them."""
+    make_private(cache / "engines")
+    return cache / "engines"
 
 
 _GIVEN = "--docker takes a dockerd, its directory, or an archive of static programs (docker-VERSION.tgz)"
@@ -121,11 +130,10 @@ _GIVEN = "--docker takes a dockerd, its directory, or an archive of static progr
 def image_root(name: str, cache: Path, tell: Callable[[str], None]) -> EngineRoot:
     """The root filesystem of a recipe, unpacked when it is first needed."""
     image = ImageCache(cache).from_recipe(name, tell=tell)
-    path = cache / "engines" / f"{name}-{image.digest[:12]}"
+    path = _engines(cache) / f"{name}-{image.digest[:12]}"
     if not path.is_dir():
-        path.parent.mkdir(parents=True, exist_ok=True)
         new = path.with_name(f".new-{path.name}")
         beneath.remove(new)
         unpack(image, new)
-        new.replace(path)
+        publish(new, path)
     return EngineRoot(path)

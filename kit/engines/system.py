@@ -120,7 +120,7 @@ class SystemEngine:
             there = arm.on("dir")
             raise MachineError(
                 f"the running Docker's {arm.placement}s lie on {_told(theirs)} ({root}), "
-                f"its baseline on {_told(ours)} ({ground.backing.path.parent})",
+                f"its baseline on {_told(ours)} ({ground.backing.outside(ground.backing.path).parent})",
                 f"--dir DIRECTORY, on the filesystem of {root}" + (f", and {there}" if there != arm else ""),
             )
 
@@ -145,7 +145,7 @@ class SystemEngine:
             mounts: dict[str, tuple[str, str]] = {}
             tree = stack.enter_context(ground.tree()) if arm.placement == "bind" else None
             if tree:
-                mounts[str(tree)] = (TREE, "rw")
+                mounts[str(ground.backing.outside(tree))] = (TREE, "rw")  # the daemon sees no mount of the session
             elif arm.placement == "volume":
                 name = f"kit-{self._setting.session}-{self._count}"
                 stack.enter_context(self._setting.journal.holding("volume", name))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from kit.core.errors import SESSION_LOG, RunError
 from kit.core.quantity import split_words
 from kit.filesystem.profile import Profile, bundled
 from kit.host.command import Process, died
+from kit.host.durable import sync_filesystem
 from kit.host.mounts import Mount
 
 GIB = 1 << 30
@@ -57,6 +57,11 @@ class Backing:
     unconfirmed: tuple[str, ...] = ()  # options asked for that the kernel does not show
     write_back: Callable[[], None] | None = None  # copies it to the disk it belongs to
     alive: Callable[[], str] = str  # why the program is dead without which it is none, or ''
+    origin: Path | None = None  # the same directory, where the session's mounts are not seen
+
+    def outside(self, path: Path) -> Path:
+        """Return where a process outside the session's mount namespace finds what is below ``path``."""
+        return (self.origin or self.path) / path.relative_to(self.path)
 
     def check_alive(self) -> None:
         """Raises RunError."""
@@ -85,18 +90,6 @@ def why_dead(what: str, process: Process) -> str:
     """Of a program without which a backing filesystem is none; '' while it runs."""
     how = died(process)
     return f"{what} died ({how}): {SESSION_LOG}" if how else ""
-
-
-def sync_filesystem(path: Path) -> None:
-    """Write back everything dirty of the filesystem that a directory lies on (syncfs(2)). Raises RunError."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        libc = ctypes.CDLL(None, use_errno=True)
-        if libc.syncfs(descriptor):
-            code = ctypes.get_errno()
-            raise RunError(f"sync of {path} failed: {os.strerror(code)}", "see dmesg: the disk may be full")
-    finally:
-        os.close(descriptor)
 
 
 def block_number(mount: Mount) -> str | None:

@@ -17,6 +17,7 @@ from kit.filesystem import nfs_server
 from kit.filesystem.backing import Backing, BackingOptions, why_dead
 from kit.filesystem.block import unmount
 from kit.filesystem.mounted import unconfirmed
+from kit.filesystem.plain import own_directory
 from kit.filesystem.profile import Profile
 from kit.host.command import Process, require, run, talking
 from kit.host.journal import Journal
@@ -44,10 +45,9 @@ def nfs_backing(
         raise MachineError(
             f"{profile.name}: {export} is as far away as it is", f"leave out --export, or @{profile.type} for it"
         )
-    with _mounted(profile, options, export, where) as backing:
-        path = where / f"kit-{label}"
-        with journal.directory(path):
-            yield replace(backing, path=path)
+    top = where.with_name(f"{where.name}-export")
+    with _mounted(profile, options, export, top) as backing, own_directory(top, label, where, journal) as path:
+        yield replace(backing, path=path)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Iterator
@@ -10,12 +11,17 @@ from pathlib import Path
 
 from kit.core.errors import UsageError
 from kit.filesystem.backing import Backing, BackingOptions, block_number
+from kit.filesystem.block import unmount
 from kit.filesystem.profile import Profile
+from kit.host.beneath import open_directory, open_trusted
 from kit.host.journal import Journal
 from kit.host.mounts import mount_of
+from kit.host.namespace import bind_directory
 
 #: Overlay's mount options and Docker's bind mounts are lists: what divides them can't be in a path.
 _DIVIDERS = re.compile(r"[,:\\\n\"]")
+#: In the directory that is made, which is closed to others.
+_INNER = "fs"
 
 
 def check_directory(path: Path) -> None:
@@ -32,15 +38,59 @@ def check_directory(path: Path) -> None:
 def directory_backing(
     profile: Profile, options: BackingOptions, where: Path, label: str, journal: Journal
 ) -> Iterator[Backing]:
-    """A new directory inside ``options.directory``, removed afterwards; the user's other files are not touched."""
-    parent = options.directory or options.images
-    check_directory(parent)
-    parent.mkdir(parents=True, exist_ok=True)
-    if not parent.is_dir():
-        raise UsageError(f"{parent} is not a directory", "name one with --dir")
-    path = parent / f"kit-{label}"
-    with journal.directory(path):
+    """A new directory inside ``options.directory``, removed afterwards; the user's other files are not touched. Raises
+    UsageError where another user could exchange it."""
+    given = options.directory or options.images
+    check_directory(given)
+    parent = trusted_directory(given)
+    with own_directory(parent, label, where, journal) as path:
         mount = mount_of(path)
         yield Backing(
-            profile.name, path, f"directory of {mount.source}", mount.type, mount.options, block_number(mount)
-        )
+            profile.name, path, f"directory of {mount.source}", mount.type, mount.options, block_number(mount),
+            origin=parent / _name(label) / _INNER,
+        )  # fmt: skip
+
+
+def trusted_directory(path: Path) -> Path:
+    """Return the real path of a directory that no other user can exchange. Raises UsageError."""
+    try:
+        descriptor = open_trusted(path)
+    except NotADirectoryError:
+        raise UsageError(f"--dir {path}: it is not a directory", "name one with --dir") from None
+    except UsageError as error:
+        raise UsageError(f"--dir {error.message}", error.hint) from None
+    try:
+        return Path(f"/proc/self/fd/{descriptor}").readlink()
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def own_directory(parent: Path, label: str, where: Path, journal: Journal) -> Iterator[Path]:
+    """A new directory inside ``parent``, removed afterwards. Others do not look into it: what is used lies in it, and
+    is seen at ``where`` in the session's own mount namespace, whatever becomes of its name. Without root, which alone
+    may mount, it is used where it is. Raises RunError."""
+    with journal.directory(parent / _name(label)) as path:
+        top = open_directory(path)
+        try:
+            os.mkdir(_INNER, dir_fd=top)
+            inner = open_directory(_INNER, top)
+        finally:
+            os.close(top)
+        try:
+            os.fchmod(inner, 0o755)  # past the umask: users of scenarios go there
+            if os.geteuid() != 0:
+                yield path / _INNER
+                return
+            where.mkdir(parents=True, exist_ok=True)
+            bind_directory(inner, where)
+        finally:
+            os.close(inner)
+        try:
+            yield where
+        finally:
+            unmount(where)
+
+
+def _name(label: str) -> str:
+    return f"kit-{label}"

@@ -9,10 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from kit import __version__
-from kit.core.codec import UnreadableError, decode_json, encode_json
+from kit.core.codec import decode_json
 from kit.core.paths import Paths
 from kit.core.private import make_private
 from kit.host.command import run
+from kit.host.durable import read_record, write_record
 from kit.host.machine import read_host
 from kit.session.doctor import Diagnosis
 
@@ -27,10 +28,7 @@ class Working:
 
 def known_working(paths: Paths) -> Working | None:
     """What was found when this kernel and this kit were last examined; None where they were not."""
-    try:
-        return decode_json(Working, (paths.cache / "fleet" / _name()).read_bytes())
-    except (OSError, UnreadableError):
-        return None
+    return read_record(Working, paths.cache / "fleet" / _name())
 
 
 def examine_machine(paths: Paths, home: str, tell: Callable[[str], None]) -> Working:
@@ -43,7 +41,7 @@ def examine_machine(paths: Paths, home: str, tell: Callable[[str], None]) -> Wor
                if item.kind in ("driver", "union")]  # fmt: skip
     working = Working(tuple(drivers), tuple(item.name for item in found if item.kind == "filesystem"))
     make_private(paths.cache / "fleet")
-    (paths.cache / "fleet" / _name()).write_text(encode_json(working))
+    write_record(paths.cache / "fleet" / _name(), working)
     return working
 
 

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import shutil
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
+from kit.core.codec import UnreadableError, decode
 from kit.core.errors import UsageError
 from kit.engines.root import image_root
 from kit.guest.kernel import OWN
 from kit.guest.recipe import KernelRecipe
 from kit.guest.tree import KernelTree
 from kit.host.beneath import remove, scratch
+from kit.host.durable import publish, read_record, write_record
 from kit.image import ImageCache
 
 #: Seconds from one word on how far the compiler has come to the next.
@@ -63,7 +65,7 @@ class KernelCache:
     def list(self) -> tuple[BuiltKernel, ...]:
         """Newest first."""
         found = [self._read(path.parent) for path in self.directory.glob("*/kernel.json")]
-        return tuple(sorted(found, key=lambda kernel: -kernel.created))
+        return tuple(sorted(filter(None, found), key=lambda kernel: -kernel.created))
 
     def find(self, recipe: str, machine: str, release: str = "") -> BuiltKernel | None:
         """The one of that release where it is still there, else the newest."""
@@ -87,8 +89,9 @@ class KernelCache:
         said = hashlib.sha256(f"{recipe.digest(machine)} {source.digest}".encode()).hexdigest()
         key = hashlib.sha256(f"{said} {image.digest}".encode()).hexdigest()
         target = self.directory / f"{recipe.name}-{machine}-{key[:12]}"
-        if (target / "kernel.json").exists() and not force:
-            return self._read(target)
+        found = None if force else self._read(target)
+        if found:
+            return found
         self._tell(
             f"building the guest kernel {recipe.name} for {machine} "
             f"(once, about {about.minutes} minutes of CPU time; {len(os.sched_getaffinity(0))} CPUs)"
@@ -108,9 +111,9 @@ class KernelCache:
                 recipe.name, machine, version, source.origin, time.time(), time.time() - begin, target / "kernel"
             )
             kept = {name: value for name, value in asdict(facts).items() if name != "path"}
-            (new / "kernel.json").write_text(json.dumps(kept, indent=1))
+            write_record(new / "kernel.json", kept)
             remove(target)
-            new.replace(target)
+            publish(new, target)
         return facts
 
     def _prepare(self, tree: KernelTree, source: Path, suffix: str) -> str:
@@ -132,5 +135,10 @@ class KernelCache:
                     self._tell(f"compiling, {told - begin:.0f} s: {done} of about {files} files, {file.strip()}")
 
     @staticmethod
-    def _read(directory: Path) -> BuiltKernel:
-        return BuiltKernel(**json.loads((directory / "kernel.json").read_text()), path=directory / "kernel")
+    def _read(directory: Path) -> BuiltKernel | None:
+        """None where there is none, or none that can be read: it is built again."""
+        kept = read_record(dict[str, Any], directory / "kernel.json")
+        try:
+            return decode(BuiltKernel, {**(kept or {}), "path": str(directory / "kernel")})
+        except UnreadableError:
+            return None

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from kit.host.beneath import scratch
 from kit.host.command import run
+from kit.host.durable import publish
 
 #: How many of one name are kept: the newest in use.
 _KEPT = 3
@@ -24,7 +25,7 @@ def cached_disk(
         with scratch(directory) as made:
             new = made / "disk.img"
             make_disk(fill(made), new, f"kit-{name}", spare)
-            new.replace(target)
+            publish(new, target)
     os.utime(target)
     for old in sorted(directory.glob(f"{name}-*.img"), key=lambda path: -path.stat().st_mtime)[_KEPT:]:
         old.unlink()

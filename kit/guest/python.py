@@ -18,6 +18,7 @@ from kit.core.paths import APP, resource
 from kit.guest.disk import cached_disk
 from kit.host.beneath import remove
 from kit.host.command import run
+from kit.host.durable import publish
 
 #: The version of Debian 12, of which the guest's root filesystem is; wheels for it and for a C library that old.
 _VERSION = (3, 11)
@@ -69,7 +70,7 @@ def _packages(directory: Path, wanted: tuple[str, ...], tell: Callable[[str], No
             "pip and a package index, or a mirror of it",
         ) from None
     _compile(new)
-    new.replace(target)
+    publish(new, target)
     return target
 
 

@@ -14,6 +14,7 @@ from kit.guest.machine import COPY, READ, Boot, Disk, Kernel, Tools, kernel_word
 from kit.guest.trial import Trial, answer, circumstances
 from kit.host.beneath import remove, unpack
 from kit.host.command import ended, run_bytes, spawn, stop
+from kit.host.durable import sync_filesystem, write_file
 from kit.model.fact import ACCELERATOR, GUEST, Fact
 
 _KVM = Path("/dev/kvm")
@@ -153,7 +154,8 @@ class Qemu:
         busybox = run_bytes(
             ["tar", "-xOf", rootfs, "./usr/bin/busybox"], what="looking for busybox in the guest's image"
         )
-        target.write_bytes(cpio(_initial(busybox, early_modules(modules))))
+        sync_filesystem(target.parent)  # where it is there, so is the kernel beside it
+        write_file(target, cpio(_initial(busybox, early_modules(modules))))
 
 
 def _initial(busybox: bytes, modules: list[tuple[str, bytes]]) -> Iterator[tuple[str, int, bytes]]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
-from kit.core.codec import UnreadableError, decode_json
+from kit.host.durable import read_record, write_record
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
@@ -36,13 +35,10 @@ def circumstances(device: Path, *digests: str) -> str:
 def answer(kept: Path, where: str, attempt: Callable[[], Trial]) -> Trial:
     """The one kept for these circumstances, else a new one. A no that came at once is not kept: what mends it may leave
     no trace, as where another hypervisor has ended that had the CPU's extensions."""
-    try:
-        known = decode_json(_Kept, kept.read_bytes())
-    except (FileNotFoundError, UnreadableError):
-        known = None
+    known = read_record(_Kept, kept)
     if known and known.where == where:
         return known.answer
     found = attempt()
     if not found.reason or found.dear:
-        kept.write_text(json.dumps(asdict(_Kept(where, found))))
+        write_record(kept, _Kept(where, found))
     return found

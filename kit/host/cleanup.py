@@ -22,11 +22,13 @@ def bears_name(value: str, journal: Path) -> bool:
 class Cleanup:
     """``undo`` raises RunError or OSError. ``is_there`` says whether there is one of that name; None where names are
     given by others, or it is made only if there is none. ``ours``: whether a session may have acquired it, by its value
-    and the path of the session's journal."""
+    and the path of the session's journal. ``at_rest``: what is left of it takes room
+    and nothing else, so that sessions go on beside it."""
 
     undo: Callable[[str], object]
     is_there: Callable[[str], bool] | None = None
     ours: Callable[[str, Path], bool] = bears_name
+    at_rest: bool = False
 
     def taken(self, value: str) -> bool:
         return self.is_there is not None and self.is_there(value)
@@ -56,7 +58,7 @@ def _is_cgroup(name: str) -> bool:
 
 
 def _remove_path(path: str) -> None:
-    remove(Path(path))
+    remove(Path(path), real=True)  # as it was resolved when it was made
 
 
 def _is_path(path: str) -> bool:
@@ -78,7 +80,7 @@ def _remove_empty(path: str) -> None:
 
 CGROUP = Cleanup(_remove_cgroup, _is_cgroup)
 #: Directories and files, with all that is in them.
-PATH = Cleanup(_remove_path, _is_path, _is_our_path)
+PATH = Cleanup(_remove_path, _is_path, _is_our_path, at_rest=True)
 
 
 def empty_directory(where: Path) -> Cleanup:

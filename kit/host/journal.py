@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from kit.core.errors import MORE_ROOM, MachineError, RunError
 from kit.core.private import make_private
+from kit.host.beneath import open_directory, open_real
 from kit.host.cleanup import Cleanups
 from kit.host.owner import Owner
 from kit.model.session import is_session_id
@@ -24,6 +27,43 @@ def _create(path: Path) -> int:
         raise RunError(f"{path} is there: the session {path.stem} still runs", "wait for its end") from None
     except OSError as error:
         raise MachineError(f"{path} can't be made: {error.strerror}", MORE_ROOM) from None
+
+
+def _make_directory(mode: int, above: int, name: str) -> int:
+    os.mkdir(name, 0o700, dir_fd=above)
+    made = open_directory(name, above)
+    if os.fstat(made).st_uid != os.geteuid() or os.listdir(made):
+        os.close(made)
+        raise OSError(errno.ESTALE, "somebody has put another in its place")
+    os.fchmod(made, mode)  # past the umask
+    return made
+
+
+def _make_file(above: int, name: str) -> int:
+    return os.open(name, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=above)
+
+
+def _identity_of(make: Callable[[int, str], int], path: Path) -> tuple[int, int]:
+    """Make what is to be there, and return what tells it from others."""
+    above = open_real(path.parent)
+    try:
+        made = make(above, path.name)
+    finally:
+        os.close(above)
+    try:
+        info = os.fstat(made)
+        return info.st_dev, info.st_ino
+    finally:
+        os.close(made)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """None where there is nothing of that name."""
+    try:
+        info = path.lstat()
+    except FileNotFoundError:
+        return None
+    return info.st_dev, info.st_ino
 
 
 class Journal:
@@ -69,32 +109,28 @@ class Journal:
             self.release(kind, value)
 
     @contextmanager
-    def directory(self, path: Path, mode: int = 0o755) -> Iterator[Path]:
+    def directory(self, path: Path, mode: int = 0o700) -> Iterator[Path]:
         """A new directory for the length of the block, then removed with all that is in it. Raises RunError where
-        there is anything of that name."""
-
-        def make() -> None:
-            path.mkdir()
-            path.chmod(mode)  # past the umask
-
-        with self._making("directory", path, make):
+        there is anything of that name, and at the end where somebody has put another in its place."""
+        with self._making("directory", path, partial(_make_directory, mode)):
             yield path
 
     @contextmanager
     def file(self, path: Path) -> Iterator[Path]:
         """A new and empty file for the length of the block. Raises RunError as ``directory``."""
-        with self._making("file", path, lambda: os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))):
+        with self._making("file", path, _make_file):
             yield path
 
     @contextmanager
-    def _making(self, kind: str, path: Path, make: Callable[[], None]) -> Iterator[None]:
+    def _making(self, kind: str, path: Path, make: Callable[[int, str], int]) -> Iterator[None]:
+        """``make`` is given a descriptor of the directory above and the name, and returns one of what it has made."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             real = path.parent.resolve() / path.name  # after a crash no link leads elsewhere
             self._refuse_taken(kind, str(real))
             self.acquire(kind, real)
             try:
-                make()
+                made = _identity_of(make, real)
             except OSError:
                 self.release(kind, real)
                 raise
@@ -103,6 +139,9 @@ class Journal:
         try:
             yield
         finally:
+            if made != _identity(real) is not None:
+                self.release(kind, real)
+                raise RunError(f"the {kind} {real} was exchanged meanwhile; it is left alone", f"ls -ld {real}")
             self._cleanups[kind].undo_one(kind, str(real))
             self.release(kind, real)
 

@@ -32,7 +32,7 @@ class _RefusedError(Exception):
 def clean(directory: Path, cleanups: Cleanups) -> Cleaned:
     """Undo what the journals of dead sessions hold; call it with the machine lock held. Journals of sessions that live
     are left as they are; one that the kit did not write so is put aside and never obeyed. Raises KitError where
-    something can't be undone, or where others could write to the directory."""
+    something can't be undone that would disturb a session, or where others could write to the directory."""
     if not directory.is_symlink() and not directory.exists():
         return Cleaned()
     make_private(directory)
@@ -44,8 +44,11 @@ def clean(directory: Path, cleanups: Cleanups) -> Cleaned:
                 if runs:
                     left.append(f"{path.stem} still runs ({runs}): what it holds is left alone")
                     continue
-                undone += _undo_all(path.stem, entries, cleanups)
-                path.unlink()  # locked until then: who makes a journal of that name waits, and makes it anew
+                stays: list[str] = []
+                undone += _undo_all(path.stem, entries, cleanups, stays)
+                left += stays
+                if not stays:
+                    path.unlink()  # locked until then: who makes a journal of that name waits, and makes it anew
         except _RefusedError as error:
             aside = _put_aside(path)
             left.append(f"journal {path}: {error}; nothing of it was undone, see {aside.name}")
@@ -59,7 +62,8 @@ def _put_aside(path: Path) -> Path:
         raise MachineError(f"{path} can't be put aside: {error.strerror}", f"remove {path} by hand") from None
 
 
-def _undo_all(session: str, entries: list[tuple[str, str]], cleanups: Cleanups) -> list[str]:
+def _undo_all(session: str, entries: list[tuple[str, str]], cleanups: Cleanups, stays: list[str]) -> list[str]:
+    """Undo them; what can't be and disturbs no session is named in ``stays``, and tried again the next time."""
     done = []
     for name, kind in cleanups.items():
         for value in [value for entry, value in reversed(entries) if entry == name]:
@@ -68,7 +72,11 @@ def _undo_all(session: str, entries: list[tuple[str, str]], cleanups: Cleanups) 
             try:
                 kind.undo_one(name, value)
             except KitError as error:
-                raise type(error)(f"session {session} left a {name} {value}: {error.message}", error.hint) from None
+                said = f"session {session} left a {name} {value}: {error.message}"
+                if not kind.at_rest:
+                    raise type(error)(said, error.hint) from None
+                stays.append(f"{said}; fix: {error.hint}")
+                continue
             done.append(f"{session}: removed {name} {value}")
     return done
 

@@ -14,7 +14,9 @@ from kit.host.journal import Journal
 from kit.host.mounts import read_mounts
 
 _CLONE_NEWNS = 0x00020000
+_MS_BIND = 0x1000
 _MS_REC = 0x4000
+_MS_PRIVATE = 1 << 18
 _MS_SLAVE = 1 << 19
 #: What the mount table calls the source of an empty tmpfs of ours.
 _COVER = "kit-cover"
@@ -29,6 +31,17 @@ def enter_private_mounts() -> None:
     if libc.unshare(_CLONE_NEWNS) or libc.mount(b"none", b"/", None, _MS_REC | _MS_SLAVE, None):
         reason = os.strerror(ctypes.get_errno())
         raise MachineError(f"no private mount namespace: {reason}", "run as root: sudo kit …")
+
+
+def bind_directory(descriptor: int, where: Path) -> None:
+    """Mount an open directory at another place too, whatever its name leads to by now. Raises OSError."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    target = os.fsencode(where)
+    if libc.mount(f"/proc/self/fd/{descriptor}".encode(), target, None, _MS_BIND, None) or libc.mount(
+        None, target, None, _MS_PRIVATE, None
+    ):
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code), str(where))
 
 
 @contextmanager

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import json
 import os
 import platform
+import tarfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
+from kit.core.codec import UnreadableError, decode
 from kit.core.errors import UsageError
 from kit.core.flock import try_lock
 from kit.host import beneath
 from kit.host.command import run
+from kit.host.durable import publish, read_record, write_record
 from kit.image.recipe import SOURCE_DATE_EPOCH, Recipe, read_recipe
 from kit.image.taken import Builder, Environment, checked, taken_or_built
 
@@ -53,15 +56,14 @@ class ImageCache:
 
     def list(self) -> tuple[Image, ...]:
         found = [self._read(path.parent) for path in self.directory.glob("*/image.json")]
-        return tuple(sorted(found, key=lambda image: -image.created))
+        return tuple(sorted(filter(None, found), key=lambda image: -image.created))
 
     def remove(self, name: str) -> tuple[Image, ...]:
         """Remove images by name or digest prefix. Raises UsageError if none fits."""
         gone = []
-        for path in self.directory.glob("*/image.json"):
-            image = self._read(path.parent)
+        for image in self.list():
             if name == image.name or (len(name) >= 6 and image.digest.startswith(name)):
-                beneath.remove(path.parent)
+                beneath.remove(image.rootfs.parent)
                 # What was unpacked or made of it.
                 beneath.remove(self._cache / "engines" / f"{image.name}-{image.digest[:12]}")
                 if image.name == "guest":
@@ -137,13 +139,13 @@ class ImageCache:
     def _get(self, key: str, name: str, origin: str, build: Builder, force: bool, tell: Callable[[str], None]) -> Image:
         """``build`` has checked what it has written."""
         target = self.directory / key
-        if (target / "image.json").exists() and not force:
-            return self._read(target)
+        found = None if force else self._read(target)
+        if found:
+            return found
         self.directory.mkdir(parents=True, exist_ok=True)
         with self._alone(key, lambda: tell(f"waiting for another that makes image {name}")):
-            if (target / "image.json").exists() and not force:
-                return self._read(target)
-            return self._make(target, name, origin, build)
+            found = None if force else self._read(target)
+            return found or self._make(target, name, origin, build)
 
     @contextmanager
     def _alone(self, key: str, on_wait: Callable[[], None]) -> Iterator[None]:
@@ -184,16 +186,21 @@ class ImageCache:
                 platform.machine(),
             )
             facts = {key: value for key, value in asdict(image).items() if key not in ("rootfs", "archive")}
-            (new / "image.json").write_text(json.dumps(facts, indent=1))
+            write_record(new / "image.json", facts)
             beneath.remove(target)
-            new.replace(target)
+            publish(new, target)
         return image
 
-    def _read(self, directory: Path) -> Image:
-        facts = json.loads((directory / "image.json").read_text())
-        facts["env"] = tuple((key, value) for key, value in facts.get("env", ()))
-        archive = directory / "archive.tar"
-        return Image(rootfs=directory / "rootfs.tar", archive=archive if archive.exists() else None, **facts)
+    def _read(self, directory: Path) -> Image | None:
+        """None where there is none, or none that is whole: it is made again."""
+        facts = read_record(dict[str, Any], directory / "image.json")
+        rootfs, archive = directory / "rootfs.tar", directory / "archive.tar"
+        try:
+            files = {"rootfs": str(rootfs), "archive": str(archive) if archive.exists() else None}
+            image = decode(Image, {**(facts or {}), **files})
+            return image if rootfs.stat().st_size == image.size else None
+        except (OSError, UnreadableError):
+            return None
 
 
 def _recipe_key(recipe: Recipe) -> str:
@@ -225,7 +232,24 @@ def _pack(directory: Path, destination: Path) -> None:
 def unpack(image: Image, directory: Path) -> None:
     """Unpack the root filesystem into a plain directory, owners and attributes kept; device nodes left out."""
     directory.mkdir(parents=True)
-    beneath.unpack(image.rootfs, directory, what=f"unpacking image {image.name}", options=(*_KEEP, "--exclude=./dev/*"))
+    options = (*_KEEP, *_without_devices(image.rootfs), "--exclude=./dev/*")
+    beneath.unpack(image.rootfs, directory, what=f"unpacking image {image.name}", options=options)
+
+
+def _without_devices(rootfs: Path) -> list[str]:
+    """Options of tar that leave out device nodes, and hard links to them, but for those below ./dev."""
+    devices: dict[str, str] = {}
+    with tarfile.open(rootfs) as tar:
+        for member in tar:
+            if member.ischr() or member.isblk() or (member.islnk() and _plain(member.linkname) in devices):
+                devices[_plain(member.name)] = member.name
+            tar.members = []  # type: ignore[attr-defined]  # or it keeps them all
+    named = [f"--exclude={name}" for plain, name in devices.items() if not plain.startswith("dev/")]
+    return ["--anchored", "--no-wildcards", *named, "--no-anchored", "--wildcards"] if named else []
+
+
+def _plain(name: str) -> str:
+    return "/".join(part for part in name.split("/") if part not in ("", "."))
 
 
 def _sha256(path: Path) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kit.host.command import require, run
+from kit.host.durable import publish
 
 _SOURCE = Path(__file__).with_name("probe.c")
 
@@ -24,7 +25,7 @@ def probe_binary(cache: Path) -> Path:
         target.parent.mkdir(parents=True, exist_ok=True)
         new = target.with_name(f"{target.name}.{os.getpid()}")
         run(["cc", "-O2", "-static", "-o", new, _SOURCE], what="compiling the probe (cc, libc6-dev)")
-        new.replace(target)
+        publish(new, target)
     return target
 
 

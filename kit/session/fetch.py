@@ -94,7 +94,8 @@ class Fetcher:
             if blocked:
                 raise UnavailableError(blocked.reason, blocked.fix)
             with provision.place(arm) as place:
-                yield place, lambda: next(place.backing.path.glob("tree-*"))
+                # By its name in the scratch directory: nothing is renamed from one mount to another.
+                yield place, lambda: place.backing.outside(next(place.backing.path.glob("tree-*")))
 
 
 def take_fetched(made: Path, target: Path) -> Path:

@@ -77,7 +77,7 @@ def shown(folders: Folders, bench: Bench, name: str) -> Iterator[Path | None]:
         yield None
         return
     directory = bench.paths.cache / "inputs" / f"{name}-{bench.setting.session}"
-    with bench.setting.journal.directory(directory):
+    with bench.setting.journal.directory(directory, 0o755):  # users of scenarios read them
         for folder, items in folders.items():
             show_inputs(items, directory / folder)
         yield directory

@@ -8,6 +8,7 @@ import os
 import sys
 import threading
 import tty
+from dataclasses import replace
 
 from kit.core.codec import decode
 from kit.core.errors import MachineError
@@ -30,11 +31,18 @@ from kit.session.loop import held_machine
 def main(device: str) -> None:
     file = os.open(device, os.O_WRONLY | os.O_NOCTTY)
     tty.setraw(file)
-    channel = Channel(file)
+    channel = _GuestChannel(file)
     channel.say(Hello(read_host().kernel))
     threading.Thread(target=channel.beat, daemon=True).start()
     # The host adds where the guest's console is.
-    channel.conclude(lambda: _session(channel), "the session broke off in the guest")
+    channel.conclude(lambda: replace(_session(channel), samples=()), "the session broke off in the guest")
+
+
+class _GuestChannel(Channel):
+    """The host has each run since it was over: sessions are said without them, so that a line stays short."""
+
+    def update(self, session: Session) -> None:
+        super().update(replace(session, samples=()))
 
 
 def _session(channel: Channel) -> Session:

@@ -11,13 +11,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import assert_never
 
+from kit.core.codec import UnreadableError
 from kit.core.errors import RunError
 from kit.guest import Machine
 from kit.host.command import Process
 from kit.host.interrupt import interruptible
-from kit.model.fact import HOST_CPU, HOST_KERNEL, MACHINE, Fact
+from kit.model.fact import HOST_CPU, HOST_KERNEL, MACHINE, WORKER, Fact
 from kit.model.sample import Sample
-from kit.model.session import Session
+from kit.model.session import DONE, FAILED, Session
 from kit.session.guest_protocol import (
     Alive,
     Done,
@@ -37,10 +38,12 @@ from kit.session.guest_protocol import (
     Updated,
 )
 from kit.session.local import SessionContext
+from kit.session.runlog import last_lines
 
-#: Where the guest has what the host keeps in its data directory.
-_DATA = "/kit/data"
-_LAST_LINES = 5
+#: Of a session in a guest: runs, facts, characters of one, and of what is shown.
+MOST_SAMPLES, MOST_FACTS, _LONGEST_FACT, _LONGEST = 10_000, 1_000, 1 << 16, 2_000
+#: Lines of the console that an error quotes, of so many last ones that may be blank.
+_LAST_LINES, _CONSOLE_LINES = 5, 50
 
 
 class Guest:
@@ -60,7 +63,7 @@ class Guest:
                     error.hint = error.hint or self._see_console
                     raise error
                 case Done():
-                    return host.mended(message.session)
+                    return host.ended(message.session)
                 case Measured() | Flagged() | Updated():
                     host.keep(message)
                 case _:
@@ -96,17 +99,20 @@ class Guest:
                 deadline = time.monotonic() + self._patience
 
     def _last_words(self) -> str:
-        lines = [line for line in self._console.read_text(errors="replace").splitlines() if line.strip()]
+        lines = [line for line in last_lines(self._console, _CONSOLE_LINES) if line.strip()]
         return "\n  | ".join(["", *lines[-_LAST_LINES:]]) if lines else "its console is empty"
 
 
 class _Host:
-    """The host's side of the session: store and observer, told what the guest says."""
+    """The host's side of the session: store and observer, told what the guest says. Whatever is root in the guest may
+    say anything: it is taken at its word on its own runs, on facts and on arms that don't run, and on nothing else."""
 
     def __init__(self, session: Session, context: SessionContext, facts: list[Fact]) -> None:
         self._session = session
         self._context = context
         self._facts = facts
+        self._samples = list(session.samples)
+        self._arms = {*session.arms, *map(str, context.plan.arms)}
         self._last: Sample | None = None
 
     def keep(self, message: Kept) -> None:
@@ -114,11 +120,23 @@ class _Host:
         match message:
             case Measured():
                 self._last = self._logged_here(message.sample)
+                self._check_run(self._last.arm, self._last.point)
+                if len(self._samples) >= MOST_SAMPLES:
+                    raise _refused(f"it says more than {MOST_SAMPLES} runs")
+                self._samples.append(self._last)
                 store.add_sample(name, self._last)
             case Flagged():
-                store.set_flags(name, message.arm, message.point, message.block, message.flags)
+                self._check_run(message.arm, message.point)
+                run = message.arm, message.point, message.block
+                self._samples = [
+                    replace(item, flags=message.flags)
+                    if item.kind == "measured" and (item.arm, item.point, item.block) == run
+                    else item
+                    for item in self._samples
+                ]
+                store.set_flags(name, *run, message.flags)
             case Updated():
-                store.update(self.mended(message.session))
+                store.update(self._with_news(message.session))
             case _:
                 assert_never(message)
 
@@ -126,30 +144,52 @@ class _Host:
         observer = self._context.observer
         match message:
             case Hello():
-                observer.tell(f"the guest runs {message.kernel}")
+                observer.tell(f"the guest runs {message.kernel[:_LONGEST]}")
             case Alive():
                 pass
             case Tell():
-                observer.tell(message.text)
+                observer.tell(message.text[:_LONGEST])
             case Planned():
                 observer.planned(message.steps, message.done)
             case Extended():
-                observer.extended(message.steps, message.reason)
+                observer.extended(message.steps, message.reason[:_LONGEST])
             case Running():
-                observer.running(message.step, message.phase)
+                self._check_run(str(message.step.arm), message.step.point)
+                observer.running(message.step, message.phase[:_LONGEST])
             case Finished():
+                self._check_run(str(message.step.arm), message.step.point)
                 if self._last:
                     observer.finished(message.step, self._last)
             case _:
                 assert_never(message)
 
-    def mended(self, session: Session) -> Session:
-        """With what only the host knows."""
-        samples = tuple(map(self._logged_here, session.samples))
-        return replace(session.with_facts(self._facts), samples=samples)
+    def ended(self, session: Session) -> Session:
+        """The session in the state that the guest says it came to. Raises UnreadableError where that is no end."""
+        if session.status not in (DONE, FAILED):
+            raise _refused(f"the session ended as {session.status[:60]!r}")
+        return replace(self._with_news(session), status=session.status)
+
+    def _with_news(self, session: Session) -> Session:
+        """The session with facts and arms that don't run as the guest says them, and what only the host knows."""
+        lengths = (len(key) + len(text) for key, text in session.facts.items())
+        if len(session.facts) > MOST_FACTS or max(lengths, default=0) > _LONGEST_FACT:
+            raise _refused("its facts are too many, or too long")
+        if not {item.arm for item in session.not_run} <= self._arms | {item.arm for item in self._session.not_run}:
+            raise _refused("an arm does not run that the session does not have")
+        facts = {key: text for key, text in session.facts.items() if key != WORKER.key}
+        known = replace(self._session, facts={**self._session.facts, **facts}, not_run=session.not_run)
+        return replace(known.with_facts(self._facts), samples=tuple(self._samples))
+
+    def _check_run(self, arm: str, point: str) -> None:
+        if arm not in self._arms or point not in self._context.plan.points:
+            raise _refused(f"a run of {arm[:60]!r} {point[:60]!r}, which the session does not have")
 
     def _logged_here(self, sample: Sample) -> Sample:
-        """Its log is named by where the host will have it; those of an earlier start are named so already."""
-        if not sample.log.startswith(f"{_DATA}/"):
-            return sample
-        return replace(sample, log=f"{self._context.paths.data}{sample.log.removeprefix(_DATA)}")
+        """Its log is named by where the host will have it."""
+        name = sample.log.rpartition("/")[2]
+        log = str(self._context.paths.logs(self._session.id) / name) if name.endswith(".log") else ""
+        return replace(sample, log=log)
+
+
+def _refused(what: str) -> UnreadableError:
+    return UnreadableError(f"the guest says what it may not: {what}", "what runs in it is not to be trusted")

@@ -18,6 +18,8 @@ from kit.model.session import Session
 from kit.session.local import Materials
 
 HEARTBEAT = 10.0  # seconds
+#: Bytes of a line at most. A run's thousands of tasks take one or two millions.
+MOST_LINE = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -155,8 +157,10 @@ class MessageReader:
         self._begun = bytearray()
 
     def feed(self, data: bytes) -> Iterator[Message]:
-        """Those that this completes. Raises UnreadableError."""
+        """Those that this completes. Raises UnreadableError, also for a line that is too long."""
         self._begun += data
+        if len(self._begun) > MOST_LINE:
+            raise UnreadableError(f"the guest says more than {MOST_LINE >> 20} MiB in one line", "made by another kit?")
         if b"\n" not in data:  # of a large one that comes in many pieces each is looked at once
             return
         *lines, begun = self._begun.split(b"\n")

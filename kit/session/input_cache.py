@@ -7,9 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kit.core.codec import Whole, decode_json, encode_json
+from kit.core.codec import Whole
 from kit.core.errors import RunError
 from kit.host.beneath import remove, scratch, unpack
+from kit.host.durable import publish, read_record, write_record
 from kit.host.peers import Peer, from_peers
 from kit.model.scenario import Input
 from kit.session.repack import repack
@@ -53,7 +54,8 @@ class InputCache:
         key = hashlib.sha256(repr((origin, suffix)).encode()).hexdigest()[:16]
         target = self.cache / "inputs" / f"{item.name}-{key}{suffix}"
         facts = target.with_name(target.name + ".json")
-        if not facts.exists():
+        known = read_record(_Facts, facts)
+        if known is None:
             target.parent.mkdir(parents=True, exist_ok=True)
             with scratch(target.parent) as directory:
                 new = directory / "repacked"
@@ -61,10 +63,10 @@ class InputCache:
                 if item.into == "directory":
                     new = _unpacked(new)
                     remove(target)  # of a start that was killed before it wrote its facts
-                size = 0 if new.is_dir() else new.stat().st_size
-                new.replace(target)
-            facts.write_text(encode_json(_Facts(item.source, digest, size)))
-        return PreparedInput(item.name, item.into, target, decode_json(_Facts, facts.read_text()).digest)
+                known = _Facts(item.source, digest, 0 if new.is_dir() else new.stat().st_size)
+                publish(new, target)
+            write_record(facts, known)
+        return PreparedInput(item.name, item.into, target, known.digest)
 
     def _taken(self, item: Input, name: str, new: Path, scratch: Path) -> str:
         """Write what a peer has as the archive that making it would give, and return its digest; '' where none has

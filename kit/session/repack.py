@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import hashlib
+import stat
 import tarfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,7 +19,8 @@ PACKED = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.zst", ".tar.bz2")
 
 
 def repack(source: Path, target: Path, item: Input) -> str:
-    """Write the filtered content as a tarball with numeric owners 0:0; returns the digest of the uncompressed tar."""
+    """Write the filtered content as a tarball with numeric owners 0:0, without device nodes and setuid bits; returns
+    the digest of the uncompressed tar."""
     if source.is_dir():
         item = replace(item, strip=0)  # what is stripped from a tarball's names is its one top directory
     packer = ["cat"] if item.into != "inputs" else ["zstd", "-q", "-T0", "-3", "-c"]
@@ -72,6 +74,7 @@ def _filter(source: IO[bytes], target: _Tee, item: Input) -> None:
         tarfile.open(fileobj=source, mode="r|") as reader,
         tarfile.open(fileobj=target, mode="w|", format=tarfile.GNU_FORMAT) as writer,  # type: ignore[call-overload]
     ):
+        devices: set[str] = set()
         for member in reader:
             path = _strip(member.name, item.strip)
             if not path or (not member.isdir() and excluded(path, item.exclude)):
@@ -79,6 +82,10 @@ def _filter(source: IO[bytes], target: _Tee, item: Input) -> None:
             member.name = path
             if member.islnk():
                 member.linkname = _strip(member.linkname, item.strip)
+            if member.ischr() or member.isblk() or (member.islnk() and member.linkname in devices):
+                devices.add(path)
+                continue
+            member.mode &= ~(stat.S_ISUID | stat.S_ISGID)  # they belong to root, where they are unpacked
             member.uid = member.gid = 0
             member.uname = member.gname = ""
             member.pax_headers = {}

@@ -39,13 +39,15 @@ def output_since(path: Path, start: int) -> str:
         return file.read(MOST_REPORT).decode(errors="replace")
 
 
-def cut_middle(path: Path) -> None:
+def cut_middle(path: Path, before: int = 0) -> int:
     """Keep the ends of a log that no one writes to any more. While it is written nothing may stand between a command
-    and its file: a pipe and its reader would cost time that is measured."""
+    and its file: a pipe and its reader would cost time that is measured. ``before``: bytes that were cut out of it
+    earlier. Returns how many there are now."""
     size = path.stat().st_size if path.exists() else 0
-    mark = f"\n[… {(size - HEAD - TAIL) >> 20} MiB cut out …]\n".encode()
+    cut = before + size - HEAD - TAIL
+    mark = f"\n[… {cut >> 20} MiB cut out …]\n".encode()
     if size <= HEAD + TAIL + len(mark):
-        return
+        return before
     with path.open("r+b") as file:
         file.seek(HEAD)
         file.write(mark)
@@ -56,6 +58,7 @@ def cut_middle(path: Path) -> None:
             file.seek(target)
             target += file.write(part)
         file.truncate(target)
+    return cut
 
 
 def log_name(step: PlanStep) -> str:

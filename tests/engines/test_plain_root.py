@@ -4,13 +4,14 @@ import io
 import os
 import shutil
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from kit.core.errors import KitError, RunError, UsageError
 from kit.engines.plain_root import PlainRoot
+from kit.host.beneath import remove
 from kit.host.command import run
 from kit.image import Image, ImageCache
 
@@ -222,3 +223,102 @@ def test_what_was_made_since_a_directory_was_opened_is_seen_on_btrfs(tmp_path: P
         assert root.restore() == ()
     finally:
         run(["umount", tmp_path / "mounted"])
+
+
+ACL = bytes.fromhex(
+    "02000000" + "01000700ffffffff" + "02000700feff0000" + "04000500ffffffff" + "10000700ffffffff" + "20000500ffffffff"
+)
+
+
+def _flag(*words: str) -> Callable[[Path], object]:
+    return lambda root: run(["chattr", *words[:-1], root / words[-1]])
+
+
+def _access(root: Path) -> None:
+    os.setxattr(root / "usr/share", "system.posix_acl_access", ACL)
+
+
+def _default(root: Path) -> None:
+    """Whatever is made there next has it, too."""
+    for name in ("usr/lib", "usr/share"):
+        os.setxattr(root / name, "system.posix_acl_default", ACL)
+    (root / "usr/lib/two").unlink()
+
+
+def _named(root: Path) -> None:
+    for name in ("user.kit", "trusted.overlay.opaque", "trusted.overlay.redirect"):
+        os.setxattr(root / "usr/lib/deep", name, b"y")
+
+
+def _time(root: Path) -> None:
+    os.utime(root / "usr/lib/deep", ns=(10**18, 10**18))
+
+
+def _entry(root: Path) -> None:
+    """The time of a directory changes with what is made in it, and removed."""
+    (root / "usr/lib/deep/new").touch()
+    (root / "usr/lib/deep/new").unlink()
+
+
+def _locked(root: Path) -> None:
+    """Nothing in it can be made, removed or changed."""
+    (root / "usr/lib/deep/new").touch()
+    (root / "usr/lib/one").write_text("changed")
+    (root / "usr/lib/two").write_text("changed")
+    run(["chattr", "+a", root / "usr/lib/two"])
+    run(["chattr", "+i", root / "usr/lib/one", root / "usr/lib/deep/new", root / "usr/lib/deep", root / "usr/lib"])
+    run(["chattr", "+i", root / "usr", root])
+
+
+def listed(path: Path) -> dict[str, object]:
+    """Everything that a run could find of a directory and what is in it."""
+    found: dict[str, object] = {}
+    for item in [path, *sorted(path.rglob("*"))]:
+        info = item.lstat()
+        names = os.listxattr(item, follow_symlinks=False)
+        named = {name: os.getxattr(item, name, follow_symlinks=False) for name in names}
+        flags = "" if item.is_symlink() else run(["lsattr", "-d", item]).split()[0].replace("I", "-")
+        found[str(item.relative_to(path))] = info.st_mode, info.st_uid, info.st_mtime_ns, named, flags
+    return found
+
+
+@pytest.fixture(params=["ext4", "xfs", "btrfs"])
+def disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """A filesystem of each type, mounted."""
+    (tmp_path / "disk").touch()
+    os.truncate(tmp_path / "disk", 400 << 20)
+    run([f"mkfs.{request.param}", "-q", tmp_path / "disk"])
+    (tmp_path / "mounted").mkdir()
+    run(["mount", "-o", "loop", tmp_path / "disk", tmp_path / "mounted"])
+    yield tmp_path / "mounted"
+    run(["umount", tmp_path / "mounted"])
+
+
+@pytest.mark.machine
+def test_attributes_flags_and_times_of_directories_do_not_reach_the_next_run(tmp_path: Path, disk: Path) -> None:
+    root = PlainRoot(archive(tmp_path / "rootfs.tar"), disk / "root")
+    before = listed(root.path)
+    btrfs = run(["stat", "-f", "-c", "%T", disk]).strip() == "btrfs"
+    sync = _flag("-R", "+S", "usr") if not btrfs else _flag("+C", "usr/lib")  # what is made there next inherits either
+    for act in (_access, _default, _named, _time, _entry, sync, _flag("+i", "usr/share"), _flag("+A", "usr"), _locked):
+        act(root.path)
+        assert root.restore(), act
+        assert listed(root.path) == before, act
+        assert root.restore() == ()
+
+
+@pytest.mark.machine
+def test_what_may_not_be_removed_is(disk: Path) -> None:
+    """A workload that set a flag stopped all later sessions."""
+    (disk / "tree/a/b").mkdir(parents=True)
+    for name in ("tree/a/b/file", "tree/a/log", "tree/top"):
+        (disk / name).touch()
+    os.mkfifo(disk / "tree/a/b/fifo")
+    (disk / "outside").touch()
+    (disk / "tree/a/link").symlink_to(disk / "outside")
+    run(["chattr", "+a", disk / "tree/a/log"])
+    names = ("tree/a/b/file", "tree/a/b", "tree/a", "tree", "tree/top", "outside")
+    run(["chattr", "+i", *(disk / name for name in names)])
+    remove(disk / "tree")
+    assert not (disk / "tree").exists() and "i" in run(["lsattr", disk / "outside"]).split()[0]
+    run(["chattr", "-i", disk / "outside"])

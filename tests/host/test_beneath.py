@@ -7,6 +7,8 @@ import sys
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -15,7 +17,10 @@ from kit.engines.ground import Ground, unpack_tree
 from kit.filesystem import Backing
 from kit.host.beneath import remove, scratch, unpack
 from kit.host.command import run
-from kit.session.guest_host import copy_logs
+from kit.host.mounts import mount_of
+from kit.session.context import Bench
+from kit.session.guest_host import _bring_logs, copy_logs
+from kit.session.runlog import MOST_LOG
 
 pytestmark = pytest.mark.unmeasured
 
@@ -284,3 +289,46 @@ def test_logs_of_a_guest_are_on_its_disk(tmp_path: Path, link: str) -> None:
     copy_logs(tmp_path / "disk", "x", target)
     assert [path.name for path in target.iterdir()] == ["session.log"]
     assert all(path.read_text() == "the host's" for path in (tmp_path / "host").rglob("session.log"))
+
+
+def test_logs_of_a_guest_take_no_more_room_than_they_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forty sparse logs became 640 MiB."""
+    logs, target = tmp_path / "disk/data/logs/x", tmp_path / "target"
+    logs.mkdir(parents=True)
+    target.mkdir()
+    for number in range(40):
+        with (logs / f"{number:02d}.log").open("wb") as file:
+            file.truncate(1 << 40)
+            file.seek(1 << 22)
+            file.write(b"middle")
+    assert copy_logs(tmp_path / "disk", "x", target) == 0
+    assert sum(path.stat().st_blocks for path in target.iterdir()) * 512 <= 41 << 20
+    assert {path.stat().st_size for path in target.iterdir()} == {MOST_LOG}
+    assert (target / "07.log").read_bytes()[: (1 << 22) + 8] == bytes(1 << 22) + b"middle\0\0"
+    for name in ("kit.session.guest_host.MOST_LOGS", "kit.session.guest_host.MOST_NAMES"):
+        with monkeypatch.context() as patched:
+            patched.setattr(name, 3)
+            assert copy_logs(tmp_path / "disk", "x", target) == (39 if name.endswith("LOGS") else 37)
+    (logs / "new\nline.log").touch()
+    assert copy_logs(tmp_path / "disk", "x", target) == 1 and len(list(target.iterdir())) == 40
+
+
+@pytest.mark.machine
+@pytest.mark.parametrize("kind", ["ext4", "xfs"])
+def test_a_disk_of_a_guest_does_not_say_how_it_is_mounted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """An ext4 may ask for a panic of the kernel that finds an error in it."""
+    disk = tmp_path / "data.img"
+    disk.touch()
+    os.truncate(disk, 400 << 20)
+    run([f"mkfs.{kind}", "-q", disk])
+    if kind == "ext4":
+        run(["tune2fs", "-e", "panic", "-o", "debug", disk])
+    seen: list[str] = []
+    monkeypatch.setattr("kit.session.guest_host.copy_logs", lambda where, *_: seen.append(mount_of(where).options))
+    bench = SimpleNamespace(setting=SimpleNamespace(session="x"), paths=SimpleNamespace(logs=tmp_path.joinpath))
+    _bring_logs(disk, tmp_path / "mounted", cast(Bench, bench))
+    assert len(seen) == (kind == "ext4") and not (tmp_path / "mounted").is_mount()
+    wanted = {"nodev", "nosuid", "noexec"}
+    assert not seen or (wanted <= {*seen[0].split(",")} and "panic" not in seen[0])

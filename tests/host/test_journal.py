@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from kit.core.errors import MachineError, RunError
+from kit.host.command import run
 from kit.host.journal import Journal, check_entry
 from kit.host.leftovers import Cleaned, clean
 from kit.host.owner import Owner
@@ -261,3 +262,25 @@ def test_no_session_acquires_what_could_not_be_undone(tmp_path: Path) -> None:
     check_entry("image", "kit:0123456789ab", path, CLEANUPS)
     with pytest.raises(ValueError, match="no session"):
         check_entry("cgroup", "kit-..", tmp_path / "journal" / "...jsonl", CLEANUPS)
+
+
+@pytest.mark.machine
+@pytest.mark.unmeasured
+def test_what_cannot_be_removed_is_named_and_sessions_go_on(tmp_path: Path, die: Callable[..., Path]) -> None:
+    path = die("""
+held, left = book.directory(state / "held"), book.directory(state / "left")
+held.__enter__(); left.__enter__()
+""")
+    run(["mount", "-t", "tmpfs", "kit", tmp_path / "held"])
+    try:
+        for undone in ((f"dead: removed directory {tmp_path}/left",), ()):
+            found = clean(tmp_path / "journal", CLEANUPS)
+            assert found.undone == undone and path.exists()
+            assert found.left == (
+                f"session dead left a directory {tmp_path}/held: something is mounted at {tmp_path}/held; "
+                f"it is left alone; fix: umount {tmp_path}/held",
+            )
+    finally:
+        run(["umount", tmp_path / "held"])
+    assert clean(tmp_path / "journal", CLEANUPS).undone == (f"dead: removed directory {tmp_path}/held",)
+    assert not path.exists()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import resource
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -18,10 +20,11 @@ from kit.guest import Kernel, Tools
 from kit.guest.uml import UserModeLinux
 from kit.host.command import spawn, stop
 from kit.host.machine import read_host
-from kit.model.arm import parse_arms
+from kit.model.arm import parse_arm, parse_arms
 from kit.model.plan import PlanStep, make_plan
 from kit.model.sample import Sample
-from kit.model.session import DONE, Session
+from kit.model.session import DONE, NotRun, Session
+from kit.session.guest_console import console_log
 from kit.session.guest_listener import Guest
 from kit.session.guest_protocol import (
     Done,
@@ -39,6 +42,7 @@ from kit.session.guest_protocol import (
     encode_message,
 )
 from kit.session.local import SessionContext
+from kit.session.runlog import HEAD, MOST_LOG, TAIL
 from kit.store import Store
 from tests.stored import SAMPLE, SESSION
 from tests.stores import new_store
@@ -128,6 +132,89 @@ def test_what_a_guest_says_is_kept_and_shown(bench: Bench) -> None:
     assert kept.facts == found.facts
     assert (kept.facts["host kernel"], kept.facts["machine"]) == (host.kernel, host.machine)
     assert (kept.facts["guest"], kept.facts["kernel"]) == ("User-Mode Linux", "6")
+
+
+def test_a_guest_is_believed_facts_and_arms_that_do_not_run_alone(bench: Bench) -> None:
+    """120 figures of a session that another had run were stored, by the id in what the guest said."""
+    other = replace(SESSION, id="20250101-000000-bbbb", title="theirs", status=DONE)
+    bench.store.create(other)
+    bad = replace(
+        END, id=other.id, title="evil", arms=("bare", "evil"), baselines=(), seed=6, kit_version="9", created=5.0,
+        request=replace(SESSION.request, command=("sh", "-c", "evil")), imported=True, not_run=(),
+        facts={"kernel": "7", "worker": "evil", "machine": "evil"}, samples=(replace(LOGGED, arm="evil"),) * 3,
+    )  # fmt: skip
+    found = bench.hear(Updated(replace(bad, status="evil")), Measured(LOGGED), Done(bad))
+    host = read_host()
+    expected = replace(SESSION, status=DONE, facts=found.facts, not_run=(), samples=found.samples)
+    assert found == expected and found.facts["kernel"] == "7" and found.facts["machine"] == host.machine
+    assert "worker" not in found.facts and [item.arm for item in found.samples] == ["bare"]
+    assert bench.store.get(other.id) == other
+    assert bench.store.get(SESSION.id) == replace(found, status="running")
+
+
+@pytest.mark.parametrize("log", ["/etc/shadow", "/kit/data/../../etc/x.log", "x.log", "/kit/data/logs/other/x.log", ""])
+def test_a_log_lies_among_those_of_the_session(bench: Bench, log: str) -> None:
+    (found,) = bench.hear(Measured(replace(LOGGED, log=log)), Done(END)).samples
+    assert found.log in ("", f"{bench.logs}/{SESSION.id}/x.log")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Measured(replace(LOGGED, arm="evil")), Measured(replace(LOGGED, point="jobs=9")),
+        Flagged("evil", "", 1, "steal"), Running(PlanStep(1, parse_arm("layer:vfs")), "build"),
+        Finished(PlanStep(1, ARMS[0], "jobs=9")), Done(replace(END, status="evil")),
+        Done(replace(END, status="running")),
+        Done(replace(END, facts={"x": "y" * 100_000})), Updated(replace(END, facts={str(i): "" for i in range(2000)})),
+        Updated(replace(END, not_run=(NotRun("evil", "no", "none"),))),
+    ],
+    ids=lambda message: type(message).__name__,
+)  # fmt: skip
+def test_what_a_guest_may_not_say_ends_it(bench: Bench, message: Message) -> None:
+    with pytest.raises(UnreadableError, match="the guest says what it may not"):
+        bench.hear(Measured(LOGGED), message, Done(END))
+    (kept,) = bench.store.get(SESSION.id).samples
+    assert kept.arm == "bare" and not kept.flags
+
+
+def test_a_guest_does_not_say_runs_without_end(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kit.session.guest_listener.MOST_SAMPLES", 3)
+    with pytest.raises(UnreadableError, match="more than 3 runs"):
+        bench.hear(*(Measured(replace(LOGGED, block=number)) for number in range(5)))
+    assert len(bench.store.get(SESSION.id).samples) == 3
+
+
+def test_a_line_without_end_is_refused_before_it_fills_the_memory(bench: Bench) -> None:
+    with pytest.raises(UnreadableError, match="more than 16 MiB in one line"):
+        bench.listen("head", "-c", "300M", "/dev/zero")
+
+
+def test_an_error_quotes_the_end_of_a_long_console(bench: Bench) -> None:
+    with bench.console.open("r+b") as file:
+        file.truncate(400 << 20)
+        file.seek(0, 2)
+        file.write(b"\n\nthe end\n" + b"\n" * 20)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(RunError, match=r"\| the end\n"):
+        bench.hear(Hello("6.1"))
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 << 10
+
+
+def test_a_console_keeps_its_ends(tmp_path: Path) -> None:
+    path = tmp_path / "console.log"
+    path.write_text("of a start before")
+    script = "echo booting; head -c 70M /dev/zero | tr '\\0' x; echo; echo the end"
+    with console_log(path) as output:
+        process = spawn(["sh", "-c", script], output=output)
+        output.close()
+        largest = 0
+        while process.poll() is None:
+            largest = max(largest, path.stat().st_size)
+            time.sleep(0.01)
+    said = path.read_bytes()
+    assert len(said) <= MOST_LOG and max(largest, len(said)) <= HEAD + 2 * TAIL + (1 << 17)
+    assert said.startswith(b"booting\nxxx") and said.endswith(b"xxx\nthe end\n")
+    assert b"\n[\xe2\x80\xa6 54 MiB cut out \xe2\x80\xa6]\n" in said
 
 
 def cut() -> bytes:

@@ -95,7 +95,8 @@ def test_a_message_that_was_cut_is_not_half_understood() -> None:
         [], [1, {}], ["tell"], ["tell", "text"], ["tell", {}], ["tell", {"text": 1}], ["tell", {"text": "a"}, "b"],
         ["planned", {"steps": "2", "done": 0}], ["planned", {"steps": -1, "done": 0}],
         ["flagged", {"arm": "a", "point": "", "block": 1.5, "flags": ""}], ["running", {"step": {}, "phase": "x"}],
-        ["measured", {"sample": {"arm": "bare"}}], ["done", {"session": {"id": "../etc"}}], ["failed", {"kind": "x"}],
+        ["measured", {"sample": {"arm": "bare"}}], ["tell", {"\ud800": 1, "text": 2}], ["tell", {"\ud800": 1}],
+        ["done", {"session": {"id": "../etc"}}], ["failed", {"kind": "x"}],
     ],
     ids=json.dumps,
 )  # fmt: skip

@@ -36,8 +36,14 @@ def _plain(cursor: Cursor) -> Iterator[tuple[str, IO[bytes]]]:
                 yield name, file
 
 
-def copy_file(file: IO[bytes], target: Path, most: int) -> None:
-    """``most``: bytes that are copied at most, whatever its length."""
+def copy_file(file: IO[bytes], target: Path, most: int) -> int:
+    """Copy ``most`` bytes at most, whatever its length; zeros become holes. Returns how many took room."""
+    length = written = 0
     with target.open("wb") as copy:
-        while most and (data := file.read(min(_CHUNK, most))):
-            most -= copy.write(data)
+        while length < most and (data := file.read(min(_CHUNK, most - length))):
+            if data.strip(b"\0"):
+                copy.seek(length)
+                written += copy.write(data)
+            length += len(data)
+        copy.truncate(length)
+    return written

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from kit.core.errors import RunError
+from kit.host.beneath.attributes import release
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 #: Descriptors held of the directories above. From further below it goes up by "..", and looks whether it is back.
@@ -95,6 +97,23 @@ class Cursor:
         finally:
             os.close(descriptor)
 
+    def release(self, name: str) -> bool:
+        """Take the flags that forbid to remove an entry from it and from the directory that the cursor stands in;
+        return whether there were any. Raises OSError."""
+        found = release(self.descriptor)
+        looked = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.descriptor)
+        try:
+            kind = os.fstat(looked).st_mode
+            if (stat.S_ISREG(kind) or stat.S_ISDIR(kind)) and _mount_id(looked) == self._mount:
+                opened = os.open(f"/proc/self/fd/{looked}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+                try:
+                    found |= release(opened)
+                finally:
+                    os.close(opened)
+        finally:
+            os.close(looked)
+        return found
+
     def mounted(self, name: str) -> MountedError:
         return MountedError(f"something is mounted at {self.path(name)}; it is left alone", f"umount {self.path(name)}")
 
@@ -105,8 +124,8 @@ def open_directory(name: str | os.PathLike[str], above: int | None = None) -> in
 
 
 def _identity(descriptor: int) -> _Identity:
-    stat = os.fstat(descriptor)
-    return stat.st_dev, stat.st_ino
+    info = os.fstat(descriptor)
+    return info.st_dev, info.st_ino
 
 
 def _mount_id(descriptor: int) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from kit.host.beneath.cursor import Cursor, open_directory
 
-#: Mode, owner, group, size and change time; the last two are 0 of a directory.
+#: Mode, owner, group, size and change time; the size is 0 of a directory.
 Mark = tuple[int, int, int, int, int]
 
 
@@ -49,6 +49,5 @@ def _names(cursor: Cursor) -> Iterator[tuple[str, Mark]]:
 
 
 def _mark(info: os.stat_result) -> Mark:
-    if stat.S_ISDIR(info.st_mode):
-        return info.st_mode, info.st_uid, info.st_gid, 0, 0
-    return info.st_mode, info.st_uid, info.st_gid, info.st_size, info.st_ctime_ns
+    size = 0 if stat.S_ISDIR(info.st_mode) else info.st_size
+    return info.st_mode, info.st_uid, info.st_gid, size, info.st_ctime_ns

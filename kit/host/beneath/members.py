@@ -67,8 +67,7 @@ class Members:
         elif member.isreg():
             self._write(member, last, at)
         else:
-            device = os.makedev(member.devmajor, member.devminor) if member.isdev() and not member.isfifo() else 0
-            os.mknod(last, stat.S_IFMT(owned.mode) | 0o600, device, dir_fd=at.descriptor)
+            os.mkfifo(last, 0o600, dir_fd=at.descriptor)  # devices are not unpacked
         self._dress(member, last, at, owned)
 
     def make_empty(self, name: str, at: Cursor, owned: Owned) -> None:
@@ -76,10 +75,6 @@ class Members:
         last = name.rpartition("/")[2]
         empty_file(at, last)
         self._dress(None, last, at, owned)
-
-    def dress(self, name: str, at: Cursor, owned: Owned) -> None:
-        """Give the directory that a cursor stands in its owner, mode, attributes and time."""
-        self._dress(self._read(name) if name in self._begin else None, ".", at, owned)
 
     def _read(self, name: str) -> tarfile.TarInfo:
         assert self._tar.fileobj

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from kit.core.errors import RunError
 from kit.host.beneath.cursor import Cursor
+from kit.host.beneath.trusted import open_real
 
 
-def remove(path: Path) -> None:
+def remove(path: Path, real: bool = False) -> None:
     """Remove a directory, file or symlink with all that it holds; what is not there is removed already. Symlinks are
-    not followed below ``path.parent``. Raises RunError, also where something is mounted at it or below: what is
-    mounted is never touched."""
+    not followed below ``path.parent``; ``real``: nowhere on the way. Raises RunError, also where something is mounted
+    at it or below: what is mounted is never touched."""
     if path.name in ("", ".."):
         raise ValueError(f"{path} is no entry of a directory")
     try:
-        parent = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        above = path.parent
+        parent = open_real(above) if real else os.open(above, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except FileNotFoundError:
         return
+    except NotADirectoryError:
+        raise RunError(f"{path} is below a symlink, or no directory; it is left alone", f"ls -ld {path}") from None
     try:
         with Cursor(parent, str(path.parent)) as cursor:
             remove_at(cursor, path.name)
@@ -61,7 +66,7 @@ def _clear(cursor: Cursor) -> list[str]:
 def _unlink(cursor: Cursor, name: str) -> bool:
     """Whether it is a directory, and there still."""
     try:
-        os.unlink(name, dir_fd=cursor.descriptor)
+        _retried(os.unlink, cursor, name)
     except FileNotFoundError:
         return False
     except IsADirectoryError:
@@ -73,9 +78,19 @@ def _unlink(cursor: Cursor, name: str) -> bool:
 
 def _rmdir(cursor: Cursor, name: str) -> None:
     try:
-        os.rmdir(name, dir_fd=cursor.descriptor)
+        _retried(os.rmdir, cursor, name)
     except OSError as error:
         raise _failed(cursor, name, error) from None
+
+
+def _retried(act: Callable[..., None], cursor: Cursor, name: str) -> None:
+    """Where flags forbid it (chattr +i, +a), once more without them."""
+    try:
+        act(name, dir_fd=cursor.descriptor)
+    except PermissionError:
+        if not cursor.release(name):
+            raise
+        act(name, dir_fd=cursor.descriptor)
 
 
 def _failed(cursor: Cursor, name: str, error: OSError) -> RunError:

@@ -1,0 +1,69 @@
+"""Files that are whole or not there, whatever ends the kit or the machine: written beside, synced, then renamed."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import secrets
+from pathlib import Path
+from typing import Any, TypeVar
+
+from kit.core.codec import UnreadableError, decode_json, encode_json
+from kit.core.errors import RunError
+
+T = TypeVar("T")
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Write a file that has its old content, or all of the new. Raises OSError."""
+    new = path.with_name(f".new-{path.name}-{secrets.token_hex(4)}")
+    try:
+        with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        _rename(new, path)
+    except BaseException:
+        new.unlink(missing_ok=True)
+        raise
+
+
+def publish(new: Path, target: Path) -> None:
+    """Rename a file or directory, whose content is on the disk by then. Raises OSError, RunError."""
+    sync_filesystem(new.parent)
+    _rename(new, target)
+
+
+def write_record(path: Path, value: Any) -> None:
+    """Write a dataclass as JSON, as ``write_file`` does. Raises OSError."""
+    write_file(path, encode_json(value).encode())
+
+
+def read_record(kind: type[T], path: Path) -> T | None:
+    """Return what ``write_record`` has written; None where there is none, or none that can be read: what it is of is
+    then made again."""
+    try:
+        return decode_json(kind, path.read_bytes())
+    except (OSError, UnreadableError):
+        return None
+
+
+def sync_filesystem(path: Path) -> None:
+    """Write back everything dirty of the filesystem that a directory lies on (syncfs(2)). Raises RunError."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.syncfs(descriptor):
+            code = ctypes.get_errno()
+            raise RunError(f"sync of {path} failed: {os.strerror(code)}", "see dmesg: the disk may be full")
+    finally:
+        os.close(descriptor)
+
+
+def _rename(new: Path, target: Path) -> None:
+    new.replace(target)
+    directory = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(directory)  # the name, too
+    finally:
+        os.close(directory)
