@@ -6,6 +6,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from kit.core.private import check_place
+
 APP = "storage-driver-test-kit"
 _LOCK = Path("/run")
 
@@ -38,6 +40,15 @@ class Paths:
 
 
 def find_paths() -> Paths:
+    """Return this user's paths. Raises MachineError where somebody else has put one of the directories there, or could:
+    programs in the cache are run, journals and records obeyed."""
+    paths = _find_paths()
+    for directory in (paths.data, paths.cache, paths.state):
+        check_place(directory)
+    return paths
+
+
+def _find_paths() -> Paths:
     home = os.environ.get("KIT_HOME")
     if home:
         base = Path(home).absolute()

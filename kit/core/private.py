@@ -12,48 +12,64 @@ from kit.core.errors import MachineError
 
 
 def make_private(directory: Path, mode: int = 0o700) -> None:
-    """Make a directory in which nobody else can put anything; one that is there must be such a one, and gets ``mode``.
-    Raises MachineError where it is a link, somebody else's, or where others may write."""
+    """Make a directory in which nobody else can put anything. One that exists must be such a one, and keeps its mode:
+    it may be no directory of the kit's. Raises MachineError where it is a link, somebody else's, or where others may
+    write."""
+    made = False
     try:
         with suppress(FileExistsError):
             directory.mkdir(mode, parents=True)
-        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            made = True
     except OSError as error:
-        what = "it is a link" if directory.is_symlink() else os.strerror(error.errno or 0)
-        raise _unusable(directory, what) from None
+        raise _unusable(directory, os.strerror(error.errno or 0)) from None
+    descriptor = _open_own(directory)
     try:
-        info = os.fstat(descriptor)
-        if info.st_uid != os.geteuid():
-            raise _unusable(directory, f"it belongs to {user_name(info.st_uid)}, not to {user_name(os.geteuid())}")
-        if info.st_mode & 0o022:
-            raise _unusable(directory, "others may write to it")
-        if stat.S_IMODE(info.st_mode) != mode:
+        if made:  # whatever the umask has taken away
             os.fchmod(descriptor, mode)
     finally:
         os.close(descriptor)
 
 
+def passable_mode() -> int:
+    """Return the mode of root's directories through which an arm's ordinary user must get to its tree, and where it
+    sees nothing else."""
+    return 0o711 if os.geteuid() == 0 else 0o700
+
+
+def check_place(directory: Path) -> None:
+    """Check that nobody else has put, or can put, a directory where the kit reads what it obeys. Changes nothing.
+    Raises MachineError."""
+    if os.path.lexists(directory):
+        os.close(_open_own(directory))
+    holder = next(path for path in directory.parents if os.path.exists(path))
+    info = holder.stat()
+    if info.st_uid not in (0, os.geteuid()):
+        raise _unusable(directory, f"{holder} belongs to {user_name(info.st_uid)}, who could replace it")
+    if info.st_mode & 0o002 and not info.st_mode & stat.S_ISVTX:
+        raise _unusable(directory, f"everybody may write to {holder}, and could replace it")
+
+
+def _open_own(directory: Path) -> int:
+    try:
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as error:
+        what = "it is a link" if directory.is_symlink() else os.strerror(error.errno or 0)
+        raise _unusable(directory, what) from None
+    info = os.fstat(descriptor)
+    reason = ""
+    if info.st_uid != os.geteuid():
+        reason = f"it belongs to {user_name(info.st_uid)}, not to {user_name(os.geteuid())}"
+    elif info.st_mode & 0o022:
+        reason = "others may write to it"
+    if reason:
+        os.close(descriptor)
+        raise _unusable(directory, reason)
+    return descriptor
+
+
 def _unusable(directory: Path, reason: str) -> MachineError:
     hint = "look what is in it and remove it, or name directories of your own with KIT_HOME and XDG_RUNTIME_DIR"
     return MachineError(f"the kit can't use {directory}: {reason}", hint)
-
-
-def close_directory(directory: Path) -> None:
-    """A directory of data, of which others see nothing; one that an older kit made open is closed. Unlike
-    ``make_private`` it takes what is there: a user may keep data behind a link, and nothing in it is obeyed."""
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _close(directory, 0o700)
-
-
-def close_file(file: Path) -> None:
-    """As ``close_directory``, for a file that may be there."""
-    if file.exists():
-        _close(file, 0o600)
-
-
-def _close(path: Path, mode: int) -> None:
-    if path.stat().st_uid == os.geteuid():
-        path.chmod(path.stat().st_mode & mode)
 
 
 def user_name(number: int) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from kit.core.codec import decode_json
 from kit.core.paths import Paths, find_paths
-from kit.core.private import make_private
+from kit.core.private import make_private, passable_mode
 from kit.fleet.share import Assignment, Share
 from kit.model.session import Session
 from kit.session.channel import Channel
@@ -53,6 +53,7 @@ def _run(assignment: Assignment, channel: Channel) -> Session:
         os.environ["KIT_HOME"] = assignment.home
     paths = _apart(find_paths()) if assignment.together else find_paths()
     # Who asked may be this machine's user too, whose store and outbox have the session under the same name.
+    make_private(paths.data)
     paths = replace(paths, data=paths.data / "fleet")
     store = open_store("", paths.store, tell=channel.tell)
     try:
@@ -64,7 +65,7 @@ def _run(assignment: Assignment, channel: Channel) -> Session:
 def _apart(paths: Paths) -> Paths:
     """With a lock and a run directory that no other worker of this machine has."""
     lock = paths.state / "lock" / "machine"
-    make_private(paths.state)
+    make_private(paths.state, passable_mode())
     lock.mkdir(parents=True, exist_ok=True)
     label = hashlib.sha256(str(paths.state).encode()).hexdigest()[:6]
     return replace(paths, lock=lock, run=Path(f"{paths.run}-{label}"))

@@ -24,6 +24,7 @@ from kit.model.machine_class import class_of
 from kit.model.member import Member, Selection, choose
 from kit.model.plan import SHARED_ROUNDS, Plan
 from kit.model.session import DONE, FAILED, INTERRUPTED, RUNNING, Request, Session
+from kit.session.begun import check_begun, record_begun
 from kit.session.freeze import kept_plan
 from kit.session.planning import plan_of, with_guest_cores
 from kit.session.start import new_session
@@ -55,6 +56,7 @@ def run_split(request: Request, context: FleetContext) -> Session:
     members = _chosen(request, context)
     session, plan = _planned(request, members[0])
     session = session.with_facts(member_facts(members))
+    record_begun(context.paths.data, session, context.watcher.tell)
     return _carry_split(session, plan, members, context)
 
 
@@ -69,6 +71,7 @@ def resume_split(name: str, context: FleetContext) -> Session:
     if session.status == DONE:
         context.watcher.tell(f"session {session.id} is done: nothing is left to run")
         return session
+    check_begun(context.paths.data, session)
     members = _chosen(session.request, context)
     before = class_of(session.facts)
     if session.samples and any(member.kind != before for member in members):

@@ -15,7 +15,7 @@ from pathlib import Path
 from kit.analysis.burst import find_bursts, own_nature
 from kit.core.limit import Deadline, run_deadline
 from kit.core.paths import Paths
-from kit.core.private import make_private
+from kit.core.private import make_private, passable_mode
 from kit.core.redact import RedactedFormatter
 from kit.engines import Setting
 from kit.host.cgroup import Cgroup
@@ -45,14 +45,14 @@ def held_machine(name: str, paths: Paths, wait: bool, observer: Observer) -> Ite
 
     Interrupts wait for ``interruptible``: what is made here and in the block is undone, whenever they come."""
     check_session_id(name)
-    # As root's: an arm's ordinary user must get through to its tree, and see nothing else.
-    mode = 0o711 if os.geteuid() == 0 else 0o700
+    mode = passable_mode()
     with interrupts_held(), ExitStack() as stack:
         stack.enter_context(machine_lock(paths.lock, name, wait, observer.tell))
         make_private(paths.state, mode)
         cleaned = clean(paths.journals, CLEANUPS)
         for line in (*(f"cleaned up after {line}" for line in cleaned.undone), *cleaned.left):
             observer.tell(line)
+        make_private(paths.data)
         stack.enter_context(_session_log(paths.logs(name) / "session.log"))
         if os.geteuid() == 0:
             enter_private_mounts()

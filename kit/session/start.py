@@ -24,6 +24,7 @@ from kit.model.plan import Plan
 from kit.model.sample import TRACED
 from kit.model.scenario import Scenario
 from kit.model.session import DONE, FAILED, INTERRUPTED, RUNNING, NotRun, Request, Session, new_session_id, title_of
+from kit.session.begun import check_begun, record_begun
 from kit.session.channel import Channel, Relayed
 from kit.session.consent import check_devices, device_facts
 from kit.session.context import Bench, Observer
@@ -69,6 +70,7 @@ def launch(
     observer.tell(how_long(plan, round_seconds(last.samples) if last else None, able))
 
     def begin(keeper: Outbox) -> Session:
+        record_begun(paths.data, session, observer.tell)
         keeper.create(session)
         return session
 
@@ -114,18 +116,19 @@ def resume(
     wipe: Collection[Path] = (),
     budget: float | None = None,
 ) -> Session:
-    """Finish the plan of a stopped session: same seed, same order, what is missing. A session that is done is returned
-    as it is, unless ``budget`` gives seconds more to one whose number of rounds is open. ``wipe``, ``budget``: for this
-    start alone. Raises UsageError."""
-    session = store.get(name)
-    _check_own(session, read_host())
-    request = replace(session.request, budget=session.request.budget if budget is None else budget)
-    session = replace(session, request=request)
+    """Finish the plan of a session that was begun here and stopped: same seed, same order, what is missing. A session
+    that is done is returned as it is, unless ``budget`` gives seconds more to one whose number of rounds is open.
+    ``wipe``, ``budget``: for this start alone. Raises UsageError."""
+    begun = store.get(name)
+    _check_own(begun, read_host())
+    request = replace(begun.request, budget=begun.request.budget if budget is None else budget)
+    session = replace(begun, request=request)
     plan = kept_plan(session)
     goes_on = budget is not None and plan.until_decided and not any(item.kind == TRACED for item in session.samples)
     if session.status == DONE and not goes_on:
         observer.tell(f"session {session.id} is done: nothing is left to run")
         return session
+    check_begun(paths.data, begun)
     _, machine, host = _where(session.request, paths, observer, read_host())
     check_kernel(session, HOST_KERNEL if machine else KERNEL, host.kernel)
     scenarios = bind_scenarios(session.request, host)
@@ -136,7 +139,8 @@ def resume(
         if found.status != DONE or goes_on:
             keeper.set_status(session.id, RUNNING)
             found = replace(found, status=RUNNING)
-        return replace(found, request=request)
+        # Of what the store says by now only what came of the session: what is run was checked.
+        return replace(session, status=found.status, facts=found.facts, not_run=found.not_run, samples=found.samples)
 
     context = SessionContext(plan, scenarios, host, paths, store, observer, tuple(wipe))
     return _carry_out(session, context, store, patience, begin, machine)

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Protocol, Self
 
 from kit.core.codec import encode_json
-from kit.core.errors import AwayError, KitError, RunError
-from kit.core.private import close_directory
+from kit.core.errors import AwayError, KitError, MachineError, RunError
+from kit.core.private import make_private
 from kit.model.sample import Sample
 from kit.model.session import Session
 from kit.store.changes import Begin, Change, Flag, Status, dump_change, load_change
@@ -70,10 +70,10 @@ class Outbox:
         """Raises RunError where the store still refuses what an earlier start of the session has left, or another
         process runs the session."""
         try:
-            close_directory(self._path.parent.parent)
-            close_directory(self._path.parent)
+            make_private(self._path.parent.parent)
+            make_private(self._path.parent)
             self._file = self._open()
-        except OSError:
+        except (OSError, MachineError):
             return self  # then there is memory
         try:
             if len(self._file.lines) > HEAD:

@@ -16,7 +16,7 @@ from kit.analysis.outcome import Outcome, outcomes
 from kit.analysis.stopping import looks, widening
 from kit.core.codec import UnreadableError
 from kit.core.errors import RunError, UsageError
-from kit.core.private import close_directory, close_file
+from kit.core.private import make_private
 from kit.model.sample import Sample
 from kit.model.session import DONE, Session
 from kit.store.changes import Change, Flag, Status, apply_changes
@@ -65,8 +65,7 @@ def open_store(
 def reach_store(url: str, default: Path, read_only: bool, tell: Callable[[str], None], patient: bool) -> Store:
     """As ``open_store``, with nothing delivered."""
     if not url:
-        close_directory(default.parent)
-        close_file(default)
+        make_private(default.parent)
         url = f"sqlite:///{default}"
     return Store(Database(url, patient), read_only, tell)
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from kit.core.errors import RunError
+from kit.core.errors import RunError, UsageError
 from kit.core.paths import Paths, find_paths
 from kit.fleet import agent, run
 from kit.fleet.address import Address
@@ -94,3 +94,30 @@ def test_a_worker_keeps_shares_apart_from_its_users_store(
         agent._run(Assignment(Share(FIRST, blocks), str(tmp_path), False), cast(Any, channel))
     assert seen == [(tmp_path / "data/fleet", f"sqlite:///{tmp_path}/data/fleet/kit.db")]
     assert not (tmp_path / "data/kit.db").exists()
+
+
+def test_a_split_session_that_was_not_begun_here_is_given_to_no_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Workers would run its command as root."""
+    context, store = each_with(OneIsLost, tmp_path, monkeypatch)
+    given = list[Session]()
+
+    def note(session: Session, *_: object) -> Session:
+        given.append(session)
+        return session
+
+    monkeypatch.setattr(run, "_carry_split", note)
+    monkeypatch.setattr(run, "_planned", lambda request, member: (FIRST, None))
+    mine = run.run_split(FIRST.request, context)
+    planted = replace(mine, id=SECOND.id, request=replace(mine.request, command=("sh",)))
+    for session in (mine, planted):
+        store.create(replace(session, status=INTERRUPTED))
+    assert [item.id for item in given] == [mine.id]
+    with pytest.raises(UsageError, match=f"session {planted.id} was not begun here"):
+        run.resume_split(planted.id, context)
+    assert run.resume_split(mine.id, context).request.command == ("true",)
+    (tmp_path / "begun" / planted.id).write_text("0" * 64)
+    with pytest.raises(UsageError, match="is not what was begun here"):
+        run.resume_split(planted.id, context)
+    assert [item.id for item in given] == [mine.id, mine.id]

@@ -16,6 +16,7 @@ from kit.host.machine import read_host
 from kit.model.sample import Phase, Sample
 from kit.model.session import DONE, INTERRUPTED, Request, Session, check_session_id, new_session_id
 from kit.report.progress import Quiet
+from kit.session.begun import record_begun
 from kit.session.start import Patience, launch, resume
 from kit.store import open_store
 from kit.store.exchange import dump, load
@@ -114,6 +115,94 @@ def test_sessions_of_an_older_store_and_of_another_machine_are_not_resumed(tmp_p
         resume("last", paths(tmp_path), open_store("", tmp_path / "kit.db"), Quiet(), Patience())
 
 
+def stop(*given: object, **more: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_a_session_that_somebody_has_put_into_the_store_is_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It names this machine and says that it was not imported: nothing in the store tells it from one of ours."""
+    monkeypatch.setattr("kit.session.start._perform", stop)
+    store = new_store(tmp_path / "shared.db")
+    store.create(STOPPED)
+    with pytest.raises(UsageError, match=f"session {STOPPED.id} was not begun here"):
+        resume("last", paths(tmp_path), store, Quiet(), Patience())
+    assert store.get("last").status == INTERRUPTED
+    begun = tmp_path / "data" / "begun"
+    assert not begun.exists()
+    begun.mkdir(parents=True, mode=0o700)
+    (tmp_path / "data").chmod(0o700)
+    (begun / STOPPED.id).symlink_to(tmp_path / "kit.db")
+    with pytest.raises(UsageError, match="was not begun here"):
+        resume("last", paths(tmp_path), store, Quiet(), Patience())
+
+
+def test_a_session_that_somebody_has_changed_in_the_store_is_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kit.session.start._perform", stop)
+    store, work = new_store(tmp_path / "shared.db"), tmp_path / "work"
+    work.mkdir()
+    request = Request(command=("true", "ü"), arms=("host@dir",), rounds=1, directory=str(work))
+    with pytest.raises(KeyboardInterrupt):
+        launch(request, paths(tmp_path), store, Quiet(), Patience())
+    name = store.get("last").id
+    record = tmp_path / "data" / "begun" / name
+    assert (record.stat().st_mode & 0o777, record.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+    with pytest.raises(KeyboardInterrupt):  # as it was: it goes on
+        resume("last", paths(tmp_path), store, Quiet(), Patience())
+    changes = (
+        ("request", """replace(request, '"true"', '"sh"')"""),
+        ("request", """replace(request, '"prepare": ""', '"prepare": "id"')"""),
+        ("arms", """'["bare@dir"]'"""),
+        ("baselines", """'[["host@dir", "bare@dir"]]'"""),
+        ("seed", "seed + 1"),
+    )
+    for column, value in changes:
+        engine = create_engine(f"sqlite:///{tmp_path}/shared.db")
+        with engine.begin() as connection:
+            before = connection.execute(text(f"SELECT {column} FROM kit_sessions")).scalar_one()
+            connection.execute(text(f"UPDATE kit_sessions SET {column} = {value}"))
+            assert connection.execute(text(f"SELECT {column} FROM kit_sessions")).scalar_one() != before
+        with pytest.raises(UsageError, match=f"session {name} is not what was begun here"):
+            resume("last", paths(tmp_path), store, Quiet(), Patience())
+        with engine.begin() as connection:
+            connection.execute(text(f"UPDATE kit_sessions SET {column} = :before"), {"before": before})
+        engine.dispose()
+    with pytest.raises(KeyboardInterrupt):
+        resume("last", paths(tmp_path), store, Quiet(), Patience())
+    record.unlink()
+    with pytest.raises(UsageError, match="was not begun here"):
+        resume("last", paths(tmp_path), store, Quiet(), Patience())
+
+
+def test_what_is_changed_while_a_session_waits_for_the_machine_is_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, work, run = new_store(tmp_path / "shared.db"), tmp_path / "work", list[Session]()
+    work.mkdir()
+    request = Request(command=("true",), arms=("host@dir",), rounds=1, directory=str(work))
+    monkeypatch.setattr("kit.session.start._perform", stop)
+    with pytest.raises(KeyboardInterrupt):
+        launch(request, paths(tmp_path), store, Quiet(), Patience())
+
+    def change(*_: object) -> None:
+        with create_engine(f"sqlite:///{tmp_path}/shared.db").begin() as connection:
+            connection.execute(text("UPDATE kit_sessions SET request = replace(request, '\"true\"', '\"sh\"')"))
+
+    def seen(session: Session, *_: object) -> None:
+        run.append(session)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("kit.session.start.wait_idle", change)
+    monkeypatch.setattr("kit.session.start._perform", seen)
+    with pytest.raises(KeyboardInterrupt):
+        resume("last", paths(tmp_path), store, Quiet(), Patience(idle=1.0))
+    assert store.get("last").request.command == ("sh",)
+    assert run[0].request.command == ("true",)
+
+
 @pytest.mark.machine
 @pytest.mark.unmeasured
 def test_a_session_stopped_before_its_first_sample_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,9 +214,6 @@ def test_a_session_stopped_before_its_first_sample_is_resumed(tmp_path: Path, mo
     request = Request(
         command=("test", "-f", "file"), source="src", arms=("host@dir",), rounds=1, cache="cold", directory="work"
     )
-
-    def stop(*given: object, **more: object) -> None:
-        raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
         patch.setattr("kit.session.start._gather", stop)
@@ -172,6 +258,7 @@ def test_consent_names_a_device_of_the_session(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--wipe /dev/x: this session uses no such device"):
         launch(STOPPED.request, paths(tmp_path), store, Quiet(), Patience(), [Path("/dev/x")])
     store.create(STOPPED)
+    record_begun(tmp_path / "data", STOPPED, print)
     with pytest.raises(UsageError, match="--wipe /dev/x: this session uses no such device"):
         resume("last", paths(tmp_path), store, Quiet(), Patience(), [Path("/dev/x")])
     assert store.get("last").status == INTERRUPTED
@@ -185,9 +272,6 @@ def test_a_damaged_session_of_the_past_keeps_no_other_from_beginning(
     store.add(replace(STOPPED, status=DONE, samples=(Sample("bare", 1, "measured", "ok", 1e9, ()),)))
     with create_engine(f"sqlite:///{tmp_path}/kit.db").begin() as connection:
         connection.execute(text("UPDATE kit_samples SET digests = '{'"))
-
-    def stop(*given: object, **more: object) -> None:
-        raise KeyboardInterrupt
 
     (tmp_path / "work").mkdir()
     request = Request(command=("true",), arms=("host@dir",), rounds=1, directory=str(tmp_path / "work"))
