@@ -41,7 +41,7 @@ def check_place(directory: Path) -> None:
     Raises MachineError."""
     if os.path.lexists(directory):
         os.close(_open_own(directory))
-    holder = next(path for path in directory.parents if os.path.exists(path))
+    holder = next(path for path in directory.parents if os.path.exists(path))  # noqa: PTH110 -- Path.exists raises without a right to look
     info = holder.stat()
     if info.st_uid not in (0, os.geteuid()):
         raise _unusable(directory, f"{holder} belongs to {user_name(info.st_uid)}, who could replace it")
