@@ -8,6 +8,8 @@ Two arms, runs of about 10 s with 3 % noise, the second in truth 10.8 % above th
            waits in them, and the machine's pressure shows it
   outside  a tenth of all runs, of either arm, are hit from outside for 1.3 times as long; the machine's pressure shows
            it, the arm's own by a tenth of it
+  own CPU  as own, but what takes longer is a daemon outside the build's cgroup: outside CPU shows it, no pressure does
+  CPU      as outside in 22 % of the runs, by programs that take 0.3 to 1 CPU: outside CPU shows it, no pressure does
 
 Printed: by how many log points the ratio comes out too high or low on average (with its standard error), with repeats
 in the place of flagged runs as the kit has it, and without them; how much it scatters; the share of runs made again.
@@ -32,13 +34,14 @@ from kit.session.schedule import Block, Schedule, total_comparisons
 ARMS = parse_arms("bare,layer:overlay2")
 TRUTH = math.log(1.108)
 REAL, NOISE, LONGER, USUAL, WAITING = 10.0, 0.03, 1.3, 0.02, 0.25
-OWN, OUTSIDE = 0.2, 0.1
+OWN, OUTSIDE, NEIGHBOURS = 0.2, 0.1, 0.22
 
 
 @dataclass(frozen=True)
 class World:
     own: float  # share of the second arm's runs that are longer by its own doing
     outside: float  # share of all runs that are hit from outside
+    cpu: bool = False  # outside CPU shows both, and no pressure
 
     def run(self, step: PlanStep, random: np.random.Generator) -> Sample:
         second = step.arm == ARMS[1]
@@ -50,6 +53,9 @@ class World:
         own = USUAL + WAITING * mine + 0.1 * WAITING * (theirs and not mine)
         waits = {"psi_cpu": 0.0, "psi_memory": 0.0, "psi_cpu_own": 0.0, "psi_memory_own": 0.0, "steal": 0.0}
         waits |= {"psi_io": whole * real, "psi_io_own": own * real}
+        used = (mine or theirs) * random.uniform(0.3, 1.0)
+        if self.cpu:
+            waits |= {"psi_io": 0.0, "psi_io_own": 0.0, "elsewhere": (USUAL + used) * real}
         known = {name: value for name, value in waits.items() if name in PHASE_FIELDS}
         phase = replace(Phase("build", "ok", real), **known)  # type: ignore[arg-type]
         return Sample(str(step.arm), step.block, step.kind, "ok", 0.0, (phase,), repeats=step.repeats)
@@ -82,7 +88,11 @@ def main() -> None:
     print(
         f"{'world':9}{'rounds':>7}{'off by, with repeats':>24}{'without':>18}{'scatter':>10}{'without':>9}{'again':>8}"
     )
-    for name, world in (("own", World(OWN, 0.0)), ("outside", World(0.0, OUTSIDE)), ("both", World(OWN, OUTSIDE))):
+    worlds = {
+        "own": World(OWN, 0.0), "outside": World(0.0, OUTSIDE), "both": World(OWN, OUTSIDE),
+        "own CPU": World(OWN, 0.0, True), "CPU": World(0.0, NEIGHBOURS, True),
+    }  # fmt: skip
+    for name, world in worlds.items():
         for rounds in (3, 5, 10, 20):
             plan = make_plan(ARMS, rounds, 1, "cold", control=False)
             found = np.array([session(plan, world, random) for _ in range(arguments.sessions)])

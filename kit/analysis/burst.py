@@ -26,7 +26,8 @@ class BurstRule:
     the machine, and none of the session's, waited for CPU, I/O or memory lies so far above what is usual for the arm:
     the median of its runs, the least of them below ``few`` rounds, where two hits would make the median. ``outside``:
     outside CPU lies above what is usual for the arm by so large a share of the CPU time of the run's own, of its real
-    time where that is longer. A program that takes a CPU makes the session's own tasks wait, which no pressure shows.
+    time where that is longer, in two arms or more. A program that takes a CPU makes the session's own tasks wait, which
+    no pressure shows.
     ``least``: steal, and what is above the usual pressure or outside CPU, must come to so many seconds too; in runs
     shorter than that nothing can be told. ``nature``: flags that gather in one arm with no more than this probability
     by chance are its own doing.
@@ -48,7 +49,7 @@ class BurstRule:
             f"steal > {self.steal:.0%} of real; calibration spin > {self.calibration:.0%} over the session's median; "
             f"CPU, I/O or memory pressure less the session's own > {self.pressure * 100:.0f} points over the arm's "
             f"median (below {self.few} rounds its least); outside CPU > {self.outside:.0%} of the run's own CPU time "
-            f"over it likewise; steal, pressure and outside CPU by {self.least:g} s at least; "
+            f"over it likewise, in {_ARMS} arms or more; steal, pressure and outside CPU by {self.least:g} s at least; "
             f"interleaved runs by that much more than the median of the other arms of their round; "
             f"not repeated where flags gather in one arm (p < {self.nature:g})"
         )
@@ -57,6 +58,8 @@ class BurstRule:
 RULE = BurstRule()
 _PRESSURES = ("psi_cpu", "psi_io", "psi_memory")
 OUTSIDE = "elsewhere"
+#: Arms that have to be hit before outside CPU is taken for that of other programs.
+_ARMS = 2
 
 
 def find_bursts(samples: Sequence[Sample], rule: BurstRule = RULE) -> dict[tuple[str, str, int], str]:
@@ -70,13 +73,17 @@ def find_bursts(samples: Sequence[Sample], rule: BurstRule = RULE) -> dict[tuple
     for item in runs:
         if dict(item.digests).get(RUN_ORDER, SEQUENTIAL) != SEQUENTIAL:
             rounds.setdefault((item.point, item.block), []).append(_where(item))
-    found = {}
+    found: dict[tuple[str, str, int], dict[str, str]] = {}
     for item in runs:
         others = [excess[where] for where in rounds.get((item.point, item.block), ()) if where != _where(item)]
-        reasons = list(_reasons(item, rule, excess[_where(item)], others))
+        reasons = dict(_reasons(item, rule, excess[_where(item)], others))
         if reasons:
-            found[_where(item)] = "; ".join(reasons)
-    return found
+            found[_where(item)] = reasons
+    # Outside CPU may be an arm's own, of a daemon or a kernel thread: other programs are what hits two arms or more.
+    if len({arm for (arm, _, _), reasons in found.items() if OUTSIDE in reasons}) < _ARMS:
+        found = {where: {name: text for name, text in reasons.items() if name != OUTSIDE}
+                 for where, reasons in found.items()}  # fmt: skip
+    return {where: "; ".join(reasons.values()) for where, reasons in found.items() if reasons}
 
 
 def own_nature(samples: Sequence[Sample], bursts: Bursts, rule: BurstRule = RULE) -> dict[tuple[str, str], str]:
@@ -129,22 +136,23 @@ def _excesses(run: Sample, usual_spin: float | None, usual: Mapping[tuple[str, s
 
 def _reasons(
     run: Sample, rule: BurstRule, excess: Mapping[str, float], others: Sequence[Mapping[str, float]]
-) -> Iterable[str]:
-    """``others``: of the other arms of the same interleaved round. What hit all alike cancels in their ratios."""
+) -> Iterable[tuple[str, str]]:
+    """Return names of figures, each with why the run is flagged by it. ``others``: of the other arms of the same
+    interleaved round. What hit all alike cancels in their ratios."""
     phase = total(run.phases)
     real, used = phase.real or 0.0, cpu_seconds(phase)
     common = {name: max(0.0, median(item.get(name, 0.0) for item in others)) for name in excess} if others else {}
     beyond = {name: value - common.get(name, 0.0) for name, value in excess.items()}
     if beyond.get("steal", 0.0) > rule.steal and beyond["steal"] * real > rule.least:
-        yield f"steal {excess['steal']:.0%}"
+        yield "steal", f"steal {excess['steal']:.0%}"
     for when in ("before", "after"):
         if beyond.get(when, 0.0) > rule.calibration:
-            yield f"calibration {when} it +{excess[when]:.0%}"
+            yield when, f"calibration {when} it +{excess[when]:.0%}"
     for name in _PRESSURES:
         if beyond.get(name, 0.0) > rule.pressure and beyond[name] * real > rule.least:
-            yield f"{name.removeprefix('psi_')} pressure from outside {_pressure(phase, name) or 0.0:.0%}"
+            yield name, f"{name.removeprefix('psi_')} pressure from outside {_pressure(phase, name) or 0.0:.0%}"
     if real and beyond.get(OUTSIDE, 0.0) > rule.outside and beyond[OUTSIDE] * used > rule.least:
-        yield f"other programs used {excess[OUTSIDE] * used / real:.2f} CPUs"
+        yield OUTSIDE, f"other programs used {excess[OUTSIDE] * used / real:.2f} CPUs"
 
 
 def _usual_shares(runs: Sequence[Sample], rule: BurstRule) -> dict[tuple[str, str, str], float]:

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2] / "benchmarks"
 
 #: What each takes, and a word of what it prints in the end.
 SIMULATED = {
-    "bursts": (("--sessions", "2"), "both"),
+    "bursts": (("--sessions", "2"), "own CPU"),
     "coverage": (("--sessions", "2", "--worlds", "equal", "--rounds", "3", "--precisions", ""), "bounds: "),
     "farm": (("--farms", "20", "--draws", "100", "--machines", "3,5"), "bounds: "),
     "fleet": (("--workers", "3", "--rounds", "1", "--seconds", "0.2"), "above it"),
@@ -45,6 +45,7 @@ MEASURED = {
         ("--tiny", "--image", TINY, "--minutes", "0.15", "--repetitions", "1", "--identical", "1"),
         "half width",
     ),
+    "spins": (("--compilations", "3", "--units", "1"), "like a compiler, mean"),
     "recovery": (("--rounds", "2", "--where", "container", "--largest", "--units", "2"), "intervals hold the truth"),
     "timer": (("1",), "daemon that leaves the tree"),
 }
