@@ -17,11 +17,11 @@ import pytest
 
 from kit.core.flock import try_lock
 from kit.core.paths import find_paths
+from kit.host.cgroup.idle_load import kit_pids
 from kit.host.command import run
 from kit.host.namespace import enter_private_mounts
-from kit.host.rest import kit_pids
-from kit.session.caches import DROP_CACHES
-from tests.builder import MEASURED, locked, turn
+from kit.session.setup.caches import DROP_CACHES
+from tests.builder import MEASURED, locked, stage
 
 #: Files of which one worker runs all, and tests, by what is dear in them: daemons, a build, a browser, a server, a
 #: sandbox, the disks of a guest.
@@ -32,7 +32,7 @@ TOGETHER = {
     "web/test_pages.py": "browser",
     "web/test_flame.py": "browser",
     "store/test_exchange.py": "postgresql",
-    "store/test_delivery.py": "postgresql",
+    "store/test_outbox_flush.py": "postgresql",
     "store/test_roles.py": "postgresql",
     "machine/test_docs.py": "sandbox",
     "machine/test_guest.py::test_a_session_in_a_guest": "disks",
@@ -71,7 +71,7 @@ def apart(config: pytest.Config) -> Iterator[None]:
     for name in [name for name in os.environ if name.startswith("PYTEST_XDIST_")] + ["COLUMNS", "LINES"]:
         os.environ.pop(name, None)
     enter_private_mounts()
-    _own_run(scratch)
+    own_run(scratch)
     with ExitStack() as stack:
         directory = os.open(images, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         stack.callback(os.close, directory)
@@ -85,7 +85,7 @@ def apart(config: pytest.Config) -> Iterator[None]:
                 shutil.rmtree(images)
 
 
-def _own_run(scratch: Path) -> None:
+def own_run(scratch: Path) -> None:
     """Lay another directory over /run, in which all is but what is the kit's."""
     run(["mount", "-t", "tmpfs", "-o", "mode=755", "kit-tests", scratch])
     for path in Path("/run").iterdir():
@@ -94,26 +94,28 @@ def _own_run(scratch: Path) -> None:
             place.symlink_to(path.readlink())
         elif path.name != "kit":
             place.mkdir() if path.is_dir() else place.touch()
-            run(["mount", "--rbind", path, place])
+            # An empty one may be another session's, which removes it at its end.
+            if not path.is_dir() or path.is_mount() or any(path.iterdir()):
+                run(["mount", "--rbind", path, place])
     run(["mount", "--move", scratch, "/run"])
 
 
 def held_for(item: pytest.Item) -> AbstractContextManager[None]:
     """The machine, for this test alone where it measures, else together with tests of other workers."""
-    if not is_worker(item.config) or turn(item) == 0:
+    if not is_worker(item.config) or stage(item) == 0:
         return nullcontext()
     common = Path(item.config.option.basetemp).parent
-    return locked(common, fcntl.LOCK_EX if turn(item) >= MEASURED else fcntl.LOCK_SH)
+    return locked(common, fcntl.LOCK_EX if stage(item) >= MEASURED else fcntl.LOCK_SH)
 
 
 def leave_caches(item: pytest.Item) -> None:
     """What is dropped before a run is read anew by all workers, forty times a minute: a worker's sessions drop the
     machine's caches where they measure, else write to a file that is nobody's. Nor where users are mapped: the kernel
     mounts /proc for them only where nothing of it is covered (mount_too_revealing in fs/namespace.c)."""
-    if not is_worker(item.config) or turn(item) == 0:
+    if not is_worker(item.config) or stage(item) == 0:
         return
     left = f" {DROP_CACHES} " in Path("/proc/self/mountinfo").read_text()
-    wanted = turn(item) < MEASURED and not item.get_closest_marker("maps_users")
+    wanted = stage(item) < MEASURED and not item.get_closest_marker("maps_users")
     if left and not wanted:
         run(["umount", DROP_CACHES])
     elif wanted and not left:
@@ -130,4 +132,4 @@ def sessions_of_others() -> set[str]:
 
 
 def _sessions(base: Path) -> set[str]:
-    return {path.name for path in base.glob("home*/data/logs/*")}
+    return {path.name for part in ("data", "data/fleet") for path in base.glob(f"home*/{part}/logs/*")}

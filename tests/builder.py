@@ -38,11 +38,11 @@ _NICED = """#!/bin/sh
 exec nice -n {niceness} {program} "$@"
 """
 
-#: Turns: from which on unit tests are done, from which on images are there, and the last.
+#: Stages: from which on unit tests are done, from which on images are there, and the last.
 UNIT_TESTS_DONE, MEASURED, LAST = 2, 3, 4
 
 
-def turn(item: pytest.Item) -> int:
+def stage(item: pytest.Item) -> int:
     """Tests without a machine come first, then those beside which images may be built and unit tests run, then those
     beside which images may be built, then those that measure; last the one that looks what all have left."""
     if item.get_closest_marker("machine") is None:
@@ -58,14 +58,14 @@ def order(item: pytest.Item) -> tuple[int, int]:
     """Of the first, while images are built, those that need few; of the later ones those that need most: they are dear,
     and one that is begun last is waited for by all workers."""
     needs = len(images_of([item]))
-    return turn(item), needs if turn(item) < UNIT_TESTS_DONE else -needs
+    return stage(item), needs if stage(item) < UNIT_TESTS_DONE else -needs
 
 
 def images_of(items: Iterable[pytest.Item]) -> list[str]:
     """What they need, in the order in which they need it."""
     found: dict[str, None] = {}
     for item in items:
-        if turn(item) == 0:
+        if stage(item) == 0:
             continue
         for mark in item.iter_markers("images"):
             found |= dict.fromkeys(mark.args)
@@ -85,14 +85,14 @@ class Builder:
     process: subprocess.Popen[str]
     known: frozenset[str]
 
-    def wait(self, turn: int) -> None:
-        """For what may not go on beside tests of that turn."""
-        if turn >= MEASURED:
+    def wait(self, stage: int) -> None:
+        """For what may not go on beside tests of that stage."""
+        if stage >= MEASURED:
             try:
                 self.process.wait(PATIENCE)
             except subprocess.TimeoutExpired:
                 self.process.kill()
-        if turn >= UNIT_TESTS_DONE:
+        if stage >= UNIT_TESTS_DONE:
             with _tests_locked(fcntl.LOCK_EX):
                 pass
 
@@ -107,7 +107,7 @@ def _tests_locked(how: int) -> AbstractContextManager[None]:
 
 @contextmanager
 def locked(path: Path, how: int) -> Iterator[None]:
-    """Lock a directory (flock(2)) for the length of the block."""
+    """Lock a directory (flock(2)) for the length of the round."""
     directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(directory, how)

@@ -17,9 +17,9 @@ ARMS = "bare", "bind:overlay2", "layer:overlay2"
 PAIRS = [("bind:overlay2", "bare"), ("layer:overlay2", "bare")]
 
 
-def run(arm: str, block: int, dearer: Mapping[str, float], dice: np.random.Generator, noise: float = 0.02) -> Sample:
-    """One, in which tasks of these kinds take so much more; the machine is faster in some blocks than in others."""
-    speed = 1 + 0.05 * np.sin(block)
+def run(arm: str, round_: int, dearer: Mapping[str, float], dice: np.random.Generator, noise: float = 0.02) -> Sample:
+    """One, in which tasks of these kinds take so much more; the machine is faster in some rounds than in others."""
+    speed = 1 + 0.05 * np.sin(round_)
     tasks = []
     for recipe in RECIPES:
         for kind, seconds in KINDS.items():
@@ -28,4 +28,4 @@ def run(arm: str, block: int, dearer: Mapping[str, float], dice: np.random.Gener
     spent = sum(task.cpu or 0.0 for task in tasks) + ITSELF * float(dice.normal(1, noise))
     phase = Phase("build", "ok", real=spent / 2, cgroup_user=spent * 0.75, cgroup_sys=spent * 0.25, tasks=tuple(tasks))
     clean = Phase("clean", "ok", real=1.0, cgroup_user=0.1, cgroup_sys=0.1)
-    return Sample(arm, block, "measured", "ok", 0.0, (phase, clean))
+    return Sample(arm, round_, "measured", "ok", 0.0, (phase, clean))

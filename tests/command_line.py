@@ -53,10 +53,10 @@ def in_fork(*words: str | Path, timeout: float = 300, **env: str) -> subprocess.
 @cache
 def _warm_up() -> None:
     """All modules, and what libraries import and learn on first use: forks do it no more, each anew."""
-    from kit.analysis.analyse import analyse
+    from kit.analysis.session.analyse import analyse
     from kit.report import render
-    from kit.report.html import render_html
-    from kit.report.page import view
+    from kit.report.page.html import render_html
+    from kit.report.page.page import view
     from kit.report.renderer import SESSION, names
     from tests.nights import night
     from tests.stores import new_store

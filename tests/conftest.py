@@ -1,8 +1,6 @@
 import gc
 import os
-import re
 import shutil
-import tarfile
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,11 +11,11 @@ from hypothesis import settings
 
 from kit.core.errors import RunError
 from kit.core.paths import find_paths
-from kit.host.command import run
 from kit.image import ImageCache
-from tests.beside import apart, group, held_for, leave_caches, sessions_of_others
-from tests.builder import Builder, building, images_of, order, turn, unit_tests
+from tests.beside import apart, group, held_for, leave_caches
+from tests.builder import Builder, building, images_of, order, stage, unit_tests
 from tests.command_line import Kit, in_fork, in_new_process
+from tests.tiny import make_tiny
 
 pytest_plugins = [
     "pytester",
@@ -90,13 +88,13 @@ def builder(kit_home: Path, request: pytest.FixtureRequest, tmp_path_factory: py
     """Images are built while tests run that need none."""
     names = [] if machine_lacks() else images_of(request.session.items)
     with ExitStack() as stack:
-        if not any(map(turn, request.session.items)):
+        if not any(map(stage, request.session.items)):
             stack.enter_context(unit_tests())
         elif not machine_lacks():
             stack.enter_context(apart(request.config))
         started = stack.enter_context(building(names, tmp_path_factory.mktemp("builder")))
         request.config.stash[BUILDER] = started
-        started.wait(turn(request.session.items[0]))
+        started.wait(stage(request.session.items[0]))
         yield
 
 
@@ -113,7 +111,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     if reason := machine_lacks():
         pytest.skip(reason)
     if BUILDER in item.config.stash:
-        item.config.stash[BUILDER].wait(turn(item))
+        item.config.stash[BUILDER].wait(stage(item))
 
 
 @pytest.fixture(autouse=True)
@@ -136,57 +134,6 @@ def kit(request: pytest.FixtureRequest) -> Kit:
     return in_new_process if request.node.get_closest_marker("machine") else in_fork
 
 
-#: What daemons call what they put into directories for temporary files.
-_DAEMONS_FILES = ("api_load*", "storage[0-9]*", "container_images*", "containerd-mount*", "docker-*", "libpod*", "oci*")
-
-
-def daemons_files() -> set[str]:
-    directories = [Path(name) for name in ("/tmp", "/var/tmp")]
-    return {str(path) for place in directories for name in _DAEMONS_FILES for path in place.glob(name)}
-
-
-_FILES_OF_OTHERS = frozenset(daemons_files())  # those that were there before any test
-
-
-def left_on_machine() -> list[str]:
-    """What of the kit's is on this machine now, but for sessions of others: nothing, unless one of ours runs."""
-    others = sessions_of_others()
-    found = _of_any_session()
-    others |= sessions_of_others()
-    return [item for item in found if not any(name in item for name in others)]
-
-
-def _of_any_session() -> list[str]:
-    found = [str(path) for path in Path("/sys/fs/cgroup").glob("*/kit-*")] + [
-        str(path) for path in Path("/sys/fs/cgroup").glob("kit-*")
-    ]
-    run = Path("/run/kit")
-    found += [str(path) for path in run.iterdir()] if run.is_dir() else []
-    for path in Path("/sys/block").glob("loop*/loop/backing_file"):
-        text = _read(path)
-        if "/state/loops/" in text:
-            found.append(f"{path.parts[3]}: {text.strip()}")
-    for line in Path("/proc/self/mountinfo").read_text().splitlines():
-        if " /run/kit/" in line:
-            found.append(line)
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        command = _read(path).replace("\0", " ")
-        # Unit tests beside it have probes of their own; in an arm none is called by a path of theirs.
-        if "/run/kit/" in command or ("kit-probe serve" in command and "/pytest-of-" not in command):
-            # Its session, also where it is in a container of a Docker that is not the kit's.
-            places = _read(path.with_name("cgroup")) + _read(path.with_name("mountinfo"))
-            found.append(f"process {path.parts[2]}: {command} of {sorted(set(re.findall('/kit[-/]([^/ ]+)', places)))}")
-    return found + sorted(daemons_files() - _FILES_OF_OTHERS)
-
-
-def _read(path: Path) -> str:
-    """'' where it is gone."""
-    try:
-        return path.read_bytes().decode(errors="replace")
-    except OSError:
-        return ""
-
-
 @pytest.fixture
 def which() -> Callable[[str], Path]:
     """Where a program is, also for a user without the system's directories in PATH."""
@@ -201,25 +148,10 @@ def which() -> Callable[[str], Path]:
 
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A root filesystem of one program, which has most commands in it: what shows no size needs no large image, and
-    what needs none does not wait for one."""
+    """Return a root filesystem of one program (tests/tiny.py)."""
     directory = tmp_path_factory.mktemp("tiny")
     directory.chmod(0o755)  # apt's own user writes there
-    run(["apt-get", "download", "busybox-static"], cwd=directory)
-    (package,) = directory.glob("*.deb")
-    run(["dpkg-deb", "--extract", package, directory / "package"])
-    (busybox,) = directory.glob("package/**/bin/busybox")
-    root = directory / "root"
-    for name in ("bin", "build", "dev", "etc", "proc", "sys", "tmp", "usr/games"):
-        (root / name).mkdir(parents=True)
-    (root / "etc/debian_version").write_text("12.0\n")
-    shutil.copy(busybox, root / "bin")
-    for name in run([root / "bin/busybox", "--list"]).split():
-        if name != "busybox":
-            (root / "bin" / name).symlink_to("busybox")
-    with tarfile.open(root.parent / "tiny.tar", "w") as tar:
-        tar.add(root, ".")
-    return root.parent / "tiny.tar"
+    return make_tiny(directory)
 
 
 @pytest.fixture(scope="session")

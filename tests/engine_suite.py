@@ -8,93 +8,95 @@ from pathlib import Path
 import pytest
 
 from kit.core.errors import RunError
-from kit.engines import Place
-from kit.host.rest import IdleRate
+from kit.engines import Sandbox
+from kit.host.cgroup.idle_load import IdleRate
 from kit.image.layout import CONTROL
 from kit.model.arm import Arm
 from kit.probe import Timing
-from kit.session.measure import measure_phase
-from kit.session.provision import Provision
+from kit.session.measure.phase import measure_phase
+from kit.session.setup.provision import Provision
 
 pytestmark = pytest.mark.machine
 
 
-def sh(place: Place, script: str) -> tuple[Timing, str]:
+def sh(sandbox: Sandbox, script: str) -> tuple[Timing, str]:
     with tempfile.TemporaryFile() as output:
-        timing = place.run(["sh", "-c", script], ".", output)
+        timing = sandbox.run(["sh", "-c", script], ".", output)
         output.seek(0)
         return timing, output.read().decode()
 
 
 class EngineSuite:
     def test_runs_commands_in_an_empty_tree(self, provision: Provision, arm: Arm) -> None:
-        with provision.place(arm) as place:
-            timing, said = sh(place, "pwd; ls -A; echo here > file; cat file; exit 3")
-            assert said == f"{place.tree}\nhere\n"
+        with provision.sandbox(arm) as sandbox:
+            timing, said = sh(sandbox, "pwd; ls -A; echo here > file; cat file; exit 3")
+            assert said == f"{sandbox.tree}\nhere\n"
             assert (timing.exit_code, timing.signal) == (3, None)
-            assert sh(place, "cat file")[1] == "here\n"
+            assert sh(sandbox, "cat file")[1] == "here\n"
 
     def test_every_run_starts_from_the_same_state(self, provision: Provision, arm: Arm) -> None:
         if arm.placement == "host":
             pytest.skip("host has no root filesystem of its own: only its tree is new")
         look = "cat /etc/debian_version; ls -A / /build /tmp /usr/games; ls -l /etc/debian_version"
-        with provision.place(arm) as place:
-            first = sh(place, look)[1]
+        with provision.sandbox(arm) as sandbox:
+            first = sh(sandbox, look)[1]
             sh(
-                place,
+                sandbox,
                 "echo changed > /etc/debian_version; rm -r /usr/games; echo x > /tmp/x; mkdir /new; echo > tree-file",
             )
-            assert sh(place, look)[1] != first
-        with provision.place(arm) as place:
-            assert sh(place, look)[1] == first
+            assert sh(sandbox, look)[1] != first
+        with provision.sandbox(arm) as sandbox:
+            assert sh(sandbox, look)[1] == first
 
     def test_sources_are_put_into_the_tree(self, provision: Provision, arm: Arm, tmp_path: Path) -> None:
         (tmp_path / "a.sh").write_text("echo from the source")
         (tmp_path / "a.sh").chmod(0o755)
         with tarfile.open(tmp_path / "src.tar", "w") as tar:
             tar.add(tmp_path / "a.sh", "dir/a.sh")
-        with provision.place(arm) as place:
-            place.unpack(tmp_path / "src.tar")
-            assert sh(place, "test -x dir/a.sh && sh dir/a.sh")[1] == "from the source\n"
+        with provision.sandbox(arm) as sandbox:
+            sandbox.unpack(tmp_path / "src.tar")
+            assert sh(sandbox, "test -x dir/a.sh && sh dir/a.sh")[1] == "from the source\n"
 
     def test_cgroup_counts_what_left_the_tree(self, provision: Provision, arm: Arm) -> None:
         burn = r"i=0; while [ \$i -lt 400000 ]; do i=\$((i+1)); done; touch done"
         script = f'(setsid sh -c "{burn}" &); while [ ! -e done ]; do sleep 0.02; done'
-        with provision.place(arm) as place, tempfile.TemporaryFile() as output:
-            phase = measure_phase("p", place, ["sh", "-c", script], ".", output, IdleRate(0.0))
+        with provision.sandbox(arm) as sandbox, tempfile.TemporaryFile() as output:
+            phase = measure_phase("p", sandbox, ["sh", "-c", script], ".", output, IdleRate(0.0))
         assert phase.status == "ok"
         assert phase.cgroup_user is not None and phase.user is not None
         assert phase.cgroup_user > phase.user + 0.05
 
     def test_what_is_written_reaches_the_backing_device(self, provision: Provision, arm: Arm) -> None:
-        with provision.place(arm) as place, tempfile.TemporaryFile() as output:
-            place.sync()
+        with provision.sandbox(arm) as sandbox, tempfile.TemporaryFile() as output:
+            sandbox.sync()
             words = ["dd", "if=/dev/zero", "of=big", "bs=1M", "count=16"]
-            phase = measure_phase("p", place, words, ".", output, IdleRate(0.0))
+            phase = measure_phase("p", sandbox, words, ".", output, IdleRate(0.0))
         assert phase.flush is not None and phase.flush >= 0
-        assert phase.elsewhere is not None
-        if place.backing.device is None or arm.placement == "tmpfs":
+        assert phase.outside is not None
+        if sandbox.backing.device is None or arm.placement == "tmpfs":
             return
         assert phase.write_bytes is not None and phase.flush_bytes is not None
         assert phase.write_bytes + phase.flush_bytes >= 16 << 20
 
     def test_a_missing_command_is_explained(self, provision: Provision, arm: Arm) -> None:
-        with provision.place(arm) as place, tempfile.TemporaryFile() as output:
+        with provision.sandbox(arm) as sandbox, tempfile.TemporaryFile() as output:
             with pytest.raises(RunError, match="'no-such-command': No such file"):
-                place.run(["no-such-command"], ".", output)
-            assert place.run(["true"], ".", output).ok
+                sandbox.run(["no-such-command"], ".", output)
+            assert sandbox.run(["true"], ".", output).ok
 
     def test_commands_run_as_another_user(self, provision: Provision, arm: Arm) -> None:
-        with provision.place(arm) as place:
-            sh(place, f"chown 1234:1234 {place.tree}")
-            assert sh(replace(place, uid=1234, gid=1234), "id -u; id -g; id -G; touch mine")[1] == "1234\n1234\n1234\n"
+        with provision.sandbox(arm) as sandbox:
+            sh(sandbox, f"chown 1234:1234 {sandbox.tree}")
+            assert (
+                sh(replace(sandbox, uid=1234, gid=1234), "id -u; id -g; id -G; touch mine")[1] == "1234\n1234\n1234\n"
+            )
 
     def test_nothing_is_written_beside_the_probe(self, provision: Provision, arm: Arm) -> None:
         if arm.placement == "host":
             pytest.skip("host is root on the machine itself")
         script = "for file in new kit-probe s; do echo x 2>&- >> $0/$file && echo $file; done; rm -f $0/s; ls $0"
-        with provision.place(arm) as place, tempfile.TemporaryFile() as output:
-            place.run(["sh", "-c", script, CONTROL], ".", output)
+        with provision.sandbox(arm) as sandbox, tempfile.TemporaryFile() as output:
+            sandbox.run(["sh", "-c", script, CONTROL], ".", output)
             output.seek(0)
             said = output.read().decode().splitlines()
             assert {"new", "kit-probe"} & {*said[:-2]} == set() and said[-2:] == ["kit-probe", "s"], said

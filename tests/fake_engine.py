@@ -11,26 +11,28 @@ from typing import IO, cast
 
 import pytest
 
+from kit.core.deadline import Deadline
 from kit.core.errors import RunError, TimedOut
-from kit.core.limit import Deadline
 from kit.core.paths import Paths
-from kit.engines import Place, Setting
+from kit.engines import EngineConfig, Sandbox
 from kit.filesystem import Backing
-from kit.host.cgroup import UNIFIED, Cgroup
-from kit.host.journal import Journal
+from kit.host.cgroup.cgroup import UNIFIED, Cgroup
+from kit.host.recovery.journal import Journal
 from kit.model.arm import Arm
-from kit.model.plan import Plan, PlanStep
+from kit.model.event import Event, EventSink, Relay, RunsAdded, RunsPlanned, SampleTaken, Told
+from kit.model.plan import Plan
 from kit.model.sample import Sample
 from kit.model.scenario import Command, Scenario
 from kit.model.session import Request, Session
 from kit.probe import Probe, Timing
-from kit.session.cleanups import CLEANUPS
-from kit.session.context import Bench, RunContext
-from kit.session.input_cache import PreparedInput
-from kit.session.loop import run_session
-from kit.session.traced import traced_rounds
-from kit.session.workload import Workload
+from kit.session.execute.session_loop import run_session
+from kit.session.execute.traced import traced_rounds
+from kit.session.inputs.input_cache import PreparedInput
+from kit.session.measure.context import MachineLease, RunContext
+from kit.session.measure.workload import Workload
+from kit.session.setup.cleanups import CLEANUPS
 from kit.store import Store
+from tests.sinks import Stored
 from tests.stores import new_store
 
 TIMING = Timing(0, None, 1.0, 0.5, 0.25, 1024, 1, 0, 2, 3, math.inf)
@@ -40,10 +42,10 @@ TIMING = Timing(0, None, 1.0, 0.5, 0.25, 1024, 1, 0, 2, 3, math.inf)
 def calm(monkeypatch: pytest.MonkeyPatch) -> None:
     """What else this machine does meanwhile adds no sentence and no repeat: the order of steps is what is tested. Nor
     do others lose their caches by it, or wait for the disk."""
-    monkeypatch.setattr("kit.host.rest._busy_share", lambda length: 0.0)
-    monkeypatch.setattr("kit.session.caches.DROP_CACHES", Path(os.devnull))
+    monkeypatch.setattr("kit.host.cgroup.idle_load._busy_share", lambda length: 0.0)
+    monkeypatch.setattr("kit.session.setup.caches.DROP_CACHES", Path(os.devnull))
     monkeypatch.setattr("kit.filesystem.backing.sync_filesystem", lambda path: None)
-    for module in ("loop", "schedule"):
+    for module in ("execute.session_loop", "plan.schedule"):
         monkeypatch.setattr(f"kit.session.{module}.find_bursts", lambda samples: {})
 
 
@@ -63,20 +65,20 @@ class FakeEngine:
         self.slow: dict[str, int] = {}  # turns that a command of an arm takes by turns, if not one
 
     @contextmanager
-    def place(self, arm: Arm) -> Iterator[Place]:
+    def sandbox(self, arm: Arm) -> Iterator[Sandbox]:
         if str(arm) == self.broken:
             raise RunError("it is broken")
         self.events.append(f"place {arm}")
         probe = cast(Probe, FakeProbe(self, str(arm)))
         group = Cgroup({UNIFIED: self.group(str(arm))})
         try:
-            yield Place("/t", "/i", group, self.backing, probe, self.unpack, lambda: "", {})
+            yield Sandbox("/t", "/i", group, self.backing, probe, self.unpack, lambda: "", {})
         finally:
             self.events.append(f"release {arm}")
             if str(arm) == self.stuck:
                 raise RunError("it can't be removed")
 
-    fresh_place = place
+    fresh_sandbox = sandbox
 
     def group(self, arm: str) -> Path:
         """A control group's directory that says to be frozen whenever it is asked."""
@@ -148,27 +150,21 @@ class FakeProbe:
         return self.run(self.command, output=self.output, deadline=None)
 
 
-class Ears:
+class Ears(EventSink):
     def __init__(self, engine: FakeEngine) -> None:
         self.engine = engine
 
-    def began(self, session: Session) -> None:
-        pass
-
-    def tell(self, text: str) -> None:
-        self.engine.events.append(f"tell {text}")
-
-    def planned(self, steps: int, done: int) -> None:
-        self.engine.events.append(f"planned {steps} after {done}")
-
-    def extended(self, steps: int, reason: str) -> None:
-        self.engine.events.append(f"extended by {steps}: {reason}")
-
-    def running(self, step: PlanStep, phase: str) -> None:
-        return None
-
-    def finished(self, step: PlanStep, sample: Sample) -> None:
-        self.engine.events.append(f"stored {sample.arm} {sample.block} {sample.status}")
+    def take(self, event: Event) -> None:
+        match event:
+            case Told():
+                self.engine.events.append(f"tell {event.text}")
+            case RunsPlanned():
+                self.engine.events.append(f"planned {event.runs} after {event.done}")
+            case RunsAdded():
+                self.engine.events.append(f"extended by {event.runs}: {event.reason}")
+            case SampleTaken():
+                sample = event.sample
+                self.engine.events.append(f"stored {sample.arm} {sample.round} {sample.status}")
 
 
 def scenario(*phases: str) -> Scenario:
@@ -176,7 +172,7 @@ def scenario(*phases: str) -> Scenario:
     return Scenario("s", "", "", steps, prepare=(Command("prepare", ("prepare",)),))
 
 
-def perform(
+def execute(
     tmp_path: Path,
     engine: FakeEngine,
     plan: Plan,
@@ -185,11 +181,11 @@ def perform(
     left: Callable[[], float | None] = lambda: None,
     traced: bool = False,
 ) -> tuple[Session, Store]:
-    paths = Paths(tmp_path / "data", tmp_path / "cache", tmp_path / "state", tmp_path / "run", tmp_path / "lock")
+    paths = Paths(tmp_path / "data", tmp_path / "cache", tmp_path / "state", tmp_path / "run/kit", tmp_path / "lock")
     spin = tmp_path / "spin"
     spin.write_text("#!/bin/sh\necho 50000000 60000000\n")
     spin.chmod(0o755)
-    setting = Setting("x", tmp_path, spin, Journal(tmp_path / "j" / "x.jsonl", CLEANUPS), "none")
+    setting = EngineConfig("x", tmp_path, spin, Journal(tmp_path / "j" / "x.jsonl", CLEANUPS), "none")
     store = new_store(tmp_path / "kit.db")
     session = Session(
         "x",
@@ -205,6 +201,8 @@ def perform(
     )
     store.create(session)
     workload = Workload(work, None, (PreparedInput("src", "tree", Path("/x/src.tar"), "d"),))
-    run = RunContext(plan, {"": workload}, engine, store, Bench(setting, paths), Ears(engine))
+    run = RunContext(
+        plan, {"": workload}, engine, Relay(Stored(store, "x"), Ears(engine)), MachineLease(setting, paths)
+    )
     session = run_session(session, run, left)
     return traced_rounds(session, run) if traced else session, store

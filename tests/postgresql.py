@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -65,15 +66,14 @@ class Server:
         engine.dispose()
 
 
-@pytest.fixture(scope="session")
-def postgresql() -> Iterator[Server]:
+@contextmanager
+def running_server(directory: Path) -> Iterator[Server]:
+    """A server that runs for the length of the round, as the user postgres, in a new directory that any user may
+    reach. Raises FileNotFoundError where PostgreSQL is not installed."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
     if not found:
-        pytest.skip("needs postgresql: make system installs it")
-    if os.geteuid() != 0:
-        pytest.skip("needs root: the server is run as its own user")
-    # Not below pytest's own directory, which no other user may enter.
-    server = Server(Path("/tmp") / f"kit-postgresql-{os.getpid()}", found[-1].parent)
+        raise FileNotFoundError("initdb")
+    server = Server(directory, found[-1].parent)
     server.directory.mkdir()
     shutil.chown(server.directory, "postgres")
     try:
@@ -85,6 +85,19 @@ def postgresql() -> Iterator[Server]:
             server.stop()
     finally:
         shutil.rmtree(server.directory)
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[Server]:
+    if os.geteuid() != 0:
+        pytest.skip("needs root: the server is run as its own user")
+    with ExitStack() as stack:
+        try:
+            # Not below pytest's own directory, which no other user may enter.
+            started = stack.enter_context(running_server(Path("/tmp") / f"kit-postgresql-{os.getpid()}"))
+        except FileNotFoundError:
+            pytest.skip("needs postgresql: make system installs it")
+        yield started
 
 
 def _runs(pid: str) -> bool:

@@ -42,21 +42,21 @@ CALLERS: Mapping[Stack, float] = {
 }
 
 
-def profiled_session(seed: int = 5, blocks: int = 3, more: Mapping[Stack, float] = MORE) -> Session:
+def profiled_session(seed: int = 5, rounds: int = 3, more: Mapping[Stack, float] = MORE) -> Session:
     """The rounds of ``night``, and traced ones after them. ``more``: what the arm spends besides."""
     session, dice = night(1, 0.1), np.random.default_rng(seed)
     arm = {stack: BASE.get(stack, 0.0) + more.get(stack, 0.0) for stack in {**BASE, **more}}
     traced = [
-        _sample(name, block, truth, dice)
-        for block in range(1, blocks + 1)
+        _sample(name, round_, truth, dice)
+        for round_ in range(1, rounds + 1)
         for name, truth in (("bare", BASE), (ARM, arm))
     ]
     return replace(session, id="20260101-000000-flam", samples=(*session.samples, *traced))
 
 
-def _sample(arm: str, block: int, truth: Mapping[Stack, float], dice: np.random.Generator) -> Sample:
+def _sample(arm: str, round_: int, truth: Mapping[Stack, float], dice: np.random.Generator) -> Sample:
     counts = {stack: int(dice.poisson(max(seconds, 0.0) / QUANTUM)) for stack, seconds in truth.items()}
     stacks = {stack: count * QUANTUM for stack, count in counts.items() if count}
     profile = make_profile("cpu-clock", stacks, sum(counts.values()), 7)
     phase = Phase("build", "ok", real=10.0, profiles=(profile,))
-    return Sample(arm, block, "traced", "ok", 0.0, (phase, Phase("clean", "ok", real=1.0)))
+    return Sample(arm, round_, "traced", "ok", 0.0, (phase, Phase("clean", "ok", real=1.0)))

@@ -16,8 +16,8 @@ def shared(rounds: int = 16) -> Session:
     """On each machine the arm costs something else; rounds were dealt in turn."""
     made = night(1, 0.0, 0.002, rounds)
     names = list(PENALTIES)
-    who = {block: names[block % 4] for block in range(1, rounds + 1)}
-    samples = [_slower(item, PENALTIES[who[item.block]] if item.arm != "bare" else 1.0) for item in made.samples]
+    who = {round_: names[round_ % 4] for round_ in range(1, rounds + 1)}
+    samples = [_slower(item, PENALTIES[who[item.round]] if item.arm != "bare" else 1.0) for item in made.samples]
     facts = stored(ROUNDS_OF.fact(", ".join(str(b) for b in who if who[b] == name), name) for name in names)
     return replace(made, samples=tuple(samples), facts={**made.facts, **facts, "worker": ", ".join(names)})
 

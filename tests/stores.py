@@ -1,10 +1,18 @@
-"""New stores, of which the first alone is made table by table: the others are copies of its file."""
+"""Exported sessions, and new stores. Only the first store is made table by table; the others are copies of its file."""
 
 import tempfile
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
+from kit.model.session import Session
 from kit.store import Store, open_store
+from kit.store.exchange import dump_lines
+
+
+def dump(sessions: Iterable[Session]) -> str:
+    """Return the sessions as ``kit export`` writes them."""
+    return "".join(dump_lines(sessions))
 
 
 def new_store(path: Path) -> Store:

@@ -16,10 +16,10 @@ import click
 from kit import __version__
 from kit.cli.lazy import LazyGroup
 from kit.core.errors import KitError, UsageError, said_by_system
-from kit.core.visible import printable, visible
+from kit.core.sanitize import printable, visible
 from kit.host.interrupt import take_interrupts
 
-#: Each subcommand below its heading of --help: where it is, and its line.
+#: Each subcommand below its heading of --help: its module and its line.
 SECTIONS = {
     "Measure": {
         "compare": ("kit.cli.compare:compare", "Run a build on several arms and show what each costs."),
@@ -51,6 +51,8 @@ SECTIONS = {
     },
 }
 
+_PROGRAM = "kit "
+
 COMMANDS = [name for section in SECTIONS.values() for name in section]
 
 _EPILOG = """\b
@@ -63,8 +65,8 @@ Examples:
 
 Exit codes: 0 done, 1 an arm failed, 2 usage or bad input, 130 interrupted."""
 
-#: So many objects are made before what refers to itself is looked for, in the place of 700: commands make some hundred
-#: thousand, of modules and of what is stored, that all stay, and looking through them takes a tenth of the time.
+#: Number of new objects before a search for reference cycles, instead of 700. Commands make some hundred thousand
+#: lasting objects, of modules and of stored data; searching them takes a tenth of the time.
 _GARBAGE = 100_000
 
 
@@ -86,7 +88,7 @@ def cli(context: click.Context) -> None:
 
 
 def main() -> NoReturn:
-    """Entry point: turns errors into one line and an exit code."""
+    """Run the command; print an error as one line and exit with its code."""
     take_interrupts()
     gc.set_threshold(_GARBAGE)
     if isinstance(sys.stdout, io.TextIOWrapper):  # a test may have put something else in its place
@@ -104,9 +106,7 @@ def main() -> NoReturn:
     except KeyboardInterrupt:
         code = _interrupted()
     except click.ClickException as error:
-        said = io.StringIO()
-        error.show(said)
-        _complain(said.getvalue().rstrip())
+        _complain(f"kit: {usage_error(error)}")
         code = error.exit_code
     except BrokenPipeError:
         code = 0  # whoever read us has seen enough
@@ -117,7 +117,7 @@ def main() -> NoReturn:
 
 
 class _Plain(io.TextIOWrapper):
-    """stdout: whatever a store, a workload or a name holds, no character of it acts on the terminal."""
+    """stdout without control characters that act on the terminal, whatever a store, a workload or a name contains."""
 
     def write(self, text: str) -> int:
         return super().write(visible(text))
@@ -128,7 +128,8 @@ def _complain(text: str) -> None:
 
 
 def _check_words(words: list[str]) -> None:
-    """A word, or a setting, that is no text could be used, but neither stored nor printed. Raises UsageError."""
+    """Check that words and settings are valid text, since others could be neither stored nor printed. Raises
+    UsageError."""
     settings = [f"{name}={value}" for name, value in os.environ.items() if name.startswith("KIT_")]
     for word in (*words, *settings):
         try:
@@ -140,3 +141,19 @@ def _check_words(words: list[str]) -> None:
 def _interrupted() -> int:
     print("kit: interrupted; what was measured is kept: kit show last", file=sys.stderr)
     return 130
+
+
+def usage_error(error: click.ClickException) -> UsageError:
+    """Return the kit's error for click's."""
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context else "kit"
+    close = getattr(error, "possibilities", None)
+    fix = f"use {' or '.join(close)}; see {path} --help" if close else f"see {path} --help"
+    return UsageError(_what(error) if path == "kit" else f"{path.removeprefix(_PROGRAM)}: {_what(error)}", fix)
+
+
+def _what(error: click.ClickException) -> str:
+    """Return what is wrong, in one line that names the option or the argument."""
+    text = error.format_message() if isinstance(error, click.BadParameter) else error.message
+    text = " ".join(text.split()).rstrip(".").replace("No such", "unknown")
+    return text[:1].lower() + text[1:]

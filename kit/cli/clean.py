@@ -14,13 +14,12 @@ def clean(wait: bool) -> None:
 
     kit compare does so at its start."""
     from kit.core.paths import find_paths
-    from kit.host import leftovers
     from kit.host.lock import machine_lock
-    from kit.session.cleanups import CLEANUPS
+    from kit.session.setup.cleanups import clean_machine
 
     paths = find_paths()
     with machine_lock(paths.lock, "kit clean", wait, click.echo):
-        cleaned = leftovers.clean(paths.journals, CLEANUPS)
+        cleaned = clean_machine(paths)
     for line in cleaned.undone:
         click.echo(line)
     for line in cleaned.left:

@@ -14,12 +14,13 @@ from kit.cli.completion import complete_scenarios
 from kit.cli.fleet_compare import check_fleet_options, compare_each, fleet_context
 from kit.cli.options import check_writable, the_store, wanted_files, write
 from kit.core.errors import KitError, UsageError
-from kit.core.quantity import duration, pairs, percentage, size, word_pairs
+from kit.core.quantity import duration, pairs, size, word_pairs
+from kit.model.options import read_quantities
 from kit.model.plan import TRACED_ROUNDS
-from kit.report.renderer import FARM, find
+from kit.report.renderer import FLEET, find
 
 if TYPE_CHECKING:
-    from kit.fleet.run import FleetContext
+    from kit.fleet.client.run import FleetContext
     from kit.model.session import Request, Session
     from kit.store import Store
 
@@ -31,10 +32,10 @@ if TYPE_CHECKING:
 def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, store_url: str, **given: Any) -> int:
     """Run a build on several arms and show what each costs."""
     from kit.core.paths import find_paths
-    from kit.host.peers import use_peers
-    from kit.report.progress import make_observer
-    from kit.session.planning import plan_of
-    from kit.session.start import Patience, launch, resume
+    from kit.host.remote_cache import use_peers
+    from kit.report.text.progress import make_observer
+    from kit.session.plan.planning import plan_of
+    from kit.session.start import WaitPolicy, launch, resume
 
     check_fleet_options(given)
     use_peers(given["cache_from"])
@@ -44,7 +45,7 @@ def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, 
     command: tuple[str, ...] = context.meta.get("kit.command", ())
     request = None if given["resume"] else _request(command, given)
     if given["resume"] and (given["scenario"] or command):
-        raise UsageError("--resume takes no scenario: the session knows its own", "kit compare --resume SESSION")
+        raise UsageError("--resume takes no scenario: the session has its own", "use kit compare --resume SESSION")
     if given["dry_run"]:
         _describe(request)
         return 0
@@ -55,7 +56,7 @@ def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, 
     observer = make_observer(quiet)
     paths = find_paths()
     wipe = [Path(name).absolute() for name in given["wipe"]]
-    patience = Patience(wait, duration(wait_idle, "--wait-idle") if wait_idle else None)
+    patience = WaitPolicy(wait, duration(wait_idle, "--wait-idle") if wait_idle else None)
     try:
         if given["fleet"] and request and not given["split"]:
             found = compare_each(request, fleet_context(given, store, observer), outputs, observer.close)
@@ -65,7 +66,8 @@ def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, 
         elif request:
             session = launch(request, paths, store, observer, patience, wipe)
         else:
-            session = resume(given["resume"], paths, store, observer, patience, wipe, _limits(given).get("budget"))
+            budget = read_quantities(given, "--").get("budget")
+            session = resume(given["resume"], paths, store, observer, patience, wipe, budget)
     except KeyboardInterrupt:
         observer.close()
         if observer.latest and observer.latest.samples:
@@ -78,15 +80,15 @@ def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, 
 
 
 def _split(request: Request | None, resumed: str, fleet: FleetContext) -> Session:
-    """One session that machines share, or what is left of it."""
-    from kit.fleet.run import resume_split, run_split
+    """Run one session that machines share, or the rest of it."""
+    from kit.fleet.client.run import resume_split, run_split
 
     return run_split(request, fleet) if request else resume_split(resumed, fleet)
 
 
 def _kept(store: Store, latest: Session) -> Session:
-    """As the store has it: in which guest it ran, what was not run, which runs a burst has hit. What is known here
-    where the store is away."""
+    """Return the session as stored: its guest, arms that were not run, disturbed runs. Return the local one if the
+    store is unavailable."""
     from kit.model.session import INTERRUPTED
 
     try:
@@ -96,7 +98,7 @@ def _kept(store: Store, latest: Session) -> Session:
 
 
 def _report_so_far(session: Session, rank: str, reference: str) -> None:
-    """Of a session that was stopped; what it was to be ranked by or against may not have been measured yet."""
+    """Report an interrupted session, which may lack the ranking's metric or reference."""
     try:
         report(session, {}, rank, reference)
     except UsageError:
@@ -104,15 +106,15 @@ def _report_so_far(session: Session, rank: str, reference: str) -> None:
 
 
 def _check_reference(reference: str, arms: Sequence[str]) -> None:
-    """Before hours of measuring, not after. Raises UsageError."""
+    """Check the reference before hours of measuring, not after. Raises UsageError."""
     if reference not in arms:
         raise UsageError(f"--reference {reference}: no arm of this session", f"use one of: {', '.join(arms)}")
 
 
 def report(session: Session, outputs: Mapping[str, str], rank: str = "", reference: str = "") -> None:
-    """Print the answer, unless a file's place on stdout takes its own, and write the files."""
-    from kit.analysis.analyse import analyse
-    from kit.analysis.split_session import answer_split
+    """Print the answer, unless a file goes to stdout instead, and write the files."""
+    from kit.analysis.fleet.split_session import answer_split
+    from kit.analysis.session.analyse import analyse
     from kit.model.fact import makers
     from kit.report import render
 
@@ -120,19 +122,20 @@ def report(session: Session, outputs: Mapping[str, str], rank: str = "", referen
     if "-" not in outputs.values():
         click.echo(render("answer", session, analysis), nl=False)
         if makers(session.facts):
-            click.echo("\n" + find(FARM, "table").render(answer_split(session)), nl=False)
+            click.echo("\n" + find(FLEET, "table").render(answer_split(session)), nl=False)
     for name, path in outputs.items():
         write(path, render(name, session, analysis))
 
 
 def _describe(request: Request | None) -> None:
-    """The plan of a request: everything is read and looked up, nothing is built, mounted or started."""
+    """Describe the plan of a request: everything is read and looked up, nothing is built, mounted or started."""
     from kit.host.machine import read_host
-    from kit.session.planning import plan_session, with_guest_cores
+    from kit.session.plan.planning import prepare, with_guest_cores
 
     if request is None:
-        raise UsageError("--dry-run goes with a new session", "kit show SESSION shows what a stopped one has measured")
-    _, scenarios, plan = plan_session(request, with_guest_cores(request, read_host()))
+        raise UsageError("--dry-run works with a new session only", "use kit show SESSION to see what it has measured")
+    prepared = prepare(request, with_guest_cores(request, read_host()))
+    scenarios, plan = prepared.scenarios, prepared.plan
     baselines = dict(plan.baselines)
     for point, scenario in scenarios.items():
         values = ", ".join(f"{key}={value}" for key, value in scenario.values)
@@ -151,7 +154,7 @@ def _describe(request: Request | None) -> None:
     if request.guest and not request.kernel:
         from kit.core.paths import find_paths
         from kit.guest import AUTO, MACHINES
-        from kit.session.guest_kernel import kernel_ahead
+        from kit.session.guest.kernel import kernel_ahead
 
         kinds = tuple(MACHINES) if request.guest == AUTO else (request.guest,)
         for line in kernel_ahead(plan.arms, kinds, find_paths().cache):
@@ -159,28 +162,28 @@ def _describe(request: Request | None) -> None:
 
 
 def exit_code(session: Session) -> int:
-    """1 if a measured run failed, or nothing could run at all."""
+    """Return 1 if a measured run failed, or nothing could run at all."""
     return 1 if session.failed or session.status == "failed" else 0
 
 
 def _request(command: tuple[str, ...], given: dict[str, Any]) -> Request:
     from kit.filesystem import read_profiles
-    from kit.model.arm import parse_arms
+    from kit.model.arm import arm_names
     from kit.model.session import Request
 
     if bool(given["scenario"]) == bool(command):
-        raise UsageError(
-            "name a scenario, or a command behind --", "kit compare smoke, or kit compare -- make; see kit scenarios"
-        )
+        hint = "use kit compare smoke, or kit compare -- make; list scenarios with kit scenarios"
+        raise UsageError("a session needs one scenario, or one command behind --", hint)
     if not command:
         for option in ("source", "prepare"):
             if given[option]:
-                raise UsageError(f"--{option} goes with -- COMMAND", f"scenarios have parameters: --param {option}=…")
+                raise UsageError(
+                    f"--{option} works with -- COMMAND only", f"set a parameter of the scenario: --param {option}=…"
+                )
     if given["image"] and given["rootfs"]:
         raise UsageError("--image and --rootfs exclude each other", "give one of them")
     filesystems = tuple(name.strip() for name in given["filesystems"].split(",") if name.strip())
     listed = given["arms"] or ("bare" if filesystems else "")
-    arms = parse_arms(listed, given["engine"], filesystems) if listed else ()
     profiles = read_profiles(Path(given["fs_file"])) if given["fs_file"] else {}
     return Request(
         scenario=given["scenario"] or "",
@@ -191,14 +194,12 @@ def _request(command: tuple[str, ...], given: dict[str, Any]) -> Request:
         prepare=given["prepare"],
         image=given["image"],
         rootfs=given["rootfs"],
-        arms=tuple(map(str, arms)),
+        arms=arm_names(listed, filesystems) if listed else (),
         engine=given["engine"],
         baseline=given["baseline"],
-        rounds=given["rounds"],
         seed=given["seed"] or 0,
         cache=given["cache"],
         fresh=given["fresh"],
-        size=size(given["size_text"]),
         directory=given["directory"],
         device=given["device"],
         mkfs=word_pairs(given["mkfs"], "--mkfs"),
@@ -215,28 +216,20 @@ def _request(command: tuple[str, ...], given: dict[str, Any]) -> Request:
         load=given["load"],
         load_params=pairs(given["load_params"], "--load-param"),
         control=given["control"],
-        repeats=not given["no_rerun"],
+        rerun=not given["no_rerun"],
         explain_calls=given["explain_calls"],
         profile=given["profile"],
         interleave=given["interleave"],
-        **_limits(given),
+        **read_quantities(given, "--"),
     )
 
 
-def _limits(given: dict[str, Any]) -> dict[str, float]:
-    """What ends a run or a session, of what was given. Raises UsageError."""
-    readers = {"margin": percentage, "precision": percentage, "budget": duration, "timeout": duration}
-    return {name: read(given[name], f"--{name}") for name, read in readers.items() if given[name]}
-
-
 def _guest(given: dict[str, Any]) -> str:
-    """--kernel means a guest; what belongs to one means nothing without."""
+    """Return the guest: --kernel implies one; options of a guest are invalid without one."""
     if given["kernel"]:
         return given["guest"] or "auto"
     for name in ("modules", "guest_memory", "guest_cores"):
         if given[name] and (name == "modules" or not given["guest"]):
-            raise UsageError(
-                f"--{name.replace('_', '-')} goes with {'--kernel' if name == 'modules' else '--guest'}",
-                "kit compare --help has examples",
-            )
+            needed = "--kernel" if name == "modules" else "--guest"
+            raise UsageError(f"--{name.replace('_', '-')} needs {needed}", f"add {needed}; see kit compare --help-all")
     return str(given["guest"])

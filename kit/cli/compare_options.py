@@ -18,9 +18,7 @@ from kit.cli.options import (
     wait_idle_option,
     wait_option,
 )
-from kit.core.errors import UsageError
-from kit.model.drivers import DEFAULT_ENGINE, SESSION_ENGINES
-from kit.model.plan import AUTO_ROUNDS
+from kit.model.options import OPTIONS
 from kit.report.renderer import offered
 
 EPILOG = """\b
@@ -34,7 +32,7 @@ Examples:
   kit compare kernel:short --guest uml --arms bare,bind:devicemapper,layer:devicemapper
   kit compare --resume last --budget 30m
 
-The first word after -- is run without a shell, in the build tree, which holds the sources afresh for each run.
+The words after -- run without a shell, in a build tree with fresh sources for each run.
 Exit codes: 0 done, 1 an arm failed, 2 usage or bad input, 130 interrupted."""
 
 #: Shown with every option.
@@ -51,9 +49,9 @@ More examples:
   kit compare --source ~/project --arms bare,layer:overlay2 --title 'our build' -- make -j8
   kit compare kernel:short --arms bare,layer:overlay2 --explain-calls --profile
   kit compare kernel:short --cache-from /mnt/builders/b1/cache --cache-from https://b2.example.org/kit
-  kit compare kernel:short --fleet farm.example.org --fleet-tls ~/kit-fleet --split --machines 8 --rounds 24"""
+  kit compare kernel:short --fleet fleet.example.org --fleet-tls ~/kit-fleet --split --machines 8 --rounds 24"""
 
-#: In a context's ``meta``: every group of options is shown.
+#: Key in a context's ``meta``: every group of options is shown.
 _HELP_ALL = "kit.help_all"
 
 
@@ -90,13 +88,6 @@ class CompareCommand(cloup.Command):
         return cloup.OptionGroup("Other options", hidden=True)
 
 
-def _rounds(context: click.Context, parameter: click.Parameter, value: str) -> int:
-    """Return a number of rounds, AUTO_ROUNDS for ``auto``."""
-    if value != "auto" and not (value.isdecimal() and int(value)):
-        raise UsageError(f"--rounds {value}: not a number of rounds", "use auto, or a number from 1 on")
-    return AUTO_ROUNDS if value == "auto" else int(value)
-
-
 def _show_help(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
     if wanted and not context.resilient_parsing:
         context.meta[_HELP_ALL] = parameter.name == "help_all"
@@ -108,17 +99,26 @@ def _help_option(*names: str, help: str) -> Callable[[Any], Any]:  # noqa: A002 
     return option(*names, is_flag=True, is_eager=True, expose_value=False, callback=_show_help, help=help)
 
 
+def _of(name: str, **more: Any) -> Callable[[Any], Any]:
+    """Return the option for this field of a request. ``more``: arguments for click alone."""
+    item = OPTIONS[name]
+    if item.kind is bool:
+        return option(item.words, is_flag=True, default=item.default, help=item.help)
+    if item.choices:
+        more["type"] = click.Choice(item.choices)
+    return option(item.words, item.name, metavar=item.metavar, default=item.default, help=item.help, **more)
+
+
 _COMMON = option_group(
     "Common",
     option("--arms", metavar="A,B,…", help="Arms to compare; see kit help arms.  [those that this machine can run]"),
-    option("--rounds", callback=_rounds, default="auto", metavar="N|auto",
-           help="Number of rounds.  [auto: until each arm is decided]"),
-    option("--budget", metavar="DURATION", help="Stop after this long.  [10m with --rounds auto]"),
-    option("--margin", metavar="P%", default="3%", help="Treat differences below this as equivalent.  [3%]"),
+    _of("rounds"),
+    _of("budget"),
+    _of("margin"),
     option("--param", "params", metavar="K=V", multiple=True,
            help="Set a parameter of the scenario (repeatable); K=V,W sweeps these values."),
-    option("--source", default="", metavar="DIR", help="Sources that COMMAND finds in the build tree at each start."),
-    option("--image", default="", metavar="REF", help="Root filesystem: recipe, tarball or registry reference."),
+    _of("source"),
+    _of("image"),
     option("--resume", metavar="SESSION",
            help="Continue a session (id or last); with --budget, an undecided one."),
     file_option("json"),
@@ -130,20 +130,17 @@ _COMMON = option_group(
 
 _MEASUREMENT = option_group(
     "Measurement",
-    option("--interleave", metavar="MODE", default="auto",
-           help="Interleave the arms of a round: auto, off, or a slice length such as 0.5s.  [auto]"),
-    option("--baseline", metavar="ARM", default="", help="Compare with this arm.  [bare on the same filesystem]"),
-    option("--control/--no-control", default=None,
-           help="Run the baseline twice in each round, to show the noise.  [from 4 rounds on]"),
-    option("--cache", type=click.Choice(["warm", "cold"]), default="warm",
-           help="State of the page cache before each run.  [warm]"),
-    option("--precision", metavar="P%", help="Continue until the half width of each ratio is this, up to 100 rounds."),
-    option("--timeout", metavar="DURATION", help="End a longer run, its preparation included: it failed."),
-    option("--no-rerun", is_flag=True, help="Do not rerun disturbed runs."),
-    option("--fresh", is_flag=True, help="Make a new filesystem for each run."),
-    option("--seed", type=click.IntRange(1), help="Order of the runs.  [random, recorded]"),
-    option("--prepare", default="", metavar="CMD", help="Shell command before each run of COMMAND, not timed."),
-    option("--load", default="", metavar="SCENARIO", help="Run this beside each run: niced, on the same filesystem."),
+    _of("interleave"),
+    _of("baseline"),
+    _of("control"),
+    _of("cache"),
+    _of("precision"),
+    _of("timeout"),
+    _of("rerun"),
+    _of("fresh"),
+    _of("seed", type=click.IntRange(1)),
+    _of("prepare"),
+    _of("load"),
     option("--load-param", "load_params", metavar="K=V", multiple=True, help="Set a parameter of the load."),
     wait_option, wait_idle_option,
 )  # fmt: skip
@@ -155,32 +152,30 @@ _PLACES = option_group(
     option("--fs-file", default="", metavar="FILE", help="Read filesystem profiles from this TOML file."),
     option("--mkfs", multiple=True, metavar="FS=OPTIONS", help="Add options to mkfs (repeatable)."),
     option("--mount", multiple=True, metavar="FS=OPTIONS", help="Add mount options (repeatable)."),
-    option("--size", "size_text", default="20G", help="Size of each (sparse) loop filesystem.  [20G]"),
-    option("--dir", "directory", default="", metavar="DIR", help="Directory for arms on @dir."),
+    _of("size"),
+    _of("directory"),
     option("--device", default="", metavar="/dev/X", help="Make the backing filesystem on this empty device."),
     option("--thin-device", default="", metavar="/dev/X",
            help="Make the pool of devicemapper+thinpool on this empty device."),
     option("--wipe", multiple=True, metavar="/dev/X", help="Destroy what this device holds first (repeatable)."),
     option("--export", default="", metavar="HOST:/PATH", help="NFS export for @nfs."),
-    option("--rootfs", default="", metavar="DIR", help="Root filesystem from a directory."),
+    _of("rootfs"),
     cache_from_option,
-    option("--engine", type=click.Choice(SESSION_ENGINES), default=DEFAULT_ENGINE,
-           help=f"Private daemons (docker), or the running Docker, without root (system).  [{DEFAULT_ENGINE}]"),
-    option("--docker", default="", metavar="PATH", help="Use this dockerd, its directory, or docker-VERSION.tgz."),
+    _of("engine"),
+    _of("docker"),
 )  # fmt: skip
 
 _TRACING = option_group(
     "Tracing",
-    option("--explain-calls", is_flag=True, help="Trace system calls in three more rounds; see kit show --calls."),
-    option("--profile", is_flag=True, help="Sample stacks in three more rounds; see kit show --profile."),
+    _of("explain_calls"),
+    _of("profile"),
 )
 
 _GUEST = option_group(
     "Guest kernel",
-    option("--guest", is_flag=False, flag_value="auto", default="", type=click.Choice(["", "auto", "qemu", "uml"]),
-           metavar="[qemu|uml]", help="Boot a guest kernel and run everything in it."),
-    option("--kernel", default="", metavar="PATH", help="The guest's kernel: a bzImage, or a User-Mode Linux."),
-    option("--modules", default="", metavar="DIR", help="Its /lib/modules/VERSION, where not all is built in."),
+    _of("guest", is_flag=False, flag_value="auto"),
+    _of("kernel"),
+    _of("modules"),
     option("--guest-memory", default="", metavar="SIZE", help="Its memory.  [half of the host's, 4G at most]"),
     option("--guest-cores", type=click.IntRange(1), help="Its CPUs.  [the host's; User-Mode Linux has one]"),
 )  # fmt: skip
@@ -189,7 +184,7 @@ _FLEET = option_group("Fleet", fleet_options)
 
 _OUTPUT = option_group(
     "Output and store",
-    option("--title", default="", help="Title of the session.  [the scenario, or the command's first words]"),
+    _of("title"),
     rank_options,
     *(file_option(item.name) for item in offered() if item.name != "json"),
     store_option,
@@ -197,7 +192,7 @@ _OUTPUT = option_group(
 
 
 def compare_options(command: Any) -> Any:
-    """Decorate with every group, in the order in which help shows them."""
+    """Decorate with every group, in the order of the help."""
     for group in reversed((_COMMON, _MEASUREMENT, _PLACES, _TRACING, _GUEST, _FLEET, _OUTPUT)):
         command = group(command)
     return command

@@ -1,4 +1,4 @@
-"""``kit completion``: what a shell needs to complete the kit's words; and which words there are."""
+"""``kit completion``: a shell's script to complete the kit's words, and the words."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ def completion(context: click.Context, shell: str) -> None:
     if kind is None:  # click knows these three
         raise click.UsageError(f"no completion for {shell}", context)
     made = kind(root, {}, "kit", "_KIT_COMPLETE")
-    # Not source(), which asks the shell for its version: it may be another machine's.
+    # Not source(), which asks the shell for its version: the shell may be on another machine.
     click.echo(made.source_template % made.source_vars())
     if sys.stdout.isatty():
         click.echo(f'# into your shell: eval "$(kit completion {shell})"', err=True)
 
 
 def complete_scenarios(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
-    """Bundled scenarios and their variants."""
-    from kit.session.planning import find_scenario, scenario_names
+    """Return bundled scenarios and their variants."""
+    from kit.session.plan.planning import find_scenario, scenario_names
 
     found: list[str] = []
     for name in scenario_names():
@@ -49,7 +49,7 @@ def complete_scenarios(context: click.Context, parameter: click.Parameter, begun
 
 
 def complete_sessions(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
-    """Sessions of the store that the command line names so far."""
+    """Return sessions of the store that the command line names so far."""
     from kit.cli.options import the_store
 
     given: dict[str, Any] = context.params

@@ -25,7 +25,7 @@ The exit code is 0 even where something does not work."""
 def doctor(as_json: bool, wait: bool) -> None:
     """Try what works on this machine; show fixes."""
     from kit.core.paths import find_paths
-    from kit.report.progress import Lines, Quiet
+    from kit.report.text.progress import Lines, Quiet
     from kit.session.doctor import examine
 
     found = []

@@ -43,7 +43,7 @@ def unions() -> str:
 
 
 def described() -> str:
-    """The lines that name every engine's drivers, and the options of some."""
+    """Return the lines that name every engine's drivers, and the options of some."""
     own = " ".join(driver.name for driver in graph_drivers() if driver.listed)
     stores = "".join(
         f", docker@{driver.root}/{driver.name} (containerd image store)"
@@ -59,14 +59,14 @@ def described() -> str:
 
 
 def _named(engine: str) -> str:
-    """Its drivers; those that not all versions have each with one that does."""
+    """Return an engine's drivers; a driver that some versions lack is listed with a version that has it."""
     shown = [driver for driver in drivers(engine) if driver.listed]
     everywhere = " ".join(f"{engine}/{driver.name}" for driver in shown if not driver.root)
     return ", ".join([everywhere, *(f"{engine}@{driver.root}/{driver.name}" for driver in shown if driver.root)])
 
 
 def _options() -> list[str]:
-    """Which options there are, and who has them."""
+    """Return the options and their drivers."""
     having: dict[str, list[str]] = {}
     said: dict[str, Options] = {}
     for engine in (UNION, *(engine for engine in DRIVERS if engine != UNION)):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _EPILOG = """\b
 Examples:
-  kit export last -o night.kit.json.gz           then, elsewhere: kit import night.kit.json.gz
+  kit export last -o night.kit.json.gz           then, for another store: kit import night.kit.json.gz
   kit export --all -o all.kit.json.gz
   kit export --all | kit import - --store postgresql+psycopg://host/kit
   kit export last --format pytest-benchmark -o 0001_kit.json
@@ -32,7 +32,7 @@ _OTHERS = [f"{item.name}: {item.what}" for item in renderers(SESSIONS)]
 @click.argument("sessions", nargs=-1, metavar="SESSION…", shell_complete=complete_sessions)
 @click.option("--all", "everything", is_flag=True, help="Export all sessions of the store.")
 @click.option("--format", "format_", type=click.Choice(["kit", *names(SESSIONS)]), default="kit", show_default=True,
-              help="; ".join(["kit: everything, to import elsewhere", *_OTHERS]) + ".")  # fmt: skip
+              help="; ".join(["kit: everything, to import into another store", *_OTHERS]) + ".")  # fmt: skip
 @click.option("-o", "--output", default="-", metavar="FILE", help="Write to this file; .gz compresses it.")
 @store_option
 def export(sessions: tuple[str, ...], everything: bool, format_: str, output: str, store_url: str) -> None:
@@ -58,13 +58,13 @@ def export(sessions: tuple[str, ...], everything: bool, format_: str, output: st
 
 
 def _chosen(names: tuple[str, ...], everything: bool, store_url: str) -> Iterator[Session]:
-    from kit.report.shown import shown
+    from kit.report.format.sanitize import shown
 
     if everything == bool(names):
-        raise UsageError("name sessions, or --all", "kit export last; kit sessions lists them")
+        raise UsageError("no session given", "name a session, for example last, or use --all; kit sessions lists them")
     store = the_store(store_url)
     wanted = [item.id for item in reversed(store.list())] if everything else names
     if not wanted:
-        raise UsageError(f"the store {store.name} holds no session", "kit compare smoke makes one")
+        raise UsageError(f"the store {store.name} holds no session", "run kit compare smoke")
     found = [store.get(name).id for name in names] or wanted  # all of them are known before one is written
     return (shown(store.get(name)) for name in found)

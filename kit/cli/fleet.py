@@ -6,13 +6,13 @@ import click
 
 from kit.cli.lazy import LazyGroup
 
-#: Each subcommand, where it is, and its line in --help.
+#: Each subcommand, its module, and its line in --help.
 COMMANDS = {
     "scheduler": ("kit.cli.fleet_serve:scheduler", "Run the scheduler of a fleet."),
     "worker": ("kit.cli.fleet_serve:worker", "Add this machine to a fleet."),
     "certificates": ("kit.cli.fleet_serve:certificates", "Make the certificates of a fleet."),
-    "show": ("kit.cli.farm:show", "Show what each arm costs over all machines."),
-    "plan": ("kit.cli.farm:plan", "Plan how many machines and rounds a question needs."),
+    "show": ("kit.cli.fleet_show:show", "Show what each arm costs over all machines."),
+    "plan": ("kit.cli.fleet_show:plan", "Plan how many machines and rounds a question needs."),
     "status": ("kit.cli.fleet_status:status", "Show what each machine can do, and what runs."),
 }
 
@@ -20,11 +20,12 @@ _EPILOG = """\b
 Examples:
   kit fleet certificates /etc/kit-fleet                            once; copied to every machine
   kit fleet scheduler --listen :8786 --tls /etc/kit-fleet
-  sudo kit fleet worker farm.example.org --tls /etc/kit-fleet      on each machine
-  kit fleet status farm.example.org --tls ~/kit-fleet
-  kit compare kernel:short --fleet farm.example.org --fleet-tls ~/kit-fleet --split --machines 8
+  sudo kit fleet worker fleet.example.org --tls /etc/kit-fleet      on each machine
+  kit fleet status fleet.example.org --tls ~/kit-fleet
+  kit compare kernel:short --fleet fleet.example.org --fleet-tls ~/kit-fleet --split --machines 8
 
-A client of a worker is root on its machine. Without certificates, a fleet listens on 127.0.0.1 only: docs/fleet.md."""
+A client of a worker is root on its machine. Without certificates, a fleet listens on 127.0.0.1 only. See
+docs/how-to/fleet.md."""
 
 
 @click.group(cls=LazyGroup, sections={"Commands": COMMANDS}, epilog=_EPILOG)

@@ -10,11 +10,11 @@ import click
 
 from kit.cli.options import Command, fleet_tls_option
 from kit.core.errors import UsageError
-from kit.report.renderer import FARM, find
+from kit.report.renderer import FLEET, find
 
 if TYPE_CHECKING:
-    from kit.fleet.run import FleetContext
-    from kit.fleet.watcher import Watcher
+    from kit.fleet.client.observer import FleetObserver
+    from kit.fleet.client.run import FleetContext
     from kit.model.session import Request, Session
     from kit.store import Store
 
@@ -34,54 +34,56 @@ _SPLIT = click.option(
 
 
 def fleet_machines_options(command: Command) -> Command:
-    """Which machines of which fleet."""
+    """Add options that select machines of a fleet."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
 
 
 def fleet_options(command: Command) -> Command:
-    """All that goes with --fleet."""
+    """Add all options of --fleet."""
     return fleet_machines_options(_SPLIT(command))
 
 
 def check_fleet_options(given: Mapping[str, Any]) -> None:
-    """Raises UsageError for what means nothing without --fleet, or with it."""
+    """Check options that require or exclude --fleet. Raises UsageError."""
     if given["fleet"]:
         for name in ("device", "thin_device", "directory", "docker", "rootfs", "cache_from"):
             if given.get(name):
                 raise UsageError(
-                    f"--{name.replace('_', '-').replace('directory', 'dir')} is of one machine, not of a fleet",
-                    "leave it out, or give it there: kit compare, kit fleet worker",
+                    f"--{name.replace('_', '-').replace('directory', 'dir')} works on one machine, not with --fleet",
+                    "leave it out, or use it there, with kit compare or kit fleet worker",
                 )
         return
     for name, option in (("machines", "--machines"), ("kind", "--class"), ("where", "--where"), ("split", "--split")):
         if given.get(name) not in (None, ""):
-            raise UsageError(f"{option} goes with --fleet SCHEDULER", "kit fleet --help")
+            raise UsageError(f"{option} needs --fleet SCHEDULER", "add --fleet SCHEDULER; see kit fleet --help")
 
 
-def fleet_context(given: Mapping[str, Any], store: Store, watcher: Watcher) -> FleetContext:
-    """Raises UsageError."""
+def fleet_context(given: Mapping[str, Any], store: Store, observer: FleetObserver) -> FleetContext:
+    """Return the connection data of a session on a fleet. Raises UsageError."""
     from kit.core.paths import find_paths
     from kit.fleet.address import parse_address
-    from kit.fleet.run import FleetContext
-    from kit.model.member import Selection, parse_where
+    from kit.fleet.client.run import FleetContext
+    from kit.model.machine import Selection, parse_where
 
     selection = Selection(
         given["machines"] or 0, given["kind"], parse_where(given["where"]), bool(given.get("split", True))
     )
-    return FleetContext(parse_address(given["fleet"], given["fleet_tls"]), selection, find_paths(), store, watcher)
+    return FleetContext(parse_address(given["fleet"], given["fleet_tls"]), selection, find_paths(), store, observer)
 
 
 def compare_each(
     request: Request, fleet: FleetContext, outputs: Mapping[str, str], close: Callable[[], None]
 ) -> tuple[Session, ...]:
-    """A session on each machine, and what they say together: those that are done, where it is interrupted. ``close``:
-    ends the progress, before the answer."""
-    from kit.fleet.run import EachInterrupted, run_each
+    """Run a session on each machine, and return the common answer; if interrupted, that of the finished ones.
+    ``close``: ends the progress, before the answer."""
+    from kit.fleet.client.run import EachInterrupted, run_each
 
     if outputs:
-        raise UsageError("files are of one session, --each makes several", "kit show SESSION --format NAME afterwards")
+        raise UsageError(
+            "a file holds one session, and --each makes several", "use kit show SESSION --format NAME afterwards"
+        )
     try:
         found = run_each(request, fleet)
     except EachInterrupted as stop:
@@ -94,13 +96,13 @@ def compare_each(
 
 
 def _report_each(found: Sequence[Session]) -> None:
-    from kit.analysis.analyse import analyse
-    from kit.analysis.farm_answer import LeftOut, answer_sessions
+    from kit.analysis.fleet.answer import LeftOut, answer_sessions
+    from kit.analysis.session.analyse import analyse
     from kit.model.fact import WORKER
     from kit.model.session import DONE
 
     answer = answer_sessions([(session, analyse(session)) for session in found if session.status == DONE])
     left = [LeftOut(WORKER.text(item.facts), item.id, item.status) for item in found if item.status != DONE]
     answer = replace(answer, title=found[0].title, left_out=(*answer.left_out, *left))
-    click.echo(find(FARM, "table").render(answer), nl=False)
+    click.echo(find(FLEET, "table").render(answer), nl=False)
     click.echo(f"each by itself: kit show {found[0].id}" + (f", …{found[-1].id[-4:]}" if len(found) > 1 else ""))

@@ -1,4 +1,4 @@
-"""``kit fleet scheduler``, ``worker`` and ``certificates``: what a fleet consists of."""
+"""``kit fleet scheduler``, ``worker`` and ``certificates``: the parts of a fleet."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ def scheduler(listen: str | None, tls: str) -> None:
 
     It runs until interrupted, measures nothing, and needs no root."""
     from kit.fleet.address import parse_address
-    from kit.fleet.scheduler import run_scheduler
+    from kit.fleet.service.scheduler import run_scheduler
 
     run_scheduler(parse_address(listen or "127.0.0.1:8786", tls), _say)
 
 
 @click.command(
-    epilog="\b\nExamples:\n  sudo kit fleet worker farm.example.org --tls /etc/kit-fleet\n"
-    "  sudo kit fleet worker farm.example.org --tls /etc/kit-fleet --class 'big builders'\n"
-    "  sudo kit fleet worker farm.example.org --tls /etc/kit-fleet --cache-from /mnt/b1/cache"
+    epilog="\b\nExamples:\n  sudo kit fleet worker fleet.example.org --tls /etc/kit-fleet\n"
+    "  sudo kit fleet worker fleet.example.org --tls /etc/kit-fleet --class 'big builders'\n"
+    "  sudo kit fleet worker fleet.example.org --tls /etc/kit-fleet --cache-from /mnt/b1/cache"
 )
 @click.argument("scheduler_", metavar="SCHEDULER")
 @click.option("--home", default="", metavar="DIR", help="Keep all files in this directory.  [KIT_HOME]")
@@ -54,11 +54,11 @@ def worker(scheduler_: str, home: str, kind: str, name: str, examine: bool, shar
     It runs one session at a time for the fleet of SCHEDULER, until interrupted."""
     from kit.core.paths import find_paths
     from kit.fleet.address import parse_address
-    from kit.fleet.carrier import Carrier, describe
-    from kit.fleet.examined import examine_machine, known_working
-    from kit.fleet.guard import guarded
-    from kit.fleet.worker import run_worker
-    from kit.host.peers import use_peers
+    from kit.fleet.service.capabilities import examine_machine, known_working
+    from kit.fleet.service.respawn import guarded
+    from kit.fleet.service.share_runner import Carrier, describe
+    from kit.fleet.service.worker import run_worker
+    from kit.host.remote_cache import use_peers
 
     use_peers(cache_from)
     if shared and not home:

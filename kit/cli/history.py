@@ -1,4 +1,4 @@
-"""``kit history`` and ``kit compare-sessions``: what earlier sessions say."""
+"""``kit history`` and ``kit compare-sessions``: results of earlier sessions."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from kit.cli.completion import complete_scenarios, complete_sessions
 from kit.cli.options import format_option, machine_option, store_option, the_store, write
 from kit.core.errors import UsageError
 from kit.model.metric import COMPARED
+from kit.report.format.wrap import wrap
 from kit.report.renderer import BETWEEN, HISTORY, find
-from kit.report.wrap import wrap
 
 if TYPE_CHECKING:
-    from kit.analysis.history import Entry
+    from kit.analysis.history.history import Entry
 
 _EPILOG = """\b
 Examples:
   kit history kernel:short layer:overlay2
   kit history kernel:short layer:overlay2 --phase unpack --metric sys
-  kit history 'make -j8' layer:overlay2 --across sources      each night builds other sources
+  kit history 'make -j8' layer:overlay2 --ignore sources       each night builds other sources
   kit history kernel:short layer:btrfs --format json -o btrfs.json
   kit history kernel:short layer:overlay2 --machine 5f3a --last 365     one machine of many that share a store
 
@@ -45,8 +45,8 @@ Each change has an interval (Welch's t test). Facts that differ between the sess
 @click.option("--metric", default="real", show_default=True, metavar="METRIC",
               help=f"{', '.join(COMPARED)}, or one of the workload's.")  # fmt: skip
 @click.option("--baseline", default="", metavar="ARM", help="Choose one of several baselines.")
-@click.option("--across", multiple=True, metavar="FACT", help="Continue a series although this differs: a fact, "
-              "or sources, image, scenario, probe (repeatable).")  # fmt: skip
+@click.option("--ignore", "across", multiple=True, metavar="FACT", help="Continue a series although this differs: "
+              "a fact, or sources, image, scenario, probe (repeatable).")  # fmt: skip
 @machine_option
 @click.option(
     "--last", "most", type=click.IntRange(1), default=1000, metavar="N", help="Look at the newest N sessions.  [1000]"
@@ -72,13 +72,13 @@ def history(
     store_url: str,
 ) -> None:
     """Show an arm's penalty over time, and when it changed."""
-    from kit.analysis.changepoint import Track, find_changes
-    from kit.analysis.common_change import find_common, long_enough, tracks_by_machine
-    from kit.analysis.history import SEVERAL, compared_alike, split
+    from kit.analysis.history.change_attribution import find_common, long_enough, tracks_by_machine
+    from kit.analysis.history.changepoint import ChangeHistory, find_changes
+    from kit.analysis.history.history import SEVERAL, compared_alike, split
     from kit.model.arm import parse_arm
-    from kit.report.common_change import fleet_lines
-    from kit.report.history import Subject
-    from kit.store.fleet_past import Figure, find_fleet_past
+    from kit.report.history.change_attribution import fleet_lines
+    from kit.report.history.history import Subject
+    from kit.store.fleet_history import Figure, find_fleet_past
 
     store = the_store(store_url)
     name = str(parse_arm(arm))
@@ -97,7 +97,8 @@ def history(
     parts = []
     for point, listed in groups.items():
         series = split(listed, across)
-        tracks = [Track(one, find_changes(one, confirm), confirm) for one in (series if all_series else series[-1:])]
+        chosen_series = series if all_series else series[-1:]
+        tracks = [ChangeHistory(one, find_changes(one, confirm), confirm) for one in chosen_series]
         item = listed[-1].outcome.comparison
         at = f" at {point}" if point else ""
         subject = Subject(scenario, name, chosen, f"{item.metric} of {item.phase}{at}")
@@ -113,7 +114,7 @@ def history(
     if format_ == "table" and len(entries) >= most:
         machines = len({item.machine for item in entries})
         of = f", of {machines} machines: --machine" if machines > 1 else ""
-        parts.append(f"the newest {most} sessions are looked at{of}: --last")
+        parts.append(f"only the newest {most} sessions are shown{of}: --last")
     write(output, "\n".join(part.rstrip("\n") for part in parts) + "\n")
 
 
@@ -122,7 +123,7 @@ def _of(phase: str, metric: str) -> str:
 
 
 def _known(titles: Sequence[str]) -> str:
-    return f"there are sessions of: {', '.join(titles[:20])}" if titles else "run one: kit compare smoke"
+    return f"use one of: {', '.join(titles[:20])}" if titles else "run kit compare smoke"
 
 
 def _by_point(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
@@ -140,8 +141,8 @@ def _by_point(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
 @store_option
 def compare_sessions(before: str, after: str, format_: str, output: str, store_url: str) -> None:
     """Compare each penalty of two sessions."""
-    from kit.analysis.analyse import analyse
-    from kit.analysis.two_sessions import compare_sessions as compare
+    from kit.analysis.history.session_diff import compare_sessions as compare
+    from kit.analysis.session.analyse import analyse
 
     store = the_store(store_url)
     one, two = store.get(before), store.get(after)

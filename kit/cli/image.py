@@ -30,19 +30,19 @@ def build(name: str, force: bool, wait: bool, cache_from: tuple[str, ...]) -> No
     NAME is a recipe, a tarball on disk, or a registry reference."""
     from kit.core.paths import find_paths
     from kit.host.interrupt import interruptible
-    from kit.host.peers import use_peers
+    from kit.host.remote_cache import use_peers
     from kit.image import ImageCache
-    from kit.report.progress import make_observer
-    from kit.session.gather import named_image
-    from kit.session.loop import held_machine
+    from kit.report.text.progress import make_observer
+    from kit.session.execute.materials import named_image
+    from kit.session.execute.session_loop import held_machine
 
     use_peers(cache_from)
     paths = find_paths()
     cache = ImageCache(paths.cache)
     observer = make_observer(False)
     try:
-        with held_machine("image-build", paths, wait, observer) as bench, interruptible():
-            made = named_image(name, cache, bench.setting, observer, force)
+        with held_machine("image-build", paths, wait, observer) as lease, interruptible():
+            made = named_image(name, cache, lease.setting, observer, force)
     finally:
         observer.close()
     click.echo(f"{made.name} {made.digest} {made.size / 2**20:.0f} MiB")
@@ -56,7 +56,7 @@ def list_(as_json: bool) -> None:
 
     from kit.core.paths import find_paths
     from kit.image import ImageCache, recipes
-    from kit.report.units import moment
+    from kit.report.format.units import moment
 
     found = ImageCache(find_paths().cache).list()
     if as_json:

@@ -1,4 +1,4 @@
-"""``kit import``: sessions of another store, and figures that others measured, in the same table."""
+"""``kit import``: sessions of another store, and others' figures, in the same table."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def import_(
     labels = tuple(dict.fromkeys(sample.arm for sample in samples))
     first = baseline or labels[0]
     if first not in labels:
-        raise UsageError(f"--baseline {first}: no file has that label", f"labels: {', '.join(labels)}")
+        raise UsageError(f"--baseline {first}: no file has that label", f"use one of: {', '.join(labels)}")
     now = time.time()
     session = Session(
         id=new_session_id(now),
@@ -75,7 +75,7 @@ def import_(
         kit_version=__version__,
         title=title,
         status=DONE,
-        request=Request(rounds=max(sample.block for sample in samples)),
+        request=Request(rounds=max(sample.round for sample in samples)),
         arms=labels,
         baselines=tuple((label, first) for label in labels if label != first),
         seed=0,
@@ -94,7 +94,7 @@ def _is_export(name: str) -> bool:
 
 
 def _import_sessions(names: tuple[str, ...], limit: int, store: Store) -> None:
-    """All of them, or none where one can't be read."""
+    """Import all sessions, or none if one can't be read."""
     from kit.store.exchange import load_lines
 
     found: list[tuple[str, str]] = []
@@ -107,7 +107,7 @@ def _import_sessions(names: tuple[str, ...], limit: int, store: Store) -> None:
 
     there = store.add_new(sessions())
     for session_id, what in found:
-        click.echo(f"{session_id}: {'is there already, left as it is' if session_id in there else what}")
+        click.echo(f"{session_id}: {'already stored, unchanged' if session_id in there else what}")
 
 
 def _read(files: tuple[str, ...], limit: int) -> tuple[Sample, ...]:
@@ -115,7 +115,7 @@ def _read(files: tuple[str, ...], limit: int) -> tuple[Sample, ...]:
     from kit.model.sample import Sample
 
     samples: list[Sample] = []
-    blocks: Counter[str] = Counter()
+    rounds: Counter[str] = Counter()
     for item in files:
         label, equals, name = item.partition("=")
         path = Path(name if equals else item)
@@ -123,6 +123,6 @@ def _read(files: tuple[str, ...], limit: int) -> tuple[Sample, ...]:
         text = b"".join(read_lines(str(path), limit, "--limit")).decode(errors="replace")
         started = max(path.stat().st_mtime, 0.0)
         for phase in parse_time_output(text, str(path)):
-            blocks[label] += 1
-            samples.append(Sample(label, blocks[label], "imported", "ok", started, (phase,)))
+            rounds[label] += 1
+            samples.append(Sample(label, rounds[label], "imported", "ok", started, (phase,)))
     return tuple(samples)

@@ -40,10 +40,10 @@ def build(name: str, machine: str, source: str, force: bool, wait: bool) -> None
     from kit.core.paths import find_paths
     from kit.guest.recipe import read_kernel_recipe
     from kit.host.interrupt import interruptible
-    from kit.report.progress import make_observer
-    from kit.report.units import duration, moment
-    from kit.session.guest_kernel import build_kernel
-    from kit.session.loop import held_machine
+    from kit.report.format.units import duration, moment
+    from kit.report.text.progress import make_observer
+    from kit.session.execute.session_loop import held_machine
+    from kit.session.guest.kernel import build_kernel
 
     read_kernel_recipe(name).machine(machine)  # before anything is held
     paths = find_paths()
@@ -54,7 +54,7 @@ def build(name: str, machine: str, source: str, force: bool, wait: bool) -> None
             made = build_kernel(name, machine, source, paths.cache, observer.tell, force)
     finally:
         observer.close()
-    since = f"in the cache since {moment(made.created)} UTC; --force builds it anew"
+    since = f"cached since {moment(made.created)} UTC; --force rebuilds it"
     how = f"built in {duration(made.seconds)}" if made.created >= began else since
     click.echo(f"{made.release} for {made.machine}, {made.size / 2**20:.0f} MiB, {how}")
     click.echo(f"kit compare … --guest {made.machine} takes it for arms on {name}; or --kernel {made.path}")
@@ -67,10 +67,10 @@ def list_(as_json: bool) -> None:
     from tabulate import tabulate
 
     from kit.core.paths import find_paths
-    from kit.guest.built import KernelCache
+    from kit.guest.kernel_cache import KernelCache
     from kit.guest.recipe import kernel_recipes, read_kernel_recipe
     from kit.model.drivers import in_guest_kernel
-    from kit.report.units import moment
+    from kit.report.format.units import moment
 
     found = KernelCache(find_paths().cache).list()
     if as_json:
@@ -97,7 +97,7 @@ def list_(as_json: bool) -> None:
 def rm(names: tuple[str, ...]) -> None:
     """Remove built kernels by the name of their recipe."""
     from kit.core.paths import find_paths
-    from kit.guest.built import KernelCache
+    from kit.guest.kernel_cache import KernelCache
 
     cache = KernelCache(find_paths().cache)
     for name in names:

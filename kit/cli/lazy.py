@@ -8,12 +8,12 @@ from typing import Any
 
 import click
 
-#: The subcommands below a heading of --help: where each is, and its line.
+#: The subcommands below a heading of --help: module and line of each.
 Section = Mapping[str, tuple[str, str]]
 
 
 class LazyGroup(click.Group):
-    """``sections``: by heading."""
+    """A group of commands. ``sections``: by heading."""
 
     def __init__(self, *words: Any, sections: Mapping[str, Section], **options: Any) -> None:
         super().__init__(*words, **options)

@@ -1,4 +1,4 @@
-"""``kit nightly``: run what a file says, and tell by the exit code whether a limit was broken."""
+"""``kit nightly``: run the tasks of a file; the exit code says whether a limit was exceeded."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from kit.core.redact import redact
 from kit.report.renderer import NIGHT, find, renderers
 
 if TYPE_CHECKING:
-    from kit.analysis.night import Job, Night
+    from kit.analysis.history.night import Job, Night
 
 COULD_NOT_RUN = 2
 
-#: What is written to the output directory.
+#: Files in the output directory.
 _FILES = [item for item in renderers(NIGHT) if item.suffix]
 
 _EPILOG = f"""\b
 Examples:
-  kit nightly nightly.toml --check          is the file right? runs nothing
+  kit nightly nightly.toml --check          check the file, run nothing
   kit nightly nightly.toml
   kit nightly nightly.toml --wait-idle 30m --output /srv/kit/$(date +%F)
-  kit nightly nightly.toml --fleet farm.example.org --class large --machines 4
+  kit nightly nightly.toml --fleet fleet.example.org --class large --machines 4
   KIT_STORE=postgresql+psycopg://ci@db/kit kit nightly nightly.toml
 
 \b
@@ -44,9 +44,9 @@ A file:
   arms = ["bare", "bind:overlay2", "layer:overlay2"]
   thresholds = ["layer:overlay2 < 10 %", "layer:overlay2 unpack < 60 %"]
 
-A night fails on a penalty whose interval lies above its limit, with all thresholds allowed for; with on = "change" only
-where the history shows that it has changed to that level. docs/nightly.md has the rules and jobs for GitHub, GitLab,
-Jenkins and systemd.
+A night fails where the interval of a penalty lies above its limit, corrected for the number of thresholds; with
+on = "change" only after a change point in its history. docs/how-to/nightly-job.md has the rules and
+jobs for GitHub, GitLab, Jenkins and systemd.
 
 Written to the output directory: {", ".join(item.file for item in _FILES)}; the summary also to
 $GITHUB_STEP_SUMMARY.
@@ -64,7 +64,7 @@ Exit codes: 0 good, 1 over a limit, 2 something could not run, 130 interrupted."
 @store_option
 def nightly(file: str, output: str, check: bool, wait_idle: str, quiet: bool, store_url: str, **given: Any) -> int:
     """Run a file of tasks; check them against limits and history."""
-    from kit.host.peers import use_peers
+    from kit.host.remote_cache import use_peers
 
     try:
         check_fleet_options(given)
@@ -84,28 +84,30 @@ class _CouldNotRunError(KitError):
 
 
 def _job(file: str, output: str, wait_idle: str) -> Job:
-    from kit.core.textfile import read_text
+    from kit.core.regular import read_text
     from kit.nightly.file import parse_nightly
 
     path = Path(file)
-    text = read_text(path, "kit nightly --help shows what such a file looks like")
+    text = read_text(path, "see the example of kit nightly --help")
     job = parse_nightly(text, file, path.stem)
     job = replace(job, output=output or job.output)
     return replace(job, wait_idle=duration(wait_idle, "--wait-idle")) if wait_idle else job
 
 
 def _describe(job: Job) -> None:
-    """Names and arms are looked up as they will be."""
-    from kit.session.planning import find_scenario, plan_of
+    """Describe the night, with names and arms resolved as in a real one."""
+    from kit.session.plan.planning import find_scenario, plan_of
 
     for number, task in enumerate(job.tasks, 1):
         if task.request.scenario:
             find_scenario(task.request.scenario)
-        plan = plan_of(replace(task.request, seed=1))
+        plan = plan_of(task.request)
         arms = {str(arm) for arm in plan.arms}
         for item in task.thresholds:
             if item.arm not in arms:
-                raise UsageError(f"threshold '{item}' is of an arm that is not run", f"arms: {', '.join(sorted(arms))}")
+                raise UsageError(
+                    f"threshold '{item}': its arm is not in the file", f"use one of: {', '.join(sorted(arms))}"
+                )
         click.echo(f"task {number}: {task.name}: {', '.join(map(str, plan.arms))}; at least {plan.rounds} rounds")
         for item in task.thresholds:
             click.echo(f"  {item}")
@@ -115,7 +117,7 @@ def _describe(job: Job) -> None:
 def _run(job: Job, quiet: bool, store_url: str, given: Mapping[str, Any]) -> Night:
     from kit.core.paths import find_paths
     from kit.nightly.run import run_night
-    from kit.report.progress import make_observer
+    from kit.report.text.progress import make_observer
 
     output = Path(job.output)
     try:
@@ -128,7 +130,7 @@ def _run(job: Job, quiet: bool, store_url: str, given: Mapping[str, Any]) -> Nig
     observer = make_observer(quiet)
     elsewhere = None
     if given["fleet"]:
-        from kit.fleet.run import run_split
+        from kit.fleet.client.run import run_split
 
         elsewhere = partial(run_split, context=fleet_context(given, store, observer))
     try:

@@ -33,7 +33,7 @@ def tls_option(command: Command) -> Command:
 
 
 def cache_from_option(command: Command) -> Command:
-    """Its value goes to kit.host.peers.use_peers."""
+    """Add the option whose value goes to kit.host.remote_cache.use_peers."""
     return click.option(
         "--cache-from", multiple=True, metavar="PLACE",
         help="Copy missing images and inputs from this cache, a directory or URL (repeatable).  [KIT_CACHE_FROM]",
@@ -41,14 +41,14 @@ def cache_from_option(command: Command) -> Command:
 
 
 def fleet_tls_option(command: Command) -> Command:
-    """Beside ``--fleet``."""
+    """Add the TLS option for ``--fleet``."""
     return click.option(
         "--fleet-tls", metavar="DIR", default="", envvar="KIT_FLEET_TLS", help="Certificates of the fleet."
     )(command)  # fmt: skip
 
 
 def wait_option(command: Command) -> Command:
-    """Of what holds the machine: the error of one that is refused names it."""
+    """Add --wait. Errors about a machine in use name this option."""
     return click.option("--wait", is_flag=True, help="Wait for a running session instead of refusing.")(command)
 
 
@@ -60,10 +60,10 @@ def wait_idle_option(command: Command) -> Command:
 
 
 def rank_options(command: Command) -> Command:
-    """What the ranking is by, and against which arm."""
+    """Add options for the ranking's metric and reference arm."""
     metric = click.option(
         "--rank", metavar="METRIC", default="",
-        help="Rank arms by this metric: real, cpu_total, …, or one of the workload's.  [whole: real + flush]",
+        help="Rank arms by this metric: real, cpu_total, …, or one of the workload's.  [durable: real + flush]",
     )  # fmt: skip
     reference = click.option(
         "--reference", metavar="ARM", default="",
@@ -73,7 +73,7 @@ def rank_options(command: Command) -> Command:
 
 
 def machine_option(command: Command) -> Command:
-    """Its value goes to kit.store.Wanted."""
+    """Add the option whose value goes to kit.store.session_query.SessionFilter."""
     return click.option(
         "--machine", metavar="ID", default="",
         help="Only this machine: its id (the fact 'machine') or its name in a fleet, or the beginning of either.",
@@ -81,7 +81,7 @@ def machine_option(command: Command) -> Command:
 
 
 def format_option(of: str) -> Callable[[Command], Command]:
-    """``--format NAME``: any renderer of that."""
+    """Add ``--format NAME``: any renderer of that subject."""
     return click.option(
         "--format", "format_", type=click.Choice(names(of)), default=names(of)[0], show_default=True,
         help="Output format.",
@@ -89,7 +89,7 @@ def format_option(of: str) -> Callable[[Command], Command]:
 
 
 def format_flags(*wanted: str) -> Callable[[Command], Command]:
-    """Renderers of a session as options of their own; ``flagged`` says which were given."""
+    """Add renderers of a session as options of their own; ``flagged`` returns the given ones."""
 
     def add(command: Command) -> Command:
         for name in reversed(wanted):
@@ -106,20 +106,20 @@ def flagged(given: Mapping[str, Any]) -> list[str]:
 
 
 def file_option(name: str) -> Callable[[Command], Command]:
-    """``--json FILE`` and its like; ``wanted_files`` reads them."""
+    """Add ``--json FILE`` or a similar option; ``wanted_files`` reads them."""
     item = find(SESSION, name)
     return click.option(f"--{name}", _key(item), metavar="FILE", help=f"Also write {item.what} (- for stdout).")
 
 
 def file_options(command: Command) -> Command:
-    """A ``file_option`` for each renderer that has one."""
+    """Add a ``file_option`` for each renderer with files."""
     for item in reversed(offered()):
         command = file_option(item.name)(command)
     return command
 
 
 def wanted_files(given: Mapping[str, Any]) -> dict[str, str]:
-    """The path for each renderer whose output is wanted as a file."""
+    """Return the path for each renderer whose output is wanted as a file."""
     found = {item.name: given[_key(item)] for item in offered()}
     return {name: path for name, path in found.items() if path}
 
@@ -141,7 +141,7 @@ def the_store(url: str, read_only: bool = False, patient: bool = False) -> Store
 
 
 def check_writable(path: str | None) -> None:
-    """Before hours of measuring, not after. Raises UsageError."""
+    """Check before hours of measuring that files are writable. Raises UsageError."""
     if path and path != "-":
         directory = Path(path).absolute().parent
         if not os.access(directory, os.W_OK) or Path(path).is_dir():

@@ -13,10 +13,10 @@ from kit.core.errors import UsageError, said_by_system
 from kit.report.renderer import PAGE, find
 
 if TYPE_CHECKING:
-    from kit.analysis.analyse import Analysis
-    from kit.analysis.changepoint import Track
+    from kit.analysis.history.changepoint import ChangeHistory
+    from kit.analysis.session.analyse import Analysis
     from kit.model.session import Session
-    from kit.report.page import SessionView
+    from kit.report.page.page import SessionView
     from kit.store import Store
 
 _FORMATS = ("svg", "png")
@@ -45,8 +45,8 @@ def report(
     """Write an HTML page with plots, or the plots.
 
     SESSION is an id, its beginning, or last. The page needs no network."""
-    from kit.analysis.analyse import analyse
-    from kit.report.page import view
+    from kit.analysis.session.analyse import analyse
+    from kit.report.page.page import view
 
     formats = _formats(plot_format)
     output = output or ("" if plots else "report.html")
@@ -57,7 +57,7 @@ def report(
         analysis = analyse(session)
         views.append(view(session, analysis, _tracks(session, analysis, store) if history else ()))
     if output:
-        title = title or f"What it costs: {', '.join(dict.fromkeys(item.title for item in views))}"
+        title = title or f"What it costs: {', '.join(dict.fromkeys(item.session.title for item in views))}"
         write(output, find(PAGE, "html").render(title, views))
         if output != "-":
             click.echo(f"{output}: {len(views)} session{'s' if len(views) > 1 else ''}")
@@ -65,8 +65,8 @@ def report(
         _write_plots(views, Path(plots), formats)
 
 
-def _tracks(session: Session, analysis: Analysis, store: Store) -> list[Track]:
-    """Series of two sessions and more."""
+def _tracks(session: Session, analysis: Analysis, store: Store) -> list[ChangeHistory]:
+    """Return the series of two sessions or more."""
     from kit.store.series import find_tracks
 
     return [item for item in find_tracks(session, analysis, store) if len(item.series.entries) > 1]
@@ -76,7 +76,7 @@ def _formats(text: str) -> list[str]:
     found = [name.strip() for name in text.split(",") if name.strip()]
     strange = [name for name in found if name not in _FORMATS]
     if strange or not found:
-        raise UsageError(f"--plot-format {text}", f"use some of: {', '.join(_FORMATS)}")
+        raise UsageError(f"--plot-format {text}: unknown format", f"use some of: {', '.join(_FORMATS)}")
     return found
 
 

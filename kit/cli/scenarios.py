@@ -1,4 +1,4 @@
-"""``kit scenarios``: what can be run."""
+"""``kit scenarios``: the scenarios."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Examples:
 @json_flag
 def scenarios(name: str | None, as_json: bool) -> None:
     """List scenarios, variants and parameters."""
-    from kit.session.planning import find_scenario, scenario_names
+    from kit.session.plan.planning import find_scenario, scenario_names
 
     found = [find_scenario(item) for item in ([name] if name else scenario_names())]
     if as_json:

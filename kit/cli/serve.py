@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import secrets
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
@@ -10,21 +9,20 @@ from typing import TYPE_CHECKING
 import click
 
 from kit.cli.options import fleet_tls_option, store_option, the_store
-from kit.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from kit.fleet.lookout import Lookout
+    from kit.fleet.client.status_cache import Lookout
     from kit.store import Store
 
 _EPILOG = """\b
 Examples:
   kit serve
   kit serve --port 9000 --store postgresql+psycopg://reader@db/kit
-  kit serve --fleet farm.example.org --fleet-tls ~/kit-fleet      with a page of its machines
-  ssh -L 8910:127.0.0.1:8910 farm kit serve            from another machine
+  kit serve --fleet fleet.example.org --fleet-tls ~/kit-fleet      with a page of its machines
+  ssh -L 8910:127.0.0.1:8910 builder kit serve            from another machine
 
-It reads and never writes; it listens on this machine's loopback address alone, and answers whoever opens the printed
-URL: its token, new with each start, keeps out other users of the machine. Needs:
+The server never writes, and listens on 127.0.0.1 only. The printed URL ends in a token, new with each start, that
+keeps out other users of the machine. Needs:
 pip install 'storage-driver-test-kit[serve]'."""
 
 
@@ -44,27 +42,19 @@ def serve(port: int, fleet: str, fleet_tls: str, store_url: str) -> None:
 
 def _lookout(fleet: str, tls: str) -> Lookout:
     from kit.fleet.address import parse_address
-    from kit.fleet.lookout import Lookout
+    from kit.fleet.client.status_cache import Lookout
 
     return Lookout(parse_address(fleet, tls))
 
 
 def _serve(store: Store, port: int, lookout: Lookout | None) -> None:
     from kit.web.app import make_app
+    from kit.web.server import make_server
 
     token = secrets.token_urlsafe()
     app = make_app(store, token, lookout)
-    from werkzeug.serving import make_server
-
-    try:
-        server = make_server("127.0.0.1", port, app, threaded=True)
-    except (OSError, SystemExit):
-        raise UsageError(f"port {port} is taken", "kit serve --port 0 takes one that is free") from None
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)  # no line for each request
-    click.echo(f"http://127.0.0.1:{server.server_port}/?token={token}  (stop: Ctrl-C)")
-    try:
-        server.serve_forever()
-    except KeyboardInterrupt:
-        click.echo("stopped", err=True)
-    finally:
-        server.server_close()
+    server = make_server(app, port)
+    click.echo(f"http://127.0.0.1:{server.effective_port}/?token={token}  (stop: Ctrl-C)")
+    server.run()  # until it is interrupted
+    server.close()
+    click.echo("stopped", err=True)

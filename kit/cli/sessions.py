@@ -1,4 +1,4 @@
-"""``kit sessions`` and ``kit show``: what was measured before."""
+"""``kit sessions`` and ``kit show``: stored sessions."""
 
 from __future__ import annotations
 
@@ -51,25 +51,25 @@ def sessions(scenario: str, arm: str, machine: str, most: int, as_json: bool, st
     """List sessions, newest first."""
     from tabulate import tabulate
 
-    from kit.report import units
-    from kit.report.machine import machine_name
-    from kit.report.shown import shown
-    from kit.report.structured import session_facts
-    from kit.store import Wanted
+    from kit.report.data.structured import session_facts
+    from kit.report.format import units
+    from kit.report.format.machine import machine_name
+    from kit.report.format.sanitize import shown
+    from kit.store import SessionFilter
     from kit.store.store import COUNTED
 
-    wanted = Wanted(scenario, arm, machine)
+    wanted = SessionFilter(scenario, arm, machine)
     store = the_store(store_url)
     found = [shown(item) for item in store.list(wanted, most)]
     if as_json:
         click.echo(json.dumps([session_facts(item) for item in found], indent=1))
         return
     if not found:
-        click.echo("no session fits" if scenario or arm or machine else "no session yet: kit compare smoke")
+        click.echo("no session matches" if scenario or arm or machine else "no session yet: kit compare smoke")
         return
     rows = [
         [item.id, units.moment(item.created), item.status, item.title,
-         len(item.arms) - len(item.not_run), item.request.rounds, machine_name(item.facts)]
+         len(item.arms) - len(item.not_run), item.request.rounds or "auto", machine_name(item.facts)]
         for item in found
     ]  # fmt: skip
     click.echo(tabulate(rows, ["session", "started (UTC)", "status", "scenario", "arms", "rounds", "machine"]))
@@ -90,7 +90,7 @@ def show(session: str, format_: str, output: str, rank: str, reference: str, sto
     """Show a session again, in any format.
 
     SESSION is an id, its beginning, or last."""
-    from kit.analysis.analyse import analyse
+    from kit.analysis.session.analyse import analyse
     from kit.report import render
 
     given = flagged(flags)

@@ -1,4 +1,4 @@
-"""``kit store``: the store of many machines: its schema, and whose it is."""
+"""``kit store``: the store of many machines: its schema and its roles."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 from kit.cli.options import store_option, the_store
 
 if TYPE_CHECKING:
-    from kit.store.state import State
+    from kit.store.schema.statistics import State
 
 _EPILOG = """\b
 Examples:
@@ -17,7 +17,7 @@ Examples:
   kit store grant writer builders --store postgresql+psycopg://kit@db/kit
   kit store grant reader grafana --store postgresql+psycopg://kit@db/kit
 
-docs/store.md says what a writer and a reader may, and has queries for Grafana and Apache Otava."""
+docs/how-to/share-a-store.md says what a writer and a reader may, and has queries for Grafana and Apache Otava."""
 
 
 @click.group(epilog=_EPILOG)

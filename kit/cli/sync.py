@@ -1,4 +1,4 @@
-"""``kit sync``: what waits on this machine goes to its store."""
+"""``kit sync``: deliver this machine's outboxes to their store."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 from kit.cli.options import json_flag, store_option
 
 if TYPE_CHECKING:
-    from kit.store.delivery import Delivery
+    from kit.store.outbox.outbox_flush import Delivery
 
 _EPILOG = """\b
 Examples:
@@ -19,9 +19,9 @@ Examples:
   KIT_STORE=postgresql+psycopg://writer@db/kit kit sync
   kit sync --json | jq '.waits[].reason'
 
-A session goes on when the server of its store is away; its runs wait on this machine, in the outbox beside kit.db. They
-are delivered by a later run, at its end, by the next command that opens the store, and by kit sync, each once.
-Exit codes: 0 nothing waits (a session that runs delivers its own), 1 something still does, 2 usage or bad input."""
+A session continues when the server of its store is unreachable; its runs wait in the outbox beside kit.db. A later run,
+the end of the session, the next command that opens the store, or kit sync delivers them, each once.
+Exit codes: 0 nothing waits (a running session delivers its own), 1 something still waits, 2 usage or bad input."""
 
 
 @click.command(epilog=_EPILOG)
@@ -32,8 +32,8 @@ def sync(as_json: bool, store_url: str) -> int:
 
     What cannot be delivered is listed with its reason."""
     from kit.core.paths import find_paths
-    from kit.store.delivery import RUNNING, deliver
-    from kit.store.outbox import outbox_directory
+    from kit.store.outbox.outbox import outbox_directory
+    from kit.store.outbox.outbox_flush import RUNNING, deliver
     from kit.store.store import reach_store
 
     paths = find_paths()

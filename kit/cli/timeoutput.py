@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from kit.core.errors import UsageError
 from kit.model.sample import Phase
 
-# Every repetition has an end, and none may begin in the midst of a number: time stays in proportion to the text, and
-# no number is read by halves.
+# Every repetition is bounded, and none may begin inside a number. So time is proportional to the text, and no number is
+# read in part.
 _GAP = r"[ \t\r]{0,20}"
 _SECONDS = r"[0-9]{1,9}(?:\.[0-9]{1,9})?"
 _CLOCK = r"(?:(?P<h>[0-9]{1,9})[h:])?(?:(?P<m>[0-9]{1,9})[m:])?(?P<s>[0-9]{1,9}(?:[.,][0-9]{1,9})?)s?"
@@ -27,16 +27,17 @@ _MAX_RSS = re.compile(
     re.MULTILINE,
 )
 _FIGURE = r"([0-9hm:.,]{1,30}s?)"
-#: Figures on one line, as posts have them: ``29m59.190s / 278m0.988s / 59m47.379s``.
+#: Figures on one line, as in posts: ``29m59.190s / 278m0.988s / 59m47.379s``.
 _SLASHED = re.compile(rf"^{_GAP}{_FIGURE}{_GAP}/{_GAP}{_FIGURE}{_GAP}/{_GAP}{_FIGURE}{_GAP}$", re.MULTILINE)
 
 
 def parse_time_output(text: str, where: str) -> tuple[Phase, ...]:
-    """Every measurement in the text, in order. Raises UsageError if there is none or one is incomplete."""
+    """Return every measurement in the text, in order. Raises UsageError if one is incomplete, or without any."""
     runs = _keyword(text, where) or _verbose(text, where) or _short(text) or _slashed(text)
     if not runs:
         raise UsageError(
-            f"{where}: no output of `time` in it", "it needs real, user and sys as bash or GNU time print them"
+            f"{where}: no output of `time` in it",
+            "give a file with real, user and sys, as bash or GNU time prints them",
         )
     peak = _MAX_RSS.search(text)
     rss = float(peak[1] or peak[2]) * 1024 if peak and len(runs) == 1 else None
@@ -56,7 +57,7 @@ def _verbose(text: str, where: str) -> list[tuple[float, float, float]]:
 
 def _runs(found: Mapping[str, list[float]], where: str) -> list[tuple[float, float, float]]:
     if len({len(values) for values in found.values()}) > 1:
-        raise UsageError(f"{where}: real, user and sys do not come equally often", "each run needs all three")
+        raise UsageError(f"{where}: unequal numbers of real, user and sys", "give all three for each run")
     return list(zip(found["real"], found["user"], found["sys"], strict=True))
 
 
@@ -69,10 +70,10 @@ def _slashed(text: str) -> list[tuple[float, float, float]]:
 
 
 def clock_seconds(text: str) -> float:
-    """``29m59.190s``, ``1h02m03s``, ``29:59.19`` or ``1799.19`` in seconds. Raises UsageError."""
+    """Return ``29m59.190s``, ``1h02m03s``, ``29:59.19`` or ``1799.19`` in seconds. Raises UsageError."""
     match = re.fullmatch(_CLOCK, text.strip())
     if not match:
-        raise UsageError(f"'{text}' is not a time", "for example 29m59.190s or 29:59.19")
+        raise UsageError(f"'{text}' is not a time", "use for example 29m59.190s or 29:59.19")
     return _seconds(match)
 
 

@@ -1,8 +1,9 @@
-"""``kit`` alone: what this machine can measure, and the command to try next."""
+"""``kit`` alone: this machine's abilities, and the command to try next."""
 
 from __future__ import annotations
 
 import re
+import textwrap
 from pathlib import Path
 
 from kit.core.errors import KitError
@@ -23,9 +24,10 @@ kit --help lists the commands; kit help arms shows what can be compared."""
 
 
 def welcome() -> str:
-    """Return six lines; nothing is started or mounted."""
+    """Return eight lines at most, of 100 columns; nothing is started or mounted."""
     host = read_host()
-    return f"Measures what Docker storage drivers cost a build.\n\nOn this machine: {_here(host)}.\n{_NEXT}"
+    here = textwrap.fill(f"On this machine: {_here(host)}.", 100, subsequent_indent="  ")
+    return f"Measures what Docker storage drivers cost a build.\n\n{here}\n{_NEXT}"
 
 
 def _here(host: Host) -> str:

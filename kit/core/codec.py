@@ -1,4 +1,4 @@
-"""Frozen dataclasses as JSON and back: of what another process or an earlier kit wrote, every leaf is checked. Pure."""
+"""Frozen dataclasses as JSON and back: every leaf from another process or an earlier kit is checked. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from threading import Lock
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_args
 
 import msgspec
 from msgspec import Meta
@@ -16,14 +16,14 @@ from msgspec import Meta
 from kit.core.errors import UsageError
 
 T = TypeVar("T")
-#: msgspec learns a dataclass when it first meets it, and kills the process where two threads make it do so at once
-#: (0.21: a segmentation fault where one sees what the other has half made).
+#: msgspec learns a dataclass when it first meets it, and crashes the process if two threads do so at the same time
+#: (0.21: a segmentation fault if one thread sees the half-made result of the other).
 _LEARNING = Lock()
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 class UnreadableError(UsageError):
-    """What should be a value of the kit's is none."""
+    """A value is not of the type that the kit expects."""
 
 
 #: Leaves with bounds, for dataclasses that are decoded. A plain ``float`` may be infinite or no number.
@@ -36,8 +36,8 @@ Whole = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 
 
 def encode(value: Any, place: Callable[[Path], Path] = lambda path: path) -> Any:
-    """A value of dataclasses, tuples, mappings, paths and plain scalars as JSON holds it. ``place``: where the reader
-    has what lies at a path here."""
+    """Return a value of dataclasses, tuples, mappings, paths and plain scalars as JSON types. ``place``: maps a local
+    path to the reader's."""
 
     def encode_other(other: Any) -> Any:
         if isinstance(other, Mapping):
@@ -50,13 +50,31 @@ def encode(value: Any, place: Callable[[Path], Path] = lambda path: path) -> Any
 
 
 def encode_json(value: Any) -> str:
-    """The same as JSON text, in one line. Raises ValueError where a float is infinite or no number."""
+    """Return the same as JSON text, in one line. Raises ValueError if a float is infinite or not a number."""
     return json.dumps(_all_storable(encode(value)), allow_nan=False)
 
 
 def storable(text: str) -> str:
-    """With U+FFFD for what no database and no file holds: NUL, and what Python makes of bytes that are not UTF-8."""
+    """Return text with U+FFFD for characters that no database or file accepts: NUL, and non-UTF-8 bytes."""
     return _UNSTORABLE.sub("\ufffd", text)
+
+
+def by_tag(union: Any) -> Mapping[str, type[Any]]:
+    """Return the dataclasses of a union by the names that ``encode_tagged`` gives them."""
+    return {kind.__name__.lower(): kind for kind in get_args(union)}
+
+
+def encode_tagged(value: Any) -> bytes:
+    """Return a dataclass and its name as a line of JSON: ``["runsadded", {"runs": 2}]``."""
+    return encode_json([type(value).__name__.lower(), value]).encode()
+
+
+def decode_tagged(kinds: Mapping[str, type[T]], data: Any) -> T:
+    """Return the value of such a line, parsed. Raises UnreadableError."""
+    match data:
+        case [str(name), dict(values)] if name in kinds:
+            return decode(kinds[name], values)
+    raise UnreadableError(f"unknown message: {str(data)[:60]}", "use one version of the kit on both sides")
 
 
 def _all_storable(value: Any) -> Any:
@@ -68,7 +86,7 @@ def _all_storable(value: Any) -> Any:
 
 
 def decode(kind: type[T], data: Any) -> T:
-    """The value of that type that ``encode`` has made. Raises UnreadableError where it is another's."""
+    """Return the value of that type from the output of ``encode``. Raises UnreadableError for another type's."""
     _decoder(kind)
     try:
         return msgspec.convert(data, kind, dec_hook=_decode_other)
@@ -77,7 +95,7 @@ def decode(kind: type[T], data: Any) -> T:
 
 
 def decode_json(kind: type[T], text: bytes | str) -> T:
-    """The same of JSON. NaN and infinity are none. Raises UnreadableError, also where it is nested too deep."""
+    """Return the same from JSON text without NaN and infinity. Raises UnreadableError, also if nested too deep."""
     decoder: msgspec.json.Decoder[T] = _decoder(kind)
     try:
         return decoder.decode(text)
@@ -86,7 +104,7 @@ def decode_json(kind: type[T], text: bytes | str) -> T:
 
 
 def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
-    """With it all dataclasses within are known too."""
+    """Return the decoder, which also registers all dataclasses within."""
     with _LEARNING:
         return _made(kind)
 
@@ -97,7 +115,7 @@ def _made(kind: Any) -> msgspec.json.Decoder[Any]:
 
 
 def surplus(data: Any, value: Any, where: str = "$") -> str:
-    """Where ``data`` has a name that ``encode`` of what was decoded from it, ``value``, has not; '' where nowhere."""
+    """Return the place of a name in ``data`` that ``encode`` of the decoded ``value`` lacks; '' without one."""
     if isinstance(data, dict) and isinstance(value, Mapping):
         unknown = [f"{where}.{name}" for name in data if name not in value]
         below = (surplus(item, value[name], f"{where}.{name}") for name, item in data.items() if name in value)
@@ -111,10 +129,11 @@ def surplus(data: Any, value: Any, where: str = "$") -> str:
 
 
 def _malformed(kind: Any, error: Exception) -> UnreadableError:
-    """msgspec says what it expected, what it found, and where."""
+    """Return the error: msgspec says what it expected, what it found, and where."""
     reason = "nested too deep" if isinstance(error, RecursionError) else getattr(error, "message", str(error))
     return UnreadableError(
-        f"not a {getattr(kind, '__name__', kind)} as the kit writes it: {reason}", "made by another kit?"
+        f"not a {getattr(kind, '__name__', kind)} as the kit writes it: {reason}",
+        "use the version of the kit that wrote it",
     )
 
 

@@ -1,23 +1,42 @@
-"""Errors a user can cause or mend: one line that says what and where, and one that says how to mend it."""
+"""Errors a user can cause or fix: one line that says what and where, and one that says how to fix it."""
 
 from __future__ import annotations
 
+from kit.core.redact import redact
+
+#: Most characters of an error, which quotes files and programs: a line of 400 with ``kit: `` before.
+LONGEST_ERROR = 390
+_LOOKED_AT = 5_000
+
+
+def brief(text: str) -> str:
+    """Return the text in one line, its middle left out if it is too long: the cause is at one of its ends."""
+    parts = text.splitlines()
+    line = " ".join(part.strip() for part in parts) if len(parts) > 1 else "".join(parts)
+    if len(line) <= LONGEST_ERROR:
+        return line
+    # Half a secret cannot be recognised; none has as many characters as are checked.
+    line = redact(line if len(line) <= 2 * _LOOKED_AT else line[:_LOOKED_AT] + line[-_LOOKED_AT:])
+    half = LONGEST_ERROR // 2
+    return f"{line[: LONGEST_ERROR - half - 1]}…{line[len(line) - half :]}" if len(line) > LONGEST_ERROR else line
+
 
 class KitError(Exception):
-    """What went wrong and where (``message``), and what to do about it (``hint``). Exit code 2: bad input."""
+    """What went wrong and where (``message``), and what to do about it (``hint``), each in one line of 390 characters
+    at most. Exit code 2: bad input."""
 
     exit_code = 2
 
     def __init__(self, message: str, hint: str = "") -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
+        self.message = brief(message)
+        self.hint = brief(hint)
+        super().__init__(self.message)
 
     def __str__(self) -> str:
         return f"{self.message}\n  fix: {self.hint}" if self.hint else self.message
 
 
-#: What mends a backing filesystem that is full.
+#: The fix for a full backing filesystem.
 MORE_ROOM = "give the backing filesystem more room, for example --size 40G"
 
 
@@ -26,12 +45,12 @@ SESSION_LOG = "see session.log, of a guest guest.log, in the directory of the se
 
 
 def said_by_system(error: OSError) -> str:
-    """What failed, and why, in one line."""
-    return f"{error.filename or 'system'}: {error.strerror or error}"
+    """Return what failed, and why, in one line."""
+    return brief(f"{error.filename or 'system'}: {error.strerror or error}")
 
 
 class UsageError(KitError):
-    """The command line, an arm or a file names something that does not exist or does not fit."""
+    """The command line, an arm or a file names something that does not exist or is not valid."""
 
 
 class MachineError(KitError):
@@ -39,13 +58,13 @@ class MachineError(KitError):
 
 
 def not_installed(what: str, package: str, extra: str) -> MachineError:
-    """``what`` needs a package that an extra of the kit brings."""
-    hint = f"pip install 'storage-driver-test-kit[{extra}]'"
+    """Return the error for ``what``, which needs a package that an extra of the kit brings."""
+    hint = f"run pip install 'storage-driver-test-kit[{extra}]'"
     return MachineError(f"{what} the package {package}, which is not installed", hint)
 
 
 class UnavailableError(MachineError):
-    """A workload's sources, or what it needs besides, can't be had here: its arms are not run."""
+    """A workload's sources or other needs are unavailable here: its arms are not run."""
 
 
 class RunError(KitError):
@@ -55,21 +74,21 @@ class RunError(KitError):
 
 
 class TimedOut(RunError):  # noqa: N818 (the word of the field)
-    """A command of a workload outlived its deadline and was ended, with all that it had started."""
+    """A command of a workload exceeded its deadline and was ended, with all that it had started."""
 
 
 class AwayError(RunError):
-    """A server does not answer now; what it was to be told can wait."""
+    """A server does not answer now; data for it can wait."""
 
 
 class BusyError(KitError):
-    """Another session holds the machine; two at once would measure each other. Exit code 1."""
+    """Another session uses the machine; concurrent sessions would disturb each other. Exit code 1."""
 
     exit_code = 1
 
 
 def causes_of(error: BaseException) -> list[BaseException]:
-    """Itself, what it was raised from, and so on; the first cause is the last."""
+    """Return the error, its cause, and so on; the first cause is the last."""
     found = [error]
     while cause := found[-1].__cause__:
         found.append(cause)

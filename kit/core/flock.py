@@ -6,7 +6,7 @@ import fcntl
 
 
 def try_lock(descriptor: int) -> bool:
-    """Lock an open file for this opening of it alone; False where another has it."""
+    """Lock an open file for this file description alone. Return False if another one has the lock."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

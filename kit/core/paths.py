@@ -1,28 +1,32 @@
-"""Where the kit keeps things on this machine. ``KIT_HOME`` puts all of it under one directory."""
+"""The kit's files on this machine. ``KIT_HOME`` puts all of them under one directory."""
 
 from __future__ import annotations
 
+import hashlib
 import os
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kit.core.private import check_place
 
 APP = "storage-driver-test-kit"
 _LOCK = Path("/run")
+#: Letters that distinguish run directories of one user.
+_LABEL = 6
 
 
 @dataclass(frozen=True)
 class Paths:
     data: Path  # the store and the logs of runs: what a user wants to keep
-    cache: Path  # images, sources, the probe: can be made again
+    cache: Path  # images, sources, the probe: can be rebuilt
     state: Path  # journals and loop images of running sessions
     run: Path  # sockets: must be short, a Unix socket's path holds 107 bytes
     lock: Path  # a directory that is always there: one for the machine, two sessions would measure each other
 
     @property
     def store(self) -> Path:
-        """The file of the store, where none is named."""
+        """Return the default file of the store."""
         return self.data / "kit.db"
 
     @property
@@ -31,17 +35,17 @@ class Paths:
 
     @property
     def loops(self) -> Path:
-        """Files that disks of loop devices are."""
+        """Return the directory of files behind loop devices."""
         return self.state / "loops"
 
     def logs(self, session: str) -> Path:
-        """What that session logs: its runs, its load, what it fetched, its guest's console, and itself."""
+        """Return the directory of that session's logs: runs, load, downloads, guest console, and the session itself."""
         return self.data / "logs" / session
 
 
 def find_paths() -> Paths:
-    """Return this user's paths. Raises MachineError where somebody else has put one of the directories there, or could:
-    programs in the cache are run, journals and records obeyed."""
+    """Return this user's paths. Raises MachineError if another user owns or could replace one of the directories.
+    Programs in the cache are run, journals and records obeyed."""
     paths = _find_paths()
     for directory in (paths.data, paths.cache, paths.state):
         check_place(directory)
@@ -68,8 +72,19 @@ def _run_directory() -> Path:
     return Path(given) / "kit" if given else Path(f"/tmp/kit-{os.geteuid()}")
 
 
+def apart(paths: Paths) -> Paths:
+    """Return paths with their own lock and run directory, for another state directory on this machine."""
+    label = hashlib.sha256(str(paths.state).encode()).hexdigest()[:_LABEL]
+    return replace(paths, lock=paths.state / "lock" / "machine", run=paths.run.with_name(f"{paths.run.name}-{label}"))
+
+
+def is_run_directory(path: str) -> bool:
+    """Return whether a user's paths may have this directory as ``run``."""
+    return bool(re.fullmatch(rf"(/[^/]+)+/kit(-[0-9]+)?(-[0-9a-f]{{{_LABEL}}})?", path)) and "/../" not in path
+
+
 def resource(kind: str) -> Path:
-    """The directory of bundled ``scenarios`` or ``images``: inside an installed kit, or beside a checkout's."""
+    """Return the directory of bundled ``scenarios`` or ``images``: in an installed kit, or beside a checkout's."""
     here = Path(__file__).resolve().parent.parent
     installed = here / "_data" / kind
     return installed if installed.is_dir() else here.parent / kind

@@ -1,4 +1,4 @@
-"""What is the user's alone: directories and files of the kit's that nobody else writes to, or looks into."""
+"""Private directories and files of the kit, which no other user writes to or looks into."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from kit.core.errors import MachineError
 
 
 def make_private(directory: Path, mode: int = 0o700) -> None:
-    """Make a directory in which nobody else can put anything. One that exists must be such a one, and keeps its mode:
-    it may be no directory of the kit's. Raises MachineError where it is a link, somebody else's, or where others may
-    write."""
+    """Make a directory that only this user can write to. An existing directory must be private already, and keeps its
+    mode: it may belong to other programs. Raises MachineError for a link, another owner, or if others may write."""
     made = False
     try:
         with suppress(FileExistsError):
@@ -31,14 +30,14 @@ def make_private(directory: Path, mode: int = 0o700) -> None:
 
 
 def passable_mode() -> int:
-    """Return the mode of root's directories through which an arm's ordinary user must get to its tree, and where it
-    sees nothing else."""
+    """Return the mode of root's directories on the way to an arm's tree: an ordinary user may pass, but list
+    nothing."""
     return 0o711 if os.geteuid() == 0 else 0o700
 
 
 def check_place(directory: Path) -> None:
-    """Check that nobody else has put, or can put, a directory where the kit reads what it obeys. Changes nothing.
-    Raises MachineError."""
+    """Check that no other user has put, or can put, a directory in a place that the kit trusts. Changes nothing. Raises
+    MachineError."""
     if os.path.lexists(directory):
         os.close(_open_own(directory))
     holder = next(path for path in directory.parents if os.path.exists(path))  # noqa: PTH110 -- Path.exists raises without a right to look
@@ -68,7 +67,7 @@ def _open_own(directory: Path) -> int:
 
 
 def _unusable(directory: Path, reason: str) -> MachineError:
-    hint = "look what is in it and remove it, or name directories of your own with KIT_HOME and XDG_RUNTIME_DIR"
+    hint = "check its contents and remove it, or name your own directories with KIT_HOME and XDG_RUNTIME_DIR"
     return MachineError(f"the kit can't use {directory}: {reason}", hint)
 
 

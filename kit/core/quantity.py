@@ -12,23 +12,23 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 def pairs(values: tuple[str, ...], option: str) -> tuple[tuple[str, str], ...]:
-    """``KEY=VALUE`` of a repeatable option. Raises UsageError."""
+    """Return ``KEY=VALUE`` of a repeatable option as a mapping. Raises UsageError."""
     found = []
     for value in values:
         key, equals, text = value.partition("=")
         if not key or not equals:
-            raise UsageError(f"{option} {value}: not KEY=VALUE", f"for example {option} jobs=4")
+            raise UsageError(f"{option} {value}: not KEY=VALUE", f"use for example {option} jobs=4")
         found.append((key, text))
     return tuple(found)
 
 
 def split_words(text: str, what: str) -> list[str]:
-    """Words as a shell would split them. ``what`` names the text in errors. Raises UsageError."""
+    """Return words as a shell would split them. ``what`` names the text in errors. Raises UsageError."""
     return shlex.split(splittable(text, what))
 
 
 def splittable(text: str, what: str) -> str:
-    """The text, where a shell could split it into words. Raises UsageError."""
+    """Return the text, if a shell could split it into words. Raises UsageError."""
     try:
         shlex.split(text)
     except ValueError as error:
@@ -38,39 +38,39 @@ def splittable(text: str, what: str) -> str:
 
 
 def word_pairs(values: tuple[str, ...], option: str) -> tuple[tuple[str, str], ...]:
-    """``KEY=WORDS`` of a repeatable option. Raises UsageError, also where the words can't be split."""
+    """Return ``KEY=WORDS`` of a repeatable option as a mapping. Raises UsageError, also if the words can't be split."""
     return tuple((key, splittable(text, f"{option} {key}:")) for key, text in pairs(values, option))
 
 
 def size(text: str, option: str = "--size") -> int:
-    """``20G`` in bytes. Raises UsageError."""
+    """Return ``20G`` in bytes. Raises UsageError."""
     match = re.fullmatch(r"([0-9]{1,15})([KMGT]?)", text.upper())
     if not match or not 0 < int(match[1]) * _UNITS[match[2]] <= _LARGEST:
-        raise UsageError(f"{option} {text}: not a size", f"for example {option} 20G")
+        raise UsageError(f"{option} {text}: not a size", f"use for example {option} 20G")
     return int(match[1]) * _UNITS[match[2]]
 
 
 def percentage(text: str, option: str) -> float:
-    """``2%`` or ``2 %`` as 0.02. Raises UsageError."""
+    """Return ``2%`` or ``2 %`` as 0.02. Raises UsageError."""
     match = re.fullmatch(r"([0-9]{1,2}(?:\.[0-9]{1,9})?)\s*%", text.strip())
     if not match or not 0 < float(match[1]) < 100:
-        raise UsageError(f"{option} {text}: not a percentage", f"for example {option} 2%")
+        raise UsageError(f"{option} {text}: not a percentage", f"use for example {option} 2%")
     return float(match[1]) / 100
 
 
 def duration(text: str, option: str) -> float:
-    """``90s``, ``30m``, ``2h`` or ``1h30m`` in seconds. Raises UsageError."""
+    """Return ``90s``, ``30m``, ``2h`` or ``1h30m`` in seconds. Raises UsageError."""
     match = re.fullmatch(r"(?:([0-9]{1,6})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,6})s)?", text.strip())
     seconds = (
         sum(int(part or 0) * unit for part, unit in zip(match.groups(), (3600, 60, 1), strict=True)) if match else 0
     )
     if not seconds:
-        raise UsageError(f"{option} {text}: not a time", f"for example {option} 30m, or 1h30m")
+        raise UsageError(f"{option} {text}: not a time", f"use for example {option} 30m, or 1h30m")
     return float(seconds)
 
 
 def shown_duration(seconds: float) -> str:
-    """As a user would write it: ``1h30m``, ``5s``; less than ten seconds with their fraction."""
+    """Return a duration as a user would write it: ``1h30m``, ``5s``; below ten seconds with the fraction."""
     if seconds < 10:
         return f"{seconds:.2g}s"
     minutes, rest = divmod(round(seconds), 60)

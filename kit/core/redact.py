@@ -1,4 +1,4 @@
-"""Passwords and tokens, left out of whatever is said, written to a log or shown. Pure."""
+"""Removes passwords and tokens from output, logs and pages. Pure."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ import re
 
 HIDDEN = "***"
 
-#: However it goes on before it: PGPASSWORD, GITHUB_TOKEN, X-Amz-Signature. PWD and OLDPWD are directories.
+#: Names with any prefix: PGPASSWORD, GITHUB_TOKEN, X-Amz-Signature. PWD and OLDPWD are directories.
 _SECRET = (
     r"(?:password|passwd|passphrase|(?<![a-z])pwd|token|secret|(?:api|access|private)[_-]?key|signature|credentials?)"
 )
+#: Prefixes of known services' tokens.
+_TOKENS = r"gh[pousr]_|github_pat_|glpat-|npm_|xox[a-z]-|dckr_pat_|pypi-AgE"
 #: No secret has more characters. Without a bound a text of 20,000 dashes takes half a minute.
 _REST = r"\S{0,4000}"
 _RULES = (
-    # https://TOKEN@host: who one is may be the secret itself. Up to the last "@": a password may hold one, and a slash.
+    # https://TOKEN@host: the user name may be the secret. Up to the last "@": a password may contain "@" and "/".
     (re.compile(rf"(?i)\b((?:[a-z]{{1,9}}\+)?(?:https?|ftps?)://)[^\s:@/]{{0,4000}}(?::{_REST})?@"), rf"\1{HIDDEN}@"),
     # scheme://user:password@host, whatever the password holds, also where the rest is no URL.
     (re.compile(rf"(?i)\b([a-z][a-z0-9+.-]{{0,40}}://[^\s:/@]{{0,200}}):{_REST}@"), rf"\1:{HIDDEN}@"),
@@ -24,24 +26,38 @@ _RULES = (
     (re.compile(r"(?i)\b((?:[a-z]{1,9}\+)?ssh://)[^\s:@/]{20,4000}@"), rf"\1{HIDDEN}@"),
     # A signed address: ?sig=…
     (re.compile(r"(?i)([?&]sig=)[^\s'\"&;,)]+"), rf"\1{HIDDEN}"),
-    # password: … in text. Not of words that parsers use: "unexpected token: }"
-    (re.compile(r"(?i)\b((?:password|passwd|passphrase|secret)\s?:\s{1,2})[^\s'\"]+"), rf"\1{HIDDEN}"),
+    # password: …, MY_API_KEY: … in text. Not of words that parsers use: "unexpected token: }"
+    (
+        re.compile(
+            r"(?i)\b((?:[a-z0-9]{1,40}[_-]){0,6}(?:password|passwd|passphrase|secret|(?:api|access|private|secret)[_-]?key"
+            r"|(?<=[_-])token)\s?:\s{1,2})[^\s'\"]+"
+        ),
+        rf"\1{HIDDEN}",
+    ),
+    # curl -u USER:PASSWORD. Of other programs, docker among them, -u and --user are numbers.
+    (
+        re.compile(r"(?i)\b(curl\b[^\n]{0,1000}?(?:-u|--user|--proxy-user)['\",\s=]{0,6}[^\s:'\"]{1,200}:)[^\s'\"]+"),
+        rf"\1{HIDDEN}",
+    ),
+    # mysql -pPASSWORD
+    (re.compile(r"\b((?:mysql|mariadb)[\w-]{0,20}\b[^\n]{0,1000}?[\s'\"]-p)(?!thread|ipe\b)[^\s'\"]+"), rf"\1{HIDDEN}"),
     # --password …, --registry-token …: an option and its value as words of their own
     (re.compile(rf"(?i)(--[\w-]{{0,40}}{_SECRET}\s{{1,4}})(?!-)\S{{1,4000}}"), rf"\1{HIDDEN}"),
     # "password": "…" of JSON and Python
     (re.compile(rf"(?i)({_SECRET}(['\"])\s?:\s?(['\"]))(?:(?!\3).)+"), rf"\1{HIDDEN}"),
     # Headers of requests
     (re.compile(r"(?i)\b((?:(?:private|job|deploy|access|auth)-token|x-api-key)\s?:\s?)[^\s'\"]+"), rf"\1{HIDDEN}"),
+    (re.compile(r"(?i)\b((?:set-)?cookie2?\s?:\s?)(?:=\"[^\"\r\n]*\"|[^\r\n'\"])+"), rf"\1{HIDDEN}"),
     (re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}"), rf"\1 {HIDDEN}"),
-    # Tokens of GitHub and GitLab, wherever they stand.
-    (re.compile(r"\b(?:gh[pousr]_|github_pat_|glpat-)[\w-]{16,}"), HIDDEN),
+    # Tokens of GitHub, GitLab, npm, Slack, Docker Hub and PyPI, wherever they are.
+    (re.compile(rf"\b(?:{_TOKENS})[\w-]{{16,}}"), HIDDEN),
 )
-#: Where none of these is, no rule fits: most texts are told by one search.
-_MAYBE = re.compile(r"(?i)@|=|:|--|bearer|basic|gh[pousr]_|github_pat_|glpat-")
+#: If none of these occurs, no rule matches: one search decides most texts.
+_MAYBE = re.compile(rf"(?i)@|=|:|--|bearer|basic|mysql|mariadb|{_TOKENS}")
 
 
 def redact(text: str) -> str:
-    """With ``***`` in the place of each password and token."""
+    """Return the text with ``***`` for each password and token."""
     if not _MAYBE.search(text):
         return text
     for pattern, put in _RULES:
@@ -50,7 +66,7 @@ def redact(text: str) -> str:
 
 
 class RedactedFormatter(logging.Formatter):
-    """For a log's file: lines, arguments and tracebacks without what ``redact`` takes out."""
+    """A log file's formatter: lines, arguments and tracebacks without what ``redact`` removes."""
 
     def format(self, record: logging.LogRecord) -> str:
         return redact(super().format(record))

@@ -1,9 +1,8 @@
-"""A table that a user wrote, held against the type that owns its keys: a frozen dataclass, or a TypedDict where it
-matters which keys were given. Pure.
+"""A table that a user wrote, checked against the type that owns its keys. That type is a frozen dataclass, or a
+TypedDict if it matters which keys were given. Pure.
 
-msgspec checks the values, strictly: a string is no list of letters, true is no number. Whose file it is says where and
-how to mend it: what is raised here names the key alone.
-"""
+msgspec checks the values strictly: a string is not a list of letters, true is not a number. Errors here name the key
+alone; the caller adds the file and the fix."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ T = TypeVar("T")
 
 
 class TableError(Exception):
-    """A key is not as its type has it. No KitError: file and fix are the caller's to say."""
+    """A key does not match its type. Not a KitError: the caller names file and fix."""
 
     def __init__(self, key: str) -> None:
         super().__init__(key)
@@ -26,7 +25,7 @@ class TableError(Exception):
 
 
 class UnknownKeyError(TableError):
-    """``known``: the keys that there are."""
+    """An unknown key. ``known``: the existing keys."""
 
     def __init__(self, key: str, known: list[str]) -> None:
         super().__init__(key)
@@ -34,7 +33,7 @@ class UnknownKeyError(TableError):
 
 
 class MissingKeyError(TableError):
-    """A key without which the table says nothing. ``wanted``: what it must be, as a noun."""
+    """A required key is missing. ``wanted``: its type, as a noun."""
 
     def __init__(self, key: str, wanted: str) -> None:
         super().__init__(key)
@@ -42,7 +41,8 @@ class MissingKeyError(TableError):
 
 
 class WrongTypeError(TableError):
-    """``key``: '' where the whole is no table. ``wanted``: what it must be, as a noun. ``found``: what it is."""
+    """A value has the wrong type. ``key``: '' if the whole is not a table. ``wanted``: its type, as a noun. ``found``:
+    the actual type."""
 
     def __init__(self, key: str, wanted: str, value: Any) -> None:
         super().__init__(key)
@@ -51,8 +51,8 @@ class WrongTypeError(TableError):
 
 
 def read_table(kind: type[T], data: Any, **given: Any) -> T:
-    """The value that ``data`` describes, with what is ``given`` beside it: fields that are no keys. Raises TableError,
-    for the first unknown key, else for the first wrong one."""
+    """Return the value that ``data`` describes, with the ``given`` fields, which are no keys. Raises TableError for the
+    first unknown key, else for the first wrong one."""
     if not isinstance(data, dict):
         raise WrongTypeError("", "a table", data)
     make: Any = kind
@@ -71,7 +71,7 @@ def read_table(kind: type[T], data: Any, **given: Any) -> T:
 
 @cache
 def _keys(kind: Any) -> tuple[dict[str, Any], frozenset[str]]:
-    """Keys with their types, and those that must be given."""
+    """Return keys with their types, and the required keys."""
     types = get_type_hints(kind, include_extras=True)
     if not is_dataclass(kind):
         return types, getattr(kind, "__required_keys__", frozenset())
@@ -87,7 +87,7 @@ def _convert(key: str, value: Any, kind: Any) -> Any:
 
 
 def _wanted(kind: inspect.Type, value: Any = None) -> str:
-    """What a value of that type is called; of a list of lists, one of which is at fault, that one."""
+    """Return the name of that type's values; for a list of lists, the name of the faulty list's."""
     match kind:
         case inspect.StrType():
             return "a string"
@@ -103,4 +103,6 @@ def _wanted(kind: inspect.Type, value: Any = None) -> str:
             return "a list of strings"
         case inspect.ListType():
             return "an array of tables"
+        case inspect.UnionType(types=types):  # or None
+            return _wanted(next(each for each in types if not isinstance(each, inspect.NoneType)), value)
     return "a number within bounds"

@@ -1,8 +1,7 @@
-"""TOML that users write: scenarios, nightly files, filesystem profiles. Pure: takes text, gives tables.
+"""TOML that users write: scenarios, nightly files, filesystem profiles. Pure: takes text, returns tables.
 
-What comes back holds nothing that the rest of the kit can't take: no NUL, no number beyond 64 bits, no nan, no nesting
-without end. All of it within bounds of time and memory, whatever the text is.
-"""
+Tables contain only what the kit accepts: no NUL, no number beyond 64 bits, no nan, no unlimited nesting. Time and
+memory are bounded for any text."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from typing import Any
 
 from kit.core.errors import UsageError
 
-#: Characters. The largest bundled scenario has 3,000.
+#: Most characters. The largest bundled scenario has 3,000.
 LONGEST = 256 << 10
 DEEPEST = 32
 
@@ -24,17 +23,19 @@ _SIGNED = 63  # bits; what TOML asks of an integer
 
 
 def parse_toml(text: str, where: str) -> dict[str, Any]:
-    """The tables of a document that ``where`` names in errors. Raises UsageError."""
+    """Return the tables of a document; ``where`` names it in errors. Raises UsageError."""
     if len(text) > LONGEST:
-        raise UsageError(f"{where}: has {len(text)} characters", f"{LONGEST} at most: split it")
+        raise UsageError(f"{where}: has {len(text)} characters", f"split it: {LONGEST} at most")
     if _DEEP_KEY.search(text):
         raise _too_deep(where)
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{where}: not valid TOML: {error}", "mend the file at that line") from None
+        raise UsageError(f"{where}: not valid TOML: {error}", "fix the file at that line") from None
     except ValueError:  # of int(): beyond the digits that it reads
-        raise UsageError(f"{where}: a number in it has thousands of digits", "whole numbers have 64 bits") from None
+        raise UsageError(
+            f"{where}: a number in it has thousands of digits", "use a number of at most 64 bits"
+        ) from None
     except RecursionError:
         raise _too_deep(where) from None
     _check(document, where)
@@ -42,7 +43,7 @@ def parse_toml(text: str, where: str) -> dict[str, Any]:
 
 
 def _too_deep(where: str) -> UsageError:
-    return UsageError(f"{where}: tables or lists in it are nested too deep", f"{DEEPEST} levels at most")
+    return UsageError(f"{where}: tables or lists in it are nested too deep", f"use {DEEPEST} levels at most")
 
 
 def _check(document: dict[str, Any], where: str) -> None:
@@ -56,8 +57,8 @@ def _check(document: dict[str, Any], where: str) -> None:
         elif isinstance(value, list):
             left += ((item, depth + 1) for item in value)
         elif isinstance(value, str) and "\0" in value:
-            raise UsageError(f"{where}: a string in it holds a NUL", "no command and no path can hold one")
+            raise UsageError(f"{where}: a string in it holds a NUL", "remove it: no command and no path can hold one")
         elif isinstance(value, int) and value.bit_length() > _SIGNED:
-            raise UsageError(f"{where}: a whole number in it is out of range", "they have 64 bits")
+            raise UsageError(f"{where}: a whole number in it is out of range", "use a number of at most 64 bits")
         elif isinstance(value, float) and not math.isfinite(value):
             raise UsageError(f"{where}: a number in it is not finite", "give a number")

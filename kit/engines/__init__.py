@@ -1,16 +1,15 @@
-"""Engines: what runs an arm. One file each behind the protocol in engine, ``bare`` included.
+"""Engines: the programs that run an arm. Each has one file behind the protocol in ``engine``, ``bare`` included.
 
-Imports probe, image, filesystem and host, and words (model, core); ``engine`` says what one must do.
-"""
+Imports probe, image, filesystem and host, and the packages model and core."""
 
 from __future__ import annotations
 
 import pkgutil
 from collections.abc import Callable
 
-from kit.engines.engine import Blocker, Engine, Setting
-from kit.engines.ground import Ground
-from kit.engines.place import Place
+from kit.engines.backing_root import BackingRoot
+from kit.engines.engine import Blocker, Engine, EngineConfig
+from kit.engines.sandbox import Sandbox
 from kit.model.arm import Arm
 
 #: Each engine and its class, imported on use. Arms without a container belong to ``bare``.
@@ -24,8 +23,8 @@ ENGINES = {
 }
 
 
-def make_engine(name: str, setting: Setting) -> Engine:
-    """``docker@26.1`` is that version of it, in an engine root."""
+def make_engine(name: str, setting: EngineConfig) -> Engine:
+    """Return the engine of an arm. ``docker@26.1`` is that version of Docker, in an engine root."""
     name, _, version = name.partition("@")
     maker: Callable[..., Engine] = pkgutil.resolve_name(ENGINES[name])
     return maker(setting, version) if version else maker(setting)
@@ -37,4 +36,4 @@ def engine_name(arm: Arm) -> str:
     return arm.engine if arm.contained else "bare"
 
 
-__all__ = ["ENGINES", "Blocker", "Engine", "Ground", "Place", "Setting", "engine_name", "make_engine"]
+__all__ = ["ENGINES", "BackingRoot", "Blocker", "Engine", "EngineConfig", "Sandbox", "engine_name", "make_engine"]

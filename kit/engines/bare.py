@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import IO
 
 from kit.core.errors import MachineError
+from kit.engines.backing_root import BackingRoot, unpack_tree
 from kit.engines.control import Control, control_directory
-from kit.engines.engine import Blocker, Setting
-from kit.engines.ground import Ground, unpack_tree
-from kit.engines.place import DEFAULT_ENV, Place
-from kit.host.cgroup import Cgroup
+from kit.engines.engine import Blocker, EngineConfig
+from kit.engines.sandbox import DEFAULT_ENV, Sandbox
+from kit.host.cgroup.cgroup import Cgroup
 from kit.host.command import Process, died, spawn, stop
 from kit.host.machine import Host
 from kit.image.layout import CONTROL, INPUTS, TREE
@@ -24,7 +24,7 @@ from kit.model.arm import Arm
 from kit.model.fact import Fact
 from kit.probe import Probe
 
-#: Runs in a mount namespace of its own, so that these mounts end with it. $1 root, $2 tree, $3 control, $4 inputs.
+#: Runs in a mount namespace of its own, so these mounts end with it. $1 root, $2 tree, $3 control, $4 inputs.
 _ENTER = f"""
 [ -z "$2" ] || mount --bind "$2" "$1{TREE}"
 mount --bind -o ro "$3" "$1{CONTROL}"
@@ -38,7 +38,7 @@ exec "$3/kit-probe" serve "$3/s" "$1"
 
 @dataclass(frozen=True)
 class Entered:
-    """A probe at work: its control group, and why it is dead, or ''."""
+    """A running probe: its control group, and why it is dead, or ''."""
 
     cgroup: Cgroup | None
     probe: Probe
@@ -46,9 +46,9 @@ class Entered:
 
 
 class BareEngine:
-    undriven: Blocker | None = None
+    unsupported: Blocker | None = None
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: EngineConfig) -> None:
         self.setting = setting
         self._count = 0
 
@@ -60,40 +60,44 @@ class BareEngine:
     def open(self) -> None:
         return None
 
-    def start(self, arm: Arm, ground: Ground) -> None:
+    def start(self, arm: Arm, backing_root: BackingRoot) -> None:
         return None
 
-    def fill(self, arm: Arm, ground: Ground) -> None:
+    def fill(self, arm: Arm, backing_root: BackingRoot) -> None:
         if arm.plain_root:
-            ground.unpack_root()
+            backing_root.unpack_root()
 
     @contextmanager
-    def place(self, arm: Arm, ground: Ground) -> Iterator[Place]:
+    def sandbox(self, arm: Arm, backing_root: BackingRoot) -> Iterator[Sandbox]:
         with ExitStack() as stack:
-            tree = stack.enter_context(ground.tree())
+            tree = stack.enter_context(backing_root.tree())
             if arm.plain_root:
-                stack.callback(ground.plain_root.restore)
+                stack.callback(backing_root.plain_root.restore)
             inside = arm.placement == "host"
             entered = self.enter(
                 stack,
                 "bare",
                 lambda control: (
-                    _host_argv(control) if inside else chroot_argv(ground.plain_root.path, tree, control, ground.inputs)
+                    _host_argv(control)
+                    if inside
+                    else chroot_argv(backing_root.plain_root.path, tree, control, backing_root.inputs)
                 ),
             )
-            yield Place(
+            yield Sandbox(
                 tree=str(tree) if inside else TREE,
-                inputs=str(ground.inputs or "") if inside else INPUTS,
+                inputs=str(backing_root.inputs or "") if inside else INPUTS,
                 cgroup=entered.cgroup,
-                backing=ground.backing,
+                backing=backing_root.backing,
                 probe=entered.probe,
                 unpack=partial(unpack_tree, tree),
                 alive=entered.alive,
-                env={**DEFAULT_ENV, "PATH": os.environ.get("PATH", DEFAULT_ENV["PATH"])} if inside else ground.env,
+                env={**DEFAULT_ENV, "PATH": os.environ.get("PATH", DEFAULT_ENV["PATH"])}
+                if inside
+                else backing_root.env,
             )
 
     def enter(self, stack: ExitStack, kind: str, argv: Callable[[Control], list[str]]) -> Entered:
-        """Start the probe in a control group of its own, where the words of ``argv`` lead to."""
+        """Start the probe in a control group of its own, with the command that ``argv`` returns."""
         self._count += 1
         name = f"{kind}-{self._count}"
         cgroup = self._cgroup(name)
@@ -111,7 +115,8 @@ class BareEngine:
         return Entered(cgroup, probe, alive)
 
     def _cgroup(self, name: str) -> Cgroup | None:
-        """Without root there is no group of our own: CPU figures are then those of the waited-for tree alone."""
+        """Return the arm's new group. Without root none can be made: CPU figures then cover only the waited-for
+        tree."""
         try:
             return Cgroup.named(f"{self.setting.cgroup}/{name}").create()
         except MachineError:
@@ -131,7 +136,7 @@ def _host_argv(control: Control) -> list[str]:
 
 
 def chroot_argv(root: Path, tree: Path | None, control: Control, inputs: Path | None) -> list[str]:
-    """``tree`` None: it is a directory of the root filesystem itself."""
+    """Return the command that enters the root. ``tree`` None: the tree is a directory of the root filesystem itself."""
     arguments = [str(root), str(tree or ""), str(control.path), str(inputs or "")]
     return ["unshare", "--mount", "--propagation", "private", "--", "sh", "-euc", _ENTER, "sh", *arguments]
 

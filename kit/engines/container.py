@@ -12,9 +12,9 @@ from typing import Any
 
 from kit.core.errors import MORE_ROOM, MachineError, RunError
 from kit.engines.control import Control
-from kit.engines.place import Place
+from kit.engines.sandbox import Sandbox
 from kit.filesystem.mounted import check_in_force
-from kit.host.cgroup import Cgroup
+from kit.host.cgroup.cgroup import Cgroup
 from kit.host.interrupt import interruptible
 from kit.host.mounts import mount_of
 from kit.image import Image
@@ -49,7 +49,7 @@ class RunningContainer:
 
 @contextmanager
 def docker_errors(what: str, alive: Callable[[], str]) -> Iterator[None]:
-    """Turn what the docker SDK raises into one RunError; a dead daemon is the reason that counts."""
+    """Turn the docker SDK's exceptions into one RunError; a dead daemon takes precedence as the reason."""
     import docker.errors
     import requests.exceptions
 
@@ -58,14 +58,15 @@ def docker_errors(what: str, alive: Callable[[], str]) -> Iterator[None]:
     except (docker.errors.DockerException, requests.exceptions.RequestException) as error:
         reason = alive() or " ".join((getattr(error, "explanation", None) or str(error)).split())
         full = "no space left" in reason or "is full" in reason
-        raise RunError(f"{what}: {reason}", MORE_ROOM if full else "kit doctor shows what works here") from None
+        raise RunError(f"{what}: {reason}", MORE_ROOM if full else "see with kit doctor what works here") from None
 
 
 def start_container(stack: ExitStack, spec: ContainerSpec, alive: Callable[[], str]) -> RunningContainer:
-    """Start it and wait for its probe; the stack removes it by force, its anonymous volumes too. Raises RunError."""
+    """Start the container and wait for its probe. The stack removes it by force, with its anonymous volumes. Raises
+    RunError."""
     with docker_errors(f"{spec.arm}: no container", alive):
         container = _describe(spec)
-        # Its probe is let go after it: Podman can't remove a container that ends by itself in that moment.
+        # The probe is released after it: Podman can't remove a container that ends by itself at the same moment.
         connection = stack.enter_context(ExitStack())
         stack.callback(_stop, container, alive)
         container.start()
@@ -73,16 +74,16 @@ def start_container(stack: ExitStack, spec: ContainerSpec, alive: Callable[[], s
         probe = spec.control.server.accept(lambda: alive() or _why_dead(wrapped))
         connection.callback(probe.close)
         # The engine is not asked for the PID: until https://github.com/podman-container-tools/podman/pull/28724 Podman
-        # leaves the container's config.json open when it is, and what is open can't be removed from NFS.
+        # then leaves the container's config.json open, and an open file can't be removed from NFS.
         return RunningContainer(wrapped, probe, probe.pid)
 
 
 def _describe(spec: ContainerSpec) -> Any:
-    """The container as testcontainers knows it, not started yet."""
+    """Return the container as testcontainers represents it, not started yet."""
     from testcontainers.core.config import testcontainers_config
     from testcontainers.core.container import DockerContainer
 
-    # The reaper is an image of its own that would have to be pulled; the journal does its work here.
+    # The reaper's image would have to be pulled; the journal does its work here.
     testcontainers_config.ryuk_disabled = True
     client = {"environment": {"DOCKER_HOST": spec.host}, "timeout": 300}
     container = DockerContainer(spec.image, docker_client_kw=client)
@@ -109,8 +110,8 @@ def _describe(spec: ContainerSpec) -> Any:
 
 
 def arm_cgroup(stack: ExitStack, arm: Arm, pid: int, name: str) -> Cgroup | None:
-    """The container's group; with +cgroup=none one as bare has, without controllers, into which it is moved. None where
-    an engine without root can't give it one."""
+    """Return the container's group. With +cgroup=none, move the container into a group without controllers, as bare
+    has. None if an engine without root can't provide one."""
     if arm.option("cgroup") != "none":
         group = Cgroup.of(pid)
         return None if group == Cgroup.of(os.getpid()) else group
@@ -120,18 +121,20 @@ def arm_cgroup(stack: ExitStack, arm: Arm, pid: int, name: str) -> Cgroup | None
     return group
 
 
-def empty_tree(place: Place) -> None:
-    """Remove from inside what the container's root made: outside it may not be ours to remove."""
+def empty_tree(sandbox: Sandbox) -> None:
+    """Remove the tree's content from inside the container: outside, its root's files may belong to another user."""
     with open(os.devnull, "wb") as output:
         try:
-            place.probe.run(["find", place.tree, "-mindepth", "1", "-delete"], cwd="/", env=place.env, output=output)
+            sandbox.probe.run(
+                ["find", sandbox.tree, "-mindepth", "1", "-delete"], cwd="/", env=sandbox.env, output=output
+            )
         except RunError:
-            return  # the arm is dead; what is left of the tree is reported by its removal
+            return  # the arm is dead; the tree's removal reports the rest
 
 
 def check_features(arm: Arm, pid: int) -> None:
-    """Whether the container's root is mounted as the arm asks for. Raises MachineError. What is switched on is always
-    shown (fs/overlayfs/params.c), so that an engine which does not hand an option on is found out."""
+    """Check that the container's root is mounted as the arm asks. Raises MachineError. The kernel always shows enabled
+    options (fs/overlayfs/params.c), so an engine that ignores an option is detected."""
     if not arm.features:
         return
     mount = mount_of(Path("/"), pid)
@@ -140,8 +143,8 @@ def check_features(arm: Arm, pid: int) -> None:
     for word in arm.feature_words:
         if (word == "volatile" or word.endswith("=on")) and not {word, f"fsync={word}"} & shown:
             raise MachineError(
-                f"{arm}: the root is not mounted with {word}: this engine does not hand it on",
-                f"{', '.join(handing_on(word.partition('=')[0]))}, or union:overlay+{word}",
+                f"{arm}: the root is not mounted with {word}: this engine ignores it",
+                f"use {', '.join(handing_on(word.partition('=')[0]))}, or union:overlay+{word}",
             )
 
 
@@ -159,7 +162,7 @@ def load_image(client: Any, image: Image) -> None:
             last = json.loads(said.strip().splitlines()[-1])
             if "status" not in last:
                 raise docker.errors.DockerException(last.get("error", said))
-            client.images.get(last["status"]).tag(name, tag)  # Podman 4 imports as NAME:latest whatever tag it is told
+            client.images.get(last["status"]).tag(name, tag)  # Podman 4 imports as NAME:latest whatever tag is given
     client.images.get(image.tag)
 
 
@@ -183,12 +186,12 @@ def _why_dead(container: Any) -> str:
 
 
 def _stop(container: Any, alive: Callable[[], str]) -> None:
-    """Remove it; with its daemon dead the session's cgroup is what ends it."""
+    """Remove the container; if its daemon is dead, the session's cgroup ends it."""
     _unless_dead("a container can't be removed", container.stop, alive)
 
 
 def remove_volume(volume: Any, alive: Callable[[], str]) -> None:
-    """Remove a docker.models.volumes.Volume; with its daemon dead it goes with the data-root."""
+    """Remove a docker.models.volumes.Volume; if its daemon is dead, it disappears with the data-root."""
     _unless_dead(f"volume {volume.name} can't be removed", lambda: volume.remove(force=True), alive)
 
 

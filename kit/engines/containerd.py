@@ -1,4 +1,5 @@
-"""containerd by itself, without Docker: a private one for each snapshotter and backing filesystem, told by its ctr."""
+"""containerd by itself, without Docker: a private one for each snapshotter and backing filesystem, controlled by
+ctr."""
 
 from __future__ import annotations
 
@@ -10,13 +11,13 @@ from functools import partial
 from pathlib import Path
 
 from kit.core.errors import MORE_ROOM, RunError
+from kit.engines.backing_root import BackingRoot, unpack_tree
 from kit.engines.container import arm_cgroup, check_features
 from kit.engines.containerd_daemon import ContainerdDaemon
 from kit.engines.control import control_directory
-from kit.engines.engine import Blocker, Setting
-from kit.engines.ground import Ground, unpack_tree
-from kit.engines.place import Place
-from kit.engines.private import PrivateEngine
+from kit.engines.engine import Blocker, EngineConfig
+from kit.engines.managed import PrivateEngine
+from kit.engines.sandbox import Sandbox
 from kit.filesystem.block import block_file
 from kit.filesystem.thin_pool import thin_pool
 from kit.host.command import run
@@ -26,64 +27,66 @@ from kit.image.layout import CONTROL, INPUTS, TREE
 from kit.model.arm import Arm, fix_of
 from kit.model.fact import DRIVER_STATUS, PROGRAM, Fact
 
-#: The filesystem in each thin device: as large as Docker's devicemapper has it.
+#: Size of the filesystem in each thin device: the same as Docker's devicemapper.
 _DEVICE_BYTES = 10 << 30
-#: Room in a block file beside twice the image.
+#: Extra space in a block file beside twice the image.
 _SPARE = 256 << 20
 
 
 class ContainerdEngine(PrivateEngine[ContainerdDaemon]):
     root_of = "containerd"
     tools = ("containerd", "ctr", "runc")
-    undriven = Blocker(
-        "by Docker's API, which containerd has not", "use docker@28/overlayfs: Docker on its image store"
+    unsupported = Blocker(
+        "by Docker's API, which containerd does not have", "use docker@28/overlayfs: Docker on its image store"
     )
 
-    def __init__(self, setting: Setting, version: str = "") -> None:
+    def __init__(self, setting: EngineConfig, version: str = "") -> None:
         super().__init__(setting, version, f"c{version}-" if version else "c-")
 
     def check(self, arm: Arm, host: Host) -> Blocker | None:
         if arm.placement == "volume":
-            return Blocker("containerd has no volumes", f"bind:{arm.engine}/{arm.driver} is a directory too")
+            return Blocker("containerd has no volumes", f"use bind:{arm.engine}/{arm.driver}, a directory too")
         return super().check(arm, host)
 
-    def start_daemon(self, stack: ExitStack, arm: Arm, ground: Ground) -> ContainerdDaemon:
+    def start_daemon(self, stack: ExitStack, arm: Arm, backing_root: BackingRoot) -> ContainerdDaemon:
         name = self.new_name()
-        with _explained(arm, ground):
-            plugin = self._plugin(stack, arm, ground, name)
-            daemon = ContainerdDaemon(arm.driver, self.home(ground, name, arm.driver), plugin)
+        with _explained(arm, backing_root):
+            plugin = self._plugin(stack, arm, backing_root, name)
+            daemon = ContainerdDaemon(arm.driver, self.home(backing_root, name, arm.driver), plugin)
             stack.callback(daemon.stop)
             daemon.start()
         return daemon
 
-    def fill_daemon(self, daemon: ContainerdDaemon, arm: Arm, ground: Ground) -> list[Fact]:
-        with _explained(arm, ground):
-            daemon.load(ground.needed_image)
+    def fill_daemon(self, daemon: ContainerdDaemon, arm: Arm, backing_root: BackingRoot) -> list[Fact]:
+        with _explained(arm, backing_root):
+            daemon.load(backing_root.needed_image)
         of = f" of {arm.engine}"
         found = [PROGRAM.fact(self.version(tool), f"{tool}{of}") for tool in ("containerd", "runc")]
-        status = f"{'+'.join(arm.daemon)}{of} on {ground.backing.name}"
+        status = f"{'+'.join(arm.daemon)}{of} on {backing_root.backing.name}"
         return [*found, DRIVER_STATUS.fact(_words(daemon.options), status)]
 
-    def _plugin(self, stack: ExitStack, arm: Arm, ground: Ground, name: str) -> list[str]:
-        """The lines of containerd's configuration that the snapshotter needs; what they name is made."""
-        driver, data = arm.driver, ground.backing.path / f"{name}-{arm.driver}"
+    def _plugin(self, stack: ExitStack, arm: Arm, backing_root: BackingRoot, name: str) -> list[str]:
+        """Return the lines of containerd's configuration that the snapshotter needs; make the files that they name."""
+        driver, data = arm.driver, backing_root.backing.path / f"{name}-{arm.driver}"
         settings: dict[str, object] = {"mount_options": arm.feature_words} if arm.features else {}
         if driver == "devmapper":
             setting = self._setting
-            pool = stack.enter_context(thin_pool(ground.backing, setting.label, name, setting.journal))
+            pool = stack.enter_context(thin_pool(backing_root.backing, setting.label, name, setting.journal))
             size = f"{_DEVICE_BYTES >> 30}GB"
             settings = {"pool_name": pool, "root_path": str(data / "thin"), "base_image_size": size, "fs_type": "ext4"}
         elif driver == "blockfile":
-            # Every snapshot is a copy of this file, holes filled: not larger than need be.
-            scratch = block_file(ground.backing.path / f"{name}.scratch", 2 * ground.needed_image.size + _SPARE)
+            # Every snapshot is a full copy of this file: keep it as small as possible.
+            scratch = block_file(
+                backing_root.backing.path / f"{name}.scratch", 2 * backing_root.needed_image.size + _SPARE
+            )
             settings = {
                 "scratch_file": str(scratch), "root_path": str(data / "files"), "fs_type": "ext4",
                 "mount_options": ["loop"],
             }  # fmt: skip
         elif driver == "zfs":
-            # The snapshotter wants a dataset that is mounted where it keeps its state.
-            state = ground.backing.path / f"{name}.state"
-            dataset = f"{mount_of(ground.backing.path).source}/{name}"
+            # The snapshotter needs a dataset that is mounted at its state directory.
+            state = backing_root.backing.path / f"{name}.state"
+            dataset = f"{mount_of(backing_root.backing.path).source}/{name}"
             run(["zfs", "create", "-o", f"mountpoint={state}", dataset], what="zfs create")
             settings = {"root_path": str(state)}
         elif driver == "erofs":
@@ -92,49 +95,49 @@ class ContainerdEngine(PrivateEngine[ContainerdDaemon]):
         return [*lines, *(f"{key} = {json.dumps(value)}" for key, value in settings.items())]
 
     @contextmanager
-    def place(self, arm: Arm, ground: Ground) -> Iterator[Place]:
-        daemon = self._daemons[arm.daemon, ground.backing.path]
+    def sandbox(self, arm: Arm, backing_root: BackingRoot) -> Iterator[Sandbox]:
+        daemon = self._daemons[arm.daemon, backing_root.backing.path]
         name = self.new_name()
         with ExitStack() as stack:
             mounts = []
             if arm.plain_root:
-                stack.callback(ground.plain_root.restore)
+                stack.callback(backing_root.plain_root.restore)
             if arm.placement in ("bind", "runtime"):
-                mounts.append(_bind(stack.enter_context(ground.tree()), TREE))
+                mounts.append(_bind(stack.enter_context(backing_root.tree()), TREE))
             elif arm.placement == "tmpfs":
                 mounts.append(f"type=tmpfs,src=tmpfs,dst={TREE},options=exec")
             control = stack.enter_context(control_directory(self._setting.run / name, self._setting.probe))
             mounts.append(_bind(control.path, CONTROL, "ro"))
-            if ground.inputs:
-                mounts.append(_bind(ground.inputs, INPUTS, "ro"))
-            source = ["--rootfs", str(ground.plain_root.path)] if arm.plain_root else [daemon.image]
+            if backing_root.inputs:
+                mounts.append(_bind(backing_root.inputs, INPUTS, "ro"))
+            source = ["--rootfs", str(backing_root.plain_root.path)] if arm.plain_root else [daemon.image]
             stack.callback(daemon.remove, name)
             pid = daemon.run(name, [*_limits(arm), *(word for mount in mounts for word in ("--mount", mount))], source)
             probe = control.server.accept(lambda: daemon.alive() or daemon.why_dead(name))
             stack.callback(probe.close)
             check_features(arm, pid)
-            yield Place(
+            yield Sandbox(
                 tree=TREE,
                 inputs=INPUTS,
                 cgroup=arm_cgroup(stack, arm, pid, f"{self._setting.cgroup}/n{name}"),
-                backing=ground.backing,
+                backing=backing_root.backing,
                 probe=probe,
                 unpack=partial(unpack_tree, Path(f"/proc/{pid}/root{TREE}")),
                 alive=daemon.alive,
-                env=ground.env,
+                env=backing_root.env,
                 layered=arm.placement == "layer",
                 own=Path(f"/proc/{pid}/root") if arm.own_filesystem else None,
             )
 
 
 @contextmanager
-def _explained(arm: Arm, ground: Ground) -> Iterator[None]:
+def _explained(arm: Arm, backing_root: BackingRoot) -> Iterator[None]:
     try:
         yield
     except RunError as error:
-        reason = ground.backing.full() or error.message
-        hint = MORE_ROOM if ground.backing.full() else fix_of(arm, ground.backing.type) or error.hint
-        raise RunError(f"{arm.driver} on {ground.backing.name}: {reason}", hint) from None
+        reason = backing_root.backing.full() or error.message
+        hint = MORE_ROOM if backing_root.backing.full() else fix_of(arm, backing_root.backing.type) or error.hint
+        raise RunError(f"{arm.driver} on {backing_root.backing.name}: {reason}", hint) from None
 
 
 def _bind(source: Path, target: str, mode: str = "rw") -> str:

@@ -1,4 +1,4 @@
-"""A private containerd, told by its ctr."""
+"""A private containerd, controlled by ctr."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import IO
 
 from kit.core.errors import RunError
 from kit.engines.containerd_program import containerd_program
-from kit.engines.supervisor import Home, Supervisor
+from kit.engines.supervisor import DaemonDirs, Supervisor
 from kit.host.command import run, run_bytes, writing
 from kit.host.interrupt import interruptible
 from kit.image import Image
@@ -21,9 +21,10 @@ _NAME = "kit.local/kit"
 
 
 class ContainerdDaemon:
-    """Its one image and the containers made of it. ``options``: the lines of its snapshotter's configuration."""
+    """A daemon with one image and the containers made of it. ``options``: the lines of its snapshotter's
+    configuration."""
 
-    def __init__(self, driver: str, home: Home, options: Sequence[str]) -> None:
+    def __init__(self, driver: str, home: DaemonDirs, options: Sequence[str]) -> None:
         self.driver = driver
         self.image = ""
         self._home = home
@@ -31,7 +32,7 @@ class ContainerdDaemon:
         self._supervisor = Supervisor(home, driver)
 
     def start(self) -> None:
-        """Start it and wait until it serves. Raises RunError with what the log says; then stop it too."""
+        """Start the daemon and wait until it serves. Raises RunError with the log's message; stop it then too."""
         self._home.make()
         self._supervisor.start([containerd_program(self._home, self.options)])
         self._check_snapshotter()
@@ -40,21 +41,24 @@ class ContainerdDaemon:
         self._supervisor.stop()
 
     def alive(self) -> str:
-        """Why it is dead, or ''."""
+        """Return why the daemon is dead, or ''."""
         return self._supervisor.alive()
 
     def _check_snapshotter(self) -> None:
-        """Whether it has the snapshotter, and if not, why. Raises RunError."""
+        """Check that the daemon has the snapshotter. Raises RunError with the reason."""
         for line in self._ctr("plugins", "list").splitlines():
             found = re.match(rf"io\.containerd\.snapshotter\.v1\s+{self.driver}\s.*\s(\w+)\s*$", line)
             if found and found[1] == "ok":
                 return
             if found:
                 raise RunError(f"its snapshotter {self.driver} does not work here: {self._reason()}", "see session.log")
-        raise RunError(f"this containerd has no snapshotter {self.driver}", "use another version of it")
+        raise RunError(
+            f"this containerd has no snapshotter {self.driver}",
+            "use another version, as layer:containerd@2.1/…: docs/reference/arms.md",
+        )
 
     def _reason(self) -> str:
-        """What its log says of the snapshotter."""
+        """Return the log's message on the snapshotter."""
         lines = [line for line in self._supervisor.said if self.driver in line]
         said = [line for line in lines if "error" in line or "skip" in line]
         found = re.search(r'error="((?:[^"\\]|\\.)*)"', said[-1]) if said else None
@@ -64,7 +68,7 @@ class ContainerdDaemon:
         return run(self._words(*words))
 
     def _words(self, *words: str) -> list[str]:
-        """Of a command of ctr."""
+        """Return the command line of a ctr command."""
         address = str(self._home.directory / "c")
         return self._supervisor.inside(["ctr", "--address", address, "--namespace", "kit", *words])
 
@@ -87,7 +91,7 @@ class ContainerdDaemon:
         return int(pid_file.read_text())
 
     def why_dead(self, name: str) -> str:
-        """Why a container is not running, or ''."""
+        """Return why a container is not running, or ''."""
         for line in self._ctr("tasks", "list").splitlines():
             words = line.split()
             if words[0] == name:
@@ -95,7 +99,7 @@ class ContainerdDaemon:
         return "the container is gone"
 
     def remove(self, name: str) -> None:
-        """Kill it, and remove it with its snapshot; with its daemon dead the session's cgroup is what ends it."""
+        """Kill a container, and remove it with its snapshot; if its daemon is dead, the session's cgroup ends it."""
         for words in (("tasks", "delete", "--force", name), ("containers", "delete", name)):
             try:
                 self._ctr(*words)
@@ -105,7 +109,7 @@ class ContainerdDaemon:
 
 
 def _write_archive(image: Image, pipe: IO[bytes]) -> None:
-    """The image as ``docker save`` writes it: its own archive where it has layers, else one of a single layer."""
+    """Write the image as ``docker save`` does: its own archive if it has layers, else one with a single layer."""
     if image.archive:
         with image.archive.open("rb") as file:
             while data := file.read(1 << 20):

@@ -6,15 +6,15 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from kit.engines.supervisor import Home, Program
+from kit.engines.supervisor import DaemonDirs, Program
 
-#: Shims put their sockets here whatever containerd's settings say.
+#: Shims put their sockets here, whatever containerd's settings say.
 SHIMS = Path("/run/containerd")
 
 
-def containerd_program(home: Home, lines: Sequence[str] = ()) -> Program:
-    """Write its settings, ``lines`` at the end. It serves on a socket of its own: dockerd would otherwise join the
-    system's if one runs."""
+def containerd_program(home: DaemonDirs, lines: Sequence[str] = ()) -> Program:
+    """Write the settings, with ``lines`` at the end. The daemon serves on a socket of its own: dockerd would otherwise
+    join the system's containerd if one runs."""
     config, socket = home.directory / "containerd.toml", home.directory / "c"
     settings = [
         "version = 2",

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from kit.host.beneath import remove
+from kit.host.safe_fs import remove
 from kit.probe import ProbeServer
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kit.core.errors import RunError
+from kit.engines.backing_root import BackingRoot, unpack_tree
 from kit.engines.container import (
     ContainerSpec,
     arm_cgroup,
@@ -22,14 +23,13 @@ from kit.engines.container import (
 from kit.engines.control import Control, control_directory
 from kit.engines.docker_server import DockerServer
 from kit.engines.dockerd import Dockerd
-from kit.engines.engine import Setting
+from kit.engines.engine import EngineConfig
 from kit.engines.fuse_daemon import move_daemon
-from kit.engines.ground import Ground, unpack_tree
-from kit.engines.place import Place
+from kit.engines.managed import PrivateEngine
 from kit.engines.plain_runtime import VARIABLE
-from kit.engines.private import PrivateEngine
+from kit.engines.sandbox import Sandbox
 from kit.filesystem.thin_pool import thin_pool
-from kit.host.cgroup import Cgroup
+from kit.host.cgroup.cgroup import Cgroup
 from kit.image.layout import CONTROL, INPUTS, TREE
 from kit.model.arm import Arm, driver_of, fix_of
 from kit.model.drivers import DEFAULT_ENGINE
@@ -42,55 +42,55 @@ class DockerEngine(PrivateEngine[DockerServer]):
     tools: tuple[str, ...] = ("dockerd", "containerd", "runc")
     prefix = ""
 
-    def __init__(self, setting: Setting, version: str = "") -> None:
+    def __init__(self, setting: EngineConfig, version: str = "") -> None:
         programs = setting.docker if self.root_of == "docker" else None
         super().__init__(setting, version, f"v{version}-" if version else self.prefix, programs)
 
-    def start_daemon(self, stack: ExitStack, arm: Arm, ground: Ground) -> DockerServer:
+    def start_daemon(self, stack: ExitStack, arm: Arm, backing_root: BackingRoot) -> DockerServer:
         name = self.new_name("d")
         try:
-            daemon = self.make_daemon(stack, arm, ground, name)
+            daemon = self.make_daemon(stack, arm, backing_root, name)
             stack.callback(daemon.stop)
             daemon.start()
         except RunError as error:
-            hint = fix_of(arm, ground.backing.type) or error.hint
-            raise RunError(f"{arm.driver} on {ground.backing.name}: {error.message}", hint) from None
+            hint = fix_of(arm, backing_root.backing.type) or error.hint
+            raise RunError(f"{arm.driver} on {backing_root.backing.name}: {error.message}", hint) from None
         return daemon
 
-    def fill_daemon(self, daemon: DockerServer, arm: Arm, ground: Ground) -> list[Fact]:
+    def fill_daemon(self, daemon: DockerServer, arm: Arm, backing_root: BackingRoot) -> list[Fact]:
         info = daemon.client.info()
-        _load(daemon, ground)
-        return list(self._describe(arm, ground, info))
+        _load(daemon, backing_root)
+        return list(self._describe(arm, backing_root, info))
 
-    def make_daemon(self, stack: ExitStack, arm: Arm, ground: Ground, name: str) -> DockerServer:
-        options = (*driver_of(arm).storage_options, *self._pool(stack, arm, ground, name))
-        return Dockerd(arm.driver, self.home(ground, name, arm.driver), options)
+    def make_daemon(self, stack: ExitStack, arm: Arm, backing_root: BackingRoot, name: str) -> DockerServer:
+        options = (*driver_of(arm).storage_options, *self._pool(stack, arm, backing_root, name))
+        return Dockerd(arm.driver, self.home(backing_root, name, arm.driver), options)
 
-    def _pool(self, stack: ExitStack, arm: Arm, ground: Ground, name: str) -> tuple[str, ...]:
-        """The options that name a thin pool of ours, made here."""
+    def _pool(self, stack: ExitStack, arm: Arm, backing_root: BackingRoot, name: str) -> tuple[str, ...]:
+        """Make a thin pool; return the options that name it."""
         if (THIN_POOL, "") not in arm.options:
             return ()
         setting = self._setting
-        pool = thin_pool(ground.backing, setting.label, name, setting.journal, setting.thin_device)
+        pool = thin_pool(backing_root.backing, setting.label, name, setting.journal, setting.thin_device)
         return (f"dm.thinpooldev=/dev/mapper/{stack.enter_context(pool)}",)
 
     @contextmanager
-    def place(self, arm: Arm, ground: Ground) -> Iterator[Place]:
-        daemon = self._daemons[arm.daemon, ground.backing.path]
+    def sandbox(self, arm: Arm, backing_root: BackingRoot) -> Iterator[Sandbox]:
+        daemon = self._daemons[arm.daemon, backing_root.backing.path]
         name = self.new_name("c")
         with ExitStack() as stack:
             if arm.plain_root:
-                stack.callback(ground.plain_root.restore)
-            mounts = _tree_mount(stack, arm, ground, daemon)
+                stack.callback(backing_root.plain_root.restore)
+            mounts = _tree_mount(stack, arm, backing_root, daemon)
             control = stack.enter_context(control_directory(self._setting.run / name, self._setting.probe))
             root = os.geteuid() == 0
             options: dict[str, Any] = {"cgroup_parent": daemon.home.container_cgroup} if root else {}
             environment = {}
             if arm.placement == "runtime":
                 options["runtime"] = daemon.runtime_name
-                environment[VARIABLE] = str(ground.plain_root.path)
+                environment[VARIABLE] = str(backing_root.plain_root.path)
             spec = ContainerSpec(
-                ground.needed_image.tag, daemon.host, arm, control, ground.inputs, mounts,
+                backing_root.needed_image.tag, daemon.host, arm, control, backing_root.inputs, mounts,
                 arm.placement == "tmpfs", environment, options,
             )  # fmt: skip
             serving = Cgroup.named(f"{self._setting.cgroup}/f{name}")
@@ -98,56 +98,58 @@ class DockerEngine(PrivateEngine[DockerServer]):
                 stack.callback(serving.remove)  # the daemon ends with its container
             running = start_container(stack, spec, daemon.alive)
             check_features(arm, running.pid)
-            place = Place(
+            sandbox = Sandbox(
                 tree=TREE,
                 inputs=INPUTS,
                 cgroup=arm_cgroup(stack, arm, running.pid, f"{self._setting.cgroup}/n{name}"),
-                backing=ground.backing,
+                backing=backing_root.backing,
                 probe=running.probe,
                 unpack=partial(unpack_tree, Path(f"/proc/{running.pid}/root{TREE}")),
                 alive=daemon.alive,
-                env=ground.env,
+                env=backing_root.env,
                 layered=arm.placement == "layer",
                 own=Path(f"/proc/{running.pid}/root") if arm.own_filesystem else None,
                 engine=partial(_show_socket, daemon, control),
                 daemons=move_daemon(running.pid, Cgroup.named(daemon.home.cgroup), serving) if root else None,
             )
             if not root:
-                stack.callback(empty_tree, place)
-            yield place
+                stack.callback(empty_tree, sandbox)
+            yield sandbox
 
-    def _describe(self, arm: Arm, ground: Ground, info: dict[str, Any]) -> Iterator[Fact]:
+    def _describe(self, arm: Arm, backing_root: BackingRoot, info: dict[str, Any]) -> Iterator[Fact]:
         of = "" if arm.engine == DEFAULT_ENGINE else f" of {arm.engine}"
         for tool in self.tools_of(arm):
             yield PROGRAM.fact(self.version(tool), f"{tool}{of}")
         if os.geteuid() != 0:
             yield RUNS.fact("rootless", self.tools[0])
         status = "; ".join(f"{key}: {value}" for key, value in info["DriverStatus"] or ())
-        daemon = f"{'+'.join(arm.daemon)}{of} on {ground.backing.name}"
+        daemon = f"{'+'.join(arm.daemon)}{of} on {backing_root.backing.name}"
         yield DRIVER_STATUS.fact(status or "no driver status", daemon)
 
 
 def _show_socket(daemon: DockerServer, control: Control) -> str:
-    """A second name for the daemon's socket, in the directory that the arm sees."""
+    """Make a second name for the daemon's socket, in the directory that the arm sees."""
     os.link(daemon.socket, control.path / "engine")
     return f"{CONTROL}/engine"
 
 
-def _load(daemon: DockerServer, ground: Ground) -> None:
-    """Bring the image in once per data-root: with its layers where it has them, else as one layer."""
-    image = ground.needed_image
-    with docker_errors(f"image {image.name} can't be imported", lambda: daemon.alive() or ground.backing.full()):
+def _load(daemon: DockerServer, backing_root: BackingRoot) -> None:
+    """Load the image once per data-root: with its layers if it has them, else as one layer."""
+    image = backing_root.needed_image
+    with docker_errors(f"image {image.name} can't be imported", lambda: daemon.alive() or backing_root.backing.full()):
         daemon.load(image)
 
 
-def _tree_mount(stack: ExitStack, arm: Arm, ground: Ground, daemon: DockerServer) -> dict[str, tuple[str, str]]:
-    """Where the build tree lies: a plain directory, a volume, or nothing of its own (layer, tmpfs)."""
+def _tree_mount(
+    stack: ExitStack, arm: Arm, backing_root: BackingRoot, daemon: DockerServer
+) -> dict[str, tuple[str, str]]:
+    """Return the mount of the build tree: a plain directory, a volume, or none (layer, tmpfs)."""
     if arm.placement in ("bind", "runtime"):
-        tree = stack.enter_context(ground.tree())
+        tree = stack.enter_context(backing_root.tree())
         return {str(tree): (TREE, "rw")}
     if arm.placement == "volume":
         with docker_errors("no volume", daemon.alive):
-            volume = daemon.client.volumes.create(ground.new_name())
+            volume = daemon.client.volumes.create(backing_root.new_name())
         stack.callback(remove_volume, volume, daemon.alive)
         return {volume.name: (TREE, "rw")}
     return {}

@@ -14,7 +14,7 @@ from typing import Any
 from kit.core.errors import SESSION_LOG, RunError
 from kit.engines import plain_runtime
 from kit.engines.container import load_image
-from kit.engines.supervisor import PATIENCE, Home, Program, Supervisor
+from kit.engines.supervisor import PATIENCE, DaemonDirs, Program, Supervisor
 from kit.image import Image
 
 #: The name of the runtime of the ``runtime`` arm.
@@ -22,9 +22,9 @@ PLAIN_RUNTIME = "kit-plain"
 
 
 class DockerServer(ABC):
-    """``options``: of the storage driver. ``client`` is there while it runs."""
+    """``options``: of the storage driver. ``client`` exists while the daemon runs."""
 
-    def __init__(self, driver: str, home: Home, options: Sequence[str] = ()) -> None:
+    def __init__(self, driver: str, home: DaemonDirs, options: Sequence[str] = ()) -> None:
         self.driver = driver
         self.home = home
         self.options = options
@@ -35,21 +35,21 @@ class DockerServer(ABC):
 
     @abstractmethod
     def programs(self) -> Iterable[Program]:
-        """In the order in which they are started; the last one serves Docker's API."""
+        """Return the programs in the order of their start; the last one serves Docker's API."""
 
     @property
     @abstractmethod
     def runtime_name(self) -> str:
-        """How a container asks for the plain runtime."""
+        """Return the name by which a container requests the plain runtime."""
 
     def start(self) -> None:
-        """Start it and wait until it serves. Raises RunError with what the log says; then stop it too."""
+        """Start the daemon and wait until it serves. Raises RunError with the log's message; stop it then too."""
         self.home.make()
         self.supervisor.start(self.programs())
         self.client = _connect(self.host, self.alive)
 
     def load(self, image: Image) -> None:
-        """Bring an image in. Raises what docker-py does."""
+        """Load an image. Raises the errors of docker-py."""
         load_image(self.client, image)
 
     def stop(self) -> None:
@@ -58,16 +58,16 @@ class DockerServer(ABC):
         self.supervisor.stop()
 
     def alive(self) -> str:
-        """Why it is dead, or ''."""
+        """Return why the daemon is dead, or ''."""
         return self.supervisor.alive()
 
     def plain_runtime(self, *words: str) -> Path:
-        """The program that the engine calls as OCI runtime: kit.engines.plain_runtime with ``words``."""
+        """Write the program that the engine calls as OCI runtime: kit.engines.plain_runtime with ``words``."""
         python = "/usr/bin/python3" if self.home.root.path else sys.executable
         program = str(shutil.copy(plain_runtime.__file__, self.home.directory))
         path = self.home.directory / PLAIN_RUNTIME
         mend = shlex.join((python, "-I", program, *words))
-        # Of the many calls for each container one alone has something to mend.
+        # Of the many calls for each container, only one needs a change.
         path.write_text(f'#!/bin/sh\ncase " $* " in *" create "*) exec {mend} -- "$@" ;; esac\nexec {words[0]} "$@"\n')
         path.chmod(0o755)
         return path
@@ -82,7 +82,7 @@ def _connect(host: str, alive: Callable[[], str]) -> Any:
             client = docker.DockerClient(base_url=host, timeout=600)
             client.ping()
             return client
-        except Exception as error:  # docker-py lets errors of requests and urllib3 through while it starts
+        except Exception as error:  # docker-py passes on errors of requests and urllib3 while it starts
             if alive() or time.monotonic() > deadline:
-                raise RunError(f"it does not serve: {alive() or error}", SESSION_LOG) from None
+                raise RunError(f"its daemon does not answer: {alive() or error}", SESSION_LOG) from None
             time.sleep(0.02)

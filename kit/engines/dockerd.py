@@ -1,4 +1,4 @@
-"""A private dockerd with a containerd of its own: nothing of it is shared with the user's Docker."""
+"""A private dockerd with its own containerd, which shares nothing with the user's Docker."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Sequence
 
 from kit.engines.containerd_program import containerd_program
 from kit.engines.docker_server import PLAIN_RUNTIME, DockerServer
-from kit.engines.supervisor import Home, Program
+from kit.engines.supervisor import DaemonDirs, Program
 from kit.model.drivers import find_driver
 
 
 class Dockerd(DockerServer):
-    """``words``: more options of dockerd."""
+    """``words``: further options of dockerd."""
 
-    def __init__(self, driver: str, home: Home, options: Sequence[str] = (), words: Sequence[str] = ()) -> None:
+    def __init__(self, driver: str, home: DaemonDirs, options: Sequence[str] = (), words: Sequence[str] = ()) -> None:
         super().__init__(driver, home, options)
         self._more = words
 
@@ -27,7 +27,7 @@ class Dockerd(DockerServer):
         directory = self.home.directory
         runtime = self.plain_runtime("runc")
         config = directory / "dockerd.json"
-        # Not the user's /etc/docker/daemon.json.
+        # Do not read the user's /etc/docker/daemon.json.
         driver = find_driver("docker", self.driver)
         features = {"features": {"containerd-snapshotter": driver is not None and driver.image_store}}
         config.write_text(json.dumps(features))

@@ -1,4 +1,4 @@
-"""What an engine is, and what it is given."""
+"""The protocol of an engine, and its configuration."""
 
 from __future__ import annotations
 
@@ -8,67 +8,67 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from kit.engines.ground import Ground
-from kit.engines.place import Place
-from kit.host.journal import Journal
+from kit.engines.backing_root import BackingRoot
+from kit.engines.sandbox import Sandbox
 from kit.host.machine import Host
+from kit.host.recovery.journal import Journal
 from kit.model.arm import Arm
 from kit.model.fact import Fact
 
 
 @dataclass(frozen=True)
 class Blocker:
-    """Why an arm can't run here, and what would mend it: a value, not an exception."""
+    """Why an arm can't run here, and what would fix it: a value, not an exception."""
 
     reason: str
     fix: str
 
 
 @dataclass(frozen=True)
-class Setting:
-    """What every engine of a session shares: where it may put things, and how to undo them."""
+class EngineConfig:
+    """The common configuration of a session's engines: where they may put things, and how to undo them."""
 
     session: str
     run: Path  # of the session: short, for sockets
     probe: Path  # the compiled probe
     journal: Journal
     cgroup: str  # name of the session's control group; engines make theirs below it
-    cache: Path = Path("/var/tmp")  # where engine roots are kept
-    thin_device: Path | None = None  # on which devicemapper+thinpool is put; None: loop files
-    docker: Path | None = None  # a directory with another dockerd and what belongs to it; None: those of PATH
+    cache: Path = Path("/var/tmp")  # directory of engine roots
+    thin_device: Path | None = None  # device of devicemapper+thinpool; None: loop files
+    docker: Path | None = None  # a directory with another dockerd and its programs; None: those of PATH
     tell: Callable[[str], None] = lambda text: None
-    part: str = ""  # of the session, where it has several of what is made
+    part: str = ""  # distinguishes the parts of a session
 
     @property
     def label(self) -> str:
-        """What the names of all that is made bear: the session's, and the part."""
+        """Return the part that all names contain: the session's, and its part."""
         return f"{self.session}-{self.part}" if self.part else self.session
 
 
 class Engine(Protocol):
-    """Runs arms. ``open``, ``start`` and ``fill``, in this order, make ready for ``place`` what is needed once per
-    session, backing and driver; they raise KitError with the reason and the fix, and calling one again costs nothing.
-    ``close`` undoes it all. ``undriven``: why a scenario can't drive it by itself, where it can't."""
+    """Runs arms. ``open``, ``start`` and ``fill``, in this order, prepare what ``sandbox`` needs once per session,
+    backing and driver. They raise KitError with the reason and the fix; a repeated call has no effect. ``close`` undoes
+    everything. ``unsupported``: why a scenario can't drive the engine itself, or ''."""
 
-    undriven: Blocker | None
+    unsupported: Blocker | None
 
     def check(self, arm: Arm, host: Host) -> Blocker | None:
-        """What can be told without starting anything: a tool, a right."""
+        """Return the blockers that are known without starting anything: a missing tool or permission."""
 
     def open(self) -> None:
-        """What all of its arms need."""
+        """Open the resources that all its arms need."""
 
-    def start(self, arm: Arm, ground: Ground) -> None:
-        """What runs for the arm's driver on this ground. Several threads may call it, for different drivers or grounds:
-        what it starts dies with the thread."""
+    def start(self, arm: Arm, backing_root: BackingRoot) -> None:
+        """Start the daemon of the arm's driver on this backing root. Several threads may call it, for different drivers
+        or backing roots: the daemon dies with the thread."""
 
-    def fill(self, arm: Arm, ground: Ground) -> None:
-        """Bring the image there. Several threads may call it, for different grounds."""
+    def fill(self, arm: Arm, backing_root: BackingRoot) -> None:
+        """Load the image into the daemon. Several threads may call it, for different backing roots."""
 
-    def place(self, arm: Arm, ground: Ground) -> AbstractContextManager[Place]:
-        """One run's place, in its first state."""
+    def sandbox(self, arm: Arm, backing_root: BackingRoot) -> AbstractContextManager[Sandbox]:
+        """Yield the sandbox of one run, in its first state."""
 
     def facts(self) -> Sequence[Fact]:
-        """Versions and settings that numbers depend on."""
+        """Return versions and settings on which numbers depend."""
 
     def close(self) -> None: ...

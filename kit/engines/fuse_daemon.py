@@ -1,23 +1,21 @@
 """The daemon that serves a container's root filesystem through FUSE, in a control group of its own.
 
-An engine starts one for each mount, and they are all in the engine's group: there none can be frozen with its arm.
-"""
+An engine starts one daemon for each mount, all in the engine's group. There none can be frozen with its arm."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from kit.core.errors import RunError
-from kit.host.cgroup import Cgroup
+from kit.host.cgroup.cgroup import Cgroup
 from kit.host.mounts import mount_of, read_mounts
 
 
 def move_daemon(container: int, engine: Cgroup, group: Cgroup) -> Cgroup | None:
-    """Return the group with the daemon in it, None where the container's root is no FUSE filesystem.
+    """Return the group with the daemon in it, None if the container's root is not a FUSE filesystem.
 
-    ``container``: a process in it; ``engine``: the control group of the engine's processes. Raises RunError where no
-    process of these serves the root.
-    """
+    ``container``: a process in it; ``engine``: the control group of the engine's processes. Raises RunError if none of
+    these processes serves the root."""
     root = mount_of(Path("/"), container)
     if root.type.partition(".")[0] not in ("fuse", "fuseblk"):
         return None
@@ -31,12 +29,12 @@ def move_daemon(container: int, engine: Cgroup, group: Cgroup) -> Cgroup | None:
 
 
 def _serves(process: int, device: str) -> bool:
-    """Whether one of its arguments is where it sees that filesystem mounted: a FUSE program is given its mount point,
-    whole or relative to a directory of the engine's."""
+    """Return whether one of the process's arguments is the filesystem's mount point as the process sees it. A FUSE
+    program gets its mount point as a full path, or relative to a directory of the engine's."""
     try:
         words = Path(f"/proc/{process}/cmdline").read_bytes().decode(errors="surrogateescape").split("\0")
         mounts = read_mounts(process)
     except OSError:
-        return False  # it has ended
+        return False  # the process has ended
     points = [str(mount.path) for mount in mounts if mount.device == device]
     return any(point.endswith(f"/{word.lstrip('/')}") for word in words if word for point in points)

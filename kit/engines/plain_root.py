@@ -1,4 +1,4 @@
-"""An image's root filesystem in a plain directory, brought back to its first state after every run."""
+"""An image's root filesystem in a plain directory, restored to its first state after every run."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from functools import cached_property
 from pathlib import Path
 
 from kit.core.errors import RunError
-from kit.host.beneath import (
+from kit.host.safe_fs import (
     Attributes,
-    Cursor,
+    DirWalker,
     Mark,
     Members,
     Owned,
@@ -28,8 +28,8 @@ from kit.image.layout import DIRECTORIES, misplaced
 
 
 class PlainRoot:
-    """A container's layer is new for each run; a plain directory is not, so what a run left in it is undone here. A run
-    may leave anything: it is looked at and undone by descriptors of directories, and no symlink is followed."""
+    """A restorable root filesystem. A container's layer is new for each run; in a plain directory the run's changes are
+    undone here. A run may leave anything, so all work uses descriptors of directories and follows no symlink."""
 
     def __init__(self, image: Image, path: Path) -> None:
         self.path = path
@@ -43,17 +43,17 @@ class PlainRoot:
             self._marks = dict(marks(cursor.descriptor))
             self._attributes = dict(self._read_attributes(cursor))
 
-    def _read_attributes(self, cursor: Cursor) -> Iterator[tuple[str, Attributes]]:
+    def _read_attributes(self, cursor: DirWalker) -> Iterator[tuple[str, Attributes]]:
         for name in self._directories(self._marks):
             cursor.go(_parts(name))
             yield name, read_attributes(cursor.descriptor)
         cursor.go([])
 
     def _directories(self, names: Iterable[str]) -> list[str]:
-        """Those of these that are directories, each after the one that it is in."""
+        """Return the directories among these names, each after its parent."""
         return sorted((name for name in names if stat.S_ISDIR(self._marks[name][0])), key=_parts)
 
-    def _directory(self, cursor: Cursor, directory: str) -> None:
+    def _directory(self, cursor: DirWalker, directory: str) -> None:
         name = directory.lstrip("/")
         try:
             os.mkdir(name, dir_fd=cursor.descriptor)
@@ -63,8 +63,8 @@ class PlainRoot:
             if directory in DIRECTORIES and not stat.S_ISDIR(mode):
                 raise misplaced(directory, self._image.name, stat.S_ISLNK(mode)) from None
 
-    def _add_files(self, cursor: Cursor) -> Iterator[str]:
-        """Engines mount theirs over these; where the image has none they are ours, and empty."""
+    def _add_files(self, cursor: DirWalker) -> Iterator[str]:
+        """Make the missing files over which engines mount their own, empty; yield their names."""
         cursor.go(["etc"])
         for name in ("hosts", "hostname", "resolv.conf"):
             try:
@@ -75,10 +75,10 @@ class PlainRoot:
         cursor.go([])
 
     @contextmanager
-    def _top(self) -> Iterator[Cursor]:
+    def _top(self) -> Iterator[DirWalker]:
         descriptor = open_directory(self.path)
         try:
-            with Cursor(descriptor, str(self.path)) as cursor:
+            with DirWalker(descriptor, str(self.path)) as cursor:
                 yield cursor
         finally:
             os.close(descriptor)
@@ -88,15 +88,15 @@ class PlainRoot:
         return Members(self._image.rootfs)
 
     def restore(self) -> tuple[str, ...]:
-        """Remove what a run added, bring back what it changed or removed. Returns the paths concerned. Raises RunError,
-        also where something is mounted in it: then it is tried again before the next run."""
+        """Remove what a run added, and restore what it changed or removed. Returns the affected paths. Raises RunError,
+        also if something is mounted in the root: the next run tries again."""
         self._soiled = True
         with self._top() as cursor:
             now = dict(marks(cursor.descriptor))
             added = [name for name in now if name not in self._marks]
             changed = [name for name, mark in self._marks.items() if now.get(name) != mark]
             try:
-                # First: what is made in a directory takes over its access control list and flags.
+                # First: new files in a directory inherit its access control list and flags.
                 still = [name for name in changed if name in now and self._is_directory_still(name, now)]
                 self._reset(cursor, self._directories(still))
                 _remove(cursor, [*added, *(name for name in changed if not self._is_directory_still(name, now))])
@@ -108,14 +108,14 @@ class PlainRoot:
         return tuple(added + changed)
 
     def check(self) -> None:
-        """What the last run left must not be in the next. Raises RunError as ``restore``."""
+        """Check that nothing of the last run is left. Raises RunError as ``restore`` does."""
         if self._soiled:
             self.restore()
 
     def _is_directory_still(self, name: str, now: dict[str, Mark]) -> bool:
         return name not in now or (stat.S_ISDIR(now[name][0]) and stat.S_ISDIR(self._marks[name][0]))
 
-    def _bring_back(self, cursor: Cursor, names: Sequence[str]) -> None:
+    def _bring_back(self, cursor: DirWalker, names: Sequence[str]) -> None:
         directories = self._directories(names)
         others = [name for name in names if not stat.S_ISDIR(self._marks[name][0])]
         with self._members as members, self._top() as links:
@@ -128,16 +128,18 @@ class PlainRoot:
             for name in sorted(set(others) - set(self._own), key=members.position):
                 cursor.go(_parts(name)[:-1])
                 members.make(name, cursor, self._owned(name), links)
-            self._reset(cursor, directories)  # again: what was made in one has changed its time
+            self._reset(cursor, directories)  # again: new entries have changed its time
         cursor.go([])
         now = dict(marks(cursor.descriptor))
         for name in names:
             if now.get(name, ())[:4] != self._marks[name][:4]:
-                raise RunError(f"{cursor.path(name)} is not what it was, restored", "kit image rm, and build it again")
+                raise RunError(
+                    f"{cursor.path(name)} is not what it was, restored", "run kit image rm, and build it again"
+                )
         self._marks = now
 
-    def _reset(self, cursor: Cursor, directories: Iterable[str]) -> None:
-        """Give directories the owner, mode, attributes, flags and times that they had."""
+    def _reset(self, cursor: DirWalker, directories: Iterable[str]) -> None:
+        """Restore the owner, mode, attributes, flags and times of directories."""
         for name in directories:
             cursor.go(_parts(name))
             mode, uid, gid, *_ = self._marks[name]
@@ -151,8 +153,8 @@ def _parts(name: str) -> list[str]:
     return name.split("/") if name else []
 
 
-def _remove(cursor: Cursor, names: Sequence[str]) -> None:
-    """Those further up first: with a directory goes what is below it."""
+def _remove(cursor: DirWalker, names: Sequence[str]) -> None:
+    """Remove these names, parents first: a directory's removal includes its entries."""
     gone = ""
     for name in sorted(names, key=_parts):
         if gone and name.startswith(f"{gone}/"):
@@ -163,7 +165,7 @@ def _remove(cursor: Cursor, names: Sequence[str]) -> None:
         gone = name
 
 
-def _make_directory(cursor: Cursor, name: str) -> None:
+def _make_directory(cursor: DirWalker, name: str) -> None:
     if name:
         *above, last = _parts(name)
         cursor.go(above)

@@ -1,12 +1,14 @@
-"""An OCI runtime that is runc but for the root filesystem: the ``runtime`` arm's container enters a plain directory.
+"""An OCI runtime that wraps runc but replaces the root filesystem: the ``runtime`` arm's container enters a plain
+directory.
 
-The engine calls it in runc's place; where the container's environment names KIT_PLAIN_ROOT, the bundle's root is
-replaced before runc sees it. Everything else of the container (namespaces, cgroup, seccomp, mounts) is what the engine
-wrote, so the runtime arm and the bind arm differ in the root filesystem alone. Imports nothing of the kit.
+The engine calls it instead of runc. If the container's environment names KIT_PLAIN_ROOT, it replaces the bundle's root
+before it calls runc. The rest of the container (namespaces, cgroup, seccomp, mounts) is unchanged, so the runtime arm
+and the bind arm differ only in the root filesystem. Imports nothing of the kit.
 
-plain_runtime.py RUNTIME [inherit-limits] -- ARGUMENTS…   inherit-limits: leave out the resource limits that the engine
-asks for, where the machine does not let it set them; the container then has the engine's own, as Docker's have.
-"""
+plain_runtime.py RUNTIME [inherit-limits] -- ARGUMENTS…
+
+inherit-limits: leave out the engine's resource limits if the machine does not permit them. The container then has the
+engine's own limits, as Docker's containers have."""
 
 import json
 import os

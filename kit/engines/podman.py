@@ -11,31 +11,31 @@ from pathlib import Path
 from threading import Lock
 
 from kit.core.errors import MachineError
+from kit.engines.backing_root import BackingRoot
 from kit.engines.docker import DockerEngine
 from kit.engines.docker_server import PLAIN_RUNTIME, DockerServer
 from kit.engines.engine import Blocker
-from kit.engines.ground import Ground
 from kit.engines.supervisor import Program
 from kit.host.command import require, run, which
 from kit.host.machine import Host
 from kit.image import Image
 from kit.model.arm import Arm
 
-#: Without this capability (linux/capability.h) no limit can be raised, and Podman's defaults are above the usual ones.
+#: Without this capability (linux/capability.h) no limit can be raised, and Podman's defaults exceed the usual limits.
 _CAP_SYS_RESOURCE = 24
-#: All of a machine's Podmans share the locks in /dev/shm/libpod_lock, which the first one makes.
+#: All Podman services of a machine share the locks in /dev/shm/libpod_lock, which the first one makes.
 _STARTING = Lock()
 
 
 class PodmanEngine(DockerEngine):
-    """What it does with images and containers is asked of it as of a Docker daemon."""
+    """Podman, driven by Docker's API for images and containers."""
 
     root_of = "podman"
     tools = ("podman", "conmon")
     prefix = "p"
 
     def check(self, arm: Arm, host: Host) -> Blocker | None:
-        """Without root it is rootless Podman, which needs ranges of user numbers (subuid(5))."""
+        """Check for the tools. Without root it is rootless Podman, which needs ranges of user numbers (subuid(5))."""
         if host.root:
             return super().check(arm, host)
         if arm.plain_root:
@@ -50,16 +50,16 @@ class PodmanEngine(DockerEngine):
         if not any(line.split(":")[0] in (user, str(os.getuid())) for line in ranges):
             return Blocker(
                 f"{user} has no range of user numbers in /etc/subuid",
-                f"sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {user}",
+                f"run sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {user}",
             )
         return None
 
-    def start_daemon(self, stack: ExitStack, arm: Arm, ground: Ground) -> DockerServer:
+    def start_daemon(self, stack: ExitStack, arm: Arm, backing_root: BackingRoot) -> DockerServer:
         with _STARTING:
-            return super().start_daemon(stack, arm, ground)
+            return super().start_daemon(stack, arm, backing_root)
 
-    def make_daemon(self, stack: ExitStack, arm: Arm, ground: Ground, name: str) -> DockerServer:
-        return PodmanService(arm.driver, self.home(ground, name, f"podman-{arm.driver}"), arm.feature_words)
+    def make_daemon(self, stack: ExitStack, arm: Arm, backing_root: BackingRoot, name: str) -> DockerServer:
+        return PodmanService(arm.driver, self.home(backing_root, name, f"podman-{arm.driver}"), arm.feature_words)
 
 
 class PodmanService(DockerServer):
@@ -67,7 +67,8 @@ class PodmanService(DockerServer):
 
     @property
     def _temporary(self) -> Path:
-        """Where it keeps copies of images, as dockerd does beside what it has: they go with it, whatever ends it."""
+        """Return the directory for copies of images. It lies in the data directory, as dockerd's does, and is removed
+        with it."""
         return self.home.data / "tmp"
 
     def load(self, image: Image) -> None:
@@ -80,10 +81,10 @@ class PodmanService(DockerServer):
         if os.geteuid() == 0 or not self.home.data.exists():
             return
         for pid in self.supervisor.pids:
-            with suppress(ProcessLookupError):  # the service is a child, in the user namespace, of what was started
+            with suppress(ProcessLookupError):  # in the user namespace the service is a child of the started process
                 os.killpg(pid, signal.SIGKILL)
         self._end_pause()
-        # Its files belong to the user's other numbers; unshare mounts its overlay directory on itself.
+        # Its files belong to other users of the namespace; unshare mounts its overlay directory on itself.
         script = 'umount "$1/overlay" 2>/dev/null; rm -rf --one-file-system "$1"'
         words = [*self._words(), "unshare", "sh", "-c", script, "sh", str(self.home.data)]
         try:
@@ -100,8 +101,8 @@ class PodmanService(DockerServer):
             pause.unlink()
 
     def _words(self) -> list[str]:
-        """The command with none of the user's settings."""
-        # Rootless, the configuration's graphroot leaves its database where the user's is.
+        """Return the command without the user's settings."""
+        # Rootless, the configuration's graphroot would leave the database in the user's own storage.
         own = [f"--root={self.home.data}", f"--runroot={self.home.directory / 'r'}"] if os.geteuid() else []
         return [
             "env",
@@ -122,7 +123,7 @@ class PodmanService(DockerServer):
         return str(self.home.directory / PLAIN_RUNTIME)
 
     def programs(self) -> Sequence[Program]:
-        """Nothing of the user's: storage, state and configuration are the session's."""
+        """Return the service's programs. Storage, state and configuration are the session's, never the user's."""
         (self.home.directory / "containers.conf").write_text("")
         (self.home.directory / "x").mkdir(mode=0o700)
         self._temporary.mkdir()
@@ -133,7 +134,7 @@ class PodmanService(DockerServer):
         if self.options:
             options = f'[storage.options.overlay]\nmountopt = "nodev,{",".join(self.options)}"\n'
         run_root = self.home.directory / "r"
-        # Docker's OCI runtime where it is there: then the two differ in the engine alone. crun refuses cgroup hybrids.
+        # Docker's OCI runtime if it exists: then the two differ only in the engine. crun refuses cgroup hybrids.
         runtime, limited = "runc" if which("runc") else "crun", not _may_raise_limits()
         plain = self.plain_runtime(runtime, *(["inherit-limits"] if limited else []))
         storage.write_text(

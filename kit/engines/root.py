@@ -1,8 +1,7 @@
-"""Engine roots: another version of an engine, in a root filesystem of its own, run on the host's kernel.
+"""Engine roots: another version of an engine, in its own root filesystem, run on the host's kernel.
 
-A daemon enters it by pivot_root in a mount namespace of its own (a chroot is not enough: runc can't prepare a root
-there). What it shares with the kit keeps its path: the session's directory with the backing filesystems, the inputs.
-"""
+A daemon enters it by pivot_root in its own mount namespace (runc can't prepare a root in a chroot). Directories shared
+with the kit keep their paths: the session's directory with the backing filesystems, and the inputs."""
 
 from __future__ import annotations
 
@@ -13,13 +12,13 @@ from pathlib import Path
 
 from kit.core.errors import MachineError, RunError, UsageError
 from kit.core.private import make_private
-from kit.host import beneath
+from kit.host import safe_fs
 from kit.host.command import environment, run
 from kit.host.durable import publish
 from kit.image import ImageCache, recipes, unpack
 
-#: $1 root, $2 number of shared directories, then these, then the program. pivot_root(2) has the last two lines before
-#: exec: the old root is stacked below the new one, and let go.
+#: $1 root, $2 number of shared directories, then these, then the program. pivot_root(2) explains the last two lines
+#: before exec: the old root is stacked below the new one, and released.
 _ENTER = """
 root=$1 count=$2
 shift 2
@@ -42,7 +41,7 @@ exec "$@"
 @dataclass(frozen=True)
 class EngineRoot:
     """The unpacked root filesystem of one version; ``path`` None is the host's own. ``programs``: a directory of the
-    host whose programs go before those of PATH."""
+    host whose programs precede those of PATH."""
 
     path: Path | None = None
     programs: Path | None = None
@@ -51,15 +50,15 @@ class EngineRoot:
         return ["env", f"PATH={self.programs}:{environment()['PATH']}", *argv] if self.programs else list(argv)
 
     def enter(self, argv: Sequence[str], shared: Sequence[Path]) -> list[str]:
-        """The command line that runs ``argv`` in it, with ``shared`` directories under their own paths."""
+        """Return the command line that runs ``argv`` in the root, with ``shared`` directories under their own paths."""
         if self.path is None:
             return self._first(argv)
         words = [str(self.path), str(len(shared)), *map(str, shared), *argv]
         return ["unshare", "--mount", "--propagation", "private", "--", "sh", "-euc", _ENTER, "sh", *words]
 
     def join(self, argv: Sequence[str], pid: int) -> list[str]:
-        """The command line that runs ``argv`` where the process ``pid`` has entered it: what one of them mounts, the
-        other must see."""
+        """Return the command line that runs ``argv`` in the root that the process ``pid`` has entered: the two share
+        all mounts."""
         if self.path is None:
             return self._first(argv)
         return ["nsenter", f"--mount=/proc/{pid}/ns/mnt", "--", *argv]
@@ -69,48 +68,48 @@ class EngineRoot:
         return run(["chroot", str(self.path), *words] if self.path else self._first(words)).splitlines()[0].strip()
 
 
-#: containerd comes with Docker: which engine root has which version of it.
+#: containerd comes with Docker: the engine root that contains each version.
 _CONTAINED = {"containerd@1.6": "docker-20.10", "containerd@1.7": "docker-26.1", "containerd@2.1": "docker-28"}
 
 
 def root_name(engine: str, version: str) -> str:
-    """The recipe of the root of ``docker@26.1``."""
+    """Return the name of the recipe for the root of ``docker@26.1``."""
     return _CONTAINED.get(f"{engine}@{version}", f"{engine}-{version}")
 
 
 def versions(engine: str) -> tuple[str, ...]:
-    """Those that there are recipes for."""
+    """Return the versions with a recipe."""
     if engine == "containerd":
         return tuple(name.partition("@")[2] for name in _CONTAINED)
     return tuple(name.removeprefix(f"{engine}-") for name in recipes() if name.startswith(f"{engine}-"))
 
 
 def engine_root(engine: str, version: str, cache: Path, tell: Callable[[str], None]) -> EngineRoot:
-    """The root of ``docker@26.1``, made when it is first needed; the host's own without a version."""
+    """Return the root of ``docker@26.1``, made on first use; the host's own without a version."""
     if not version:
         return EngineRoot()
     if version not in versions(engine):
         known = ", ".join(f"{engine}@{item}" for item in versions(engine))
-        raise MachineError(f"there is no {engine}@{version}", f"use one of: {known}")
+        raise MachineError(f"unknown version {engine}@{version}", f"use one of: {known}")
     return image_root(root_name(engine, version), cache, tell)
 
 
 def given_programs(given: Path, cache: Path) -> Path:
-    """The directory of a Docker that the user names: by its dockerd, by the directory itself, or by Docker's archive of
-    static programs, which is unpacked into the cache. What it lacks is taken from PATH. Raises UsageError."""
+    """Return the directory of a Docker that the user names: by its dockerd, by the directory, or by Docker's archive of
+    static programs, which is unpacked into the cache. Missing programs come from PATH. Raises UsageError."""
     if given.is_file() and given.name != "dockerd":
         with given.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()[:12]
         target = _engines(cache) / f"given-{digest}"
         if not target.is_dir():
-            new = target.with_name(f".new-{target.name}")
-            beneath.remove(new)  # of a start that was killed
-            new.mkdir()
-            try:
-                beneath.unpack(given, new, what="tar")
-            except RunError as error:
-                raise UsageError(f"{given} is no archive: {error.message}", _GIVEN) from None
-            publish(new, target)
+            with safe_fs.scratch(target.parent) as scratch:
+                new = scratch / "programs"
+                new.mkdir()
+                try:
+                    safe_fs.unpack(given, new, what="tar")
+                except RunError as error:
+                    raise UsageError(f"{given} is not an archive: {error.message}", _GIVEN) from None
+                publish(new, target)
         given = next(iter(sorted(target.rglob("dockerd"))), target)
     directory = given.parent if given.is_file() else given
     if not (directory / "dockerd").is_file():
@@ -119,7 +118,7 @@ def given_programs(given: Path, cache: Path) -> Path:
 
 
 def _engines(cache: Path) -> Path:
-    """The directory of engine roots, closed to others: there are setuid programs in them."""
+    """Return the directory of engine roots, closed to other users: it contains setuid programs."""
     make_private(cache / "engines")
     return cache / "engines"
 
@@ -128,12 +127,11 @@ _GIVEN = "--docker takes a dockerd, its directory, or an archive of static progr
 
 
 def image_root(name: str, cache: Path, tell: Callable[[str], None]) -> EngineRoot:
-    """The root filesystem of a recipe, unpacked when it is first needed."""
+    """Return the root filesystem of a recipe, unpacked on first use."""
     image = ImageCache(cache).from_recipe(name, tell=tell)
     path = _engines(cache) / f"{name}-{image.digest[:12]}"
     if not path.is_dir():
-        new = path.with_name(f".new-{path.name}")
-        beneath.remove(new)
-        unpack(image, new)
-        publish(new, path)
+        with safe_fs.scratch(path.parent) as scratch:
+            unpack(image, scratch / "root")
+            publish(scratch / "root", path)
     return EngineRoot(path)

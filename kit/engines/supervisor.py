@@ -1,4 +1,4 @@
-"""Starts the programs of a private daemon, watches them, and ends them with all that they leave."""
+"""Starts the programs of a private daemon, monitors them, and ends them with their children and mounts."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pathlib import Path
 from kit.core.errors import SESSION_LOG, RunError
 from kit.engines.root import EngineRoot
 from kit.filesystem.block import unmount
-from kit.host.cgroup import Cgroup
+from kit.host.cgroup.cgroup import Cgroup
 from kit.host.command import Process, spawn, stop
 from kit.host.mounts import mounts_below
 
 log = logging.getLogger(__name__)
 
-#: Seconds in which a program must serve.
+#: Seconds within which a program must serve.
 PATIENCE = 60
 
 
@@ -32,9 +32,9 @@ class Program:
 
 
 @dataclass(frozen=True)
-class Home:
-    """Where a private daemon lives: ``data`` on the backing filesystem, ``directory`` a short one for sockets, settings
-    and log. ``root``: the engine root that its programs run in, ``shared``: what they see of the host's there."""
+class DaemonDirs:
+    """The directories of a private daemon: ``data`` on the backing filesystem, ``directory`` a short path for sockets,
+    settings and log. ``root``: the engine root of its programs. ``shared``: the host's directories that they see."""
 
     data: Path
     directory: Path
@@ -44,7 +44,7 @@ class Home:
 
     @property
     def container_cgroup(self) -> str:
-        """The control group of its containers, as an engine is told."""
+        """Return the control group of its containers, in the form that an engine expects."""
         return f"/{self.cgroup}-containers"
 
     def make(self) -> None:
@@ -52,24 +52,25 @@ class Home:
         self.data.mkdir(parents=True)
 
     def clear(self) -> None:
-        """End what is left in its control groups, and unmount what is left mounted in its directories."""
+        """End what is left in its control groups, and unmount what is left in its directories."""
         for name in (self.cgroup, self.container_cgroup.lstrip("/")):
-            Cgroup.named(name).remove()  # shims and containers outlive a daemon that was killed
+            Cgroup.named(name).remove()  # shims and containers outlive a killed daemon
         for mount in (*mounts_below(self.directory), *mounts_below(self.data)):
             unmount(mount.path)
 
 
 class Supervisor:
-    """Of one home's programs; ``name`` is the daemon's in the session's log."""
+    """Supervises the programs of one daemon; ``name`` is the daemon's in the session's log."""
 
-    def __init__(self, home: Home, name: str) -> None:
+    def __init__(self, home: DaemonDirs, name: str) -> None:
         self._home = home
         self._name = name
         self._log = home.directory / "log"
         self._processes: dict[str, Process] = {}
 
     def start(self, programs: Iterable[Program]) -> None:
-        """Start them in this order, each when the one before serves. Raises RunError with what the log says."""
+        """Start the programs in this order, each after the previous one serves. Raises RunError with the log's
+        message."""
         for program in programs:
             with self._log.open("ab") as output:
                 self._processes[program.name] = spawn(
@@ -80,17 +81,17 @@ class Supervisor:
             self._wait(program.name, program.socket)
 
     def inside(self, argv: Sequence[str]) -> list[str]:
-        """The command line that runs ``argv`` where its programs run."""
+        """Return the command line that runs ``argv`` in the root of its programs."""
         root = self._home.root
         return root.join(argv, self.pids[0]) if self._processes else root.enter(argv, self._home.shared)
 
     @property
     def pids(self) -> list[int]:
-        """Of its programs, in the order in which they were started."""
+        """Return the PIDs of its programs, in the order of their start."""
         return [process.pid for process in self._processes.values()]
 
     def alive(self) -> str:
-        """Why it is dead, or ''."""
+        """Return why the daemon is dead, or ''."""
         for name, process in self._processes.items():
             status = process.poll()
             if status is not None:
@@ -100,18 +101,18 @@ class Supervisor:
 
     @property
     def said(self) -> list[str]:
-        """The lines of its log."""
+        """Return the lines of its log."""
         return self._log.read_text(errors="replace").strip().splitlines()
 
     def _last_words(self) -> str:
-        """The last error in its log, else its last line."""
+        """Return the last error in its log, else its last line."""
         lines = self.said
         loud = [line for line in lines if "level=fatal" in line or "level=error" in line or line.startswith("failed")]
-        line = (loud or lines or ["it said nothing"])[-1]
+        line = (loud or lines or ["no output"])[-1]
         return line.partition("msg=")[2].strip('"') or line
 
     def stop(self) -> None:
-        """End the programs, the last one first, and what they have left."""
+        """End the programs, the last one first, and everything that they left."""
         for process in reversed(self._processes.values()):
             stop(process, patience=20)
         if self._log.exists():

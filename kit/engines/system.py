@@ -1,4 +1,4 @@
-"""The Docker that is running anyway, with its own driver: no root needed, nothing of it changed for good."""
+"""The machine's running Docker with its own driver: needs no root, and changes nothing permanently."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from threading import Lock
 from typing import Any
 
 from kit.core.errors import KitError, MachineError, RunError
+from kit.engines.backing_root import BackingRoot
 from kit.engines.container import ContainerSpec, docker_errors, empty_tree, load_image, remove_volume, start_container
 from kit.engines.control import control_directory
-from kit.engines.engine import Blocker, Setting
-from kit.engines.ground import Ground
-from kit.engines.place import Place
+from kit.engines.engine import Blocker, EngineConfig
+from kit.engines.sandbox import Sandbox
 from kit.filesystem.backing import block_number
-from kit.host.cgroup import Cgroup
-from kit.host.cleanup import Cleanup
+from kit.host.cgroup.cgroup import Cgroup
 from kit.host.machine import Host
 from kit.host.mounts import Mount, mount_of
+from kit.host.recovery.cleanup import Cleanup
 from kit.image.layout import INPUTS, TREE
 from kit.model.arm import Arm
 from kit.model.fact import RUNNING_ENGINE, RUNNING_STATUS, Fact
@@ -32,7 +32,8 @@ def address() -> str:
 
 
 def connect() -> Any:
-    """A docker.DockerClient of the running daemon. Raises MachineError if there is none or it is not ours to use."""
+    """Return a docker.DockerClient of the running daemon. Raises MachineError if no daemon runs or this user may not
+    use it."""
     import docker
     import docker.errors
 
@@ -42,9 +43,9 @@ def connect() -> Any:
     except (docker.errors.DockerException, OSError) as error:
         said = str(error)
         known = {
-            "FileNotFoundError": "nothing is there",
+            "FileNotFoundError": "not found",
             "PermissionError": "permission denied",
-            "refused": "it is dead",
+            "refused": "nothing listens",
         }
         reason = next((text for key, text in known.items() if key in said), said)
         raise MachineError(
@@ -58,9 +59,9 @@ def running_driver() -> str:
 
 
 class SystemEngine:
-    undriven: Blocker | None = Blocker("and this one is yours", "use --engine docker")
+    unsupported: Blocker | None = Blocker("and this one is yours", "use --engine docker")
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: EngineConfig) -> None:
         self._setting = setting
         self._stack = ExitStack()
         self._client: Any = None
@@ -76,13 +77,13 @@ class SystemEngine:
                 "cgroup=none moves the container of a private daemon to another group", "use docker/ as root"
             )
         if arm.placement == "runtime":
-            return Blocker("the running Docker has no runtime of the kit's", "use docker/ with root for this arm")
+            return Blocker("the running Docker does not have the kit's runtime", "use docker/ with root for this arm")
         try:
             driver = running_driver()
         except KitError as error:
             return Blocker(error.message, error.hint)
         if driver != arm.driver:
-            return Blocker(f"the running Docker uses {driver}", f"write {arm.placement}:system/{driver}")
+            return Blocker(f"the running Docker uses {driver}", f"use {arm.placement}:system/{driver}")
         return None
 
     def open(self) -> None:
@@ -99,36 +100,37 @@ class SystemEngine:
             RUNNING_STATUS.fact(status, info["Driver"]),
         ]
 
-    def start(self, arm: Arm, ground: Ground) -> None:
+    def start(self, arm: Arm, backing_root: BackingRoot) -> None:
         pass
 
-    def fill(self, arm: Arm, ground: Ground) -> None:
-        self._check_place(arm, ground)
+    def fill(self, arm: Arm, backing_root: BackingRoot) -> None:
+        self._check_place(arm, backing_root)
         with self._filling:
-            self._load(ground)
+            self._load(backing_root)
 
-    def _check_place(self, arm: Arm, ground: Ground) -> None:
-        """Raises MachineError where its layers and volumes lie on another filesystem than what they are compared with:
-        the difference would be that of two disks; and where its root could not be given a tree of ours."""
+    def _check_place(self, arm: Arm, backing_root: BackingRoot) -> None:
+        """Check where the daemon stores data. Raises MachineError if its layers and volumes lie on another filesystem
+        than the arms they are compared with: the difference would be that of two disks. Raises it also if its root
+        could not get a tree of the kit's."""
         if arm.placement == "bind" and self._users not in (0, os.geteuid()) and os.geteuid() and _is_here(self._root):
             raise MachineError(*_may_not_write(self._users))
         root = self._layers if arm.placement == "layer" else self._root
         if arm.placement not in ("layer", "volume") or not _is_here(root):
             return
-        theirs, ours = mount_of(root), mount_of(ground.backing.path)
+        theirs, ours = mount_of(root), mount_of(backing_root.backing.path)
         if _filesystem(theirs) != _filesystem(ours):
             there = arm.on("dir")
             raise MachineError(
                 f"the running Docker's {arm.placement}s lie on {_told(theirs)} ({root}), "
-                f"its baseline on {_told(ours)} ({ground.backing.outside(ground.backing.path).parent})",
-                f"--dir DIRECTORY, on the filesystem of {root}" + (f", and {there}" if there != arm else ""),
+                f"its baseline on {_told(ours)} ({backing_root.backing.outside(backing_root.backing.path).parent})",
+                f"use --dir DIRECTORY on the filesystem of {root}" + (f", and {there}" if there != arm else ""),
             )
 
-    def _load(self, ground: Ground) -> None:
-        """Unless it has the image: the user's own, or loaded for another arm."""
+    def _load(self, backing_root: BackingRoot) -> None:
+        """Load the image, unless the daemon has it: the user's own, or one loaded for another arm."""
         import docker.errors
 
-        image = ground.needed_image
+        image = backing_root.needed_image
         try:
             self._client.images.get(image.tag)
             return
@@ -139,13 +141,16 @@ class SystemEngine:
             load_image(self._client, image)
 
     @contextmanager
-    def place(self, arm: Arm, ground: Ground) -> Iterator[Place]:
+    def sandbox(self, arm: Arm, backing_root: BackingRoot) -> Iterator[Sandbox]:
         self._count += 1
         with ExitStack() as stack:
             mounts: dict[str, tuple[str, str]] = {}
-            tree = stack.enter_context(ground.tree()) if arm.placement == "bind" else None
+            tree = stack.enter_context(backing_root.tree()) if arm.placement == "bind" else None
             if tree:
-                mounts[str(ground.backing.outside(tree))] = (TREE, "rw")  # the daemon sees no mount of the session
+                mounts[str(backing_root.backing.outside(tree))] = (
+                    TREE,
+                    "rw",
+                )  # the daemon sees no mount of the session
             elif arm.placement == "volume":
                 name = f"kit-{self._setting.session}-{self._count}"
                 stack.enter_context(self._setting.journal.holding("volume", name))
@@ -159,31 +164,31 @@ class SystemEngine:
             name = f"kit-{self._setting.session}-{self._count}"
             stack.enter_context(self._setting.journal.holding("container", name))
             spec = ContainerSpec(
-                ground.needed_image.tag, address(), arm, control, ground.inputs, mounts,
+                backing_root.needed_image.tag, address(), arm, control, backing_root.inputs, mounts,
                 arm.placement == "tmpfs", name=name,
             )  # fmt: skip
             running = start_container(stack, spec, self._alive)
             if tree:
                 _give(tree, running.pid)
-            place = Place(
+            sandbox = Sandbox(
                 tree=TREE,
                 inputs=INPUTS,
                 cgroup=_cgroup(running.pid),
-                backing=ground.backing,
+                backing=backing_root.backing,
                 probe=running.probe,
                 unpack=partial(_unpack, running.container),
                 alive=self._alive,
-                env=ground.env,
+                env=backing_root.env,
                 layered=arm.placement == "layer",
             )
-            stack.callback(empty_tree, place)
-            yield place
+            stack.callback(empty_tree, sandbox)
+            yield sandbox
 
     def _alive(self) -> str:
         try:
             self._client.ping()
             return ""
-        except Exception as error:  # docker-py lets errors of requests and urllib3 through
+        except Exception as error:  # docker-py passes on errors of requests and urllib3
             return f"the running Docker does not answer: {error}"
 
     def facts(self) -> list[Fact]:
@@ -194,7 +199,7 @@ class SystemEngine:
 
 
 def _is_here(directory: Path) -> bool:
-    """False for a daemon's of another machine, whose mounts are not known here."""
+    """Return False for a daemon on another machine, whose mounts are unknown here."""
     try:
         directory.stat()
     except FileNotFoundError:
@@ -205,7 +210,8 @@ def _is_here(directory: Path) -> bool:
 
 
 def _layers(info: Mapping[str, Any]) -> Path:
-    """Layers of Docker's containerd image store are containerd's, whose root is its own unless dockerd has begun it."""
+    """Return the directory of layers. Those of Docker's containerd image store are in containerd's root, which is
+    separate unless dockerd has started it."""
     root = Path(info["DockerRootDir"])
     if not dict(info.get("DriverStatus") or ()).get("driver-type", "").startswith("io.containerd."):
         return root
@@ -214,7 +220,7 @@ def _layers(info: Mapping[str, Any]) -> Path:
 
 
 def _filesystem(mount: Mount) -> str:
-    """The same for all mounts of one filesystem, as far as the kernel says."""
+    """Return a key that is equal for all mounts of one filesystem, as far as the kernel shows."""
     return block_number(mount) or mount.device
 
 
@@ -223,8 +229,8 @@ def _told(mount: Mount) -> str:
 
 
 def _give(tree: Path, pid: int) -> None:
-    """Make a tree the property of a container's root, who is another user where the daemon maps users (userns-remap),
-    and could write nothing. Raises RunError."""
+    """Give a tree to a container's root: a daemon that maps users (userns-remap) runs it as another user, who could
+    write nothing. Raises RunError."""
     try:
         root = _outside(Path(f"/proc/{pid}/uid_map")), _outside(Path(f"/proc/{pid}/gid_map"))
     except OSError:
@@ -240,25 +246,25 @@ def _give(tree: Path, pid: int) -> None:
 
 def _may_not_write(user: int) -> tuple[str, str]:
     reason = f"the running Docker's root is user {user} here, who may not write to your directory"
-    return reason, "sudo kit …, or arms on layer and volume"
+    return reason, "run as root: sudo kit …, or use arms on layer and volume"
 
 
 def _mapped_root(info: Mapping[str, Any]) -> int:
-    """Who root of its containers is here where it maps users, which the name of its directory says (dockerd(8),
-    userns-remap), else 0."""
+    """Return the host's user of its containers' root if it maps users, as its directory's name says (dockerd(8),
+    userns-remap); else 0."""
     mapped = any(str(option).startswith("name=userns") for option in info.get("SecurityOptions") or ())
     found = re.fullmatch(r"(\d+)\.\d+", Path(info["DockerRootDir"]).name) if mapped else None
     return int(found[1]) if found else 0
 
 
 def _outside(id_map: Path) -> int:
-    """Who root is (user_namespaces(7))."""
+    """Return the host's user of root (user_namespaces(7))."""
     lines = [[int(word) for word in line.split()] for line in id_map.read_text().splitlines()]
     return next(outside for inside, outside, _ in lines if inside == 0)
 
 
 def _cgroup(pid: int) -> Cgroup | None:
-    """None where the daemon runs on another machine, or in another PID namespace."""
+    """Return the group; None if the daemon runs on another machine, or in another PID namespace."""
     try:
         group = Cgroup.of(pid)
     except OSError:
@@ -269,14 +275,14 @@ def _cgroup(pid: int) -> Cgroup | None:
 def _unpack(container: Any, tarball: Path) -> None:
     with tarball.open("rb") as file:
         if not container.put_archive(TREE, file):
-            raise RunError("the running Docker refused the sources", "see its log")
+            raise RunError("the running Docker refused the sources", "see the log of dockerd: journalctl -u docker")
 
 
 def _undo(kind: str, name: str) -> None:
     import docker.errors
 
     with docker_errors(f"{name} of {kind} can't be removed", str), suppress(docker.errors.NotFound, MachineError):
-        things = getattr(connect(), kind)  # a MachineError: gone with its daemon
+        things = getattr(connect(), kind)  # a MachineError: removed with its daemon
         if kind == "images":
             things.remove(name)
         else:

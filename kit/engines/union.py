@@ -1,9 +1,8 @@
 """Unions of plain directories, without an engine: the image below, read-only, and a new writable branch above it.
 
-``union:overlay`` is the kernel's overlay as a storage driver mounts it, with the features that people tune as options;
+``union:overlay`` is the kernel's overlay as a storage driver mounts it, with the commonly tuned features as options.
 ``union:unionfs-fuse`` and ``union:mergerfs`` are aufs-style unions for machines without aufs. mergerfs does not copy
-up: what the image holds can't be changed in it.
-"""
+up: files of the image can't be changed in it."""
 
 from __future__ import annotations
 
@@ -15,17 +14,17 @@ from functools import partial
 from pathlib import Path
 
 from kit.core.errors import MachineError, RunError
+from kit.engines.backing_root import BackingRoot, unpack_tree
 from kit.engines.bare import BareEngine, chroot_argv
 from kit.engines.engine import Blocker
-from kit.engines.ground import Ground, unpack_tree
-from kit.engines.place import Place
+from kit.engines.sandbox import Sandbox
 from kit.filesystem.block import unmount
 from kit.filesystem.mounted import check_in_force
-from kit.host.beneath import remove
-from kit.host.cgroup import Cgroup
+from kit.host.cgroup.cgroup import Cgroup
 from kit.host.command import require, run, spawn, stop
 from kit.host.machine import Host, kernel_filesystems
 from kit.host.mounts import mount_of
+from kit.host.safe_fs import remove
 from kit.image.layout import INPUTS, TREE
 from kit.model.arm import Arm, driver_of
 
@@ -39,7 +38,7 @@ class UnionEngine(BareEngine):
         driver = driver_of(arm)
         if driver.kernel and driver.kernel.listed not in kernel_filesystems():
             needed = driver.kernel.listed
-            return Blocker(f"this kernel has no {needed}", f"modprobe {needed}, or boot a kernel that has it")
+            return Blocker(f"this kernel has no {needed}", f"run modprobe {needed}, or boot a kernel that has it")
         try:
             for tool, package in driver.packages.items():
                 require(tool, package)
@@ -47,42 +46,42 @@ class UnionEngine(BareEngine):
             return Blocker(error.message, error.hint)
         return None
 
-    def fill(self, arm: Arm, ground: Ground) -> None:
-        """Unpack the lower branch, and mount once, so that options which the kernel refuses are known now."""
-        ground.unpack_root()
-        with self._mounted(arm, ground):
+    def fill(self, arm: Arm, backing_root: BackingRoot) -> None:
+        """Unpack the lower branch, and mount once, so that refused options are known now."""
+        backing_root.unpack_root()
+        with self._mounted(arm, backing_root):
             return
 
     @contextmanager
-    def place(self, arm: Arm, ground: Ground) -> Iterator[Place]:
+    def sandbox(self, arm: Arm, backing_root: BackingRoot) -> Iterator[Sandbox]:
         with ExitStack() as stack:
-            root, daemons = stack.enter_context(self._mounted(arm, ground))
+            root, daemons = stack.enter_context(self._mounted(arm, backing_root))
             tree = root / TREE.lstrip("/")
-            entered = self.enter(stack, "union", lambda control: chroot_argv(root, None, control, ground.inputs))
-            yield Place(
+            entered = self.enter(stack, "union", lambda control: chroot_argv(root, None, control, backing_root.inputs))
+            yield Sandbox(
                 tree=TREE,
                 inputs=INPUTS,
                 cgroup=entered.cgroup,
-                backing=ground.backing,
+                backing=backing_root.backing,
                 probe=entered.probe,
                 unpack=partial(unpack_tree, tree),
                 alive=entered.alive,
-                env=ground.env,
+                env=backing_root.env,
                 layered=True,
                 daemons=daemons,
             )
 
     @contextmanager
-    def _mounted(self, arm: Arm, ground: Ground) -> Iterator[tuple[Path, Cgroup | None]]:
-        """The union, mounted on the backing filesystem, and the control group of its daemon, where it has one; the
-        branch above is removed with it."""
-        branch = ground.backing.path / ground.new_name()
+    def _mounted(self, arm: Arm, backing_root: BackingRoot) -> Iterator[tuple[Path, Cgroup | None]]:
+        """Yield the union, mounted on the backing filesystem, and the control group of its daemon, if any. The upper
+        branch is removed with it."""
+        branch = backing_root.backing.path / backing_root.new_name()
         upper, work, merged = (branch / name for name in ("upper", "work", "merged"))
         with ExitStack() as stack:
             stack.callback(remove, branch)
             for directory in (upper, work, merged):
                 directory.mkdir(parents=True)
-            lower, daemons = ground.plain_root.path, None
+            lower, daemons = backing_root.plain_root.path, None
             if arm.driver == "overlay":
                 wanted = arm.feature_words
                 words = f"lowerdir={lower},upperdir={upper},workdir={work}"
@@ -94,7 +93,7 @@ class UnionEngine(BareEngine):
             yield merged, daemons
 
     def _fuse(self, stack: ExitStack, arm: Arm, where: tuple[Path, Path, Path]) -> Cgroup:
-        """Its daemon is outside the arm's control group: its CPU is in `elsewhere`, as with any FUSE driver."""
+        """Start the daemon outside the arm's control group: its CPU is in `outside`, as with any FUSE driver."""
         lower, upper, merged = where
         words = {
             "unionfs-fuse": ["unionfs-fuse", "-f", "-o", f"cow,{_FUSE}", f"{upper}=RW:{lower}=RO", str(merged)],
@@ -110,8 +109,8 @@ class UnionEngine(BareEngine):
         while not merged.is_mount():
             if process.poll() is not None or time.monotonic() > deadline:
                 output.seek(0)
-                said = output.read().decode(errors="replace").strip() or "it said nothing"
-                raise RunError(f"{arm.driver} does not mount: {said}", "kit doctor shows what works here")
+                said = output.read().decode(errors="replace").strip() or "no output"
+                raise RunError(f"{arm.driver} does not mount: {said}", "see with kit doctor what works here")
             time.sleep(0.02)
         stack.callback(unmount, merged)
         return group

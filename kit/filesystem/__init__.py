@@ -1,7 +1,6 @@
-"""Backing filesystems: what the storage driver, or the bare tree, lies on.
+"""Backing filesystems: the filesystem below a storage driver or the bare tree.
 
-A profile is an entry of ``profiles.toml``, what makes a type of them a file. Imports host and core.
-"""
+A profile is an entry of ``profiles.toml``; each type of profile has a module. Imports host and core."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from kit.filesystem.backing import Backing, BackingOptions
 from kit.filesystem.memory import written_back
 from kit.filesystem.nfs import served_backing
 from kit.filesystem.profile import Profile, bundled, read_profiles, recorded
-from kit.host.journal import Journal
+from kit.host.recovery.journal import Journal
 
 Maker = Callable[[Profile, BackingOptions, Path, str, Journal], AbstractContextManager[Backing]]
 
@@ -28,18 +27,20 @@ MAKERS = {
     "nfs": "kit.filesystem.nfs:nfs_backing",
     "zfs": "kit.filesystem.zfs:zfs_backing",
 }
-#: Those without a disk of their own.
+#: Types without a disk of their own.
 _NO_DISKS = ("dir", "nfs", "tmpfs")
 
 
 def make_backing(
     name: str, options: BackingOptions, where: Path, label: str, journal: Journal
 ) -> AbstractContextManager[Backing]:
-    """A fresh backing filesystem of that profile, mounted at ``where`` for the length of a ``with`` block. ``label``:
-    the session's, which the names of all that is made bear."""
+    """Yield a new backing filesystem of that profile, mounted at ``where`` for the length of the block. ``label``: the
+    session's, part of all names."""
     profile = find_profile(name, options)
     if profile.type != "dir" and os.geteuid() != 0:
-        raise MachineError("making and mounting a filesystem needs root", "sudo kit …, or arms on @dir")
+        raise MachineError(
+            "making and mounting a filesystem needs root", "run as root: sudo kit …, or use arms on @dir"
+        )
     if profile.type == "nfs" and profile.server and not (options.export or profile.source):
         disk = make_backing(profile.server, options, where.with_name(f"{where.name}-disk"), label, journal)
         return served_backing(disk, profile, options, where)
@@ -52,14 +53,15 @@ def make_backing(
 
 
 def find_profile(name: str, options: BackingOptions) -> Profile:
-    """Raises UsageError where there is none of that name, its type is unknown, or its disk is no disk."""
+    """Raises UsageError if the profile does not exist, its type is unknown, or its disk is not a disk profile."""
     profile = _known(name, options)
     if profile.write_back and _known(profile.write_back, options).write_back:
         raise UsageError(
-            f"filesystem {name}: {profile.write_back} is written back itself", "write_back names the profile of a disk"
+            f"filesystem {name}: {profile.write_back} is written back itself",
+            "name the profile of a disk in write_back",
         )
     if profile.server and _known(profile.server, options).type in _NO_DISKS:
-        raise UsageError(f"filesystem {name}: {profile.server} is no disk", "server names the profile of a disk")
+        raise UsageError(f"filesystem {name}: {profile.server} is not a disk", "name the profile of a disk in server")
     return profile
 
 

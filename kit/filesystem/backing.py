@@ -1,4 +1,4 @@
-"""A mounted backing filesystem, and what the user may say about how it is made."""
+"""A mounted backing filesystem, and the user's options for making it."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ DEFAULT_SIZE = 20 * GIB
 
 @dataclass(frozen=True)
 class BackingOptions:
-    """``mkfs`` and ``mount`` hold pairs (filesystem, options), added to the kit's own; an option
-    replaces its opposite."""
+    """``mkfs`` and ``mount`` contain pairs (filesystem, options), added to the kit's own; an option replaces its
+    opposite."""
 
     size: int = DEFAULT_SIZE
     images: Path = Path("/var/tmp")  # where loop images lie
     directory: Path | None = None
     device: Path | None = None
-    wipe: tuple[Path, ...] = ()  # devices whose content the user gives up
+    wipe: tuple[Path, ...] = ()  # devices that the user permits to overwrite
     mkfs: tuple[tuple[str, str], ...] = ()
     mount: tuple[tuple[str, str], ...] = ()
     export: str = ""  # HOST:/PATH, for NFS
@@ -55,29 +55,30 @@ class Backing:
     options: str
     device: str | None
     unconfirmed: tuple[str, ...] = ()  # options asked for that the kernel does not show
-    write_back: Callable[[], None] | None = None  # copies it to the disk it belongs to
-    alive: Callable[[], str] = str  # why the program is dead without which it is none, or ''
-    origin: Path | None = None  # the same directory, where the session's mounts are not seen
+    write_back: Callable[[], None] | None = None  # copies it to its disk
+    alive: Callable[[], str] = str  # why its program is dead, or ''
+    origin: Path | None = None  # the same directory, without the session's mounts
 
     def outside(self, path: Path) -> Path:
-        """Return where a process outside the session's mount namespace finds what is below ``path``."""
+        """Return the path of ``path`` for a process outside the session's mount namespace."""
         return (self.origin or self.path) / path.relative_to(self.path)
 
     def check_alive(self) -> None:
         """Raises RunError."""
         reason = self.alive()
         if reason:
-            raise RunError(reason, "dmesg may say what ended it")
+            raise RunError(reason, "see dmesg")
 
     def sync(self) -> None:
-        """Write back everything dirty. A sync through a union such as fuse-overlayfs does not. Raises RunError."""
+        """Write back everything dirty. A sync through a union such as fuse-overlayfs does not do that. Raises
+        RunError."""
         self.check_alive()
         if self.write_back:
             self.write_back()
         sync_filesystem(self.path)
 
     def full(self) -> str:
-        """A sentence if it has run out of space or inodes, else ''."""
+        """Return a sentence if the filesystem has run out of space or inodes, else ''."""
         stat = os.statvfs(self.path)
         if stat.f_blocks and stat.f_bavail / stat.f_blocks < 0.005:
             return f"the backing filesystem {self.name} is full ({stat.f_blocks * stat.f_frsize / GIB:.1f} GiB)"
@@ -87,19 +88,19 @@ class Backing:
 
 
 def why_dead(what: str, process: Process) -> str:
-    """Of a program without which a backing filesystem is none; '' while it runs."""
+    """Return why the filesystem's program is dead; '' while it runs."""
     how = died(process)
     return f"{what} died ({how}): {SESSION_LOG}" if how else ""
 
 
 def block_number(mount: Mount) -> str | None:
-    """MAJOR:MINOR of the block device behind a mount; btrfs reports an anonymous device of its own."""
+    """Return MAJOR:MINOR of the block device behind a mount; btrfs reports an anonymous device of its own."""
     if not mount.source.startswith("/dev/") or not Path(mount.source).is_block_device():
         return mount.device if Path(f"/sys/dev/block/{mount.device}").exists() else None
     return device_number(Path(mount.source))
 
 
 def device_number(device: Path) -> str:
-    """MAJOR:MINOR of a block device."""
+    """Return MAJOR:MINOR of a block device."""
     number = device.stat().st_rdev
     return f"{os.major(number)}:{os.minor(number)}"

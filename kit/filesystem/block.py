@@ -1,4 +1,4 @@
-"""Filesystems on a block device: a sparse loop image, or a device that the user gave."""
+"""Filesystems on a block device: a sparse loop image, or the user's device."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from pathlib import Path
 from kit.core.errors import MachineError, RunError
 from kit.filesystem.backing import GIB, Backing, BackingOptions, block_number
 from kit.filesystem.device import clear_device
+from kit.filesystem.loop import loop_device
 from kit.filesystem.mounted import unconfirmed
 from kit.filesystem.profile import Profile
 from kit.host.command import require, run
-from kit.host.journal import Journal
 from kit.host.machine import kernel_filesystems
 from kit.host.mounts import mount_of
+from kit.host.recovery.journal import Journal
 
-#: mkfs words of each filesystem: force, and no discard of a file that is all holes.
+#: mkfs options of each filesystem: force, and do not discard a sparse file.
 _MKFS = {
     "ext4": ("-q", "-F", "-E", "nodiscard"),
     "ext3": ("-q", "-F", "-E", "nodiscard"),
@@ -29,7 +30,7 @@ _MKFS = {
     "jfs": ("-q",),
     "reiserfs": ("-q", "-f", "-f"),
 }
-#: The kernel would zero inode tables in the background, beside the measurement.
+#: The kernel would otherwise zero inode tables in the background, during the measurement.
 _MOUNT = {"ext4": ("noinit_itable",), "ext3": ("noinit_itable",)}
 
 
@@ -40,7 +41,7 @@ def block_backing(
     """Make and mount a filesystem on a loop image, or on ``options.device``. Raises MachineError, RunError."""
     name, kind_of = profile.name, profile.type
     if kind_of not in kernel_filesystems():
-        raise MachineError(f"this kernel has no {kind_of}", f"modprobe {kind_of}, or boot a kernel that has it")
+        raise MachineError(f"this kernel has no {kind_of}", f"run modprobe {kind_of}, or boot a kernel that has it")
     require(f"mkfs.{kind_of}")
     with contextlib.ExitStack() as stack:
         if options.device is not None:
@@ -59,11 +60,9 @@ def block_backing(
                 raise
             raise MachineError(
                 f"this kernel does not mount {kind_of} with {','.join(asked)}: {error.message}",
-                "dmesg says which option",
+                "see dmesg, or use a profile without it: docs/reference/filesystems.md",
             ) from None
         stack.callback(unmount, where)
-        if options.device is None:
-            run(["losetup", "--detach", device])  # while mounted this means: free it with the last unmount
         mount = mount_of(where)
         silent = unconfirmed(name, (*asked, *profile.expect), mount)
         yield Backing(name, where, kind, mount.type, mount.options, block_number(mount), silent)
@@ -71,13 +70,13 @@ def block_backing(
 
 @contextmanager
 def loop_backing(options: BackingOptions, journal: Journal, label: str) -> Iterator[tuple[Path, str]]:
-    """A loop device over a sparse file that has no name any more: the kernel frees both when the last user is gone."""
+    """Yield a loop device over an unlinked sparse file: the kernel frees both when the last user ends."""
     options.images.mkdir(parents=True, exist_ok=True)
     free = os.statvfs(options.images)
     available = free.f_bavail * free.f_frsize
     if available < options.size:
         raise MachineError(
-            f"{options.images} has {available / GIB:.1f} GiB free, a backing filesystem wants {options.size / GIB:.1f}",
+            f"{options.images} has {available / GIB:.1f} GiB free, a backing filesystem needs {options.size / GIB:.1f}",
             "give a smaller --size, or KIT_HOME on a larger disk",
         )
     with loop_device(options.images / f"{label}.img", options.size, journal) as loop:
@@ -86,44 +85,15 @@ def loop_backing(options: BackingOptions, journal: Journal, label: str) -> Itera
 
 
 def block_file(path: Path, size: int) -> Path:
-    """A sparse file with an ext4."""
+    """Make a sparse file with an ext4."""
     with path.open("wb") as file:
         file.truncate(size)
     run(["mkfs.ext4", *_MKFS["ext4"], path], what="mkfs.ext4")
     return path
 
 
-@contextmanager
-def loop_device(image: Path, size: int, journal: Journal) -> Iterator[Path]:
-    """A loop device over a sparse file that has no name any more, with direct I/O where the disk allows it."""
-    with journal.file(image):
-        os.truncate(image, size)
-        loop = Path(run(["losetup", "--find", "--show", image], what="losetup").strip())
-    backing_file = Path(f"/sys/block/{loop.name}/loop/backing_file")
-    try:
-        with contextlib.suppress(RunError):
-            run(["losetup", "--direct-io=on", loop])
-        yield loop
-    finally:
-        if _attached(backing_file, image):
-            with contextlib.suppress(RunError):
-                run(["losetup", "--detach", loop])
-        deadline = time.monotonic() + 5
-        while _attached(backing_file, image):
-            if time.monotonic() > deadline:
-                raise RunError(f"{loop} stays attached", f"losetup --detach {loop}")
-            time.sleep(0.02)
-
-
-def _attached(backing_file: Path, image: Path) -> bool:
-    try:
-        return backing_file.read_text().startswith(str(image))
-    except OSError:
-        return False
-
-
 def unmount(where: Path) -> None:
-    """Unmount, waiting a little for processes that are just ending. Never lazily: that would hide a busy mount."""
+    """Unmount; wait a little for processes that are just ending. Never lazily: that would hide a busy mount."""
     deadline = time.monotonic() + 10
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Whether a device, or a file, holds anything: read, not asked of what knows signatures alone."""
+"""Tests whether a device or a file contains data, by reading it: tools that look for signatures can miss data."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-#: Read at each end, where partition tables, superblocks and their copies are.
+#: Bytes that are read at each end, where partition tables, superblocks and their copies are.
 _EDGE = 4 << 20
-#: In between so many samples of that size, evenly spread; a device of 64 MiB and less is read whole.
+#: Number and size of the evenly spaced samples between; a device of up to 64 MiB is read completely.
 _SAMPLES, _SAMPLE = 256, 64 << 10
 _WHOLE = 64 << 20
 _CHUNK = 1 << 20
@@ -19,11 +19,10 @@ _ALIGNED = 4096
 
 
 def first_data(path: Path) -> int | None:
-    """The offset of the first byte found that is not zero; None where all that was read is zero.
+    """Return the offset of the first non-zero byte; None if every byte read is zero.
 
-    Read are the first and the last 4 MiB and samples of 16 MiB in all in between: data that lies between samples
-    alone is not seen. The page cache is passed by. Raises OSError; EBUSY for a device that anything uses.
-    """
+    The first and the last 4 MiB are read, and samples of 16 MiB in total between them. Data between the samples is not
+    detected. Reads bypass the page cache. Raises OSError; EBUSY for a device in use."""
     descriptor = _open(path)
     try:
         size = os.lseek(descriptor, 0, os.SEEK_END)
@@ -39,7 +38,7 @@ def first_data(path: Path) -> int | None:
 
 
 def _open(path: Path) -> int:
-    # O_EXCL: nobody has claimed the block device, by a mount in any namespace, as swap or for a mapping (open(2)).
+    # O_EXCL: nobody uses the block device, by a mount in any namespace, as swap or for a mapping (open(2)).
     claim = os.O_EXCL if stat.S_ISBLK(path.stat().st_mode) else 0
     try:
         return os.open(path, os.O_RDONLY | os.O_DIRECT | claim)
@@ -50,7 +49,7 @@ def _open(path: Path) -> int:
 
 
 def _regions(size: int) -> Iterator[tuple[int, int]]:
-    """Offset and length of what is read, both aligned; the last may reach beyond the end."""
+    """Yield offset and length of each read, both aligned; the last may extend beyond the end."""
     if size <= _WHOLE:
         yield from _chunks(0, size)
         return

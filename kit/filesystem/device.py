@@ -1,4 +1,4 @@
-"""The guard before a device that the user named is overwritten."""
+"""Guards a user's device before it is overwritten."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ from kit.host.command import run
 
 
 def check_device(device: Path, wipe: Collection[Path]) -> bool:
-    """Refuse a device that holds anything, unless ``wipe`` names that very device; one that is used always.
+    """Refuse a device with any content, unless ``wipe`` names it; always refuse a device in use.
 
-    Returns whether there is something to wipe. Changes nothing. Raises UsageError.
-    """
+    Returns whether there is something to wipe. Changes nothing. Raises UsageError."""
     disk = _described(device, "NAME,MOUNTPOINTS")
     parts = disk.get("children", [])
     mounted = [point for node in (disk, *parts) for point in (node.get("mountpoints") or []) if point]
@@ -32,27 +31,27 @@ def check_device(device: Path, wipe: Collection[Path]) -> bool:
         data = first_data(device)
     except OSError as error:
         if error.errno == errno.EBUSY:
-            raise UsageError(f"{device} is in use", "lsblk and swapon show what uses it") from None
-        raise UsageError(f"{device} can't be read: {error.strerror}", "dmesg says why") from None
+            raise UsageError(f"{device} is in use", "see with lsblk and swapon what uses it") from None
+        raise UsageError(f"{device} can't be read: {error.strerror}", "see dmesg") from None
     if data is not None and not found:
         found = [f"data, at byte {data}"]
     if found and device not in wipe:
         raise UsageError(
-            f"{device} is not empty: it holds {', '.join(found)}", f"--wipe {device} destroys what is on it"
+            f"{device} is not empty: it holds {', '.join(found)}", f"use --wipe {device} to destroy what is on it"
         )
     return bool(found)
 
 
 def clear_device(device: Path, wipe: Collection[Path]) -> None:
-    """Check it, and remove the signatures that ``wipe`` permits to remove."""
+    """Check the device, and remove the signatures that ``wipe`` permits to remove."""
     if check_device(device, wipe):
         run(["wipefs", "--all", "--quiet", device])
 
 
 def identity(device: Path) -> str:
-    """What tells one device from another that comes to bear its name: its size, and its serial number, world-wide name
-    or the UUID of the partition or mapping, or the file behind it; its number where it has none of these. Not what is
-    on it, which a session changes. Raises UsageError."""
+    """Return what distinguishes a device from a later one with the same name. This is its size with its serial number,
+    world-wide name, the UUID of the partition or mapping, or the file behind it. Without these, it is the device
+    number. The content is not part of it, since a session changes it. Raises UsageError."""
     shown = _described(device, "SIZE,SERIAL,WWN,PARTUUID", "--nodeps")
     found = {"serial": shown["serial"], "WWN": shown["wwn"], "partition": shown["partuuid"]}
     number = device_number(device.resolve())
@@ -64,7 +63,7 @@ def identity(device: Path) -> str:
 
 
 def _described(device: Path, columns: str, *options: str) -> dict[str, Any]:
-    """What lsblk says of it. Raises UsageError."""
+    """Return what lsblk reports on the device. Raises UsageError."""
     if not device.is_block_device():
         raise UsageError(f"{device} is not a block device", "see lsblk for what there is")
     try:
@@ -83,4 +82,4 @@ def _signatures(device: Path) -> list[str]:
 
 
 def _unreadable(device: Path) -> UsageError:
-    return UsageError(f"{device} can't be read", "is there a medium in it? see lsblk")
+    return UsageError(f"{device} can't be read", "insert a medium; check with lsblk")

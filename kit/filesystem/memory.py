@@ -16,8 +16,8 @@ from kit.filesystem.block import unmount
 from kit.filesystem.mounted import unconfirmed
 from kit.filesystem.profile import Profile
 from kit.host.command import Process, require, run, talking
-from kit.host.journal import Journal
 from kit.host.mounts import mount_of
+from kit.host.recovery.journal import Journal
 
 
 @contextmanager
@@ -39,7 +39,7 @@ def memory_backing(
 def written_back(
     memory: AbstractContextManager[Backing], disk: AbstractContextManager[Backing], every: float
 ) -> Iterator[Backing]:
-    """A tmpfs, and the disk that it is copied to every so many seconds; its I/O is then the arm's."""
+    """Yield a tmpfs that is copied to a disk every ``every`` seconds; the disk's I/O is the arm's."""
     require("rsync")
     with memory as backing, disk as copy, _writer(backing.path, copy.path, every) as process:
         kind = f"tmpfs, written back every {every:g} s to {copy.type} on {copy.kind}"
@@ -49,14 +49,14 @@ def written_back(
 
 @contextmanager
 def _writer(source: Path, copy: Path, every: float) -> Iterator[Process]:
-    """The program that copies; it copies once more at its end."""
+    """Run the program that copies; it copies again at its end."""
     words = [sys.executable, "-I", write_back.__file__, str(source), str(copy), str(every)]
     with talking(words, "the program that writes the tmpfs back") as process:
         yield process
 
 
 def _ask(process: Process) -> None:
-    """Have it copy now, and wait until that is on the disk. Raises RunError."""
+    """Request a copy, and wait until it is on the disk. Raises RunError."""
     assert process.stdin and process.stdout
     try:
         process.stdin.write(b"s")
@@ -65,4 +65,4 @@ def _ask(process: Process) -> None:
     except OSError:
         answer = ""
     if answer != "ok":
-        raise RunError(f"writing back failed: {answer or 'its process is gone'}", "is the disk full?")
+        raise RunError(f"writing back failed: {answer or 'its process is gone'}", "check the free space of the disk")

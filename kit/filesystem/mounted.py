@@ -1,4 +1,4 @@
-"""What a kernel really mounted, against what was asked for: options can be rejected, ignored, or just not shown."""
+"""Compares the options of a mount with the requested ones: the kernel can reject, ignore, or hide options."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from kit.core.errors import MachineError
 from kit.host.mounts import Mount
 
 _SAME = {"barrier=0": "nobarrier", "barrier=1": "barrier"}
-#: Shown in other units than given, or not by the kernel at all.
+#: Options that the kernel shows in other units than given, or not at all.
 _NOT_COMPARED = ("size", "nr_inodes", "nr_blocks", "defaults", "rw", "loop")
 
 
-#: Whose opposite is always shown where it is in force.
+#: Options whose opposite is always shown if it is in force.
 _OFF_UNLESS_SHOWN = ("nodiscard",)
 
 
 def unconfirmed(name: str, wanted: Sequence[str], mount: Mount) -> tuple[str, ...]:
-    """Options that the kernel does not show, so that nothing says whether they are in force. Raises MachineError as
-    ``check_in_force``."""
+    """Return the options that the kernel does not show, whose effect is unknown. Raises MachineError as
+    ``check_in_force`` does."""
     check_in_force(name, wanted, mount)
     return tuple(option for option in _missing(wanted, _shown(mount)) if option not in _OFF_UNLESS_SHOWN)
 
 
 def check_in_force(name: str, wanted: Sequence[str], mount: Mount) -> None:
-    """Raises MachineError for an option that is not in force: its opposite is shown, or ext2, ext3 and ext4, which list
-    every option, do not show it."""
+    """Raises MachineError for an option that is not in force. Either the kernel shows its opposite, or ext2, ext3 or
+    ext4, which list every option, do not show it."""
     shown = _shown(mount)
     for option in _missing(wanted, shown):
         other = _opposite(option, shown)
@@ -45,7 +45,7 @@ def _shown(mount: Mount) -> set[str]:
 
 
 def _all_options(mount: Mount) -> Path | None:
-    """The file in which ext2, ext3 and ext4 list them."""
+    """Return the file in which ext2, ext3 and ext4 list their options."""
     path = Path(f"/proc/fs/ext4/{Path(mount.source).name}/options")
     return path if mount.type.startswith("ext") and path.exists() else None
 
@@ -55,13 +55,13 @@ def _missing(wanted: Sequence[str], shown: set[str]) -> list[str]:
 
 
 def _in(option: str, shown: set[str]) -> bool:
-    """``compress=zstd`` is shown as ``compress=zstd:3``."""
+    """Return whether an option is shown; ``compress=zstd`` is shown as ``compress=zstd:3``."""
     names = {option, _SAME.get(option, option)}
     return bool(names & shown) or any(item.startswith(f"{option}:") for item in shown if "=" in option)
 
 
 def _opposite(option: str, shown: set[str]) -> str:
-    """What is shown in its stead, or ''."""
+    """Return the opposite that is shown instead, or ''."""
     option = _SAME.get(option, option)
     key, equals, _ = option.partition("=")
     if equals:

@@ -1,4 +1,4 @@
-"""Backing filesystems that are an NFS export: one that the user names, or one of a server of the kit's own."""
+"""Backing filesystems that are an NFS export: the user's, or that of a server of the kit's own."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from kit.filesystem.mounted import unconfirmed
 from kit.filesystem.plain import own_directory
 from kit.filesystem.profile import Profile
 from kit.host.command import Process, require, run, talking
-from kit.host.journal import Journal
 from kit.host.machine import kernel_filesystems
 from kit.host.mounts import mount_of
+from kit.host.recovery.journal import Journal
 
-#: What the programs of a server of the kit's own are: exportfs, rpc.mountd and rpc.nfsd, and those of its network.
+#: Programs that the kit's own server needs: exportfs, rpc.mountd and rpc.nfsd, and those of its network.
 _PROGRAMS = ("rpc.nfsd", "rpc.mountd", "exportfs", "ip", "tc", "unshare", "nsenter")
-#: A round trip may take so much more than was asked for: the machine itself needs some of it.
+#: Tolerance of a round trip: the machine itself needs some of it.
 _FACTOR, _MORE = 1.25, 1.0
 
 
@@ -34,16 +34,16 @@ _FACTOR, _MORE = 1.25, 1.0
 def nfs_backing(
     profile: Profile, options: BackingOptions, where: Path, label: str, journal: Journal
 ) -> Iterator[Backing]:
-    """A new directory of the export that was named, removed afterwards. Raises MachineError where the kernel has no
-    NFS."""
+    """Yield a new directory of the named export; remove it afterwards. Raises MachineError if the kernel lacks NFS."""
     export = options.export or profile.source
     if not export:
         raise MachineError(
-            f"{profile.name}: no export is named", '--export HOST:/PATH, or server = "ext4" in the profile'
+            f"{profile.name}: no export is named", 'use --export HOST:/PATH, or server = "ext4" in the profile'
         )
     if profile.delay:
         raise MachineError(
-            f"{profile.name}: {export} is as far away as it is", f"leave out --export, or @{profile.type} for it"
+            f"{profile.name}: the kit delays its own server only, not {export}",
+            f"leave out --export, or use @{profile.type} with it",
         )
     top = where.with_name(f"{where.name}-export")
     with _mounted(profile, options, export, top) as backing, own_directory(top, label, where, journal) as path:
@@ -54,11 +54,11 @@ def nfs_backing(
 def served_backing(
     disk: AbstractContextManager[Backing], profile: Profile, options: BackingOptions, where: Path
 ) -> Iterator[Backing]:
-    """A disk, exported by a server of the kit's own and mounted from there; its I/O is then the arm's. Raises
+    """Yield a disk, exported by the kit's own server and mounted from there; its I/O is the arm's. Raises
     MachineError."""
     _check_client()
     if "nfsd" not in kernel_filesystems():
-        raise MachineError("this kernel has no NFS server", "--export HOST:/PATH, or modprobe nfsd")
+        raise MachineError("this kernel has no NFS server", "use --export HOST:/PATH, or run modprobe nfsd")
     for program in _PROGRAMS:
         require(program)
     with disk as exported, _server(profile, exported.path) as process:
@@ -92,13 +92,13 @@ def _mounted(
 
 def _check_client() -> None:
     if not kernel_filesystems() & {"nfs", "nfs4"}:
-        raise MachineError("this kernel has no nfs", "modprobe nfs, or boot a kernel that has it")
+        raise MachineError("this kernel has no nfs", "run modprobe nfs, or boot a kernel that has it")
     require("mount.nfs")
 
 
 @contextmanager
 def _server(profile: Profile, directory: Path) -> Iterator[Process]:
-    """The program that serves, in a network of its own, as long as the block lasts."""
+    """Run the server, in a network of its own, for the length of the block."""
     private = ("unshare", "--net", "--mount", "--propagation", "private", "--")
     program = (sys.executable, "-I", nfs_server.__file__, str(directory), f"{profile.delay:g}")
     with talking([*private, *program], _called(profile)) as process:
@@ -106,7 +106,7 @@ def _server(profile: Profile, directory: Path) -> Iterator[Process]:
         said = process.stdout.readline().decode(errors="replace").strip()
         word, _, took = said.partition(" ")
         if word != "ready":
-            raise MachineError(f"{profile.name}: no NFS server: {said or 'it has ended'}", "dmesg may say more")
+            raise MachineError(f"{profile.name}: no NFS server: {said or 'it has ended'}", "see dmesg")
         _check_delay(profile, float(took))
         with Path(f"/proc/{process.pid}/ns/net").open("rb") as network:
             try:
@@ -116,7 +116,7 @@ def _server(profile: Profile, directory: Path) -> Iterator[Process]:
                 if not said:
                     _end_what_is_left(process, network)
         if said not in ("ended", ""):
-            raise RunError(f"{profile.name}: the NFS server did not end well: {said}", "see /proc/fs/nfsd/threads")
+            raise RunError(f"{profile.name}: the NFS server did not end well: {said}", "check /proc/fs/nfsd/threads")
 
 
 def _called(profile: Profile) -> str:
@@ -124,7 +124,7 @@ def _called(profile: Profile) -> str:
 
 
 def _farewell(process: Process) -> str:
-    """Have it end, and return what it says to that; '' where it was dead."""
+    """End the server, and return its answer; '' if it was dead."""
     assert process.stdin and process.stdout
     try:
         process.stdin.write(b"\n")
@@ -135,8 +135,8 @@ def _farewell(process: Process) -> str:
 
 
 def _end_what_is_left(process: Process, network: IO[bytes]) -> None:
-    """Of a server that was killed: the kernel goes on serving in its network, and rpc.mountd keeps its mounts. Raises
-    RunError."""
+    """Clean up after a killed server: the kernel continues to serve in its network, and rpc.mountd keeps its mounts.
+    Raises RunError."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     number = network.fileno()
@@ -146,10 +146,10 @@ def _end_what_is_left(process: Process, network: IO[bytes]) -> None:
 
 
 def _check_delay(profile: Profile, took: float) -> None:
-    """A network that is slower than was asked for would be another one. Raises MachineError."""
+    """Raises MachineError if the network is slower than requested."""
     asked = 2 * profile.delay
     if profile.delay and not asked <= took <= asked * _FACTOR + _MORE:
         raise MachineError(
             f"{profile.name}: a round trip takes {took:.1f} ms here, {asked:g} ms were asked for",
-            "a kernel with CONFIG_HIGH_RES_TIMERS, or another delay in the profile",
+            "use a kernel with CONFIG_HIGH_RES_TIMERS, or another delay in the profile",
         )

@@ -27,18 +27,18 @@ _ADDRESS, _PORT = "127.0.0.1", 2049
 #: As rpc.nfsd has by itself, and as Amazon's EFS is: NFS 4.1 alone, nothing acknowledged before it is on the disk.
 _THREADS = "8"
 _EXPORT = "rw,sync,no_root_squash,no_subtree_check,fsid=0"
-#: Seconds in which clients of an earlier server could reclaim what they had: the fewest that the kernel takes.
+#: Seconds in which clients of an earlier server could reclaim their state: the kernel's minimum.
 _GRACE = "10"
-#: Packets that netem may hold: its own limit of 1,000 is that of a slower network.
+#: Packets that netem may queue: its own limit of 1,000 would slow the network down.
 _HELD = "100000"
-#: Round trips, of which the shortest counts: beside a machine's other work few are as long as the way is.
+#: Round trips, of which the shortest counts: other work of the machine lengthens most of them.
 _TRIES = 30
-#: Seconds that a client has to say farewell once the kit has unmounted it.
+#: Seconds within which a client must unregister after the kit has unmounted it.
 _PATIENCE = 10.0
 
 
 class _FailedError(Exception):
-    """A command that failed, with what it said."""
+    """A failed command, with its message."""
 
 
 def call(*words: str) -> None:
@@ -49,7 +49,7 @@ def call(*words: str) -> None:
 
 
 def start(stack: ExitStack, directory: str, delay: str) -> None:
-    """Serve the directory until the stack is closed, which lets go of it and leaves no thread."""
+    """Serve the directory until the stack is closed, which releases it and ends all threads."""
     call("ip", "link", "set", "lo", "up")
     mount_control()
     call("mount", "-t", "tmpfs", "kit", str(_STATE))
@@ -77,12 +77,13 @@ def mount_control() -> None:
 
 
 def stop_serving() -> None:
-    """No thread of the kernel's is left then, and no export."""
+    """Stop the kernel's threads and exports."""
     call("rpc.nfsd", "0")
 
 
 def end_grace() -> None:
-    """Nobody has anything to reclaim from before. A kernel that keeps no record of clients lets the time pass."""
+    """End the grace period: no client has anything to reclaim. A kernel without a record of clients waits for its
+    end."""
     ended = _CONTROL / "v4_end_grace"
     with suppress(OSError):
         ended.write_text("Y")
@@ -94,7 +95,7 @@ def end_grace() -> None:
 
 
 def round_trip() -> float:
-    """Milliseconds, the shortest of a few: to connect takes one."""
+    """Return the milliseconds of the shortest of a few round trips: a connection takes one."""
     found = []
     for _ in range(_TRIES):
         began = time.monotonic()
@@ -104,13 +105,13 @@ def round_trip() -> float:
 
 
 def clients() -> bool:
-    """Whether there is any (Linux 5.3 and later say so)."""
+    """Return whether the kernel has clients (Linux 5.3 and later report them)."""
     directory = _CONTROL / "clients"
     return directory.is_dir() and any(directory.iterdir())
 
 
 def wait_for_clients(patience: float) -> None:
-    """Until all have said farewell, so many seconds at most."""
+    """Wait until all clients have unregistered, at most this number of seconds."""
     deadline = time.monotonic() + patience
     while clients() and time.monotonic() < deadline:
         time.sleep(0.05)

@@ -1,4 +1,4 @@
-"""Backing filesystems that are a directory on something mounted, which the user gave."""
+"""Backing filesystems that are a directory on a mounted filesystem of the user's."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from kit.core.errors import UsageError
 from kit.filesystem.backing import Backing, BackingOptions, block_number
 from kit.filesystem.block import unmount
 from kit.filesystem.profile import Profile
-from kit.host.beneath import open_directory, open_trusted
-from kit.host.journal import Journal
 from kit.host.mounts import mount_of
 from kit.host.namespace import bind_directory
+from kit.host.recovery.journal import Journal
+from kit.host.safe_fs import open_directory, open_trusted
 
-#: Overlay's mount options and Docker's bind mounts are lists: what divides them can't be in a path.
+#: Separators in Overlay's mount options and Docker's bind mounts: a path can't contain them.
 _DIVIDERS = re.compile(r"[,:\\\n\"]")
-#: In the directory that is made, which is closed to others.
+#: Name inside the new directory, which is closed to others.
 _INNER = "fs"
 
 
 def check_directory(path: Path) -> None:
-    """Whether engines can be told to keep their files there. Raises UsageError."""
+    """Check that engines can keep their files there. Raises UsageError."""
     found = _DIVIDERS.search(str(path))
     if found:
         raise UsageError(
-            f"--dir {path}: no overlay and no engine can be told of a path with {found[0]!r} in it",
-            f"mount --bind {shlex.quote(str(path))} /mnt, and --dir /mnt",
+            f"--dir {path}: neither overlay nor an engine accepts a path with {found[0]!r} in it",
+            f"run mount --bind {shlex.quote(str(path))} /mnt, then use --dir /mnt",
         )
 
 
@@ -38,8 +38,8 @@ def check_directory(path: Path) -> None:
 def directory_backing(
     profile: Profile, options: BackingOptions, where: Path, label: str, journal: Journal
 ) -> Iterator[Backing]:
-    """A new directory inside ``options.directory``, removed afterwards; the user's other files are not touched. Raises
-    UsageError where another user could exchange it."""
+    """Yield a new directory inside ``options.directory``; remove it afterwards. The user's other files stay untouched.
+    Raises UsageError if another user could replace it."""
     given = options.directory or options.images
     check_directory(given)
     parent = trusted_directory(given)
@@ -52,7 +52,7 @@ def directory_backing(
 
 
 def trusted_directory(path: Path) -> Path:
-    """Return the real path of a directory that no other user can exchange. Raises UsageError."""
+    """Return the real path of a directory that no other user can replace. Raises UsageError."""
     try:
         descriptor = open_trusted(path)
     except NotADirectoryError:
@@ -67,9 +67,9 @@ def trusted_directory(path: Path) -> Path:
 
 @contextmanager
 def own_directory(parent: Path, label: str, where: Path, journal: Journal) -> Iterator[Path]:
-    """A new directory inside ``parent``, removed afterwards. Others do not look into it: what is used lies in it, and
-    is seen at ``where`` in the session's own mount namespace, whatever becomes of its name. Without root, which alone
-    may mount, it is used where it is. Raises RunError."""
+    """Yield a new directory inside ``parent``, closed to others; remove it afterwards. The used directory lies in it.
+    The session's mount namespace shows that directory at ``where``, whatever happens to its name. Without root, mounts
+    are impossible, so its own path is used. Raises RunError."""
     with journal.directory(parent / _name(label)) as path:
         top = open_directory(path)
         try:

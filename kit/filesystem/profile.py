@@ -1,4 +1,4 @@
-"""Filesystem profiles: a filesystem with the options it is made and mounted with, under one name."""
+"""Filesystem profiles: a named filesystem with its options for mkfs and mount."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from kit.core.errors import UsageError
+from kit.core.regular import read_text
 from kit.core.table import MissingKeyError, UnknownKeyError, WrongTypeError, read_table
-from kit.core.textfile import read_text
 from kit.core.toml import parse_toml
 
-#: As an arm can name it.
+#: The form of a name in an arm.
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,60}")
 _DAY = 86_400
-#: Seconds, as they were written: whole ones stay so in the record of a session.
+#: Seconds as they were written: whole numbers stay whole in a session's record.
 _Seconds = Annotated[int, Meta(gt=0, le=_DAY)] | Annotated[float, Meta(gt=0, le=_DAY)]
 _Milliseconds = Annotated[int, Meta(ge=0, le=1000)] | Annotated[float, Meta(ge=0, le=1000)]
 
 
 @dataclass(frozen=True)
 class Profile:
-    """``mkfs``: words for mkfs. ``mount``: mount options. ``expect``: what the kernel must show as mounted besides.
-    ``write_back``: profile of the disk that a tmpfs is copied to every ``every`` seconds. ``source``: NFS export;
-    where none is named, ``server`` is the profile of the disk that a server of the kit's own exports, ``delay``
-    milliseconds away from its client."""
+    """``mkfs``: options of mkfs. ``mount``: mount options. ``expect``: further options that the kernel must show.
+    ``write_back``: profile of the disk to which a tmpfs is copied every ``every`` seconds. ``source``: NFS export.
+    Without one, the kit's own server exports the disk of profile ``server``, ``delay`` milliseconds away from its
+    client."""
 
     name: str
     type: str
@@ -46,7 +46,7 @@ class Profile:
 
     @property
     def text(self) -> str:
-        """Whole, as one string, for the record of a session."""
+        """Return the whole profile as one string, for the record of a session."""
         return json.dumps({key: value for key, value in asdict(self).items() if key != "name"})
 
 
@@ -57,7 +57,7 @@ def bundled() -> Mapping[str, Profile]:
 
 
 def read_profiles(path: Path) -> Mapping[str, Profile]:
-    """A user's own profiles. Raises UsageError naming file and key."""
+    """Return a user's own profiles. Raises UsageError with file and key."""
     return parse_profiles(read_text(path, "name a TOML file with filesystem profiles"), str(path))
 
 
@@ -66,24 +66,24 @@ def parse_profiles(text: str, path: str) -> Mapping[str, Profile]:
 
 
 def recorded(pairs: tuple[tuple[str, str], ...]) -> Mapping[str, Profile]:
-    """Profiles as ``Profile.text`` wrote them."""
+    """Return the profiles that ``Profile.text`` wrote."""
     return {name: _profile(name, json.loads(text), f"profile {name}") for name, text in pairs}
 
 
 def _profile(name: str, table: Any, path: str) -> Profile:
     if not _NAME.fullmatch(name):
-        raise UsageError(f"{path}: {name!r} is no name of a filesystem", "letters, digits, _ and -, as in @NAME")
-    lacking = UsageError(f"{path}: {name} lacks the key 'type'", 'for example type = "ext4"')
+        raise UsageError(f"{path}: {name!r} is not a name of a filesystem", "use letters, digits, _ and -, as in @NAME")
+    lacking = UsageError(f"{path}: {name} lacks the key 'type'", 'use for example type = "ext4"')
     try:
         profile = read_table(Profile, table, name=name)
     except MissingKeyError:
         raise lacking from None
     except UnknownKeyError as error:
-        raise UsageError(f"{path}: {name}.{error.key} is not usable", f"known keys: {error.known}") from None
+        raise UsageError(f"{path}: {name}.{error.key} is not usable", f"use one of: {error.known}") from None
     except WrongTypeError as error:
         if not error.key:
             raise UsageError(f"{path}: {name} is not a table", f'write [{name}] and below it type = "ext4"') from None
-        raise UsageError(f"{path}: {name}.{error.key} is not usable", f"it must be {error.wanted}") from None
+        raise UsageError(f"{path}: {name}.{error.key} is not usable", f"use {error.wanted}") from None
     if not profile.type:
         raise lacking
     if profile.write_back == name:

@@ -1,5 +1,5 @@
 """A thin pool of the device mapper (Documentation/admin-guide/device-mapper/thin-provisioning.rst) on files of a
-backing filesystem, or on a device that the user gave."""
+backing filesystem, or on the user's device."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from pathlib import Path
 
 from kit.core.errors import MachineError, RunError
 from kit.filesystem.backing import Backing
-from kit.filesystem.block import loop_device
-from kit.host.cleanup import Cleanup
+from kit.filesystem.loop import loop_device
 from kit.host.command import require, run
-from kit.host.journal import Journal
+from kit.host.recovery.cleanup import Cleanup
+from kit.host.recovery.journal import Journal
 
-#: Sectors of 512 bytes: blocks of 64 KiB as Docker's pools have them, and when to warn that the pool is nearly full.
+#: Sectors of 512 bytes: blocks of 64 KiB, as in Docker's pools, and the threshold for the warning of a full pool.
 _BLOCK, _LOW_WATER = 128, 32768
 _DATA_BYTES, _META_BYTES = 100 << 30, 2 << 30
-#: What the metadata takes at most, whatever the device's size.
+#: Maximum bytes of the metadata, whatever the device's size.
 _META_SHARE = 50
 
 
 @contextmanager
 def thin_pool(backing: Backing, label: str, part: str, journal: Journal, device: Path | None = None) -> Iterator[str]:
-    """A new pool, named for /dev/mapper, on sparse files of a backing filesystem, or on ``device``, whose content is
-    lost. ``label``: the session's; ``part`` tells pools of one filesystem apart. Raises MachineError, RunError."""
+    """Yield a new pool, named for /dev/mapper, on sparse files of a backing filesystem, or on ``device``, whose content
+    is lost. ``label``: the session's; ``part`` distinguishes pools of one filesystem. Raises MachineError, RunError."""
     require("dmsetup")
     name = f"kit-{label}-{backing.name}-{part}"
     with ExitStack() as stack:
@@ -40,7 +40,7 @@ def thin_pool(backing: Backing, label: str, part: str, journal: Journal, device:
 
 
 def _split(stack: ExitStack, device: Path, name: str, journal: Journal) -> tuple[Path, Path]:
-    """Metadata at the device's start, data behind it."""
+    """Return metadata at the device's start, data behind it."""
     sectors = _sectors(device)
     share = max(sectors // _META_SHARE, 8192)
     meta = stack.enter_context(_mapped(f"{name}-meta", f"0 {share} linear {device} 0", journal))
@@ -58,7 +58,7 @@ def _mapped(name: str, table: str, journal: Journal) -> Iterator[Path]:
 
 
 def _remove_mapped(name: str) -> None:
-    """Remove a mapped device and what was made of it, thin devices first."""
+    """Remove a mapped device and everything made of it, thin devices first."""
     names = _mapped_names()
     for found in [
         *(item for item in names if item.startswith(f"{name}-snap")),

@@ -1,4 +1,4 @@
-"""Keeps a copy of a directory in memory on a disk: every so many seconds, when asked, and once more at the end.
+"""Keeps a copy of a directory in memory on a disk: every N seconds, when asked, and again at the end.
 
 A program of its own, so that it outlives the kit: when the kit dies, whatever way, its end of the pipe closes, and the
 last state is copied before the memory is gone. Each file of the copy is whole at every moment, in its old or its new
@@ -14,14 +14,14 @@ import select
 import subprocess
 import sys
 
-#: Owners, hard links, attributes; one filesystem: what is mounted below is another's.
+#: Owners, hard links, attributes; one filesystem: mounts below belong to another one.
 RSYNC = ("rsync", "-aHAXx", "--numeric-ids", "--delete-delay", "--delay-updates")
-#: Files that vanish while they are copied are no failure.
+#: Files that vanish during the copy are not a failure.
 _VANISHED = 24
 
 
 def copy(source: str, target: str) -> str:
-    """Copy what has changed and write it to the disk. Returns 'ok' or what failed."""
+    """Copy all changes and write them to the disk. Returns 'ok' or the failure."""
     done = subprocess.run([*RSYNC, f"{source}/", f"{target}/"], capture_output=True, text=True, check=False)
     subprocess.run(["sync", "-f", target], check=False)
     if done.returncode in (0, _VANISHED):

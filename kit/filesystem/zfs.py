@@ -1,4 +1,4 @@
-"""ZFS (zpool(8), zfsprops(7)): a pool of its own on a sparse loop image, or on a device that the user gave."""
+"""ZFS (zpool(8), zfsprops(7)): a pool of its own on a sparse loop image, or on the user's device."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from kit.filesystem.backing import Backing, BackingOptions, device_number
 from kit.filesystem.block import loop_backing
 from kit.filesystem.device import clear_device
 from kit.filesystem.profile import Profile
-from kit.host.cleanup import Cleanup
 from kit.host.command import require, run
-from kit.host.journal import Journal
 from kit.host.machine import kernel_filesystems
 from kit.host.mounts import mount_of
+from kit.host.recovery.cleanup import Cleanup
+from kit.host.recovery.journal import Journal
 
 
 @contextmanager
@@ -25,7 +25,8 @@ def zfs_backing(
     """mkfs options are words of ``zpool create``, mount options are properties (``atime=off``). Raises MachineError,
     RunError."""
     if "zfs" not in kernel_filesystems():
-        raise MachineError("this kernel has no zfs", "modprobe zfs (package zfs-dkms), or a guest: docs/guests.md")
+        fix = "run modprobe zfs (package zfs-dkms), or use a guest: docs/how-to/guest-kernels.md"
+        raise MachineError("this kernel has no zfs", fix)
     require("zpool")
     with ExitStack() as stack:
         if options.device is not None:
@@ -36,7 +37,7 @@ def zfs_backing(
         pool = f"kit-{label}-{profile.name}"
         where.mkdir(parents=True, exist_ok=True)
         stack.enter_context(journal.holding("zpool", pool))
-        # No cache file: a pool of ours must not be imported when the machine starts.
+        # No cache file: the pool must not be imported when the machine starts.
         words: list[str | Path] = ["zpool", "create", "-f", "-o", "cachefile=none", "-m", where]
         properties = [word for option in options.mount_options(profile) for word in ("-O", option)]
         run([*words, *properties, *options.mkfs_words(profile), pool, device], what="zpool create")
@@ -45,7 +46,7 @@ def zfs_backing(
 
 
 def _destroy_pool(name: str) -> None:
-    """Destroy a pool of ours, if it is there."""
+    """Destroy a pool of the kit's, if it exists."""
     if _is_pool(name):
         run(["zpool", "destroy", "-f", name], what=f"zpool destroy {name}")
 

@@ -1,8 +1,9 @@
-"""Where a scheduler is, and what proves who speaks: TLS with certificates on both sides, or the machine itself."""
+"""The address of a scheduler, and the proof of identity: TLS with certificates on both sides, or the machine itself."""
 
 from __future__ import annotations
 
 import ipaddress
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,17 +13,17 @@ from kit.core.errors import UsageError
 if TYPE_CHECKING:
     from distributed.security import Security
 
-#: Dask's own.
+#: Dask's default.
 DEFAULT_PORT = 8786
 CA = "ca"
-#: As its user has to give it: kit compare has options of other places too.
+#: The options as the user types them: kit compare has options for other paths too.
 TLS_OPTION = "--tls DIR (beside --fleet: --fleet-tls DIR)"
 SIDES = ("scheduler", "worker", "client")
 
 
 @dataclass(frozen=True)
 class Address:
-    """``host`` '' is every address of this machine."""
+    """``host`` '' means every address of this machine."""
 
     host: str
     port: int
@@ -42,25 +43,25 @@ class Address:
 
 
 def parse_address(text: str, tls: str) -> Address:
-    """``HOST:PORT``, with ``tcp://`` or ``tls://`` before it or nothing. Raises UsageError, also where others than this
-    machine could speak to it unproved."""
+    """Return the address from ``HOST:PORT``, with an optional ``tcp://`` or ``tls://``. Raises UsageError, also if
+    other machines could connect without proof of identity."""
     scheme, found, rest = text.rpartition("://")
     host, _, port = rest.rpartition(":") if ":" in rest.rpartition("]")[2] else (rest, "", str(DEFAULT_PORT))
-    if (found and scheme not in ("tcp", "tls")) or not port.isdecimal() or not 0 <= int(port) < 65536:
-        raise UsageError(f"'{text}' is no address of a scheduler", "for example tls://farm.example.org:8786")
+    if (found and scheme not in ("tcp", "tls")) or not re.fullmatch("[0-9]{1,5}", port) or int(port) > 65535:
+        raise UsageError(f"'{text}' is not an address of a scheduler", "use for example tls://fleet.example.org:8786")
     address = Address(host.strip("[]"), int(port), Path(tls).absolute() if tls else None)
     if scheme == "tls" and not tls:
-        raise UsageError(f"{text} needs certificates", f"{TLS_OPTION}, as kit fleet certificates makes it")
+        raise UsageError(f"{text} needs certificates", f"give {TLS_OPTION}, as kit fleet certificates makes it")
     if not tls and not address.loopback:
         raise UsageError(
-            f"no fleet without TLS on {host or 'every address'}: whoever can speak to a worker is root there",
-            f"kit fleet certificates DIR, then {TLS_OPTION}; or 127.0.0.1",
+            f"no fleet without TLS on {host or 'every address'}: whoever connects to a worker is root there",
+            f"run kit fleet certificates DIR, then give {TLS_OPTION}; or use 127.0.0.1; see docs/how-to/fleet.md",
         )
     return address
 
 
 def security(address: Address, side: str) -> Security | None:
-    """What one of the sides shows and wants to see. Raises UsageError where files are missing."""
+    """Return the security settings of one side. Raises UsageError if files are missing."""
     from distributed.security import Security
 
     if address.tls is None:
@@ -69,7 +70,7 @@ def security(address: Address, side: str) -> Security | None:
              f"{side}_key": key(address.tls, side)}  # fmt: skip
     for path in files.values():
         if not path.is_file():
-            raise UsageError(f"{path} is missing", f"kit fleet certificates {address.tls}")
+            raise UsageError(f"{path} is missing", f"run kit fleet certificates {address.tls}")
     named = {f"tls_{name}": str(path) for name, path in files.items()}
     return Security(require_encryption=True, **named)
 

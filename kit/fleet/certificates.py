@@ -1,4 +1,4 @@
-"""A certificate authority of the fleet's own, and what each side shows the others."""
+"""The fleet's own certificate authority, and the certificates of each side."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
-#: Of the authority; the others' is as asked for.
+#: Days of the authority; the other certificates last as long as requested.
 _CA_DAYS = 3650
 
 
 def make_certificates(directory: Path, days: int) -> list[Path]:
-    """Make those of all sides anew, for so many days, and the authority where there is none yet. Returns the files.
-    Raises UsageError, MachineError."""
+    """Replace the certificates of all sides, for N days; make the authority if it is missing. Returns the files. Raises
+    UsageError, MachineError."""
     _require()
     from cryptography.hazmat.primitives.asymmetric import ec
 
@@ -47,7 +47,8 @@ def _require() -> None:
 
 
 def _signed(side: str, own: EllipticCurvePrivateKey, authority: EllipticCurvePrivateKey, days: int) -> x509.Certificate:
-    """A client's can't listen as a scheduler or worker: it is of no server. Of who connects Dask checks no role."""
+    """Return a side's certificate, signed by the authority. A client's can't serve a scheduler or worker. Dask does not
+    check the role of a connecting side."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes
     from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -95,15 +96,15 @@ def _read_key(path: Path) -> EllipticCurvePrivateKey:
         found = serialization.load_pem_private_key(path.read_bytes(), None)
     except (ValueError, TypeError):
         raise UsageError(
-            f"{path} is no key without a password", "remove it, and all certificates are made anew"
+            f"{path} is not a key without a password", "remove it, then make all certificates again"
         ) from None
     if not isinstance(found, EllipticCurvePrivateKey):
-        raise UsageError(f"{path} is a key of another kind", "remove it, and all certificates are made anew")
+        raise UsageError(f"{path} is a key of another kind", "remove it, then make all certificates again")
     return found
 
 
 def _write(directory: Path, side: str, own: EllipticCurvePrivateKey, signed: x509.Certificate) -> None:
-    """Keys are read by their user alone from the moment on in which they are there."""
+    """Write a private key, readable only by its user from its creation on."""
     from cryptography.hazmat.primitives import serialization
 
     pem, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8

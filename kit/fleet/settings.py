@@ -1,21 +1,24 @@
-"""What dask.distributed is told, on every side."""
+"""Settings of dask.distributed and limits of a process, for every side."""
 
 from __future__ import annotations
 
 import logging
+import resource
 
 from kit.core.errors import not_installed
 from kit.core.paths import find_paths
 from kit.core.private import make_private
 
-#: Seconds of silence after which a connection counts as broken, and a worker as lost. Dask's 30 s for the first would
-#: end what runs on all machines each time a switch starts anew.
+#: Seconds of silence after which a connection counts as broken, and a worker as lost. Dask's 30 s for connections would
+#: end all running shares at each restart of a switch.
 SILENCE = 300
-#: What each process of a fleet must have from its first connection on.
+#: Dask's own pages show who runs what: serve them to this machine alone.
+PAGES = "127.0.0.1:0"
+#: Settings that each process of a fleet needs from its first connection on.
 CONNECTIONS = {"distributed.comm.timeouts.tcp": f"{SILENCE}s", "distributed.scheduler.worker-ttl": f"{SILENCE}s"}
-#: A worker is not to disturb what is measured beside it: no profiler that looks at it a hundred times a second, no
-#: loop that wakes it fifty times a second to see that it is awake, nothing that judges its memory. No machine takes
-#: what another was given: a share is of a machine.
+#: A worker must not disturb measurements beside it. So it has no profiler with a hundred samples a second, no loop that
+#: checks fifty times a second that it is awake, and no memory monitor. Machines do not steal each other's tasks: a
+#: share belongs to a machine.
 _SETTINGS = {
     "distributed.worker.profile.enabled": False,
     "distributed.scheduler.work-stealing": False,
@@ -28,7 +31,7 @@ _SETTINGS = {
 
 
 def prepare() -> None:
-    """Before anything of dask is made. Raises MachineError where it is not installed."""
+    """Apply the settings, before any object of dask is made. Raises MachineError if dask is not installed."""
     try:
         import dask
         import distributed  # noqa: F401
@@ -37,6 +40,13 @@ def prepare() -> None:
     scratch = find_paths().cache / "fleet"
     make_private(scratch)
     dask.config.set({**_SETTINGS, **CONNECTIONS, "temporary-directory": str(scratch)})
-    for name in ("distributed", *logging.root.manager.loggerDict):  # dask gives some below it levels of their own
+    for name in ("distributed", *logging.root.manager.loggerDict):  # dask sets own levels for some loggers below it
         if name.partition(".")[0] in ("distributed", "tornado", "bokeh"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
+def allow_many_files() -> None:
+    """Raise the limit of open files to its maximum, for this process and its children. Each connection needs one, and
+    the default of a login or service is too small for a thousand machines."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

@@ -1,4 +1,4 @@
-"""What a machine is given of a session. Pure."""
+"""The share of a session that a machine is given. Pure."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ _ID = 40
 
 @dataclass(frozen=True)
 class Share:
-    """``session``: as this machine's own store has it, without samples. ``blocks``: those that are made there; all
-    where it is empty, and then the whole session is this machine's. ``of``: the id of the session that it is a part of,
-    by which who asked for it has it in store; '' where that is the same."""
+    """``session``: as this machine's own store has it, without samples. ``assigned``: the rounds made there; empty:
+    all, and the whole session is this machine's. ``of``: the id of the original session in the client's store; '' if
+    both ids are equal."""
 
     session: Session
-    blocks: tuple[Count, ...] = ()
+    assigned: tuple[Count, ...] = ()
     of: str = ""
 
     @property
     def name(self) -> str:
-        """What is shown of it: ``kit show`` knows the id."""
+        """Return the id that is shown: ``kit show`` knows it."""
         return f"{self.session.title} {self.of or self.session.id}"
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """A share with what the worker adds: where the kit keeps things for it. ``together``: others measure on the same
-    machine at the same time, by their user's leave."""
+    """A share with the worker's additions: the directories of the kit's data there. ``together``: others may measure on
+    the same machine at the same time, by their user's permission."""
 
     share: Share
     home: str
@@ -39,7 +39,7 @@ class Assignment:
 
 
 def local_session(session: Session, member: str) -> Session:
-    """A session of several machines as one of them has it: each has its own part of it under a name of its own."""
+    """Return one machine's part of a shared session, under a name of its own."""
     name = re.sub(r"[^A-Za-z0-9]", "", member)
     tail = f"{hashlib.sha256(member.encode()).hexdigest()[:4]}{name[: _ID - len(session.id) - 5]}"
     return replace(session, id=f"{session.id}-{tail}", samples=())

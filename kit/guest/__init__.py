@@ -1,7 +1,6 @@
-"""Guest kernels: machines that the kit boots to run a whole session where the running kernel lacks a driver.
+"""Guest kernels: virtual machines that run a whole session if the running kernel lacks a driver.
 
-Owns kernels too: which there are, recipes and builds of more. Imports engines, image, host, model and core.
-"""
+This package also has the kernels, their recipes and their builds. Imports engines, image, host, model and core."""
 
 from __future__ import annotations
 
@@ -13,22 +12,22 @@ from kit.core.errors import UsageError
 from kit.guest.kernel import machine_of
 from kit.guest.machine import Boot, Disk, Kernel, Machine, Tools
 
-#: What a guest can run on, imported on use.
+#: The kinds of guests, imported on use.
 MACHINES = {
     "uml": "kit.guest.uml:UserModeLinux",
     "qemu": "kit.guest.qemu:Qemu",
 }
-#: Let the kit choose among them.
+#: Let the kit choose the kind.
 AUTO = "auto"
 
 
 def make_machine(kind: str, tools: Tools, kernel: Path | None, modules: Path | None) -> Machine:
-    """``kind`` AUTO: QEMU where a trial boot shows that KVM is usable, else User-Mode Linux; a kernel that was given
-    decides by what it is. Raises UsageError, MachineError."""
+    """Return the guest's class. ``kind`` AUTO: QEMU if a test boot shows that KVM is usable, else User-Mode Linux; a
+    given kernel decides by its type. Raises UsageError, MachineError."""
     if kind == AUTO:
         kind = machine_of(kernel) if kernel else "qemu" if _make("qemu", tools, None, None).accelerated() else "uml"
     elif kernel and machine_of(kernel) != kind:
-        raise UsageError(f"{kernel} is no kernel for {kind}", f"--guest {machine_of(kernel)}, or another kernel")
+        raise UsageError(f"{kernel} is not a kernel for {kind}", f"use --guest {machine_of(kernel)}, or another kernel")
     return _make(kind, tools, kernel, modules)
 
 

@@ -1,5 +1,5 @@
-"""The configuration of a kernel (Documentation/kbuild/kconfig-language.rst): what a fragment asks for, and whether it
-is in the .config that came of it. Pure."""
+"""The configuration of a kernel (Documentation/kbuild/kconfig-language.rst): which options a fragment requests, and
+whether the resulting .config has them. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NO = "n"
 
 
 def options(text: str) -> dict[str, str]:
-    """Each option with its value, ``n`` where it is said not to be set. Raises ValueError for a line that is no option,
+    """Return each option with its value, ``n`` if it is not set. Raises ValueError for a line that is not an option,
     comment or blank."""
     found = {}
     for line in text.splitlines():
@@ -21,13 +21,13 @@ def options(text: str) -> dict[str, str]:
         elif match := _UNSET.fullmatch(line):
             found[match[1]] = _NO
         elif line.strip() and not line.startswith("#"):
-            raise ValueError(f"'{line[:60]}' is no option of a kernel")
+            raise ValueError(f"'{line[:60]}' is not an option of a kernel")
     return found
 
 
 def refused(wanted: Mapping[str, str], config: str) -> Iterator[str]:
-    """What was asked for and is otherwise in a .config, as "CONFIG_X=y (is n)": an option that it depends on is
-    missing, or this Linux does not know it."""
+    """Return the requested options that differ in a .config, as "CONFIG_X=y (is n)": a dependency is missing, or this
+    Linux does not have the option."""
     given = options(config)
     for name, value in wanted.items():
         found = given.get(name, _NO)

@@ -1,4 +1,4 @@
-"""Disks of guests: ext4 in sparse files, made without mounting anything and cached by content."""
+"""Disks of guests: ext4 in sparse files, made without mounts and cached by content."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from kit.host.beneath import scratch
 from kit.host.command import run
 from kit.host.durable import publish
+from kit.host.safe_fs import scratch
 
-#: How many of one name are kept: the newest in use.
+#: Number of disks of one name that are kept: the last used.
 _KEPT = 3
 
 
 def cached_disk(
     directory: Path, name: str, key: str, fill: Callable[[Path], Path], spare: int, tell: Callable[[str], None]
 ) -> Path:
-    """The disk of that name and key, or one with the files of the directory that ``fill(scratch directory)`` gives and
-    ``spare`` bytes more. Its filesystem's label is ``kit-NAME``."""
+    """Return the disk with that name and key. A missing one is made with the files of the directory that ``fill(scratch
+    directory)`` gives, and ``spare`` bytes more. Its filesystem's label is ``kit-NAME``."""
     target = directory / f"{name}-{key}.img"
     if not target.exists():
         tell(f"making the guest's disk of {name} (once)")
@@ -33,7 +33,8 @@ def cached_disk(
 
 
 def make_disk(content: Path, target: Path, label: str, spare: int) -> None:
-    """An ext4 with the files of a directory, owners and attributes kept; sparse, so that ``spare`` costs nothing."""
+    """Make an ext4 with the files of a directory; owners and attributes are kept. It is sparse, so ``spare`` costs
+    nothing."""
     # By their length: what they take where they lie is less on ZFS, which compresses, and next to nothing while they
     # are new. Here a file takes whole blocks, an inode and an entry.
     length, files = (int(run(["du", "-s", *words, content]).split()[0]) for words in (["-b"], ["--inodes"]))

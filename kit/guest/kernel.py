@@ -1,4 +1,4 @@
-"""Kernel files: which machine boots them, and the modules that they need to find their disks."""
+"""Kernel files: the machine that boots them, and the modules that they need to find their disks."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kit.core.errors import UsageError
+from kit.core.regular import open_regular
 from kit.host.command import run_bytes
 
 #: Documentation/arch/x86/boot.rst: the magic number of a bzImage, and where it is.
 _MAGIC, _AT = b"HdrS", 0x202
-#: In the release of each kernel that the kit builds.
+#: Part of the release of each kernel that the kit builds.
 OWN = "-kit-"
-#: What must be there before the root filesystem can be mounted.
+#: Modules that are needed before the root filesystem can be mounted.
 _NEEDED = ("virtio_pci", "virtio_blk", "ext4", "crc32c_generic")
 
 
 def machine_of(kernel: Path) -> str:
-    """``uml`` for a program, ``qemu`` for a bzImage. Raises UsageError where it is neither."""
+    """Return ``uml`` for a program, ``qemu`` for a bzImage. Raises UsageError for any other file."""
     try:
-        with kernel.open("rb") as file:
+        with open_regular(kernel) as file:
             head = file.read(_AT + len(_MAGIC))
     except OSError as error:
         raise UsageError(
@@ -32,17 +33,17 @@ def machine_of(kernel: Path) -> str:
         return "qemu"
     if head.startswith(b"\x7fELF"):
         return "uml"
-    raise UsageError(f"{kernel} is no kernel", "give a bzImage (arch/x86/boot/bzImage) or a User-Mode Linux")
+    raise UsageError(f"{kernel} is not a kernel", "give a bzImage (arch/x86/boot/bzImage) or a User-Mode Linux")
 
 
 def release_of(kernel: Path) -> str:
-    """What uname -r would say in a User-Mode Linux, from its banner (init/version.c); '' where it has none."""
+    """Return the release of a User-Mode Linux from its banner (init/version.c); '' without a banner."""
     found = re.search(rb"Linux version (\d\S*) \(", kernel.read_bytes())
     return found[1].decode(errors="replace") if found else ""
 
 
 def early_modules(directory: Path) -> list[tuple[str, bytes]]:
-    """Those of a modules directory that the root filesystem needs, in the order in which they are loaded."""
+    """Return the modules that the root filesystem needs, in the order of loading."""
     dependencies: dict[str, tuple[str, list[str]]] = {}
     for line in (directory / "modules.dep").read_text().splitlines():
         path, _, needs = line.partition(":")
@@ -76,7 +77,8 @@ def _content(path: Path) -> bytes:
 
 
 def cpio(files: Iterator[tuple[str, int, bytes]]) -> bytes:
-    """An archive of (path, mode, content) in the format that the kernel unpacks (early-userspace/buffer-format.rst)."""
+    """Return an archive of (path, mode, content) in the format that the kernel unpacks
+    (early-userspace/buffer-format.rst)."""
     out = bytearray()
     for number, (path, mode, content) in enumerate([*files, ("TRAILER!!!", 0, b"")], 1):
         name = path.encode() + b"\0"

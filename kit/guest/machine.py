@@ -1,4 +1,4 @@
-"""What a guest machine is told, and what it tells of itself."""
+"""The interface of a guest machine: what it receives, and what it reports."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ READ, COPY, WRITE = "read-only", "copy-on-write", "read and write"
 
 @dataclass(frozen=True)
 class Disk:
-    """A file that the guest sees as a block device; it finds it by the label of its filesystem."""
+    """A file that the guest sees as a block device, and finds by its filesystem's label."""
 
     path: Path
     mode: str
@@ -24,7 +24,7 @@ class Disk:
 
 @dataclass(frozen=True)
 class Kernel:
-    """The kernel that the user gave, and the directory of its modules; None: the kit's own."""
+    """The user's kernel, and the directory of its modules; None: the kit's own."""
 
     path: Path | None = None
     modules: Path | None = None
@@ -32,8 +32,8 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Boot:
-    """One boot. The first disk holds the root filesystem. ``channel``: file descriptor for what the guest says on its
-    device of that name. ``directory``: where the machine may write, copies of blocks for example; short."""
+    """One boot. The first disk contains the root filesystem. ``channel``: file descriptor for the guest's output on its
+    device of that name. ``directory``: a short path of the machine's own files, for example copies of blocks."""
 
     disks: Sequence[Disk]
     memory: int  # bytes
@@ -44,7 +44,7 @@ class Boot:
 
 @dataclass(frozen=True)
 class Tools:
-    """Where a machine gets what it runs on: root filesystems of the kit's recipes, kept in the cache."""
+    """The source of a machine's programs: root filesystems of the kit's recipes, kept in the cache."""
 
     cache: Path
     tell: Callable[[str], None] = lambda text: None
@@ -53,12 +53,12 @@ class Tools:
         return ImageCache(self.cache).from_recipe(name, tell=self.tell)
 
     def root(self, name: str) -> EngineRoot:
-        """The unpacked root filesystem of a recipe, for programs that run on the host from there."""
+        """Return the unpacked root filesystem of a recipe, for programs that run on the host from there."""
         return image_root(name, self.cache, self.tell)
 
     @property
     def directory(self) -> Path:
-        """Where disks and kernels of guests are kept."""
+        """Return the directory of the guests' disks and kernels."""
         path = self.cache / "guest"
         path.mkdir(parents=True, exist_ok=True)
         return path
@@ -68,26 +68,26 @@ class Machine(Protocol):
     """One kind of guest. Its constructor takes Tools and a Kernel, and checks neither."""
 
     kind: str
-    channel: str  # the device on which the guest talks
-    patience: float  # seconds of silence after which it hangs
+    channel: str  # the guest's device for messages
+    patience: float  # seconds of silence after which it counts as hung
 
     def check(self) -> None:
-        """Raises MachineError or UsageError where it can't run here."""
+        """Raises MachineError or UsageError if it can't run here."""
 
     def cores(self, host: int) -> int:
-        """How many it has on a host with so many."""
+        """Return its number of CPUs when the host has ``host`` of them."""
 
     def command(self, boot: Boot) -> list[str]:
-        """The command line that boots it; it ends when the guest has powered off."""
+        """Return the command line that boots it; it ends when the guest has powered off."""
 
     def modules(self) -> Path | None:
-        """The directory of the kernel's modules that the guest's root filesystem lacks."""
+        """Return the directory of the kernel's modules that the guest's root filesystem lacks."""
 
     def facts(self) -> list[Fact]:
-        """What a reader of its figures must know: its name and its accelerator."""
+        """Return what a reader of its figures must know: its name and its accelerator."""
 
     def accelerated(self) -> bool:
-        """True where the CPU itself runs the guest's kernel."""
+        """Return True if the CPU itself runs the guest's kernel."""
 
 
 #: The command line of every guest's kernel.

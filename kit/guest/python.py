@@ -1,4 +1,4 @@
-"""The disk with the kit itself and the packages it needs, for the guest's own Python."""
+"""The disk with the kit and its required packages, for the guest's own Python."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ import kit
 from kit.core.errors import MachineError, RunError
 from kit.core.paths import APP, resource
 from kit.guest.disk import cached_disk
-from kit.host.beneath import remove
 from kit.host.command import run
 from kit.host.durable import publish
+from kit.host.safe_fs import scratch
 
-#: The version of Debian 12, of which the guest's root filesystem is; wheels for it and for a C library that old.
+#: The version of Debian 12, the guest's root filesystem; wheels must fit it and its C library.
 _VERSION = (3, 11)
 _PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64", "any")
 
 
 def python_disk(directory: Path, tell: Callable[[str], None]) -> Path:
-    """Raises MachineError where the packages can't be had."""
+    """Raises MachineError if the packages are unavailable."""
     wanted = requirements()
     packages = _packages(directory, wanted, tell)
 
@@ -44,7 +44,7 @@ def python_disk(directory: Path, tell: Callable[[str], None]) -> Path:
 
 
 def requirements() -> tuple[str, ...]:
-    """What the kit needs, as its metadata says; in the versions that are here, where the guest's Python is this one."""
+    """Return the kit's requirements from its metadata, in the installed versions if the guest's Python is this one."""
     found = [text for text in metadata.requires(APP) or () if "extra ==" not in text]
     if sys.version_info[:2] != _VERSION:
         return tuple(sorted(found))
@@ -57,8 +57,13 @@ def _packages(directory: Path, wanted: tuple[str, ...], tell: Callable[[str], No
     if target.is_dir():
         return target
     tell("fetching the packages that the kit needs in a guest (once)")
-    new = target.with_name(f".new-{target.name}")
-    remove(new)
+    with scratch(directory) as made:
+        _fetch(made / "packages", wanted)
+        publish(made / "packages", target)
+    return target
+
+
+def _fetch(new: Path, wanted: tuple[str, ...]) -> None:
     words = ["--quiet", "--target", str(new), "--only-binary=:all:", "--implementation=cp", "--no-compile"]
     words += [f"--python-version={'.'.join(map(str, _VERSION))}", *(f"--platform={name}" for name in _PLATFORMS)]
     settings = {key: value for key, value in os.environ.items() if key.startswith(("PIP_", "SSL_"))}
@@ -66,16 +71,14 @@ def _packages(directory: Path, wanted: tuple[str, ...], tell: Callable[[str], No
         run([sys.executable, "-m", "pip", "install", *words, *wanted], env=settings, what="pip install")
     except RunError as error:
         raise MachineError(
-            f"the kit's packages can't be had for the guest: {error.message}",
-            "pip and a package index, or a mirror of it",
+            f"the kit's packages can't be downloaded for the guest: {error.message}",
+            "provide pip and a package index, or a mirror of it",
         ) from None
     _compile(new)
-    publish(new, target)
-    return target
 
 
 def _compile(directory: Path) -> None:
-    """Bytecode, as its disk is only read; it is of use where the guest's Python is this one's version."""
+    """Compile bytecode, as its disk is read-only; useful if the guest's Python has this version."""
     if sys.version_info[:2] == _VERSION:
         compileall.compile_dir(directory, quiet=2, invalidation_mode=None, stripdir=str(directory.parent))
 

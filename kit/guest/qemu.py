@@ -1,4 +1,4 @@
-"""QEMU: an ordinary kernel, on KVM where that is usable, else emulated."""
+"""QEMU: an ordinary kernel, on KVM if that is usable, else emulated."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from functools import cached_property
 from pathlib import Path
 
 from kit.core.errors import UsageError
-from kit.core.visible import visible
+from kit.core.sanitize import visible
+from kit.guest.cached_probe import Trial, answer, circumstances
 from kit.guest.kernel import cpio, early_modules
 from kit.guest.machine import COPY, READ, Boot, Disk, Kernel, Tools, kernel_words
-from kit.guest.trial import Trial, answer, circumstances
-from kit.host.beneath import remove, unpack
 from kit.host.command import ended, run_bytes, spawn, stop
 from kit.host.durable import sync_filesystem, write_file
+from kit.host.safe_fs import remove, unpack
 from kit.model.fact import ACCELERATOR, GUEST, Fact
 
 _KVM = Path("/dev/kvm")
-#: Seconds in which a kernel on KVM must have reached its first program. It takes one where KVM works.
+#: Seconds within which a kernel on KVM must reach its first program. A working KVM takes one.
 _TRIAL = 30
 _BOOTED = "kit: booted"
-#: The first program of the initial RAM disk. kit.trial: say that it runs, and end.
+#: The first program of the initial RAM disk. kit.trial: report the start, and end.
 _INIT = f"""#!/bin/busybox sh
 b=/bin/busybox
 $b mount -t proc proc /proc
@@ -81,7 +81,8 @@ class Qemu:
         return not self.why_emulated()
 
     def why_emulated(self) -> str:
-        """'' where KVM runs an ordinary kernel: found by booting one, since a device that opens may hang it."""
+        """Return '' if KVM runs an ordinary kernel. Only a test boot shows that: a device that opens may still hang
+        it."""
         return self._kvm.reason if _KVM.exists() else f"there is no {_KVM}"
 
     @cached_property
@@ -119,7 +120,7 @@ class Qemu:
         ]
 
     def _boot_files(self) -> tuple[Path, Path | None]:
-        """The kernel, and the initial RAM disk where it has modules."""
+        """Return the kernel, and the initial RAM disk if it has modules."""
         if self._kernel.path is None:
             return self._own_files()
         if self._kernel.modules is None:
@@ -140,7 +141,7 @@ class Qemu:
         if not (directory / "initrd").exists():
             directory.mkdir(exist_ok=True)
             scratch = directory / "unpacked"
-            remove(scratch)  # of a start that was killed
+            remove(scratch)  # left by a killed start
             scratch.mkdir()
             wanted = ["./boot/vmlinuz-*", "./usr/lib/modules/*/modules.dep", "./usr/lib/modules/*/kernel/*"]
             unpack(image.rootfs, scratch, what="unpacking the guest's kernel", options=("--wildcards", *wanted))
@@ -154,7 +155,7 @@ class Qemu:
         busybox = run_bytes(
             ["tar", "-xOf", rootfs, "./usr/bin/busybox"], what="looking for busybox in the guest's image"
         )
-        sync_filesystem(target.parent)  # where it is there, so is the kernel beside it
+        sync_filesystem(target.parent)  # if it exists, the kernel beside it exists too
         write_file(target, cpio(_initial(busybox, early_modules(modules))))
 
 
@@ -168,6 +169,6 @@ def _initial(busybox: bytes, modules: list[tuple[str, bytes]]) -> Iterator[tuple
 
 
 def _disk(disk: Disk) -> tuple[str, str]:
-    # Those that are kept are never written, so that several guests may have them at once.
+    # Cached disks are never written, so several guests may use them together.
     more = {COPY: ",snapshot=on,file.locking=off", READ: ",readonly=on,file.locking=off"}.get(disk.mode, "")
     return "-drive", f"file={disk.path},if=virtio,format=raw,cache=writeback{more}"

@@ -1,4 +1,4 @@
-"""Recipes of guest kernels: a Linux whose source an image holds, patches from elsewhere, and the options of a guest."""
+"""Recipes of guest kernels: a Linux source from an image, patches from other sources, and the options of a guest."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _FILE = "kernel.toml"
 
 @dataclass(frozen=True)
 class MachineRecipe:
-    """What the kernel for one machine is made of. ``begin``: what make is told first, ``defconfig`` for example;
-    ``fragments``: files beside the recipe that are merged over it. ``files``: about how many are compiled; ``minutes``
-    of CPU time that this takes, about."""
+    """The components of the kernel for one machine. ``begin``: make's first target, for example ``defconfig``.
+    ``fragments``: files beside the recipe that are merged over it. ``files``: approximate number of compiled files;
+    ``minutes``: approximate CPU time."""
 
     begin: tuple[str, ...]
     fragments: tuple[str, ...]
@@ -29,13 +29,12 @@ class MachineRecipe:
 
 @dataclass(frozen=True)
 class KernelRecipe:
-    """``images/NAME/kernel.toml``. The image of that name holds the source, the tarball ``linux``, and all that the
-    build needs.
+    """``images/NAME/kernel.toml``. The image of that name contains the source, the tarball ``linux``, and all build
+    tools.
 
-    ``source``: where the ``patches`` and the directories ``parts``, which are laid over the tree, come from where
-    nothing else is said. ``own_patches``: files beside the recipe, applied after these. ``rejected``: by file, how many
-    hunks of ``patches`` are known not to apply.
-    """
+    ``source``: the default source of the ``patches`` and of the directories ``parts``, which are laid over the tree.
+    ``own_patches``: files beside the recipe, applied after these. ``rejected``: by file, the number of hunks of
+    ``patches`` that are known not to apply."""
 
     name: str
     summary: str
@@ -48,17 +47,17 @@ class KernelRecipe:
     rejected: Mapping[str, int] = field(default_factory=dict)
 
     def machine(self, kind: str) -> MachineRecipe:
-        """Raises UsageError where there is none for this machine."""
+        """Return the build for this machine. Raises UsageError if the recipe has none."""
         if kind not in self.machines:
-            raise UsageError(f"the kernel {self.name} is not for {kind}", f"--for {' or '.join(self.machines)}")
+            raise UsageError(f"the kernel {self.name} is not for {kind}", f"use --for {' or '.join(self.machines)}")
         return self.machines[kind]
 
     def file(self, name: str) -> Path:
-        """One beside the recipe."""
+        """Return the path of a file beside the recipe."""
         return resource("images") / self.name / name
 
     def wanted(self, kind: str) -> dict[str, str]:
-        """All options that the fragments ask for, the later one's value where two have one. Raises UsageError."""
+        """Return all options that the fragments request; a later fragment's value wins. Raises UsageError."""
         found: dict[str, str] = {}
         for name in self.machine(kind).fragments:
             path = self.file(name)
@@ -69,7 +68,7 @@ class KernelRecipe:
         return found
 
     def digest(self, kind: str) -> str:
-        """Of all that the recipe says of the kernel for this machine."""
+        """Return the digest of everything that the recipe says of the kernel for this machine."""
         files = [*self.machine(kind).fragments, *self.own_patches]
         said = (self.linux, self.patches, self.parts, dict(self.rejected), self.machine(kind).begin)
         contents = [self.file(name).read_text(encoding="utf-8") for name in files]
@@ -84,10 +83,10 @@ def read_kernel_recipe(name: str) -> KernelRecipe:
     """Read a bundled recipe. Raises UsageError naming the file and the key."""
     path = resource("images") / name / _FILE
     if name not in kernel_recipes():
-        raise UsageError(f"there is no kernel recipe '{name}'", f"known: {', '.join(kernel_recipes())}")
+        raise UsageError(f"unknown kernel recipe '{name}'", f"use one of: {', '.join(kernel_recipes())}")
     return parse_kernel_recipe(path.read_text(encoding="utf-8"), str(path), name)
 
 
 def parse_kernel_recipe(text: str, path: str, name: str) -> KernelRecipe:
-    """``path`` names the text in errors. Raises UsageError."""
+    """Read a recipe's text. ``path`` names it in errors. Raises UsageError."""
     return read_recipe_table(KernelRecipe, text, path, name)

@@ -1,4 +1,4 @@
-"""The source tree of a guest kernel: unpacked, patched and configured by the tools of the image that holds it."""
+"""The source tree of a guest kernel: unpacked, patched and configured by the tools of the image that contains it."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from kit.core.errors import RunError, UsageError
 from kit.engines.root import EngineRoot
 from kit.guest.config import refused
 from kit.guest.recipe import KernelRecipe
-from kit.host.beneath import unpack
 from kit.host.command import reading, run
+from kit.host.safe_fs import unpack
 
-#: What make calls each machine, what it is to build, and where that lies then.
+#: make's name for each machine, its target, and the path of the result.
 _ARCHITECTURE = {"uml": "um", "qemu": "x86_64"}
 _TARGET = {"uml": "linux", "qemu": "bzImage"}
 _PRODUCT = {"uml": "linux", "qemu": "arch/x86/boot/bzImage"}
-#: What GNU patch says: the file that it works on, also where there is none; hunks of it that it left.
+#: Messages of GNU patch: the file that it works on, even a missing one, and the hunks that failed.
 _PATCHED = re.compile(r"patching file '?([^' ]+)|\|--- (?:a/)?(\S+)")
 _LEFT = re.compile(r"(\d+) out of \d+ hunks? (?:FAILED|ignored)")
 
 
 @dataclass(frozen=True)
 class KernelTree:
-    """``directory``: where the tree is, and whatever else is written. ``root``: the image, unpacked."""
+    """``directory``: the path of the tree and of all other written files. ``root``: the image, unpacked."""
 
     recipe: KernelRecipe
     kind: str  # of the machine
@@ -45,25 +45,26 @@ class KernelTree:
         return self.path / _PRODUCT[self.kind]
 
     def unpack(self) -> None:
-        """Raises UsageError where the image holds no such source."""
+        """Raises UsageError if the image lacks such a source."""
         assert self.root.path
         tarball = self.root.path / self.recipe.linux
         if not tarball.is_file():
             raise UsageError(
-                f"the image {self.recipe.name} holds no {self.recipe.linux}", "name what it holds as linux"
+                f"the image {self.recipe.name} holds no {self.recipe.linux}",
+                "set the key linux of the recipe to a file of the image",
             )
         self.path.mkdir()
         unpack(tarball, self.path, what="unpacking the source of Linux", options=("--strip-components=1",))
 
     def version(self) -> str:
-        """As the Makefile has it: 6.1.192."""
+        """Return the version from the Makefile: 6.1.192."""
         head = (self.path / "Makefile").read_text(encoding="utf-8").splitlines()[:20]
         found = dict(line.split(" = ", 1) for line in head if " = " in line)
         return ".".join(found[key] for key in ("VERSION", "PATCHLEVEL", "SUBLEVEL"))
 
     def patch(self, source: Path) -> None:
-        """Lay the parts of ``source`` over the tree and apply its patches, then the recipe's own. Raises UsageError
-        where they are not for this Linux."""
+        """Lay the parts of ``source`` over the tree; apply its patches, then the recipe's own. Raises UsageError if
+        they are for another Linux."""
         top = patches_top(source, self.recipe)
         for name in self.recipe.parts:
             shutil.copytree(top / name, self.path / name, dirs_exist_ok=True)
@@ -74,24 +75,24 @@ class KernelTree:
             raise UsageError(
                 f"{source} is not for Linux {self.version()}: hunks that do not apply: {_counted(found)}; "
                 f"known to the recipe: {_counted(self.recipe.rejected)}",
-                "--source with the branch for this Linux, or another version of it",
+                "use --source with the branch for this Linux, or another version of it",
             )
         for name in self.recipe.own_patches:
             left = self._apply(self.recipe.file(name))
             if left:
-                raise UsageError(f"{name} does not apply to Linux {self.version()}: {_counted(left)}", "mend the patch")
+                raise UsageError(f"{name} does not apply to Linux {self.version()}: {_counted(left)}", "fix the patch")
 
     def _apply(self, patch: Path) -> Counter[str]:
-        """How many hunks of each file did not apply."""
+        """Return the number of hunks of each file that did not apply."""
         copy = self.directory / "patch"
-        shutil.copyfile(patch, copy)  # the root filesystem sees nothing else
+        shutil.copyfile(patch, copy)  # the root filesystem sees no other directory
         words = ["patch", "-d", self.path, "-p1", "--force", "--no-backup-if-mismatch", "-r", "-", "-i", copy]
-        # Its exit status is 1 where hunks are left, 2 where anything else went wrong.
+        # Its exit status is 1 if hunks failed, 2 for any other error.
         script = '"$@" || [ $? = 1 ]'
         return left_hunks(self._run(["sh", "-c", script, "sh", *map(str, words)], f"applying {patch.name}"))
 
     def configure(self, suffix: str) -> None:
-        """Write .config; ``suffix``: of the kernel's release. Raises UsageError where an option is refused."""
+        """Write .config; ``suffix``: of the kernel's release. Raises UsageError if an option is refused."""
         wanted = {
             **self.recipe.wanted(self.kind),
             "CONFIG_LOCALVERSION": f'"{suffix}"',
@@ -107,25 +108,25 @@ class KernelTree:
         if missing:
             raise UsageError(
                 f"Linux {self.version()} does not take {', '.join(missing)}",
-                "what these depend on is in their Kconfig: add it to the recipe's fragment",
+                "add what these depend on, as their Kconfig says, to the recipe's fragment",
             )
 
     @contextmanager
     def compiling(self, jobs: int) -> Iterator[IO[bytes]]:
-        """What make says of each file, while it compiles; to be read to its end. Raises RunError."""
+        """Yield make's output for each file during the build; read it to its end. Raises RunError."""
         with reading(self.enter(self._make(f"-j{jobs}", _TARGET[self.kind])), what="compiling the kernel") as lines:
             yield lines
         if not self.product.is_file():
             raise RunError(f"make wrote no {_PRODUCT[self.kind]}", "see the session's log")
 
     def save(self, target: Path) -> None:
-        """Copy the kernel that was built, without its symbols."""
+        """Copy the built kernel, without its symbols."""
         if self.kind == "uml":
             self._run(["strip", str(self.product)], "stripping the kernel")
         shutil.copy(self.product, target)
 
     def enter(self, words: Sequence[str]) -> list[str]:
-        """The command line that runs these in the image."""
+        """Return the command line that runs these words in the image."""
         return self.root.enter(words, [self.directory])
 
     def _make(self, *words: str) -> list[str]:
@@ -136,16 +137,17 @@ class KernelTree:
 
 
 def patches_top(source: Path, recipe: KernelRecipe) -> Path:
-    """The directory of ``source`` that holds the patches: itself, or the only one in it. Raises UsageError."""
+    """Return the directory of ``source`` that contains the patches: itself, or its only directory. Raises
+    UsageError."""
     inner = [path for path in source.iterdir() if path.is_dir()]
     for top in (source, *(inner if len(inner) == 1 else [])):
         if all((top / name).exists() for name in (*recipe.patches, *recipe.parts)):
             return top
-    raise UsageError(f"{source} holds no {recipe.patches[0]}", f"--source with what {recipe.source} has")
+    raise UsageError(f"{source} holds no {recipe.patches[0]}", f"use --source with what {recipe.source} has")
 
 
 def left_hunks(said: str) -> Counter[str]:
-    """How many hunks of each file GNU patch says that it could not apply."""
+    """Return the number of hunks of each file that GNU patch reports as failed."""
     found: Counter[str] = Counter()
     name = ""
     for line in said.splitlines():

@@ -1,8 +1,7 @@
 """User-Mode Linux (Documentation/virt/uml/user_mode_linux_howto_v2.rst): a kernel that is a process of the host.
 
-It needs no virtualisation, has one CPU, and splits user and system time badly. Debian unstable's runs where older ones
-crash; its C library is newer than a host's, so that it is run from a root filesystem of that suite.
-"""
+It needs no virtualisation, has one CPU, and splits user and system time badly. Debian unstable's version runs where
+older ones crash. Its C library is newer than a host's, so it runs from a root filesystem of that suite."""
 
 from __future__ import annotations
 
@@ -33,7 +32,7 @@ class UserModeLinux:
     def check(self) -> None:
         root = self._tools.root("uml")
         if not root.path or not (root.path / _PROGRAM).is_file():
-            raise MachineError("the image uml holds no User-Mode Linux", "kit image build uml --force")
+            raise MachineError("the image uml holds no User-Mode Linux", "run kit image build uml --force")
 
         if self._kernel.path:
             check_registers(self._kernel.path, cpu_flags())
@@ -60,8 +59,8 @@ class UserModeLinux:
             "uml_dir=/tmp",
         ]
         shared = sorted({boot.directory, *(disk.path.parent for disk in boot.disks)})
-        # A system call is a switch between two processes of the host: on one CPU that costs a third of what it costs
-        # where one must wake the other on another CPU.
+        # A system call is a switch between two processes of the host: on one CPU it costs a third of a switch between
+        # two CPUs.
         return ["taskset", "--cpu-list", str(max(os.sched_getaffinity(0))), *root.enter(words, shared)]
 
     def modules(self) -> Path | None:
@@ -80,9 +79,9 @@ class UserModeLinux:
 
 
 def check_registers(kernel: Path, flags: Collection[str]) -> None:
-    """Raises MachineError for a kernel that dies at its first process on a CPU with these features: until 6.13 its
-    buffer for what ptrace(2) gives as NT_X86_XSTATE held 2,696 bytes; with AMX these are 11,008, and the host takes no
-    part of them back (EFAULT)."""
+    """Raises MachineError for a kernel that dies at its first process on a CPU with these features. Until 6.13 its
+    buffer for ptrace(2)'s NT_X86_XSTATE had 2,696 bytes. With AMX the state has 11,008 bytes, and the host accepts no
+    part of it (EFAULT)."""
     release = release_of(kernel)
     version = re.match(r"(\d+)\.(\d+)", release)
     if "amx_tile" not in flags or version is None or OWN in release:
@@ -90,12 +89,12 @@ def check_registers(kernel: Path, flags: Collection[str]) -> None:
     if (int(version[1]), int(version[2])) < (6, 13):
         raise MachineError(
             f"{kernel} is User-Mode Linux {release}, which dies on a CPU with AMX, as this one is",
-            "a kernel of kit kernel build, where that is mended; Linux 6.13 or later",
+            "use a kernel of kit kernel build, which has the fix, or Linux 6.13 or later",
         )
 
 
 def _disk(number: int, disk: Disk, directory: Path) -> str:
-    """``ubd0=copy,base``; ``r`` for one that is only read."""
+    """Return ``ubd0=copy,base``; ``r`` for a read-only one."""
     if disk.mode == COPY:
         return f"ubd{number}={directory / f'copy-{number}'},{disk.path}"
     return f"ubd{number}{'r' if disk.mode == READ else ''}={disk.path}"

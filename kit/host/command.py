@@ -1,4 +1,4 @@
-"""The only door to subprocesses: clean environment, logged, a failure explained once with its stderr."""
+"""Runs all subprocesses: with a clean environment, logged, and with a failure explained once by its stderr."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ PACKAGES = {
     "dmsetup": "dmsetup",
     "exportfs": "nfs-kernel-server",
     "ip": "iproute2",
-    "losetup": "mount",
     "mkfs.btrfs": "btrfs-progs",
     "mkfs.ext2": "e2fsprogs",
     "mkfs.ext3": "e2fsprogs",
@@ -64,7 +63,7 @@ _KEPT = ("PATH", "HOME", "TMPDIR", "XDG_RUNTIME_DIR", "DM_DISABLE_UDEV", *_PROXI
 
 
 class CommandError(RunError):
-    """A command ended with another status than 0. ``said``: all of its stderr, for who can tell more from it."""
+    """A command ended with another status than 0. ``said``: all of its stderr, for callers that parse it."""
 
     def __init__(self, message: str, hint: str, said: str) -> None:
         super().__init__(message, hint)
@@ -72,7 +71,7 @@ class CommandError(RunError):
 
 
 def environment() -> dict[str, str]:
-    """What subprocesses see: no locale, no DOCKER_HOST, nothing of the user's shell but paths and proxies."""
+    """Return the environment of subprocesses: no locale, no DOCKER_HOST, only paths and proxies of the user's shell."""
     kept = {key: os.environ[key] for key in _KEPT if key in os.environ}
     path = kept.get("PATH", "/usr/bin:/bin")
     missing = [part for part in ("/usr/local/sbin", "/usr/sbin", "/sbin") if part not in path.split(":")]
@@ -84,10 +83,10 @@ def which(tool: str) -> str | None:
 
 
 def require(tool: str, package: str = "") -> str:
-    """The path of a tool, or MachineError naming the Debian package it comes in."""
+    """Return the path of a tool. Raises MachineError with its Debian package."""
     found = which(tool)
     if not found:
-        raise MachineError(f"{tool} is not installed", f"apt-get install {package or PACKAGES.get(tool, tool)}")
+        raise MachineError(f"{tool} is not installed", f"run apt-get install {package or PACKAGES.get(tool, tool)}")
     return found
 
 
@@ -101,7 +100,7 @@ def run(
     pass_fds: Sequence[int] = (),
 ) -> str:
     """Run a command to its end and return its stdout. Raises CommandError with the last lines of its stderr, RunError
-    where ``timeout`` seconds were not enough."""
+    if the command exceeds ``timeout`` seconds."""
     return run_bytes(argv, env=env, cwd=cwd, timeout=timeout, what=what, pass_fds=pass_fds).decode(errors="replace")
 
 
@@ -114,7 +113,7 @@ def run_bytes(
     what: str = "",
     pass_fds: Sequence[int] = (),
 ) -> bytes:
-    """As run, for output that is no text."""
+    """Run a command as ``run`` does; return its output as bytes."""
     words = _words(argv, "run")
     process = subprocess.Popen(
         words,
@@ -124,7 +123,7 @@ def run_bytes(
         env={**environment(), **(env or {})},
         cwd=cwd,
         pass_fds=tuple(pass_fds),
-        start_new_session=True,  # Ctrl-C is ours to handle: the tool must not be killed half-way
+        start_new_session=True,  # the kit handles Ctrl-C: the tool must not be killed half-way
     )
     try:
         output, errors = process.communicate(timeout=timeout)
@@ -145,7 +144,7 @@ def _words(argv: Sequence[str | Path], verb: str) -> list[str]:
 
 
 def _check(status: int, words: list[str], errors: bytes, what: str) -> None:
-    """Log what a command said, and raise CommandError with the last lines of it where it failed."""
+    """Log a command's output. If the command failed, raise CommandError with the last lines."""
     stderr = errors.decode(errors="replace").strip()
     if stderr:
         log.debug("stderr of %s: %s", Path(words[0]).name, stderr)
@@ -157,7 +156,7 @@ def _check(status: int, words: list[str], errors: bytes, what: str) -> None:
 
 
 def _end_group(process: Process) -> None:
-    """Let a tool that is interrupted clean up after itself, but not for ever."""
+    """Let an interrupted tool clean up after itself, for a limited time."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGTERM)
     if not ended(process, 10):
@@ -189,8 +188,8 @@ def spawn(
 
 
 def begin_copy() -> int:
-    """A process that goes on from here with what this one has in memory: returns its id, and 0 in it. It is in a
-    process group of its own, so that what a terminal interrupts is this one. Before there are threads."""
+    """Fork this process: return the child's ID, and 0 in the child. The child has a process group of its own, so a
+    terminal interrupts the parent alone. Call it before any thread starts."""
     child = os.fork()
     if child == 0:
         os.setpgid(0, 0)
@@ -198,14 +197,14 @@ def begin_copy() -> int:
 
 
 def ended(process: Process, patience: float) -> bool:
-    """Whether it has ended after ``patience`` seconds at most."""
+    """Return whether the process ends within ``patience`` seconds."""
     with suppress(subprocess.TimeoutExpired):
         process.wait(patience)
     return process.returncode is not None
 
 
 def died(process: Process) -> str:
-    """How it has ended, or '' while it runs."""
+    """Return how the process has ended, or '' while it runs."""
     status = process.poll()
     if status is None:
         return ""
@@ -223,7 +222,8 @@ def stop(process: Process, patience: float = 10.0) -> None:
 
 @contextmanager
 def reading(argv: Sequence[str | Path], what: str = "") -> Iterator[IO[bytes]]:
-    """What a command writes, while it does; the block reads it to its end. Raises RunError where the command fails."""
+    """Yield a command's output while the command runs; the block reads it to its end. Raises RunError if the command
+    fails."""
     with _checked(argv, what, subprocess.DEVNULL, subprocess.PIPE) as process:
         assert process.stdout
         yield process.stdout
@@ -231,11 +231,11 @@ def reading(argv: Sequence[str | Path], what: str = "") -> Iterator[IO[bytes]]:
 
 @contextmanager
 def writing(argv: Sequence[str | Path], output: IO[bytes] | None = None, what: str = "") -> Iterator[IO[bytes]]:
-    """What a command reads; ``output``: what it writes to, else nothing. Raises RunError where the command fails, also
-    before it has read everything."""
+    """Yield a command's input. ``output``: the target of its output, else none. Raises RunError if the command fails,
+    or ends before it has read everything."""
     with _checked(argv, what, subprocess.PIPE, output or subprocess.DEVNULL) as process:
         assert process.stdin
-        with suppress(BrokenPipeError), process.stdin as pipe:  # what it says tells why
+        with suppress(BrokenPipeError), process.stdin as pipe:  # its stderr explains the failure
             yield pipe
 
 
@@ -257,8 +257,8 @@ def _checked(argv: Sequence[str | Path], what: str, stdin: int, stdout: int | IO
 
 @contextmanager
 def talking(argv: Sequence[str | Path], what: str, env: Mapping[str, str] | None = None) -> Iterator[Process]:
-    """A program with pipes to and from it that outlives the kit. At the end of the block its input is closed, its own
-    end waited for, however long that takes, and what it wrote to stderr is logged as that of ``what``."""
+    """Yield a program that outlives the kit, with pipes to and from it. At the end of the block its input is closed.
+    Its end is awaited without a limit, and its stderr is logged as that of ``what``."""
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
             _words(argv, "run"),

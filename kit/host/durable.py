@@ -1,4 +1,4 @@
-"""Files that are whole or not there, whatever ends the kit or the machine: written beside, synced, then renamed."""
+"""Files that are complete or missing, whatever ends the kit or the machine: written beside, synced, then renamed."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from typing import Any, TypeVar
 
 from kit.core.codec import UnreadableError, decode_json, encode_json
 from kit.core.errors import RunError
+from kit.core.regular import open_regular
 
 T = TypeVar("T")
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Write a file that has its old content, or all of the new. Raises OSError."""
+    """Write a file that has its old content, or all of the new content. Raises OSError."""
     new = path.with_name(f".new-{path.name}-{secrets.token_hex(4)}")
     try:
         with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), "wb") as file:
@@ -29,7 +30,7 @@ def write_file(path: Path, data: bytes) -> None:
 
 
 def publish(new: Path, target: Path) -> None:
-    """Rename a file or directory, whose content is on the disk by then. Raises OSError, RunError."""
+    """Rename a file or directory after its content has reached the disk. Raises OSError, RunError."""
     sync_filesystem(new.parent)
     _rename(new, target)
 
@@ -40,16 +41,17 @@ def write_record(path: Path, value: Any) -> None:
 
 
 def read_record(kind: type[T], path: Path) -> T | None:
-    """Return what ``write_record`` has written; None where there is none, or none that can be read: what it is of is
-    then made again."""
+    """Return what ``write_record`` has written. None if the record is missing or unreadable: its object is then
+    rebuilt."""
     try:
-        return decode_json(kind, path.read_bytes())
+        with open_regular(path) as file:
+            return decode_json(kind, file.read())
     except (OSError, UnreadableError):
         return None
 
 
 def sync_filesystem(path: Path) -> None:
-    """Write back everything dirty of the filesystem that a directory lies on (syncfs(2)). Raises RunError."""
+    """Write back all dirty data of the filesystem that contains a directory (syncfs(2)). Raises RunError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         libc = ctypes.CDLL(None, use_errno=True)

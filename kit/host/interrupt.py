@@ -1,6 +1,7 @@
-"""When the kit may be interrupted: once, and in a session while it waits for what takes long, and nowhere else. An
-exception between the making of a thing and the note of how it is undone, or in the midst of undoing it, would leave it
-on the machine (the cases are in PEP 419)."""
+"""Decides when the kit may be interrupted: once, and in a session only during long waits.
+
+An exception between the making of a thing and its journal entry would leave the thing on the machine. So would an
+exception during an undo (PEP 419 has the cases)."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ _SAID = b"\nkit: interrupted: ends what is in hand\n"
 
 @dataclass
 class _Interrupts:
-    """``held``: they wait for a window. ``windows``: blocks in which the main thread may be interrupted just now."""
+    """``held``: interrupts wait for a window. ``windows``: number of open blocks in which the main thread may be
+    interrupted."""
 
     asked: bool = False
     raised: bool = False
@@ -26,13 +28,13 @@ class _Interrupts:
     windows: int = 0
 
     def ask(self, number: int, frame: FrameType | None) -> None:
-        """The first interrupt ends what goes on; further ones must not end its cleaning up."""
+        """Raise on the first interrupt; further ones must not end the clean-up."""
         if self.asked:
             return
         self.asked = True
         if self.windows or not self.held:
             self.interrupt()
-        with suppress(OSError):  # who reads it was interrupted too: kit … 2>&1 | tee
+        with suppress(OSError):  # the reader was interrupted too: kit … 2>&1 | tee
             os.write(2, _SAID)
 
     def interrupt(self) -> None:
@@ -48,9 +50,9 @@ _interrupts: _Interrupts | None = None
 
 
 def take_interrupts() -> None:
-    """In a process of the kit's own, until it ends: the first SIGINT or SIGTERM raises KeyboardInterrupt in the main
-    thread, at once or where ``interrupts_held`` says; none does after it. Programs that are started then see them as
-    ever: what is ignored by a handler is not ignored by them."""
+    """Handle interrupts in a process of the kit's own, until the process ends. The first SIGINT or SIGTERM raises
+    KeyboardInterrupt in the main thread, at once or where ``interrupts_held`` permits; later ones do nothing. Started
+    programs receive signals as usual: a handler's ignored signal is not ignored by them."""
     global _interrupts
     _interrupts = _Interrupts()
     for number in _SIGNALS:
@@ -59,8 +61,8 @@ def take_interrupts() -> None:
 
 @contextmanager
 def interrupts_held() -> Iterator[None]:
-    """SIGINT and SIGTERM wait for the next ``interruptible``, at the longest for the end of the block. Raises
-    KeyboardInterrupt there. Only the main thread is ever interrupted: in others this changes nothing."""
+    """Delay SIGINT and SIGTERM until the next ``interruptible``, at the latest until the end of the block. Raises
+    KeyboardInterrupt there. Only the main thread is interrupted: in other threads this has no effect."""
     if not _in_main_thread() or (_interrupts and _interrupts.held):
         yield
         return
@@ -75,7 +77,8 @@ def interrupts_held() -> Iterator[None]:
 
 @contextmanager
 def _taken() -> Iterator[_Interrupts]:
-    """Those of this process; in one that is another's, for the block, whose handlers are there again after it."""
+    """Yield the active interrupts of this process. If there are none, install handlers, and restore the former ones at
+    the end."""
     global _interrupts
     if _interrupts:
         yield _interrupts
@@ -92,7 +95,7 @@ def _taken() -> Iterator[_Interrupts]:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """The block may end by KeyboardInterrupt at any point: it makes nothing that must be undone by name."""
+    """Permit KeyboardInterrupt at any point of the block: the block makes nothing that must be undone by name."""
     taken = _interrupts if _in_main_thread() else None
     if taken is None:
         yield
@@ -106,7 +109,7 @@ def interruptible() -> Iterator[None]:
 
 
 def checkpoint() -> None:
-    """A point at which nothing is held that would not be undone."""
+    """Permit an interrupt at this point, where everything held is undone."""
     with interruptible():
         pass
 

@@ -7,7 +7,7 @@ import platform
 from dataclasses import dataclass
 from pathlib import Path
 
-from kit.host import cgroup
+from kit.host.cgroup import cgroup
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def read_host() -> Host:
 
 
 def kernel_filesystems() -> frozenset[str]:
-    """What the running kernel can mount without loading anything."""
+    """Return the filesystems that the running kernel can mount without loading a module."""
     lines = Path("/proc/filesystems").read_text().splitlines()
     return frozenset(line.split()[-1] for line in lines)
 
@@ -60,7 +60,7 @@ def _read(path: str) -> str:
 
 
 def cpu_flags() -> frozenset[str]:
-    """The features of the CPU, as /proc/cpuinfo names them."""
+    """Return the features of the CPU, as /proc/cpuinfo names them."""
     return frozenset(_cpuinfo("flags").split())
 
 

@@ -1,5 +1,4 @@
-"""The mount table of a process (/proc/PID/mountinfo, proc_pid_mountinfo(5)): what is really mounted, whatever was asked
-for."""
+"""The mount table of a process (/proc/PID/mountinfo, proc_pid_mountinfo(5)): what is really mounted."""
 
 from __future__ import annotations
 
@@ -15,8 +14,8 @@ _ESCAPE = re.compile(rb"\\([0-7]{3})")
 
 @dataclass(frozen=True)
 class Mount:
-    """One line of the table. ``own`` are options of this mount, ``shared`` those of its filesystem, ``root`` is the
-    directory of the filesystem that is seen at ``path``."""
+    """One line of the table. ``own``: options of this mount. ``shared``: options of its filesystem. ``root``: the
+    directory of the filesystem that is visible at ``path``."""
 
     device: str  # MAJOR:MINOR
     path: Path
@@ -32,12 +31,12 @@ class Mount:
 
 
 def read_mounts(process: int | str = "self") -> tuple[Mount, ...]:
-    """All mounts as a process sees them, in the order in which they were made. Raises OSError where it has ended."""
+    """Return all mounts that a process sees, in the order in which they were made. Raises OSError if it has ended."""
     return parse_mounts(Path(f"/proc/{process}/mountinfo").read_bytes())
 
 
 def parse_mounts(table: bytes) -> tuple[Mount, ...]:
-    """The kernel writes blank, tab, newline, backslash and ``#`` of a name as three octal digits, all else as it is."""
+    """Decode a name: the kernel writes blank, tab, newline, backslash and ``#`` as three octal digits."""
     return tuple(_parse(line) for line in table.split(b"\n") if line)
 
 
@@ -49,7 +48,7 @@ def _parse(line: bytes) -> Mount:
 
 
 def mount_of(path: Path, process: int | str = "self") -> Mount:
-    """The mount that a path lies on, as a process sees it. Raises RunError if the mount table has none."""
+    """Return the mount that contains a path, as a process sees it. Raises RunError if the mount table has none."""
     resolved = path.resolve()
     best: Mount | None = None
     for mount in read_mounts(process):
@@ -61,6 +60,6 @@ def mount_of(path: Path, process: int | str = "self") -> Mount:
 
 
 def mounts_below(directory: Path) -> tuple[Mount, ...]:
-    """What is mounted at a directory or below it, the latest first: in that order it can be unmounted."""
+    """Return the mounts at a directory or below, the latest first: they can be unmounted in that order."""
     resolved = directory.resolve()
     return tuple(mount for mount in reversed(read_mounts()) if mount.path.is_relative_to(resolved))

@@ -1,32 +1,37 @@
-"""A private mount namespace: what a session mounts is seen by itself alone and freed by the kernel when it dies."""
+"""A private mount namespace: only the session sees its mounts, and the kernel frees them when the session dies."""
 
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import os
+import stat
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from kit.core.errors import MachineError
 from kit.host.command import run
-from kit.host.journal import Journal
 from kit.host.mounts import read_mounts
+from kit.host.recovery.cleanup import remove_unused
+from kit.host.recovery.journal import Journal
 
 _CLONE_NEWNS = 0x00020000
 _MS_BIND = 0x1000
 _MS_REC = 0x4000
 _MS_PRIVATE = 1 << 18
 _MS_SLAVE = 1 << 19
-#: What the mount table calls the source of an empty tmpfs of ours.
+#: The source that the mount table shows for an empty tmpfs of the kit.
 _COVER = "kit-cover"
+#: Mode of a directory that a session has made to be covered.
+_OURS = 0o1711
 
 
 def enter_private_mounts() -> None:
     """Move this process into a new mount namespace of its own (mount_namespaces(7)).
 
-    Mounts of the host still arrive (slave propagation), ours do not leave. Raises MachineError where not permitted.
-    """
+    New mounts of the host still arrive (slave propagation); the session's mounts do not leave. Raises MachineError
+    without permission."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(_CLONE_NEWNS) or libc.mount(b"none", b"/", None, _MS_REC | _MS_SLAVE, None):
         reason = os.strerror(ctypes.get_errno())
@@ -34,7 +39,7 @@ def enter_private_mounts() -> None:
 
 
 def bind_directory(descriptor: int, where: Path) -> None:
-    """Mount an open directory at another place too, whatever its name leads to by now. Raises OSError."""
+    """Mount an open directory at a second path, wherever its name now leads. Raises OSError."""
     libc = ctypes.CDLL(None, use_errno=True)
     target = os.fsencode(where)
     if libc.mount(f"/proc/self/fd/{descriptor}".encode(), target, None, _MS_BIND, None) or libc.mount(
@@ -46,17 +51,42 @@ def bind_directory(descriptor: int, where: Path) -> None:
 
 @contextmanager
 def covered(path: Path, journal: Journal) -> Iterator[None]:
-    """Lay an empty tmpfs over a directory of the host, in the private namespace alone; make it if it is not there. Over
-    one that is covered already nothing is laid: what two users have in it must not hide behind the other's."""
+    """Mount an empty tmpfs over a directory of the host, in the private namespace alone; make a missing directory. A
+    covered directory is not covered again: one user's files must not hide behind another's. If the directory was
+    mounted from a removed one, the kernel mounts nothing on it: then it is unmounted first."""
+    while path.is_dir() and not path.stat().st_nlink:
+        run(["umount", "--lazy", path])
     if any(mount.path == path.resolve() and mount.source == _COVER for mount in read_mounts()):
         yield
         return
     with ExitStack() as stack:
-        if not path.is_dir():
-            stack.enter_context(journal.holding("empty directory", path))
-            path.mkdir()
+        if not path.is_dir() or path.stat().st_mode & stat.S_ISVTX:
+            journal.acquire("empty directory", path)
+            stack.callback(journal.release, "empty directory", path)
+            stack.callback(remove_unused, str(path))
+        stack.enter_context(_kept(path))
         run(["mount", "-t", "tmpfs", "-o", "mode=711", _COVER, path])
         try:
             yield
         finally:
             run(["umount", path])
+
+
+@contextmanager
+def _kept(path: Path) -> Iterator[None]:
+    """Make a missing directory whose sticky bit marks it as a session's, and prevent other sessions from removing it:
+    the last session removes it."""
+    while True:
+        with suppress(FileExistsError):
+            path.mkdir()
+            path.chmod(_OURS)
+        with suppress(FileNotFoundError):
+            opened = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            fcntl.flock(opened, fcntl.LOCK_SH)
+            if os.fstat(opened).st_nlink:
+                break
+            os.close(opened)
+    try:
+        yield
+    finally:
+        os.close(opened)

@@ -1,4 +1,4 @@
-"""Images in the cache: a root filesystem as one tarball, and the archive of its layers where it came with layers."""
+"""Images in the cache: a root filesystem as one tarball, and the archive of its layers if it has layers."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from typing import Any
 from kit.core.codec import UnreadableError, decode
 from kit.core.errors import UsageError
 from kit.core.flock import try_lock
-from kit.host import beneath
+from kit.host import safe_fs
 from kit.host.command import run
 from kit.host.durable import publish, read_record, write_record
+from kit.image.peer_image import Builder, Environment, checked, taken_or_built
 from kit.image.recipe import SOURCE_DATE_EPOCH, Recipe, read_recipe
-from kit.image.taken import Builder, Environment, checked, taken_or_built
 
 
 @dataclass(frozen=True)
 class Image:
-    """``digest`` is the SHA-256 of the root filesystem's tarball. ``archive`` (docker save format) keeps the layers of
-    an image that has them; without one the root filesystem is imported as a single layer. ``layers`` is its digest: of
-    an image that an older kit made, or without layers, ''."""
+    """``digest``: SHA-256 of the root filesystem's tarball. ``archive`` (docker save format): the layers of an image
+    that has them; without it the root filesystem is imported as a single layer. ``layers``: the archive's digest, ''
+    without layers or if an older kit made the image."""
 
     name: str
     digest: str
@@ -37,7 +37,7 @@ class Image:
     created: float
     rootfs: Path
     archive: Path | None = None
-    env: tuple[tuple[str, str], ...] = ()  # what the image's author set, PATH for example
+    env: tuple[tuple[str, str], ...] = ()  # set by the image's author, for example PATH
     layers: str = ""
     layers_size: int = 0  # bytes of the archive
     machine: str = ""  # what its programs run on, as uname -m says it; of one that an older kit made, ''
@@ -59,18 +59,18 @@ class ImageCache:
         return tuple(sorted(filter(None, found), key=lambda image: -image.created))
 
     def remove(self, name: str) -> tuple[Image, ...]:
-        """Remove images by name or digest prefix. Raises UsageError if none fits."""
+        """Remove images by name or digest prefix. Raises UsageError if none matches."""
         gone = []
         for image in self.list():
             if name == image.name or (len(name) >= 6 and image.digest.startswith(name)):
-                beneath.remove(image.rootfs.parent)
+                safe_fs.remove(image.rootfs.parent)
                 # What was unpacked or made of it.
-                beneath.remove(self._cache / "engines" / f"{image.name}-{image.digest[:12]}")
+                safe_fs.remove(self._cache / "engines" / f"{image.name}-{image.digest[:12]}")
                 if image.name == "guest":
-                    beneath.remove(self._cache / "guest")
+                    safe_fs.remove(self._cache / "guest")
                 gone.append(image)
         if not gone:
-            raise UsageError(f"no cached image '{name}'", "kit image list shows what there is")
+            raise UsageError(f"no cached image '{name}'", "list them with kit image list")
         return tuple(gone)
 
     def from_recipe(self, name: str, force: bool = False, tell: Callable[[str], None] = lambda text: None) -> Image:
@@ -86,16 +86,16 @@ class ImageCache:
         return self._get(key, name, f"recipe {name}, {recipe.suite}", make, force, tell)
 
     def from_tarball(self, path: Path) -> Image:
-        """A root filesystem in a tarball of any compression that tar knows."""
+        """Return a root filesystem from a tarball with any compression that tar knows."""
         stat = path.stat()
         key = hashlib.sha256(f"{path.resolve()} {stat.st_size} {stat.st_mtime_ns}".encode()).hexdigest()[:12]
 
         def copy(rootfs: Path, archive: Path) -> Environment:
-            with beneath.scratch(rootfs.parent) as scratch:
+            with safe_fs.scratch(rootfs.parent) as scratch:
                 top = scratch / "root"
                 top.mkdir()
                 top.chmod(0o755)  # as it stays, where the tarball does not name it: the scratch directory is private
-                beneath.unpack(path, top, what=f"unpacking {path}", options=("--numeric-owner",))
+                safe_fs.unpack(path, top, what=f"unpacking {path}", options=("--numeric-owner",))
                 if top.stat().st_mtime >= scratch.stat().st_mtime:  # nor says when it was made
                     os.utime(top, (0, int(SOURCE_DATE_EPOCH)))
                 _pack(top, rootfs)
@@ -104,7 +104,8 @@ class ImageCache:
         return self.make(f"tarball-{key}", path.name, str(path), copy)
 
     def from_directory(self, path: Path) -> Image:
-        """A root filesystem in a directory; read anew each time, since nothing says whether it has changed."""
+        """Return a root filesystem from a directory. It is read each time, since nothing shows whether it has
+        changed."""
         if not (path / "bin").exists() and not (path / "usr").exists():
             raise UsageError(f"{path} is not a root filesystem: it has neither bin nor usr", "name its top directory")
 
@@ -129,28 +130,28 @@ class ImageCache:
         force: bool = False,
         tell: Callable[[str], None] = lambda text: None,
     ) -> Image:
-        """Get the image of that key, or have ``build(rootfs, archive)`` write its files and give its environment.
+        """Return the image with that key, or have ``build(rootfs, archive)`` write its files and return its
+        environment.
 
-        Complete or not there; made once where several want it. Raises UsageError for one in which the kit's own
-        directories lead elsewhere.
-        """
+        The entry is complete or missing, and made once even for parallel callers. Raises UsageError if the kit's own
+        directories lead outside in it."""
         return self._get(key, name, origin, checked(build, name), force, tell)
 
     def _get(self, key: str, name: str, origin: str, build: Builder, force: bool, tell: Callable[[str], None]) -> Image:
-        """``build`` has checked what it has written."""
+        """``build`` has checked its output."""
         target = self.directory / key
         found = None if force else self._read(target)
         if found:
             return found
         self.directory.mkdir(parents=True, exist_ok=True)
-        with self._alone(key, lambda: tell(f"waiting for another that makes image {name}")):
+        with self._alone(key, lambda: tell(f"waiting for another process that makes image {name}")):
             found = None if force else self._read(target)
             return found or self._make(target, name, origin, build)
 
     @contextmanager
     def _alone(self, key: str, on_wait: Callable[[], None]) -> Iterator[None]:
-        """Hold a key by a locked file (flock(2)) beside its directory. It is removed at the end; who is killed leaves
-        one that is free."""
+        """Hold a key by a locked file (flock(2)) beside its directory. The file is removed at the end; a killed holder
+        leaves an unlocked one."""
         path = self.directory / f".{key}.lock"
         with ExitStack() as stack:
             while True:
@@ -161,12 +162,12 @@ class ImageCache:
                 with suppress(FileNotFoundError):
                     if os.path.samestat(path.stat(), os.fstat(file.fileno())):
                         break
-                file.close()  # whoever held it has removed it: others lock a new one
+                file.close()  # the former holder has removed it: others lock a new one
             stack.callback(path.unlink, missing_ok=True)
             yield
 
     def _make(self, target: Path, name: str, origin: str, build: Builder) -> Image:
-        with beneath.scratch(self.directory) as scratch:
+        with safe_fs.scratch(self.directory) as scratch:
             new = scratch / "image"
             new.mkdir()
             rootfs, archive = new / "rootfs.tar", new / "archive.tar"
@@ -187,12 +188,12 @@ class ImageCache:
             )
             facts = {key: value for key, value in asdict(image).items() if key not in ("rootfs", "archive")}
             write_record(new / "image.json", facts)
-            beneath.remove(target)
+            safe_fs.remove(target)
             publish(new, target)
         return image
 
     def _read(self, directory: Path) -> Image | None:
-        """None where there is none, or none that is whole: it is made again."""
+        """Return None if the image is missing or incomplete: then it is rebuilt."""
         facts = read_record(dict[str, Any], directory / "image.json")
         rootfs, archive = directory / "rootfs.tar", directory / "archive.tar"
         try:
@@ -207,7 +208,7 @@ def _recipe_key(recipe: Recipe) -> str:
     return f"{recipe.name}-{recipe.digest[:12]}"
 
 
-#: When a file was read, or its inode changed, differs with each copy of the same files (pax headers, POSIX.1-2001).
+#: Access and change times differ between copies of the same files (pax headers, POSIX.1-2001).
 _ALIKE = ("--sort=name", "--format=posix", "--pax-option=exthdr.name=%d/PaxHeaders/%f,delete=atime,delete=ctime")
 _KEEP = ("--numeric-owner", "--xattrs", "--xattrs-include=*")  # owners and attributes as they are
 
@@ -233,11 +234,11 @@ def unpack(image: Image, directory: Path) -> None:
     """Unpack the root filesystem into a plain directory, owners and attributes kept; device nodes left out."""
     directory.mkdir(parents=True)
     options = (*_KEEP, *_without_devices(image.rootfs), "--exclude=./dev/*")
-    beneath.unpack(image.rootfs, directory, what=f"unpacking image {image.name}", options=options)
+    safe_fs.unpack(image.rootfs, directory, what=f"unpacking image {image.name}", options=options)
 
 
 def _without_devices(rootfs: Path) -> list[str]:
-    """Options of tar that leave out device nodes, and hard links to them, but for those below ./dev."""
+    """Return tar's options that leave out device nodes, and hard links to them, except those below ./dev."""
     devices: dict[str, str] = {}
     with tarfile.open(rootfs) as tar:
         for member in tar:

@@ -9,10 +9,10 @@ import sys
 import tarfile
 from pathlib import Path
 
-from kit.host.beneath import scratch
 from kit.host.command import run
+from kit.host.safe_fs import scratch
 
-#: What Debian and Go call them.
+#: The names of the architecture in Debian and in Go.
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "ppc64le": "ppc64le", "riscv64": "riscv64", "s390x": "s390x"}
 
 

@@ -1,4 +1,4 @@
-"""Where the kit puts its own things in an image's root filesystem, and that an image lets it."""
+"""The kit's own paths in an image's root filesystem, and the check that an image permits them."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from pathlib import Path
 
 from kit.core.errors import UsageError
 
-#: Where an arm with a root filesystem of its own sees the build tree, the inputs, and the probe with its socket.
+#: Paths of the build tree, the inputs, and the probe with its socket, in an arm with its own root filesystem.
 TREE = "/build"
 INPUTS = "/kit-inputs"
 CONTROL = "/kit-control"
-#: Things are mounted over these, or put into them: they must be where they seem to be.
+#: Paths over which the kit mounts, or into which it writes: they must not lead to another path.
 DIRECTORIES = (TREE, INPUTS, CONTROL, "/dev", "/proc", "/sys", "/etc")
 
 
 def check_layout(rootfs: Path, name: str) -> None:
-    """Raises UsageError where one of the directories is something else in the tarball, which may lead anywhere."""
+    """Raises UsageError if one of the directories is not a directory in the tarball: it could lead anywhere."""
     with tarfile.open(rootfs) as tar:
         for member in tar:
             path = "/" + member.name.removeprefix("./").rstrip("/")

@@ -1,4 +1,4 @@
-"""Image recipes: ``images/NAME/image.toml`` says suite and packages; mmdebstrap makes a reproducible tarball."""
+"""Image recipes: ``images/NAME/image.toml`` names suite and packages; mmdebstrap makes a reproducible tarball."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from kit.image.layered import add_layers
 
 T = TypeVar("T")
 
-#: All timestamps in a built image are clamped to this: the same packages give the same bytes.
+#: All timestamps in a built image are limited to this: the same packages give the same bytes.
 SOURCE_DATE_EPOCH = "1700000000"
-#: Their Release files expire within days, so that a mirror which lags behind is refused. Signatures are checked still.
+#: Their Release files expire within days, so apt would refuse a mirror that lags behind. Signatures are still checked.
 _ROLLING = ("unstable", "testing", "sid")
-#: What mmdebstrap adds to the reason, which stands above it.
+#: mmdebstrap's own last lines, which follow the reason.
 _ENDING = ("E: setup failed", "E: mmdebstrap failed", "E: apt-get ")
 #: Lines of a reason: one missing package has one.
 _SHOWN = 5
@@ -51,31 +51,43 @@ class Recipe:
         return resource("images") / self.name / self.layers
 
     def build(self, destination: Path, archive: Path, log: Path) -> None:
-        """Write the root filesystem as a tarball, and an archive of its layers where it has any. Raises MachineError
-        without mmdebstrap, RunError if it fails; ``log`` then is what mmdebstrap said."""
+        """Write the root filesystem as a tarball, and an archive of its layers if it has any. Raises MachineError
+        without mmdebstrap, RunError if it fails; ``log`` then contains mmdebstrap's output."""
         log.unlink(missing_ok=True)
         try:
             self._bootstrap(destination)
         except CommandError as error:
             log.write_text(error.said + "\n", encoding="utf-8")
             reason = f"building image {self.name} failed: {explain(error.said) or error.message}"
-            hint = f"suite ({self.suite}) and packages stand in {self._file}; full log: {log}"
+            hint = f"check suite ({self.suite}) and packages in {self._file}; full log: {log}"
             raise RunError(reason, hint) from None
         if self.layers:
             add_layers(self._program, destination, archive, SOURCE_DATE_EPOCH)
 
     def _bootstrap(self, destination: Path) -> None:
         require("mmdebstrap")
-        # It mounts /proc, /sys and devices below its scratch directory. Killed, it can't unmount them, and whoever
-        # removes what it left would remove them too: in a namespace of its own they are gone with it.
-        private = ["unshare", "--mount", "--propagation", "private"] if os.geteuid() == 0 else []
+        # It mounts /proc, /sys and devices below its scratch directory. A killed one can't unmount them, and a removal
+        # of its directory would remove their content too. In a namespace of its own the mounts end with it. If the kit
+        # is killed, all its children are killed too: otherwise they would disturb the next session for minutes.
+        together = [
+            "setpriv",
+            "--pdeathsig",
+            "KILL",
+            "--",
+            "unshare",
+            "--pid",
+            "--fork",
+            "--kill-child",
+            "--mount-proc",
+        ]
+        private = [*together, "--mount", "--propagation", "private", "--"] if os.geteuid() == 0 else []
         environment = {"SOURCE_DATE_EPOCH": SOURCE_DATE_EPOCH, "TMPDIR": str(destination.parent)}
         run([*private, *self.command(destination)], env=environment)
 
     def command(self, destination: Path, *options: str) -> list[str | Path]:
-        """mmdebstrap's words. It is not told to be quiet: then it keeps to itself why apt failed."""
+        """Return mmdebstrap's command line. It has no option for quiet, which would hide apt's errors."""
         hooks = [f"--customize-hook={hook}" for hook in self.customize]
-        # What differs from build to build of the same packages and is of no use to a build.
+        # Differs between builds of the same packages, and is of no use to a build.
         hooks.append('--customize-hook=rm -f "$1/var/cache/ldconfig/aux-cache" "$1/etc/hostname" "$1/etc/resolv.conf"')
         return [
             "mmdebstrap",
@@ -92,7 +104,7 @@ class Recipe:
 
 
 def explain(said: str) -> str:
-    """Why mmdebstrap failed, of all that it said: the errors of apt and dpkg, else the last lines of who failed."""
+    """Return why mmdebstrap failed, from its output: the errors of apt and dpkg, else the last lines."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     lines = [line for line in lines if not line.startswith(("I: ", *_ENDING))] or lines
     errors = [line.removeprefix("E: ") for line in lines if line.startswith("E: ")]
@@ -107,22 +119,22 @@ def read_recipe(name: str) -> Recipe:
     """Read a bundled recipe. Raises UsageError naming the file and the key."""
     path = resource("images") / name / "image.toml"
     if not path.is_file():
-        raise UsageError(f"there is no image recipe '{name}'", f"known: {', '.join(recipes())}")
+        raise UsageError(f"unknown image recipe '{name}'", f"use one of: {', '.join(recipes())}")
     return parse_recipe(path.read_text(encoding="utf-8"), str(path), name)
 
 
 def parse_recipe(text: str, path: str, name: str) -> Recipe:
-    """``path`` names the text in errors. Raises UsageError."""
+    """Read a recipe's text. ``path`` names it in errors. Raises UsageError."""
     return read_recipe_table(Recipe, text, path, name)
 
 
 def read_recipe_table(kind: type[T], text: str, path: str, name: str) -> T:
-    """A recipe of any kind, which has its name from its directory. Raises UsageError naming path and key."""
+    """Read a recipe of any kind; its directory gives its name. Raises UsageError with path and key."""
     try:
         return read_table(kind, parse_toml(text, path), name=name)
     except MissingKeyError as error:
         raise UsageError(f"{path}: lacks the key '{error.key}'", "add it") from None
     except UnknownKeyError as error:
-        raise UsageError(f"{path}: unknown key '{error.key}'", f"known: {error.known}") from None
+        raise UsageError(f"{path}: unknown key '{error.key}'", f"use one of: {error.known}") from None
     except WrongTypeError as error:
         raise UsageError(f"{path}: {error.key} is not {error.wanted}", "see the other recipes") from None

@@ -1,14 +1,13 @@
-"""Arms: the ways to run a scenario. Parses and prints the grammar; knows nothing of what is installed.
+"""Arms: the ways to run a scenario. Parses and prints the grammar; does not know what is installed.
 
 bare[@FS][+OPTION…]    host[@FS]    runtime[@FS]
 PLACEMENT:[ENGINE/]DRIVER[@FS][+OPTION…]
-union:UNION[@FS][+FEATURE…]
-"""
+union:UNION[@FS][+FEATURE…]"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kit.core.errors import UsageError
@@ -32,7 +31,7 @@ PLACEMENTS = UNCONTAINED + CONTAINED
 
 DEFAULT_FILESYSTEM = "ext4"
 DEFAULT_DRIVER = "overlay2"
-#: Options of a containerised arm and what their values look like.
+#: Options of a containerised arm and the form of their values.
 OPTIONS = {
     "seccomp": re.compile(r"default|unconfined"),
     "cpus": re.compile(r"[1-9][0-9]{0,3}(\.[0-9]{1,2})?|0\.(0[1-9]|[1-9][0-9]?)"),
@@ -40,9 +39,9 @@ OPTIONS = {
     "cgroup": re.compile(r"none"),
     "control": re.compile(r""),
 }
-#: Arms of one session; each is run in every round.
+#: Most arms of one session; each runs in every round.
 MOST_ARMS = 100
-#: The one option that bare and host take: a second, identical copy of the arm, to see what noise alone does.
+#: The only option of bare and host: a second, identical copy of the arm, to show the noise.
 CONTROL = "control"
 
 _GRAMMAR = re.compile(
@@ -70,12 +69,12 @@ class Arm:
 
     @property
     def plain_root(self) -> bool:
-        """True where the root filesystem is a plain directory: no driver is touched."""
+        """Return whether the root filesystem is a plain directory: no driver is used."""
         return self.placement in ("bare", "runtime")
 
     @property
     def own_filesystem(self) -> bool:
-        """True where the container's root is a filesystem of its own above the backing one."""
+        """Return whether the container's root is a filesystem of its own above the backing one."""
         return driver_of(self).own_filesystem and not self.plain_root
 
     def option(self, name: str, default: str = "") -> str:
@@ -86,26 +85,26 @@ class Arm:
 
     @property
     def control(self) -> bool:
-        """True for a copy that is identical to another arm, so that every difference between the two is noise."""
+        """Return whether this is a copy identical to another arm, so that every difference between the two is noise."""
         return (CONTROL, "") in self.options
 
     def copy(self) -> Arm:
-        """The control of this arm."""
+        """Return the control of this arm."""
         return replace(self, options=tuple(sorted({*self.options, (CONTROL, "")})))
 
     @property
     def features(self) -> tuple[tuple[str, str], ...]:
-        """Those of its driver that it asks for."""
+        """Return the features that it requests of its driver."""
         return tuple(item for item in self.options if item[0] in driver_of(self).features.known)
 
     @property
     def feature_words(self) -> tuple[str, ...]:
-        """The same as mount options."""
+        """Return the same as mount options."""
         return tuple(f"{key}={value}" if value else key for key, value in self.features)
 
     @property
     def daemon(self) -> tuple[str, ...]:
-        """What arms must have in common to share a daemon: the driver, and how it is set up."""
+        """Return what arms must share to use one daemon: the driver, and its settings."""
         return (
             self.driver,
             *self.feature_words,
@@ -113,7 +112,7 @@ class Arm:
         )
 
     def without(self, *options: str) -> Arm:
-        """The same arm with these options left out."""
+        """Return the same arm without these options."""
         return replace(self, options=tuple(item for item in self.options if item[0] not in options))
 
     def __str__(self) -> str:
@@ -137,13 +136,13 @@ _NONE = Driver("")
 
 
 def driver_of(arm: Arm) -> Driver:
-    """What is known of its driver; of an arm that has none a record without a name."""
+    """Return its driver's record; for an arm without a driver a record without a name."""
     return find_driver(UNION if arm.placement == UNION else arm.engine, arm.driver) or _NONE
 
 
 def fix_of(arm: Arm, on: str = "") -> str:
-    """What would make its driver work where the engine does not start with it; ''. ``on``: the type of the filesystem
-    that it was to lie on."""
+    """Return the fix if the engine does not start with its driver; '' without one. ``on``: the type of the intended
+    filesystem."""
     return driver_of(arm).mend(arm_words(arm.engine, arm.driver), on)
 
 
@@ -161,7 +160,7 @@ def _parse_options(text: str, whole: str, known: Mapping[str, re.Pattern[str]]) 
         if not known[key].fullmatch(value):
             raise UsageError(
                 f"arm '{whole}': option {key}={value!r} is not valid",
-                f"it must match {known[key].pattern}" if known[key].pattern else "it takes no value",
+                f"use a value that matches {known[key].pattern}" if known[key].pattern else "leave out the value",
             )
         if key in options:
             raise UsageError(f"arm '{whole}': option {key} given twice", "give it once")
@@ -170,12 +169,13 @@ def _parse_options(text: str, whole: str, known: Mapping[str, re.Pattern[str]]) 
 
 
 def parse_arm(text: str, engine: str = DEFAULT_ENGINE) -> Arm:
-    """Parse one arm; ``engine`` is the one meant where the text names none. Raises UsageError."""
+    """Return one arm; ``engine`` is the default if the text names none. Raises UsageError."""
     match = _GRAMMAR.fullmatch(text.strip())
     if not match:
         raise UsageError(
             f"arm '{text}' is not understood",
-            "write bare[@FS] or PLACEMENT:[ENGINE/]DRIVER[@FS][+OPTION=VALUE], for example layer:overlay2@xfs",
+            "write bare[@FS] or PLACEMENT:[ENGINE/]DRIVER[@FS][+OPTION=VALUE], for example layer:overlay2@xfs; "
+            "see docs/reference/arms.md",
         )
     placement = _choose("placement", match["placement"], PLACEMENTS, text)
     if placement == "union":
@@ -191,7 +191,7 @@ def parse_arm(text: str, engine: str = DEFAULT_ENGINE) -> Arm:
         filesystem = match["filesystem"] or default_filesystem(engine, "")
         return Arm(placement, "", "", filesystem, options)
     if not match["driver"] and placement != "runtime":
-        raise UsageError(f"arm '{text}' names no driver", f"write for example {placement}:{DEFAULT_DRIVER}")
+        raise UsageError(f"arm '{text}' names no driver", f"use for example {placement}:{DEFAULT_DRIVER}")
     engine = match["engine"] or engine
     name, at, _ = engine.partition("@")
     _choose("engine", name, ENGINES if not at else VERSIONED, text)
@@ -199,7 +199,7 @@ def parse_arm(text: str, engine: str = DEFAULT_ENGINE) -> Arm:
     known = {item.name: item for item in drivers(engine)}
     chosen = known[_choose("driver", driver, tuple(known), text)]
     filesystem = match["filesystem"] or default_filesystem(engine, driver)
-    # The engine that is running anyway is not set up by the kit.
+    # The kit does not set up the engine that is already running.
     allowed = OPTIONS if name == SYSTEM else {**OPTIONS, **chosen.features.known, **chosen.options.known}
     return Arm(placement, engine, driver, filesystem, _parse_options(match["options"], text, allowed))
 
@@ -212,7 +212,7 @@ def _parse_union(match: re.Match[str], text: str) -> Arm:
     if match["engine"] or {key for key, _ in options} - {CONTROL} - set(unions[driver].features.known):
         raise UsageError(
             f"arm '{text}': a union has no engine, and features only with overlay",
-            "for example union:overlay+metacopy=on, or union:mergerfs",
+            "use for example union:overlay+metacopy=on, or union:mergerfs",
         )
     return Arm("union", "", driver, match["filesystem"] or DEFAULT_FILESYSTEM, options)
 
@@ -225,29 +225,39 @@ def _across(text: str, filesystems: tuple[str, ...]) -> list[str]:
 
 
 def _runtime_driver(filesystem: str | None) -> str:
-    """The driver of the daemon behind ``runtime``: its own on filesystems made for one, else the default."""
+    """Return the driver of the daemon behind ``runtime``: its own on filesystems made for one, else the default."""
     known = find_driver(DEFAULT_ENGINE, filesystem or "")
     return known.name if known and not known.image_store else DEFAULT_DRIVER
 
 
 def known_arm(text: str) -> Arm | None:
-    """None for what is none of the kit's: imported arms may have any name."""
+    """Return the arm; None if the kit does not know it: imported arms may have any name."""
     try:
         return parse_arm(text)
     except UsageError:
         return None
 
 
-def parse_arms(text: str, engine: str = DEFAULT_ENGINE, filesystems: tuple[str, ...] = ()) -> tuple[Arm, ...]:
-    """Parse a comma-separated list; an arm named twice is an error, not two arms. Arms that name no filesystem are
-    put on each of ``filesystems``."""
+def arm_names(text: str, filesystems: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Return the arms of a comma-separated list, not parsed yet. Arms without a filesystem are put on each of
+    ``filesystems``. Raises UsageError."""
     names = [item.strip() for item in text.split(",") if item.strip()]
     if len(names) * max(len(filesystems), 1) > MOST_ARMS:
         raise UsageError(f"more than {MOST_ARMS} arms are named", "run several sessions with fewer")
-    arms = [parse_arm(item, engine) for name in names for item in _across(name, filesystems)]
-    if not arms:
-        raise UsageError("no arm is named", "for example --arms bare,layer:overlay2")
+    if not names:
+        raise UsageError("no arm is named", "use for example --arms bare,layer:overlay2")
+    return tuple(item for name in names for item in _across(name, filesystems))
+
+
+def parse_arms(text: str, engine: str = DEFAULT_ENGINE, filesystems: tuple[str, ...] = ()) -> tuple[Arm, ...]:
+    """Return the arms of a comma-separated list. Raises UsageError."""
+    return arms_of(arm_names(text, filesystems), engine)
+
+
+def arms_of(names: Sequence[str], engine: str = DEFAULT_ENGINE) -> tuple[Arm, ...]:
+    """Return these arms parsed; a duplicate is an error, not two arms. Raises UsageError."""
+    arms = [parse_arm(name, engine) for name in names]
     for arm in arms:
         if arms.count(arm) > 1:
-            raise UsageError(f"arm '{arm}' is named twice", "name it once; --rounds repeats every arm")
+            raise UsageError(f"arm '{arm}' is named twice", "name it once; use --rounds for more runs")
     return tuple(arms)

@@ -1,4 +1,4 @@
-"""What traced runs recorded of a kind of system call, of a request to a FUSE daemon, of page faults. Pure."""
+"""Records of traced runs: system calls, requests to a FUSE daemon, page faults, each by kind. Pure."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from kit.core.codec import Amount, Count
 #: A system call; a request to a FUSE daemon, by opcode; page faults that waited; files copied from a lower layer to the
 #: upper one; a function of the kernel's, with what it calls; what a tracer could not record.
 CALL, FUSE, FAULT, COPY_UP, FUNCTION, LOST = "call", "fuse", "fault", "copy-up", "function", "lost"
-#: What the only row of page faults is called; the row of calls whose end was not recorded; of those before a tracer.
+#: Names of rows: page faults, calls whose end was not recorded, calls before the tracer started.
 PAGE_FAULT, NOT_RECORDED = "page fault", "not recorded"
-#: What copy-ups are of; unions whose copy-ups are not known, for want of their upper directory.
+#: Objects of copy-ups; unions whose copy-ups are unknown, without their upper directory.
 FILE, DIRECTORY, UNSEEN = "file", "directory", "union not seen"
 
 
@@ -41,5 +41,5 @@ class Call:
 
     @property
     def cpu(self) -> float:
-        """Seconds in the kernel on a CPU."""
+        """Return the seconds in the kernel on a CPU."""
         return max(0.0, self.seconds - self.disk - self.daemon - self.slept - self.ready)

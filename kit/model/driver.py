@@ -1,5 +1,5 @@
-"""The record of a storage driver: all that is known of it before anything is tried. Pure words; kit.model.drivers has
-the records, and arms, engines, guests, doctor, reports and help ask there."""
+"""The record of a storage driver: all facts known before a trial. Pure data; kit.model.drivers has the records. Arms,
+engines, guests, doctor, reports and help use them."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-#: Of those that give every container a filesystem of its own.
+#: Features of drivers that give every container a filesystem of its own.
 _OWN_FILESYSTEM = (
     "each container has a filesystem and a device of its own (see the facts): where that is of another type than the "
     "bare arm's, part of the difference is the filesystem's"
 )
-#: Guests in which a driver may be had; ``kernel`` is one that boots a kernel of the user's.
+#: Guests that may provide a driver; ``kernel`` is one that boots a kernel of the user's.
 UML, QEMU, OWN_KERNEL = "uml", "qemu", "kernel"
 
 
 @dataclass(frozen=True)
 class KernelPart:
-    """Part of the kernel. ``called``: what sentences say. ``listed``: its name in the file ``where`` of /proc, once it
-    is there. ``modules``: what brings it there where it is not built in."""
+    """Part of the kernel. ``called``: its name in sentences. ``listed``: its name in the file ``where`` of /proc, once
+    it is loaded. ``modules``: modules that provide it unless built in."""
 
     called: str
     listed: str
@@ -29,8 +29,8 @@ class KernelPart:
 
 @dataclass(frozen=True)
 class Options:
-    """Options of an arm, and what their values match. ``shown``: as the help shows them; ``of``: what has them, where
-    it is not one driver."""
+    """Options of an arm, and patterns of their values. ``shown``: their form in the help; ``of``: their owner, if it is
+    not one driver."""
 
     known: Mapping[str, re.Pattern[str]] = field(default_factory=dict)
     shown: str = ""
@@ -41,7 +41,7 @@ class Options:
 class Driver:
     """One driver as its engine names it.
 
-    ``fix``: what would make it work where its engine does not start with it; ``{arm}`` stands for ENGINE/DRIVER,
+    ``fix``: what would make it work where its engine does not start with it; ``{arm}`` means ENGINE/DRIVER,
     ``{versions}``, ``{root}`` and ``{kernel}`` for the fields. ``versions``: which of its engine have it, where not all
     do; ``root``: an engine root that does. ``packages``: programs it needs beside its engine's, and the Debian package
     of each. ``blocker``: why no build of its engine has it.
@@ -73,11 +73,11 @@ class Driver:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """All that a reader must know."""
+        """Return all notes that a reader must know."""
         return tuple(text for text in (self.note, _OWN_FILESYSTEM if self.own_filesystem else "") if text)
 
     def mend(self, arm: str, on: str = "") -> str:
-        """The fix in the words of ``arm``, ENGINE/DRIVER. ``on``: the type of the filesystem that it was to lie on."""
+        """Return the fix in the words of ``arm``, ENGINE/DRIVER. ``on``: the type of the intended filesystem."""
         return self.unfit.get(on) or self.fix.format(
             arm=arm, versions=self.versions, root=self.root, kernel=self.guest_kernel
         )

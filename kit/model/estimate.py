@@ -1,4 +1,4 @@
-"""How long a session will take, by what earlier ones of its kind took on this machine. Pure."""
+"""Estimated duration of a session, from earlier comparable ones on this machine. Pure."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from kit.model.sample import Sample
 
 
 def round_seconds(samples: Sequence[Sample]) -> float | None:
-    """Return what a round took with all that comes with it (placing, syncs, the machine watched at rest): the mean time
-    from the start of one to the start of the next. A pause in which a session was stopped is left out, as what is
-    longer than ten median rounds. None where there are fewer than two."""
+    """Return the mean time from the start of one round to the next, all overhead included (set-up, syncs, idle load).
+    Gaps longer than ten median rounds are pauses and do not count. None with fewer than two."""
     starts: dict[int, float] = {}
     for item in samples:
-        if item.counts and item.kind != "imported" and item.repeats is None:
-            starts[item.block] = min(item.started, starts.get(item.block, item.started))
+        if item.counts and item.kind != "imported" and item.rerun_of is None:
+            starts[item.round] = min(item.started, starts.get(item.round, item.started))
     gaps = sorted(later - earlier for earlier, later in pairwise(sorted(starts.values())))
     usual = [gap for gap in gaps if gap <= 10 * gaps[len(gaps) // 2]]
     return sum(usual) / len(usual) if usual else None

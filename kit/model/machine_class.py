@@ -1,4 +1,4 @@
-"""Which class a machine is of: machines of a class are alike, and a farm's penalty is told by class. Pure."""
+"""The class of a machine: machines of a class are equal, and a fleet's penalty is shown by class. Pure."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from kit.model.fact import CLASS, CPU, GUEST, KERNEL, MEMORY
 
 _UNKNOWN = "unknown"
-#: Words of a CPU's name that tell no two apart.
+#: Words of a CPU's name that distinguish no models.
 _IDLE_WORDS = re.compile(r"\((?:R|TM|tm|r)\)|\bCPU\b|\bProcessor\b|\b\d+-Core\b|@.*$")
 
 
 def class_of(facts: Mapping[str, str]) -> str:
-    """What the user calls the machine's class, else what figures depend on most: ``Xeon Gold 6338 ×64, 256 GiB, Linux
-    6.1.0``; of a guest also that it is one."""
+    """Return the user's name of the machine's class, else its main conditions: ``Xeon Gold 6338 ×64, 256 GiB, Linux
+    6.1.0``. A guest's class also says that it is one."""
     given = CLASS.text(facts)
     if given:
         return given
@@ -32,7 +32,7 @@ def _cpu(text: str) -> str:
 
 
 def _memory(text: str) -> str:
-    """As it is sold: of 64 GiB a kernel shows 62.8, or 62.6."""
+    """Return the memory's nominal size: of 64 GiB a kernel shows 62.8, or 62.6."""
     found = re.match(r"([\d.]+) GiB", text)
     size = float(found[1]) if found else 0.0
     if size < 0.5:

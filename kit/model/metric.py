@@ -1,4 +1,4 @@
-"""Metrics: what is measured of a phase, a line for each. Whatever else has to know of one asks this table."""
+"""Metrics: the figures of a phase, a line for each. All other code reads this table."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Annotated, ClassVar, get_origin, get_type_hints
 from kit.core.codec import Amount, Finite
 
 SECONDS, BYTES, COUNT = "s", "B", ""
-#: What a metric's noise comes from: the speed of the machine too, which spins before and after a run tell of, or the
-#: arm alone, as that of a daemon, or of what is left to write.
+#: Sources of a metric's noise. SPEED: also the machine's speed, which spins before and after a run measure. OWN: the
+#: arm alone, as for a daemon, or for data left to write.
 SPEED, OWN = "speed", "own"
 
 
@@ -24,7 +24,7 @@ class Metric:
     place where processes left the tree. ``as_difference``: compared there by its difference, since it is next to
     nothing on most baselines. ``noise``: SPEED, OWN or '', where it is as any other. ``title``: what it is in a
     heading. ``parts``: it is their sum, and no phase holds it; ``otherwise``: or the sum of these, where a part is not
-    measured. ``since``: the version of the store that has it first.
+    measured.
     """
 
     unit: str = SECONDS
@@ -38,19 +38,19 @@ class Metric:
     title: str = ""
     parts: tuple[str, ...] = ()
     otherwise: tuple[str, ...] = ()
-    since: int = 1
     name: str = ""  # that of its line
 
     @property
     def measured(self) -> bool:
-        """False for what is made of others."""
+        """Return False for a metric that is computed from others."""
         return not self.parts
 
 
 @dataclass(frozen=True)
 class Figures:
     """The table, and the figures of one phase of one run: a ClassVar is made of others. None is 'not measured'.
-    A new line with ``since`` brings its column into stores. docs/method.md says where each figure is from.
+    A new line is a new column of the store: raise SCHEMA_VERSION with it. docs/reference/metrics.md
+    has the source of each.
 
     ``name`` is the phase's; ``status`` is ``ok`` or ``failed``.
     """
@@ -65,11 +65,11 @@ class Figures:
     cpu: ClassVar[Metric] = Metric(
         compared=True, noise=SPEED, parts=("cgroup_user", "cgroup_sys"), otherwise=("user", "sys")
     )
-    elsewhere: Annotated[Finite | None, Metric(compared=True, column="elsewhere", as_difference=True, noise=OWN)] = None
-    cpu_total: ClassVar[Metric] = Metric(compared=True, noise=SPEED, parts=("cpu", "elsewhere"))
+    outside: Annotated[Finite | None, Metric(compared=True, column="outside", as_difference=True, noise=OWN)] = None
+    cpu_total: ClassVar[Metric] = Metric(compared=True, noise=SPEED, parts=("cpu", "outside"))
     flush: Annotated[Finite | None, Metric(compared=True, column="flush", noise=OWN)] = None
-    whole: ClassVar[Metric] = Metric(
-        compared=True, noise=SPEED, title="time until the data is safe (real + flush)", parts=("real", "flush")
+    durable: ClassVar[Metric] = Metric(
+        compared=True, noise=SPEED, title="durable: real + flush", parts=("real", "flush")
     )
     flush_bytes: Annotated[Finite | None, Metric(BYTES)] = None
     flush_cpu: Annotated[Finite | None, Metric()] = None
@@ -86,18 +86,18 @@ class Figures:
     psi_cpu: Annotated[Finite | None, Metric()] = None
     psi_io: Annotated[Finite | None, Metric()] = None
     psi_memory: Annotated[Finite | None, Metric()] = None
-    psi_cpu_own: Annotated[Finite | None, Metric(since=7)] = None
-    psi_io_own: Annotated[Finite | None, Metric(since=7)] = None
-    psi_memory_own: Annotated[Finite | None, Metric(since=7)] = None
+    psi_cpu_own: Annotated[Finite | None, Metric()] = None
+    psi_io_own: Annotated[Finite | None, Metric()] = None
+    psi_memory_own: Annotated[Finite | None, Metric()] = None
     steal: Annotated[Finite | None, Metric()] = None
-    # Of runs by turns: how many it had; what was written of its data while it stood still, and of others' in its turns.
-    turns: Annotated[Finite | None, Metric(COUNT, since=12)] = None
-    frozen_write_bytes: Annotated[Finite | None, Metric(BYTES, since=12)] = None
-    others_write_bytes: Annotated[Finite | None, Metric(BYTES, since=12)] = None
+    # Of interleaved runs: number of slices; bytes written while frozen, and others' bytes in its slices.
+    slices: Annotated[Finite | None, Metric(COUNT)] = None
+    frozen_write_bytes: Annotated[Finite | None, Metric(BYTES)] = None
+    others_write_bytes: Annotated[Finite | None, Metric(BYTES)] = None
 
 
 def _table() -> Mapping[str, Metric]:
-    """In the order of the lines."""
+    """Return the metrics in the order of the lines."""
     found: dict[str, Metric] = {}
     for name, kind in get_type_hints(Figures, include_extras=True).items():
         said = getattr(Figures, name) if get_origin(kind) is ClassVar else getattr(kind, "__metadata__", (None,))[-1]
@@ -107,12 +107,12 @@ def _table() -> Mapping[str, Metric]:
 
 
 METRICS = _table()
-#: Those that a phase holds, and those by which arms are compared.
+#: Metrics that a phase contains, and those by which arms are compared.
 MEASURED = tuple(item.name for item in METRICS.values() if item.measured)
 COMPARED = tuple(item.name for item in METRICS.values() if item.compared)
 _OTHER = Metric()
 
 
 def described(name: str) -> Metric:
-    """What the table says of it; of a name that is none of the kit's, a time that is compared."""
+    """Return the metric's record; for an unknown name, that of a time that is compared."""
     return METRICS.get(name, _OTHER)

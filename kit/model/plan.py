@@ -1,4 +1,4 @@
-"""Plans: which arms run, how often, in which order. Randomised complete blocks from a recorded seed. Pure."""
+"""Plans: which arms run, how often, in which order. Randomised complete rounds from a recorded seed. Pure."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import re
 from collections import Counter
 from dataclasses import dataclass, replace
 
+from kit.core.codec import Amount, Count, Whole
 from kit.core.errors import UsageError
-from kit.model.arm import CONTROL, DEFAULT_DRIVER, DEFAULT_FILESYSTEM, Arm, parse_arm
+from kit.model.arm import CONTROL, DEFAULT_DRIVER, DEFAULT_FILESYSTEM, Arm, known_arm, parse_arm
 from kit.model.drivers import DEFAULT_ENGINE, SYSTEM, graph_drivers
 
 CACHES = ("warm", "cold")
@@ -16,35 +17,35 @@ CACHES = ("warm", "cold")
 AUTO_ROUNDS = 0
 #: Rounds before the first look at the answer, and seconds after which an open session stops undecided.
 DECIDE_FROM, DEFAULT_BUDGET = 3, 600.0
-#: Rounds that the machines of a fleet share where none are asked for: a number that is open cannot be shared out.
+#: Default number of rounds that machines of a fleet share: an open number cannot be shared out.
 SHARED_ROUNDS = 5
-#: Arms whose difference is shown to be smaller than this share are equivalent.
+#: Arms are equivalent if their difference is shown to be smaller than this share.
 DEFAULT_MARGIN = 0.03
-#: Blocks of traced runs, where calls are to be explained.
+#: Rounds of traced runs, if calls are to be explained.
 TRACED_ROUNDS = 3
-#: ``--interleave``: wherever that is honest, or never.
+#: Values of ``--interleave``: if results are valid, or never.
 AUTO, OFF = "auto", "off"
-#: From this many rounds on every block holds a control.
+#: From this number of rounds on every round contains a control.
 CONTROL_FROM = 4
-#: With a precision or a budget: the least rounds before any is judged, and the most where none is reached.
+#: With a precision or a budget: the least rounds before any decision, and the most without one.
 SEQUENTIAL_ROUNDS = 6
 MOST_ROUNDS = 100
 
 
 @dataclass(frozen=True)
 class PlanStep:
-    """One run that the plan asks for. Warm-up runs are block 0, measured blocks count from 1, and so do traced ones by
-    themselves. ``point``: values of swept parameters. ``repeats``: the block of which this run is a repetition."""
+    """One planned run. Warm-up runs are round 0; measured rounds count from 1, and so do traced ones separately.
+    ``point``: values of swept parameters. ``rerun_of``: the round of which this is a rerun."""
 
-    block: int
+    round: int
     arm: Arm
     point: str = ""
-    repeats: int | None = None
+    rerun_of: int | None = None
     traced: bool = False
 
     @property
     def kind(self) -> str:
-        return "traced" if self.traced else "measured" if self.block else "warmup"
+        return "traced" if self.traced else "measured" if self.round else "warmup"
 
 
 @dataclass(frozen=True)
@@ -57,47 +58,52 @@ class Plan:
     total reaches farther from its ratio. ``budget`` (seconds): no round begins that would not end within it.
 
     ``timeout`` (seconds): a run that takes longer is ended. ``points``: labels of the settings of swept parameters, all
-    run in each round. ``blocks``: those of the rounds that are made here, all where it is empty; others are another
+    run in each round. ``assigned``: those of the rounds that are made here, all where it is empty; others are another
     machine's. ``interleave`` (seconds): the arms of a round run in time slices of that length; None: sequentially.
-    ``repeats``: whether a round that something outside has hit is run again.
+    ``rerun``: whether a round that something outside has hit is run again.
     """
 
     arms: tuple[Arm, ...]
     baselines: tuple[tuple[str, str], ...]  # arm, its baseline
-    rounds: int
-    seed: int
+    rounds: Count
+    seed: Whole
     cache: str = "warm"
     fresh: bool = False
     points: tuple[str, ...] = ("",)
-    precision: float | None = None
-    budget: float | None = None
-    timeout: float | None = None
-    blocks: tuple[int, ...] = ()
-    interleave: float | None = None
-    repeats: bool = True
+    precision: Amount | None = None
+    budget: Amount | None = None
+    timeout: Amount | None = None
+    assigned: tuple[Count, ...] = ()
+    interleave: Amount | None = None
+    rerun: bool = True
     until_decided: bool = False
-    margin: float = DEFAULT_MARGIN
+    margin: Amount = DEFAULT_MARGIN
+
+    def __post_init__(self) -> None:
+        for arm in self.arms:
+            if known_arm(str(arm)) != arm:  # a plan may come from a store or from another machine
+                raise UsageError(f"arm '{arm}' is not one of this kit's", "see kit help arms")
 
     @property
     def open_ended(self) -> bool:
-        """Whether the number of rounds depends on what is measured, or on the time that it takes."""
+        """Return whether the number of rounds depends on the measurements, or on the time that they take."""
         return self.until_decided or self.precision is not None or self.budget is not None
 
     @property
     def limit(self) -> float | None:
-        """Seconds after which no round begins; None without such a limit. The least rounds of a session that has no
-        ``budget`` of its own are run all the same."""
+        """Return the seconds after which no round begins; None without such a limit. A session without its own
+        ``budget`` runs its least rounds in any case."""
         return DEFAULT_BUDGET if self.budget is None and self.until_decided else self.budget
 
-    def block(self, number: int) -> tuple[PlanStep, ...]:
-        """One block in random order, the same for the same seed on every machine and Python. Block 0 makes a warm
+    def round(self, number: int) -> tuple[PlanStep, ...]:
+        """Return one round in random order, the same for the same seed on every machine and Python. Round 0 warms the
         cache: one unmeasured run of each arm."""
         order = [PlanStep(number, arm, point) for point in self.points for arm in self.arms]
         random.Random(f"{self.seed}/{number}").shuffle(order)
         return tuple(order)
 
-    def traced_block(self, number: int) -> tuple[PlanStep, ...]:
-        """As ``block``, of traced runs; no control, whose noise is that of what is measured."""
+    def traced_round(self, number: int) -> tuple[PlanStep, ...]:
+        """Return a round of traced runs, without a control, whose noise is that of measured runs."""
         arms = [arm for arm in self.arms if not arm.control]
         order = [PlanStep(number, arm, point, traced=True) for point in self.points for arm in arms]
         random.Random(f"{self.seed}/traced {number}").shuffle(order)
@@ -105,13 +111,13 @@ class Plan:
 
 
 def least_rounds(rounds: int) -> int:
-    """How many rounds a session has at least that was asked for so many."""
+    """Return the least number of rounds of a session for the requested number."""
     return rounds or DECIDE_FROM
 
 
 def slice_of(text: str) -> float | None:
-    """Return the length of a time slice in seconds; None for ``off``, and for ``auto``, which is decided when the
-    session holds the machine. Raises UsageError."""
+    """Return the length of a time slice in seconds; None for ``off``, and for ``auto``, which is decided once the
+    session has the machine. Raises UsageError."""
     if text in (AUTO, OFF):
         return None
     match = re.fullmatch(r"([0-9]{1,2}(?:\.[0-9]{1,3})?)s", text)
@@ -123,7 +129,8 @@ def slice_of(text: str) -> float | None:
 
 
 def default_arms(engine: str = DEFAULT_ENGINE, system_driver: str = "") -> tuple[Arm, ...]:
-    """The ladder on overlay2, then layer on every other driver; on a running daemon, the ladder on its driver."""
+    """Return the ladder on overlay2, then layer on every other driver; on a running daemon, the ladder on its
+    driver."""
     if engine == SYSTEM:
         return (
             parse_arm("host", engine),
@@ -137,7 +144,7 @@ def default_arms(engine: str = DEFAULT_ENGINE, system_driver: str = "") -> tuple
 def with_baselines(
     arms: tuple[Arm, ...], named: Arm | None = None
 ) -> tuple[tuple[Arm, ...], tuple[tuple[str, str], ...]]:
-    """Give every arm a baseline on its own backing filesystem; add bare arms where none is there.
+    """Give every arm a baseline on its own backing filesystem; add bare arms where it is missing.
 
     The baseline of an arm is the one ``named``, else the first where the arms differ in the filesystem alone, else
     bare (or host) on the same filesystem, else the first other arm on that filesystem, else a bare arm that is added.
@@ -162,7 +169,7 @@ def with_baselines(
 
 
 def _is_top(arm: Arm, arms: list[Arm]) -> bool:
-    """bare is compared with nothing, and host is not where there is no bare on its filesystem."""
+    """Return whether the arm needs no baseline: bare, or host without bare on its filesystem."""
     peers = [other for other in arms if other.filesystem == arm.filesystem and not other.control]
     has_bare = any(other.placement == "bare" for other in peers)
     return (arm.placement == "bare" and not arm.control) or (arm.placement == "host" and not has_bare)
@@ -182,7 +189,7 @@ def _baseline(arm: Arm, arms: list[Arm]) -> Arm:
 def with_control(
     arms: tuple[Arm, ...], pairs: tuple[tuple[str, str], ...]
 ) -> tuple[tuple[Arm, ...], tuple[tuple[str, str], ...]]:
-    """Add an identical second copy of the baseline that most arms are compared with, and compare the two."""
+    """Add an identical second copy of the most common baseline, and compare the two."""
     if not pairs or any(arm.control for arm in arms):
         return arms, pairs
     name = Counter(base for _, base in pairs).most_common(1)[0][0]
@@ -204,23 +211,23 @@ def make_plan(
     control: bool | None = None,
     timeout: float | None = None,
     interleave: float | None = None,
-    repeats: bool = True,
+    rerun: bool = True,
     margin: float = DEFAULT_MARGIN,
 ) -> Plan:
-    """``rounds``: AUTO_ROUNDS leaves their number open. ``control`` None: from CONTROL_FROM rounds on, and where their
-    number is open. Raises UsageError."""
+    """Return the plan. ``rounds``: AUTO_ROUNDS leaves their number open. ``control`` None: from CONTROL_FROM rounds on,
+    and if their number is open. Raises UsageError."""
     until_decided = rounds == AUTO_ROUNDS and precision is None
     rounds = least_rounds(rounds)
     if rounds < 1:
-        raise UsageError(f"--rounds {rounds}: at least one round is needed", "3 are a first look, auto decides")
+        raise UsageError(f"--rounds {rounds}: at least one round is needed", "use auto, or a number from 1 on")
     if not 0 < margin <= 1:
-        raise UsageError(f"--margin {margin:.4g}: neither 0 nor above 100 %", "for example --margin 3%")
+        raise UsageError(f"--margin {margin:.4g}: not above 0 and at most 100 %", "use for example --margin 3%")
     if cache not in CACHES:
         raise UsageError(f"--cache {cache}: unknown", f"use one of: {', '.join(CACHES)}")
     if precision is not None:
         rounds = max(rounds, SEQUENTIAL_ROUNDS)
     every, pairs = with_baselines(arms, baseline)
-    plan = Plan(every, pairs, rounds, seed, cache, fresh, points, precision, budget, timeout, (), interleave, repeats,
+    plan = Plan(every, pairs, rounds, seed, cache, fresh, points, precision, budget, timeout, (), interleave, rerun,
                 until_decided, margin)  # fmt: skip
     if control or (control is None and (rounds >= CONTROL_FROM or plan.open_ended)):
         every, pairs = with_control(every, pairs)

@@ -1,16 +1,17 @@
-"""Where the CPU of a phase of a traced run went: stacks with their seconds, folded and packed. Pure."""
+"""CPU by stack in a phase of a traced run: stacks with their seconds, folded and packed. Pure."""
 
 from __future__ import annotations
 
 import base64
 import binascii
+import codecs
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from kit.core.codec import Amount, Count, UnreadableError
 
-#: What a stack begins with: the part of the machine that it belongs to.
+#: First elements of a stack: the part of the machine that it belongs to.
 WORKLOAD = "workload"  # the arm's own processes
 FUSE = "FUSE daemon"
 LOOP = "loop device"
@@ -19,7 +20,7 @@ ENGINE = "engine"  # dockerd, containerd, their shims and runtimes
 KIT = "kit and tracing"
 REST = "rest of the machine"
 PARTS = (WORKLOAD, FUSE, LOOP, KERNEL, ENGINE, KIT, REST)
-#: What no arm is the reason of; and what does the same in every run, where other parts do as they find time.
+#: Parts that no arm causes; parts with the same work in every run, while others work when they find time.
 OUTSIDE = (KIT, REST)
 STEADY = (WORKLOAD, FUSE)
 
@@ -28,6 +29,9 @@ Stack = tuple[str, ...]
 
 _UNIT = 1e-6  # seconds, of the weights that are stored
 _MOST = 256 << 20  # bytes of a profile's stacks: what is more is no profile of the kit's
+_CHUNK = 1 << 20  # bytes that are unpacked at once, and of a line
+_MOST_STACKS, _MOST_NAMES = 1_000_000, 4_000_000  # of a profile; of functions in all stacks: more are cut off
+_MOST_LETTERS, _OBJECT = 48 << 20, 60  # of names that differ; what each takes besides
 _DIGITS = 18  # of a stack's microseconds
 _DEEPEST = 300  # names of a stack: a kernel hands over 127 functions of its own, and as many of a program's
 
@@ -37,7 +41,7 @@ class CpuProfile:
     """CPU of the whole machine, but for its idle loops, in one phase of a traced run.
 
     ``event``: what was sampled. ``samples``: how many stacks were taken, ``lost``: how many more the kernel could not
-    hand over. ``seconds``: CPU that the stacks stand for. ``folded``: the stacks, as ``fold`` writes them, compressed.
+    hand over. ``seconds``: CPU that the stacks represent. ``folded``: the stacks, as ``fold`` writes them, compressed.
     """
 
     event: str
@@ -48,12 +52,12 @@ class CpuProfile:
 
     @property
     def quantum(self) -> float:
-        """Seconds that one sample stands for."""
+        """Return the seconds that one sample represents."""
         return self.seconds / self.samples if self.samples else 0.0
 
     def stacks(self) -> dict[Stack, float]:
-        """Seconds of each stack. Raises UnreadableError where it is none of the kit's."""
-        return unfold(_unpack(self.folded))
+        """Return the seconds of each stack. Raises UnreadableError if it is not the kit's."""
+        return _unfolded(_unpacked(self.folded))
 
 
 def make_profile(event: str, stacks: Mapping[Stack, float], samples: int, lost: int) -> CpuProfile:
@@ -61,28 +65,36 @@ def make_profile(event: str, stacks: Mapping[Stack, float], samples: int, lost: 
 
 
 def fold(stacks: Mapping[Stack, float]) -> str:
-    """A line for each stack, its names joined by semicolons, and its microseconds: what stackcollapse-perf.pl writes
-    and flame graph programs read (Gregg, The Flame Graph, CACM 59(6), 2016)."""
-    lines = (
-        f"{';'.join(map(_name, stack[:_DEEPEST]))} {round(seconds / _UNIT)}\n" for stack, seconds in stacks.items()
-    )
+    """Return a line for each stack: its names joined by semicolons, and its microseconds. stackcollapse-perf.pl writes
+    this form, and flame graph programs read it (Gregg, The Flame Graph, CACM 59(6), 2016)."""
+    many = sum(map(len, stacks)) > _MOST_NAMES
+    deepest = max(1, _MOST_NAMES // len(stacks)) if many else _DEEPEST
+    lines = (f"{';'.join(map(_name, stack[:deepest]))} {round(seconds / _UNIT)}\n" for stack, seconds in stacks.items())
     return "".join(sorted(lines))
 
 
-def unfold(text: str) -> dict[Stack, float]:
-    """Raises UnreadableError."""
+def _unfolded(lines: Iterable[str]) -> dict[Stack, float]:
     found: dict[Stack, float] = {}
-    for line in text.splitlines():
-        names, _, weight = line.rpartition(" ")
-        if not names or not weight.isdecimal() or len(weight) > _DIGITS or names.count(";") >= _DEEPEST:
-            raise UnreadableError(f"a profile holds the line {line[:60]!r}", "made by another kit?")
-        stack = tuple(names.split(";"))
-        found[stack] = found.get(stack, 0.0) + int(weight) * _UNIT
+    known: dict[str, str] = {}  # each name is held once
+    names = letters = 0  # in all; of names that differ
+    for count, line in enumerate(lines, 1):
+        stack, _, weight = line.rstrip("\n").rpartition(" ")
+        depth = stack.count(";") + 1
+        names += depth
+        good = stack and weight.isascii() and weight.isdecimal() and len(weight) <= _DIGITS and depth <= _DEEPEST
+        if not good or names > _MOST_NAMES or count > _MOST_STACKS:
+            raise UnreadableError(f"a profile holds the line {line[:60]!r}", "use the version of the kit that wrote it")
+        before = len(known)
+        key = tuple([known.setdefault(name, name) for name in stack.split(";")])
+        letters += (len(known) > before) * (len(stack) + _OBJECT * (len(known) - before))
+        if letters > _MOST_LETTERS:
+            raise UnreadableError("a profile names more functions than any", "use the version of the kit that wrote it")
+        found[key] = found.get(key, 0.0) + int(weight) * _UNIT
     return found
 
 
 def _name(text: str) -> str:
-    """Semicolons and line ends have another meaning there."""
+    """Return the name without semicolons and line ends, which have another meaning there."""
     return " ".join(text.replace(";", ":").split()) or "-"
 
 
@@ -90,12 +102,21 @@ def _pack(text: str) -> str:
     return base64.b64encode(zlib.compress(text.encode(errors="replace"), 9)).decode()
 
 
-def _unpack(packed: str) -> str:
+def _unpacked(packed: str) -> Iterator[str]:
+    """Yield the lines one by one: together they may be a thousand times as long as their packed form."""
+    reader, rest, size = zlib.decompressobj(), "", 0
+    decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
     try:
-        reader = zlib.decompressobj()
-        text = reader.decompress(base64.b64decode(packed, validate=True), _MOST)
+        data = base64.b64decode(packed, validate=True)
+        while data and not reader.eof:
+            plain = reader.decompress(data, _CHUNK)
+            data, size = reader.unconsumed_tail, size + len(plain)
+            *lines, rest = (rest + decoder.decode(plain)).split("\n")
+            if size > _MOST or len(rest) > _CHUNK:
+                raise UnreadableError("a profile is larger than any", "use the version of the kit that wrote it")
+            yield from lines
     except (ValueError, binascii.Error, zlib.error) as error:
-        raise UnreadableError(f"a profile can't be unpacked: {error}", "made by another kit?") from None
-    if reader.unconsumed_tail or not reader.eof:
-        raise UnreadableError("a profile is cut off, or larger than any", "made by another kit?")
-    return text.decode(errors="replace")
+        fix = "use the version of the kit that wrote it"
+        raise UnreadableError(f"a profile can't be unpacked: {error}", fix) from None
+    if not reader.eof or rest:
+        raise UnreadableError("a profile is cut off", "use the version of the kit that wrote it")

@@ -1,4 +1,5 @@
-"""What one run of one arm measured. Times are seconds, sizes bytes, counts plain numbers; None is 'not measured'."""
+"""The measurements of one run of one arm. Times are seconds, sizes bytes, counts plain numbers; None is 'not
+measured'."""
 
 from __future__ import annotations
 
@@ -37,10 +38,10 @@ class Phase(Figures):
 
 @dataclass(frozen=True)
 class Sample:
-    """One run of one arm: its phases, and what is needed to judge whether it can be compared."""
+    """One run of one arm: its phases, and the conditions that decide its comparability."""
 
     arm: str
-    block: Count
+    round: Count
     kind: str  # measured | warmup | imported | traced
     status: str  # ok | failed
     started: Moment  # Unix time
@@ -54,18 +55,18 @@ class Sample:
     log: str = ""
     digests: tuple[tuple[str, str], ...] = field(default=())  # image, sources, scenario, probe
     point: str = ""  # value of the swept parameters, "jobs=2"; "" where none is swept
-    flags: str = ""  # what hit this run from outside, by the burst rule; "" where nothing did
+    flags: str = ""  # what disturbed this run; "" where nothing did
     load: str = ""  # what ran beside it on purpose; "" where nothing did
-    repeats: Count | None = None  # the block that this run repeats because a run of it was flagged
+    rerun_of: Count | None = None  # the round of which this is a rerun, because a run of it was flagged
 
     @property
     def counts(self) -> bool:
-        """Whether its figures are a measurement: a warm-up's and a traced run's are none."""
+        """Return whether its figures are a measurement: those of warm-up and traced runs are not."""
         return self.kind not in (WARMUP, TRACED)
 
 
 _INPUT = "input "
-#: The digest that says how the runs of a round were ordered; a run without it is sequential.
+#: The digest that states the run order of a round; a run without it is sequential.
 RUN_ORDER, SEQUENTIAL, INTERLEAVED = "run order", "sequential", "interleaved"
 
 
@@ -75,17 +76,17 @@ def run_order(seconds: float | None) -> str:
 
 
 def input_digest(name: str) -> str:
-    """What the digest of a scenario's input is called."""
+    """Return the name of the digest of a scenario's input."""
     return f"{_INPUT}{name}"
 
 
 def is_input(digest: str) -> bool:
-    """Whether a digest of that name is an input's."""
+    """Return whether a digest of that name is an input's."""
     return digest.startswith(_INPUT)
 
 
 def total(phases: Iterable[Phase]) -> Phase:
-    """The sum of each metric, where no phase lacks it; of those that don't add up the greatest that is known."""
+    """Return the sum of each metric that every phase has; of metrics that don't add up, the greatest known value."""
     listed = tuple(phases)
     made: dict[str, Any] = {}
     for name in _ADDITIVE:
@@ -96,6 +97,6 @@ def total(phases: Iterable[Phase]) -> Phase:
     return Phase(name=TOTAL, status="ok", **made)
 
 
-#: Those that hold one value each.
+#: Fields that contain one value each.
 _LISTS = ("reported", "tasks", "calls", "profiles")
 PHASE_FIELDS = tuple(item.name for item in fields(Phase) if item.name not in _LISTS)

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from kit.core.errors import UsageError
 from kit.core.quantity import split_words
 
-#: Names in braces, as commands and sources have them; ``${…}`` is a shell's.
+#: Names in braces in commands and sources; ``${…}`` is a shell's.
 BRACES = re.compile(r"(?<!\$)\{([a-z][a-z0-9_]*)\}")
-#: Characters of a command with its parameters put in: no word of one may be longer (MAX_ARG_STRLEN of Linux), and
-#: parameters that hold parameters grow without end.
+#: Most characters of a command after substitution: no word may be longer (MAX_ARG_STRLEN of Linux), and nested
+#: parameters grow without end.
 LONGEST_COMMAND = 128 << 10
 
 
@@ -28,7 +28,7 @@ class Param:
 
     def check(self, value: str) -> str:
         if self.type == "int" and not re.fullmatch(r"[0-9]{1,18}", value):
-            raise UsageError(f"parameter {self.name}={value!r} is not a whole number", f"for example {self.name}=4")
+            raise UsageError(f"parameter {self.name}={value!r} is not a whole number", f"use for example {self.name}=4")
         if self.choices and value not in self.choices:
             raise UsageError(f"parameter {self.name}={value!r} is unknown", f"use one of: {', '.join(self.choices)}")
         return value
@@ -62,16 +62,17 @@ class Command:
     run: tuple[str, ...]
     cwd: str = "."
     report: str = ""
-    #: Not in the digest: what is read of a run makes it no other run.
+    #: Not in the digest: how a run's output is read does not change the run.
     reporter: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def printer(self) -> Command | None:
-        """What is run for the figures alone."""
+        """Return the command that only prints the figures."""
         return Command(self.name, self.reporter, self.cwd) if self.reporter else None
 
     def render(self, names: Mapping[str, str]) -> tuple[str, ...]:
-        """The words of the command with ``{tree}``, ``{inputs}`` … as they are called in the arm at hand."""
+        """Return the words of the command with ``{tree}``, ``{inputs}`` … replaced by their values in the current
+        arm."""
         return tuple(_substitute(word, names) for word in self.run)
 
 
@@ -79,10 +80,9 @@ class Command:
 class Scenario:
     """One workload. ``values`` is empty until ``bind`` has put the parameters' values into the steps.
 
-    ``lower``: a directory of the image that the phases find as ``{lower}``: as it lies in the layers below where the
-    tree is in the writable layer, else a copy in the tree. ``engine``: whether they drive the arm's engine, through the
-    socket ``{engine}``, which is empty where there is none.
-    """
+    ``lower``: a directory of the image that the phases find as ``{lower}``. It is in the lower layers if the tree is in
+    the writable layer, else it is a copy in the tree. ``engine``: whether phases control the arm's engine, through the
+    socket ``{engine}``, which is empty for arms without an engine."""
 
     name: str
     summary: str
@@ -106,20 +106,26 @@ class Scenario:
 
     @property
     def digest(self) -> str:
-        """Of everything that decides what is run: two samples with different digests are not compared."""
-        # Where an input lies says nothing of what is in it, for which it has a digest of its own.
+        """Return the digest of everything that decides what is run: samples with different digests are not compared."""
+        # An input's location does not define its content, which has a digest of its own.
         inputs = tuple((item.name, item.into, item.strip, item.exclude, item.fetch) for item in self.inputs)
         sources = {item.source for item in self.inputs}
         values = tuple((name, value) for name, value in self.values if value not in sources)
         what = (self.phases, self.prepare, inputs, self.env, self.user, values, self.lower)
         return hashlib.sha256(repr(what).encode()).hexdigest()
 
+    @property
+    def source_params(self) -> frozenset[str]:
+        """Return the parameters that only state where an input comes from, for a scenario that is not bound yet."""
+        sources = {item.source for item in self.inputs}
+        return frozenset(param.name for param in self.params if f"{{{param.name}}}" in sources)
+
     def bind(self, given: Mapping[str, str], cores: int) -> Scenario:
         """Put the parameters' values (``given`` over defaults) into inputs and steps. Raises UsageError."""
         known = {param.name: param for param in self.params}
         for name in given:
             if name not in known:
-                hint = f"it has: {', '.join(known)}" if known else "it has no parameters"
+                hint = f"use one of: {', '.join(known)}" if known else "leave it out: the scenario has no parameters"
                 raise UsageError(f"scenario {self.name} has no parameter '{name}'", hint)
         names: dict[str, str] = {"cores": str(cores), "here": self.here}
         for param in self.params:
@@ -178,11 +184,9 @@ def _bind_words(
     return tuple(run)
 
 
-def command_scenario(
-    command: tuple[str, ...], source: str | None = None, prepare: str | None = None, user: str = "0:0"
-) -> Scenario:
-    """A scenario of one command, for ``kit compare -- COMMAND``."""
+def command_scenario(command: tuple[str, ...], source: str | None = None, prepare: str | None = None) -> Scenario:
+    """Return a scenario of one command, for ``kit compare -- COMMAND``."""
     steps = (Command("prepare", ("sh", "-c", prepare)),) if prepare else ()
     inputs = (Input("source", source),) if source else ()
     summary = shlex.join(command)
-    return Scenario("command", summary, "", (Command("run", command),), steps, inputs=inputs, user=user)
+    return Scenario("command", summary, "", (Command("run", command),), steps, inputs=inputs)

@@ -16,30 +16,30 @@ from kit.core.toml import parse_toml
 from kit.model.scenario import BRACES, Command, Input, Param, Scenario
 from kit.parsers import PARSERS
 
-#: Names that every scenario may use in braces beside its own parameters: those of a place depend on the arm; ``here``
-#: is the directory of the scenario's file. ``lower`` and ``engine`` are there where the scenario asks for them.
+#: Names that every scenario may use in braces beside its own parameters. Names of places depend on the arm; ``here`` is
+#: the directory of the scenario's file. ``lower`` and ``engine`` exist if the scenario asks for them.
 PLACE_NAMES = ("tree", "inputs", "lower", "engine")
 MACHINE_NAMES = ("cores", "here")
 PARAM_TYPES = ("text", "int", "words")
-#: Of phases, steps, parameters, inputs, variants, each: far more than anything real has.
+#: Most phases, steps, parameters, inputs and variants, each: far above any real scenario.
 MOST = 100
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,59}")
 _PARAM_NAME = re.compile(r"[a-z][a-z0-9_]{0,59}")
-#: A file's or directory's name, in the cache and in the arm: never one above, never a path.
+#: A name of a file or directory, in the cache and in the arm: never a parent directory or a path.
 _INPUT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,59}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _USER = re.compile(r"[0-9]{1,9}:[0-9]{1,9}")
 _INTO = ("tree", "inputs", "directory")
-#: How a value of each type is written; ``at``: its key, with the tables that it is in, ``key``: that alone.
+#: The form of each type's values; ``at``: a key with its tables, ``key``: the key alone.
 _HINTS = {
     "a string": "quote it",
     "a table": "write [{at}]",
     "an array of tables": "write [[{at}]]",
-    "a list of strings": 'for example ["make", "-j4"]',
-    "a list of commands": 'for example [["git", "clone", "…"]]',
-    "a whole number": "for example {key} = 1",
-    "true or false": "{key} = true",
+    "a list of strings": 'use for example ["make", "-j4"]',
+    "a list of commands": 'use for example [["git", "clone", "…"]]',
+    "a whole number": "use for example {key} = 1",
+    "true or false": "use {key} = true",
 }
 _MADE_UP = {"a string": '"…"', "a list of strings": '["make", "-j4"]'}
 T = TypeVar("T")
@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class _Document:
-    """The keys of a scenario file. What has names of the user's own, or stands in arrays, is read one by one."""
+    """The keys of a scenario file. Tables with user-defined names, and arrays, are read one by one."""
 
     name: str
     summary: str
@@ -73,7 +73,7 @@ class _InputTable:
 
 
 class _Reader:
-    """Checks one scenario file and names file, line and key of what is wrong."""
+    """Checks one scenario file and names file, line and key of an error."""
 
     def __init__(self, text: str, path: str) -> None:
         self.text = text
@@ -85,7 +85,7 @@ class _Reader:
         return UsageError(f"{at}: {where}: {what}" if where else f"{at}: {what}", hint)
 
     def read(self, kind: type[T], value: Any, where: str, **given: Any) -> T:
-        """A table with known keys."""
+        """Return a table with known keys."""
         try:
             return read_table(kind, value, **given)
         except MissingKeyError as error:
@@ -94,7 +94,7 @@ class _Reader:
             ) from None
         except UnknownKeyError as error:
             at = f"{where}.{error.key}".lstrip(".")
-            raise self.fail(at, "unknown key", f"known here: {error.known}") from None
+            raise self.fail(at, "unknown key", f"use one of: {error.known}") from None
         except WrongTypeError as error:
             at = f"{where}.{error.key}".strip(".")
             hint = _HINTS[error.wanted].format(at=at, key=error.key)
@@ -112,25 +112,25 @@ class _Reader:
         return value
 
     def named(self, value: Any, where: str, names: re.Pattern[str], form: str) -> dict[str, Any]:
-        """A table of things that have names. ``form`` says how such a name is written."""
+        """Return a table of named things. ``form`` says how such a name is written."""
         table = self.table(value, where)
         self.count(table, where)
         for name in table:
             if not names.fullmatch(name):
-                raise self.fail(where, f"{name!r} is no name", form)
+                raise self.fail(where, f"{name!r} is not a valid name", form)
         return table
 
     def count(self, listed: Sized, where: str) -> None:
         if len(listed) > MOST:
-            raise self.fail(where, f"has {len(listed)} entries", f"{MOST} at most")
+            raise self.fail(where, f"has {len(listed)} entries", f"use {MOST} at most")
 
     def params(self, tables: Mapping[str, Any]) -> tuple[Param, ...]:
         found = []
-        form = f"lower-case letters, digits and _; not {', '.join((*PLACE_NAMES, *MACHINE_NAMES))}"
+        form = f"use lower-case letters, digits and _; not {', '.join((*PLACE_NAMES, *MACHINE_NAMES))}"
         for name, table in self.named(tables, "params", _PARAM_NAME, form).items():
             where = f"params.{name}"
             if name in (*PLACE_NAMES, *MACHINE_NAMES):
-                raise self.fail(where, "is a name of the kit's own", form)
+                raise self.fail(where, "is a reserved name", form)
             param = self.read(Param, table, where, name=name)
             if param.type not in PARAM_TYPES:
                 known = f"use one of: {', '.join(PARAM_TYPES)}"
@@ -140,7 +140,7 @@ class _Reader:
 
     def inputs(self, tables: Mapping[str, Any]) -> tuple[Input, ...]:
         found = []
-        form = "letters, digits, and . _ + - behind the first"
+        form = "use letters, digits, and . _ + - behind the first"
         for name, value in self.named(tables, "inputs", _INPUT_NAME, form).items():
             where = f"inputs.{name}"
             table = self.read(_InputTable, value, where)
@@ -163,21 +163,21 @@ class _Reader:
             nameless = key == "prepare" and isinstance(table, dict)
             step = self.read(Command, {"name": key, **table} if nameless else table, where)
             if not _NAME.fullmatch(step.name) or step.name == "total":
-                hint = "lower-case letters, digits, -; not 'total'"
+                hint = "use lower-case letters, digits, -; not 'total'"
                 raise self.fail(f"{where}.name", f"'{step.name}' is not usable", hint)
             if key == "phases" and step.name in [other.name for other in found]:
                 raise self.fail(f"{where}.name", f"'{step.name}' is used twice", "name each phase once")
             if not step.run:
-                raise self.fail(f"{where}.run", "is empty", 'for example run = ["make"]')
+                raise self.fail(f"{where}.run", "is empty", 'use for example run = ["make"]')
             if step.report and (step.report not in PARSERS or key != "phases"):
-                raise self.fail(f"{where}.report", f"'{step.report}' is unknown", f"a phase's: {', '.join(PARSERS)}")
+                raise self.fail(f"{where}.report", f"'{step.report}' is unknown", f"use one of: {', '.join(PARSERS)}")
             if step.reporter and not step.report:
                 raise self.fail(f"{where}.reporter", "nothing reads what it prints", "add report = …")
             found.append(step)
         return tuple(found)
 
     def names(self, scenario: Scenario) -> None:
-        """Every name in braces must be known: a typo would reach the command as it stands."""
+        """Check that every name in braces is known: a typo would otherwise reach the command."""
         known = {param.name for param in scenario.params} | {*PLACE_NAMES, *MACHINE_NAMES}
         known -= {"lower"} if not scenario.lower else set()
         known -= {"engine"} if not scenario.engine else set()
@@ -190,7 +190,7 @@ class _Reader:
         for where, text in texts:
             for name in BRACES.findall(text):
                 if name not in known:
-                    raise self.fail(where, f"unknown name {{{name}}}", f"known: {', '.join(sorted(known))}")
+                    raise self.fail(where, f"unknown name {{{name}}}", f"use one of: {', '.join(sorted(known))}")
 
 
 def _merge(base: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
@@ -205,7 +205,7 @@ def parse_scenario(text: str, path: str, variant: str = "") -> Scenario:
     """Parse a scenario file, with the overrides of ``variant`` if one is named. Raises UsageError."""
     reader = _Reader(text, path)
     doc = parse_toml(text, path)
-    form = "lower-case letters, digits, _ and -"
+    form = "use lower-case letters, digits, _ and -"
     named = reader.named(doc.get("variants", {}), "variants", _NAME, form)
     variants = {name: reader.table(table, f"variants.{name}") for name, table in named.items()}
     summaries = [
@@ -213,11 +213,11 @@ def parse_scenario(text: str, path: str, variant: str = "") -> Scenario:
     ]
     if variant:
         if variant not in variants:
-            hint = f"it has: {', '.join(variants)}" if variants else "it has none"
+            hint = f"use one of: {', '.join(variants)}" if variants else "leave it out: the file has no variants"
             raise UsageError(f"{path}: no variant '{variant}'", hint)
         doc = _merge(doc, {key: value for key, value in variants[variant].items() if key != "summary"})
     document = reader.read(_Document, doc, "")
-    env = reader.named(document.env, "env", _VARIABLE, "letters, digits and _")
+    env = reader.named(document.env, "env", _VARIABLE, "use letters, digits and _")
     scenario = Scenario(
         name=document.name,
         summary=document.summary,
@@ -235,17 +235,17 @@ def parse_scenario(text: str, path: str, variant: str = "") -> Scenario:
         engine=document.engine,
     )
     if not _NAME.fullmatch(scenario.name):
-        raise reader.fail("name", f"'{scenario.name}' is not usable", "lower-case letters, digits and -")
+        raise reader.fail("name", f"'{scenario.name}' is not usable", "use lower-case letters, digits and -")
     if not _USER.fullmatch(scenario.user):
-        raise reader.fail("user", f"is '{scenario.user}'", 'numbers, as the image has them: user = "1000:1000"')
+        raise reader.fail("user", f"is '{scenario.user}'", 'use numbers of the image: user = "1000:1000"')
     if not scenario.phases:
-        raise reader.fail("", "has no [[phases]]: nothing would be timed", "add one")
+        raise reader.fail("", "has no [[phases]]: nothing would be timed", "add [[phases]]")
     reader.names(scenario)
     return scenario
 
 
 def find_line(text: str, where: str) -> int | None:
-    """The line of a key such as ``params.jobs.type`` or ``phases[1].run``; tomllib keeps no positions."""
+    """Return the line of a key such as ``params.jobs.type`` or ``phases[1].run``; tomllib keeps no positions."""
     parts = where.split(".", 8)  # no key that is known lies deeper
     for cut in range(len(parts), -1, -1):
         start = _header_line(text, ".".join(parts[:cut])) if cut else 1

@@ -1,4 +1,4 @@
-"""Sessions as they are kept: what was asked for, what came of it. Pure."""
+"""Stored sessions: the request and its results. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kit.core.codec import Amount, Count, Moment, Whole
 from kit.core.errors import UsageError
 from kit.model.drivers import DEFAULT_ENGINE
 from kit.model.fact import ACCELERATOR, GUEST, KERNEL, Fact, stored
-from kit.model.plan import AUTO, AUTO_ROUNDS, DEFAULT_MARGIN
+from kit.model.plan import AUTO, AUTO_ROUNDS, DEFAULT_MARGIN, Plan
 from kit.model.sample import TRACED, Sample
 
 STATES = RUNNING, DONE, INTERRUPTED, FAILED = "running", "done", "interrupted", "failed"
@@ -23,11 +23,11 @@ STATES = RUNNING, DONE, INTERRUPTED, FAILED = "running", "done", "interrupted", 
 
 @dataclass(frozen=True)
 class Request:
-    """Everything a user asked for, but not his consent to wipe a device, which holds for one start alone.
+    """Everything a user asked for, except the consent to wipe a device, which is valid for one start alone.
 
-    ``params`` may hold lists of values, which are swept. ``arms`` empty means the default arms. Either ``scenario``
-    names one, or ``command`` is run as one. In a stored session it is frozen: see kit.session.freeze.
-    """
+    ``params`` may contain lists of values, which are swept. ``arms`` empty means the default arms. Either ``scenario``
+    names one, or ``command`` is run as one. A stored session's request is frozen: see
+    kit.session.plan.request_snapshot."""
 
     scenario: str = ""
     title: str = ""  # what the session is called; '': the scenario's name, or the command's first words
@@ -66,18 +66,18 @@ class Request:
     timeout: Amount | None = None  # seconds, of each run
     explain_calls: bool = False  # traced rounds after the measured ones
     profile: bool = False  # and stacks taken in such rounds
-    repeats: bool = True  # runs that something outside has hit are made again
+    rerun: bool = True  # disturbed runs
     interleave: str = AUTO  # the arms of a round in time slices: auto, off, or the length of one, 0.5s
     margin: Amount = DEFAULT_MARGIN  # differences below this share count as equivalent
 
     @property
     def until_decided(self) -> bool:
-        """Whether the session stops when each arm is decided."""
+        """Return whether the session stops when each arm is decided."""
         return self.rounds == AUTO_ROUNDS and self.precision is None
 
     @property
     def traced(self) -> bool:
-        """Whether traced rounds are asked for."""
+        """Return whether traced rounds are requested."""
         return self.explain_calls or self.profile
 
 
@@ -107,16 +107,20 @@ class Session:
     not_run: tuple[NotRun, ...] = ()
     samples: tuple[Sample, ...] = ()
     imported: bool = False  # another kit's, or nobody's: what it would run was not asked for here
+    plan: Plan | None = None  # what it began with; None: nobody planned it
 
     def __post_init__(self) -> None:
         check_session_id(self.id)
         for arm, base in self.baselines:
             if arm == base:
                 raise UsageError(f"session {self.id}: the arm {arm!r} is its own baseline", "give it another")
+        plan = self.plan
+        if plan and (tuple(map(str, plan.arms)), plan.baselines, plan.seed) != (self.arms, self.baselines, self.seed):
+            raise UsageError(f"session {self.id}: its arms are not those of its plan", "start a new one")
 
     @property
     def guest(self) -> str:
-        """The guest in which it ran, with its kernel and what that means for figures; '' for the machine itself."""
+        """Return the session's guest, with its kernel and the effect on figures; '' for the machine itself."""
         if GUEST.key not in self.facts:
             return ""
         kernel, *_ = KERNEL.text(self.facts).split() or ["unknown"]
@@ -124,45 +128,52 @@ class Session:
 
     @property
     def failed(self) -> tuple[Sample, ...]:
-        """Runs that failed, a session's failure: traced ones are none, all is measured without them."""
+        """Return the failed runs, which fail the session: traced ones are left out, since measurement works without
+        them."""
         return tuple(item for item in self.samples if item.status != "ok" and item.kind != TRACED)
 
+    def kept_plan(self) -> Plan:
+        """Return the plan that the session began with. Raises UsageError without one."""
+        if self.plan is None:
+            raise UsageError(f"session {self.id} has no plan", "start a new one with kit compare")
+        return self.plan
+
     def with_facts(self, found: Iterable[Fact]) -> Session:
-        """Where it has one of that key, the new one takes its place."""
+        """Return the session with these facts; a new one replaces an old one with its key."""
         return replace(self, facts={**self.facts, **stored(found)})
 
 
-#: A session's id is the name of files and directories, of a control group, and a part of addresses of pages.
+#: A session's id is the name of files, directories and a control group, and a part of pages' addresses.
 _SESSION_ID = re.compile(r"(?!last\Z)[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 
 
 def is_session_id(text: str) -> bool:
-    """Whether a session may be called so: letters, digits, ``-``, ``.`` and ``_``, no dot first, 40 at most; not
-    ``last``, which means the newest one."""
+    """Return whether this is a valid session id: 40 letters, digits, ``-``, ``.`` and ``_`` at most, no dot first.
+    ``last`` is invalid, since it means the newest session."""
     return _SESSION_ID.fullmatch(text) is not None
 
 
 def check_session_id(text: object) -> None:
-    """Raises UsageError."""
+    """Check a session's id. Raises UsageError."""
     if not isinstance(text, str) or not is_session_id(text):
         raise UsageError(
-            f"{str(text)[:60]!r} is no session's id",
-            "letters, digits, '-', '.' and '_', no dot first, 40 at most; not last",
+            f"{str(text)[:60]!r} is not a session's id",
+            "use letters, digits, '-', '.' and '_', 40 at most; no dot first, and not the word last",
         )
 
 
-#: Of a title that is a command: a list of sessions is no place for a whole script.
+#: Most characters of a title that is a command: a list of sessions has no room for a script.
 _TITLE = 40
 
 
 def title_of(request: Request, label: str) -> str:
-    """What the user calls the session, else its scenario, else the first words of its command."""
+    """Return the user's title of the session, else its scenario, else the first words of its command."""
     if request.title or not request.command:
         return request.title or label
     return textwrap.shorten(shlex.join(request.command), _TITLE, placeholder=" …")
 
 
 def new_session_id(now: float) -> str:
-    """Sorts by time, and two made in one second differ."""
+    """Return a new id. Ids sort by time, and two from one second differ."""
     tail = "".join(random.SystemRandom().choices(string.ascii_lowercase + string.digits, k=4))
     return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime(now))}-{tail}"

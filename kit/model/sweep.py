@@ -1,17 +1,17 @@
-"""Sweeps: parameters with several values, and the points of the grid that they span. Pure."""
+"""Sweeps: parameters with several values, and the points of their grid. Pure."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 
 from kit.core.errors import UsageError
 
 Values = tuple[tuple[str, str], ...]
 
-#: Points of one sweep: each is run on every arm in every round.
+#: Most points of one sweep: each is run on every arm in every round.
 MOST_POINTS = 1000
 
 _COMMA = re.compile(r"(?<!\\),")
@@ -19,21 +19,25 @@ _JOINT = "; "
 
 
 def split_values(text: str) -> tuple[str, ...]:
-    r"""``1,2,4`` → its values; ``\,`` stands for a comma that belongs to a value."""
+    r"""``1,2,4`` → its values; ``\,`` means a comma that belongs to a value."""
     return tuple(part.replace("\\,", ",") for part in _COMMA.split(text))
 
 
 def join_values(values: Sequence[str]) -> str:
-    """What ``split_values`` takes apart."""
+    """Return the text that ``split_values`` splits."""
     return ",".join(value.replace(",", "\\,") for value in values)
 
 
+def map_values(text: str, change: Callable[[str], str]) -> str:
+    """Return the same list with each value changed."""
+    return join_values([change(value) for value in split_values(text)])
+
+
 def points(params: Sequence[tuple[str, str]]) -> dict[str, Values]:
-    """Every combination of the parameters' values: its label, which names the swept ones alone, and all its values.
+    """Return every combination of the parameters' values: its label, which names only swept ones, and all its values.
 
     Without a list of values there is one point, with an empty label. A parameter given twice has the values of both.
-    Raises UsageError.
-    """
+    Raises UsageError."""
     listed: dict[str, tuple[str, ...]] = {}
     for name, text in params:
         listed[name] = listed.get(name, ()) + split_values(text)
@@ -52,7 +56,7 @@ def points(params: Sequence[tuple[str, str]]) -> dict[str, Values]:
 
 
 def parse_point(label: str) -> dict[str, str]:
-    """``jobs=2; config=tinyconfig`` → its values by name; a word alone, in a session from elsewhere, has none."""
+    """Parse ``jobs=2; config=tinyconfig`` as values by name; a word alone, in an imported session, has no values."""
     parts = (item.partition("=") for item in label.split(_JOINT) if item)
     return {name: value for name, _, value in parts}
 

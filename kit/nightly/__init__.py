@@ -1,3 +1,3 @@
-"""``kit nightly``: the file that says what runs every night, and the running and judging of it.
+"""``kit nightly``: the file of nightly tasks, and their execution and checks.
 
-Imports session, the store and words; what came of a night is kit.analysis.night."""
+Imports session, the store and words; a night's results are in kit.analysis.history.night."""

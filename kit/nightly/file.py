@@ -1,20 +1,21 @@
-"""Nightly files: one TOML file says what is run every night and what it may cost. Pure: takes text, gives a Job."""
+"""Nightly files: one TOML file lists nightly runs and their limits. Pure: takes text, returns a Job."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, TypedDict, TypeVar
 
-from kit.analysis.changepoint import CONFIRM
-from kit.analysis.night import DEFAULT_OUTPUT, Job, Task
-from kit.analysis.regression import LIMIT, RULES
-from kit.analysis.threshold import parse_threshold
+from kit.analysis.history.changepoint import CONFIRM
+from kit.analysis.history.night import DEFAULT_OUTPUT, Job, Task
+from kit.analysis.history.regression import LIMIT, RULES
+from kit.analysis.session.threshold import parse_threshold
 from kit.core.errors import UsageError
-from kit.core.quantity import duration, percentage, size
+from kit.core.quantity import duration
 from kit.core.table import UnknownKeyError, WrongTypeError, read_table
 from kit.core.toml import parse_toml
-from kit.model.arm import parse_arms
+from kit.model.arm import arm_names, arms_of
 from kit.model.drivers import DEFAULT_ENGINE, SESSION_ENGINES
+from kit.model.options import OPTIONS, read_quantities
 from kit.model.plan import AUTO, CACHES, slice_of
 from kit.model.session import Request
 
@@ -31,70 +32,39 @@ class _File(TypedDict, total=False):
     tasks: list[Any]
 
 
-class _Plain(TypedDict, total=False):
-    """What goes into a request as it stands."""
-
-    scenario: str
-    command: tuple[str, ...]
-    title: str
-    source: str
-    prepare: str
-    image: str
-    rootfs: str
-    baseline: str
-    engine: str
-    cache: str
-    load: str
-    interleave: str
-    guest: str
-    kernel: str
-    modules: str
-    docker: str
-    directory: str
-    rounds: int
-    seed: int
-    control: bool
-    repeats: bool
-    fresh: bool
-    explain_calls: bool
-    profile: bool
-
-
-class _TaskTable(_Plain, total=False):
-    """A task, or what all tasks have in common."""
-
-    arms: tuple[str, ...]
-    filesystems: tuple[str, ...]
-    params: dict[str, Any]
-    load_params: dict[str, Any]
-    margin: str
-    precision: str
-    budget: str
-    size: str
-    timeout: str
-    thresholds: tuple[str, ...]
-    across: tuple[str, ...]
-    on: str
-
-
-_QUANTITIES: dict[str, Callable[[str, str], float | int]] = {
-    "margin": percentage, "precision": percentage, "budget": duration, "size": size, "timeout": duration,
-}  # fmt: skip
-#: Of quantities that a task always has. A night that hangs would hold the machine for good.
+#: Keys copied unchanged into a request.
+_PLAIN: dict[str, Any] = {"scenario": str, "command": tuple[str, ...]}
+#: Keys of a task, and keys that all tasks share.
+_KEYS = {
+    **_PLAIN,
+    **{item.name: item.kind for item in OPTIONS.values()},
+    "arms": tuple[str, ...],
+    "filesystems": tuple[str, ...],
+    "params": dict[str, Any],
+    "load_params": dict[str, Any],
+    "thresholds": tuple[str, ...],
+    "ignore": tuple[str, ...],
+    "on": str,
+}
+_TaskTable: Any = TypedDict("_TaskTable", _KEYS, total=False)  # type: ignore[misc]
+#: Defaults of quantities that every task has. A night that hangs would block the machine forever.
 _ALWAYS = {"size": "20G", "timeout": "2h"}
 
 
 def parse_nightly(text: str, source: str, name: str) -> Job:
-    """The job that a file describes; ``source`` names it in errors. Raises UsageError."""
+    """Return the job that a file describes; ``source`` names the file in errors. Raises UsageError."""
     data = _read(_File, parse_toml(text, source), source)
     defaults = _read(_TaskTable, data.get("defaults", {}), f"{source}: defaults")
     tasks = data.get("tasks", [])
     if not tasks:
-        raise UsageError(f"{source}: no [[tasks]]", '[[tasks]]\n  scenario = "kernel:short"')
+        raise UsageError(f"{source}: no [[tasks]]", 'add [[tasks]] and below it scenario = "kernel:short"')
     budget, idle = data.get("budget"), data.get("wait_idle")
     confirm = data.get("confirm", CONFIRM)
     if confirm < 2:
-        raise UsageError(f"{source}: confirm = {confirm}", "at least 2: one noisy night is no regression")
+        raise UsageError(
+            f"{source}: confirm = {confirm} is below 2",
+            "use 2 or more, or one noisy night would be a regression: docs/how-to/nightly-job.md",
+        )
     return Job(
         name=name,
         tasks=tuple(_task(task, defaults, f"{source}: task {i}") for i, task in enumerate(tasks, 1)),
@@ -110,52 +80,56 @@ def _read(kind: type[T], data: Any, where: str) -> T:
     try:
         return read_table(kind, data)
     except UnknownKeyError as error:
-        raise UsageError(f"{where}: unknown key '{error.key}'", f"known: {error.known}") from None
+        raise UsageError(f"{where}: unknown key '{error.key}'", f"use one of: {error.known}") from None
     except WrongTypeError as error:
         if not error.key:
-            raise UsageError(f"{where}: not a table", "for example [[tasks]]") from None
-        raise UsageError(f"{where}: {error.key} must be {error.wanted}", "see docs/nightly.md for an example") from None
+            raise UsageError(f"{where}: not a table", "use for example [[tasks]]") from None
+        fix = "see docs/how-to/nightly-job.md for an example"
+        raise UsageError(f"{where}: {error.key} must be {error.wanted}", fix) from None
 
 
-def _task(task: Any, defaults: _TaskTable, where: str) -> Task:
+def _task(task: Any, defaults: Mapping[str, Any], where: str) -> Task:
     given: Mapping[str, Any] = {**defaults, **_read(_TaskTable, task, where)}
     if bool(given.get("scenario")) == bool(given.get("command")):
-        raise UsageError(f"{where}: give either scenario or command", 'scenario = "kernel:short"')
+        raise UsageError(
+            f"{where}: give either scenario or command", 'give one of them, for example scenario = "kernel:short"'
+        )
     if given.get("cache", "warm") not in CACHES:
-        raise UsageError(f"{where}: cache = '{given['cache']}'", f"use one of: {', '.join(CACHES)}")
+        raise UsageError(f"{where}: unknown cache = '{given['cache']}'", f"use one of: {', '.join(CACHES)}")
     if given.get("on", LIMIT) not in RULES:
-        raise UsageError(f"{where}: on = '{given['on']}'", f"what it fails on is one of: {', '.join(RULES)}")
+        raise UsageError(f"{where}: unknown on = '{given['on']}'", f"use one of: {', '.join(RULES)}")
     if given.get("rounds", 1) < 1:
-        raise UsageError(f"{where}: rounds = {given['rounds']}", "1 at least; 3 for an interval worth the name")
+        raise UsageError(f"{where}: rounds = {given['rounds']} is below 1", "use 1 or more; 3 give a useful interval")
     engine = given.get("engine", DEFAULT_ENGINE)
     if engine not in SESSION_ENGINES:
-        raise UsageError(f"{where}: engine = '{engine}'", f"use one of: {', '.join(SESSION_ENGINES)}")
+        raise UsageError(f"{where}: unknown engine = '{engine}'", f"use one of: {', '.join(SESSION_ENGINES)}")
     try:
         listed = given.get("arms", ())
-        arms = parse_arms(",".join(listed), engine, given.get("filesystems", ())) if listed else ()
-        quantities = {
-            key: _QUANTITIES[key](text, key) for key, text in {**_ALWAYS, **given}.items() if key in _QUANTITIES
-        }
+        names = arm_names(",".join(listed), given.get("filesystems", ())) if listed else ()
+        arms = tuple(map(str, arms_of(names, engine))) if names else ()
+        quantities = read_quantities({**_ALWAYS, **given}, "")
         slice_of(given.get("interleave", AUTO))
         thresholds = tuple(parse_threshold(text, engine) for text in given.get("thresholds", ()))
     except UsageError as error:
         raise UsageError(f"{where}: {error.message}", error.hint) from None
-    plain = {key: given[key] for key in _Plain.__annotations__ if key in given}
+    plain = {key: given[key] for key in (*_PLAIN, *OPTIONS) if key in given and key not in quantities}
     request = Request(
-        arms=tuple(map(str, arms)),
+        arms=names,
         params=_pairs(given, "params", where),
         load_params=_pairs(given, "load_params", where),
         **plain,
-        **quantities,  # type: ignore[arg-type]
+        **quantities,
     )
-    strange = [item for item in thresholds if arms and item.arm not in map(str, arms)]
+    strange = [item for item in thresholds if arms and item.arm not in arms]
     if strange:
-        raise UsageError(f"{where}: threshold '{strange[0]}' is of an arm that is not run", f"arms = {list(listed)}")
-    return Task(request, thresholds, given.get("across", ()), given.get("on", LIMIT))
+        raise UsageError(
+            f"{where}: threshold '{strange[0]}': its arm is not in this task", f"use one of the arms {list(listed)}"
+        )
+    return Task(request, thresholds, given.get("ignore", ()), given.get("on", LIMIT))
 
 
 def _pairs(given: Mapping[str, Any], key: str, where: str) -> tuple[tuple[str, str], ...]:
     for name, value in given.get(key, {}).items():
         if isinstance(value, bool) or not isinstance(value, str | int | float):
-            raise UsageError(f"{where}: {key}.{name} is neither text nor a number", f'several values: {name} = "1,2,4"')
+            raise UsageError(f"{where}: {key}.{name} is neither text nor a number", f'use {name} = "1,2,4"')
     return tuple((name, str(value)) for name, value in given.get(key, {}).items())

@@ -1,4 +1,4 @@
-"""Runs a nightly job: every task a session, stored, held against its thresholds and its history."""
+"""Runs a nightly job: each task is a session, stored, and checked against its thresholds and its history."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from kit.analysis.analyse import Analysis, analyse
-from kit.analysis.changepoint import Track
-from kit.analysis.night import Job, Night, Part, Task
-from kit.analysis.regression import Finding, Rule, judge, missing
-from kit.analysis.threshold import Threshold
+from kit.analysis.history.changepoint import ChangeHistory
+from kit.analysis.history.night import Job, Night, Part, Task
+from kit.analysis.history.regression import Finding, Rule, judge, missing
+from kit.analysis.session.analyse import Analysis, analyse
+from kit.analysis.session.threshold import Threshold
 from kit.core.errors import AwayError, KitError
 from kit.core.paths import Paths
+from kit.model.event import EventSink
 from kit.model.plan import DEFAULT_BUDGET
 from kit.model.session import DONE, Request, Session
-from kit.session.context import Observer
-from kit.session.start import Patience, launch
+from kit.session.start import WaitPolicy, launch
 from kit.store import Store
 from kit.store.series import find_track, find_tracks, find_whose
 
-#: Makes a finished session of a request.
+#: Makes a finished session from a request.
 Measure = Callable[[Request], Session]
 
 
-def run_night(job: Job, paths: Paths, store: Store, observer: Observer, elsewhere: Measure | None = None) -> Night:
-    """Run all tasks; one that can't run does not stop the others. ``elsewhere``: on other machines than this. Raises
-    KeyboardInterrupt."""
+def run_night(job: Job, paths: Paths, store: Store, observer: EventSink, elsewhere: Measure | None = None) -> Night:
+    """Run all tasks; one that can't run does not stop the others. ``elsewhere``: runs a request on other machines than
+    this. Raises KeyboardInterrupt."""
     measure = elsewhere or partial(_launch, paths=paths, store=store, observer=observer, idle=job.wait_idle)
     started = time.time()
     deadline = time.monotonic() + job.budget if job.budget else None
@@ -38,17 +38,17 @@ def run_night(job: Job, paths: Paths, store: Store, observer: Observer, elsewher
     return Night(job.name, started, tuple(parts))
 
 
-def _launch(request: Request, paths: Paths, store: Store, observer: Observer, idle: float | None) -> Session:
-    return launch(request, paths, store, observer, Patience(wait=True, idle=idle))
+def _launch(request: Request, paths: Paths, store: Store, observer: EventSink, idle: float | None) -> Session:
+    return launch(request, paths, store, observer, WaitPolicy(wait=True, idle=idle))
 
 
-def _run(task: Task, job: Job, store: Store, observer: Observer, deadline: float | None, measure: Measure) -> Part:
+def _run(task: Task, job: Job, store: Store, observer: EventSink, deadline: float | None, measure: Measure) -> Part:
     began = time.monotonic()
     request = task.request
     if deadline is not None:
         left = deadline - began
         if left <= 0:
-            return Part(task, error="the job's budget was used up before it came to this task")
+            return Part(task, error="the job's budget was spent before this task")
         request = within(request, left)
     try:
         session = measure(request)
@@ -60,20 +60,20 @@ def _run(task: Task, job: Job, store: Store, observer: Observer, deadline: float
 
 
 def within(request: Request, left: float) -> Request:
-    """Return the request of a task for which the job has so many seconds left: where its number of rounds is open, it
-    ends by then."""
+    """Return the request of a task, for a job with this number of seconds left. An open number of rounds ends by
+    then."""
     if request.precision is None and request.budget is None:
         return replace(request, budget=left) if request.until_decided and left < DEFAULT_BUDGET else request
     return replace(request, budget=min(left, request.budget or left))
 
 
 def assess(task: Task, session: Session, store: Store, rule: Rule) -> Part:
-    """Hold a session against the task's thresholds and the history that the store has."""
+    """Check a session against the task's thresholds and the store's history."""
     analysis = analyse(session)
     error = ""
     if session.status != DONE or session.failed:
         what = session.failed[0] if session.failed else None
-        error = f"{what.arm}, round {what.block}: {what.error}" if what else f"the session is {session.status}"
+        error = f"{what.arm}, round {what.round}: {what.error}" if what else f"the session is {session.status}"
     try:
         findings = [
             found for item in task.thresholds for found in _findings(item, task, session, analysis, store, rule)
@@ -81,11 +81,11 @@ def assess(task: Task, session: Session, store: Store, rule: Rule) -> Part:
         tracks = find_tracks(session, analysis, store, task.across, rule.confirm)
         common = tuple(found for item in tracks for found in find_whose(item, session, store, task.across))
     except AwayError as away:
-        unjudged = f"measured and kept, but not held against its history: {away.message}"
+        unjudged = f"measured and kept, but not compared with its history: {away.message}"
         return Part(task, session, analysis, error=error or unjudged)
-    # Of phases and other metrics too, where a threshold speaks of them.
+    # Also phases and other metrics that a threshold names.
     tracks += tuple(
-        Track(item.series, item.changes, rule.confirm)
+        ChangeHistory(item.series, item.changes, rule.confirm)
         for item in findings
         if item.series and (item.threshold.phase or item.threshold.metric != "real")
     )

@@ -1,4 +1,4 @@
-"""Readers of what workloads print: text in, reported figures or tasks out. A new one is a file here and a line below.
+"""Parsers of workloads' output: text in, reported figures or tasks out. A new one is a file here and a line below.
 Pure. Imports core."""
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ from kit.parsers.task import BuildTask
 
 Parser = Callable[[str], tuple[Reported | BuildTask, ...]]
 
-#: What ``report = "NAME"`` of a phase may say, and what reads it, imported on use. Each raises ValueError with the
-#: reason where a text can't be read.
+#: Values of ``report = "NAME"`` of a phase, each with its parser, imported on use. Each raises ValueError with the
+#: reason if a text can't be read.
 PARSERS = {
     "lines": "kit.parsers.lines:parse_lines",
     "fio": "kit.parsers.fio:parse_fio",
     "bonnie": "kit.parsers.bonnie:parse_bonnie",
     "buildstats": "kit.parsers.buildstats:parse_buildstats",
 }
-#: Characters of a report, figures and tasks in it, characters of a name and of a unit: what a store holds.
+#: Limits of the store: characters of a report, its figures and tasks, characters of a name and of a unit.
 LONGEST, MOST, MOST_TASKS, LONGEST_NAME, LONGEST_UNIT = 16 << 20, 1000, 20_000, 100, 40
-#: Characters of a reason, which may hold what was printed.
+#: Most characters of a reason, which may contain output.
 _REASON = 300
 
 
 @dataclass(frozen=True)
 class Report:
-    """What a phase says of itself."""
+    """A phase's report."""
 
     figures: tuple[Reported, ...]
     tasks: tuple[BuildTask, ...]
@@ -39,8 +39,8 @@ class Report:
         return replace(self, tasks=tuple(replace(task, started=task.started - began) for task in self.tasks))
 
     def on_clock(self, clock: Callable[[float], float]) -> Report:
-        """Return the report with the times of its tasks on the clock of a phase that was frozen now and then.
-        ``clock``: seconds for which the phase had run at a Unix time."""
+        """Return the report with task times on the clock of a phase that was frozen at times. ``clock``: seconds that
+        the phase had run at a Unix time."""
 
         def own(task: BuildTask) -> BuildTask:
             began = clock(task.started)
@@ -50,7 +50,7 @@ class Report:
 
 
 def parse_report(name: str, text: str) -> Report:
-    """What a phase printed. Raises RunError with the reason where it can't be read."""
+    """Parse a phase's output. Raises RunError with the reason if it can't be read."""
     parser: Parser = pkgutil.resolve_name(PARSERS[name])
     try:
         if len(text) > LONGEST:

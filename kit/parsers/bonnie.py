@@ -7,7 +7,7 @@ import re
 from kit.parsers.figure import LESS, MORE, Reported
 
 _KIB = 1024 / 1e6  # KiB/s to MB/s
-#: Position in the line: name, factor, unit. Percentages of CPU between them are not taken: the kit has better ones.
+#: Position in the line: name, factor, unit. Percentages of CPU between them are ignored: the kit has better ones.
 _FIGURES = {
     9: ("write, per character", _KIB, "MB/s"),
     11: ("write, block", _KIB, "MB/s"),
@@ -32,10 +32,11 @@ _UNITS = {"us": 1.0, "ms": 1e3, "s": 1e6}
 
 
 def parse_bonnie(text: str) -> tuple[Reported, ...]:
-    """``+++++`` is "too fast to tell", an empty field a test that was not run. Raises ValueError without a line."""
+    """Parse the line: ``+++++`` is "too fast to tell", an empty field a test that was not run. Raises ValueError
+    without a line."""
     lines = [line for line in text.splitlines() if re.match(r"1\.9\d,", line)]
     if not lines:
-        raise ValueError("there is no CSV line of bonnie++ in it")
+        raise ValueError("no CSV line of bonnie++ in it")
     fields = lines[-1].split(",")
     found = []
     for index, (name, factor, unit) in _FIGURES.items():

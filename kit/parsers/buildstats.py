@@ -14,15 +14,17 @@ from collections.abc import Mapping
 from kit.parsers.task import BuildTask
 
 _LINE = re.compile(r"(?:.*/)?(?P<recipe>[^/:]+)/do_(?P<kind>[^/:]+):(?P<key>[^:]+): *(?P<value>\S+)")
-#: Without version and revision: a version begins with a figure, where there is such a one.
+#: The name without version and revision: a version begins with a digit, if any does.
 _RECIPES = re.compile(r"(\S+)-(?:\d{1,5}_)?\d\S*"), re.compile(r"(\S+)-(?:\d{1,5}_)?[^-]+")
+#: Most characters of a recipe with its version: the patterns above take quadratic time.
+_LONGEST = 400
 _SECONDS = "Started", "Ended", "rusage ru_utime", "rusage ru_stime", "Child rusage ru_utime", "Child rusage ru_stime"
 _BYTES = "IO read_bytes", "IO write_bytes"
 
 
 def parse_buildstats(text: str) -> tuple[BuildTask, ...]:
-    """In the order in which they began; ``started`` is Unix time. A task whose end was not recorded, as that of one
-    that a shared state did not have after all, is left out. Raises ValueError for what is no figure."""
+    """Return the tasks in the order of their starts; ``started`` is Unix time. Tasks without a recorded end are left
+    out, such as one missing from the shared state after all. Raises ValueError for an invalid figure."""
     found: dict[str, dict[str, float]] = {}  # by file: two configurations of one build may hold the same task
     names: dict[str, tuple[str, str]] = {}
     for line in text.splitlines():
@@ -59,12 +61,14 @@ def _task(recipe: str, kind: str, figures: Mapping[str, float]) -> BuildTask:
 
 
 def _with_children(name: str, figures: Mapping[str, float]) -> float | None:
-    """None in releases that don't record it, as those before 2.0."""
+    """Return the time including children; None in releases that don't record it, such as those before 2.0."""
     own = figures.get(f"rusage {name}")
     return None if own is None else own + figures.get(f"Child rusage {name}", 0.0)
 
 
 def _name(recipe: str) -> str:
-    """``zip-native`` of ``zip-native-3.0-r2``."""
+    """Return ``zip-native`` for ``zip-native-3.0-r2``. Raises ValueError for a name that is too long."""
+    if len(recipe) > _LONGEST:
+        raise ValueError(f"a recipe's name of {len(recipe)} characters")
     whole, _, _ = recipe.rpartition("-")
     return next((match[1] for form in _RECIPES if (match := form.fullmatch(whole))), recipe)

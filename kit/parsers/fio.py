@@ -11,18 +11,17 @@ from kit.parsers.figure import MORE, Reported
 from kit.parsers.lines import parse_lines
 
 _PERCENTILES = {"50.000000": "p50", "99.000000": "p99", "99.900000": "p99.9"}
-#: Above anything that a disk does, and exact as a float.
+#: Above any disk's figure, and exact as a float.
 _LARGEST = 1 << 53
 
 
 def parse_fio(text: str) -> tuple[Reported, ...]:
-    """Bandwidth and IOPS are sums over the jobs; latencies the means over them, percentiles the worst of them.
+    """Parse fio's JSON. Bandwidth and IOPS are sums over the jobs; latencies are means, percentiles the worst of them.
 
-    Raises ValueError where there is no JSON, it is not fio's, or a job of it failed.
-    """
+    Raises ValueError if the text is not fio's JSON, or a job failed."""
     start = text.find("{\n")
     if start < 0:
-        raise ValueError("there is no JSON in it")
+        raise ValueError("no JSON in it")
     said = parse_lines(text[:start])
     try:
         document, _ = json.JSONDecoder().raw_decode(text[start:])
@@ -39,7 +38,7 @@ def parse_fio(text: str) -> tuple[Reported, ...]:
 
 
 def _get(value: Any, *keys: str) -> Any:
-    """What lies behind the keys. Raises ValueError where one is not there."""
+    """Return the value at these keys. Raises ValueError if one is missing."""
     for key in keys:
         if not isinstance(value, dict) or key not in value:
             raise ValueError(f"it lacks '{key}'")
@@ -50,7 +49,7 @@ def _get(value: Any, *keys: str) -> Any:
 def _number(value: Any, *keys: str) -> float:
     found = _get(value, *keys)
     if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found <= _LARGEST:
-        raise ValueError(f"its {keys[-1]} is no figure")
+        raise ValueError(f"its {keys[-1]} is not a number")
     return float(found)
 
 
@@ -69,9 +68,9 @@ def _direction(kind: str, jobs: Sequence[Mapping[str, Any]]) -> Iterator[Reporte
 
 
 def _percentiles(job: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Empty where fio kept none. Raises ValueError."""
+    """Return the percentiles; empty if fio kept none. Raises ValueError."""
     latencies = _get(job, "clat_ns")
     found = latencies.get("percentile", {}) if isinstance(latencies, dict) else None
     if not isinstance(found, dict):
-        raise ValueError("its clat_ns is no object with percentiles")
+        raise ValueError("its clat_ns is not an object with percentiles")
     return found

@@ -11,7 +11,7 @@ _LINE = re.compile(r"^kit: (?P<name>[^=]+?) = (?P<value>\S+)(?: (?P<unit>[^,]*?)
 
 
 def parse_lines(text: str) -> tuple[Reported, ...]:
-    """Raises ValueError for a line that begins like one and is none."""
+    """Parse the lines. Raises ValueError for a line that begins like one but is malformed."""
     found = []
     for line in text.splitlines():
         if not line.startswith("kit: "):

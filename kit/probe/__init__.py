@@ -1,7 +1,6 @@
-"""The timer that runs inside an arm (``probe.c``), and the reader of what it says.
+"""The timer that runs inside an arm (``probe.c``), and the parser of its answers.
 
-Imports host and core.
-"""
+Imports host and core."""
 
 from kit.probe.binary import Spin, probe_binary, probe_digest, spin
 from kit.probe.client import Probe, ProbeServer, Timing

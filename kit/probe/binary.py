@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from kit.host.command import require, run
 from kit.host.durable import publish
+from kit.host.safe_fs import scratch
 
 _SOURCE = Path(__file__).with_name("probe.c")
 
@@ -18,21 +18,22 @@ def probe_digest() -> str:
 
 
 def probe_binary(cache: Path) -> Path:
-    """The path of the compiled probe. Raises MachineError without a C compiler."""
+    """Return the path of the compiled probe. Raises MachineError without a C compiler."""
     target = cache / "probe" / f"kit-probe-{probe_digest()[:12]}"
     if not target.exists():
         require("cc")
         target.parent.mkdir(parents=True, exist_ok=True)
-        new = target.with_name(f"{target.name}.{os.getpid()}")
-        run(["cc", "-O2", "-static", "-o", new, _SOURCE], what="compiling the probe (cc, libc6-dev)")
-        publish(new, target)
+        with scratch(target.parent) as directory:
+            new = directory / target.name
+            run(["cc", "-O2", "-static", "-o", new, _SOURCE], what="compiling the probe (cc, libc6-dev)")
+            publish(new, target)
     return target
 
 
 @dataclass(frozen=True)
 class Spin:
-    """Seconds that fixed work takes now, outside all arms: ``arithmetic`` follows the clock speed, ``memory`` (page
-    faults and dependent loads) what neighbours do to caches and memory."""
+    """Seconds that fixed work takes now, outside all arms. ``arithmetic`` follows the clock speed. ``memory`` (page
+    faults and dependent loads) follows the load of caches and memory."""
 
     arithmetic: float
     memory: float

@@ -1,4 +1,4 @@
-"""Talks to the probe inside an arm over a Unix socket; the protocol is described in probe.c."""
+"""Communicates with the probe inside an arm over a Unix socket; probe.c describes the protocol."""
 
 from __future__ import annotations
 
@@ -13,13 +13,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from kit.core.deadline import Deadline
 from kit.core.errors import RunError, TimedOut
-from kit.core.limit import Deadline
 from kit.host.interrupt import interruptible
 
 SOCKET_NAME = "s"
-#: Seconds that the probe has for ending what it runs.
+#: Seconds in which the probe must end its children.
 _GOODBYE = 10.0
+#: Seconds to wait for a probe.
+_PATIENCE = 60.0
+#: Maximum bytes of an answer: twice the longest one.
+_LONGEST_ANSWER = 1024
+_STATES = ("exit", "signal", "error")
 
 
 @dataclass(frozen=True)
@@ -59,13 +64,16 @@ class ProbeServer:
         self.path.chmod(0o666 if shared else 0o600)
         self._listener.listen(1)
 
-    def accept(self, alive: Callable[[], str], patience: float = 60.0) -> Probe:
-        """Wait for the probe; ``alive``, asked every second, says why it will never come, or ''. Raises RunError."""
-        deadline = time.monotonic() + patience
+    def accept(self, alive: Callable[[], str]) -> Probe:
+        """Wait for the probe. ``alive``, called every second, returns why the probe will never come, or ''. Raises
+        RunError."""
+        deadline = time.monotonic() + _PATIENCE
         while not select.select([self._listener], [], [], 1.0)[0]:
-            reason = alive() or (f"no answer within {patience:g} s" if time.monotonic() > deadline else "")
+            reason = alive() or (f"no answer within {_PATIENCE:g} s" if time.monotonic() > deadline else "")
             if reason:
-                raise RunError(f"the probe did not start: {reason}", "kit doctor shows whether this arm works here")
+                raise RunError(
+                    f"the probe did not start: {reason}", "check with kit doctor whether this arm works here"
+                )
         connection, _ = self._listener.accept()
         return Probe(connection)
 
@@ -83,7 +91,7 @@ class Probe:
 
     @property
     def pid(self) -> int:
-        """As this process sees it (SO_PEERCRED, unix(7)); 0 where it does not."""
+        """Return the probe's PID as this process sees it (SO_PEERCRED, unix(7)); 0 if it can't see it."""
         pid, _, _ = struct.unpack("3i", self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
         return int(pid)
 
@@ -99,11 +107,10 @@ class Probe:
         alive: Callable[[], str] = lambda: "",
         deadline: Deadline | None = None,
     ) -> Timing:
-        """Run a command in the arm to its end. Raises RunError if it can't be started or the arm dies under it, and
-        TimedOut past the deadline: then the probe has ended everything that it started, and itself.
+        """Run a command in the arm to its end. Raises RunError if it can't be started or the arm dies meanwhile. Raises
+        TimedOut past the deadline: then the probe has ended all its children, and itself.
 
-        ``alive`` is asked every second while waiting and returns why the arm is dead, or ''.
-        """
+        ``alive`` is called every second while waiting and returns why the arm is dead, or ''."""
         self.start(argv, cwd=cwd, env=env, output=output, uid=uid, gid=gid)
         while not self.answers(_patience(deadline)):
             if deadline and time.monotonic() >= deadline.at:
@@ -124,7 +131,7 @@ class Probe:
         uid: int = 0,
         gid: int = 0,
     ) -> None:
-        """Ask for a command: it begins as soon as the probe gets to it. Raises RunError if the arm is dead."""
+        """Request a command: it begins as soon as the probe reads the request. Raises RunError if the arm is dead."""
         entries = [f"{key}={value}" for key, value in env.items()]
         fields = ["run", cwd, str(uid), str(gid), str(len(entries)), *entries, *argv]
         body = b"".join(os.fsencode(item) + b"\0" for item in fields)
@@ -136,12 +143,12 @@ class Probe:
             raise RunError(f"the arm died: {error.strerror}", "see the engine's log") from None
 
     def answers(self, patience: float) -> bool:
-        """Whether, within so many seconds, the command has ended, or the arm died."""
+        """Return whether, within this number of seconds, the command has ended or the arm died."""
         with interruptible():
             return bool(select.select([self._socket], [], [], patience)[0])
 
     def timing(self, alive: Callable[[], str] = lambda: "") -> Timing:
-        """What the command that has ended took. Raises RunError if it could not be started, or the arm died."""
+        """Return the timing of the ended command. Raises RunError if it could not be started, or the arm died."""
         received = b""
         while not received.endswith(b"\n"):
             try:
@@ -150,13 +157,17 @@ class Probe:
                 raise RunError(f"the arm died: {error.strerror}", "see the engine's log") from None
             if not part:
                 raise RunError(
-                    f"the arm died: {alive() or 'its probe is gone'}", "out of memory, or killed from outside?"
+                    f"the arm died: {alive() or 'its probe is gone'}",
+                    "check for lack of memory, and for programs that kill processes",
                 )
             received += part
-        return _parse(received.decode(), *self._asked)
+            if len(received) > _LONGEST_ANSWER:
+                raise _garbled(received)
+        return _parse(received, *self._asked)
 
     def end(self) -> None:
-        """Hang up, and wait until the probe has ended all that it runs. What is stuck in the kernel it can't end."""
+        """Close the connection, and wait until the probe has ended all its children. It can't end a process that hangs
+        in the kernel."""
         self._socket.shutdown(socket.SHUT_WR)
         self._socket.settimeout(_GOODBYE)
         with suppress(OSError):
@@ -171,24 +182,43 @@ def _patience(deadline: Deadline | None) -> float:
     return 1.0 if deadline is None else min(1.0, max(0.0, deadline.at - time.monotonic()))
 
 
-def _parse(answer: str, command: str, cwd: str) -> Timing:
-    values = dict(word.split("=", 1) for word in answer.split())
-    if values["status"] == "error":
-        reason = os.strerror(int(values["errno"]))
-        what = {"exec": f"'{command}'", "chdir": f"directory '{cwd}'"}.get(values["what"], values["what"])
-        raise RunError(f"can't start the command: {what}: {reason}", "is it in the image, and on its PATH?")
-    code = int(values["code"])
-    exited = values["status"] == "exit"
+def _parse(answer: bytes, command: str, cwd: str) -> Timing:
+    """Raises RunError if the command could not be started, or the answer is invalid."""
+    try:
+        values = dict(word.split("=", 1) for word in answer.decode().split())
+        if values["status"] not in _STATES:
+            raise ValueError(values["status"])
+        numbers = {name: int(text) for name, text in values.items() if name not in ("status", "what")}
+        if not all(0 <= number < 1 << 63 for number in numbers.values()):
+            raise ValueError("a number out of range")
+        if values["status"] == "error":
+            reason = os.strerror(numbers["errno"])
+            what = {"exec": f"'{command}'", "chdir": f"directory '{cwd}'"}.get(values["what"], values["what"])
+        else:
+            return _timing(values["status"] == "exit", numbers)
+    except (ValueError, LookupError, OverflowError):
+        raise _garbled(answer) from None
+    raise RunError(f"can't start the command: {what}: {reason}", "check that it is in the image and on its PATH")
+
+
+def _timing(exited: bool, numbers: Mapping[str, int]) -> Timing:
     return Timing(
-        exit_code=code if exited else None,
-        signal=None if exited else code,
-        real=int(values["real_ns"]) / 1e9,
-        user=int(values["user_us"]) / 1e6,
-        sys=int(values["sys_us"]) / 1e6,
-        max_rss=int(values["maxrss_kib"]) * 1024,
-        minor_faults=int(values["minflt"]),
-        major_faults=int(values["majflt"]),
-        voluntary_switches=int(values["nvcsw"]),
-        involuntary_switches=int(values["nivcsw"]),
-        ended=int(values["end_ns"]) / 1e9,
+        exit_code=numbers["code"] if exited else None,
+        signal=None if exited else numbers["code"],
+        real=numbers["real_ns"] / 1e9,
+        user=numbers["user_us"] / 1e6,
+        sys=numbers["sys_us"] / 1e6,
+        max_rss=numbers["maxrss_kib"] * 1024,
+        minor_faults=numbers["minflt"],
+        major_faults=numbers["majflt"],
+        voluntary_switches=numbers["nvcsw"],
+        involuntary_switches=numbers["nivcsw"],
+        ended=numbers["end_ns"] / 1e9,
+    )
+
+
+def _garbled(answer: bytes) -> RunError:
+    return RunError(
+        f"the probe says what the kit does not know: {answer[:60]!r}",
+        "check whether the workload writes to /kit-control",
     )

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.analysis.threshold import CROSSED, HELD, Threshold
+from kit.analysis.session.threshold import CROSSED, HELD, Threshold
 
 if TYPE_CHECKING:
-    from kit.analysis.compare import Comparison
+    from kit.analysis.runs.compare import Comparison
 
 WARN, FAIL = "warn", "fail"
 
@@ -21,8 +21,8 @@ class PenaltyError(AssertionError):
 
 
 def check(threshold: Threshold, comparisons: Sequence[Comparison], undecided: str = WARN) -> None:
-    """Raises PenaltyError where the whole interval lies above the limit, or the arm was not measured. Where the limit
-    lies within the interval: a warning, or PenaltyError too with ``undecided='fail'``."""
+    """Raises PenaltyError if the whole interval lies above the limit, or the arm was not measured. If the interval
+    contains the limit: a warning, or PenaltyError too with ``undecided='fail'``."""
     __tracebackhide__ = True
     if undecided not in (WARN, FAIL):
         raise pytest.UsageError(f"kit_threshold: undecided={undecided!r}: use 'warn' or 'fail'")
@@ -43,8 +43,8 @@ def check(threshold: Threshold, comparisons: Sequence[Comparison], undecided: st
 
 
 def _lines(item: Comparison) -> str:
-    from kit.report.interval import percent_interval
-    from kit.report.verdict import sentence
+    from kit.report.format.interval import percent_interval
+    from kit.report.format.verdict import sentence
 
     at = f" at {item.point}" if item.point else ""
     rounds = f"{item.n} round{'s' if item.n > 1 else ''}"
@@ -55,7 +55,7 @@ def _lines(item: Comparison) -> str:
 
 
 def _more(item: Comparison, threshold: Threshold) -> str:
-    """About how many rounds would tell, if the penalty is what it looks like."""
+    """Return about how many rounds would decide, if the penalty stays as measured."""
     need = item.rounds_to_tell(threshold.limit)
     if not need or need[1] >= 1000:
         return ""

@@ -14,7 +14,7 @@ from kit.pytest_plugin.check import WARN, check
 from kit.pytest_plugin.runner import RUNNER
 
 if TYPE_CHECKING:
-    from kit.analysis.compare import Comparison
+    from kit.analysis.runs.compare import Comparison
     from kit.model.session import Request, Session
 
 DEFAULT_ARMS = ("bare", "layer:overlay2")
@@ -28,8 +28,8 @@ class Result:
     comparisons: tuple[Comparison, ...]
 
     def of(self, arm: str, metric: str = "real", phase: str = "") -> Comparison:
-        """The comparison of one arm with its baseline; of the whole run where no phase is named. Raises KeyError if
-        there is none, and says what there is."""
+        """Return the comparison of one arm with its baseline, by default of the whole run. Raises KeyError with the
+        existing ones if it is missing."""
         mine = [item for item in self.comparisons if (item.arm, item.metric) == (arm, metric)]
         found = [item for item in mine if item.phase == phase] if phase else mine[-1:]  # the whole run comes last
         if found:
@@ -41,7 +41,7 @@ class Result:
         """``check("layer:overlay2 build < 10 %")``: raises an AssertionError that prints the comparison, interval
         included, where the whole interval lies above the limit. ``undecided="fail"``: also where the limit lies in it.
         """
-        from kit.analysis.threshold import parse_threshold
+        from kit.analysis.session.threshold import parse_threshold
 
         check(parse_threshold(threshold, self.session.request.engine), self.comparisons, undecided)
 
@@ -56,8 +56,8 @@ def kit_compare(request: pytest.FixtureRequest) -> Callable[..., Result]:
     """
 
     def compare(command: Sequence[str] = (), **keywords: Any) -> Result:
-        from kit.analysis.analyse import analyse
-        from kit.analysis.threshold import parse_threshold
+        from kit.analysis.session.analyse import analyse
+        from kit.analysis.session.threshold import parse_threshold
 
         __tracebackhide__ = True
         try:
@@ -80,7 +80,7 @@ def kit_compare(request: pytest.FixtureRequest) -> Callable[..., Result]:
 
 
 def _request(request: pytest.FixtureRequest, command: Sequence[str], keywords: dict[str, Any]) -> Request:
-    from kit.model.arm import parse_arms
+    from kit.model.arm import arm_names
     from kit.model.session import Request
 
     settings: dict[str, Any] = request.config.stash[RUNNER].settings()
@@ -96,21 +96,20 @@ def _request(request: pytest.FixtureRequest, command: Sequence[str], keywords: d
         marker = request.node.get_closest_marker("kit_arms")
         arms = marker.args if marker else DEFAULT_ARMS
     listed = arms if isinstance(arms, str) else ",".join(arms)
-    names = tuple(str(arm) for arm in parse_arms(listed, settings["engine"]))
-    return Request(command=tuple(command), arms=names, **settings)
+    return Request(command=tuple(command), arms=arm_names(listed), **settings)
 
 
 def _fail_unless_whole(session: Session) -> None:
     if session.not_run:
         pytest.fail("\n".join(f"{item.arm} not run: {item.reason}; fix: {item.fix}" for item in session.not_run), False)
     if session.failed:
-        pytest.fail("\n".join(f"{item.arm}, round {item.block}: {item.error}" for item in session.failed), False)
+        pytest.fail("\n".join(f"{item.arm}, round {item.round}: {item.error}" for item in session.failed), False)
 
 
 def _record(request: pytest.FixtureRequest, result: Result) -> None:
-    """For junitxml and whatever else reads a test's properties."""
-    from kit.analysis.analyse import whole_real
-    from kit.report.interval import percent_interval
+    """Record properties of the test, for junitxml and other readers."""
+    from kit.analysis.session.analyse import whole_real
+    from kit.report.format.interval import percent_interval
 
     request.node.user_properties.append(("kit session", result.session.id))
     for item in whole_real(result.comparisons):

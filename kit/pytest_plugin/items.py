@@ -15,7 +15,7 @@ from kit.pytest_plugin.runner import RUNNER
 if TYPE_CHECKING:
     from _pytest._code.code import ExceptionInfo, TerminalRepr
 
-    from kit.analysis.threshold import Threshold
+    from kit.analysis.session.threshold import Threshold
     from kit.model.session import Request, Session
 
 
@@ -24,12 +24,12 @@ class ArmFailedError(Exception):
 
 
 class ScenarioFile(pytest.File):
-    """One scenario file; its tests are the arms, baselines that had to be added included."""
+    """One scenario file; its tests are the arms, including added baselines."""
 
     thresholds: Sequence[Threshold] = ()  # known once it is collected
 
     def collect(self) -> Iterator[pytest.Item]:
-        from kit.session.planning import find_scenario, plan_of
+        from kit.session.plan.planning import find_scenario, plan_of
 
         try:
             find_scenario(self.scenario)
@@ -42,8 +42,8 @@ class ScenarioFile(pytest.File):
             yield item
 
     def _thresholds(self) -> list[Threshold]:
-        """Those of the command line. Raises UsageError."""
-        from kit.analysis.threshold import parse_threshold
+        """Return the thresholds of the command line. Raises UsageError."""
+        from kit.analysis.session.threshold import parse_threshold
 
         option = self.config.getoption
         return [parse_threshold(text, option("kit_engine")) for text in option("kit_threshold")]
@@ -54,21 +54,21 @@ class ScenarioFile(pytest.File):
         return f"{self.path}:{variant}" if variant else str(self.path)
 
     def request(self, arms: tuple[str, ...]) -> Request:
-        """With these arms, or those of the command line where there are none. Raises UsageError."""
+        """Return the request with these arms, by default those of the command line. Raises UsageError."""
         from kit.core.quantity import pairs
-        from kit.model.arm import parse_arms
+        from kit.model.arm import arm_names
         from kit.model.session import Request
 
         option = self.config.getoption
         if not arms and option("kit_arms") != "default":
             filesystems = tuple(name.strip() for name in option("kit_fs").split(",") if name.strip())
-            arms = tuple(map(str, parse_arms(option("kit_arms"), option("kit_engine"), filesystems)))
+            arms = arm_names(option("kit_arms"), filesystems)
         params = pairs(tuple(option("kit_param")), "--kit-param")
         return Request(scenario=self.scenario, params=params, arms=arms, **self.config.stash[RUNNER].settings())
 
 
 class ScenarioItem(pytest.Item):
-    """One arm of one scenario. The first to run has the whole session run, all arms interleaved."""
+    """One arm of one scenario. The first to run starts the whole session, with all arms interleaved."""
 
     parent: ScenarioFile
     seconds: float | None = None  # that this arm's own runs took
@@ -90,15 +90,15 @@ class ScenarioItem(pytest.Item):
         failed = [sample for sample in session.failed if sample.arm == self.name]
         if failed:
             raise ArmFailedError(
-                "\n".join(f"round {sample.block}: {sample.error}\n  {sample.log}" for sample in failed)
+                "\n".join(f"round {sample.round}: {sample.error}\n  {sample.log}" for sample in failed)
             )
         if not mine:
             raise ArmFailedError("the session ended before this arm ran")
         self._judge(session)
 
     def _judge(self, session: Session) -> None:
-        from kit.analysis.analyse import analyse, whole_real
-        from kit.report.interval import percent_interval
+        from kit.analysis.session.analyse import analyse, whole_real
+        from kit.report.format.interval import percent_interval
 
         comparisons = analyse(session).comparisons
         self.user_properties.append(("kit session", session.id))

@@ -1,4 +1,4 @@
-"""What one pytest session measures, and with which settings."""
+"""The sessions of one pytest session, and their settings."""
 
 from __future__ import annotations
 
@@ -9,12 +9,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kit.core.errors import KitError
-from kit.model.plan import AUTO_ROUNDS
+from kit.model.options import read_quantities
 
 if TYPE_CHECKING:
     from kit.model.session import Request, Session
     from kit.store import Store
 
+#: Options of a request that pytest's command line also has.
+SHARED = (
+    "rounds", "precision", "budget", "margin", "timeout", "cache", "seed", "load", "interleave", "guest", "engine",
+    "rerun", "explain_calls", "profile",
+)  # fmt: skip
 RUNNER = pytest.StashKey["SessionRunner"]()
 
 
@@ -28,24 +33,24 @@ class SessionRunner:
     _store: Store | None = None
 
     def run(self, request: Request) -> Session:
-        """Raises KitError."""
+        """Run a request. Raises KitError."""
         from kit.core.paths import find_paths
-        from kit.session.start import Patience, launch
+        from kit.session.start import WaitPolicy, launch
 
         refuse_xdist(self.config)
         if self.config.getoption("kit_fleet"):
             session = self._on_fleet(request)
         else:
-            session = launch(request, find_paths(), self.store, _observer(self.config), Patience())
+            session = launch(request, find_paths(), self.store, _observer(self.config), WaitPolicy())
         self.sessions.append(session)
         return session
 
     def _on_fleet(self, request: Request) -> Session:
-        """Like machines share its rounds. Raises KitError."""
+        """Run a request on equal machines, which share its rounds. Raises KitError."""
         from kit.core.paths import find_paths
         from kit.fleet.address import parse_address
-        from kit.fleet.run import FleetContext, run_split
-        from kit.model.member import Selection, parse_where
+        from kit.fleet.client.run import FleetContext, run_split
+        from kit.model.machine import Selection, parse_where
 
         option = self.config.getoption
         selection = Selection(option("kit_machines"), option("kit_class"), parse_where(option("kit_where")), alike=True)
@@ -63,34 +68,16 @@ class SessionRunner:
         return self._store
 
     def settings(self) -> dict[str, Any]:
-        """Those of a request that the command line decides, for scenario files and the fixture alike. Raises
-        UsageError."""
-        from kit.core.quantity import duration, percentage
-
-        option = self.config.getoption
-        precision, budget, timeout = option("kit_precision"), option("kit_budget"), option("kit_timeout")
-        return {
-            "engine": option("kit_engine"),
-            "rounds": option("kit_rounds") or AUTO_ROUNDS,
-            "seed": option("kit_seed") or 0,
-            "cache": option("kit_cache") or "warm",
-            "load": option("kit_load"),
-            "interleave": option("kit_interleave"),
-            "guest": option("kit_guest"),
-            "repeats": not option("kit_no_rerun"),
-            "explain_calls": option("kit_explain_calls"),
-            "profile": option("kit_profile"),
-            "margin": percentage(option("kit_margin"), "--kit-margin"),
-            "precision": percentage(precision, "--kit-precision") if precision else None,
-            "budget": duration(budget, "--kit-budget") if budget else None,
-            "timeout": duration(timeout, "--kit-timeout") if timeout else None,
-        }
+        """Return the settings from the command line, for scenario files and the fixture. Raises UsageError."""
+        given = {name: self.config.getoption(f"kit_{name}") for name in SHARED}
+        given = {name: value for name, value in given.items() if value is not None}
+        return given | read_quantities(given, "--kit-")
 
     def between(self, session: Session) -> str:
-        """A session against the one that --kit-compare names, as a table, or why there is none."""
-        from kit.analysis.analyse import analyse
-        from kit.analysis.two_sessions import compare_sessions
-        from kit.report.between import render_between
+        """Compare a session with the one of --kit-compare, as a table, or return the reason against it."""
+        from kit.analysis.history.session_diff import compare_sessions
+        from kit.analysis.session.analyse import analyse
+        from kit.report.history.session_diff import render_between
 
         try:
             before = self._earlier(session)
@@ -103,32 +90,32 @@ class SessionRunner:
 
     def _earlier(self, session: Session) -> Session | None:
         from kit.model.session import DONE
-        from kit.store import Wanted
+        from kit.store import SessionFilter
 
         name = self.config.getoption("kit_compare")
         if name != "last":
             return self.store.get(name)
         mine = {item.id for item in self.sessions}
-        found = self.store.list(Wanted(session.title, status=DONE), most=len(mine) + 1)
+        found = self.store.list(SessionFilter(session.title, status=DONE), most=len(mine) + 1)
         earlier = next((item.id for item in found if item.id not in mine), None)
         return self.store.get(earlier) if earlier else None
 
 
 def refuse_xdist(config: pytest.Config) -> None:
-    """Benchmarks must not share a machine. Raises pytest.UsageError under xdist."""
+    """Refuse xdist, since benchmarks must not share a machine. Raises pytest.UsageError."""
     if hasattr(config, "workerinput") or config.getoption("numprocesses", None) or config.getoption("tx", None):
         raise pytest.UsageError("kit: benchmarks must not share a machine with other tests: run without -n / xdist")
 
 
 def _observer(config: pytest.Config) -> Any:
-    """Progress through pytest's own terminal, past its capture."""
-    from kit.report.progress import Lines
+    """Return progress through pytest's own terminal, past its capture."""
+    from kit.report.text.progress import Lines
 
     reporter = config.pluginmanager.getplugin("terminalreporter")
     capture = config.pluginmanager.getplugin("capturemanager")
 
     class TerminalLines(Lines):
-        def tell(self, text: str) -> None:
+        def write(self, text: str) -> None:
             if reporter is None or config.get_verbosity() < 0:
                 return
             with capture.global_and_fixture_disabled():

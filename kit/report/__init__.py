@@ -1,4 +1,4 @@
-"""Reports of a session, a night, a farm: tables, sentences, Markdown, JSON, CSV, pages, plots. Each is a line of
+"""Reports of a session, a night, a fleet: tables, sentences, Markdown, JSON, CSV, pages, plots. Each is a line of
 ``renderer``. Pure: computes no figure. Imports analysis, model, parsers and core alone.
 """
 
@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING
 from kit.report.renderer import SESSION, find
 
 if TYPE_CHECKING:
-    from kit.analysis.analyse import Analysis
+    from kit.analysis.session.analyse import Analysis
     from kit.model.session import Session
 
 
 def render(name: str, session: Session, analysis: Analysis | None = None) -> str:
-    """A session by that renderer; ``analysis`` where it is known already."""
+    """Return a session in that renderer's form; ``analysis`` if it is known already."""
     return find(SESSION, name).render(*shown_session(session, analysis))
 
 
 def shown_session(session: Session, analysis: Analysis | None = None) -> tuple[Session, Analysis]:
-    """A session as it may be shown, with its analysis, which is made anew where a text had to change."""
-    from kit.analysis.analyse import analyse
-    from kit.report.shown import shown
+    """Return a session safe to show, with its analysis, which is recomputed if a text had to change."""
+    from kit.analysis.session.analyse import analyse
+    from kit.report.format.sanitize import shown
 
     made = shown(session)
     return made, analysis if analysis and made is session else analyse(made)

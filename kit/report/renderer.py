@@ -1,26 +1,26 @@
-"""Renderers: every output, a line for each, of which the fronts ask. A new one is a file here and a line below."""
+"""Renderers: a line for each output, for command line, web and pytest. A new one is a file here and a line below."""
 
 from __future__ import annotations
 
 import pkgutil
 from dataclasses import dataclass
 
-#: What is rendered, and with it what a renderer is called with.
+#: Subjects of renderers, each with the arguments of its renderers.
 SESSION = "session"  # Session, Analysis
 SESSIONS = "sessions"  # sequence of Session
 PAGE = "page"  # its title, sequence of SessionView
 BETWEEN = "two sessions"  # Session, Session, Between
 HISTORY = "history"  # Subject, sequence of Track
 NIGHT = "night"  # Night
-FARM = "farm"  # FarmAnswer
+FLEET = "fleet"  # FleetAnswer
 PLAN = "plan"  # Planning
 
 
 @dataclass(frozen=True)
 class Renderer:
-    """One output. ``of``: what it renders. ``maker``: the function that makes the text, imported on use. ``what``: the
-    same for help texts. ``suffix``: of its files, '' for what is meant for a terminal. ``mime``: as what a browser gets
-    it; a session's renderer that has one can be had as a file beside the answer."""
+    """One output. ``of``: its subject. ``maker``: the function that makes the text, imported on use. ``what``: its
+    description in help. ``suffix``: of its files, '' for terminal output. ``mime``: its type in a browser; a session's
+    renderer with a type is also offered as a file beside the answer."""
 
     name: str
     of: str
@@ -31,48 +31,48 @@ class Renderer:
 
     @property
     def file(self) -> str:
-        """The name of the only file of its kind: ``junit.xml``."""
+        """Return the name of the only file of its kind: ``junit.xml``."""
         return f"{self.name}.{self.suffix}"
 
     def render(self, *given: object) -> str:
-        """``given``: what the comment at its kind says."""
-        text: str = pkgutil.resolve_name(self.maker)(*given)
+        """Return the text. ``given``: the arguments listed at its subject."""
+        text: str = pkgutil.resolve_name(f"kit.report.{self.maker}")(*given)
         return text
 
 
-#: Of each kind the usual one first.
+#: The default of each subject first.
 RENDERERS = (
-    Renderer("answer", SESSION, "kit.report.answer:render_answer", "what to take, and what that rests on"),
-    Renderer("full", SESSION, "kit.report.table:render_text", "every phase, ladder, note and fact"),
-    Renderer("explain", SESSION, "kit.report.explain:render_explain", "in plain sentences"),
-    Renderer("calls", SESSION, "kit.report.calls:render_calls", "which system calls cost what, of traced runs"),
-    Renderer("profile", SESSION, "kit.report.profile:render_profile", "which functions cost what, of traced runs"),
-    Renderer("markdown", SESSION, "kit.report.table:render_markdown", "the table as Markdown", "md", "text/markdown"),
-    Renderer("json", SESSION, "kit.report.structured:render_json", "everything as JSON", "json", "application/json"),
-    Renderer("csv", SESSION, "kit.report.structured:render_csv", "the samples as CSV", "csv", "text/csv"),
+    Renderer("answer", SESSION, "text.answer:render_answer", "the answer, and what supports it"),
+    Renderer("full", SESSION, "text.table:render_text", "every phase, ladder, note and fact"),
+    Renderer("explain", SESSION, "text.explain:render_explain", "in plain sentences"),
+    Renderer("calls", SESSION, "text.calls:render_calls", "what each system call costs, from traced runs"),
+    Renderer("profile", SESSION, "text.profile:render_profile", "what each function costs, from traced runs"),
+    Renderer("markdown", SESSION, "text.table:render_markdown", "the table as Markdown", "md", "text/markdown"),
+    Renderer("json", SESSION, "data.structured:render_json", "everything as JSON", "json", "application/json"),
+    Renderer("csv", SESSION, "data.structured:render_csv", "the samples as CSV", "csv", "text/csv"),
     Renderer(
-        "pytest-benchmark", SESSIONS, "kit.report.pytest_benchmark:render_pytest_benchmark",
+        "pytest-benchmark", SESSIONS, "data.pytest_benchmark:render_pytest_benchmark",
         "real times, for that tool", "json",
     ),
-    Renderer("html", PAGE, "kit.report.html:render_html", "a page that needs no network", "html", "text/html"),
-    Renderer("table", BETWEEN, "kit.report.between:render_between", "a table"),
-    Renderer("markdown", BETWEEN, "kit.report.between:render_between_markdown", "a table as Markdown", "md"),
-    Renderer("table", HISTORY, "kit.report.history:render_history", "a table, intervals drawn"),
-    Renderer("markdown", HISTORY, "kit.report.history:render_history_markdown", "a table as Markdown", "md"),
-    Renderer("json", HISTORY, "kit.report.history:render_history_json", "series, changes and sessions as JSON", "json"),
-    Renderer("csv", HISTORY, "kit.report.history:render_history_csv", "a line for each session", "csv"),
-    Renderer("terminal", NIGHT, "kit.report.night:render_night_text", "the summary for a terminal"),
-    Renderer("junit", NIGHT, "kit.report.junit:render_junit", "for any CI to show", "xml"),
-    Renderer("summary", NIGHT, "kit.report.night:render_summary", "the summary as Markdown", "md"),
-    Renderer("report", NIGHT, "kit.report.html:render_night_html", "a page that needs no network", "html"),
-    Renderer("nightly", NIGHT, "kit.report.night:render_night_json", "all that the exit code rests on", "json"),
-    Renderer("table", FARM, "kit.report.farm:render_farm", "a table, the answer first"),
-    Renderer("markdown", FARM, "kit.report.farm:render_farm_markdown", "a table as Markdown", "md"),
-    Renderer("json", FARM, "kit.report.farm:render_farm_json", "arms, classes and machines as JSON", "json"),
-    Renderer("csv", FARM, "kit.report.farm:render_farm_csv", "a line for each arm, class and machine", "csv"),
-    Renderer("table", PLAN, "kit.report.farm_plan:render_plan", "a table, the answer first"),
-    Renderer("markdown", PLAN, "kit.report.farm_plan:render_plan_markdown", "a table as Markdown", "md"),
-    Renderer("json", PLAN, "kit.report.farm_plan:render_plan_json", "plans and what they rest on as JSON", "json"),
+    Renderer("html", PAGE, "page.html:render_html", "a page that needs no network", "html", "text/html"),
+    Renderer("table", BETWEEN, "history.session_diff:render_between", "a table"),
+    Renderer("markdown", BETWEEN, "history.session_diff:render_between_markdown", "a table as Markdown", "md"),
+    Renderer("table", HISTORY, "history.history:render_history", "a table, intervals drawn"),
+    Renderer("markdown", HISTORY, "history.history:render_history_markdown", "a table as Markdown", "md"),
+    Renderer("json", HISTORY, "history.history:render_history_json", "series, changes and sessions as JSON", "json"),
+    Renderer("csv", HISTORY, "history.history:render_history_csv", "a line for each session", "csv"),
+    Renderer("terminal", NIGHT, "history.night:render_night_text", "the summary for a terminal"),
+    Renderer("junit", NIGHT, "data.junit:render_junit", "for any CI to show", "xml"),
+    Renderer("summary", NIGHT, "history.night:render_summary", "the summary as Markdown", "md"),
+    Renderer("report", NIGHT, "page.html:render_night_html", "a page that needs no network", "html"),
+    Renderer("nightly", NIGHT, "history.night:render_night_json", "everything that decides the exit code", "json"),
+    Renderer("table", FLEET, "fleet.cost:render_fleet_cost", "a table, the answer first"),
+    Renderer("markdown", FLEET, "fleet.cost:render_fleet_cost_markdown", "a table as Markdown", "md"),
+    Renderer("json", FLEET, "fleet.cost:render_fleet_cost_json", "arms, classes and machines as JSON", "json"),
+    Renderer("csv", FLEET, "fleet.cost:render_fleet_cost_csv", "a line for each arm, class and machine", "csv"),
+    Renderer("table", PLAN, "fleet.plan:render_plan", "a table, the answer first"),
+    Renderer("markdown", PLAN, "fleet.plan:render_plan_markdown", "a table as Markdown", "md"),
+    Renderer("json", PLAN, "fleet.plan:render_plan_json", "plans and their inputs as JSON", "json"),
 )  # fmt: skip
 
 
@@ -89,5 +89,5 @@ def find(of: str, name: str) -> Renderer:
 
 
 def offered() -> tuple[Renderer, ...]:
-    """Of a session what can be had as a file beside the answer, or from a browser."""
+    """Return the renderers of a session that are offered as a file beside the answer, or in a browser."""
     return tuple(item for item in renderers(SESSION) if item.mime)

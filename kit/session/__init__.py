@@ -1,5 +1,5 @@
-"""A session from the request to its last sample: what it needs is gathered, provisioned, run in order, measured.
+"""A session from the request to its last sample: it gathers, provisions, runs in order, and measures.
 
-``start`` decides where it runs, ``local`` here and ``guest_host`` in a guest, where ``guest_agent`` answers by
-``guest_protocol``; ``loop`` alone knows the order of steps.
-Imports everything below it: engines, guests, filesystems, images, the store."""
+``start`` decides where the session runs. ``execute`` runs it on this machine, ``guest`` in a guest, whose agent answers
+by ``wire``. ``execute/session_loop`` alone defines the order of steps. Imports everything below it: engines, guests,
+filesystems, images, the store."""

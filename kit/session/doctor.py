@@ -1,4 +1,5 @@
-"""Tries what works on this machine: mounts it, starts it, runs in it; and says what would mend the rest."""
+"""Tests which features work on this machine, by mounting, starting and running them, and lists the fixes for the
+rest."""
 
 from __future__ import annotations
 
@@ -11,13 +12,13 @@ from pathlib import Path
 
 from kit.core.errors import KitError, MachineError, said_by_system
 from kit.core.paths import Paths
-from kit.engines import Place
+from kit.engines import Sandbox
 from kit.engines.root import root_name, versions
 from kit.filesystem import BackingOptions, bundled
 from kit.filesystem.backing import GIB
-from kit.host.cgroup import Cgroup, machine_cpu
+from kit.host.cgroup.cgroup import Cgroup, machine_cpu
+from kit.host.cgroup.counters import pressure, read_counters
 from kit.host.command import require
-from kit.host.counters import pressure, read_counters
 from kit.host.interrupt import checkpoint
 from kit.host.machine import Host, read_host
 from kit.image import Image, ImageCache
@@ -25,22 +26,23 @@ from kit.image.layout import CONTROL, TREE
 from kit.model.arm import Arm, parse_arm
 from kit.model.driver import OWN_KERNEL, QEMU, UML
 from kit.model.drivers import DRIVERS, UNION, drivers, graph_drivers, in_guest_kernel, registered
-from kit.session.caches import DROP_CACHES
-from kit.session.context import Bench, Observer
-from kit.session.loop import held_machine
-from kit.session.provision import Provision, ProvisionSpec
+from kit.model.event import EventSink
+from kit.session.execute.session_loop import held_machine
+from kit.session.measure.context import MachineLease
+from kit.session.setup.caches import DROP_CACHES
+from kit.session.setup.provision import Provision, ProvisionSpec
 from kit.trace.calls import find_call_tracer
 from kit.trace.functions import find_functions
 from kit.trace.perf import find_perf_tracer
 from kit.trace.tracer import Level
 
-_TOOLS = ("dockerd", "containerd", "runc", "mmdebstrap", "cc", "tar", "zstd", "xz", "setpriv", "unshare", "losetup")
+_TOOLS = ("dockerd", "containerd", "runc", "mmdebstrap", "cc", "tar", "zstd", "xz", "setpriv", "unshare")
 _PLACEMENTS = ("bare", "host", "runtime", "bind:overlay2", "volume:overlay2", "layer:overlay2", "tmpfs:overlay2")
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """One thing tried. ``fix`` is the one command or change that would mend it, empty where it works."""
+    """One tested feature. ``fix``: the command or change that would fix it, empty if it works."""
 
     kind: str
     name: str
@@ -49,17 +51,17 @@ class Diagnosis:
     fix: str = ""
 
 
-def examine(paths: Paths, observer: Observer, wait: bool = False) -> Iterator[Diagnosis]:
-    """Try everything, one diagnosis at a time. Raises BusyError while a session holds the machine."""
+def examine(paths: Paths, observer: EventSink, wait: bool = False) -> Iterator[Diagnosis]:
+    """Test everything, one diagnosis at a time. Raises BusyError while a session holds the machine."""
     host = read_host()
     yield from _tools()
-    with held_machine("doctor", paths, wait, observer) as bench:
-        image = _tiny_image(bench)
+    with held_machine("doctor", paths, wait, observer) as lease:
+        image = _tiny_image(lease)
         options = BackingOptions(size=4 * GIB, images=paths.loops)
-        with Provision(ProvisionSpec(bench.setting, host, options, image, None)) as provision:
+        with Provision(ProvisionSpec(lease.setting, host, options, image, None)) as provision:
             for name in bundled():
                 arm = parse_arm(f"host@{name}")
-                yield _try(provision, arm, "filesystem", name, lambda place: _describe_backing(place))
+                yield _try(provision, arm, "filesystem", name, lambda sandbox: _describe_backing(sandbox))
             for kind, name, arm in driver_arms():
                 yield _try(provision, arm, kind, name, _container_ran_on if arm.engine == "docker" else _ran_on)
             yield from _in_roots(provision, paths)
@@ -69,16 +71,16 @@ def examine(paths: Paths, observer: Observer, wait: bool = False) -> Iterator[Di
                     _here(text, host),
                     "placement",
                     text.partition(":")[0],
-                    lambda place: "a command ran in it",
+                    lambda sandbox: "a command ran in it",
                 )
             yield _system(provision)
             yield from _guests(paths, host)
             yield from _measuring(provision, host)
-            yield from _tracing(bench)
+            yield from _tracing(lease)
 
 
 def _here(text: str, host: Host) -> Arm:
-    """Without root there is no filesystem to make: host then lies in a directory."""
+    """Without root no filesystem can be made: host then uses a directory."""
     arm = parse_arm(text)
     return arm if host.root or arm.placement != "host" else arm.on("dir")
 
@@ -91,38 +93,39 @@ def _tools() -> Iterator[Diagnosis]:
             yield Diagnosis("tool", tool, False, error.message, error.hint)
 
 
-def _try(provision: Provision, arm: Arm, kind: str, name: str, describe: Callable[[Place], str]) -> Diagnosis:
+def _try(provision: Provision, arm: Arm, kind: str, name: str, describe: Callable[[Sandbox], str]) -> Diagnosis:
     checkpoint()
     blocked = provision.ready(arm)
     if blocked:
         return Diagnosis(kind, name, False, blocked.reason, blocked.fix)
     try:
-        with provision.place(arm) as place:
-            _run(place)
-            return Diagnosis(kind, name, True, describe(place))
+        with provision.sandbox(arm) as sandbox:
+            _run(sandbox)
+            return Diagnosis(kind, name, True, describe(sandbox))
     except KitError as error:
         return Diagnosis(kind, name, False, error.message, error.hint)
     except OSError as error:
-        return Diagnosis(kind, name, False, said_by_system(error), "is there room?")
+        return Diagnosis(kind, name, False, said_by_system(error), "free space on that filesystem")
 
 
-def _run(place: Place) -> None:
-    """Have the probe run itself in the place: the one program that every root filesystem has."""
-    inside = place.tree == TREE
+def _run(sandbox: Sandbox) -> None:
+    """Have the probe run itself in the sandbox: every root filesystem has this program."""
+    inside = sandbox.tree == TREE
     probe = f"{CONTROL}/kit-probe" if inside else "true"
     with tempfile.TemporaryFile() as output:
-        timing = place.run([probe, "spin"], ".", output)
-        place.backing.sync()
+        timing = sandbox.run([probe, "spin"], ".", output)
+        sandbox.backing.sync()
     if not timing.ok:
-        raise KitError(f"a command in it ended with {timing.exit_code}, signal {timing.signal}", "see its log")
+        raise KitError(f"a command in it ended with {timing.exit_code}, signal {timing.signal}", "see dmesg")
 
 
-def _describe_backing(place: Place) -> str:
-    return f"made, mounted and synced: {place.backing.kind}"
+def _describe_backing(sandbox: Sandbox) -> str:
+    return f"made, mounted and synced: {sandbox.backing.kind}"
 
 
 def driver_arms() -> Iterator[tuple[str, str, Arm]]:
-    """What is tried of every driver on this machine's own engines, and of unions without one: kind, name and arm."""
+    """Return the tests of every driver on this machine's own engines, and of unions without an engine: kind, name and
+    arm."""
     for engine in DRIVERS:
         for driver in graph_drivers() if engine == "docker" else drivers(engine):
             if engine == UNION:
@@ -134,14 +137,14 @@ def driver_arms() -> Iterator[tuple[str, str, Arm]]:
 
 
 def _in_roots(provision: Provision, paths: Paths) -> Iterator[Diagnosis]:
-    """Other versions of engines, where their roots are built."""
+    """Return the tests of other engine versions whose roots are built."""
     built = {image.name for image in ImageCache(paths.cache).list()}
     for engine, known in DRIVERS.items():
         tried = [driver.name for driver in known if driver.tried_in_roots]
         for version in versions(engine) if tried else ():
             recipe = root_name(engine, version)
             if recipe not in built:
-                reason, fix = "its engine root is not built yet; kit compare does that too", f"kit image build {recipe}"
+                reason, fix = "its engine root is not built yet; kit compare builds it", f"kit image build {recipe}"
                 yield Diagnosis("engine root", f"{engine}@{version}", False, reason, fix)
                 continue
             for driver in tried:
@@ -149,12 +152,12 @@ def _in_roots(provision: Provision, paths: Paths) -> Iterator[Diagnosis]:
                 yield _try(provision, parse_arm(f"layer:{name}"), "engine root", name, _ran_on)
 
 
-def _container_ran_on(place: Place) -> str:
-    return f"a container ran on {place.backing.type}"
+def _container_ran_on(sandbox: Sandbox) -> str:
+    return f"a container ran on {sandbox.backing.type}"
 
 
-def _ran_on(place: Place) -> str:
-    return f"a command ran on {place.backing.type}"
+def _ran_on(sandbox: Sandbox) -> str:
+    return f"a command ran on {sandbox.backing.type}"
 
 
 def _system(provision: Provision) -> Diagnosis:
@@ -164,15 +167,15 @@ def _system(provision: Provision) -> Diagnosis:
         driver = running_driver()
     except KitError as error:
         return Diagnosis("engine", "system", False, error.message, error.hint)
-    return _try(provision, parse_arm(f"bind:system/{driver}"), "engine", "system", lambda place: f"it uses {driver}")
+    return _try(provision, parse_arm(f"bind:system/{driver}"), "engine", "system", lambda sandbox: f"it uses {driver}")
 
 
-#: Filesystems that a guest's kernel of the kit's own has and a machine may lack, beside drivers.
+#: Filesystems, besides drivers, that the kit's guest kernel has and a machine may lack.
 _FILESYSTEMS = {UML: ("ext4", "xfs", "btrfs", "jfs"), QEMU: ("ext4", "xfs", "btrfs", "jfs", "reiserfs")}
 
 
 def had_in(guest: str) -> tuple[str, ...]:
-    """Drivers that a guest has where a machine may not; each is named for the first engine that has it."""
+    """Drivers that a guest has and a machine may lack; each is named for the first engine that has it."""
     words: dict[str, str] = {}
     for arm, driver in registered():
         if guest in driver.guests:
@@ -181,62 +184,60 @@ def had_in(guest: str) -> tuple[str, ...]:
 
 
 def _guests(paths: Paths, host: Host) -> Iterator[Diagnosis]:
-    """Which guests can be booted, and what they are the route to. Nothing is booted that is not built yet."""
+    """Return which guests can boot, and which features they provide. An unbuilt guest is not booted."""
     from kit.guest import Kernel, Tools
     from kit.guest.qemu import Qemu
 
     built = {image.name for image in ImageCache(paths.cache).list()}
     for kind, filesystems in _FILESYSTEMS.items():
         missing = [name for name in ("guest", kind) if name not in built]
-        reason = f"the route to {', '.join((*had_in(kind), *filesystems))}: --guest {kind}"
+        reason = f"runs {', '.join((*had_in(kind), *filesystems))}: --guest {kind}"
         if not host.root:
-            yield Diagnosis("guest", kind, False, "a guest needs root", "sudo kit …")
+            yield Diagnosis("guest", kind, False, "a guest needs root", "run as root: sudo kit …")
         elif missing:
             fix = " && ".join(f"kit image build {name}" for name in missing)
-            yield Diagnosis(
-                "guest", kind, False, f"its images are not built yet, kit compare does that too; {reason}", fix
-            )
+            text = f"its images are not built yet; kit compare builds them; {reason}"
+            yield Diagnosis("guest", kind, False, text, fix)
         elif kind == "qemu" and (why := Qemu(Tools(paths.cache), Kernel()).why_emulated()):
             yield Diagnosis("guest", kind, True, f"emulated, 10 to 40 times slower (KVM: {why}); {reason}")
         else:
             yield Diagnosis("guest", kind, True, reason)
-    reason = (
-        f"the route to {', '.join(had_in(OWN_KERNEL))} and any other: a kernel of yours that has it, docs/guests.md"
-    )
-    yield Diagnosis("guest", "--kernel PATH", host.root, reason, "sudo kit …")
+    drivers = ", ".join(had_in(OWN_KERNEL))
+    reason = f"runs {drivers} and any driver that a kernel of yours has: docs/how-to/guest-kernels.md"
+    yield Diagnosis("guest", "--kernel PATH", host.root, reason, "run as root: sudo kit …")
     yield from _guest_kernels(paths)
 
 
 def _guest_kernels(paths: Paths) -> Iterator[Diagnosis]:
-    from kit.guest.built import KernelCache
+    from kit.guest.kernel_cache import KernelCache
     from kit.guest.recipe import kernel_recipes, read_kernel_recipe
 
     cache = KernelCache(paths.cache)
     for name in kernel_recipes():
         built = [kind for kind in read_kernel_recipe(name).machines if cache.find(name, kind)]
-        reason = f"the route to {', '.join(in_guest_kernel(name))}"
+        reason = f"runs {', '.join(in_guest_kernel(name))}"
         if built:
             yield Diagnosis("guest", f"kernel {name}", True, f"{reason}: --guest {' or '.join(built)}")
         else:
             fix = f"kit kernel build {name}"
             yield Diagnosis(
-                "guest", f"kernel {name}", False, f"it is not built yet, kit compare does that too; {reason}", fix
+                "guest", f"kernel {name}", False, f"it is not built yet; kit compare builds it; {reason}", fix
             )
 
 
 def _measuring(provision: Provision, host: Host) -> Iterator[Diagnosis]:
-    """Each figure of a sample: whether this kernel gives it."""
+    """Return, for each figure of a sample, whether this kernel provides it."""
     arm = parse_arm("layer:overlay2" if provision.ready(parse_arm("layer:overlay2")) is None else "host@dir")
     if provision.ready(arm) is None:
-        with provision.place(arm) as place:
-            _run(place)
-            counters = read_counters(place.cgroup, place.backing.device)
+        with provision.sandbox(arm) as sandbox:
+            _run(sandbox)
+            counters = read_counters(sandbox.cgroup, sandbox.backing.device)
             group = "counted for the arm's cgroup"
             yield _figure(
                 "cgroup CPU", counters.cgroup_user is not None, group, "not counted", "run as root; mount cgroup2"
             )
             yield _figure(
-                "device I/O", counters.read_bytes is not None, f"block device {place.backing.device}",
+                "device I/O", counters.read_bytes is not None, f"block device {sandbox.backing.device}",
                 "the backing filesystem has no block device", "use a loop image or --device",
             )  # fmt: skip
     yield Diagnosis(
@@ -244,7 +245,7 @@ def _measuring(provision: Provision, host: Host) -> Iterator[Diagnosis]:
     )
     source = machine_cpu()[1]
     exact = "exact" if source != "/proc/stat" else "counted in ticks of 10 ms"
-    yield Diagnosis("measuring", "elsewhere", True, f"machine CPU from {source}, {exact}")
+    yield Diagnosis("measuring", "outside CPU", True, f"machine CPU from {source}, {exact}")
     missing = "no /proc/pressure"
     yield _figure("pressure", pressure("cpu") is not None, "/proc/pressure", missing, "boot with psi=1")
     yield _figure(
@@ -252,9 +253,9 @@ def _measuring(provision: Provision, host: Host) -> Iterator[Diagnosis]:
     )
 
 
-def _tracing(bench: Bench) -> Iterator[Diagnosis]:
-    """What kit compare --explain-calls and --profile can record here."""
-    scratch, group = bench.setting.run, Cgroup.named(bench.setting.cgroup)
+def _tracing(lease: MachineLease) -> Iterator[Diagnosis]:
+    """Return what kit compare --explain-calls and --profile can record here."""
+    scratch, group = lease.setting.run, Cgroup.named(lease.setting.cgroup)
     for find in (
         lambda: find_call_tracer(scratch, group),
         lambda: find_functions(scratch, group),
@@ -269,8 +270,8 @@ def _figure(name: str, works: bool, good: str, bad: str, fix: str) -> Diagnosis:
     return Diagnosis("measuring", name, works, good if works else bad, "" if works else fix)
 
 
-def _tiny_image(bench: Bench) -> Image:
-    """A root filesystem with nothing in it but the directories that engines mount over."""
+def _tiny_image(lease: MachineLease) -> Image:
+    """Make a root filesystem that contains only the directories over which engines mount."""
 
     def build(rootfs: Path, archive: Path) -> dict[str, str]:
         with tarfile.open(rootfs, "w") as tar:
@@ -280,4 +281,4 @@ def _tiny_image(bench: Bench) -> Image:
                 tar.addfile(entry)
         return {}
 
-    return ImageCache(bench.setting.run).make("tiny", "tiny", "made by kit doctor", build)
+    return ImageCache(lease.setting.run).make("tiny", "tiny", "made by kit doctor", build)

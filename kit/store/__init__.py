@@ -1,10 +1,9 @@
-"""Where sessions and samples are kept: SQLite, or a PostgreSQL server that many machines share.
+"""Storage of sessions and samples: SQLite, or a PostgreSQL server that many machines share.
 
-Owns tables, views, roles and migrations, the outbox and its delivery, series. Imports analysis, model and core.
-"""
+Owns tables, views and roles, the outbox and its delivery, series. Imports analysis, model and core."""
 
-from kit.store.heads import Wanted
-from kit.store.outbox import Outbox
+from kit.store.outbox.outbox import Outbox
+from kit.store.session_query import SessionFilter
 from kit.store.store import Store, open_store
 
-__all__ = ["Outbox", "Store", "Wanted", "open_store"]
+__all__ = ["Outbox", "SessionFilter", "Store", "open_store"]

@@ -1,4 +1,4 @@
-"""The database that a store is in: reached, made or brought up to date in one transaction, and what its errors mean."""
+"""The store's database: opened, and created or updated in one transaction; and the meaning of its errors."""
 
 from __future__ import annotations
 
@@ -14,21 +14,20 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, Operati
 from sqlalchemy.pool import NullPool
 
 from kit.core.errors import AwayError, RunError, UsageError
-from kit.store.schema import SCHEMA_VERSION
-from kit.store.upgrade import upgrade, version_of
+from kit.store.schema.make import check_version, make_schema, version_of
 
-#: Seconds for which a database that another process has locked, or a server that doesn't answer, is waited for.
+#: Seconds to wait for a database that another process has locked, or a server that doesn't answer.
 PATIENCE = 10
-_EXAMPLE = "for example sqlite:////path/kit.db or postgresql+psycopg://host/db"
+_EXAMPLE = "use for example sqlite:////path/kit.db or postgresql+psycopg://host/db"
 _POSTGRESQL = {"connect_timeout": PATIENCE, "tcp_user_timeout": 3000 * PATIENCE}
-#: What makes each driver wait so long, where the URL does not say how long.
+#: Driver options for that time, if the URL does not set one.
 _WAITING: dict[str, dict[str, int]] = {
     "sqlite": {"timeout": PATIENCE},
     "sqlite+pysqlite": {"timeout": PATIENCE},
     "postgresql+psycopg": _POSTGRESQL,
     "postgresql+psycopg2": _POSTGRESQL,
 }
-#: What Python's module takes; SQLAlchemy drops others in silence.
+#: Options of Python's module; SQLAlchemy silently ignores others.
 _SQLITE_OPTIONS = {"timeout", "detect_types", "isolation_level", "check_same_thread", "cached_statements"}
 #: Marks connections whose transactions write.
 _WRITES = "kit_writes"
@@ -41,8 +40,8 @@ class Database:
     """
 
     def __init__(self, url: str, patient: bool = False) -> None:
-        """Raises UsageError where it can't be opened. ``patient``: for a session that lasts, a server that is away
-        may come later, and holds no connection meanwhile."""
+        """Raises UsageError if the database can't be opened. ``patient``: for a long session: the server may come up
+        later, and no connection stays open meanwhile."""
         self._ready = False
         scheme, separator, _ = url.partition("://")
         shown = f"{scheme}{separator}…" if separator else "…"  # what can't be parsed may hold a password anywhere
@@ -61,7 +60,7 @@ class Database:
 
     @property
     def name(self) -> str:
-        """Where it is, without a password."""
+        """Return the location, without a password."""
         return _shown(self._engine.url)
 
     @property
@@ -91,30 +90,31 @@ class Database:
             yield
         except DBAPIError as error:
             message, hint = refusal(error, f"the store {self.name}")
-            hint = hint or "what was stored is safe; when the store is back: kit compare --resume last"
+            hint = hint or "run kit compare --resume last when the store is back; what was stored is safe"
             raise (AwayError if is_away(error) else RunError)(message, hint) from None
 
     def _writer(self) -> Engine:
         return self._engine.execution_options(**{_WRITES: True})
 
     def _prepare(self) -> None:
-        """One that is new, or left half made, is made; an old one is brought up to date. Once it is ready, nothing."""
+        """Make the tables of a new or half-made store. Raises UsageError for the store of another kit."""
         if self._ready:
             return
         with self._engine.begin() as connection:
             version = version_of(connection)
-        if version != SCHEMA_VERSION:
+        if version is not None:
+            check_version(version)
+        else:
             try:
                 with self._writer().begin() as connection:
-                    upgrade(connection)
+                    make_schema(connection)
             except DBAPIError as error:
                 if not _is_denied(error):
                     raise
-                had = f"has schema {version}" if version else "has no tables yet"
                 role = self._engine.url.username or "this role"
                 raise UsageError(
-                    f"the store {self.name} {had}, this kit needs schema {SCHEMA_VERSION}, and {role} may not make it",
-                    "as the store's owner: kit store setup --store URL",
+                    f"the store {self.name} has no tables yet, and {role} may not make them",
+                    "run kit store setup --store URL as the store's owner; see docs/how-to/share-a-store.md",
                 ) from None
         self._ready = True
 
@@ -127,7 +127,7 @@ def _engine(url: URL, patient: bool) -> Engine:
         raise ValueError(f"the kit keeps no store in {url.get_backend_name()}")
     waiting = {key: value for key, value in _WAITING.get(url.drivername, {}).items() if key not in url.query}
     if patient and url.get_backend_name() != "sqlite":
-        # A session is silent for most of its hours; a thousand of them need not hold a thousand connections.
+        # A session is silent for most of its hours; a thousand of them need not keep a thousand connections.
         return create_engine(url, poolclass=NullPool, connect_args=waiting)
     engine = create_engine(url, pool_pre_ping=True, connect_args=waiting)
     if engine.dialect.name == "sqlite":
@@ -138,34 +138,35 @@ def _engine(url: URL, patient: bool) -> Engine:
 
 
 def _make_private(url: URL) -> None:
-    """A new file is its owner's alone; SQLite gives its journals the same mode."""
+    """Make a new file readable by its owner alone; SQLite gives its journals the same mode."""
     if url.database and url.database != ":memory:" and not url.database.startswith("file:"):
-        with suppress(OSError):  # that is there, or can't be made, which SQLite says
+        with suppress(OSError):  # that exists, or can't be made, which SQLite says
             os.close(os.open(url.database, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
 
 def _durable(connection: Any, record: Any) -> None:
-    """SQLite: fsync on every commit, and foreign keys, which it leaves off by default. Python's module begins no
-    transaction before CREATE or SELECT: it is told to begin none at all, ``_begin`` does."""
+    """Set SQLite to fsync on every commit, and to check foreign keys, which are off by default. Python's module begins
+    no transaction before CREATE or SELECT. So it is set to begin none at all; ``_begin`` does."""
     connection.isolation_level = None
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
 
 
 def _begin(connection: Connection) -> None:
-    """One that will write takes the lock at once: two that read first and write then would both be refused."""
+    """Lock at the beginning of a transaction that will write: two that read first and write then would both be
+    refused."""
     writes = connection.get_execution_options().get(_WRITES)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
-#: What a server says to whom it will not serve, however often it is asked.
+#: Messages of a server that will refuse every further attempt.
 _TURNED_AWAY = re.compile(r"authentication|does not exist|pg_hba\.conf|permission denied|not permitted|invalid")
-#: Classes of PostgreSQL's errors that pass: lost connections, too many of them, servers that stop or start.
+#: Classes of PostgreSQL's temporary errors: lost connections, too many of them, servers that stop or start.
 _PASSING = ("08", "53", "57P")
 
 
 def is_away(error: DBAPIError) -> bool:
-    """Whether a server does not answer, or not now: what it was asked may be asked again."""
+    """Return whether a server does not answer now, so that the request may be repeated."""
     reason = error.orig
     if not isinstance(error, OperationalError) or isinstance(reason, sqlite3.Error):
         return False
@@ -176,20 +177,23 @@ def is_away(error: DBAPIError) -> bool:
 
 
 def _is_denied(error: DBAPIError) -> bool:
-    """Whether the role lacks a right."""
+    """Return whether the role lacks a right."""
     return getattr(error.orig, "sqlstate", None) == "42501"
 
 
 def refusal(error: DBAPIError, where: str) -> tuple[str, str]:
-    """One line for an error of the database, and what mends it; '' where that is the caller's to say."""
+    """Return one line for an error of the database, and its fix; '' if the caller names the fix."""
     message, reason = f"{where}: {_line(error.orig or error)}", error.orig
     if _is_denied(error):
-        return message, "as the store's owner: kit store grant writer ROLE, or reader; docs/store.md says what each may"
+        said = getattr(reason, "diag", None)
+        if said and said.message_hint:  # of a trigger of the store's: the rest is where in it
+            return f"{where}: {said.message_primary}", said.message_hint
+        return message, "run kit store grant writer ROLE, or reader, as its owner; see docs/how-to/share-a-store.md"
     if not isinstance(reason, sqlite3.Error):
         return message, ""
     kind = getattr(reason, "sqlite_errorname", "")
     if kind in ("SQLITE_CORRUPT", "SQLITE_NOTADB") or str(reason).startswith("no such "):
-        return message, "it is damaged: move it away, and what can be read of it: sqlite3 OLD .recover | sqlite3 NEW"
+        return message, "move the damaged file away, and recover what can be read: sqlite3 OLD .recover | sqlite3 NEW"
     return message, "free space on its disk" if kind.startswith("SQLITE_FULL") else ""
 
 

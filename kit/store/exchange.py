@@ -1,21 +1,30 @@
-"""Sessions as one file, to take from one store to another: JSON, with each session in a line of its own. Pure."""
+"""Sessions as one file, to copy from one store to another: JSON, with each session in a line of its own. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
+from typing import Any, TypeVar
 
 import msgspec
 
 from kit.core.codec import UnreadableError, decode_json, encode, encode_json, surplus
 from kit.core.errors import UsageError
+from kit.model.arm import MOST_ARMS
+from kit.model.sample import Sample
 from kit.model.session import Session
 
-#: Raised when an older kit could not read what this one writes.
-EXPORT_SCHEMA = 1
+#: Raised when an older kit could not read this version's files.
+EXPORT_SCHEMA = 3
 _HEAD, _END = f'{{"kit-export": {EXPORT_SCHEMA}, "sessions": [', "]}\n"
 _FIX = "kit export SESSION -o FILE"
+_NONE = msgspec.Raw(b"[]")
+#: Limits of a session: bytes, objects and values. A megabyte of JSON may become a hundred of memory. The kit's largest
+#: session, fifty runs of a build of six thousand tasks, has two thirds of each.
+_LONGEST, _MOST_OBJECTS, _MOST_VALUES, _MOST_SAMPLES = 64 << 20, 500_000, 4_000_000, 100_000
+_FEWER = "no session of the kit's has as many: export it again"
+T = TypeVar("T")
 
 
 class _Export(msgspec.Struct):
@@ -26,7 +35,7 @@ class _Export(msgspec.Struct):
 
 
 def dump_lines(sessions: Iterable[Session]) -> Iterator[str]:
-    """Sessions with all their samples, as JSON; one is held at a time."""
+    """Yield sessions with all their samples, as JSON, with one in memory at a time."""
     yield _HEAD
     separator = "\n"
     for session in sessions:
@@ -35,29 +44,32 @@ def dump_lines(sessions: Iterable[Session]) -> Iterator[str]:
     yield f"\n{_END}"
 
 
-def dump(sessions: Iterable[Session]) -> str:
-    return "".join(dump_lines(sessions))
-
-
 def is_export(text: str) -> bool:
     return text.lstrip()[:40].startswith(f'{{"{_Export.__struct_encode_fields__[0]}"')
 
 
 def load_lines(lines: Iterable[bytes], source: str) -> Iterator[Session]:
-    """What ``dump_lines`` wrote; ``source`` names it in errors. One session is held at a time, or the whole file where
-    it is not in such lines, as older kits wrote it. Every value is checked. Raises UsageError."""
-    found = iter(lines)
+    """Yield the sessions that ``dump_lines`` wrote; ``source`` names the file in errors. One session is in memory at a
+    time, or the whole file if jq, for example, has changed its lines. Every value is checked. Raises UsageError."""
+    found = _bounded(lines, source)
     first = next(found, b"")
     if first.rstrip().endswith(b'"sessions": ['):
         head = _head(first.rstrip() + b"]}", source)
         raw = _items(found, source)
     else:
-        head = _head(b"".join(chain([first], found)), source)
+        head = _head(next(_bounded([b"".join(chain([first], found))], source)), source)
         raw = (bytes(item) for item in head.sessions)
     if head.schema > EXPORT_SCHEMA:
         raise UsageError(f"{source}: written by a newer kit (schema {head.schema})", "update the kit")
     for number, item in enumerate(raw, 1):
         yield _session(item, f"{source}: session {number}")
+
+
+def _bounded(lines: Iterable[bytes], source: str) -> Iterator[bytes]:
+    for line in lines:
+        if len(line) > _LONGEST:
+            raise UsageError(f"{source}: a session of more than {_LONGEST >> 20} MiB", "export it with this kit")
+        yield line
 
 
 def load(text: str, source: str) -> tuple[Session, ...]:
@@ -80,13 +92,34 @@ def _items(lines: Iterator[bytes], source: str) -> Iterator[bytes]:
 
 
 def _session(text: bytes, where: str) -> Session:
-    try:
-        session = decode_json(Session, text)
-    except UnreadableError as error:
-        raise UsageError(f"{where}: {error.message}", error.hint or _FIX) from None
-    data = msgspec.json.decode(text)
-    data["request"].pop("wipe", None)  # kits before 0.6 kept consent to wipe a device; nobody reads it any more
-    unknown = surplus(data, encode(session))
+    """Return the session. Samples are decoded one by one, so only one is in memory twice."""
+    for sign, most, what in ((b"{", _MOST_OBJECTS, "objects"), (b",", _MOST_VALUES, "values")):
+        if text.count(sign) > most:
+            raise UsageError(f"{where}: it has more than {most} {what}", _FEWER)
+    parts = _decoded(dict[str, msgspec.Raw], text, where)
+    samples = _decoded(tuple[msgspec.Raw, ...], bytes(parts.pop("samples", _NONE)), where)
+    if len(samples) > _MOST_SAMPLES:
+        raise UsageError(f"{where}: it has more than {_MOST_SAMPLES} samples", _FEWER)
+    session = _checked(Session, msgspec.json.encode(parts), where)
+    if len({*session.arms}) < len(session.arms) or len(session.arms) > MOST_ARMS:
+        raise UsageError(f"{where}: an arm is listed twice, or more than {MOST_ARMS} are", _FIX)
+    found = (_checked(Sample, bytes(raw), where, f"$.samples[{index}]") for index, raw in enumerate(samples))
+    return replace(session, samples=tuple(found), imported=True)
+
+
+def _checked(kind: type[T], text: bytes, where: str, at: str = "$") -> T:
+    value = _decoded(kind, text, where, at)
+    data = _decoded(dict[str, Any], text, where, at)  # also what the value leaves out is UTF-8
+    data.get("request", {}).pop("wipe", None)  # kits before 0.6 kept consent to wipe a device; nobody reads it any more
+    unknown = surplus(data, encode(value), at)
     if unknown:
-        raise UsageError(f"{where}: {unknown} is unknown to this kit", "update the kit, or mend the file")
-    return replace(session, imported=True)
+        raise UsageError(f"{where}: {unknown} is unknown to this kit", "update the kit, or fix the file")
+    return value
+
+
+def _decoded(kind: type[T], text: bytes, where: str, at: str = "$") -> T:
+    """Return the decoded text. ``at``: its place in the session."""
+    try:
+        return decode_json(kind, text)
+    except UnreadableError as error:
+        raise UsageError(f"{where}: {error.message.replace('`$', f'`{at}')}", error.hint or _FIX) from None

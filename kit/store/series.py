@@ -1,27 +1,27 @@
-"""What the store knows of a session's past: for each figure the series that ends with it."""
+"""The past of a session in the store: for each figure the series that ends with the session."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kit.analysis.analyse import Analysis, whole_real
-from kit.analysis.changepoint import CONFIRM, Track, track
-from kit.analysis.common_change import CommonChange, find_common, tracks_by_machine
-from kit.analysis.compare import Comparison
-from kit.analysis.history import Entry, compared_alike
+from kit.analysis.history.change_attribution import CommonChange, find_common, tracks_by_machine
+from kit.analysis.history.changepoint import CONFIRM, ChangeHistory, track
+from kit.analysis.history.history import Entry, compared_alike
+from kit.analysis.runs.compare import Comparison
+from kit.analysis.session.analyse import Analysis, whole_real
 from kit.model.fact import MACHINE, WORKER
 from kit.model.machine_class import class_of
 from kit.model.session import DONE, Session
 from kit.store import Store
-from kit.store.fleet_past import Figure, find_fleet_past
-from kit.store.schema import machine_of
+from kit.store.fleet_history import Figure, find_fleet_past
+from kit.store.schema.tables import machine_of
 
 
 def find_track(
     item: Comparison, session: Session, store: Store, across: Sequence[str] = (), confirm: int = CONFIRM
-) -> Track:
-    """The series of one comparison. Of a fleet's machine its own sessions are all that can be in it: among the newest
-    of a thousand machines there is one of each."""
+) -> ChangeHistory:
+    """Return the series of one comparison. For a fleet's machine only its own sessions are read: among the newest of a
+    thousand machines each has one."""
     machine = MACHINE.text(session.facts) if WORKER.text(session.facts) and WORKER.key not in across else ""
     return track(_entries(item, session, store, session.created, machine), session.id, across, confirm)
 
@@ -33,9 +33,11 @@ def _entries(
     return compared_alike(found, item.baseline, item.point)
 
 
-def find_whose(told: Track, session: Session, store: Store, across: Sequence[str] = ()) -> tuple[CommonChange, ...]:
-    """Of the changes of a fleet's machine in its series, or where that began, whether other machines of its class saw
-    them."""
+def find_whose(
+    told: ChangeHistory, session: Session, store: Store, across: Sequence[str] = ()
+) -> tuple[CommonChange, ...]:
+    """Return, for each change of a fleet's machine, or the beginning of its series, whether other machines of its class
+    changed."""
     worker = told.series.entries[-1].worker
     if not worker or not (told.series.began_with or any(change.confirmed for change in told.changes)):
         return ()
@@ -52,8 +54,8 @@ def find_whose(told: Track, session: Session, store: Store, across: Sequence[str
 
 def find_tracks(
     session: Session, analysis: Analysis, store: Store, across: Sequence[str] = (), confirm: int = CONFIRM
-) -> tuple[Track, ...]:
-    """Of real time of the whole run, for each arm and point; none of a session that is not finished."""
+) -> tuple[ChangeHistory, ...]:
+    """Return the series of real time of the whole run, for each arm and point; empty for an unfinished session."""
     if session.status != DONE:
         return ()
     return tuple(

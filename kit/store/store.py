@@ -1,4 +1,4 @@
-"""Reads and writes sessions. Every sample is durable when ``add_sample`` returns."""
+"""Reads and writes sessions. Every sample is durable when ``take`` returns."""
 
 from __future__ import annotations
 
@@ -9,22 +9,28 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, delete, insert, select
 
-from kit.analysis.columns import Runs
-from kit.analysis.compare import Comparison, compare
-from kit.analysis.history import Entry, make_entries
-from kit.analysis.outcome import Outcome, outcomes
-from kit.analysis.stopping import looks, widening
+from kit.analysis.history.history import Entry, make_entries
+from kit.analysis.history.outcome import Outcome, outcomes
+from kit.analysis.runs.compare import Comparison, compare
+from kit.analysis.runs.run_table import Runs
+from kit.analysis.session.stopping import looks, widening
 from kit.core.codec import UnreadableError
 from kit.core.errors import RunError, UsageError
 from kit.core.private import make_private
-from kit.model.sample import Sample
+from kit.model.event import Change
 from kit.model.session import DONE, Session
-from kit.store.changes import Change, Flag, Status, apply_changes
 from kit.store.database import Database
-from kit.store.delivery import RUNNING, deliver
-from kit.store.heads import (
+from kit.store.outbox.events import apply_changes
+from kit.store.outbox.outbox import outbox_directory
+from kit.store.outbox.outbox_flush import RUNNING, deliver
+from kit.store.schema.outcomes import drop_other_outcomes, kept_of, read_outcomes, read_results, write_outcomes
+from kit.store.schema.roles import grant
+from kit.store.schema.rows import read_samples, read_session, session_row, write_sample
+from kit.store.schema.statistics import State, read_state
+from kit.store.schema.tables import sessions
+from kit.store.session_query import (
     ANY,
-    Wanted,
+    SessionFilter,
     count_heads,
     find_beginning,
     find_heads,
@@ -33,12 +39,6 @@ from kit.store.heads import (
     known_machines,
     known_titles,
 )
-from kit.store.outbox import outbox_directory
-from kit.store.outcomes import drop_older_outcomes, kept_of, read_outcomes, read_results, write_outcomes
-from kit.store.roles import grant
-from kit.store.rows import read_samples, read_session, session_row, write_sample
-from kit.store.schema import name_machines, sessions
-from kit.store.state import State, read_state
 
 
 def open_store(
@@ -50,10 +50,9 @@ def open_store(
 ) -> Store:
     """Open the store at ``url``, or the SQLite file ``default``. Raises UsageError if it can't be opened.
 
-    ``read_only``: nothing is written to it any more, outcomes neither; one that is not there is made all the same.
-    ``tell`` is told of what in it can't be read, and of what had waited for it beside ``default`` and is stored now.
-    ``patient``: a server that does not answer is no reason to raise: the store is opened once it does.
-    """
+    ``read_only``: nothing more is written, not even outcomes; a missing store is created all the same. ``tell``
+    receives messages on unreadable data, and on delivered outboxes beside ``default``. ``patient``: do not raise if a
+    server does not answer; the store is opened once it does."""
     store = reach_store(url, default, read_only, tell, patient)
     if not read_only:
         for item in deliver(store, outbox_directory(default.parent)):
@@ -63,18 +62,18 @@ def open_store(
 
 
 def reach_store(url: str, default: Path, read_only: bool, tell: Callable[[str], None], patient: bool) -> Store:
-    """As ``open_store``, with nothing delivered."""
+    """Open the store as ``open_store`` does, without a delivery."""
     if not url:
         make_private(default.parent)
         url = f"sqlite:///{default}"
     return Store(Database(url, patient), read_only, tell)
 
 
-#: Sessions that a history looks back on.
+#: Most sessions in a history.
 HISTORY = 1000
-#: Sessions that are counted; of more nobody asks how many.
+#: Sessions that are counted at most.
 COUNTED = 10_000
-#: Among so many newest ones is one that can be read.
+#: Number of newest sessions that are tried to find a readable one.
 _FIRST = 100
 
 
@@ -84,16 +83,16 @@ class Store:
         self._read_only = read_only
         self._tell = tell
         self._unreadable: set[str] = set()
-        self._worked_out: dict[str, tuple[Outcome, ...]] = {}  # of sessions that a store could not be told of
+        self._worked_out: dict[str, tuple[Outcome, ...]] = {}  # of sessions that a store could not accept
 
     @property
     def name(self) -> str:
-        """Where the store is, without a password."""
+        """Return the store's location, without a password."""
         return self._database.name
 
     @property
     def remote(self) -> bool:
-        """Whether it is a server's, which can be away."""
+        """Return whether the store is on a server, which can be unavailable."""
         return self._database.remote
 
     def create(self, session: Session) -> None:
@@ -101,13 +100,13 @@ class Store:
             connection.execute(insert(sessions), session_row(session))
 
     def add(self, session: Session) -> None:
-        """A session with all its samples, or nothing of it."""
+        """Store a session with all its samples, or nothing."""
         with self._database.writing() as connection:
             _add(connection, session)
 
     def add_new(self, given: Iterable[Session]) -> frozenset[str]:
-        """All of them, or none; those whose ids are there already are left as they are. Returns these ids. Reads one
-        session at a time, and what reading raises is raised."""
+        """Store all of these sessions, or none; those whose ids exist stay as they are. Return these ids. Reads one
+        session at a time, and passes on errors of reading."""
         there = set()
         with self._database.writing() as connection:
             for session in given:
@@ -117,28 +116,13 @@ class Store:
                     _add(connection, session)
         return frozenset(there)
 
-    def update(self, session: Session) -> None:
-        """Write facts and not-run arms anew."""
-        self.take(session.id, [session])
-
-    def set_status(self, session_id: str, status: str) -> None:
-        self.take(session_id, [Status(status)])
-
-    def add_sample(self, session_id: str, *samples: Sample) -> None:
-        """All of them, or none."""
-        self.take(session_id, samples)
-
-    def set_flags(self, session_id: str, arm: str, point: str, block: int, flags: str) -> None:
-        """Flag a measured run that something outside hit."""
-        self.take(session_id, [Flag(arm, point, block, flags)])
-
     def take(self, session_id: str, changes: Sequence[Change]) -> None:
-        """All of them, or none."""
+        """Store all of them, or none."""
         with self._database.writing() as connection:
             apply_changes(connection, session_id, changes)
 
     def keep_outcomes(self, session: Session) -> None:
-        """Work out what the session found and keep it, for histories."""
+        """Compute the session's outcomes and store them, for histories."""
         self._keep(session.id, _outcomes(session))
 
     def _keep(self, session_id: str, found: Sequence[Outcome]) -> None:
@@ -155,18 +139,19 @@ class Store:
         self, title: str, arm: str, phase: str = "", metric: str = "real", machine: str = "",
         most: int | None = HISTORY, until: float | None = None,
     ) -> tuple[Entry, ...]:  # fmt: skip
-        """What the newest ``most`` finished sessions of that title, all for None, with that arm, found of it: of a
-        phase, or of the whole run; of all machines, or of those whose names begin so; ``until``: of those that began
-        no later. Oldest first.
+        """Return outcomes of that arm in the newest ``most`` finished sessions of that title, oldest first; all for
+        None. Of a phase, or of the whole run; of all machines, or of those whose names begin so; ``until``: latest
+        start.
 
-        Where a session's outcomes are not kept yet, or by other statistics, they are worked out from its samples.
-        """
-        return self.entries(self.list(Wanted(title, arm, machine, DONE, until=until), most), (arm,), phase, metric)
+        Missing outcomes, or those of other statistics, are computed from the samples."""
+        return self.entries(
+            self.list(SessionFilter(title, arm, machine, DONE, until=until), most), (arm,), phase, metric
+        )
 
     def entries(
         self, listed: Sequence[Session], arms: Sequence[str], phase: str = "", metric: str = "real"
     ) -> tuple[Entry, ...]:
-        """As ``history``, of these sessions and arms."""
+        """Return the entries as ``history`` does, of these sessions and arms."""
         heads = {item.id: item for item in listed}
         names = list(heads)
         with self._database.reading() as connection:
@@ -188,49 +173,49 @@ class Store:
         made = (entry for name, mine in of_each.items() for entry in make_entries(heads[name], mine))
         return tuple(sorted(made, key=lambda entry: (entry.created, entry.session)))
 
-    def results(self, names: Sequence[str], metric: str = "real") -> Mapping[str, Sequence[Comparison]]:
-        """What each of these sessions found of the whole run, by id; nothing of one whose outcomes are not kept."""
+    def results(self, names: Sequence[str]) -> Mapping[str, Sequence[Comparison]]:
+        """Return each session's outcomes for the whole run's elapsed time, by id, as far as they are stored."""
         with self._database.reading() as connection:
-            return read_results(connection, names, metric)
+            return read_results(connection, names, "real")
 
-    def list(self, wanted: Wanted = ANY, most: int | None = None, skip: int = 0) -> tuple[Session, ...]:
-        """Sessions without their samples, newest first: of those wanted ``most`` after the first ``skip``."""
+    def list(self, wanted: SessionFilter = ANY, most: int | None = None, skip: int = 0) -> tuple[Session, ...]:
+        """Return matching sessions without their samples, newest first: ``most`` after the first ``skip``."""
         with self._database.reading() as connection:
             return tuple(filter(None, map(self._head, find_heads(connection, wanted, most, skip))))
 
-    def newest_of_each(self, wanted: Wanted, most: int, skip: int = 0) -> tuple[Session, ...]:
-        """Sessions without their samples, newest first: as many of each machine, about ``most`` in all but one of each
-        at least; of these all but the first ``skip`` of each."""
+    def newest_of_each(self, wanted: SessionFilter, most: int, skip: int = 0) -> tuple[Session, ...]:
+        """Return sessions without their samples, newest first: equally many of each machine, about ``most`` in all.
+        Each machine has one at least; the first ``skip`` of each are left out."""
         with self._database.reading() as connection:
             return tuple(filter(None, map(self._head, find_newest_of_each(connection, wanted, most, skip))))
 
-    def count(self, wanted: Wanted = ANY, most: int = COUNTED) -> int:
-        """How many sessions there are of these; ``most`` where there are more."""
+    def count(self, wanted: SessionFilter = ANY, most: int = COUNTED) -> int:
+        """Return the number of matching sessions, ``most`` at most."""
         with self._database.reading() as connection:
             return count_heads(connection, wanted, most)
 
     def titles(self) -> Sequence[str]:
-        """Of all sessions, as far as their first 100 characters differ."""
+        """Return the titles of all sessions that differ in their first 100 characters."""
         with self._database.reading() as connection:
             return known_titles(connection)
 
     def machines(self) -> Mapping[str, Mapping[str, str]]:
-        """Of all sessions, by id: what the newest of each says of its machine, and of itself."""
+        """Return all machines by id: facts in the newest session of each."""
         with self._database.reading() as connection:
             return known_machines(connection)
 
     def arms(self) -> Sequence[str]:
-        """Of the newest sessions."""
+        """Return the arms of the newest sessions."""
         with self._database.reading() as connection:
             return known_arms(connection, HISTORY)
 
     def names(self, beginning: str = "", most: int = HISTORY) -> Sequence[str]:
-        """Ids of sessions that begin so."""
+        """Return the ids of sessions with this beginning."""
         with self._database.reading() as connection:
             return find_beginning(connection, beginning, most)
 
     def _head(self, row: Mapping[Any, Any]) -> Session | None:
-        """None, and said once, where it can't be read: the others can."""
+        """Return the session; None, with one message, if it can't be read: the others can."""
         try:
             return read_session(row)
         except UnreadableError as error:
@@ -240,35 +225,35 @@ class Store:
             return None
 
     def get(self, name: str) -> Session:
-        """A session with its samples, by id, by unique beginning of it, or ``last``. Raises UsageError."""
+        """Return a session with its samples, by id, by unique beginning of its id, or ``last``. Raises UsageError."""
         with self._database.reading() as connection:
             try:
                 head = read_session(_row(connection, name) or _row(connection, self._by_beginning(name)) or {})
                 return replace(head, samples=read_samples(connection, head.id))
             except UnreadableError as error:
-                raise UsageError(f"session {name}: {error.message}", "kit export the others into a new store") from None
+                raise UsageError(
+                    f"session {name}: {error.message}", "export the other sessions into a new store: kit export"
+                ) from None
 
     def _by_beginning(self, name: str) -> str:
-        """The id."""
+        """Return the id."""
         if name == "last":
             found: Sequence[str] = [item.id for item in self.list(most=_FIRST)][:1]
         else:
             found = self.names(name) if name else ()
         if len(found) != 1:
             what = "no session" if not found else f"{len(found)} sessions begin with"
-            raise UsageError(f"{what} '{name}'", "kit sessions lists them; 'last' is the newest")
+            raise UsageError(f"{what} '{name}'", "list them with kit sessions; 'last' is the newest")
         return found[0]
 
     def mend(self) -> State:
-        """What older kits have written since it was brought up to date gets what it lacks, and outcomes by older
-        statistics go. Its owner alone may."""
+        """Remove outcomes of other statistics. Only the owner may."""
         with self._database.writing() as connection:
-            name_machines(connection)
-            drop_older_outcomes(connection)
+            drop_other_outcomes(connection)
             return read_state(connection)
 
     def grant(self, role: str, kind: str) -> State:
-        """Raises UsageError."""
+        """Grant rights to a role. Raises UsageError."""
         with self._database.writing() as connection:
             grant(connection, role, kind)
             return read_state(connection)

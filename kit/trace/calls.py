@@ -1,4 +1,4 @@
-"""The tracer of system calls: by control group, in every process of the arm, children and left daemons included."""
+"""The tracer of system calls: by control group, in every process of the arm, including children and daemons."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kit.core.errors import KitError, RunError
-from kit.host.cgroup import UNIFIED, Cgroup, hierarchies
+from kit.host.cgroup.cgroup import UNIFIED, Cgroup, hierarchies
 from kit.host.command import require, run
 from kit.model.call import CALL, FAULT, FUSE, LOST, NOT_RECORDED, PAGE_FAULT, Call
 from kit.model.sample import Phase
@@ -19,12 +19,12 @@ from kit.trace.names import call_name, call_number, error_name, opcode_name
 from kit.trace.tracer import Level, Traced, existing
 
 _NS = 1e9
-_MOUNT = "mkdir -p /sys/fs/cgroup/unified && mount -t cgroup2 none /sys/fs/cgroup/unified"
+_MOUNT = "run mkdir -p /sys/fs/cgroup/unified && mount -t cgroup2 none /sys/fs/cgroup/unified"
 
 
 @dataclass
 class Recorded:
-    """Rows of one phase."""
+    """The rows of one phase."""
 
     calls: tuple[Call, ...] = ()
 
@@ -33,8 +33,8 @@ class Recorded:
 
 
 class CallTracer:
-    """Counts and times system calls; requests to FUSE daemons where ``fuse`` says that there are tracepoints; and the
-    kernel's ``functions``."""
+    """Counts and times system calls; requests to FUSE daemons if ``fuse`` says that tracepoints exist; and the kernel's
+    ``functions``."""
 
     def __init__(self, fuse: bool, functions: Sequence[str] = ()) -> None:
         self._names, self._functions = _programs(fuse), functions
@@ -49,8 +49,8 @@ class CallTracer:
 
 
 def find_call_tracer(scratch: Path, session: Cgroup, functions: Sequence[str] = ()) -> tuple[CallTracer | None, Level]:
-    """By trying: the program is attached once, to no process. The tracer, or why there is none. ``scratch`` and
-    ``session`` as in Traced; ``functions``: to be recorded too, of those that can be probed."""
+    """Return the tracer, or the reason why it does not work. The test attaches the program once, to no process.
+    ``scratch`` and ``session`` as in Traced. ``functions``: functions to record, if they can be probed."""
     try:
         require("bpftrace")
         events = with_tracefs() / "events"
@@ -77,8 +77,8 @@ def _programs(fuse: bool) -> tuple[str, ...]:
 
 
 def _membership(group: Cgroup | None) -> str:
-    """Whose calls count: the arm's group and all below it, by their v2 ids, which are the inodes of their directories.
-    Raises RunError for an arm without such a group."""
+    """Return the ids of the counted groups: the arm's group and all below it, by v2 ids, the inodes of their
+    directories. Raises RunError for an arm without such a group."""
     path = group.paths.get(UNIFIED) if group else None
     if path is None or not path.is_dir():
         raise RunError("the arm is in no group of cgroup v2", _MOUNT)
@@ -87,12 +87,12 @@ def _membership(group: Cgroup | None) -> str:
 
 
 def rows(maps: Maps) -> Iterator[Call]:
-    """A program's maps as rows; what it has missed as one of its own."""
+    """Return a program's maps as rows; missed entries are a row of their own."""
     errors: dict[int, list[tuple[str, int]]] = {}
-    for (number, value), count in maps.of("errors").items():
+    for (number, value), count in maps.of("errors", 2).items():
         errors.setdefault(number, []).append((error_name(-value), count))
     recorded = 0
-    for (number,), spread in maps.histograms.get("spread", {}).items():
+    for (number,), spread in maps.histogram("spread").items():
         count = sum(many for _, many in spread)
         recorded += count
         yield Call(
@@ -117,9 +117,9 @@ def _seconds(maps: Maps, number: int) -> tuple[float, float, float, float, float
 
 def _requests(maps: Maps) -> Iterator[Call]:
     errors: dict[int, list[tuple[str, int]]] = {}
-    for (opcode, value), count in maps.of("fuse_errors").items():
+    for (opcode, value), count in maps.of("fuse_errors", 2).items():
         errors.setdefault(opcode, []).append((error_name(-value), count))
-    for (opcode,), spread in maps.histograms.get("fuse_spread", {}).items():
+    for (opcode,), spread in maps.histogram("fuse_spread").items():
         yield Call(
             opcode_name(opcode), sum(many for _, many in spread), maps.of("fuse_took").get((opcode,), 0) / _NS,
             histogram=spread, errors=tuple(sorted(errors.get(opcode, ()))), kind=FUSE,

@@ -1,5 +1,5 @@
-"""Copy-ups, from outside: which files a union's upper directory has after a phase that come from a lower layer and were
-not there before. What was copied and removed again within the phase is not seen."""
+"""Detects copy-ups from outside: files from a lower layer that are new in a union's upper directory after a phase.
+Files that were copied and removed within the phase are not detected."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kit.host.cgroup import Cgroup
+from kit.host.cgroup.cgroup import Cgroup
 from kit.host.mounts import Mount, read_mounts
 from kit.model.call import COPY_UP, DIRECTORY, FILE, UNSEEN, Call
 from kit.model.sample import Phase
 from kit.trace.tracer import Traced
 
-#: What the kernel's overlay notes of a file that it has copied (Documentation/filesystems/overlayfs.rst), and of one of
-#: which it has copied no data yet.
+#: Overlay's marks of a copied file (Documentation/filesystems/overlayfs.rst), and of a file whose data are not copied
+#: yet.
 _ORIGIN, _METACOPY = ("trusted.overlay.origin", "user.overlay.origin"), "trusted.overlay.metacopy"
 #: Filesystems that copy up.
 _UNIONS = ("overlay", "fuse.fuse-overlayfs", "fuse.unionfs", "fuse.unionfs-fuse", "aufs", "unionfs")
@@ -25,7 +25,7 @@ _UNIONS = ("overlay", "fuse.fuse-overlayfs", "fuse.unionfs", "fuse.unionfs-fuse"
 
 @dataclass(frozen=True)
 class Layers:
-    """The directories of a union. ``noted``: its upper directory says itself what is a copy."""
+    """The directories of a union. ``noted``: its upper directory itself marks copies."""
 
     upper: Path
     lower: tuple[Path, ...]
@@ -41,7 +41,7 @@ class Copied:
 
 
 class CopyUpTracer:
-    """Looks at the upper directories of the unions that the arm's processes see; at nothing where there are none."""
+    """Watches the upper directories of the unions that the arm's processes see; without unions it watches nothing."""
 
     @contextmanager
     def around(self, traced: Traced) -> Iterator[Copied]:
@@ -54,17 +54,16 @@ class CopyUpTracer:
 
 
 def mounts_of(group: Cgroup | None) -> tuple[Mount, ...]:
-    """Filesystems mounted where processes of the group see them, each once."""
+    """Return the filesystems mounted where processes of the group see them, each once."""
     found: dict[str, Mount] = {}
     for pid in sorted(group.pids()) if group else ():
-        with suppress(OSError):  # it has ended
+        with suppress(OSError):  # the process has ended
             found |= {mount.device: mount for mount in read_mounts(pid)}
     return tuple(found.values())
 
 
 def find_layers(mounts: Sequence[Mount]) -> tuple[tuple[Layers, ...], int]:
-    """Of the unions among them that can be written to; and how many of these there are whose upper directory is not
-    found."""
+    """Return the writable unions among them, and the number of those whose upper directory is not found."""
     seen: dict[Path, Layers] = {}
     unseen = 0
     for mount in filter(_may_copy_up, mounts):
@@ -77,7 +76,7 @@ def find_layers(mounts: Sequence[Mount]) -> tuple[tuple[Layers, ...], int]:
 
 
 def _may_copy_up(mount: Mount) -> bool:
-    """A union that can be written to, or what a FUSE daemon may make one."""
+    """Return whether a mount is a writable union, or possibly one of a FUSE daemon."""
     if mount.type == "overlay":
         return parse_layers(mount.shared, noted=True) is not None
     return mount.type.startswith(("fuse", *_UNIONS)) and "ro" not in mount.options.split(",")
@@ -91,7 +90,7 @@ def _layers(mount: Mount) -> Layers | None:
 
 
 def parse_layers(options: str, noted: bool) -> Layers | None:
-    """Of mount options; None where they name no upper directory."""
+    """Return the directories in mount options; None if they name no upper directory."""
     named = [option.partition("=") for option in options.split(",")]
     upper = next((Path(value) for key, _, value in named if key == "upperdir"), None)
     listed = [value for key, _, value in named if key in ("lowerdir", "lowerdir+")]
@@ -100,8 +99,8 @@ def parse_layers(options: str, noted: bool) -> Layers | None:
 
 
 def from_home(layers: Layers, mounted: Sequence[Path]) -> Layers:
-    """Where there are many layers Docker names them relative to the directory that it has mounted them from, which the
-    mount table does not know: it is above a place where the union is ``mounted``."""
+    """Return the real directory of a relative name. With many layers Docker names them relative to its working
+    directory, which the mount table does not show: it is a parent of the path where the union is ``mounted``."""
     for home in (parent for path in mounted for parent in path.parents):
         if (home / layers.upper).is_dir():
             return Layers(home / layers.upper, tuple(home / path for path in layers.lower), layers.noted)
@@ -109,7 +108,7 @@ def from_home(layers: Layers, mounted: Sequence[Path]) -> Layers:
 
 
 def _of_daemon(mount: Mount) -> Layers | None:
-    """A FUSE mount does not show its directories: its daemon's command line does."""
+    """Return the directories of a FUSE mount from its daemon's command line: the mount does not show them."""
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
             words = path.read_bytes().rstrip(b"\0").split(b"\0")
@@ -125,12 +124,14 @@ def _device(path: Path) -> str:
 
 
 def entries(directory: Path) -> Iterator[os.DirEntry[str]]:
-    """Of all files and directories below, none of them followed."""
-    with suppress(OSError), os.scandir(directory) as listed:
-        for entry in listed:
-            yield entry
-            if entry.is_dir(follow_symlinks=False):
-                yield from entries(Path(entry.path))
+    """Yield all files and directories below, without following any."""
+    waiting = [str(directory)]
+    while waiting:
+        with suppress(OSError), os.scandir(waiting.pop()) as listed:
+            for entry in listed:
+                yield entry
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
 
 
 def _inode(entry: os.DirEntry[str]) -> int:
@@ -138,7 +139,7 @@ def _inode(entry: os.DirEntry[str]) -> int:
 
 
 def copy_ups(layers: Layers, known: frozenset[int]) -> Iterator[Call]:
-    """Rows of files and of directories that are copies, but for those whose inodes were known."""
+    """Return rows of copied files and directories, except those with known inodes."""
     count, size = {FILE: 0, DIRECTORY: 0}, 0
     for entry in entries(layers.upper):
         if entry.inode() in known:
@@ -146,7 +147,7 @@ def copy_ups(layers: Layers, known: frozenset[int]) -> Iterator[Call]:
         path, status = Path(entry.path), entry.stat(follow_symlinks=False)
         beneath = _lower(layers.lower, path.relative_to(layers.upper))
         if stat.S_ISCHR(status.st_mode) or not (_is_copy(path) if layers.noted else beneath):
-            continue  # a whiteout, or made here
+            continue  # a whiteout, or created here
         kind = DIRECTORY if stat.S_ISDIR(status.st_mode) else FILE
         count[kind] += 1
         if stat.S_ISREG(status.st_mode) and not _has(path, _METACOPY):
@@ -168,7 +169,7 @@ def _has(path: Path, name: str) -> bool:
 
 
 def _lower(lower: Sequence[Path], name: Path) -> os.stat_result | None:
-    """The file that was beneath, in the highest layer that has one of that name; a renamed one's is not found."""
+    """Return the file below in the highest layer with that name; a renamed file's is not found."""
     for directory in lower:
         with suppress(OSError):
             return (directory / name).lstat()

@@ -1,4 +1,4 @@
-"""Functions of the kernel's in which storage drivers spend time: which of them can be probed here, found by trying."""
+"""Functions of the kernel in which storage drivers spend time; tests show which of them can be probed here."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from kit.core.errors import KitError
-from kit.host.cgroup import Cgroup
+from kit.host.cgroup.cgroup import Cgroup
 from kit.host.command import require
 from kit.model.call import FUNCTION, LOST, NOT_RECORDED, Call
 from kit.trace.bpftrace import Maps, attached, program, with_tracefs
 from kit.trace.tracer import Level, existing
 
-#: Entries of drivers, by the names of kernels since 5.10; which of them a kernel has, /proc/kallsyms says. What is
-#: called for each page, block or name is not among them: probes would cost more than the function, and the arm alone.
+#: Entries of drivers, by the names of kernels since 5.10; /proc/kallsyms lists those of a kernel. Functions called for
+#: each page, block or name are left out: the probes would cost more than the functions, in the arm alone.
 FUNCTIONS = (
     "ovl_copy_up_one", "ovl_copy_up_data", "ovl_copy_up_file", "ovl_copy_up_metadata", "ovl_iterate",
     "ovl_create_object", "ovl_do_remove", "ovl_rename", "ovl_fsync", "fuse_simple_request", "__fuse_simple_request",
@@ -21,13 +21,13 @@ FUNCTIONS = (
 )  # fmt: skip
 _KALLSYMS = Path("/proc/kallsyms")
 _NS = 1e9
-_FIX = "a kernel with CONFIG_KPROBE_EVENTS; --profile needs none"
+_FIX = "use a kernel with CONFIG_KPROBE_EVENTS; --profile needs none"
 #: Attached to no process.
 _TRIAL = 'interval:ms:100 {{ printf("attached\\n"); }}\n{probes} /pid == 0/ {{ @tried = count(); }}'
 
 
 def find_functions(scratch: Path, session: Cgroup) -> tuple[tuple[str, ...], Level]:
-    """Those that can be probed here: all of them are, once. ``scratch`` and ``session`` as in Traced."""
+    """Return the functions that can be probed here: all are probed once. ``scratch`` and ``session`` as in Traced."""
     try:
         require("bpftrace")
         if not (with_tracefs() / "kprobe_events").exists():
@@ -44,24 +44,26 @@ def find_functions(scratch: Path, session: Cgroup) -> tuple[tuple[str, ...], Lev
 
 
 def known(symbols: Sequence[str]) -> tuple[str, ...]:
-    """Which of FUNCTIONS are among lines of /proc/kallsyms, in their order."""
+    """Return which of FUNCTIONS are among lines of /proc/kallsyms, in their order."""
     words = (line.split() for line in symbols)
     there = {word[2] for word in words if len(word) >= 3 and word[1] in "tT"}
     return tuple(name for name in FUNCTIONS if name in there)
 
 
 def function_probes(names: Sequence[str]) -> str:
-    """The program for these, which goes behind that of calls: it has the arm's groups."""
+    """Return the program for these functions, which follows the calls' program: that one has the arm's groups."""
     numbered = ((str(FUNCTIONS.index(name)), name) for name in names)
     return "\n".join(program(["functions"], {"FUNCTION": name, "NUMBER": number}) for number, name in numbered)
 
 
 def function_rows(maps: Maps) -> Iterator[Call]:
-    """And how many were entered whose end no probe saw: the kernel has room for few that return at once."""
+    """Yield the functions' rows, and the number of entries without a recorded end: the kernel can track few calls at
+    once."""
     ended = 0
-    for (number,), spread in maps.histograms.get("function_spread", {}).items():
+    for (number,), spread in maps.histogram("function_spread").items():
         ended += sum(many for _, many in spread)
         seconds = maps.of("function_took").get((number,), 0) / _NS
-        yield Call(FUNCTIONS[number], sum(many for _, many in spread), seconds, histogram=spread, kind=FUNCTION)
+        name = FUNCTIONS[number] if 0 <= number < len(FUNCTIONS) else f"function {number}"
+        yield Call(name, sum(many for _, many in spread), seconds, histogram=spread, kind=FUNCTION)
     if missed := max(0, maps.number("function_entered") - ended):
         yield Call(f"functions, {NOT_RECORDED}", missed, kind=LOST)

@@ -1,4 +1,4 @@
-"""What numbers of system calls and FUSE requests are called on this machine."""
+"""The names of system calls and FUSE requests by their numbers on this machine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import lru_cache
 #: As the program in calls.bt says of a thread that ended within a call; the kernel's own for a return from a signal
 #: handler, which leaves no number behind.
 EXIT, SIGNAL_RETURN = -2, -1
-#: What it adds to the number of a call, by what its flags ask for.
+#: Offsets that the program adds to the number of a call, by the request in its flags.
 _VARIANTS = {10000: ", creating", 20000: ", writing"}
 
 #: enum fuse_opcode of include/uapi/linux/fuse.h, whose numbers never change.
@@ -21,7 +21,7 @@ _OPCODES = (
 )  # fmt: skip
 
 
-#: What the kernel alone sees: interrupted calls, most of which begin again by themselves (include/linux/errno.h).
+#: Results that only the kernel sees: interrupted calls, most of which restart by themselves (include/linux/errno.h).
 _RESTARTED = {512: "ERESTARTSYS", 513: "ERESTARTNOINTR", 514: "ERESTARTNOHAND", 516: "ERESTART_RESTARTBLOCK"}
 
 
@@ -36,7 +36,8 @@ def opcode_name(number: int) -> str:
 
 @lru_cache(1024)
 def call_name(number: int) -> str:
-    """Of a system call by its number on this machine's architecture; ``call N`` where it is newer than the tables."""
+    """Return the name of a system call by its number on this machine's architecture; ``call N`` if the tables lack
+    it."""
     from system_calls import NoSuchSystemCall, syscalls
 
     for added, flags in _VARIANTS.items():
@@ -51,7 +52,7 @@ def call_name(number: int) -> str:
 
 
 def call_number(name: str) -> int:
-    """The other way round."""
+    """Return the number of a system call by its name."""
     from system_calls import syscalls
 
     return int(syscalls().get(name))

@@ -1,8 +1,7 @@
-"""The tracer of CPU: perf samples the stacks of the whole machine, so that what runs on an arm's behalf has names too.
+"""The tracer of CPU: perf samples the stacks of the whole machine, so work on an arm's behalf has names too.
 
-perf is a child that dies with the kit; its events hang on its open files alone. It is attached before the phase, and
-says when; samples are told by their time on the monotonic clock.
-"""
+perf is a child that dies with the kit; its events depend on its open files alone. It is attached before the phase, and
+reports that. Samples are identified by their time on the monotonic clock."""
 
 from __future__ import annotations
 
@@ -17,35 +16,35 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kit.core.errors import KitError, RunError
-from kit.host.cgroup import machine_cpu
+from kit.host.cgroup.cgroup import machine_cpu
 from kit.host.command import CommandError, Process, died, reading, run, spawn, stop
 from kit.host.interrupt import interruptible
 from kit.model.profile import CpuProfile, Stack, make_profile
 from kit.model.sample import Phase
-from kit.trace.parts import Parts
+from kit.trace.cpu_attribution import Parts
 from kit.trace.perf_script import OPTIONS, Fork, Lost, StackSample, read_script
 from kit.trace.tracer import Level, Traced, existing
 
-#: Stacks per second of each CPU: no divisor of any timer's, which it would otherwise run in step with.
+#: Stacks per second of each CPU: not a divisor of any timer's rate, to avoid running in step with one.
 HERTZ, LEAST_HERTZ = 499, 19
-#: Of a longer phase fewer are taken: so many in all are enough for functions of a thousandth of its CPU.
+#: A longer phase has a lower rate: this total is enough for functions with a thousandth of its CPU.
 _MOST_SAMPLES = 200_000
 #: The CPU clock, which does not tick while a CPU is idle, in nanoseconds.
 _CLOCK, _NS = "cpu-clock", 1e-9
 _CYCLES = "cycles"
-#: Seconds until perf is attached, and until it has written what it holds, on a machine as slow as an emulated guest.
+#: Seconds until perf is attached, and until it has written its data, on a machine as slow as an emulated guest.
 _PATIENCE = 120.0
 _KALLSYMS = Path("/proc/kallsyms")
 
 
 def sampling_rate(cpu_seconds: float) -> int:
-    """Stacks per second of each CPU for a phase that takes so much CPU."""
+    """Return the stacks per second of each CPU for a phase that takes this much CPU."""
     return max(LEAST_HERTZ, min(HERTZ, int(_MOST_SAMPLES / max(cpu_seconds, 1e-9))))
 
 
 @dataclass
 class RecordedProfile:
-    """Of one phase."""
+    """The samples of one phase."""
 
     profile: CpuProfile | None = None
 
@@ -55,7 +54,7 @@ class RecordedProfile:
 
 @dataclass(frozen=True)
 class PerfTracer:
-    """``event``: what it samples. ``hertz``: how often on each CPU."""
+    """``event``: the sampled event. ``hertz``: samples per second of each CPU."""
 
     event: str
     hertz: int = HERTZ
@@ -71,7 +70,7 @@ class PerfTracer:
                 yield made
                 ended, busy = time.monotonic(), machine_cpu()[0] - busy
                 if process.poll() is not None:
-                    raise RunError(f"perf ended under the run: {died(process)}", "kit doctor")
+                    raise RunError(f"perf ended under the run: {died(process)}", "run kit doctor")
             with reading(["perf", "script", "-i", data, *OPTIONS], what="perf script") as output:
                 lines = io.TextIOWrapper(output, errors="replace")
                 made.profile = fold_script(lines, parts, (began, ended), busy)
@@ -98,8 +97,8 @@ class PerfTracer:
 
 
 def _record(event: str, hertz: int, data: Path) -> list[str]:
-    """Build ids are the kernel's, of the files as they were mapped: a program of an image's must not be given the names
-    of what the host has at that path."""
+    """Use the kernel's build ids of the mapped files: a program in an image must not get names from the host's file at
+    that path."""
     words = ["perf", "record", "-q", "-a", "-g", "-e", event, "-F", str(hertz), "-k", "CLOCK_MONOTONIC"]
     return [*words, "--buildid-mmap", "-m", "2M", "-o", str(data)]
 
@@ -113,11 +112,11 @@ def _wait(process: Process, answers: int, said: Path) -> None:
             return
         if process.poll() is not None or time.monotonic() > deadline:
             why = _first_line(said.read_text(errors="replace")) or died(process) or f"no answer in {_PATIENCE:.0f} s"
-            raise RunError(f"perf: {why}", "kit doctor says what can be traced here")
+            raise RunError(f"perf: {why}", "see with kit doctor what can be traced here")
 
 
 def _first_line(said: str) -> str:
-    """perf says what is wrong first, and explains it at length."""
+    """Return perf's first message: it reports the error first, then a long explanation."""
     lines = (line.strip() for line in said.splitlines())
     return next((line for line in lines if line and line != "Error:"), "")
 
@@ -128,8 +127,8 @@ def _parts(subject: Traced) -> Parts:
 
 
 def fold_script(lines: Iterable[str], parts: Parts, when: tuple[float, float], busy: float) -> CpuProfile:
-    """What perf script prints, as stacks with seconds. ``when``: the phase's beginning and end. ``busy``: seconds of
-    CPU of the whole machine between them, which the cycles of all samples stand for."""
+    """Parse perf script's output as stacks with seconds. ``when``: the phase's beginning and end. ``busy``: seconds of
+    CPU of the whole machine between them, which the cycles of all samples represent."""
     weights: dict[Stack, int] = defaultdict(int)
     taken, lost, event = 0, 0, _CLOCK
     for item in read_script(lines):
@@ -149,8 +148,8 @@ def _stack(item: StackSample, parts: Parts) -> Stack:
 
 
 def find_perf_tracer(scratch: Path, cpu_seconds: float = 0.0) -> tuple[PerfTracer | None, Level]:
-    """By trying: samples the machine for a moment. The tracer, for phases of so many seconds of CPU, or why there is
-    none."""
+    """Return the tracer, or the reason why it does not work. The test samples the
+    machine for a moment."""
     try:
         counted = run(["perf", "stat", "--log-fd", "1", "-a", "-x", ",", "-e", _CYCLES, "true"], what="perf stat")
         event = _CYCLES if counted.split(",", 1)[0].isdecimal() else f"{_CLOCK}:I"
@@ -160,12 +159,12 @@ def find_perf_tracer(scratch: Path, cpu_seconds: float = 0.0) -> tuple[PerfTrace
         run([*_record(event, HERTZ, data), "--", "true"], what="perf record")
         data.unlink(missing_ok=True)
         if not _has_addresses():
-            return None, _no("functions of the kernel have no names here", "sysctl kernel.kptr_restrict=0")
+            return None, _no("functions of the kernel have no names here", "run sysctl kernel.kptr_restrict=0")
     except CommandError as error:
         return None, _no(f"perf: {_first_line(error.said)}", _mend(error))
     except KitError as error:
         return None, _no(error.message, error.hint)
-    what = "hardware cycles" if event == _CYCLES else "the CPU clock, for want of a counter of cycles"
+    what = "hardware cycles" if event == _CYCLES else "the CPU clock, without a counter of cycles"
     hertz = sampling_rate(cpu_seconds)
     return PerfTracer(event, hertz), Level("cycles", True, f"perf, {hertz} times a second of {what}")
 
@@ -177,11 +176,11 @@ def _no(reason: str, fix: str) -> Level:
 def _mend(error: CommandError) -> str:
     if any(word in error.said for word in ("ermission", "paranoid", "not permitted")):
         return "run as root, or sysctl kernel.perf_event_paranoid=-1"
-    return "a perf and a kernel from 5.12 on: apt-get install linux-perf"
+    return "use a perf and a kernel from 5.12 on: apt-get install linux-perf"
 
 
 def _has_addresses() -> bool:
-    """The kernel shows 0 for all of them to those who may not know."""
+    """Return whether this user may see addresses: for others the kernel shows 0 for all."""
     with suppress(OSError), _KALLSYMS.open() as symbols:
         return any(int(line.split(" ", 1)[0], 16) for line in (next(symbols, "0 "), next(symbols, "0 ")))
     return False

@@ -1,4 +1,4 @@
-"""What ``perf script`` prints, read line by line: samples with their stacks, processes as they come, what was lost."""
+"""Parses the output of ``perf script`` line by line: samples with their stacks, new processes, and lost records."""
 
 from __future__ import annotations
 
@@ -7,19 +7,25 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-#: What it is asked for, so that every perf prints the same.
+#: Fields that are requested, so that every perf prints the same.
 FIELDS = "comm,pid,tid,time,period,event,ip,sym,dso"
 OPTIONS = ("--show-task-events", "--show-lost-events", "--no-inline", "-F", FIELDS)
 
-_HEAD = re.compile(r"\s*(?P<comm>.*?)\s+(?P<pid>-?\d+)/-?\d+\s+(?P<time>\d+\.\d+):\s+(?P<rest>.*?)\s*")
-_FORK = re.compile(r"PERF_RECORD_FORK\((\d+):\d+\):\((\d+):\d+\)")
-_LOST = re.compile(r"PERF_RECORD_LOST\w*:?\s+lost (\d+)")
-_SAMPLE = re.compile(r"(\d+)\s+(\S+):")
-_FRAME = re.compile(r"\s+[0-9a-f]+ (?P<name>.*) \((?P<object>[^()]*(?:\([^()]*\))?)\)\s*")
-#: Objects in brackets that are no modules of the kernel's.
+#: Limits of every repetition: a program controls its name and symbols, and an unlimited pattern could take hours.
+_HEAD = re.compile(
+    r"(?P<comm>\S(?:.{0,80}?\S)?)[ \t]{1,80}(?P<pid>-?\d{1,10})/-?\d{1,10}[ \t]{1,80}(?P<time>\d{1,12}\.\d{1,9}):"
+    r"[ \t]{1,80}(?P<rest>\S.*)"
+)
+_FORK = re.compile(r"PERF_RECORD_FORK\((\d{1,10}):\d{1,10}\):\((\d{1,10}):\d{1,10}\)")
+_LOST = re.compile(r"PERF_RECORD_LOST\w{0,20}:?[ \t]{1,20}lost (\d{1,18})")
+_SAMPLE = re.compile(r"(\d{1,18})[ \t]{1,80}(\S{1,200}):")
+_FRAME = re.compile(r"[0-9a-f]{1,16} (?P<name>.*) \((?P<object>[^()]*(?:\([^()]*\))?)\)")
+#: Characters of a line: longer text, a name that a program made up, is cut out.
+_LONGEST = 64 << 10
+#: Objects in brackets that are not modules of the kernel.
 _NO_MODULE = ("[unknown]", "[vdso]", "[heap]", "[stack]", "[vsyscall]", "[uprobes]", "[anon")
 _UNKNOWN = "[unknown]"
-#: Functions of tracing itself: what they call is the price of looking.
+#: Functions of tracing itself: the calls below them are the cost of tracing.
 _TRACERS = ("bpf_prog_", "bpf_trace_run", "bpf_trampoline_", "__bpf_trace_", "trace_call_bpf", "perf_trace_",
             "perf_syscall_enter", "perf_syscall_exit", "trace_event_raw_event_")  # fmt: skip
 TRACING = "[tracing]"
@@ -27,7 +33,7 @@ TRACING = "[tracing]"
 
 @dataclass(frozen=True)
 class StackSample:
-    """``weight``: nanoseconds or cycles, as the event counts. ``functions``: the outermost first."""
+    """``weight``: nanoseconds or cycles, depending on the event. ``functions``: the outermost first."""
 
     pid: int
     process: str
@@ -52,11 +58,14 @@ class Lost:
 
 
 def read_script(lines: Iterable[str]) -> Iterator[StackSample | Fork | Lost]:
-    """In the order of time. A line that says nothing of these is passed over."""
+    """Yield the records in the order of time. Other lines are skipped."""
     head: re.Match[str] | None = None
     frames: list[tuple[str, str]] = []
-    for line in lines:
-        frame = _FRAME.fullmatch(line) if head else None
+    for whole in lines:
+        line = whole.strip()
+        if len(line) > _LONGEST:
+            continue
+        frame = _FRAME.fullmatch(line) if head and whole[:1].isspace() else None
         if frame:
             frames.append((frame["name"], frame["object"]))
             continue
@@ -86,8 +95,8 @@ def _sample(head: re.Match[str], frames: Sequence[tuple[str, str]]) -> Iterator[
 
 
 def _functions(frames: Sequence[tuple[str, str]]) -> tuple[str, ...]:
-    """The outermost first. A program built without frame pointers leaves no way back to its callers but numbers: what
-    has no name there is one frame by its program's, or none."""
+    """Return the frames, the outermost first. A program without frame pointers has only numbers for its callers:
+    unnamed callers become one frame by its program's name, or none."""
     names = [_name(name, where) for name, where in reversed(frames)]
     merged = [name for name, _ in groupby(name for name in names if name != _UNKNOWN)]
     for place, name in enumerate(merged):
@@ -97,7 +106,7 @@ def _functions(frames: Sequence[tuple[str, str]]) -> tuple[str, ...]:
 
 
 def _name(symbol: str, where: str) -> str:
-    """``ovl_open`` of the kernel, ``read (libc.so.6)`` of a program, ``[cc1]`` of one without symbols."""
+    """Return ``ovl_open`` of the kernel, ``read (libc.so.6)`` of a program, ``[cc1]`` of one without symbols."""
     if _is_kernel(where):
         return _UNKNOWN if symbol == _UNKNOWN else symbol
     program = where.removesuffix(" (deleted)").rpartition("/")[2].strip("[]")
@@ -107,7 +116,7 @@ def _name(symbol: str, where: str) -> str:
 
 
 def _is_kernel(where: str) -> bool:
-    """The kernel, or a module: by its name in brackets, or by its file."""
+    """Return whether an object is the kernel or a module: by its name in brackets, or by its file."""
     if where.startswith("["):
         return not where.startswith(_NO_MODULE)
     return where == "/proc/kcore" or re.search(r"(/vmlinux[^/]*|\.ko(\.\w+)?)$", where) is not None

@@ -1,4 +1,4 @@
-"""What a tracer is: it records something around one phase of one run of an arm, and adds it to the phase."""
+"""The protocol of a tracer: it records events around one phase of a run, and adds them to the phase."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from kit.host.cgroup import Cgroup
+from kit.host.cgroup.cgroup import Cgroup
 from kit.model.sample import Phase
 
 
 @dataclass(frozen=True)
 class Traced:
-    """The phase that is recorded. ``group``: of the arm's processes, None without root. ``session``: where the tracer's
-    own processes belong, outside the arm and ended with the session. ``scratch``: a directory for its files, of the
-    session and gone with it. ``log``: the run's log, which outlives it; files beside it are kept."""
+    """The recorded phase. ``group``: of the arm's processes, None without root. ``session``: the group of the tracer's
+    own processes, outside the arm and ended with the session. ``scratch``: a directory for its files, removed with the
+    session. ``log``: the run's log, which is kept, with files beside it."""
 
     arm: str
-    block: int
+    round: int
     phase: str
     group: Cgroup | None
     session: Cgroup
@@ -27,24 +27,24 @@ class Traced:
 
 
 class Recording(Protocol):
-    """Complete when the tracer's block has ended."""
+    """A recording, complete after the tracer's block."""
 
     def add_to(self, phase: Phase) -> Phase:
-        """The phase with what was recorded of it."""
+        """Return the phase with its recording."""
 
 
 class Tracer(Protocol):
     """Records phases of traced runs, never of measured ones."""
 
     def around(self, subject: Traced) -> AbstractContextManager[Recording]:
-        """Everything is attached when the block begins, gone when it has ended, also by SIGKILL of the kit. Raises
-        RunError where it can't be attached: the run has failed then."""
+        """Attach everything at the beginning of the block, and detach it at the end, also after SIGKILL of the kit.
+        Raises RunError if attaching fails: then the run has failed."""
 
 
 @dataclass(frozen=True)
 class Level:
-    """What can be recorded here: ``calls``, ``functions`` or ``cycles``; by what, else why not, and what would mend
-    it."""
+    """What can be recorded here: ``calls``, ``functions`` or ``cycles``. It names the tool, or the reason and the
+    fix."""
 
     name: str
     works: bool
@@ -53,6 +53,6 @@ class Level:
 
 
 def existing(group: Cgroup) -> list[Path]:
-    """Files through which a process joins a group, in the hierarchies that have it: a session's is in some alone until
-    an engine makes the others."""
+    """Return the files through which a process joins a group, in the hierarchies that have it: a session's group exists
+    in some alone until an engine makes the others."""
     return [path for path in group.procs if path.exists()]

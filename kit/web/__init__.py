@@ -1,1 +1,1 @@
-"""``kit serve``: the store as pages of this machine, read alone. Imports report, fleet, the store and words."""
+"""``kit serve``: the store as read-only pages of this machine. Imports report, fleet, the store and words."""

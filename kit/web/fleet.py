@@ -1,26 +1,56 @@
-"""The page of a fleet: what ``kit fleet status`` says, anew every few seconds."""
+"""The pages of a fleet: the output of ``kit fleet status``, refreshed regularly, and of ``kit fleet show``."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from kit.report import units
-from kit.report.fleet import view_members
-from kit.report.html import render_page
+from kit.core.errors import UsageError
+from kit.report.fleet.cost import view_fleet_cost
+from kit.report.fleet.machines import view_members
+from kit.report.format import units
+from kit.store import Store
+from kit.store.fleet_cost import FleetQuestion, answer_fleet
+from kit.web.served import served_page
 
 if TYPE_CHECKING:
     from flask import Request
 
-    from kit.fleet.lookout import Lookout
+    from kit.fleet.client.status_cache import Lookout
 
-#: Seconds after which a browser asks again. The page needs no script for it, and so no leave to talk to anyone.
+#: Seconds after which a browser reloads. The page needs no script for this, and so no right to connect.
 EVERY = 3
+
+#: The choices, by name in the query.
+CHOICES = ("scenario", "class", "since", "phase", "metric")
 
 
 def show_fleet(lookout: Lookout, _: object, request: Request) -> str:
-    """``?hold=1``: as it is now, for whoever wants to read it in peace."""
+    """Return the page of the fleet. ``?hold=1``: without reloads."""
     sight = lookout.look()
-    return render_page(
+    return served_page(
         "fleet.html.j2", title="Fleet", away=sight.away, when=units.moment(sight.when, "%H:%M:%S"), every=EVERY,
         hold=bool(request.args.get("hold")), view=None if sight.away else view_members(sight.members),
     )  # fmt: skip
+
+
+def show_fleet_cost(store: Store, chosen: Mapping[str, str]) -> str:
+    """Return the page of the fleet's answer. Raises UsageError."""
+    asked = FleetQuestion(
+        chosen["scenario"], chosen["class"], _day(chosen["since"]), chosen["phase"], chosen["metric"] or "real"
+    )
+    fleet = answer_fleet(store, asked)
+    classes = sorted({*fleet.classes, *filter(None, [chosen["class"]])})
+    return served_page(
+        "fleet_cost.html.j2", title="Costs over machines", view=view_fleet_cost(fleet),
+        chosen={**chosen, "scenario": fleet.title}, scenarios=store.titles(), classes=classes,
+    )  # fmt: skip
+
+
+def _day(text: str) -> float | None:
+    """Return the beginning of the day in Unix time; None for ''."""
+    try:
+        return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC).timestamp() if text else None
+    except ValueError:
+        raise UsageError(f"since {text}: not a day", "use for example 2026-11-01") from None

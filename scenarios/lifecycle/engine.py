@@ -127,7 +127,7 @@ class Docker:
 
 class Plain:
     """The same without an engine: a container is a copy of the image's directory, its process one in a chroot. Copies
-    share blocks where the filesystem can (cp --reflink=auto)."""
+    share rounds where the filesystem can (cp --reflink=auto)."""
 
     _image, _containers, _state = Path("image"), Path("containers"), Path("state")
 

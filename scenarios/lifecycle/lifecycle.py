@@ -108,13 +108,13 @@ def space(engine: Engine) -> None:
 
 def rewrite(seconds: list[float], enough: threading.Event) -> None:
     """A neighbour that writes the same file over and over and asks for no sync: memory alone, on a quiet disk."""
-    block = os.urandom(1 << 20)
+    round_ = os.urandom(1 << 20)
     with open("neighbour", "wb", buffering=0) as file:
         while len(seconds) < REWRITES or not enough.is_set():
             begin = time.monotonic()
             file.seek(0)
             for _ in range(NEIGHBOUR >> 20):
-                file.write(block)
+                file.write(round_)
             seconds.append(time.monotonic() - begin)
 
 

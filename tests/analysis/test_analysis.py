@@ -1,12 +1,12 @@
 """What a session says, on samples of known truth."""
 
-from kit.analysis.analyse import analyse
+from kit.analysis.session.analyse import analyse
 from kit.model.sample import Phase, Sample
 from kit.model.session import Request, Session
 
 
-def run(arm: str, block: int, real: float, flags: str = "", repeats: int | None = None) -> Sample:
-    return Sample(arm, block, "measured", "ok", 0.0, (Phase("p", "ok", real),), flags=flags, repeats=repeats)
+def run(arm: str, round_: int, real: float, flags: str = "", rerun_of: int | None = None) -> Sample:
+    return Sample(arm, round_, "measured", "ok", 0.0, (Phase("p", "ok", real),), flags=flags, rerun_of=rerun_of)
 
 
 def session(*samples: Sample) -> Session:
@@ -15,10 +15,10 @@ def session(*samples: Sample) -> Session:
 
 
 def test_ratios_with_and_without_repetitions_stand_side_by_side() -> None:
-    planned = [run("bare", block, 10 + block / 100) for block in (1, 2, 3, 4)]
-    planned += [run("layer:overlay2", block, 10.5 + block / 100) for block in (1, 2, 3)]
+    planned = [run("bare", round_, 10 + round_ / 100) for round_ in (1, 2, 3, 4)]
+    planned += [run("layer:overlay2", round_, 10.5 + round_ / 100) for round_ in (1, 2, 3)]
     slow = run("layer:overlay2", 4, 14.0, flags="steal 30 %")
-    repeated = [run("bare", 5, 10.05, repeats=4), run("layer:overlay2", 5, 10.55, repeats=4)]
+    repeated = [run("bare", 5, 10.05, rerun_of=4), run("layer:overlay2", 5, 10.55, rerun_of=4)]
     found = analyse(session(*planned, slow, *repeated)).unrepeated
     assert [item.found.arm for item in found] == ["layer:overlay2"]
     assert found[0].found.ratio is not None and found[0].found.ratio < 1.06

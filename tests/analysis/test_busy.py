@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from kit.analysis.analyse import analyse
-from kit.analysis.busy import BusyRounds, busy_rounds
-from kit.model.fact import BUSY_BEFORE, CPU, NO_ELSEWHERE, ROUNDS_OF, stored
+from kit.analysis.runs.busy import BusyRounds, busy_rounds
+from kit.analysis.session.analyse import analyse
+from kit.model.fact import BUSY_BEFORE, CPU, NO_OUTSIDE_CPU, ROUNDS_OF, stored
 from kit.model.sample import INTERLEAVED, RUN_ORDER, Phase, Sample
 from kit.model.session import Request, Session
 from kit.report import render
-from kit.report.answer import COLUMNS, LINES, answer
-from kit.report.notes import busy_notes
+from kit.report.text.answer import COLUMNS, LINES, answer
+from kit.report.text.caveats import busy_notes
 
 ARMS = {"bare": 0.02, "layer:overlay2": 0.05, "layer:fuse-overlayfs": 0.4}
 FACTS = (CPU.fact("a CPU, 2 cores, microcode 1"),)
@@ -23,13 +23,13 @@ def session(others: dict[int, float | None], order: str = "", rounds: int = 4) -
     """``others``: CPUs that other programs use in a round; None where outside CPU is unknown."""
     digests = ((RUN_ORDER, order),) if order else ()
     samples = []
-    for block in range(1, rounds + 1):
+    for round_ in range(1, rounds + 1):
         for arm, usual in ARMS.items():
-            more = others.get(block, 0.0)
-            real = 10.0 + block / 100 + len(arm) / 10
+            more = others.get(round_, 0.0)
+            real = 10.0 + round_ / 100 + len(arm) / 10
             outside = None if more is None else real * (usual + more)
-            phase = Phase("build", "ok", real=real, user=12.0, sys=1.0, elsewhere=outside, flush=0.1)
-            samples.append(Sample(arm, block, "measured", "ok", 0.0, (phase,), digests=digests))
+            phase = Phase("build", "ok", real=real, user=12.0, sys=1.0, outside=outside, flush=0.1)
+            samples.append(Sample(arm, round_, "measured", "ok", 0.0, (phase,), digests=digests))
     arms = tuple(ARMS)
     return Session(
         "x", 0.0, "0", "mine", "done", Request(), arms, tuple((arm, "bare") for arm in arms[1:]), 1,
@@ -42,7 +42,7 @@ def said(made: Session) -> list[str]:
 
 
 @pytest.mark.parametrize("order", ["", INTERLEAVED])
-def test_busy_rounds_are_told_by_outside_cpu_over_the_arms_usual(order: str) -> None:
+def test_busy_rounds_are_found_by_outside_cpu_over_the_arms_usual(order: str) -> None:
     made = session({1: 0.4, 3: 0.38, 4: 0.36}, order)
     (found,) = busy_rounds(made)
     assert (found.rounds, found.cpus, found.before) == ((1, 3, 4), 2, False)
@@ -61,7 +61,7 @@ def test_a_quiet_machine_has_no_line_though_arms_have_outside_cpu_of_their_own()
 
 def test_rounds_that_began_on_a_busy_machine_have_what_it_used_before() -> None:
     made = session({1: None, 2: 0.5, 3: None})
-    lacking = NO_ELSEWHERE.fact("before 2 of 4 blocks this machine is busy by itself, 1.99 CPU s per s")
+    lacking = NO_OUTSIDE_CPU.fact("before 2 of 4 rounds: this machine is busy without the build, 1.99 CPU s per s")
     noted = (BUSY_BEFORE.fact("1.99 of 2 CPUs", "1"), BUSY_BEFORE.fact("1.79 of 2 CPUs", "3"))
     now = replace(made, facts=stored((*FACTS, lacking, *noted)))
     assert said(now) == [
@@ -72,7 +72,7 @@ def test_rounds_that_began_on_a_busy_machine_have_what_it_used_before() -> None:
     assert busy_rounds(older)[1] == BusyRounds("", (1, 3), None, 2, True)
 
 
-def test_each_machine_of_a_session_is_told_by_itself() -> None:
+def test_each_machine_of_a_session_is_reported_by_itself() -> None:
     made = session({1: 0.5, 2: 0.7}, rounds=8)
     machines = (ROUNDS_OF.fact("1, 3, 5, 7", "b01"), ROUNDS_OF.fact("2, 4, 6, 8", "b02"))
     assert said(replace(made, facts=stored((*FACTS, *machines)))) == [

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kit.analysis.call_groups import group_of, held
-from kit.analysis.calls import CallCosts, compare_calls, overheads, plus, traced_runs
-from kit.analysis.columns import Runs
-from kit.analysis.stats import Interval
+from kit.analysis.runs.run_table import Runs
+from kit.analysis.stats.estimators import Interval
+from kit.analysis.traces.call_groups import group_of, held
+from kit.analysis.traces.calls import CallCosts, compare_calls, overheads, plus, traced_runs
 from kit.model.call import FAULT, FUNCTION, FUSE, LOST, Call
 from kit.model.sample import Phase, Sample
 from kit.parsers.figure import Reported
@@ -21,27 +21,27 @@ DISK, USER, FAULTS = (0.3, 0.1), (2.0, 0.15), (0.2, 0.02)
 PROBE, TRACING = 0.05, 1.1
 
 
-def made(arm: str, block: int, kind: str, rng: np.random.Generator, noise: float = 0.01) -> Sample:
+def made(arm: str, round_: int, kind: str, rng: np.random.Generator, noise: float = 0.01) -> Sample:
     def value(base: float, more: float) -> float:
         return float((base + (more if arm == "slow" else 0.0)) * (1 + noise * rng.standard_normal()))
 
     calls = {name: value(*cost) for name, cost in CALLS.items()}
     disk, user, sys = value(*DISK), value(*USER), sum(calls.values()) + value(*FAULTS)
     if kind != "traced":
-        return Sample(arm, block, kind, "ok", 0.0, (Phase("work", "ok", 3.0, user, sys, user, sys),))
+        return Sample(arm, round_, kind, "ok", 0.0, (Phase("work", "ok", 3.0, user, sys, user, sys),))
     rows = [Call(name, 1000, seconds + PROBE) for name, seconds in calls.items()]
     rows[2] = replace(rows[2], seconds=rows[2].seconds + disk, disk=disk)
     rows += [Call("wait4", 5, 7.0, slept=6.999), Call("LOOKUP", 9, 0.1, kind=FUSE)]
     rows.append(Call("ovl_copy_up_one", 9, 0.1, kind=FUNCTION))
     phase = Phase("work", "ok", 3.0 * TRACING, user, sys * TRACING, user, sys * TRACING, calls=tuple(rows))
-    return Sample(arm, block, kind, "ok", 0.0, (phase,))
+    return Sample(arm, round_, kind, "ok", 0.0, (phase,))
 
 
 def session(seed: int, rounds: int = 5, traced: int = 3) -> list[Sample]:
     rng = np.random.default_rng(seed)
     every = [("measured", number) for number in range(1, rounds + 1)]
     every += [("traced", number) for number in range(1, traced + 1)]
-    return [made(arm, block, kind, rng) for kind, block in every for arm in ("bare", "slow", "same")]
+    return [made(arm, round_, kind, rng) for kind, round_ in every for arm in ("bare", "slow", "same")]
 
 
 def analysed(samples: list[Sample]) -> tuple[CallCosts, ...]:
@@ -78,13 +78,13 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
 def test_figures_that_a_workload_reports_are_no_process_time() -> None:
     plain = analysed(session(1))
     more = [
-        replace(item, phases=(replace(item.phases[0], reported=(Reported("files", 1e6 * item.block, "per s"),)),))
+        replace(item, phases=(replace(item.phases[0], reported=(Reported("files", 1e6 * item.round, "per s"),)),))
         for item in session(1)
     ]
     assert [item.whole for item in analysed(more)] == [item.whole for item in plain]
 
 
-def test_what_was_put_in_is_told_and_nothing_else_is() -> None:
+def test_what_was_put_in_is_significant_and_nothing_else_is() -> None:
     slow, same = analysed(session(2))
     assert [part.group for part in slow.groups[:3]] == ["open", "read", "stat"]
     assert slow.groups[0].share == pytest.approx(0.2 / 0.52, abs=0.05)
@@ -126,7 +126,7 @@ def test_calls_that_were_not_recorded_are_counted() -> None:
     lost = Call("not recorded", 30, kind=LOST)
     samples = [
         replace(item, phases=(replace(item.phases[0], calls=(*item.phases[0].calls, lost)),))
-        if (item.kind, item.arm, item.block) == ("traced", "slow", 1)
+        if (item.kind, item.arm, item.round) == ("traced", "slow", 1)
         else item
         for item in samples
     ]

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from kit.analysis.common_change import (
+from kit.analysis.history.change_attribution import (
     COMMON,
     MACHINES,
     SOME,
@@ -14,10 +14,10 @@ from kit.analysis.common_change import (
     find_common,
     tracks_by_machine,
 )
-from kit.analysis.compare import Comparison
-from kit.analysis.history import Conditions, Entry
-from kit.analysis.outcome import Outcome
-from kit.report.common_change import common_lines
+from kit.analysis.history.history import Conditions, Entry
+from kit.analysis.history.outcome import Outcome
+from kit.analysis.runs.compare import Comparison
+from kit.report.history.change_attribution import common_lines
 
 NIGHTS, STEP, DAY = 20, 10, 86400.0
 _FOUND = Comparison("layer:overlay2", "bare", "total", "real", 1.0, None, None, 5, 0.0, None, None, None, "no interval")
@@ -43,14 +43,14 @@ def test_a_rise_of_one_machine_is_its_own() -> None:
     (change,) = found(nights("m0", 0.05), *(nights(f"m{i}") for i in range(1, 6)))
     assert (change.whose, change.watched, [item.machine for item in change.changes]) == (MACHINES, 6, ["m0"])
     (line,) = common_lines([change])
-    assert line.startswith("m0, of 6 machines of large, rose by +") and "that machine's own" in line
+    assert line.startswith("m0, of 6 machines of large, rose by +") and "specific to that machine" in line
 
 
 def test_a_rise_of_most_machines_is_what_they_have_in_common() -> None:
     (change,) = found(nights("m0"), *(nights(f"m{i}", 0.05, STEP + i % 2) for i in range(1, 6)))
     assert (change.whose, len(change.changes), change.watched) == (COMMON, 5, 6)
     (line,) = common_lines([change])
-    assert line.startswith("5 of 6 machines of large (") and "not one machine's" in line
+    assert line.startswith("5 of 6 machines of large (") and "common to several machines" in line
 
 
 def test_a_rise_of_some_names_what_tells_them_from_the_others() -> None:
@@ -58,7 +58,7 @@ def test_a_rise_of_some_names_what_tells_them_from_the_others() -> None:
     new = [nights(f"n{i}", 0.05, kernel="6.8") for i in range(2)]
     (change,) = found(*old, *new)
     assert (change.whose, change.shared) == (SOME, ("kernel: 6.8",))
-    assert "theirs and no other's: kernel: 6.8" in common_lines([change])[0]
+    assert "only these machines have: kernel: 6.8" in common_lines([change])[0]
 
 
 def upgraded(machine: str, rise: float, at: int = STEP) -> list[Entry]:
@@ -74,10 +74,10 @@ def test_a_rise_that_came_with_a_kernel_is_found_and_the_kernel_named() -> None:
     """Of each machine by itself these are two series, neither of which has a change."""
     (change,) = found(*(upgraded(f"m{i}", 0.05) for i in range(5)))
     assert (change.whose, change.came_with, len(change.changes)) == (COMMON, ("kernel: 6.1 → 6.8",), 5)
-    assert common_lines([change])[0].endswith("not one machine's: it came with kernel: 6.1 → 6.8")
+    assert common_lines([change])[0].endswith("common to several machines: it came with kernel: 6.1 → 6.8")
 
 
-def test_machines_that_are_given_a_kernel_one_after_the_other_are_told_together() -> None:
+def test_machines_that_are_given_a_kernel_one_after_the_other_are_reported_together() -> None:
     (change,) = found(*(upgraded(f"m{i}", 0.05, 5 + 2 * i) for i in range(5)))
     assert (change.whose, len(change.changes)) == (COMMON, 5) and change.between[0] < change.between[1]
 
@@ -86,13 +86,16 @@ def test_the_one_machine_with_a_new_kernel_is_not_said_to_be_at_fault() -> None:
     (change,) = found(upgraded("m0", 0.05), *(nights(f"m{i}", at=0, kernel="6.1") for i in range(1, 5)))
     assert (change.whose, change.came_with) == (MACHINES, ("kernel: 6.1 → 6.8",))
     said = common_lines([change])[0]
-    assert "or of what no other was given: it came with kernel: 6.1 → 6.8" in said and "not the driver's" not in said
+    assert (
+        "or to a change that only it received: it came with kernel: 6.1 → 6.8" in said
+        and "a change of driver" not in said
+    )
 
 
 def test_what_others_were_given_too_without_a_rise_is_not_blamed() -> None:
     (change,) = found(upgraded("m0", 0.05), *(upgraded(f"m{i}", 0.0) for i in range(1, 5)))
     assert (change.whose, change.came_with) == (MACHINES, ())
-    assert "that machine's own, not the driver's or the kernel's" in common_lines([change])[0]
+    assert "specific to that machine: a change of driver or kernel" in common_lines([change])[0]
 
 
 def test_settings_that_were_asked_for_otherwise_are_no_change_of_the_machine() -> None:
@@ -111,7 +114,7 @@ def test_machines_too_noisy_to_be_found_alone_count_where_others_changed() -> No
     (change,) = found(*(nights(f"m{i}", 0.05) for i in range(2)), *noisy)
     assert change.whose == COMMON and len(change.changes) + len(change.following) > 3 and len(change.following) > 1
     said = common_lines([change])[0]
-    assert " of 6 machines of large (" in said and "others less surely: not one" in said
+    assert " of 6 machines of large (" in said and "others with less confidence: common to" in said
 
 
 def test_among_many_machines_that_did_not_move_none_is_said_to_have() -> None:
@@ -120,7 +123,7 @@ def test_among_many_machines_that_did_not_move_none_is_said_to_have() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_of_few_machines_it_is_not_told(count: int) -> None:
+def test_of_few_machines_nothing_is_attributed(count: int) -> None:
     (change,) = found(nights("m0", 0.05), *(nights(f"m{i}") for i in range(1, count)))
     assert change.whose == UNTOLD and "attribution needs at least 3 machines" in common_lines([change])[0]
 

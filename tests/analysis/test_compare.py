@@ -4,15 +4,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kit.analysis.columns import Runs
-from kit.analysis.compare import Comparison, compare, not_comparable
-from kit.analysis.paired import COPIES
+from kit.analysis.runs.compare import Comparison, compare, not_comparable
+from kit.analysis.runs.paired import COPIES
+from kit.analysis.runs.run_table import Runs
 from kit.model.sample import Phase, Sample, total
 
 
-def sample(arm: str, block: int, *reals: float, **changes: object) -> Sample:
+def sample(arm: str, round_: int, *reals: float, **changes: object) -> Sample:
     phases = tuple(Phase(f"p{i}", "ok", real=real, user=real / 2, sys=0.0) for i, real in enumerate(reals))
-    made = Sample(arm, block, "measured", "ok", 0.0, phases, digests=(("image", "a"),))
+    made = Sample(arm, round_, "measured", "ok", 0.0, phases, digests=(("image", "a"),))
     return replace(made, **changes)  # type: ignore[arg-type]
 
 
@@ -23,7 +23,7 @@ def find(found: tuple[Comparison, ...], metric: str, phase: str) -> Comparison:
 PAIR = [("layer:overlay2", "bare")]
 
 
-def test_compares_phases_and_total_within_blocks() -> None:
+def test_compares_phases_and_total_within_rounds() -> None:
     samples = [sample("bare", b, 1.0 * b, 3.0 * b) for b in (1, 2, 3)]
     samples += [sample("layer:overlay2", b, 1.5 * b, 3.5 * b) for b in (1, 2, 3)]
     found = compare(samples, PAIR)
@@ -36,12 +36,12 @@ def test_compares_phases_and_total_within_blocks() -> None:
 
 
 def ratio_of(*pairs: tuple[float, float]) -> Comparison:
-    samples = [sample("layer:overlay2", block, arm) for block, (arm, _) in enumerate(pairs, 1)]
-    samples += [sample("bare", block, base) for block, (_, base) in enumerate(pairs, 1)]
+    samples = [sample("layer:overlay2", round_, arm) for round_, (arm, _) in enumerate(pairs, 1)]
+    samples += [sample("bare", round_, base) for round_, (_, base) in enumerate(pairs, 1)]
     return find(compare(samples, PAIR), "real", "p0")
 
 
-def test_a_ratio_ignores_what_a_block_shares() -> None:
+def test_a_ratio_ignores_what_a_round_shares() -> None:
     steady = ratio_of((1.1, 1.0), (1.2, 1.1), (1.3, 1.2))
     drifting = ratio_of((1.1, 1.0), (12.0, 11.0), (130.0, 120.0))
     assert steady.ratio == pytest.approx(drifting.ratio)
@@ -56,10 +56,10 @@ def test_a_ratio_is_symmetrical() -> None:
     assert there.low == pytest.approx(1 / back.high)
 
 
-def test_intervals_of_runs_by_turns_know_of_copies() -> None:
+def test_intervals_of_interleaved_runs_include_copies() -> None:
     turns = {"digests": (("image", "a"), ("run order", "interleaved"))}
-    arms = [sample("layer:overlay2", block, 1.02, **turns) for block in range(1, 6)]
-    found = compare([*arms, *(sample("bare", block, 1.0, **turns) for block in range(1, 6))], PAIR)
+    arms = [sample("layer:overlay2", round_, 1.02, **turns) for round_ in range(1, 6)]
+    found = compare([*arms, *(sample("bare", round_, 1.0, **turns) for round_ in range(1, 6))], PAIR)
     whole, real = ratio_of(*[(1.02, 1.0)] * 5), find(found, "real", "p0")
     assert whole.verdict == "more" and whole.low == pytest.approx(1.02)
     assert real.low and real.high and real.low_all == pytest.approx(real.low)
@@ -90,7 +90,7 @@ def test_a_zero_leaves_no_ratio_but_a_difference() -> None:
     assert find(found, "real", "p0").verdict == "no interval"
 
 
-def test_warmups_failures_and_lone_blocks_are_left_out() -> None:
+def test_warmups_failures_and_lone_rounds_are_left_out() -> None:
     samples = [
         sample("bare", 1, 1.0),
         sample("layer:overlay2", 1, 2.0),
@@ -115,7 +115,7 @@ def test_no_detected_difference_names_what_would_have_been_seen() -> None:
     samples = [sample("bare", b, 1.0 + b % 2 / 10) for b in range(1, 5)]
     samples += [sample("layer:overlay2", b, 1.0 + (b + 1) % 2 / 10) for b in range(1, 5)]
     item = find(compare(samples, PAIR), "real", "p0")
-    assert item.verdict == "not detected"
+    assert item.verdict == "not significant"
     assert item.detectable is not None and item.detectable > 1.05
 
 
@@ -127,12 +127,12 @@ def test_total_lacks_what_a_phase_lacks() -> None:
 def test_where_a_covariate_moves_the_ratio_the_seconds_move_with_it() -> None:
     rng = np.random.default_rng(1)
     made = []
-    for block in range(1, 7):
+    for round_ in range(1, 7):
         for arm, slower in (("bare", 0.0), ("layer:overlay2", 0.03), ("layer:vfs", 0.0), ("layer:btrfs", 0.0)):
             speed = float(rng.normal(0, 0.02)) - (0.06 if arm == "layer:overlay2" else 0.0)  # it met a faster machine
             real = 10 * math.exp(slower + speed + float(rng.normal(0, 0.002)))
             spin = math.exp(speed)
-            made.append(sample(arm, block, real, memory_before=spin, memory_after=spin))
+            made.append(sample(arm, round_, real, memory_before=spin, memory_after=spin))
     pairs = [(arm, "bare") for arm in ("layer:overlay2", "layer:vfs", "layer:btrfs")]
     found = next(item for item in compare(made, pairs, ["real"]))
     base = float(np.mean([item.phases[0].real for item in made if item.arm == "bare" and item.phases[0].real]))
@@ -143,12 +143,12 @@ def test_where_a_covariate_moves_the_ratio_the_seconds_move_with_it() -> None:
 
 
 def test_from_ten_rounds_on_the_typical_ratio_and_that_of_all_stand_side_by_side() -> None:
-    nine = ratio_of(*[(1.1 + block / 1000, 1.0) for block in range(9)])
+    nine = ratio_of(*[(1.1 + round_ / 1000, 1.0) for round_ in range(9)])
     assert (nine.untrimmed, nine.outliers) == (None, False)
-    steady = ratio_of(*[(1.1 + block / 1000, 1.0) for block in range(12)])
+    steady = ratio_of(*[(1.1 + round_ / 1000, 1.0) for round_ in range(12)])
     assert steady.untrimmed == pytest.approx(steady.ratio, abs=0.001)
     assert not steady.outliers
-    hit = ratio_of(*[(1.1 + block / 1000, 1.0) for block in range(11)], (2.2, 1.0))
+    hit = ratio_of(*[(1.1 + round_ / 1000, 1.0) for round_ in range(11)], (2.2, 1.0))
     assert hit.ratio == pytest.approx(1.106, abs=0.002)
     assert hit.untrimmed is not None and hit.untrimmed > 1.15
     assert hit.outliers

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from kit.analysis import stats
-from kit.analysis.dependence import USUAL, find_dependence, find_shift, keep_points
-from kit.analysis.stats import Floats
+from kit.analysis.stats import estimators
+from kit.analysis.stats.dependence import USUAL, find_dependence, find_shift, keep_points
+from kit.analysis.stats.estimators import Floats
 
 
 def nights(rng: np.random.Generator, count: int, dependence: float) -> Floats:
@@ -62,7 +62,7 @@ def test_the_interval_of_a_shift_holds_where_nights_depend_on_each_other(depende
         before, after = values[:20], values[20:] + 5
         found = find_shift(before.tolist(), after.tolist(), find_dependence(values.tolist(), [20]))
         held += not found.leaves_out(5.0)
-        welch += not stats.welch(stats.robust_centre(before), stats.robust_centre(after)).leaves_out(5.0)
+        welch += not estimators.welch(estimators.robust_centre(before), estimators.robust_centre(after)).leaves_out(5.0)
     assert held / series > 0.91
     assert dependence < 0.5 or welch / series < 0.8
 

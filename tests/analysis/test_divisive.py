@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-from kit.analysis.changepoint import P
-from kit.analysis.divisive import WINDOW, _chance, _is_below, find_points
-from kit.analysis.stats import Floats
+from kit.analysis.history.changepoint import P
+from kit.analysis.stats.divisive import WINDOW, _chance, _is_below, find_points
+from kit.analysis.stats.estimators import Floats
 
 NOISE = 0.02
 #: In the loop of seconds (profile quick) a quarter.
@@ -71,7 +71,8 @@ def test_one_night_far_off_is_no_level() -> None:
 @pytest.mark.parametrize("dependence", [0.0, 0.3, 0.6])
 @pytest.mark.parametrize("p", [P, 0.01])
 def test_its_places_are_those_of_apache_otava(dependence: float, p: float) -> None:
-    """Over series such as benchmarks/nightly.py makes, short and long, with levels of all sizes at random places."""
+    """Over series such as benchmarks/proofs/nightly.py makes, short and long, with levels of all sizes at random
+    places."""
     dice, several = np.random.default_rng(20261122), 0
     for seed in range(SERIES):
         sizes = [int(dice.integers(1, 45)) for _ in range(dice.integers(1, 6))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from dataclasses import replace
 from functools import cache
@@ -10,24 +11,25 @@ from pathlib import Path
 
 import pytest
 
-from kit.analysis.analyse import analyse
-from kit.analysis.changepoint import Track, find_changes
-from kit.analysis.history import Conditions, Entry, agree, split
-from kit.analysis.regression import CHANGE, GOOD, OVER, REGRESSION, SUSPECT, UNDECIDED, Finding, Rule, judge
-from kit.analysis.threshold import parse_threshold
-from kit.analysis.two_sessions import compare_sessions
+from kit.analysis.history.changepoint import ChangeHistory, find_changes
+from kit.analysis.history.history import Conditions, Entry, agree, split
+from kit.analysis.history.regression import CHANGE, GOOD, OVER, REGRESSION, SUSPECT, UNDECIDED, Finding, Rule, judge
+from kit.analysis.history.session_diff import compare_sessions
+from kit.analysis.session.analyse import analyse
+from kit.analysis.session.threshold import parse_threshold
+from kit.analysis.stats import estimators
 from kit.core.errors import UsageError
 from kit.model.sample import Phase, Sample
 from kit.model.session import Request, Session
-from kit.report.between import render_between
-from kit.report.history import Subject, render_history
-from kit.report.pytest_benchmark import render_pytest_benchmark
+from kit.report.data.pytest_benchmark import render_pytest_benchmark
+from kit.report.history.history import Subject, render_history
+from kit.report.history.session_diff import render_between
 from kit.store import Store, open_store
 from kit.store.database import Database
-from kit.store.exchange import dump, load
+from kit.store.exchange import load
 from kit.store.series import find_tracks
 from tests.nights import entry, night, on
-from tests.stores import new_store
+from tests.stores import dump, new_store
 
 LIMIT = parse_threshold("layer:overlay2 < 10 %")
 ON_CHANGE = Rule(CHANGE)
@@ -122,7 +124,7 @@ def test_an_entry_goes_on_with_the_latest_series_of_all_that_agrees(across: tupl
 
 def test_a_machine_of_a_fleet_has_its_own_past_however_many_others_the_store_has(tmp_path: Path) -> None:
     class Short(Store):
-        """Looks back on few sessions, as any does of a farm large enough."""
+        """Looks back on few sessions, as any does of a fleet large enough."""
 
         def history(
             self, title: str, arm: str, phase: str = "", metric: str = "real", machine: str = "",
@@ -170,7 +172,7 @@ def test_names_of_pools_and_space_in_use_are_no_change_of_the_machine() -> None:
     assert str(differing) == "devicemapper on ext4: Base Device Size: 10GB → Base Device Size: 20GB"
 
 
-def test_other_inputs_begin_a_series_unless_told_to_look_past() -> None:
+def test_other_inputs_begin_a_series_unless_ignored() -> None:
     one = night(1, 0.05)
     two = night(2, 0.05)
     two = replace(two, samples=tuple(replace(item, digests=(("scenario", "t"),)) for item in two.samples))
@@ -189,8 +191,25 @@ def test_a_step_is_found_where_it_is_and_with_what_moved() -> None:
         assert shift is not None and shift.low is not None and shift.high is not None
         assert shift.estimate == pytest.approx(expected, abs=0.02) and shift.low < shift.estimate < shift.high
     assert [str(item) for item in change.differs] == ["kit: 1 → 2"]
-    text = render_history(Subject("mine", "layer:overlay2", "bare", "real of total"), [Track(series, (change,), 3)])
+    text = render_history(
+        Subject("mine", "layer:overlay2", "bare", "real of total"), [ChangeHistory(series, (change,), 3)]
+    )
     assert "▲" in text and "change point at 2026-0008" in text and "changed there: kit: 1 → 2" in text
+
+
+def test_the_interval_of_a_change_allows_for_nights_that_take_after_the_last() -> None:
+    """Six nights in a row are slow, six are fast: Welch's interval takes them for as many independent ones."""
+    swings = [0.03 * math.sin(math.pi * i / 6) for i in range(48)]
+    series = split([past(i, swing + (0.5 if i >= 24 else 0.05), 0.003) for i, swing in enumerate(swings)])[-1]
+    change = next(item for item in find_changes(series) if item.index == 24)
+    logs = [math.log(item.ratio) for item in series.entries]
+    welch = estimators.as_ratio(
+        estimators.welch(estimators.robust_centre(logs[:24]), estimators.robust_centre(logs[24:]))
+    )
+    assert change.shift is not None and change.own is not None
+    for shift in (change.shift, change.own):
+        assert shift.low is not None and shift.high is not None and welch.low is not None and welch.high is not None
+        assert math.log(shift.high / shift.low) > 1.3 * math.log(welch.high / welch.low)
 
 
 def test_noise_is_no_change() -> None:
@@ -218,7 +237,7 @@ def test_a_limit_is_a_limit_whatever_the_nights_before_were() -> None:
     first = last_finding([15.35], rule=Rule())
     assert first.status == OVER and first.fails
     always = last_finding([0.2] * 8, rule=Rule())
-    assert always.status == OVER and always.fails and "8 sessions running" in always.why
+    assert always.status == OVER and always.fails and "8 sessions in a row" in always.why
     assert not last_finding([0.2] * 8).fails  # on a change: nothing has changed
     changed = last_finding([*GOOD_NIGHTS, 0.2, 0.2, 0.2], rule=Rule())
     assert changed.status == REGRESSION and changed.fails
@@ -233,7 +252,7 @@ def test_of_many_thresholds_one_that_noise_crosses_does_not_fail_the_night() -> 
     among = [last_finding(penalties, 0.03, Rule(family=50)) for penalties in seeds]
     suspect = [two for one, two in zip(alone, among, strict=True) if one.status == OVER and two.status == SUSPECT]
     assert suspect and not any(item.fails for item in suspect)
-    assert "not among 50 thresholds" in suspect[0].why
+    assert "not after correcting for 50 thresholds" in suspect[0].why
 
 
 def test_the_store_keeps_outcomes_and_reads_them_without_samples(tmp_path: Path) -> None:
@@ -274,19 +293,19 @@ def test_sessions_side_by_side() -> None:
     text = render_between(one, two, found)
     assert "larger in B" in text and "kernel: 6.1 → 6.2" in text
     same = compare_sessions((one, analyse(one)), (one, analyse(one)))
-    assert same.moved[0].verdict == "not detected" and not same.differs
+    assert same.moved[0].verdict == "not significant" and not same.differs
     other = replace(two, samples=tuple(replace(item, digests=(("scenario", "t"),)) for item in two.samples))
     unlike = compare_sessions((one, analyse(one)), (other, analyse(other)))
     assert unlike.moved[0].change is None and "not compared: scenario differs" in render_between(one, other, unlike)
 
 
-def test_of_many_arms_one_that_moved_a_little_is_told_as_such() -> None:
+def test_of_many_arms_one_that_moved_a_little_is_reported_as_such() -> None:
     def made(seed: int) -> Session:
         dice = random.Random(seed)
         arms = [f"arm{i}" for i in range(20)]
         samples = [
-            Sample(arm, block, "measured", "ok", 0.0, (Phase("run", "ok", real=10 * dice.gauss(1, 0.01)),))
-            for block in range(1, 6)
+            Sample(arm, round_, "measured", "ok", 0.0, (Phase("run", "ok", real=10 * dice.gauss(1, 0.01)),))
+            for round_ in range(1, 6)
             for arm in ("bare", *arms)
         ]
         pairs = tuple((arm, "bare") for arm in arms)
@@ -294,8 +313,8 @@ def test_of_many_arms_one_that_moved_a_little_is_told_as_such() -> None:
 
     one, two = made(11), made(2)
     found = compare_sessions((one, analyse(one)), (two, analyse(two)))
-    assert {(item.verdict_all, item.family) for item in found.moved} == {("not detected", 20)}
-    assert [item for item in found.moved if item.verdict != "not detected"]
+    assert {(item.verdict_all, item.family) for item in found.moved} == {("not significant", 20)}
+    assert [item for item in found.moved if item.verdict != "not significant"]
     assert "in B, but not significant after correcting for 20 comparisons" in render_between(one, two, found)
 
 

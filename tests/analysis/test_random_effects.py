@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.special import chdtri
 
-from kit.analysis import random_effects
-from kit.analysis.random_effects import ENDS, Effects, draw, find_chances, fit
+from kit.analysis.stats import random_effects
+from kit.analysis.stats.random_effects import ENDS, Effects, draw, find_chances, fit
 
 #: Thirteen trials of BCG vaccine, logarithms of relative risks with their variances (Colditz et al. 1994), as the
 #: documentation of metafor (Viechtbauer 2010) has them: tau² 0.318 by Paule and Mandel, Q-profile 0.1197 to 1.1115.
@@ -33,7 +33,7 @@ def test_equal_noise_makes_it_a_t_test_over_machines_and_the_draws_the_q_profile
     assert np.quantile(draw(figures).tau2, ENDS).tolist() == pytest.approx(ends, rel=0.01)
 
 
-def test_many_farms_at_once_are_each_by_itself() -> None:
+def test_many_fleets_are_each_fitted_by_itself() -> None:
     rng = np.random.default_rng(1)
     y, v = rng.normal(0, 0.05, (20, 6)), 0.001 * rng.chisquare(4, (20, 6))
     d = np.full(6, 4.0)
@@ -52,7 +52,7 @@ def test_no_noise_and_no_difference_is_no_error() -> None:
     assert np.isfinite(draw(figures).another).all()
 
 
-def test_one_machine_far_off_stands_out_and_no_other() -> None:
+def test_one_machine_far_off_is_an_outlier_and_no_other() -> None:
     y = np.array([0.04, 0.05, 0.045, 0.052, 0.041, 0.20])
     chances = find_chances(Effects(y, np.full(6, 1e-5), np.full(6, 4.0)))
     assert chances.argmin() == 5 and chances[5] < 0.01 and (chances[:5] > 0.5).all()
@@ -76,15 +76,15 @@ def test_of_many_machines_the_farthest_are_judged_as_if_each_were_left_out(
     assert ((quick < 0.5) == (slow < 0.5)).all()
 
 
-def test_of_many_machines_a_noisy_one_is_not_taken_for_one_that_does_not_fit() -> None:
+def test_a_noisy_machine_of_many_is_no_outlier() -> None:
     """Drawn towards the noise of forty others its own would be far less than it is; one that is as quiet as the others
     and as far off stands out."""
     rng = np.random.default_rng(4)
-    farms, machines, d, sigma = 200, 40, 4, 0.02
+    fleets, machines, d, sigma = 200, 40, 4, 0.02
     scale = np.full(machines, sigma)
     scale[0] *= 5
-    y = scale * rng.normal(0, 1, (farms, machines))
-    v = scale**2 * rng.chisquare(d, (farms, machines)) / d
+    y = scale * rng.normal(0, 1, (fleets, machines))
+    v = scale**2 * rng.chisquare(d, (fleets, machines)) / d
     noisy = find_chances(Effects(y, v, np.full(machines, float(d))))[:, 0] < 0.05
     y[:, 1] += 8 * sigma
     quiet = find_chances(Effects(y, v, np.full(machines, float(d))))[:, 1] < 0.05
@@ -102,10 +102,10 @@ def test_a_prediction_is_as_wide_as_machines_scatter() -> None:
 
 def test_few_rounds_of_each_machine_are_not_known_variances() -> None:
     """Of two degrees of freedom a variance may be a hundredth of the true one: the machine would have all the weight,
-    and the interval of the mean be right in four farms of five."""
+    and the interval of the mean be right in four fleets of five."""
     rng = np.random.default_rng(3)
-    farms, machines, d = 2000, 10, 2
-    y, v = rng.normal(0, 0.02, (farms, machines)), 0.02**2 * rng.chisquare(d, (farms, machines)) / d
+    fleets, machines, d = 2000, 10, 2
+    y, v = rng.normal(0, 0.02, (fleets, machines)), 0.02**2 * rng.chisquare(d, (fleets, machines)) / d
     found = fit(Effects(y, v, np.full(machines, float(d))))
     held = np.mean(np.abs(found.mean) <= 2.262 * found.error)
     w = 1 / v

@@ -4,16 +4,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from kit.analysis.columns import Runs
-from kit.analysis.readings import FIGURES, SPINS, read
+from kit.analysis.runs.readings import FIGURES, SPINS, read
+from kit.analysis.runs.run_table import Runs
 from kit.model.sample import Phase, Sample
 
 KEY = ("bare", "")
 
 
-def run(block: int, *phases: Phase, **more: object) -> Sample:
+def run(round_: int, *phases: Phase, **more: object) -> Sample:
     given: dict[str, object] = {"kind": "measured", "status": "ok", "calibration_before": 0.5, **more}
-    return Sample("bare", block=block, started=0.0, phases=phases, **given)  # type: ignore[arg-type]
+    return Sample("bare", round=round_, started=0.0, phases=phases, **given)  # type: ignore[arg-type]
 
 
 def build(real: float, **more: float) -> Phase:
@@ -23,7 +23,7 @@ def build(real: float, **more: float) -> Phase:
 def test_runs_with_other_phases_and_without_a_figure_stand_in_the_same_columns() -> None:
     clean = Phase("clean", "ok", 5.0, flush=0.25)
     found = Runs([run(1, build(1.0)), run(3, clean, build(3.0, flush=1.0)), run(2, build(2.0), clean), run(4, clean)])
-    assert found.blocks(KEY).tolist() == [1, 2, 3, 4]
+    assert found.rounds(KEY).tolist() == [1, 2, 3, 4]
     assert np.array_equal(found.values(KEY, "build", "real"), [1, 2, 3, np.nan], equal_nan=True)
     assert np.array_equal(found.values(KEY, "build", "flush"), [np.nan, np.nan, 1, np.nan], equal_nan=True)
     assert np.array_equal(found.values(KEY, "clean", "flush"), [np.nan, 0.25, 0.25, 0.25], equal_nan=True)
@@ -33,11 +33,11 @@ def test_runs_with_other_phases_and_without_a_figure_stand_in_the_same_columns()
 
 def test_what_is_read_does_not_hang_on_where_a_slice_ends() -> None:
     """Runs that lack a figure are read another way, in the slice that holds them."""
-    many = [run(block, build(1.0 + block), *([build(0.0)] if block % 7 == 0 else [])) for block in range(1, 4500)]
+    many = [run(round_, build(1.0 + round_), *([build(0.0)] if round_ % 7 == 0 else [])) for round_ in range(1, 4500)]
     many[2100] = run(2101, build(0.5, steal=0.125), calibration_before=None)
     found = Runs(reversed(many))
     assert np.isnan(found.attribute(KEY, SPINS[0])).nonzero()[0].tolist() == [2100]
-    wanted = [1.0 + block for block in range(1, 4500)]
+    wanted = [1.0 + round_ for round_ in range(1, 4500)]
     wanted[2100] = 0.5
     assert found.values(KEY, "build", "real").tolist() == wanted
     assert found.values(KEY, "build", "steal")[2100] == 0.125
@@ -47,20 +47,20 @@ def test_failed_runs_warm_ups_and_what_no_machine_measures_are_left_out() -> Non
     made = read(
         [run(1, build(1e300)), run(0, build(1.0), kind="warmup"), run(2, status="failed"), run(3, build(1e-300))]
     )
-    assert [item.block for item in made.runs] == [1, 3]
+    assert [item.round for item in made.runs] == [1, 3]
     real = made.figures[FIGURES.index("real")]
     assert np.isnan(real[0]) and real[1] == 0.0
 
 
-def test_of_two_runs_in_a_block_the_later_counts_and_a_repeated_one_gives_way() -> None:
+def test_of_two_runs_in_a_round_the_later_counts() -> None:
     hit = run(2, build(9.0), flags="steal 20%")
-    runs = [run(1, build(1.0)), run(1, build(1.5)), hit, run(3, build(2.0), repeats=2)]
+    runs = [run(1, build(1.0)), run(1, build(1.5)), hit, run(3, build(2.0), rerun_of=2)]
     assert Runs(runs).values(KEY, "build", "real").tolist() == [1.5, 2.0]
     assert Runs(runs, repetitions=False).values(KEY, "build", "real").tolist() == [1.5, 9.0]
     assert Runs(runs[:3]).values(KEY, "build", "real").tolist() == [1.5, 9.0]
-    again = [*runs[:2], run(2, build(3.0))]  # a block by turns made again: of both arms the later runs stand together
+    again = [*runs[:2], run(2, build(3.0))]  # a round by turns made again: of both arms the later runs stand together
     both = Runs([*again, *(replace(item, arm="layer:overlay2") for item in again[1:])])
     one, other = both.common([KEY, ("layer:overlay2", "")])
     assert both.values(KEY, "build", "real")[one].tolist() == [1.5, 3.0] and other.tolist() == [0, 1]
     nothing = Runs([])
-    assert not nothing.has(KEY) and not nothing.blocks(KEY).size and nothing.phases([KEY]) == ()
+    assert not nothing.has(KEY) and not nothing.rounds(KEY).size and nothing.phases([KEY]) == ()

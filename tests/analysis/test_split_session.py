@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from kit.analysis.analyse import analyse, whole_real
-from kit.analysis.split_session import answer_split
+from kit.analysis.fleet.split_session import answer_split
+from kit.analysis.session.analyse import analyse, whole_real
 from kit.core.errors import UsageError
 from kit.model.fact import makers
-from kit.report.answer import render_answer
+from kit.report.text.answer import render_answer
 from tests.shared_night import PENALTIES, shared
 
 
@@ -20,16 +20,16 @@ def test_who_made_which_round() -> None:
 def test_a_machine_that_was_given_rounds_and_made_none_is_none_of_the_answer() -> None:
     """As it is stored where the session was broken off."""
     session = shared(4)
-    begun = replace(session, samples=tuple(item for item in session.samples if item.block in (1, 2)))
+    begun = replace(session, samples=tuple(item for item in session.samples if item.round in (1, 2)))
     assert answer_split(begun).machines == 2
     assert "The rounds ran on 2 machines" in " ".join(render_answer(begun, analyse(begun)).split())
 
 
 def test_the_interval_rests_on_machines() -> None:
     session = shared()
-    farm = answer_split(session)
-    (arm,) = farm.arms
-    assert farm.machines == 4 and [item.machine for item in arm.whole.machines] == sorted(PENALTIES)
+    fleet = answer_split(session)
+    (arm,) = fleet.arms
+    assert fleet.machines == 4 and [item.machine for item in arm.whole.machines] == sorted(PENALTIES)
     assert [item.ratio.n for item in arm.whole.machines] == [4] * 4
     (alone,) = whole_real(analyse(session).comparisons)
     assert arm.whole.low and arm.whole.high and alone.low and alone.high
@@ -37,13 +37,13 @@ def test_the_interval_rests_on_machines() -> None:
     assert arm.whole.spread and arm.whole.spread.low > 0.02
 
 
-def test_a_round_that_was_made_again_is_of_the_machine_that_made_it() -> None:
+def test_a_rerun_round_is_of_the_machine_that_ran_it() -> None:
     session = shared()
     dice = random.Random(1)
     again = tuple(
-        replace(item, block=20, repeats=1, started=dice.random()) for item in session.samples if item.block == 1
+        replace(item, round=20, rerun_of=1, started=dice.random()) for item in session.samples if item.round == 1
     )
-    flagged = tuple(replace(item, flags="steal") if item.block == 1 else item for item in session.samples)
+    flagged = tuple(replace(item, flags="steal") if item.round == 1 else item for item in session.samples)
     (arm,) = answer_split(replace(session, samples=(*flagged, *again))).arms
     assert [item.ratio.n for item in arm.whole.machines] == [4] * 4
 
@@ -53,7 +53,7 @@ def test_the_sessions_own_answer_says_that_it_is_of_these_machines_alone() -> No
     assert "The rounds ran on 4 machines" in " ".join(render_answer(session, analyse(session)).split())
 
 
-def test_a_phase_is_told_where_there_is_one() -> None:
+def test_a_phase_is_named_where_there_is_one() -> None:
     session = shared()
     (arm,) = answer_split(session, phase="clean").arms
     assert arm.phase == "clean" and answer_split(session).arms[0].phase == "total"

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from kit.analysis.flame import grow_flame
-from kit.analysis.stacks import (
+from kit.analysis.traces.flame import grow_flame
+from kit.analysis.traces.stacks import (
     INCLUSIVE,
     OTHERS,
     PART,
@@ -36,23 +36,23 @@ TRUTH: Mapping[Stack, float] = {
 THREADS: Mapping[Stack, float] = {(KERNEL, "kworker", f"thread{i}"): 0.05 for i in range(10)}
 
 
-def run(block: int, truth: Mapping[Stack, float], dice: np.random.Generator, drift: float = 0.0) -> ProfiledRun:
+def run(round_: int, truth: Mapping[Stack, float], dice: np.random.Generator, drift: float = 0.0) -> ProfiledRun:
     """Counts of samples, as chance has them, on a machine that is ``drift`` faster or slower in this run."""
     speed = float(np.exp(drift * dice.standard_normal()))
     threads = {stack: seconds * float(np.exp(0.4 * dice.standard_normal())) for stack, seconds in THREADS.items()}
     every = {**truth, **threads}
     counts = {stack: int(dice.poisson(seconds * speed / QUANTUM)) for stack, seconds in every.items()}
-    return ProfiledRun(block, {stack: count * QUANTUM for stack, count in counts.items() if count}, QUANTUM)
+    return ProfiledRun(round_, {stack: count * QUANTUM for stack, count in counts.items() if count}, QUANTUM)
 
 
 def session(
-    seed: int, dearer: Mapping[Stack, float], by: str, blocks: int = 3, drift: float = 0.0
+    seed: int, dearer: Mapping[Stack, float], by: str, rounds: int = 3, drift: float = 0.0
 ) -> tuple[StackCost, ...]:
     """``dearer``: seconds that the first arm takes more."""
     dice = np.random.default_rng(seed)
     more = {stack: TRUTH.get(stack, 0.0) + dearer.get(stack, 0.0) for stack in {**TRUTH, **dearer}}
     arms = {"bare": TRUTH, "layer:overlay2": more, "layer:btrfs": TRUTH}
-    made = {arm: [run(block, truth, dice, drift) for block in range(1, blocks + 1)] for arm, truth in arms.items()}
+    made = {arm: [run(round_, truth, dice, drift) for round_ in range(1, rounds + 1)] for arm, truth in arms.items()}
     return compare_stacks(made, PAIRS, by)
 
 
@@ -91,13 +91,13 @@ def test_what_costs_more_is_found_and_nothing_else() -> None:
     assert paths[new].certain and not paths[WORKLOAD, "cc1", "call1"].certain
 
 
-@pytest.mark.parametrize(("blocks", "drift"), [(2, 0.0), (3, 0.02), (5, 0.02)])
-def test_intervals_hold_as_often_as_they_say(blocks: int, drift: float) -> None:
+@pytest.mark.parametrize(("rounds", "drift"), [(2, 0.0), (3, 0.02), (5, 0.02)])
+def test_intervals_hold_as_often_as_they_say(rounds: int, drift: float) -> None:
     """Of a session's 104 differences each one in 95 of 100 sessions, and all of them at once in as many."""
     new: Stack = (WORKLOAD, "cc1", "call0", "ovl_lookup")
     sessions, alone, held, together = 25, 0, 0, 0
     for seed in range(sessions):
-        found = session(seed, {new: 0.2}, SELF, blocks, drift)
+        found = session(seed, {new: 0.2}, SELF, rounds, drift)
         truth = [0.2 if item.name == ("ovl_lookup",) and item.arm == "layer:overlay2" else 0.0 for item in found]
         for item, true in zip(found, truth, strict=True):
             assert item.low is not None and item.high is not None
@@ -110,12 +110,12 @@ def test_intervals_hold_as_often_as_they_say(blocks: int, drift: float) -> None:
     assert together >= sessions - 3, together
 
 
-def test_one_block_has_no_interval() -> None:
-    found = session(3, {}, SELF, blocks=1)
+def test_one_round_has_no_interval() -> None:
+    found = session(3, {}, SELF, rounds=1)
     assert all(item.low is None and not item.certain and item.n == 1 for item in found)
 
 
-def test_arms_without_a_common_block_are_not_compared() -> None:
+def test_arms_without_a_common_round_are_not_compared() -> None:
     dice = np.random.default_rng(4)
     made = {"bare": [run(1, TRUTH, dice)], "layer:overlay2": [run(2, TRUTH, dice)], "layer:btrfs": []}
     assert compare_stacks(made, PAIRS, SELF) == ()

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from kit.analysis.columns import Runs
-from kit.analysis.tasks import ALL, CPU, ELAPSED, KIND, OTHERS, RECIPE, REST, TaskCost, compare_tasks
+from kit.analysis.runs.run_table import Runs
+from kit.analysis.session.tasks import ALL, CPU, ELAPSED, KIND, OTHERS, RECIPE, REST, TaskCost, compare_tasks
 from kit.model.sample import Phase, Sample
 from kit.parsers.task import BuildTask
 from tests.builds import ARMS, ITSELF, KINDS, LONGER, PAIRS, run
@@ -17,7 +17,7 @@ from tests.builds import ARMS, ITSELF, KINDS, LONGER, PAIRS, run
 def session(seed: int, dearer: Mapping[str, float], rounds: int = 5, **more: float) -> tuple[TaskCost, ...]:
     dice = np.random.default_rng(seed)
     truth = {"bare": {}, "bind:overlay2": {}, "layer:overlay2": dearer}
-    runs = [run(arm, block, truth[arm], dice, **more) for block in range(1, rounds + 1) for arm in ARMS]
+    runs = [run(arm, round_, truth[arm], dice, **more) for round_ in range(1, rounds + 1) for arm in ARMS]
     return compare_tasks(Runs(runs), PAIRS)
 
 
@@ -33,7 +33,7 @@ def find(found: tuple[TaskCost, ...], by: str, name: str, metric: str = CPU, arm
 def test_sums_by_kind_and_recipe_and_the_rest_of_the_phase() -> None:
     found = session(1, {}, noise=0.0)
     compile_ = find(found, KIND, "compile")
-    speeds = np.array([1 + 0.05 * np.sin(block) for block in range(1, 6)])
+    speeds = np.array([1 + 0.05 * np.sin(round_) for round_ in range(1, 6)])
     assert compile_.mean == pytest.approx(3 * 9.0 * speeds.mean())
     assert compile_.comparison.ratio == pytest.approx(1.0) and compile_.comparison.n == 5
     assert find(found, KIND, "compile", ELAPSED).mean == pytest.approx(compile_.mean * LONGER)
@@ -61,9 +61,9 @@ def test_twenty_percent_more_in_one_kind_is_found_there() -> None:
     found = session(3, {"compile": 1.2})
     told = {(item.comparison.arm, item.name) for item in found if item.by == KIND and _told(item)}
     assert told == {("layer:overlay2", "compile")}
-    (dearest,) = (item for item in found if item.dearest)
-    assert (dearest.name, dearest.comparison.arm, dearest.comparison.metric) == ("compile", ARMS[2], ELAPSED)
-    assert dearest.comparison.difference == pytest.approx(0.2 * 3 * 9.0 * LONGER, rel=0.2)
+    (largest,) = (item for item in found if item.largest)
+    assert (largest.name, largest.comparison.arm, largest.comparison.metric) == ("compile", ARMS[2], ELAPSED)
+    assert largest.comparison.difference == pytest.approx(0.2 * 3 * 9.0 * LONGER, rel=0.2)
 
 
 def _told(item: TaskCost) -> bool:
@@ -71,11 +71,11 @@ def _told(item: TaskCost) -> bool:
     return low is not None and high is not None and not low <= 0 <= high
 
 
-def test_intervals_of_all_kinds_hold_at_once() -> None:
+def test_intervals_of_all_kinds_are_simultaneous() -> None:
     """In 60 sessions with 20 % more in one kind: it is found in all but a few, and in about one of twenty any of the
     intervals misses the truth."""
     dearer = {"compile": 1.2, "unpack": 1.1}
-    speeds = np.array([1 + 0.05 * np.sin(block) for block in range(1, 6)]).mean()
+    speeds = np.array([1 + 0.05 * np.sin(round_) for round_ in range(1, 6)]).mean()
     missed = seen = 0
     for seed in range(60):
         wrong = False
@@ -92,15 +92,15 @@ def test_intervals_of_all_kinds_hold_at_once() -> None:
     assert missed <= 8 and seen >= 57
 
 
-def test_where_nothing_costs_more_none_is_said_to_be_the_dearest() -> None:
+def test_where_nothing_costs_more_none_is_called_the_largest() -> None:
     """In 60 sessions without any difference; one of twenty may err."""
-    assert sum(any(item.dearest for item in session(seed, {})) for seed in range(60)) <= 5
+    assert sum(any(item.largest for item in session(seed, {})) for seed in range(60)) <= 5
 
 
-def test_one_round_has_no_interval_and_no_dearest() -> None:
+def test_one_round_has_no_interval_and_no_largest() -> None:
     found = session(4, {"compile": 2.0}, rounds=1)
     assert find(found, KIND, "compile").comparison.difference_low is None
-    assert not any(item.dearest for item in found)
+    assert not any(item.largest for item in found)
 
 
 def test_builds_without_cpu_of_tasks_have_elapsed_times_alone() -> None:

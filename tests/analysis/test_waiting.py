@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from kit.analysis.waiting import LEAST_SLICES, MOST_HIDDEN, Waiting, slice_length, waiting
+from kit.analysis.runs.waiting import LEAST_SLICES, MOST_HIDDEN, Waiting, slice_length, waiting
 
 
 def test_waits_from_looks() -> None:

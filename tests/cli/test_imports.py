@@ -10,6 +10,7 @@ NOT_NEEDED = (
     "_pytest",
     "pytest",
     "flask",
+    "waitress",
     "distributed",
     "dask",
     "tornado",
@@ -46,7 +47,7 @@ print(*(name for name in {SLOW!r} if name in sys.modules))
 
 _FLAT = """
 import random, sys
-from kit.analysis.divisive import find_points
+from kit.analysis.stats.divisive import find_points
 dice = random.Random(1)
 flat = [dice.gauss(1, 0.01) for _ in range(100)]
 print(find_points(flat, 0.0001), "scipy" in sys.modules)

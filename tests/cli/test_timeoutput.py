@@ -39,7 +39,7 @@ def test_max_rss_and_several_runs() -> None:
 def test_errors() -> None:
     with pytest.raises(UsageError, match="f: no output of `time`"):
         parse_time_output("hello", "f")
-    with pytest.raises(UsageError, match="equally often"):
+    with pytest.raises(UsageError, match="unequal numbers"):
         parse_time_output("real 1.0\nuser 2.0\n", "f")
     with pytest.raises(UsageError, match="not a time"):
         clock_seconds("soon")

@@ -19,5 +19,5 @@ def test_each_takes_the_option(words: str, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr("kit.core.paths._LOCK", held)
     with machine_lock(held, "first"), pytest.raises(BusyError) as caught:
         cli.main(words.split(), standalone_mode=False)
-    assert caught.value.hint.startswith("add --wait")
+    assert caught.value.hint.startswith("wait with --wait")
     assert cli.main([*words.split(), "--wait", "--help"], standalone_mode=False) == 0

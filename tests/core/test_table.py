@@ -18,6 +18,7 @@ class Build:
     jobs: Annotated[int, Meta(ge=1, le=8)] = 1
     each: tuple[tuple[str, ...], ...] = ()
     fresh: bool = False
+    source: str | None = None
 
 
 class Some(TypedDict, total=False):
@@ -35,6 +36,7 @@ def test_a_table_becomes_the_value_that_it_describes() -> None:
     ("change", "key", "wanted"),
     [
         ({"run": "make"}, "run", "a list of strings"),
+        ({"source": 0}, "source", "a string"),
         ({"run": ["make", 2]}, "run", "a list of strings"),
         ({"jobs": True}, "jobs", "a whole number"),
         ({"jobs": "2"}, "jobs", "a whole number"),
@@ -53,7 +55,7 @@ def test_a_wrong_value_is_named_and_not_made_to_fit(change: dict[str, Any], key:
 def test_unknown_and_missing_keys_are_named() -> None:
     with pytest.raises(UnknownKeyError) as unknown:
         read_table(Build, {"nome": "x"}, name="mine")
-    assert (unknown.value.key, unknown.value.known) == ("nome", "each, fresh, jobs, run")
+    assert (unknown.value.key, unknown.value.known) == ("nome", "each, fresh, jobs, run, source")
     with pytest.raises(UnknownKeyError):
         read_table(Build, {"name": "theirs", "run": ["x"]}, name="mine")  # what is given is no key
     with pytest.raises(MissingKeyError) as missing:

@@ -1,21 +1,23 @@
 """What an arm can do to the directory of its probe, which lies in the host's /run."""
 
+import time
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from kit.core.paths import find_paths
-from kit.engines import Setting
+from kit.engines import EngineConfig
 from kit.filesystem import BackingOptions
-from kit.host.cgroup import Cgroup
-from kit.host.journal import Journal
+from kit.host.cgroup.cgroup import Cgroup
 from kit.host.machine import read_host
+from kit.host.recovery.journal import Journal
 from kit.image import ImageCache
 from kit.model.arm import parse_arm
+from kit.model.session import new_session_id
 from kit.probe import probe_binary
-from kit.session.cleanups import CLEANUPS
-from kit.session.provision import Provision, ProvisionSpec
+from kit.session.setup.cleanups import CLEANUPS
+from kit.session.setup.provision import Provision, ProvisionSpec
 from tests.engine_suite import EngineSuite
 
 pytestmark = [pytest.mark.machine, pytest.mark.unmeasured]
@@ -24,11 +26,12 @@ pytestmark = [pytest.mark.machine, pytest.mark.unmeasured]
 @pytest.mark.parametrize("text", ["bare@dir", "union:overlay@dir"])
 def test_an_arm_without_an_engine_writes_nothing_there(tmp_path: Path, tiny: Path, text: str) -> None:
     """The same as every engine's suite tries, on a directory that others do not look into, as another user too."""
-    name, arm, suite = "20260101-000000-cont", parse_arm(text), EngineSuite()
+    # Another worker may run the other arm now, and what ends a session kills what is in the groups of its name.
+    name, arm, suite = new_session_id(time.time()), parse_arm(text), EngineSuite()
     journal = Journal(tmp_path / "journal" / f"{name}.jsonl", CLEANUPS)
     for directory in ("run", "given"):
         (tmp_path / directory).mkdir()
-    setting = Setting(name, tmp_path / "run", probe_binary(find_paths().cache), journal, f"kit-{name}")
+    setting = EngineConfig(name, tmp_path / "run", probe_binary(find_paths().cache), journal, f"kit-{name}")
     with ExitStack() as stack:
         stack.callback(Cgroup.named(setting.cgroup).remove)
         image = ImageCache(tmp_path / "cache").from_tarball(tiny)

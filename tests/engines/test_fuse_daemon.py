@@ -1,4 +1,4 @@
-"""Whose daemon a mounted FUSE filesystem has, by what processes are told and see."""
+"""Tests of the search for a FUSE filesystem's daemon, by the arguments and mounts of processes."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -7,7 +7,7 @@ import pytest
 
 from kit.core.errors import RunError
 from kit.engines.fuse_daemon import move_daemon
-from kit.host.cgroup import Cgroup
+from kit.host.cgroup.cgroup import Cgroup
 from kit.host.mounts import Mount
 
 MERGED = "/run/kit/x/fs/ext4/d1-fuse-overlayfs/fuse-overlayfs/8e5f/merged"

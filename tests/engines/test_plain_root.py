@@ -11,8 +11,8 @@ import pytest
 
 from kit.core.errors import KitError, RunError, UsageError
 from kit.engines.plain_root import PlainRoot
-from kit.host.beneath import remove
 from kit.host.command import run
+from kit.host.safe_fs import remove
 from kit.image import Image, ImageCache
 
 pytestmark = pytest.mark.unmeasured
@@ -158,13 +158,13 @@ def test_names_of_an_image_are_no_options(tmp_path: Path, outside: Path) -> None
 
 
 @pytest.mark.parametrize("name", ["build", "kit-control", "kit-inputs", "dev", "proc", "sys"])
-def test_an_image_whose_own_directories_lead_elsewhere_is_refused(tmp_path: Path, outside: Path, name: str) -> None:
+def test_an_image_whose_own_directories_lead_outside_is_refused(tmp_path: Path, outside: Path, name: str) -> None:
     image = archive(tmp_path / "rootfs.tar", lambda tar: add(tar, name, tarfile.SYMTYPE, link=str(outside)))
     with pytest.raises(KitError, match=f"/{name} "):
         PlainRoot(image, tmp_path / "root")
 
 
-def test_an_image_whose_etc_leads_elsewhere_is_refused(tmp_path: Path, outside: Path) -> None:
+def test_an_image_whose_etc_leads_outside_is_refused(tmp_path: Path, outside: Path) -> None:
     path = tmp_path / "rootfs.tar"
     with tarfile.open(path, "w") as tar:
         add(tar, "etc", tarfile.SYMTYPE, link=str(outside))
@@ -198,7 +198,7 @@ def test_sparse_files_and_fifos_and_attributes_come_back(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("name", ["build", "kit-control", "etc"])
-def test_an_image_in_which_a_directory_of_the_kit_leads_elsewhere_is_refused(tmp_path: Path, name: str) -> None:
+def test_an_image_in_which_a_directory_of_the_kit_leads_outside_is_refused(tmp_path: Path, name: str) -> None:
     for directory in ("root/bin", "outside"):
         (tmp_path / directory).mkdir(parents=True)
     (tmp_path / "root" / name).symlink_to(tmp_path / "outside")

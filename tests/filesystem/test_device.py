@@ -12,7 +12,7 @@ from kit.filesystem.content import first_data
 from kit.filesystem.device import check_device, clear_device, identity
 from kit.model.fact import stored
 from kit.model.session import INTERRUPTED, Request, Session
-from kit.session.consent import check_devices, device_facts
+from kit.session.setup.device_guard import check_devices, device_facts
 
 pytestmark = pytest.mark.unmeasured
 
@@ -109,7 +109,7 @@ def test_a_session_goes_on_upon_its_own_device_alone(loop: Path, other: Path, tm
     session = Session("x", 1.0, "0", "t", INTERRUPTED, request, ("bare",), (), 1, stored(device_facts(request)))
     check_devices(session, ())
     subprocess.run(["mkfs.ext4", "-q", loop], check=True)
-    with pytest.raises(UsageError, match=f"--wipe {name} destroys what is on it"):
+    with pytest.raises(UsageError, match=f"use --wipe {name} to destroy what is on it"):
         check_devices(session, ())
     check_devices(session, [name])
     name.unlink()

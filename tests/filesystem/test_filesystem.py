@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,11 +15,12 @@ from kit.filesystem.backing import GIB
 from kit.filesystem.mounted import unconfirmed
 from kit.filesystem.profile import parse_profiles
 from kit.host.command import run
-from kit.host.journal import Journal
 from kit.host.machine import kernel_filesystems
 from kit.host.mounts import Mount
 from kit.host.namespace import enter_private_mounts
-from kit.session.cleanups import CLEANUPS
+from kit.host.recovery.journal import Journal
+from kit.session.setup.cleanups import CLEANUPS
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.unmeasured
 
@@ -62,7 +62,7 @@ def test_a_server_exports_a_disk() -> None:
     assert find_profile("far", BackingOptions(profiles=profiles)).delay == 0.5
     for name in ("tmpfs", "tmpfs-sync", "near", "dir"):
         profiles = {**bundled(), **parse_profiles(text.format(name), "x")}
-        with pytest.raises(UsageError, match=f"far: {name} is no disk"):
+        with pytest.raises(UsageError, match=f"far: {name} is not a disk"):
             find_profile("far", BackingOptions(profiles=profiles))
 
 
@@ -165,8 +165,7 @@ def test_memory_whose_program_is_killed_is_dead(journal: Journal, tmp_path: Path
         assert backing.alive() == ""
         backing.check_alive()
         os.kill(int(run(["pgrep", "--full", f"write_back.py {where} "])), signal.SIGKILL)
-        while not backing.alive():
-            time.sleep(0.01)
+        wait_until(backing.alive)
         with pytest.raises(RunError, match=r"writes the tmpfs back died \(killed by signal 9\): see session.log"):
             backing.sync()
     assert not where.is_mount()
@@ -190,9 +189,7 @@ def test_memory_is_written_back_when_the_kit_is_killed(tmp_path: Path) -> None:
         for number in range(200):
             (source / str(number)).write_text("x" * 5000)
         parent.kill()
-    deadline = time.monotonic() + 30
-    while Path(f"/proc/{writer}").exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_until(lambda: not Path(f"/proc/{writer}").exists(), 30)
     assert sorted(os.listdir(copy)) == sorted(os.listdir(source))
     assert all((copy / name).read_text() == "x" * 5000 for name in os.listdir(source))
 

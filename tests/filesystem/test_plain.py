@@ -1,4 +1,4 @@
-"""Another user of the machine neither leads root elsewhere by a directory of --dir, nor runs what root puts there."""
+"""Tests of --dir: another user can neither redirect root with the directory, nor run the files that root puts there."""
 
 import os
 import shutil
@@ -16,9 +16,9 @@ import pytest
 from kit.core.errors import RunError, UsageError
 from kit.filesystem import BackingOptions, make_backing
 from kit.filesystem.plain import own_directory
-from kit.host.beneath import open_trusted
-from kit.host.journal import Journal
-from kit.session.cleanups import CLEANUPS
+from kit.host.recovery.journal import Journal
+from kit.host.safe_fs import open_trusted
+from kit.session.setup.cleanups import CLEANUPS
 
 pytestmark = [
     pytest.mark.machine,
@@ -116,7 +116,7 @@ def test_who_exchanges_the_directory_meanwhile_leads_root_nowhere(
     place: Path, theirs: Path, target: Path, journal: Journal
 ) -> None:
     """Its owner put a symlink there: files of the target were deleted, the image was unpacked into it."""
-    with pytest.raises(RunError, match="kit-mine was exchanged"), own_directory(
+    with pytest.raises(RunError, match="kit-mine was replaced"), own_directory(
         theirs, "mine", place / "seen", journal
     ) as path:  # fmt: skip
         assert as_nobody('mv "$1/kit-mine" "$1/away" && ln -s "$2" "$1/kit-mine"', theirs, target).returncode == 0
@@ -172,9 +172,9 @@ _SESSION = """
 import shutil, sys
 from pathlib import Path
 from kit.filesystem import BackingOptions, make_backing
-from kit.host.journal import Journal
+from kit.host.recovery.journal import Journal
 from kit.host.namespace import enter_private_mounts
-from kit.session.cleanups import CLEANUPS
+from kit.session.setup.cleanups import CLEANUPS
 given, seen, state = map(Path, sys.argv[1:])
 enter_private_mounts()
 journal = Journal(state / "journal" / "mine.jsonl", CLEANUPS)

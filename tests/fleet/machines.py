@@ -2,7 +2,9 @@
 
 from dataclasses import replace
 
-from kit.model.member import Member
+from kit.model.arm import parse_arms
+from kit.model.machine import Member
+from kit.model.plan import make_plan
 from kit.model.sample import Phase, Sample
 from kit.model.session import RUNNING, Request, Session
 
@@ -14,9 +16,10 @@ TWO = replace(ONE, name="two")
 FIRST = Session(
     id="20260101-000000-aaaa", created=1e9, kit_version="0", title="true", status=RUNNING,
     request=Request(command=("true",), arms=("bare",), rounds=2), arms=("bare",), baselines=(), seed=1,
+    plan=make_plan(parse_arms("bare"), 2, 1),
 )  # fmt: skip
 SECOND = replace(FIRST, id="20260101-000000-bbbb")
 
 
-def sample(block: int) -> Sample:
-    return Sample("bare", block, "measured", "ok", 1e9 + block, (Phase(name="run", status="ok", real=1.0),))
+def sample(round_: int) -> Sample:
+    return Sample("bare", round_, "measured", "ok", 1e9 + round_, (Phase(name="run", status="ok", real=1.0),))

@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
@@ -15,11 +14,12 @@ from pathlib import Path
 import pytest
 
 from kit.fleet.address import Address, parse_address
-from kit.fleet.client import fleet_at
-from kit.fleet.greeting import AbsentError
-from kit.model.member import Member
+from kit.fleet.client.client import fleet_at
+from kit.fleet.handshake import AbsentError
+from kit.model.machine import Member
+from tests.waiting import wait_until
 
-BENCHMARK = Path(__file__).parents[2] / "benchmarks/fleet.py"
+BENCHMARK = Path(__file__).parents[2] / "benchmarks/performance/fleet.py"
 
 
 @dataclass
@@ -51,15 +51,17 @@ class Processes:
         self.started[name].wait()
 
     def members(self, count: int) -> list[Member]:
-        """All of them, once they are there."""
-        deadline = time.monotonic() + 120
-        while True:
-            assert time.monotonic() < deadline, f"{count} workers have not come"
+        """Return all machines, after they have joined."""
+        found: list[Member] = []
+
+        def come() -> bool:
             with suppress(AbsentError), fleet_at(self.address) as fleet:
-                while len(found := list(fleet.members().values())) < count and time.monotonic() < deadline:
-                    time.sleep(0.1)
-                assert len(found) == count, f"{len(found)} of {count} workers have come"
-                return found
+                found[:] = fleet.members().values()
+            return len(found) >= count
+
+        wait_until(come, 120)
+        assert len(found) == count
+        return found
 
 
 @pytest.fixture

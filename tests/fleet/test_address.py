@@ -16,7 +16,7 @@ def test_without_certificates_this_machine_alone(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["0.0.0.0", ":8786", "farm.example.org", "10.0.0.1:8786", "[::]:8786", "tcp://10.1.1.1"]
+    "text", ["0.0.0.0", ":8786", "fleet.example.org", "10.0.0.1:8786", "[::]:8786", "tcp://10.1.1.1"]
 )
 def test_without_certificates_no_other(text: str) -> None:
     with pytest.raises(UsageError, match=r"no fleet without TLS on .*root there"):
@@ -25,12 +25,12 @@ def test_without_certificates_no_other(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["tls://127.0.0.1:99999", "http://127.0.0.1", "127.0.0.1:port"])
 def test_what_is_no_address_is_said(text: str) -> None:
-    with pytest.raises(UsageError, match="is no address of a scheduler"):
+    with pytest.raises(UsageError, match="is not an address of a scheduler"):
         parse_address(text, "/some/dir")
 
 
 def test_with_certificates_any() -> None:
-    assert parse_address("farm.example.org", "/some/dir").url == "tls://farm.example.org:8786"
+    assert parse_address("fleet.example.org", "/some/dir").url == "tls://fleet.example.org:8786"
     assert parse_address(":9000", "/some/dir").url == "tls://:9000"
     with pytest.raises(UsageError, match="needs certificates"):
         parse_address("tls://127.0.0.1", "")
@@ -52,5 +52,11 @@ def test_a_key_that_is_none_is_said(tmp_path: Path) -> None:
     directory = tmp_path / "tls"
     make_certificates(directory, 30)
     (directory / "ca-key.pem").write_text("nothing")
-    with pytest.raises(UsageError, match=r"ca-key\.pem is no key"):
+    with pytest.raises(UsageError, match=r"ca-key\.pem is not a key"):
         make_certificates(directory, 30)
+
+
+@pytest.mark.parametrize("port", ["9" * 5_000, "\u0661", "65536", "-1", ""])
+def test_a_port_that_is_none_is_said_in_one_line(port: str) -> None:
+    with pytest.raises(UsageError, match="is not an address of a scheduler"):
+        parse_address(f"127.0.0.1:{port}", "")

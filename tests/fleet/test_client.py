@@ -8,15 +8,16 @@ from typing import Any, cast
 
 import pytest
 
-from kit.core.codec import encode
+from kit.core.codec import UnreadableError, encode
 from kit.core.errors import RunError
-from kit.fleet import dispatch
 from kit.fleet.address import Address
-from kit.fleet.client import Ended, Fleet
-from kit.fleet.dispatch import Dispatch
+from kit.fleet.client import dispatch
+from kit.fleet.client.client import Ended, Fleet, Said
+from kit.fleet.client.dispatch import Dispatch
 from kit.fleet.share import Share
-from kit.model.member import Member, Progress
-from kit.session.guest_protocol import Done, Last, Message
+from kit.model.event import Event, Told
+from kit.model.machine import Member, Progress
+from kit.session.wire.messages import Done, Failed, Last
 from tests.fleet.machines import FIRST, ONE, TWO
 
 
@@ -34,8 +35,8 @@ class Scheduler:
         self.busy: dict[str, tuple[str, ...]] = {}
         self.topics: dict[str, Callable[[Any], None]] = {}
 
-    def subscribe_topic(self, topic: str, hear: Callable[[Any], None]) -> None:
-        self.topics[topic] = hear
+    def subscribe_topic(self, topic: str, on_message: Callable[[Any], None]) -> None:
+        self.topics[topic] = on_message
 
     def scheduler_info(self) -> dict[str, Any]:
         return {"workers": {}}
@@ -81,10 +82,10 @@ class Whole:
     done = False
     waits = False
 
-    def deal(self, idle: Sequence[Member]) -> Sequence[tuple[Member, Share]]:
+    def assign(self, idle: Sequence[Member]) -> Sequence[tuple[Member, Share]]:
         return [(member, Share(FIRST)) for member in idle]
 
-    def hear(self, member: Member, message: Message) -> None:
+    def on_event(self, member: Member, event: Event) -> None:
         return None
 
     def end(self, member: Member, last: Last | None) -> None:
@@ -151,7 +152,7 @@ def test_a_machine_whose_worker_dies_again_and_again_is_given_no_more_and_said_w
         "no machine is left: waits 60 s for one",
         "one: is back; its worker was killed by signal 11 (Segmentation fault) at 01:00:00",
     ]
-    assert told[-1].endswith("(Segmentation fault) at 03:00:00, and takes no more part")
+    assert told[-1].endswith("(Segmentation fault) at 03:00:00, and takes no further part")
     dispatch.patience = 0
     with pytest.raises(RunError, match="no machine is left; lost: ") as raised:
         dispatch._look(cast(Any, fleet))
@@ -178,7 +179,7 @@ class Ending(Given):
 
     def next(self, timeout: float) -> Ended | None:
         self.now += 0.001
-        return Ended(self.keys.pop(0), Done(FIRST)) if self.keys else None
+        return Ended(self.keys.pop(0), Done.by(FIRST)) if self.keys else None
 
 
 class Once(Whole):
@@ -191,7 +192,7 @@ class Once(Whole):
     def done(self) -> bool:  # type: ignore[override]
         return not self.left
 
-    def deal(self, idle: Sequence[Member]) -> Sequence[tuple[Member, Share]]:
+    def assign(self, idle: Sequence[Member]) -> Sequence[tuple[Member, Share]]:
         return [(member, Share(FIRST)) for member in idle] if self.left == 100 else []
 
     def end(self, member: Member, last: Last | None) -> None:
@@ -203,3 +204,28 @@ def test_machines_that_end_one_after_the_other_do_not_each_cost_a_look(monkeypat
     monkeypatch.setattr(dispatch, "time", fleet)
     Dispatch(Address("127.0.0.1", 1), course, lambda text: None, 1)._work(cast(Any, fleet))
     assert course.done and fleet.looks <= 2
+
+
+class PhaseLog(Ending):
+    """A fleet whose one machine says a word."""
+
+    def next(self, timeout: float) -> Said | None:  # type: ignore[override]
+        return Said(self.keys.pop(0), Told("a word")) if self.keys else None
+
+
+class Distrustful(Once):
+    def __init__(self) -> None:
+        super().__init__()
+        self.last: Last | None = None
+
+    def on_event(self, member: Member, event: Event) -> None:
+        raise UnreadableError("it broke the protocol")
+
+    def end(self, member: Member, last: Last | None) -> None:
+        self.left, self.last = 0, last
+
+
+def test_a_machine_that_says_what_it_may_not_has_failed() -> None:
+    course = Distrustful()
+    Dispatch(Address("127.0.0.1", 1), course, lambda text: None, 1)._work(cast(Any, PhaseLog(1)))
+    assert isinstance(course.last, Failed) and course.last.message == "it broke the protocol"

@@ -12,19 +12,18 @@ import pytest
 from kit.core.errors import MachineError
 from kit.fleet.address import parse_address
 from kit.fleet.certificates import make_certificates
-from kit.fleet.client import fleet_at
-from kit.fleet.dispatch import Dispatch
-from kit.fleet.split import SplitCourse
-from kit.model.member import Member
-from kit.model.plan import PlanStep
-from kit.model.sample import Sample
+from kit.fleet.client.client import fleet_at
+from kit.fleet.client.dispatch import Dispatch
+from kit.fleet.client.split import RoundStore, SplitCourse
+from kit.model.arm import parse_arms
+from kit.model.event import Event, SampleTaken
+from kit.model.machine import Member
+from kit.model.plan import make_plan
 from kit.model.session import RUNNING, Request, Session
-from kit.report.progress import Quiet
-from kit.session.context import Keeper
-from kit.session.freeze import kept_plan
+from kit.report.text.progress import Quiet
 from kit.store import Outbox, open_store
+from tests.fleet.cut_network import Way
 from tests.fleet.processes import Processes
-from tests.fleet.way import Way
 from tests.postgresql import Server
 
 pytestmark = [pytest.mark.machine, pytest.mark.unmeasured]
@@ -38,51 +37,47 @@ class Kept:
     def __init__(self) -> None:
         self.runs: list[tuple[int, str]] = []
 
-    def update(self, session: Session) -> None:
-        return None
-
-    def add_sample(self, session_id: str, *samples: Sample) -> None:
-        self.runs += [(sample.block, sample.arm) for sample in samples]
-
-    def set_flags(self, session_id: str, arm: str, point: str, block: int, flags: str) -> None:
-        return None
+    def take(self, *events: Event) -> None:
+        self.runs += [(it.sample.round, it.sample.arm) for it in events if isinstance(it, SampleTaken)]
 
 
 class Once(Quiet):
-    """Does something when so many runs are over."""
+    """Acts after a number of runs."""
 
     def __init__(self, after: int, act: Callable[[], None]) -> None:
         super().__init__()
         self._after, self._act = after, act
 
-    def finished(self, step: PlanStep, sample: Sample) -> None:
-        self._after -= 1
-        if self._after == 0:
+    def take(self, event: Event) -> None:
+        self._after -= isinstance(event, SampleTaken)
+        if self._after == 0 and isinstance(event, SampleTaken):
             self._act()
 
 
 def begun(processes: Processes) -> Session:
-    request = Request(command=("true",), arms=ARMS, rounds=ROUNDS)
-    return Session(f"fleet-{processes.port}", 1e9, "0", "true", RUNNING, request, ARMS, ((ARMS[1], ARMS[0]),), 1)
+    request = Request(command=("true",), arms=ARMS, rounds=ROUNDS, interleave="off")
+    plan = make_plan(parse_arms(",".join(ARMS)), ROUNDS, 1, control=False)
+    name = f"fleet-{processes.port}"
+    return Session(name, 1e9, "0", "true", RUNNING, request, ARMS, plan.baselines, 1, plan=plan)
 
 
-def perform(
-    processes: Processes, session: Session, members: list[Member], keeper: Keeper, act: Callable[[], None]
+def execute(
+    processes: Processes, session: Session, members: list[Member], sink: RoundStore, act: Callable[[], None]
 ) -> str:
-    """Run it, and act when four runs are over; what the user is told."""
+    """Run the course, and act after four runs; return the messages to the user."""
     told: list[str] = []
-    course = SplitCourse(session, kept_plan(session), members, keeper, Once(4, act))
+    course = SplitCourse(session, session.kept_plan(), members, sink, Once(4, act))
     Dispatch(processes.address, course, told.append, 60).run()
     return "\n".join(told)
 
 
 #: What a session must have in the end, nothing twice.
-ALL = [(block, arm) for block in range(1, ROUNDS + 1) for arm in ARMS]
+ALL = [(round_, arm) for round_ in range(1, ROUNDS + 1) for arm in ARMS]
 
 
 def run(processes: Processes, members: list[Member], act: Callable[[], None]) -> str:
     kept = Kept()
-    told = perform(processes, begun(processes), members, kept, act)
+    told = execute(processes, begun(processes), members, kept, act)
     assert sorted(kept.runs) == ALL
     return told
 
@@ -145,10 +140,10 @@ def test_a_killed_database_gets_each_run_once(
     store = open_store(database, tmp_path / "kit.db")
     with Outbox(session, store, tmp_path, said.append) as outbox:
         outbox.create(session)
-        assert perform(processes, session, processes.members(2), outbox, kill) == ""
+        assert execute(processes, session, processes.members(2), outbox, kill) == ""
         back.join()
     assert "what is measured waits in" in said[0] and "is back" in said[1]
-    assert sorted((sample.block, sample.arm) for sample in store.get(session.id).samples) == ALL
+    assert sorted((sample.round, sample.arm) for sample in store.get(session.id).samples) == ALL
 
 
 def test_who_shows_anothers_certificate_is_refused(processes: Processes, tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ import pytest
 pytest.importorskip("distributed", reason="the package distributed is not installed: the extra fleet")
 
 from kit.core.errors import UsageError
-from kit.fleet.carrier import describe
-from kit.fleet.preload import dask_setup
+from kit.fleet.service.preload import dask_setup
+from kit.fleet.service.share_runner import describe
 
 if TYPE_CHECKING:
     from distributed import Worker
@@ -50,7 +50,7 @@ def test_else_its_process_ends(listens: str, scheduler: str) -> None:
 
 @pytest.mark.parametrize("name", ["big builder", "b1,b2", "", "b\n"])
 def test_a_name_that_facts_could_not_list_is_refused(name: str) -> None:
-    with pytest.raises(UsageError, match="can't be called"):
+    with pytest.raises(UsageError, match="cannot have the name"):
         describe(name, "", False, None)
-    with pytest.raises(SystemExit, match="can't be called"):
+    with pytest.raises(SystemExit, match="cannot have the name"):
         setup(SAFE, SAFE, name)

@@ -12,16 +12,18 @@ import pytest
 
 from kit.core.errors import RunError, UsageError
 from kit.core.paths import Paths, find_paths
-from kit.fleet import agent, run
 from kit.fleet.address import Address
-from kit.fleet.each import EachCourse
+from kit.fleet.client import run
+from kit.fleet.client.each import EachCourse
+from kit.fleet.service import agent
 from kit.fleet.share import Assignment, Share
-from kit.model.member import Selection
+from kit.model.event import SampleTaken, SessionStarted
+from kit.model.machine import Selection
 from kit.model.session import DONE, INTERRUPTED, Request, Session
-from kit.report.progress import Quiet
-from kit.session.guest_protocol import Done, Measured
+from kit.report.text.progress import Quiet
+from kit.session.wire.messages import Done, MessageReader
 from kit.store import Store
-from kit.store.outcomes import kept_of
+from kit.store.schema.outcomes import kept_of
 from tests.fleet.machines import FIRST, ONE, SECOND, TWO, sample
 from tests.stores import new_store
 
@@ -35,10 +37,10 @@ class OneIsLost:
         self._course = course
 
     def run(self) -> None:
-        self._course.deal([ONE, TWO])
+        self._course.assign([ONE, TWO])
         for member in (ONE, TWO):
-            self._course.hear(member, Measured(sample(1)))
-        self._course.end(ONE, Done(replace(FIRST, status=DONE)))
+            self._course.on_event(member, SampleTaken(sample(1)))
+        self._course.end(ONE, Done.by(replace(FIRST, status=DONE)))
         self._course.end(TWO, None)
         raise self.ended
 
@@ -52,7 +54,7 @@ def each_with(
 ) -> tuple[run.FleetContext, Store]:
     monkeypatch.setattr(run, "Dispatch", dispatch)
     monkeypatch.setattr(run, "_chosen", lambda request, context: (ONE, TWO))
-    monkeypatch.setattr(run, "_planned", lambda request, member: (FIRST if member is ONE else SECOND, None))
+    monkeypatch.setattr(run, "_planned", lambda request, member: FIRST if member is ONE else SECOND)
     store = new_store(tmp_path / "kit.db")
     paths = replace(find_paths(), data=tmp_path)
     return run.FleetContext(Address("127.0.0.1", 1), Selection(), paths, store, Quiet()), store
@@ -66,7 +68,7 @@ def test_what_an_unfinished_session_found_is_not_kept(tmp_path: Path, monkeypatc
         assert kept_of(connection, [FIRST.id, SECOND.id]) == {FIRST.id}
 
 
-def test_interrupted_what_is_done_is_told_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_what_is_done_is_reported_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     context, store = each_with(OneIsInterrupted, tmp_path, monkeypatch)
     with pytest.raises(run.EachInterrupted) as stop:
         run.run_each(Request(), context)
@@ -76,24 +78,35 @@ def test_interrupted_what_is_done_is_told_and_kept(tmp_path: Path, monkeypatch: 
         assert kept_of(connection, [FIRST.id, SECOND.id]) == {FIRST.id}
 
 
-@pytest.mark.parametrize("blocks", [(), (1, 2)])
+@pytest.mark.parametrize("rounds", [(), (1, 2)])
 def test_a_worker_keeps_shares_apart_from_its_users_store(
-    blocks: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    rounds: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They may be one user's, who has the session in his store and outbox by the same name."""
     seen: list[tuple[Path, str]] = []
 
-    def take_up(session: Session, blocks: tuple[int, ...], paths: Paths, store: Store, channel: Any) -> Session:
+    def run_assigned(session: Session, rounds: tuple[int, ...], paths: Paths, store: Store, channel: Any) -> Session:
         seen.append((paths.data, store.name))
         return session
 
     monkeypatch.setenv("KIT_HOME", str(tmp_path))
-    monkeypatch.setattr(agent, "take_up", take_up)
+    monkeypatch.setattr(agent, "run_assigned", run_assigned)
     with open(os.devnull, "wb") as nothing:
-        channel = agent._ShareChannel(nothing.fileno(), Share(FIRST, blocks))
-        agent._run(Assignment(Share(FIRST, blocks), str(tmp_path), False), cast(Any, channel))
+        channel = agent._ShareChannel(nothing.fileno(), Share(FIRST, rounds))
+        agent._run(Assignment(Share(FIRST, rounds), str(tmp_path), False), cast(Any, channel))
     assert seen == [(tmp_path / "data/fleet", f"sqlite:///{tmp_path}/data/fleet/kit.db")]
     assert not (tmp_path / "data/kit.db").exists()
+
+
+@pytest.mark.parametrize(("rounds", "said"), [((), [1, 2, 3]), ((1, 3), [1, 3])])
+def test_a_worker_first_sends_what_an_earlier_start_measured(
+    rounds: tuple[int, ...], said: list[int], tmp_path: Path
+) -> None:
+    with (tmp_path / "said").open("wb") as file:
+        channel = agent._ShareChannel(file.fileno(), Share(FIRST, rounds))
+        channel.take(SessionStarted(replace(FIRST, samples=tuple(map(sample, (1, 2, 3))))))
+    found = list(MessageReader().feed((tmp_path / "said").read_bytes()))
+    assert found == [SampleTaken(sample(round_), earlier=True) for round_ in said]
 
 
 def test_a_split_session_that_was_not_begun_here_is_given_to_no_machine(
@@ -108,7 +121,7 @@ def test_a_split_session_that_was_not_begun_here_is_given_to_no_machine(
         return session
 
     monkeypatch.setattr(run, "_carry_split", note)
-    monkeypatch.setattr(run, "_planned", lambda request, member: (FIRST, None))
+    monkeypatch.setattr(run, "_planned", lambda request, member: FIRST)
     mine = run.run_split(FIRST.request, context)
     planted = replace(mine, id=SECOND.id, request=replace(mine.request, command=("sh",)))
     for session in (mine, planted):

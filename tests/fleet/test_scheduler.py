@@ -4,8 +4,8 @@ import resource
 
 import pytest
 
-from kit.fleet import scheduler
 from kit.fleet.address import parse_address
+from kit.fleet.service import scheduler
 
 pytest.importorskip("distributed", reason="the package distributed is not installed: the extra fleet")
 

@@ -9,26 +9,31 @@ import pytest
 
 from kit.core.codec import decode
 from kit.fleet.address import Address
-from kit.fleet.carrier import Carrier
+from kit.fleet.service.share_runner import Carrier
+from kit.fleet.service.worker import PLUGIN, PROGRESS, _Count, _refused, plugin, run_share
 from kit.fleet.settings import prepare
-from kit.fleet.worker import PLUGIN, PROGRESS, _Count, _refused, plugin, run_share
 from kit.model.arm import parse_arm
-from kit.model.member import Progress
+from kit.model.event import Event, PhaseStarted, RunsPlanned, SampleTaken
+from kit.model.machine import Progress
 from kit.model.plan import PlanStep
-from kit.session.guest_protocol import Finished, Message, Planned, Running
-from tests.fleet.machines import ONE
+from tests.fleet.machines import ONE, sample
 
 STEP = PlanStep(1, parse_arm("bare"), "measured")
 
 
 def test_making_ready_is_no_part_of_how_long_runs_take(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1000.0
-    monkeypatch.setattr(time, "time", lambda: now)
+    monkeypatch.setattr(time, "monotonic", lambda: now)
     count, told = _Count(), list[float | None]()
-    for message in (Planned(12, 0), Running(STEP, "build"), Running(STEP, "clean"), Finished(STEP)):
+    for message in (
+        RunsPlanned(12, 0),
+        PhaseStarted(STEP, "build"),
+        PhaseStarted(STEP, "clean"),
+        SampleTaken(sample(1)),
+    ):
         count.add(message)
         told.append(count.left)
-        now += 600 if isinstance(message, Planned) else 5
+        now += 600 if isinstance(message, RunsPlanned) else 5
     assert told == [None, None, None, 110.0]
     assert count.left == 105.0
     now += 200
@@ -38,9 +43,9 @@ def test_making_ready_is_no_part_of_how_long_runs_take(monkeypatch: pytest.Monke
 class CarrierThatLooks(Carrier):
     """Says what the worker's heartbeat would while it has a share."""
 
-    def carry(self, key: str, text: str, say: Callable[[Message], None]) -> str:
+    def carry(self, key: str, text: str, say: Callable[[Event], None]) -> str:
         self.seen = [self.look()]
-        for message in (Planned(12, 0), Running(STEP, "build"), Finished(STEP)):
+        for message in (RunsPlanned(12, 0), PhaseStarted(STEP, "build"), SampleTaken(sample(1))):
             say(message)
         self.seen.append(self.look())
         return "done"
@@ -75,7 +80,7 @@ def test_how_far_a_share_is_goes_with_each_heartbeat(monkeypatch: pytest.MonkeyP
     assert carrier.look() == {}
 
 
-def test_no_timer_wakes_what_stands_beside_a_measurement_more_than_twice_a_second() -> None:
+def test_no_timer_wakes_a_process_beside_a_measurement_more_than_twice_a_second() -> None:
     distributed = pytest.importorskip("distributed", reason="the package distributed is not installed")
     prepare()
 
@@ -88,7 +93,7 @@ def test_no_timer_wakes_what_stands_beside_a_measurement_more_than_twice_a_secon
     assert {name: milliseconds for name, milliseconds in found.items() if milliseconds < 500} == {}
 
 
-def test_who_has_anothers_name_is_told_so() -> None:
+def test_who_has_anothers_name_is_refused_with_the_reason() -> None:
     error = RuntimeError("Worker failed to start.")
     error.__cause__ = ValueError("Unexpected response from register: {'status': 'error', 'message': 'name taken, w1'}")
     refused = _refused(Address("127.0.0.1", 1), "w1", error)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kit.analysis.threshold import parse_threshold
+from kit.analysis.session.threshold import parse_threshold
 from kit.cli.timeoutput import parse_time_output
 from kit.core.errors import KitError, UnavailableError, UsageError
 from kit.core.quantity import duration, size, word_pairs
@@ -24,8 +24,8 @@ from kit.model.session import Request
 from kit.model.sweep import points
 from kit.nightly.file import parse_nightly
 from kit.parsers import parse_report
-from kit.session.fetch import take_fetched
-from kit.session.planning import find_scenario, plan_of
+from kit.session.execute.fetch import take_fetched
+from kit.session.plan.planning import find_scenario, plan_of
 from tests import strategies as odd
 from tests.command_line import Kit
 
@@ -47,13 +47,13 @@ def test_a_scenario_that_is_right_is_read() -> None:
         ({"inputs": {"x": {"fetch": ["git"]}}}, "inputs.x.fetch: is not a list of strings"),
         ({"inputs": {"x": {"fetch": [[]]}}}, "inputs.x.fetch: holds an empty command"),
         ({"inputs": {"x": {"source": "/", "strip": True}}}, "inputs.x.strip: is not a whole number"),
-        ({"inputs": {"/some/dir": {"source": "/"}}}, "inputs: '/some/dir' is no name"),
-        ({"inputs": {"..": {"source": "/"}}}, r"inputs: '\.\.' is no name"),
-        ({"params": {"tree": {"default": "x"}}}, "params.tree: is a name of the kit's own"),
+        ({"inputs": {"/some/dir": {"source": "/"}}}, "inputs: '/some/dir' is not a valid name"),
+        ({"inputs": {"..": {"source": "/"}}}, r"inputs: '\.\.' is not a valid name"),
+        ({"params": {"tree": {"default": "x"}}}, "params.tree: is a reserved name"),
         ({"params": {f"p{i}": {"default": ""} for i in range(101)}}, "params: has 101 entries"),
         ({"user": "builder"}, "user: is 'builder'"),
         ({"engine": "yes"}, "engine: is not true or false"),
-        ({"env": {"A=B": "x"}}, "env: 'A=B' is no name"),
+        ({"env": {"A=B": "x"}}, "env: 'A=B' is not a valid name"),
         ({"summary": "a\0b"}, "a string in it holds a NUL"),
         ({"phases": [{"name": "n" * 61, "run": ["x"]}]}, "is not usable"),
     ],
@@ -117,7 +117,7 @@ def night(**changes: Any) -> str:
     [
         (3, "task 1: not a table"),
         ({"scenario": "smoke", "params": {"x": ["1", "2"]}}, "task 1: params.x is neither text nor a number"),
-        ({"scenario": "smoke", "engine": "dokcer", "arms": ["bare"]}, "task 1: engine = 'dokcer'"),
+        ({"scenario": "smoke", "engine": "dokcer", "arms": ["bare"]}, "task 1: unknown engine = 'dokcer'"),
     ],
 )
 def test_a_nights_task_that_is_none(task: object, says: str) -> None:
@@ -131,7 +131,7 @@ def test_a_profile_that_names_itself() -> None:
     profiles = {**bundled(), "ext4": replace(bundled()["ext4"], type="tmpfs", write_back="tmpfs-sync")}
     with pytest.raises(UsageError, match="tmpfs-sync is written back itself"):
         find_profile("ext4", BackingOptions(profiles=profiles))
-    with pytest.raises(UsageError, match=r"'\.\./x' is no name"):
+    with pytest.raises(UsageError, match=r"'\.\./x' is not a name"):
         parse_profiles('["../x"]\ntype = "ext4"', "x.toml")
     with pytest.raises(UsageError, match=r"mine\.every is not usable"):
         parse_profiles('[mine]\ntype = "tmpfs"\nevery = true', "x.toml")
@@ -205,10 +205,10 @@ def test_words_that_are_not_utf_8() -> None:
 
 
 @pytest.mark.parametrize("name", ["a,b", "c:d", "e\\f", 'g"h'])
-def test_a_directory_that_no_engine_can_be_told_of(name: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no overlay and no engine can be told of a path with") as caught:
+def test_a_directory_that_no_engine_accepts(name: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="neither overlay nor an engine accepts a path with") as caught:
         plan_of(Request(scenario="smoke", arms=("bare@dir",), directory=str(tmp_path / name), seed=1))
-    assert caught.value.hint == f"mount --bind {shlex.quote(str(tmp_path / name))} /mnt, and --dir /mnt"
+    assert caught.value.hint == f"run mount --bind {shlex.quote(str(tmp_path / name))} /mnt, then use --dir /mnt"
 
 
 def test_an_input_that_was_fetched_is_a_directory_and_no_symlink(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ Two hundred cases of each, the same every time; ten thousand new ones with ``--h
 
 from __future__ import annotations
 
-import json
 import resource
 import signal
 from collections.abc import Callable, Iterator
@@ -18,109 +17,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kit.analysis.threshold import parse_threshold
-from kit.cli.timeoutput import parse_time_output
-from kit.core.codec import decode, encode
 from kit.core.errors import KitError
-from kit.core.quantity import duration, pairs, percentage, size
-from kit.filesystem import BackingOptions, Profile, bundled, find_profile
-from kit.filesystem.profile import parse_profiles, recorded
 from kit.model.arm import parse_arm, parse_arms
-from kit.model.scenariofile import parse_scenario
 from kit.model.sweep import parse_point, points
-from kit.nightly.file import parse_nightly
-from kit.parsers import parse_report
-from kit.parsers.task import BuildTask
 from tests import strategies as odd
+from tests.fuzz.inputs import BOMBS, INPUTS
 
-#: CPU seconds and bytes that a single case may take: far more than any does, far less than one that has no bound.
-SECONDS, BYTES = 10, 1 << 30
-
-
-def _scenario(case: tuple[str, str, dict[str, str]]) -> None:
-    text, variant, given = case
-    scenario = parse_scenario(text, "demo.toml", variant).bind(given, 2)
-    names = {"tree": "/build", "inputs": "/in", "lower": "/low", "engine": "/e"}
-    assert all(step.render(names) for step in (*scenario.prepare, *scenario.phases)) and scenario.digest
-    uid, gid = map(int, scenario.user.split(":"))
-    assert max(uid, gid) < 1 << 32
-    assert all("/" not in item.name and not item.name.startswith(".") for item in scenario.inputs)
+#: CPU seconds and bytes that a single case may take, and characters of an error.
+SECONDS, BYTES, LONGEST = 5, 256 << 20, 400
 
 
-def _profiles(text: str) -> None:
-    profiles = {**bundled(), **parse_profiles(text, "mine.toml")}
-    for name in profiles:
-        find_profile(name, BackingOptions(profiles=profiles))
-    assert recorded(tuple((name, profile.text) for name, profile in profiles.items())) == profiles
-
-
-def _points(params: list[tuple[str, str]]) -> None:
-    found = points(params)
-    for label, values in found.items():
-        assert parse_point(label).items() <= dict(values).items()
-
-
-def _report(name: str) -> Callable[[str], None]:
-    def call(text: str) -> None:
-        report = parse_report(name, text)
-        for item in report.figures:
-            assert item.value is None or abs(item.value) < float("inf")
-            assert 0 < len(item.name) <= 100 and len(item.unit) <= 40 and (item.name + item.unit).isprintable()
-        for task in report.tasks:
-            assert decode(BuildTask, encode(task)) == task
-            assert 0 < len(task.recipe) <= 100 and 0 < len(task.kind) <= 100 and (task.recipe + task.kind).isprintable()
-
-    return call
-
-
-def _mkfs(text: str) -> None:
-    BackingOptions(mkfs=(("ext4", text),), mount=(("ext4", text),)).mkfs_words(Profile("ext4", "ext4"))
-
-
-_scenario_texts = odd.toml_texts(odd.SCENARIO, *(path.read_text() for path in odd.SCENARIOS))
-#: Each parser: what it is given, and what is called with it.
-PARSERS: dict[str, tuple[st.SearchStrategy[Any], Callable[[Any], object]]] = {
-    "arm": (
-        st.tuples(odd.mutated(odd.ARMS), st.lists(odd.mutated(["xfs", "ext4"]), max_size=2).map(tuple)),
-        lambda case: parse_arms(case[0], "docker", case[1]),
-    ),
-    "size": (odd.mutated(odd.QUANTITIES), lambda text: size(text).to_bytes(8)),
-    "percentage": (odd.mutated(odd.QUANTITIES), lambda text: percentage(text, "--precision")),
-    "duration": (odd.mutated(odd.QUANTITIES), lambda text: duration(text, "--budget")),
-    "pairs": (st.lists(odd.mutated(odd.QUANTITIES), max_size=3).map(tuple), lambda texts: pairs(texts, "--param")),
-    "sweep": (st.lists(st.tuples(st.sampled_from("abcdef"), odd.mutated([v for _, v in odd.PARAMS]))), _points),
-    "point": (odd.mutated(odd.LABELS), parse_point),
-    "threshold": (odd.mutated(odd.THRESHOLDS), lambda text: str(parse_threshold(text))),
-    "scenario": (
-        st.tuples(
-            _scenario_texts,
-            st.sampled_from(("", "tiny", "python2", "short", "x")),
-            st.dictionaries(st.sampled_from(("jobs", "targets", "size", "x")), odd.mutated(["4", "a 'b c'"])),
-        ),
-        _scenario,
-    ),
-    "nightfile": (
-        odd.toml_texts(odd.NIGHT),
-        lambda text: [task.name for task in parse_nightly(text, "night.toml", "night").tasks],
-    ),
-    "profile": (odd.toml_texts(odd.PROFILES), _profiles),
-    "mkfs words": (odd.mutated(["-O ^has_journal -E 'a=b,c'", 'x "y z"']), _mkfs),
-    "time output": (odd.mutated(odd.TIMES), lambda text: parse_time_output(text, "time.txt")),
-    "lines": (odd.mutated(odd.LINES), _report("lines")),
-    "bonnie": (odd.mutated([odd.BONNIE]), _report("bonnie")),
-    "buildstats": (odd.mutated([odd.BUILDSTATS]), _report("buildstats")),
-    "fio": (
-        st.one_of(
-            odd.documents([odd.FIO]).map(lambda document: json.dumps(document, indent=2)),
-            odd.mutated([json.dumps(odd.FIO, indent=2), f"kit: x = 1\n{json.dumps(odd.FIO, indent=1)}\nend"]),
-        ),
-        _report("fio"),
-    ),
-}  # fmt: skip
+@pytest.fixture(scope="module")
+def made() -> dict[str, Any]:
+    return {name: make() for name, (make, _) in BOMBS.items()}
 
 
 @pytest.fixture(scope="module", autouse=True)
-def bounds() -> Iterator[None]:
+def bounds(made: dict[str, Any]) -> Iterator[None]:
     """Memory of the process, and CPU time of each case, which ``_bounded`` counts."""
     before = resource.getrlimit(resource.RLIMIT_AS)
     pages = int(Path("/proc/self/statm").read_text().split()[0])
@@ -143,13 +56,23 @@ def _bounded(call: Callable[[Any], object], case: Any) -> None:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
 
-@pytest.mark.parametrize("name", PARSERS)
+@pytest.mark.parametrize("name", INPUTS)
 @given(data=st.data())
 def test_a_parser_answers_or_raises_a_kit_error(name: str, data: st.DataObject) -> None:
-    strategy, call = PARSERS[name]
-    case = data.draw(strategy)
-    with suppress(KitError):
+    strategy, call = INPUTS[name]
+    _answers(call, data.draw(strategy))
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_few_kilobytes_do_not_become_gigabytes(name: str, made: dict[str, Any]) -> None:
+    _answers(BOMBS[name][1], made[name])
+
+
+def _answers(call: Callable[[Any], object], case: Any) -> None:
+    try:
         _bounded(call, case)
+    except KitError as error:
+        assert len(error.message) <= LONGEST and len(error.message.splitlines()) <= 1
 
 
 _names = st.from_regex(r"[a-z][a-z0-9]{0,3}", fullmatch=True)

@@ -11,24 +11,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kit.analysis.analyse import analyse
-from kit.analysis.changepoint import track
-from kit.analysis.history import make_entry
-from kit.analysis.night import Night, Part, Task
-from kit.analysis.outcome import outcomes
-from kit.analysis.two_sessions import compare_sessions
-from kit.core.visible import visible
+from kit.analysis.history.changepoint import track
+from kit.analysis.history.history import make_entry
+from kit.analysis.history.night import Night, Part, Task
+from kit.analysis.history.outcome import outcomes
+from kit.analysis.history.session_diff import compare_sessions
+from kit.analysis.session.analyse import analyse
+from kit.core.sanitize import visible
 from kit.model.session import Session
 from kit.report import render
-from kit.report.between import render_between
-from kit.report.history import Subject, render_history, render_history_csv, render_history_json
-from kit.report.html import render_html
-from kit.report.junit import render_junit
-from kit.report.night import render_night_json, render_summary
-from kit.report.page import view
-from kit.report.pytest_benchmark import render_pytest_benchmark
+from kit.report.data.junit import render_junit
+from kit.report.data.pytest_benchmark import render_pytest_benchmark
+from kit.report.data.structured import session_facts
+from kit.report.history.history import Subject, render_history, render_history_csv, render_history_json
+from kit.report.history.night import render_night_json, render_summary
+from kit.report.history.session_diff import render_between
+from kit.report.page.html import render_html
+from kit.report.page.page import view
 from kit.report.renderer import SESSION, names
-from kit.report.structured import session_facts
 from tests.mutation import mutated
 from tests.nights import night
 

@@ -12,7 +12,7 @@ from kit.guest.recipe import kernel_recipes, parse_kernel_recipe, read_kernel_re
 from kit.guest.tree import patches_top
 from kit.image import read_recipe
 from kit.model.scenario import Input
-from kit.session.inputs import prepare_input
+from kit.session.inputs.sources import prepare_input
 from tests.inputs import given
 
 GOOD = """summary = "mine"
@@ -36,7 +36,7 @@ def test_the_bundled_ones_name_what_is_there(name: str) -> None:
     assert len(digests) == len(recipe.machines)
     for kind in recipe.machines:
         wanted = recipe.wanted(kind)
-        # What kit.guest.needs and the storage drivers ask for.
+        # What kit.guest.kernel_check and the storage drivers ask for.
         for option in ("BPF_SYSCALL", "CGROUP_BPF", "POSIX_MQUEUE", "SECCOMP_FILTER", "MEMCG", "BLK_DEV_LOOP",
                        "AUFS_FS", "OVERLAY_FS", "DM_THIN_PROVISIONING", "NFSD", "NET_SCH_NETEM"):  # fmt: skip
             assert wanted[f"CONFIG_{option}"] == "y", option
@@ -61,7 +61,7 @@ def test_what_is_wrong_is_named_with_its_file(old: str, new: str, says: str) -> 
 def test_a_machine_that_it_is_not_for_is_named() -> None:
     with pytest.raises(UsageError) as caught:
         parse_kernel_recipe(GOOD, "x.toml", "x").machine("qemu")
-    assert caught.value.hint == "--for uml"
+    assert caught.value.hint == "use --for uml"
 
 
 def test_a_change_of_anything_that_is_built_gives_another_kernel() -> None:
@@ -85,7 +85,7 @@ def test_options_are_read_and_the_refused_ones_named() -> None:
 
 @pytest.mark.parametrize("line", ["CONFIG_A", "A=y", "CONFIG_A =y", "CONFIG_A="])
 def test_a_line_that_is_no_option_is_an_error(line: str) -> None:
-    with pytest.raises(ValueError, match="no option of a kernel"):
+    with pytest.raises(ValueError, match="not an option of a kernel"):
         options(f"CONFIG_B=y\n{line}\n")
 
 

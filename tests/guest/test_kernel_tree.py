@@ -136,7 +136,7 @@ def test_an_option_that_did_not_come_to_be_is_named(tree: KernelTree) -> None:
         tree.configure("-kit-0123")
 
 
-def test_what_make_says_of_a_failure_is_told(tree: KernelTree) -> None:
+def test_an_error_quotes_make(tree: KernelTree) -> None:
     (tree.path / "mm/mmap.c").unlink()
     with pytest.raises(RunError, match=r"compiling the kernel failed: .*mmap"), tree.compiling(1) as lines:
         lines.read()

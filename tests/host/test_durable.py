@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from kit.guest.built import KernelCache
-from kit.guest.trial import Trial, answer
+from kit.guest.cached_probe import Trial, answer
+from kit.guest.kernel_cache import KernelCache
 from kit.host.command import run
 from kit.host.durable import publish, read_record, write_file, write_record
 from kit.image import ImageCache
 from kit.model.scenario import Input
-from kit.session.input_cache import InputCache
+from kit.session.inputs.input_cache import InputCache
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ BAD = [b"", b"{", b"[]", b"\xff", b'{"digest": 1}', b"null"]
 
 @pytest.mark.parametrize("bad", BAD)
 @pytest.mark.parametrize("into", ["tree", "directory"])
-def test_an_input_whose_record_cannot_be_read_is_made_again(tmp_path: Path, bad: bytes, into: str) -> None:
+def test_an_input_whose_record_cannot_be_read_is_rebuilt(tmp_path: Path, bad: bytes, into: str) -> None:
     """A full disk left a record of no bytes, and every session failed from then on."""
     made: list[Path] = []
 
@@ -93,7 +93,7 @@ def test_an_input_whose_record_cannot_be_read_is_made_again(tmp_path: Path, bad:
 
 
 @pytest.mark.parametrize("bad", [*BAD, b"no rootfs"])
-def test_an_image_whose_record_cannot_be_read_is_made_again(tmp_path: Path, bad: bytes) -> None:
+def test_an_image_whose_record_cannot_be_read_is_rebuilt(tmp_path: Path, bad: bytes) -> None:
     made = 0
 
     def build(rootfs: Path, archive: Path) -> dict[str, str]:

@@ -6,13 +6,13 @@ from types import SimpleNamespace
 import pytest
 
 from kit.core.errors import RunError
-from kit.host.cgroup import UNIFIED, Cgroup
-from kit.host.freezer import Freezer
+from kit.host.cgroup.cgroup import UNIFIED, Cgroup
+from kit.host.cgroup.freezer import Freezer
 
 
 class Kernel:
-    """A clock that goes by sleeping, and groups that say to be frozen while they are told to be. ``told``: what each
-    has been told, in order. ``stuck``: a group that is not frozen before it has been told so often."""
+    """A clock that advances by sleeping, and groups that report frozen on request. ``told``: the requests to each, in
+    order. ``stuck``: a group that freezes only after this number of requests."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -46,7 +46,7 @@ class Kernel:
 @pytest.fixture
 def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kernel:
     made = Kernel(tmp_path)
-    monkeypatch.setattr("kit.host.freezer.time", SimpleNamespace(monotonic=made.monotonic, sleep=made.sleep))
+    monkeypatch.setattr("kit.host.cgroup.freezer.time", SimpleNamespace(monotonic=made.monotonic, sleep=made.sleep))
     monkeypatch.setattr(Path, "write_text", lambda file, word: made.write(file, word))
     return made
 
@@ -64,7 +64,7 @@ def test_a_daemon_is_frozen_after_its_clients_and_thawed_before_them(two: list[C
     assert kernel.told == ["freeze work", "freeze daemon", "thaw daemon", "thaw work"]
 
 
-def test_what_freezes_late_runs_for_a_moment_before_it_is_told_again(two: list[Cgroup], kernel: Kernel) -> None:
+def test_what_freezes_late_runs_for_a_moment_before_the_next_request(two: list[Cgroup], kernel: Kernel) -> None:
     kernel.stuck = {"work": 2}
     Freezer.of(*two).freeze()
     assert kernel.told == [*["freeze work", "thaw work"] * 2, "freeze work", "freeze daemon"]

@@ -13,11 +13,11 @@ import pytest
 from kit.core.errors import BusyError, MachineError, RunError, UnavailableError, UsageError
 from kit.core.paths import find_paths
 from kit.host import command
-from kit.host.idle import wait_idle
+from kit.host.cgroup.idle import wait_idle
 from kit.model.scenario import Input
 from kit.probe import Probe, ProbeServer, probe_binary, spin
-from kit.session.inputs import prepare_input
-from kit.session.repack import excluded
+from kit.session.inputs.repack import excluded
+from kit.session.inputs.sources import prepare_input
 
 ENV = {"PATH": "/usr/bin:/bin"}
 
@@ -87,11 +87,11 @@ def test_input_from_a_branch_of_a_repository(tmp_path: Path) -> None:
     assert prepare_input(item, tmp_path / "cache") == made
     with pytest.raises(UnavailableError, match="can't be reached") as caught:
         prepare_input(Input("poky", f"git:file://{tmp_path}/none.git#main"), tmp_path / "cache")
-    assert f"git clone -b main file://{tmp_path}/none.git; then --param none=DIRECTORY" in str(caught.value)
+    assert f"git clone -b main file://{tmp_path}/none.git, then give --param none=DIRECTORY" in str(caught.value)
 
 
 def test_bad_inputs(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="there is no"):
+    with pytest.raises(UsageError, match="unknown source"):
         prepare_input(Input("src", str(tmp_path / "nope")), tmp_path / "cache")
     (tmp_path / "bad.tar").write_bytes(b"no tar at all" * 100)
     with pytest.raises(UsageError, match="not a usable tarball"):
@@ -238,9 +238,11 @@ def test_spin_takes_time(tmp_path: Path) -> None:
 
 
 def test_waiting_for_a_quiet_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kit.host.idle.WINDOW", 0.3)
+    monkeypatch.setattr("kit.host.cgroup.idle.WINDOW", 0.3)
     told: list[str] = []
-    wait_idle(60, told.append, share=1000.0)
+    with monkeypatch.context() as patched:
+        patched.setattr("kit.host.cgroup.idle.SHARE", 1000.0)
+        wait_idle(60, told.append)
     assert told == []
     busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
     try:

@@ -39,7 +39,7 @@ def test_an_interrupt_waits_for_the_next_window(number: signal.Signals, capfd: p
     assert "ends what is in hand" in capfd.readouterr().err
 
 
-def test_one_that_nobody_can_be_told_of_waits_too() -> None:
+def test_one_that_nobody_can_be_sent_waits_too() -> None:
     """Of kit … 2>&1 | tee, interrupted together."""
     kept, reached = os.dup(2), []
     reader, writer = os.pipe()

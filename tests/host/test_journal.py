@@ -13,16 +13,16 @@ import pytest
 
 from kit.core.errors import MachineError, RunError
 from kit.host.command import run
-from kit.host.journal import Journal, check_entry
-from kit.host.leftovers import Cleaned, clean
-from kit.host.owner import Owner
-from kit.session.cleanups import CLEANUPS
+from kit.host.recovery.journal import Journal, check_entry
+from kit.host.recovery.process_id import Owner
+from kit.host.recovery.recovery import Cleaned, clean
+from kit.session.setup.cleanups import CLEANUPS
 
 DIE = """
 import os, sys
 from pathlib import Path
-from kit.host.journal import Journal
-from kit.session.cleanups import CLEANUPS
+from kit.host.recovery.journal import Journal
+from kit.session.setup.cleanups import CLEANUPS
 book = Journal(Path(sys.argv[1]) / "journal" / "dead.jsonl", CLEANUPS)
 """
 
@@ -58,7 +58,7 @@ book.acquire("directory", state / "never made")
     assert clean(tmp_path / "journal", CLEANUPS) == Cleaned()
 
 
-def test_what_was_there_before_is_neither_taken_nor_undone(tmp_path: Path) -> None:
+def test_what_existed_before_is_neither_used_nor_undone(tmp_path: Path) -> None:
     """As where an imported session is called after a directory of the user's."""
     theirs = tmp_path / "theirs"
     theirs.mkdir()
@@ -66,7 +66,10 @@ def test_what_was_there_before_is_neither_taken_nor_undone(tmp_path: Path) -> No
     (tmp_path / "link").symlink_to(theirs)
     book = Journal(tmp_path / "journal" / "mine.jsonl", CLEANUPS)
     for name in ("theirs", "link"):
-        with pytest.raises(RunError, match="already, not of this session's"), book.directory(tmp_path / name):
+        with (
+            pytest.raises(RunError, match="exists already and is not of this session"),
+            book.directory(tmp_path / name),
+        ):
             pytest.fail("it was taken")
     with pytest.raises(RunError, match="already"), book.file(theirs / "letter"):
         pytest.fail("it was taken")
@@ -104,7 +107,7 @@ def test_a_session_that_lives_keeps_what_it_holds(tmp_path: Path) -> None:
         [sys.executable, "-c", code, tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout and process.stdout.readline() == "up\n"
-        expected = f"dead still runs (process {process.pid}): what it holds is left alone"
+        expected = f"dead still runs (process {process.pid}): nothing of it is removed"
         assert clean(tmp_path / "journal", CLEANUPS) == Cleaned((), (expected,))
         assert (tmp_path / "held").is_dir()
         process.kill()
@@ -119,7 +122,7 @@ def owned(tmp_path: Path, owner: Owner, *lines: object) -> Path:
     return path
 
 
-def test_a_process_is_told_from_others_with_its_number(tmp_path: Path) -> None:
+def test_a_process_is_distinguished_from_others_with_its_number(tmp_path: Path) -> None:
     (tmp_path / "held").mkdir()
     entry = ["+", "directory", str(tmp_path / "held")]
     with subprocess.Popen(["sleep", "60"]) as process:
@@ -135,8 +138,9 @@ def test_a_process_is_told_from_others_with_its_number(tmp_path: Path) -> None:
 
 
 def test_a_zombie_is_dead() -> None:
-    process = subprocess.Popen([sys.executable, "-c", "from kit.host.owner import Owner; print(*Owner.me().words)"],
-                               stdout=subprocess.PIPE, text=True)  # fmt: skip
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from kit.host.recovery.process_id import Owner; print(*Owner.me().words)"],
+        stdout=subprocess.PIPE, text=True)  # fmt: skip
     assert process.stdout
     owner = Owner.parse(process.stdout.read().split())
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
@@ -192,7 +196,7 @@ def test_a_link_or_a_file_that_others_may_write_is_no_journal(tmp_path: Path) ->
     (tmp_path / "journal" / "d.jsonl").touch()
     (tmp_path / "journal" / "d.jsonl").chmod(0o666)
     left = clean(tmp_path / "journal", CLEANUPS).left
-    reasons = ("it is a link", "it is no plain file", "it is no plain file", "others may write to it")
+    reasons = ("it is a link", "it is not a regular file", "it is not a regular file", "others may write to it")
     assert all(reason in line for reason, line in zip(reasons, left, strict=True))
     assert (tmp_path / "victim").exists()
 
@@ -220,7 +224,7 @@ def test_a_journal_that_is_there_is_not_written_to(tmp_path: Path) -> None:
     book.close()
 
 
-def test_a_journal_that_a_cleaner_takes_before_it_is_locked_is_made_anew(
+def test_a_journal_that_a_cleaner_takes_before_it_is_locked_is_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sessions that do not share the machine's lock may share the directory."""
@@ -234,7 +238,7 @@ def test_a_journal_that_a_cleaner_takes_before_it_is_locked_is_made_anew(
         lock(file, how)
 
     with monkeypatch.context() as patch:
-        patch.setattr("kit.host.journal.fcntl.flock", late)
+        patch.setattr("kit.host.recovery.journal.fcntl.flock", late)
         book = Journal(tmp_path / "journal" / "x.jsonl", CLEANUPS)
     assert cleaned and book.path.exists()
     assert "still runs" in clean(tmp_path / "journal", CLEANUPS).left[0]
@@ -260,7 +264,7 @@ def test_no_session_acquires_what_could_not_be_undone(tmp_path: Path) -> None:
     check_entry("directory", "/mnt/of the user/kit-20260101-000000-abcd", path, CLEANUPS)
     check_entry("directory", str(tmp_path / "guest"), path, CLEANUPS)
     check_entry("image", "kit:0123456789ab", path, CLEANUPS)
-    with pytest.raises(ValueError, match="no session"):
+    with pytest.raises(ValueError, match="not a session"):
         check_entry("cgroup", "kit-..", tmp_path / "journal" / "...jsonl", CLEANUPS)
 
 
@@ -278,7 +282,7 @@ held.__enter__(); left.__enter__()
             assert found.undone == undone and path.exists()
             assert found.left == (
                 f"session dead left a directory {tmp_path}/held: something is mounted at {tmp_path}/held; "
-                f"it is left alone; fix: umount {tmp_path}/held",
+                f"it is not removed; fix: run umount {tmp_path}/held",
             )
     finally:
         run(["umount", tmp_path / "held"])

@@ -1,11 +1,10 @@
-"""One session at a time, in the order in which they came, and nothing of anybody's is touched for it."""
+"""One session at a time, and nothing of anybody's is touched for it."""
 
 import os
 import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from kit.core.errors import BusyError, MachineError
 from kit.core.paths import find_paths
 from kit.core.private import make_private
 from kit.host.lock import machine_lock
+from tests.waiting import wait_until
 
 HOLD = """
 import sys
@@ -49,9 +49,8 @@ def start(machine: Path, tmp_path: Path) -> Iterator[Callable[[str], subprocess.
         )  # fmt: skip
         started.append(process)
         assert process.stdout
-        line = process.stdout.readline()
-        while line != "held\n" and not re.search(rf"-> FLOCK .* {process.pid} ", Path("/proc/locks").read_text()):
-            time.sleep(0.005)
+        if process.stdout.readline() != "held\n":
+            wait_until(lambda: bool(re.search(rf"-> FLOCK .* {process.pid} ", Path("/proc/locks").read_text())))
         return process
 
     yield begin
@@ -60,11 +59,7 @@ def start(machine: Path, tmp_path: Path) -> Iterator[Callable[[str], subprocess.
         process.communicate()
 
 
-def end(process: subprocess.Popen[str]) -> None:
-    process.communicate("\n", timeout=60)  # out of order it would wait for one that waits for it
-
-
-def test_lock_names_its_holder_and_can_be_taken_again(machine: Path) -> None:
+def test_an_error_names_the_holder_and_the_lock_can_be_taken_again(machine: Path) -> None:
     refused = pytest.raises(BusyError, match=rf"session first one \(process {os.getpid()}, since \d\d:\d\d:\d\d\) is")
     with machine_lock(machine, "first one"), refused, machine_lock(machine, "other"):
         pytest.fail("two held it at once")
@@ -72,43 +67,40 @@ def test_lock_names_its_holder_and_can_be_taken_again(machine: Path) -> None:
         pass
 
 
-def test_those_who_wait_are_served_in_order(
+def test_all_who_wait_are_served_but_one_that_was_killed(
     start: Callable[[str], subprocess.Popen[str]], machine: Path, tmp_path: Path
 ) -> None:
     first = start("first")
-    waiting = [start(name) for name in ("second", "killed", "third", "fourth")]
-    waiting[1].send_signal(signal.SIGKILL)
+    killed, *waiting = (start(name) for name in ("killed", "second", "third"))
+    killed.send_signal(signal.SIGKILL)
     with pytest.raises(BusyError, match="session first"), machine_lock(machine, "impatient"):
         pytest.fail("it did not wait")
-    for process in (first, *waiting):
-        end(process)
-    assert (tmp_path / "served").read_text().split() == ["first", "second", "third", "fourth"]
+    first.communicate("\n", timeout=60)
+    for process in waiting:
+        assert process.stdin
+        process.stdin.write("\n")  # read by each as soon as it holds the machine
+        process.stdin.flush()
+    for process in waiting:
+        process.wait(60)
+    assert sorted((tmp_path / "served").read_text().split()) == ["first", "second", "third"]
 
 
-def test_who_is_woken_before_one_that_came_earlier_gives_way(
-    start: Callable[[str], subprocess.Popen[str]], tmp_path: Path
-) -> None:
-    """Of all that the kernel wakes any may be the first to lock; here the earlier one can't."""
-    first, second, third, fourth = (start(name) for name in ("first", "second", "third", "fourth"))
-    third.send_signal(signal.SIGSTOP)
-    end(first)
-    while "second" not in (tmp_path / "served").read_text():
-        time.sleep(0.005)
-    time.sleep(0.2)  # the queue is free: without giving way the fourth would have it now
-    third.send_signal(signal.SIGCONT)
-    for process in (second, third, fourth):
-        end(process)
-    assert (tmp_path / "served").read_text().split() == ["first", "second", "third", "fourth"]
-
-
-def test_one_that_ends_and_comes_back_is_behind_those_who_waited(
+def test_one_who_waits_is_served_though_sessions_end_and_begin(
     start: Callable[[str], subprocess.Popen[str]], machine: Path, tmp_path: Path
 ) -> None:
+    """Between two sessions of a night there is time enough for the kernel to wake who waits."""
     with machine_lock(machine, "a night's first task"):
         process = start("waiting")
-    with pytest.raises(BusyError), machine_lock(machine, "a night's second task"):
-        pytest.fail("it overtook the one that waited")
-    end(process)
+
+    def refused() -> bool:
+        try:
+            with machine_lock(machine, "a night's next task"):
+                return False
+        except BusyError:
+            return True
+
+    wait_until(refused)
+    process.communicate("\n", timeout=60)
     assert (tmp_path / "served").read_text() == "waiting\n"
 
 

@@ -44,7 +44,7 @@ def test_nothing_is_removed_behind_a_mount(tmp_path: Path, name: str) -> None:
     script = """
 import subprocess, sys
 from kit.core.errors import RunError
-from kit.host.cleanup import PATH
+from kit.host.recovery.cleanup import PATH
 subprocess.run(["mount", "--bind", sys.argv[1], sys.argv[2] + "/in it"], check=True)
 try:
     PATH.undo(sys.argv[2])
@@ -52,7 +52,7 @@ except RunError as error:
     print(error.message)
 """
     said = in_mount_namespace(script, kept, tmp_path / name)
-    assert said == f"something is mounted at {tmp_path / name}/in it; it is left alone\n"
+    assert said == f"something is mounted at {tmp_path / name}/in it; it is not removed\n"
     assert (kept / "letter").read_text() == "dear"
 
 

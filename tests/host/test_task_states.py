@@ -1,13 +1,14 @@
-"""What the tasks of a control group do, told from real ones."""
+"""Tests of the states of a control group's tasks, with real ones."""
 
+import os
 import subprocess
-import time
 from collections.abc import Iterator
 
 import pytest
 
-from kit.host.cgroup import Cgroup
-from kit.host.task_states import waits
+from kit.host.cgroup.cgroup import Cgroup
+from kit.host.cgroup.task_states import waits
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.machine, pytest.mark.unmeasured]
 LOOP = "while :; do :; done"
@@ -15,7 +16,7 @@ LOOP = "while :; do :; done"
 
 @pytest.fixture
 def group() -> Iterator[Cgroup]:
-    made = Cgroup.named("kit-test-states").create()
+    made = Cgroup.named(f"kit-test-states-{os.getpid()}").create()  # one for each worker
     yield made
     made.remove()
 
@@ -35,10 +36,7 @@ def test_whether_a_group_waits(group: Cgroup, commands: tuple[str, ...], expecte
     for process in processes:
         for file in group.procs:
             file.write_text(str(process.pid))
-    deadline = time.monotonic() + 10
-    while waits([group]) != expected:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_until(lambda: waits([group]) == expected, 10)
     for process in processes:
         process.kill()
         process.wait()

@@ -32,7 +32,7 @@ def test_who_comes_second_waits_and_finds_the_image_made(tmp_path: Path) -> None
         return write_root(rootfs)
 
     def second(text: str) -> None:
-        assert text == "waiting for another that makes image one"
+        assert text == "waiting for another process that makes image one"
         waits.set()
 
     def make() -> Image:

@@ -67,5 +67,5 @@ E: mmdebstrap failed to run
         ("", ""),
     ],
 )
-def test_why_mmdebstrap_failed_is_told_without_its_chatter(said: str, reason: str) -> None:
+def test_why_mmdebstrap_failed_is_reported_without_its_chatter(said: str, reason: str) -> None:
     assert explain(said) == reason

@@ -12,7 +12,7 @@ from kit.engines.plain_root import PlainRoot
 from kit.host.command import run
 from kit.image import Image
 from kit.model.scenario import Input
-from kit.session.repack import repack
+from kit.session.inputs.repack import repack
 
 #: Name, type, what it links to. Overlay's whiteouts are devices, and are hard links of one another.
 _DEVICES = [

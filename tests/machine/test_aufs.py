@@ -7,8 +7,8 @@ import pytest
 
 from kit.host.command import run
 from tests.command_line import Kit
-from tests.conftest import left_on_machine
 from tests.inputs import given
+from tests.leftovers import left_on_machine
 
 DRIVERS = {"aufs": "aufs", "devicemapper": "xfs", "overlay2": "overlay"}  # what the root is, by its driver
 ARMS = ("bare", *(f"{placement}:{driver}" for driver in DRIVERS for placement in ("bind", "layer")))

@@ -1,4 +1,4 @@
-"""Every script in benchmarks/ starts, at its smallest size: docs/method.md cites what they print.
+"""Every script in benchmarks/ starts, at its smallest size: docs/explanation cites what they print.
 
 What they find is not judged here: at this size nothing could be told.
 """
@@ -10,16 +10,21 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2] / "benchmarks"
+ROOT = Path(__file__).parents[2]
+SCRIPTS = {path.stem: path for path in (ROOT / "benchmarks").rglob("*.py")}
 
 #: What each takes, and a word of what it prints in the end.
 SIMULATED = {
     "bursts": (("--sessions", "2"), "own CPU"),
-    "coverage": (("--sessions", "2", "--worlds", "equal", "--rounds", "3", "--precisions", ""), "bounds: "),
-    "farm": (("--farms", "20", "--draws", "100", "--machines", "3,5"), "bounds: "),
+    "coverage": (
+        ("--sessions=2", "--worlds=CPU neighbours", "--rounds=3,auto", "--precisions=0.1", "--few", "--draws=2400"),
+        "bounds: ",
+    ),
+    "fleet_cost": (("--fleets", "20", "--draws", "100", "--machines", "3,5"), "bounds: "),
     "fleet": (("--workers", "3", "--rounds", "1", "--seconds", "0.2"), "above it"),
     "growth": (("--sizes", "100,200,300"), "time per sample"),
     "nightly": (("--series", "3"), "nights 40 + 3"),
+    "parts": (("--sessions", "2", "--rounds", "3", "--parts", "growth"), "growth"),
     "pooling": (("--sessions", "3", "--rounds", "3", "--worlds", "equal"), "equal, 3"),
     "prediction": (("--machines", "3"), "its least"),
     "ranking": (("--sessions", "2", "--worlds", "equal", "--rounds", "3"), "bounds: "),
@@ -36,7 +41,7 @@ MEASURED = {
         ("--what", "counts,daemon", "--rounds", "2", "--size", "1", "--requests", "MKDIR"),
         "counted otherwise by strace",
     ),
-    "copies": (("--copies", "2", "--blocks", "1", "--compilations", "2"), "copies read anew"),
+    "copies": (("--copies", "2", "--rounds", "1", "--compilations", "2"), "copies read anew"),
     "equal": (
         ("--workloads", "fsync", "--sessions", "1", "--rounds", "2", "--image", TINY, "--interleave", "0.1s"),
         "interleaved / sequential, 95 %",
@@ -49,20 +54,22 @@ MEASURED = {
     "recovery": (("--rounds", "2", "--where", "container", "--largest", "--units", "2"), "intervals hold the truth"),
     "timer": (("1",), "daemon that leaves the tree"),
 }
-STORED = {"harness", "methods"}  # the second prints of what the first has measured
+STORED = {"harness"}
 ON_A_SERVER = {"store"}
-LIBRARIES = {"before", "noise", "reckoned", "speed", "worlds"}
+LIBRARIES = {"noise", "reckoned", "speed", "worlds"}
+BY_TRIALS = "faults"  # with its parts: tests/machine/test_faults.py
 
 
 def test_all_are_started() -> None:
-    assert {path.stem for path in ROOT.glob("*.py")} == {*SIMULATED, *MEASURED, *STORED, *ON_A_SERVER, *LIBRARIES}
+    started = {name for name in SCRIPTS if not name.startswith(BY_TRIALS)}
+    assert started == {*SIMULATED, *MEASURED, *STORED, *ON_A_SERVER, *LIBRARIES}
 
 
 def start(name: str, words: tuple[str, ...], says: str, where: Path) -> None:
     (where / SCENARIO).write_text(MOMENT)
     done = subprocess.run(
-        [sys.executable, ROOT / f"{name}.py", *words], cwd=where,
-        env={**os.environ, "PYTHONPATH": str(ROOT.parent)}, capture_output=True, text=True, timeout=300, check=False,
+        [sys.executable, SCRIPTS[name], *words], cwd=where,
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode in (0, 1) and "Traceback" not in done.stderr, done.stderr
     assert says in done.stdout, done.stdout + done.stderr
@@ -93,7 +100,6 @@ def test_measurements_start(name: str, tiny: Path, tmp_path: Path) -> None:
 
 @pytest.mark.machine
 @pytest.mark.unmeasured
-def test_two_methods_stand_side_by_side(tiny: Path, tmp_path: Path) -> None:
+def test_the_harness_is_timed(tiny: Path, tmp_path: Path) -> None:
     words = (SCENARIO, "--image", str(tiny), "--rounds", "2", "--arms", "bare,runtime:overlay2")
     start("harness", words, "harness ", tmp_path)
-    start("methods", (), "runtime:overlay2", tmp_path)

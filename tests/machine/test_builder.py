@@ -4,13 +4,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.beside import TOGETHER, group
 from tests.builder import images_of, order
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 
@@ -89,15 +89,10 @@ def test_builds_end_with_the_tests_and_leave_no_mount(tmp_path: Path) -> None:
     env = {**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT),
            "KIT_HOME": str(tmp_path / "home")}  # fmt: skip
     process = subprocess.Popen([sys.executable, "-c", BUILD], cwd=tmp_path, env=env)
-    while not ((tmp_path / "begun").exists() and sleepers()):
-        assert process.poll() is None
-        time.sleep(0.05)
+    wait_until(lambda: (tmp_path / "begun").exists() and sleepers(), process=process)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    deadline = time.monotonic() + 60
-    while sleepers() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert sleepers() == []
+    wait_until(lambda: not sleepers())
     assert str(tmp_path) not in Path("/proc/self/mountinfo").read_text()
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.host.cgroup import UNIFIED, Cgroup
+from kit.host.cgroup.cgroup import UNIFIED, Cgroup
 from kit.host.command import spawn
 from kit.host.namespace import enter_private_mounts
 from kit.trace.calls import CallTracer, find_call_tracer

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.conftest import left_on_machine
+from tests.leftovers import left_on_machine
 
 
 @pytest.mark.machine

@@ -17,7 +17,7 @@ from kit.cli import COMMANDS
 from kit.core.paths import find_paths
 from kit.probe import probe_binary
 from tests.command_line import Kit
-from tests.conftest import left_on_machine
+from tests.leftovers import left_on_machine
 
 pytestmark = pytest.mark.images("smoke")
 
@@ -34,8 +34,8 @@ def _clean_machine(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 def planned(document: dict[str, Any]) -> list[dict[str, Any]]:
-    """Without the runs that a disturbed machine had made again."""
-    return [row for row in document["samples"] if row["repeats"] is None]
+    """Return the samples without reruns."""
+    return [row for row in document["samples"] if row["rerun_of"] is None]
 
 
 @pytest.fixture
@@ -65,14 +65,14 @@ def test_help_has_examples(kit: Kit, command: str) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ("compare nosuch", "there is no scenario 'nosuch'"),
-        ("compare", "name a scenario, or a command"),
+        ("compare nosuch", "unknown scenario 'nosuch'"),
+        ("compare", "one scenario, or one command behind --"),
         ("compare smoke --arms layer:nosuch", "unknown driver 'nosuch'"),
         ("compare smoke --arms bare@nosuch", "unknown filesystem 'nosuch'"),
         ("compare smoke --arms nosuch", "unknown placement"),
         ("compare smoke --arms layer:rkt/overlay2", "unknown engine 'rkt'"),
-        ("compare smoke --load nosuch", "there is no scenario 'nosuch'"),
-        ("compare smoke --load-param a=b", "goes with --load"),
+        ("compare smoke --load nosuch", "unknown scenario 'nosuch'"),
+        ("compare smoke --load-param a=b", "needs --load"),
         ("compare smoke --arms bare --fs-file /nosuch.toml", "/nosuch.toml: No such file"),
         ("compare smoke --param nosuch=1", "no parameter 'nosuch'"),
         ("compare smoke --param jobs", "not KEY=VALUE"),
@@ -83,7 +83,7 @@ def test_help_has_examples(kit: Kit, command: str) -> None:
         ("compare smoke --param jobs=1,1", "a value is given twice"),
         ("compare smoke --param jobs=1,many", "not a whole number"),
         ("compare smoke --arms bare+seccomp=unconfined", "takes no options"),
-        ("compare smoke --arms layer:overlay2+control=2", "it takes no value"),
+        ("compare smoke --arms layer:overlay2+control=2", "leave out the value"),
         ("show last --explain --json", "exclude each other"),
         ("compare smoke --json /nonexistent/x.json", "can't be written"),
         ("compare smoke --store nosuch://x", "--store nosuch://x"),
@@ -91,23 +91,23 @@ def test_help_has_examples(kit: Kit, command: str) -> None:
         ("compare smoke --device /dev/null", "not a block device"),
         ("compare --resume nosuch", "no session 'nosuch'"),
         ("compare smoke --arms bare --reference bind:overlay2", "--reference bind:overlay2: no arm of this session"),
-        ("compare smoke --source /tmp", "goes with -- COMMAND"),
-        ("compare --nosuch", "No such option"),
+        ("compare smoke --source /tmp", "works with -- COMMAND only"),
+        ("compare --nosuch", "unknown option"),
         ("compare --", "no command after --"),
         ("show nosuch", "no session 'nosuch'"),
         ("compare smoke --wait-idle soon", "not a time"),
-        ("compare --resume last --dry-run", "goes with a new session"),
+        ("compare --resume last --dry-run", "works with a new session only"),
         ("history smoke nosuch", "unknown placement"),
         ("history smoke bare --confirm 1", "not in the range"),
         ("completion tcsh", "'tcsh' is not one of"),
         ("serve --port 99999", "not in the range"),
         ("import nosuch.txt", "nosuch.txt: No such file"),
         ("image rm nosuch", "no cached image 'nosuch'"),
-        ("kernel build nosuch", "there is no kernel recipe 'nosuch'"),
+        ("kernel build nosuch", "unknown kernel recipe 'nosuch'"),
         ("kernel build aufs --for vax", "the kernel aufs is not for vax"),
         ("kernel rm nosuch", "no kernel nosuch is built"),
-        ("scenarios nosuch", "there is no scenario"),
-        ("nosuch", "No such command"),
+        ("scenarios nosuch", "unknown scenario"),
+        ("nosuch", "unknown command"),
     ],
 )
 def test_bad_input_is_one_clear_line_and_exit_2(kit: Kit, words: str, says: str) -> None:
@@ -181,7 +181,7 @@ def test_compare_a_command_end_to_end(kit: Kit, project: Path, tmp_path: Path) -
         ):
             assert row[name] is not None, name
         assert row["real"] > 0 and row["cgroup_user"] > 0
-        assert row["elsewhere"] is not None or "no CPU elsewhere" in document["session"]["facts"]
+        assert row["outside"] is not None or "no outside CPU" in document["session"]["facts"]
     real = [item for item in document["comparisons"] if item["metric"] == "real"]
     assert {item["arm"] for item in real} == {"runtime:overlay2", "layer:overlay2"}
     assert all(item["low"] < item["ratio"] < item["high"] and item["n"] == 3 for item in real)
@@ -361,8 +361,8 @@ def test_interrupt_keeps_samples_cleans_up_and_resumes(kit: Kit, tiny: Path) -> 
     kept = finished["samples"][: len(shown["samples"])]
     # Which of them a burst has hit is told at the end, among all.
     assert [{**row, "flags": ""} for row in kept] == [{**row, "flags": ""} for row in shown["samples"]]
-    assert sorted((row["arm"], row["block"]) for row in planned(finished)) == [
-        (arm, block) for arm in ("bare", "layer:overlay2") for block in (1, 2, 3)
+    assert sorted((row["arm"], row["round"]) for row in planned(finished)) == [
+        (arm, round_) for arm in ("bare", "layer:overlay2") for round_ in (1, 2, 3)
     ]
 
 
@@ -372,7 +372,7 @@ def test_interrupt_keeps_samples_cleans_up_and_resumes(kit: Kit, tiny: Path) -> 
 def test_nothing_is_left_of_arms_that_were_being_made_ready(kit: Kit, tiny: Path, number: signal.Signals) -> None:
     """Several daemons have started by then, and two filesystems are being filled."""
     process, lines = start(tiny, "--rounds", "1", "--arms", "bare,layer:overlay2,layer:vfs,layer:btrfs", "--", "true")
-    wait_for(process, lines, "making bare ready")
+    wait_for(process, lines, "setting up bare")
     process.send_signal(number)
     assert process.wait(60) == (130 if number == signal.SIGINT else -number)
     undone = kit("clean").stdout
@@ -407,7 +407,7 @@ def test_a_dockerd_that_dies_fails_its_runs_and_spares_the_others(kit: Kit, tiny
     subprocess.run(["pkill", "-KILL", "-f", f"dockerd --config-file=/run/kit/{session_of(lines)}/"], check=True)
     assert process.wait(120) == 1
     document = json.loads(kit("show", "last", "--json").stdout)
-    by_arm = {(row["arm"], row["block"]): row for row in document["samples"]}
+    by_arm = {(row["arm"], row["round"]): row for row in document["samples"]}
     assert by_arm["bare", 2]["status"] == "ok"
     assert by_arm["layer:overlay2", 2]["status"] == "failed"
     assert "dockerd died: killed by signal 9" in by_arm["layer:overlay2", 2]["error"]
@@ -418,7 +418,7 @@ def test_a_second_session_refuses_by_name_or_waits_and_a_budget_ends_the_first(k
     """Alone on the machine: who waits holds a lock that all workers share. The first's budget lasts for a round also
     where the machine comes to rest late."""
     process, lines = start(tiny, "--rounds", "1", "--budget", "12s", "--arms", "bare", "--", "sleep", "3")
-    wait_for(process, lines, "making bare ready")
+    wait_for(process, lines, "setting up bare")
     name = session_of(lines)
     second = kit("compare", "--image", tiny, *FAST, "--arms", "bare", "--", "true")
     assert second.returncode == 1
@@ -427,7 +427,7 @@ def test_a_second_session_refuses_by_name_or_waits_and_a_budget_ends_the_first(k
     assert third.returncode == 0 and f"waiting for session {name}" in third.stderr
     assert process.wait(60) == 0
     facts = json.loads(kit("show", name, "--json").stdout)["session"]["facts"]
-    assert re.fullmatch(r"the budget (does not last for round \d|is over)", facts["stopped"])
+    assert re.fullmatch(r"the budget (is too short for round \d|is over)", facts["stopped"])
 
 
 @pytest.mark.machine
@@ -478,7 +478,7 @@ def test_doctor_tries_everything(kit: Kit) -> None:
     for name in ("overlayfs", "native", "btrfs"):
         assert found["driver", f"containerd/{name}"]["works"], found["driver", f"containerd/{name}"]
     for name in ("uml", "qemu", "--kernel PATH", "kernel aufs"):  # the routes to what this kernel lacks
-        assert "the route to" in found["guest", name]["reason"]
+        assert "runs " in found["guest", name]["reason"]
     for name in ("bare", "runtime", "bind", "volume", "layer", "tmpfs", "host"):
         assert found["placement", name]["works"], found["placement", name]
     assert {name for kind, name in found if kind == "tracing"} == {"calls", "functions", "cycles"}
@@ -503,7 +503,7 @@ def test_pure_cgroup_v2_works_as_the_hybrid_does(tiny: Path) -> None:
     assert document["session"]["facts"]["cgroups"] == "v2"
     for row in document["samples"]:
         assert row["cgroup_user"] + row["cgroup_sys"] == pytest.approx(row["user"] + row["sys"], abs=0.1)
-        assert row["elsewhere"] is not None or "no CPU elsewhere" in document["session"]["facts"]
+        assert row["outside"] is not None or "no outside CPU" in document["session"]["facts"]
 
 
 @pytest.mark.machine

@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import textwrap
 import tomllib
 from collections.abc import Iterator
 from dataclasses import replace
@@ -25,9 +26,11 @@ import pytest
 
 from kit.cli import COMMANDS, cli
 from kit.filesystem import read_profiles
+from kit.model.options import OPTIONS
 from kit.model.scenariofile import parse_scenario
 from kit.model.session import Session
 from kit.nightly.file import parse_nightly
+from kit.pytest_plugin.runner import SHARED
 from kit.store import open_store
 from tests.command_line import Kit
 from tests.nights import night
@@ -39,7 +42,7 @@ DOCS = sorted(
     [
         ROOT / "README.md",
         ROOT / "SECURITY.md",
-        *(ROOT / "docs").glob("*.md"),
+        *(ROOT / "docs").rglob("*.md"),
         ROOT / "examples/pytest-project/README.md",
     ]
 )
@@ -87,7 +90,9 @@ for name in re.findall(r"[a-z]+", sys.argv[1]):
 
 
 def blocks(path: Path, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", path.read_text(), re.M | re.S)
+    """In a list they are indented."""
+    found = re.findall(rf"^( *)```{language}\n(.*?)^ *```", path.read_text(), re.M | re.S)
+    return [textwrap.dedent(text) for _, text in found]
 
 
 def kernel_session(number: int) -> Session:
@@ -115,7 +120,7 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory, tiny: Path) -> Iterator[di
     project.mkdir()
     (project / "Makefile").write_text("hello: hello.c\n\t$(CC) -o $@ $<\nclean:\n\trm -f hello\n")
     (project / "hello.c").write_text("int main(void) { return 0; }\n")
-    (directory / "app.toml").write_text(next(text for text in blocks(ROOT / "docs/scenarios.md", "toml")))
+    (directory / "app.toml").write_text(next(text for text in blocks(ROOT / "docs/how-to/own-scenario.md", "toml")))
     for name in ("poky", "linux/arch/x86/boot"):
         (directory / name).mkdir(parents=True)
     with tarfile.open(directory / "zfs.tar", "w") as tar:  # as mmdebstrap would have made it
@@ -178,7 +183,8 @@ def test_every_command_block_runs(path: Path, sandbox: dict[str, str], done_befo
                 timeout=300,
             )  # fmt: skip
             assert done.returncode == 0, f"{path.name}: {command}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
-    assert ran or path.name in ("architecture.md", "method.md", "peers.md", "SECURITY.md")
+    without = ("glossary.md", "index.md", "SECURITY.md")
+    assert ran or path.parent.name in ("explanation", "reference") or path.name in without
 
 
 @pytest.mark.parametrize("path", DOCS, ids=lambda path: path.relative_to(ROOT).as_posix())
@@ -210,7 +216,7 @@ def test_links_lead_somewhere(path: Path) -> None:
 
 def inline_commands(path: Path) -> list[list[str]]:
     """``kit …`` in the midst of a text, in words."""
-    text = re.sub(r"^```.*?^```", "", path.read_text(), flags=re.M | re.S)
+    text = re.sub(r"^ *```.*?^ *```", "", path.read_text(), flags=re.M | re.S)
     return [shlex.split(found)[1:] for found in re.findall(r"`(kit [^`]+)`", text)]
 
 
@@ -273,7 +279,8 @@ def test_what_errors_advise_exists() -> None:
 def known_options() -> set[str]:
     context = click.Context(cli)
     plugin = re.findall(r'add\(\s*"(--kit-[a-z-]+)"', (ROOT / "kit/pytest_plugin/__init__.py").read_text())
-    known = {"--help", "--version", *plugin}
+    shared = (OPTIONS[name].words.replace("--", "--kit-", 1) for name in SHARED)
+    known = {"--help", "--version", *plugin, *shared}
     for name in COMMANDS:
         command = cli.get_command(context, name)
         below = command.list_commands(context) if isinstance(command, click.Group) else ()
@@ -287,7 +294,7 @@ def known_options() -> set[str]:
 
 #: Options of other programs.
 THEIRS = {
-    "--token", "--looks", "--most",
+    "--token", "--looks", "--most", "--cases", "--count", "--jobs", "--workers",
     "--lf", "--durations", "--junitxml", "--reflink", "--no-download", "--no-index", "--offline", "--csum", "--man",
     "--variant", "--components", "--include", "--wildcards", "--hypothesis-profile", "--bind", "--add-subuids",
     "--add-subgids", "--detach",
@@ -305,9 +312,10 @@ def test_options_in_the_documents_exist() -> None:
         assert words <= known, f"{path.name}: {sorted(words - known)}"
 
 
-def test_every_page_is_linked_from_the_readme() -> None:
-    text = (ROOT / "README.md").read_text()
-    assert all(f"docs/{path.name}" in text for path in (ROOT / "docs").glob("*.md"))
+def test_every_page_is_linked_from_the_index() -> None:
+    docs, text = ROOT / "docs", (ROOT / "docs/index.md").read_text()
+    pages = {path.relative_to(docs).as_posix() for path in docs.rglob("*.md")} - {"index.md"}
+    assert pages <= set(re.findall(r"\]\(([^)#]+)\)", text)) and "docs/index.md" in (ROOT / "README.md").read_text()
 
 
 @pytest.mark.machine

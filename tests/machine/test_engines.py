@@ -7,12 +7,14 @@ import os
 import shutil
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from docker import DockerClient
+from docker.errors import DockerException
 
 from kit.core.paths import find_paths
 from kit.filesystem import BackingOptions
@@ -24,13 +26,14 @@ from kit.model.arm import Arm, parse_arm
 from kit.model.driver import Driver
 from kit.model.drivers import DRIVERS
 from kit.model.fact import DRIVER_STATUS
-from kit.report.progress import Quiet
-from kit.session.context import Bench
-from kit.session.loop import held_machine
-from kit.session.provision import Provision, ProvisionSpec
-from tests.conftest import left_on_machine
+from kit.report.text.progress import Quiet
+from kit.session.execute.session_loop import held_machine
+from kit.session.measure.context import MachineLease
+from kit.session.setup.provision import Provision, ProvisionSpec
 from tests.engine_suite import EngineSuite, sh
+from tests.leftovers import left_on_machine
 from tests.machine.arms import arms_of
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.machine, pytest.mark.unmeasured, pytest.mark.images("docker-26.1")]
 
@@ -41,19 +44,19 @@ BLOCKED = (
 
 
 @pytest.fixture(scope="module")
-def bench() -> Iterator[Bench]:
+def lease() -> Iterator[MachineLease]:
     with held_machine("engine-suite", find_paths(), True, Quiet()) as held:
         yield held
 
 
 @pytest.fixture(scope="module")
-def provision(bench: Bench, tiny: Path) -> Iterator[Provision]:
-    image = ImageCache(bench.paths.cache).from_tarball(tiny)
-    inputs = bench.paths.cache / "some-inputs"
+def provision(lease: MachineLease, tiny: Path) -> Iterator[Provision]:
+    image = ImageCache(lease.paths.cache).from_tarball(tiny)
+    inputs = lease.paths.cache / "some-inputs"
     inputs.mkdir(exist_ok=True)
     (inputs / "given").write_text("an input")
-    options = BackingOptions(size=16 * GIB, images=bench.paths.state / "loops")
-    with Provision(ProvisionSpec(bench.setting, read_host(), options, image, inputs)) as made:
+    options = BackingOptions(size=16 * GIB, images=lease.paths.state / "loops")
+    with Provision(ProvisionSpec(lease.setting, read_host(), options, image, inputs)) as made:
         yield made
     assert not [line for line in Path("/proc/self/mountinfo").read_text().splitlines() if "/run/kit/" in line]
     assert not [line for line in left_on_machine() if line.startswith("loop")]
@@ -82,9 +85,9 @@ def test_cgroup_none_has_no_controller_on_its_processes(provision: Provision) ->
 
     def groups(text: str) -> list[str]:
         assert provision.ready(parse_arm(text)) is None
-        with provision.place(parse_arm(text)) as place:
-            lines = sh(place, "cat /proc/self/cgroup")[1].splitlines()
-            assert place.cgroup is not None and place.cgroup.cpu() is not None
+        with provision.sandbox(parse_arm(text)) as sandbox:
+            lines = sh(sandbox, "cat /proc/self/cgroup")[1].splitlines()
+            assert sandbox.cgroup is not None and sandbox.cgroup.cpu() is not None
         return lines
 
     ordinary, none = groups("runtime"), groups("runtime+cgroup=none")
@@ -115,35 +118,35 @@ def test_a_driver_that_no_engine_has_is_reported_with_the_fix_of_its_record(
 
 
 def test_an_engine_that_fails_beside_others_leaves_them_running(
-    bench: Bench, tiny: Path, monkeypatch: pytest.MonkeyPatch
+    lease: MachineLease, tiny: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Daemons of several engines on two filesystems, side by side; each filesystem is filled in the order of arms."""
     monkeypatch.setitem(DRIVERS, "docker", (*DRIVERS["docker"], Driver("shinyfs", "polish {arm}")))
     words = ("bare", "layer:shinyfs", "layer:overlay2", "bind:podman/overlay", "layer:containerd/native", "layer:btrfs")
     arms = [parse_arm(text) for text in (*words, "bind:btrfs", "runtime:overlay2")]
-    image = ImageCache(bench.paths.cache).from_tarball(tiny)
-    options = BackingOptions(size=16 * GIB, images=bench.paths.state / "loops")
-    setting = replace(bench.setting, run=bench.setting.run / "beside", cgroup=f"{bench.setting.cgroup}/beside")
+    image = ImageCache(lease.paths.cache).from_tarball(tiny)
+    options = BackingOptions(size=16 * GIB, images=lease.paths.state / "loops")
+    setting = replace(lease.setting, run=lease.setting.run / "beside", cgroup=f"{lease.setting.cgroup}/beside")
     setting.run.mkdir()
     told: list[str] = []
     with Provision(ProvisionSpec(replace(setting, part="beside"), read_host(), options, image, None)) as made:
         assert [item.arm for item in made.all_ready(arms, told.append).values()] == ["layer:shinyfs"]
         for filesystem in ("ext4", "btrfs"):
-            mine = [f"making {arm} ready" for arm in arms if arm.filesystem == filesystem and arm.driver != "shinyfs"]
+            mine = [f"setting up {arm}" for arm in arms if arm.filesystem == filesystem and arm.driver != "shinyfs"]
             assert [line for line in told if line in mine] == mine
         for arm in arms:
             if arm.driver != "shinyfs":
-                with made.place(arm) as place:
-                    assert sh(place, "echo here")[1] == "here\n"
+                with made.sandbox(arm) as sandbox:
+                    assert sh(sandbox, "echo here")[1] == "here\n"
         found = [fact.of for fact in made.facts() if fact.kind is DRIVER_STATUS]
         assert len(found) == len(set(found)) == 4
 
 
 def test_inputs_are_there_read_only(provision: Provision) -> None:
     for text in ("bare", "runtime", "layer:overlay2"):
-        with provision.place(parse_arm(text)) as place:
-            assert sh(place, f"cat {place.inputs}/given")[1] == "an input"
-            assert not sh(place, f"echo x > {place.inputs}/given")[0].ok
+        with provision.sandbox(parse_arm(text)) as sandbox:
+            assert sh(sandbox, f"cat {sandbox.inputs}/given")[1] == "an input"
+            assert not sh(sandbox, f"echo x > {sandbox.inputs}/given")[0].ok
 
 
 def test_seccomp_and_limits_are_what_the_arm_says(provision: Provision) -> None:
@@ -152,21 +155,21 @@ def test_seccomp_and_limits_are_what_the_arm_says(provision: Provision) -> None:
                        ("layer:containerd/overlayfs", "2"),
                        ("layer:containerd/overlayfs+seccomp=unconfined", "0")):  # fmt: skip
         assert provision.ready(parse_arm(text)) is None
-        with provision.place(parse_arm(text)) as place:
-            assert sh(place, look)[1].split()[-1] == mode, text
+        with provision.sandbox(parse_arm(text)) as sandbox:
+            assert sh(sandbox, look)[1].split()[-1] == mode, text
 
 
 def test_runtime_and_bare_read_the_same_files(provision: Provision) -> None:
     seen = set()
     for text in ("bare", "runtime", "bind:overlay2"):
-        with provision.place(parse_arm(text)) as place:
-            seen.add((text, sh(place, "stat -c '%d:%i' /bin/busybox")[1]))
+        with provision.sandbox(parse_arm(text)) as sandbox:
+            seen.add((text, sh(sandbox, "stat -c '%d:%i' /bin/busybox")[1]))
     numbers = dict(seen)
     assert numbers["bare"] == numbers["runtime"] != numbers["bind:overlay2"]
 
 
 @pytest.fixture
-def running_docker(request: pytest.FixtureRequest, bench: Bench) -> Iterator[str]:
+def running_docker(request: pytest.FixtureRequest, lease: MachineLease) -> Iterator[str]:
     """A Docker as a user may have it running, started here since none runs on a test machine. Its parameter: further
     words."""
     words = getattr(request, "param", ())
@@ -182,10 +185,13 @@ def running_docker(request: pytest.FixtureRequest, bench: Bench) -> Iterator[str
              *words],
             stdout=log, stderr=log, env={**os.environ, "PATH": f"{os.environ['PATH']}:/usr/sbin"},
         )  # fmt: skip
-    while not (directory / "s").exists():
-        assert process.poll() is None, (directory / "log").read_text()
-        time.sleep(0.05)
-    time.sleep(0.5)
+
+    def answers() -> bool:
+        with suppress(DockerException):
+            return bool(DockerClient(address).ping())
+        return False
+
+    wait_until(answers, process=process)
     yield address
     process.terminate()
     process.wait(30)
@@ -193,15 +199,15 @@ def running_docker(request: pytest.FixtureRequest, bench: Bench) -> Iterator[str
 
 
 def test_the_running_docker_is_used_and_left_as_it_was(
-    bench: Bench, running_docker: str, tiny: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    lease: MachineLease, running_docker: str, tiny: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     import docker
 
     monkeypatch.setenv("DOCKER_HOST", running_docker)
-    image = ImageCache(bench.paths.cache).from_tarball(tiny)
+    image = ImageCache(lease.paths.cache).from_tarball(tiny)
     options = BackingOptions(images=tmp_path)
     suite = EngineSuite()
-    with Provision(ProvisionSpec(bench.setting, read_host(), options, image, None)) as made:
+    with Provision(ProvisionSpec(lease.setting, read_host(), options, image, None)) as made:
         for text in ("bind:system/overlay2", "volume:system/overlay2", "layer:system/overlay2"):
             found = parse_arm(text)
             assert made.ready(found) is None
@@ -213,7 +219,7 @@ def test_the_running_docker_is_used_and_left_as_it_was(
             assert blocked is not None and blocked.fix
     # The disk of the daemon's layers, and another.
     elsewhere = BackingOptions(directory=Path("/dev/shm"))
-    with Provision(ProvisionSpec(bench.setting, read_host(), elsewhere, image, None)) as made:
+    with Provision(ProvisionSpec(lease.setting, read_host(), elsewhere, image, None)) as made:
         for text in ("volume:system/overlay2", "layer:system/overlay2"):
             blocked = made.ready(parse_arm(text))
             assert blocked is not None and "its baseline on tmpfs" in blocked.reason and "--dir" in blocked.fix
@@ -224,7 +230,7 @@ def test_the_running_docker_is_used_and_left_as_it_was(
 
 
 @pytest.fixture
-def mapped_users(bench: Bench, tmp_path: Path) -> Iterator[None]:
+def mapped_users(lease: MachineLease, tmp_path: Path) -> Iterator[None]:
     """Users of a container are others outside: files of this mount namespace alone say so."""
     (tmp_path / "map").write_text("daemon:300000:65536\n")
     files = ("/etc/subuid", "/etc/subgid")
@@ -238,16 +244,16 @@ def mapped_users(bench: Bench, tmp_path: Path) -> Iterator[None]:
 @pytest.mark.maps_users
 @pytest.mark.parametrize("running_docker", [["--userns-remap=daemon"]], indirect=True)
 def test_root_of_a_docker_that_maps_users_writes_to_its_tree(
-    bench: Bench, running_docker: str, tiny: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    lease: MachineLease, running_docker: str, tiny: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("DOCKER_HOST", running_docker)
-    image = ImageCache(bench.paths.cache).from_tarball(tiny)
-    with Provision(ProvisionSpec(bench.setting, read_host(), BackingOptions(images=tmp_path), image, None)) as made:
+    image = ImageCache(lease.paths.cache).from_tarball(tiny)
+    with Provision(ProvisionSpec(lease.setting, read_host(), BackingOptions(images=tmp_path), image, None)) as made:
         for text in ("bind:system/overlay2", "layer:system/overlay2"):
             assert made.ready(parse_arm(text)) is None
-            with made.place(parse_arm(text)) as place:
-                assert sh(place, "cat /proc/self/uid_map")[1].split()[:2] == ["0", "300000"]
-                assert sh(place, "echo here > file && cat file")[1] == "here\n", text
+            with made.sandbox(parse_arm(text)) as sandbox:
+                assert sh(sandbox, "cat /proc/self/uid_map")[1].split()[:2] == ["0", "300000"]
+                assert sh(sandbox, "echo here > file && cat file")[1] == "here\n", text
         # Asked by another user than root it says so once, before any run.
         Path(running_docker.removeprefix("unix://")).chmod(0o666)
         os.seteuid(65534)
@@ -262,16 +268,16 @@ def test_root_of_a_docker_that_maps_users_writes_to_its_tree(
     assert not list(tmp_path.glob("kit-*"))
 
 
-def test_a_container_is_removed_while_it_runs(bench: Bench, provision: Provision) -> None:
+def test_a_container_is_removed_while_it_runs(lease: MachineLease, provision: Provision) -> None:
     """Podman fails to remove one that ends by itself in that moment: rarely, but then a run is lost. Only Docker tells
     how it ended."""
     import docker
 
     arm = parse_arm("layer:overlay2")
     assert provision.ready(arm) is None
-    with provision.place(arm) as place:
-        assert place.engine()
-        (socket,) = bench.setting.run.glob("*/engine")
+    with provision.sandbox(arm) as sandbox:
+        assert sandbox.engine()
+        (socket,) = lease.setting.run.glob("*/engine")
         client = docker.DockerClient(base_url=f"unix://{socket}")
         events = client.events(filters={"event": "die"}, decode=True)
     died = next(iter(events))
@@ -280,5 +286,5 @@ def test_a_container_is_removed_while_it_runs(bench: Bench, provision: Provision
     client.close()
 
 
-def test_private_namespace_is_private(bench: Bench) -> None:
+def test_private_namespace_is_private(lease: MachineLease) -> None:
     assert not [line for line in left_on_machine() if line.startswith("process") and "engine-suite" not in line]

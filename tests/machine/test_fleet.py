@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -19,6 +18,7 @@ from kit.core.paths import find_paths
 from kit.model.fact import makers
 from kit.store import open_store
 from tests.command_line import Kit
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.machine, pytest.mark.unmeasured]
 pytest.importorskip("distributed", reason="the package distributed is not installed: the extra fleet")
@@ -77,8 +77,8 @@ def test_a_worker_is_killed_and_nothing_is_lost(
     store = open_store("", find_paths().data / "kit.db", read_only=True)
     kept = store.get("last")
     store.close()
-    runs = sorted((sample.block, sample.arm) for sample in kept.samples)
-    assert runs == [(block, arm) for block in range(1, 9) for arm in ("bare", "bare+control")]
+    runs = sorted((sample.round, sample.arm) for sample in kept.samples)
+    assert runs == [(round_, arm) for round_ in range(1, 9) for arm in ("bare", "bare+control")]
     assert set(makers(kept.facts)) == set(range(1, 9)) and kept.facts["class"] == "here"
     assert "disturb each other" in kept.facts["measured together"]
     wait_until_nothing_runs(tmp_path)
@@ -90,14 +90,13 @@ def worker_of(guard: subprocess.Popen[bytes]) -> int:
 
 def wait_until_nothing_runs(home: Path) -> None:
     """What the killed worker had begun ends by itself."""
-    while any(str(home).encode() in line for line in commands_and_environments()):
-        time.sleep(0.1)
+    wait_until(lambda: not any(str(home).encode() in line for line in commands_and_environments()), 300)
 
 
 def commands_and_environments() -> Iterator[bytes]:
     for path in Path("/proc").glob("[0-9]*"):
         try:
-            if b"kit.fleet.agent" in (path / "cmdline").read_bytes():
+            if b"kit.fleet.service.agent" in (path / "cmdline").read_bytes():
                 yield (path / "environ").read_bytes()
         except OSError:
             continue

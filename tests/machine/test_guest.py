@@ -13,7 +13,7 @@ from kit.core.codec import decode, encode
 from kit.core.errors import UsageError
 from kit.core.paths import find_paths
 from kit.guest.kernel import cpio, early_modules, machine_of
-from kit.guest.needs import lacking
+from kit.guest.kernel_check import lacking
 from kit.host.machine import read_host
 from kit.image import Image
 from kit.model.arm import parse_arm
@@ -22,18 +22,18 @@ from kit.model.sample import Phase, Sample
 from kit.model.scenario import command_scenario
 from kit.model.session import NotRun, Request, Session
 from kit.parsers.figure import Reported
-from kit.session.guest_disks import errand_text
-from kit.session.guest_protocol import Errand
-from kit.session.input_cache import PreparedInput
-from kit.session.local import LoadMaterials, Materials
+from kit.session.execute.executor import LoadMaterials, Materials
+from kit.session.guest.disks import errand_text
+from kit.session.inputs.input_cache import PreparedInput
+from kit.session.wire.messages import GuestJob
 from tests.command_line import Kit
-from tests.conftest import left_on_machine
+from tests.leftovers import left_on_machine
 
 IMAGE = Image("i", "d" * 64, "o", 1, 2.5, Path("/cache/i/rootfs.tar"), None, (("PATH", "/bin"),))
 SAMPLE = Sample(
     "bare", 1, "measured", "ok", 3.0,
     (Phase("build", "ok", real=1.5, exit_code=0, reported=(Reported("speed", None, "MB/s", "more"),)),),
-    digests=(("image", "d"),), repeats=None,
+    digests=(("image", "d"),), rerun_of=None,
 )  # fmt: skip
 
 
@@ -45,8 +45,8 @@ def test_what_is_sent_arrives_as_it_was() -> None:
         {"kernel": "k"}, (NotRun("a", "b", "c"),), (SAMPLE,),
     )  # fmt: skip
     folders = {"": (PreparedInput("linux", "tree", Path("/cache/linux.tar"), "e"),)}
-    errand = Errand(session, {"": scenario}, Materials(IMAGE, folders, LoadMaterials(scenario, IMAGE, folders)))
-    assert decode(Errand, json.loads(json.dumps(encode(errand)))) == errand
+    errand = GuestJob(session, {"": scenario}, Materials(IMAGE, folders, LoadMaterials(scenario, IMAGE, folders)))
+    assert decode(GuestJob, json.loads(json.dumps(encode(errand)))) == errand
     step = PlanStep(1, parse_arm("layer:podman/overlay+metacopy=on"), "jobs=2")
     assert decode(PlanStep, json.loads(json.dumps(encode(step)))) == step
 
@@ -58,7 +58,9 @@ def test_what_lies_in_the_cache_is_named_as_the_guest_has_it(home: str) -> None:
     folders = {"": (PreparedInput("linux", "tree", cache / "inputs/linux.tar", "e"),)}
     scenario = command_scenario(("echo", f"{cache}/kept"), None, None)
     session = Session("id", 1.0, "0", "t", "running", Request(), ("bare",), (), 7)
-    sent = decode(Errand, json.loads(errand_text(Errand(session, {"": scenario}, Materials(image, folders)), cache)))
+    sent = decode(
+        GuestJob, json.loads(errand_text(GuestJob(session, {"": scenario}, Materials(image, folders)), cache))
+    )
     assert sent.materials.image and sent.materials.image.rootfs == Path("/kit/cache/images/x/rootfs.tar")
     assert sent.materials.folders[""][0].path == Path("/kit/cache/inputs/linux.tar")
     # What only looks like one of its paths, the workload's own command for example, stays.
@@ -133,14 +135,14 @@ def test_a_kernel_is_asked_for_what_drivers_need() -> None:
     [
         (["--guest", "uml", "--engine", "system"], "a guest has disks and engines of its own"),
         (["--guest", "uml", "--docker", "/x"], "a guest has disks and engines of its own"),
-        (["--modules", "/lib/modules/1"], "--modules goes with --kernel"),
-        (["--guest-cores", "2"], "--guest-cores goes with --guest"),
+        (["--modules", "/lib/modules/1"], "--modules needs --kernel"),
+        (["--guest-cores", "2"], "--guest-cores needs --guest"),
         (["--kernel", "/nowhere"], "kernel /nowhere: No such file"),
-        (["--kernel", "/etc/passwd"], "/etc/passwd is no kernel"),
-        (["--guest", "qemu", "--kernel", "/bin/sh"], "/bin/sh is no kernel for qemu"),
+        (["--kernel", "/etc/passwd"], "/etc/passwd is not a kernel"),
+        (["--guest", "qemu", "--kernel", "/bin/sh"], "/bin/sh is not a kernel for qemu"),
         (["--guest", "xen"], "'xen' is not one of"),
         (["--docker", "/etc"], "/etc holds no dockerd"),
-        (["--docker", "/etc/passwd"], "/etc/passwd is no archive"),
+        (["--docker", "/etc/passwd"], "/etc/passwd is not an archive"),
     ],
 )
 @pytest.mark.machine
@@ -175,7 +177,7 @@ def test_a_session_in_a_guest(kit: Kit, uml: None, tiny: Path, tmp_path: Path) -
     samples = found["samples"]
     assert all(row["status"] == "ok" and row["real"] > 0 for row in samples)
     # A machine that is disturbed has a round more: a repetition of the one that was hit.
-    assert len([row for row in samples if row["repeats"] is None]) == 5
+    assert len([row for row in samples if row["rerun_of"] is None]) == 5
     for row in samples:
         # Eight megabytes are somewhere: a sync of the backing filesystem alone would leave them in the thin device's.
         assert row["write_bytes"] + row["flush_bytes"] >= 8 << 20, row["arm"]
@@ -197,12 +199,12 @@ def test_arms_are_interleaved_in_a_guest(kit: Kit, uml: None, tiny: Path, tmp_pa
     assert done.returncode == 0, done.stderr + done.stdout
     found = json.loads((tmp_path / "out.json").read_text())
     assert found["session"]["facts"]["run order"] == "interleaved"
-    rows = [row for row in found["samples"] if row["repeats"] is None]
+    rows = [row for row in found["samples"] if row["rerun_of"] is None]
     assert {row["arm"] for row in rows} == {"bare", "union:overlay"}
     for row in rows:
         # Frozen time is in no run, and CPU of the guest is counted in ticks of 10 ms.
-        assert row["status"] == "ok" and row["turns"] >= 2
-        assert row["cgroup_user"] + row["cgroup_sys"] <= row["real"] + 0.02 * row["turns"]
+        assert row["status"] == "ok" and row["slices"] >= 2
+        assert row["cgroup_user"] + row["cgroup_sys"] <= row["real"] + 0.02 * row["slices"]
     assert left_on_machine() == []
 
 

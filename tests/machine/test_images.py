@@ -5,7 +5,6 @@ import os
 import shutil
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,20 +14,21 @@ import pytest
 from kit.core.errors import RunError
 from kit.core.paths import find_paths
 from kit.engines.dockerd import Dockerd
-from kit.engines.supervisor import Home
+from kit.engines.supervisor import DaemonDirs
 from kit.image.recipe import read_recipe
-from kit.report.progress import Quiet
-from kit.session.loop import held_machine
+from kit.report.text.progress import Quiet
+from kit.session.execute.session_loop import held_machine
 from tests.command_line import Kit
-from tests.conftest import left_on_machine
+from tests.leftovers import left_on_machine
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.machine, pytest.mark.unmeasured(clean=True)]
 
 
 @contextmanager
 def docker(tmp_path: Path) -> Iterator[Dockerd]:
-    with held_machine(f"image-tests-{os.getpid()}", find_paths(), True, Quiet()) as bench:
-        daemon = Dockerd("vfs", Home(tmp_path / "data", bench.setting.run / "d", f"{bench.setting.cgroup}/d"))
+    with held_machine(f"image-tests-{os.getpid()}", find_paths(), True, Quiet()) as lease:
+        daemon = Dockerd("vfs", DaemonDirs(tmp_path / "data", lease.setting.run / "d", f"{lease.setting.cgroup}/d"))
         try:
             daemon.start()
             yield daemon
@@ -70,7 +70,7 @@ def check(kit: Kit, image: str) -> None:
         "--arms", "bare,runtime,layer:overlay2,layer:btrfs", "--", "again", "spin",
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    runs = [row for row in json.loads(done.stdout)["samples"] if row["repeats"] is None]
+    runs = [row for row in json.loads(done.stdout)["samples"] if row["rerun_of"] is None]
     assert len(runs) == 5, done.stdout
     assert left_on_machine() == []
 
@@ -87,7 +87,7 @@ def test_an_archive_keeps_its_layers(kit: Kit, tmp_path: Path) -> None:
 
 def test_a_missing_image_is_explained(kit: Kit) -> None:
     done = kit("compare", "--image", "./nosuch.tar", "--arms", "bare", "--", "true")
-    assert done.returncode == 2 and f"there is no image file {Path.cwd()}/nosuch.tar" in done.stderr
+    assert done.returncode == 2 and f"no image file {Path.cwd()}/nosuch.tar" in done.stderr
 
 
 def test_an_unreachable_registry_is_explained(kit: Kit) -> None:
@@ -111,9 +111,7 @@ def test_an_image_from_a_registry(kit: Kit, tmp_path: Path) -> None:
     with (tmp_path / "log").open("wb") as log:
         process = subprocess.Popen(["docker-registry", "serve", config], stdout=log, stderr=log, env=dict(os.environ))
     try:
-        while socket.socket().connect_ex(("127.0.0.1", port)):
-            assert process.poll() is None
-            time.sleep(0.05)
+        wait_until(lambda: socket.socket().connect_ex(("127.0.0.1", port)) == 0, process=process)
         tag = f"127.0.0.1:{port}/two:1"
         with docker(tmp_path) as daemon:
             two_layers(daemon, probe, tag)
@@ -126,12 +124,12 @@ def test_an_image_from_a_registry(kit: Kit, tmp_path: Path) -> None:
 
 
 def test_what_a_builder_mounts_is_gone_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A builder that is killed can't unmount; its mounts must not outlive it in a directory that somebody removes."""
+    """A builder that dies can't unmount; its mounts must not outlive it in a directory that somebody removes."""
     program = tmp_path / "bin/mmdebstrap"
     program.parent.mkdir()
     program.write_text(
         '#!/bin/sh\nmkdir "$TMPDIR/mounted"\nmount -t tmpfs none "$TMPDIR/mounted"\n'
-        'touch "$TMPDIR/mounted/inside"\n[ -e "$TMPDIR/mounted/inside" ] && kill -KILL $$\n'
+        'touch "$TMPDIR/mounted/inside"\n[ -e "$TMPDIR/mounted/inside" ] && exit 137\n'
     )
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")

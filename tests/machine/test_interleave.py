@@ -16,10 +16,11 @@ from typing import Self
 import pytest
 
 from kit.core.paths import find_paths
-from kit.host.cgroup import UNIFIED, Cgroup, hierarchies
-from kit.host.freezer import Freezer
+from kit.host.cgroup.cgroup import UNIFIED, Cgroup, hierarchies
+from kit.host.cgroup.freezer import Freezer
 from tests.command_line import Kit
-from tests.conftest import left_on_machine
+from tests.leftovers import left_on_machine
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.machine
 
@@ -63,9 +64,7 @@ def test_what_is_frozen_gets_no_cpu_until_it_goes_on(group: Cgroup, busy: subpro
     time.sleep(0.2)
     assert cpu_of(busy) == before
     freezer.thaw()
-    deadline = time.monotonic() + 30
-    while cpu_of(busy) == before:
-        assert time.monotonic() < deadline
+    wait_until(lambda: cpu_of(busy) > before, 30)
 
 
 def test_what_is_frozen_dies_with_its_group(group: Cgroup, busy: subprocess.Popen[bytes]) -> None:
@@ -93,9 +92,7 @@ def union(group: Cgroup, tmp_path: Path) -> Iterator[Path]:
         (tmp_path / name).mkdir()
     branches = f"lowerdir={tmp_path}/lower,upperdir={tmp_path}/upper,workdir={tmp_path}/work"
     daemon = subprocess.Popen(["fuse-overlayfs", "-f", "-o", branches, str(tmp_path / "merged")])
-    while not (tmp_path / "merged").is_mount():
-        assert daemon.poll() is None
-        time.sleep(0.01)
+    wait_until((tmp_path / "merged").is_mount, process=daemon)
     for file in group.procs:
         file.write_text(str(daemon.pid))
     yield tmp_path / "merged"
@@ -108,7 +105,7 @@ def test_a_client_of_a_daemon_in_its_own_group_is_frozen_in_the_end(
     group: Cgroup, union: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It can't be frozen while it waits for an answer that the daemon, frozen before it, has not given yet."""
-    monkeypatch.setattr("kit.host.freezer._TRY", 0.05)
+    monkeypatch.setattr("kit.host.cgroup.freezer._TRY", 0.05)
     join = "".join(f"echo $$ > {file}; " for file in group.procs)
     work = "for i in $(seq 20); do echo $i > f; done; for i in $(seq 2000); do :; done"
     script = f"{join} cd {union}; while :; do {work}; done"
@@ -131,7 +128,7 @@ def test_interleaved_arms(kit: Kit, tiny: Path) -> None:
     for phase in found["samples"]:
         assert phase["digests"]["run order"] == "interleaved"
         # A slice ends once all is frozen; nothing but the time of slices is counted.
-        assert phase["turns"] >= 2 and phase["cgroup_user"] + phase["cgroup_sys"] <= 2.2 * phase["real"]
+        assert phase["slices"] >= 2 and phase["cgroup_user"] + phase["cgroup_sys"] <= 2.2 * phase["real"]
     assert left_on_machine() == []
 
 
@@ -173,13 +170,13 @@ def test_a_daemon_is_frozen_with_its_arm(kit: Kit, tiny: Path) -> None:
         said = log.read_text().splitlines()
         assert len(said) == 3 and len(set(said)) == 1, said  # the same checksum
     assert len(watch.frozen) == 4, watch.frozen
-    fuse = [found[arm]["elsewhere"] for arm in arms[1:]]
+    fuse = [found[arm]["outside"] for arm in arms[1:]]
     assert all(value is None or value > 0.01 for value in fuse)  # None: others keep the machine busy
     assert left_on_machine() == []
 
 
 class Watch:
-    """Looks at the groups of FUSE daemons while the block lasts: ``frozen``: those that have been."""
+    """Looks at the groups of FUSE daemons while the round lasts: ``frozen``: those that have been."""
 
     def __init__(self) -> None:
         self.frozen: set[str] = set()
@@ -217,10 +214,7 @@ def test_nothing_stays_frozen(kit: Kit, tiny: Path, number: signal.Signals) -> N
     words = [*WORDS[:-1], "bare,layer:fuse-overlayfs", "--image", str(tiny), "--interleave", "0.1s"]
     command = [sys.executable, "-m", "kit", *words, "--", "sleep", "1000"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 120
-    while not any((path / "cgroup.freeze").read_text() == "1\n" for path in groups()):
-        assert time.monotonic() < deadline and process.poll() is None
-        time.sleep(0.05)
+    wait_until(lambda: any((path / "cgroup.freeze").read_text() == "1\n" for path in groups()), 120, process)
     process.send_signal(number)
     assert process.wait(60) == (130 if number == signal.SIGINT else -number)
     undone = kit("clean").stdout

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.command_line import Kit
-from tests.conftest import left_on_machine
+from tests.leftovers import left_on_machine
 
 FILES = 40
 SCRIPT = (
@@ -51,7 +51,7 @@ def test_server_and_client_in_one_guest(kit: Kit, uml: None, tiny: Path, tmp_pat
     dead = "the NFS server of mortal died (killed by signal 9): see session.log, of a guest guest.log"
     assert rows["bare@mortal"]["status"] == "failed" and dead in rows["bare@mortal"]["error"]
     assert done.stderr.count(dead) == 1  # the answer cuts lines at 100 columns
-    assert "failed: bare@mortal, round 1: " in done.stdout
+    assert "Failed: bare@mortal, round 1: " in done.stdout
     log = Path(rows["bare@mortal"]["log"]).with_name("guest.log").read_text()
     assert "the NFS server of mortal, killed by signal 9; log:" in log
     assert left_on_machine() == []

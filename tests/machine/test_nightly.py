@@ -9,15 +9,15 @@ from xml.etree import ElementTree
 
 import pytest
 
-from kit.analysis.night import Night, Part, Task
-from kit.analysis.regression import CHANGE, Rule
-from kit.analysis.threshold import parse_threshold
+from kit.analysis.history.night import Night, Part, Task
+from kit.analysis.history.regression import CHANGE, Rule
+from kit.analysis.session.threshold import parse_threshold
 from kit.core.errors import UsageError
 from kit.model.session import NotRun, Request
 from kit.nightly.file import parse_nightly
 from kit.nightly.run import assess
-from kit.report.junit import render_junit
-from kit.report.night import render_night_json, render_summary
+from kit.report.data.junit import render_junit
+from kit.report.history.night import render_night_json, render_summary
 from kit.store import Store, open_store
 from tests.command_line import Kit
 from tests.nights import night
@@ -46,7 +46,7 @@ source = "/src"
 precision = "2%"
 budget = "20m"
 cache = "warm"
-across = ["sources"]
+ignore = ["sources"]
 """
 
 
@@ -84,7 +84,7 @@ def test_a_file_says_it_all() -> None:
         ("[[tasks]]\nscenario='smoke'\ncache='hot'", "cache = 'hot'"),
         ("[[tasks]]\nscenario='smoke'\non='fire'", "on = 'fire'"),
         ("[[tasks]]\nscenario='smoke'\nthresholds=['x']", "task 1: threshold 'x'"),
-        ("[[tasks]]\nscenario='smoke'\narms=['bare']\nthresholds=['layer:overlay2 < 1 %']", "arm that is not run"),
+        ("[[tasks]]\nscenario='smoke'\narms=['bare']\nthresholds=['layer:overlay2 < 1 %']", "its arm is not in"),
     ],
 )
 def test_bad_files(text: str, says: str) -> None:
@@ -144,7 +144,7 @@ def test_a_penalty_above_its_limit_fails_the_first_night(store: Store) -> None:
     assert json.loads(render_night_json(found))["tasks"][0]["thresholds"][0]["fails"] is True
 
 
-def test_a_job_judges_all_its_thresholds_at_once() -> None:
+def test_a_job_judges_all_its_thresholds_simultaneously() -> None:
     job = parse_nightly(FILE.replace("params = { jobs = 2 }", 'params = { jobs = "1,2,4" }\non = "change"'), "x", "x")
     assert job.rule(job.tasks[0]) == Rule(CHANGE, 4, 3)
     assert job.rule(job.tasks[1]).on == "limit"
@@ -162,7 +162,7 @@ def test_a_changed_machine_is_named_and_is_no_regression(store: Store) -> None:
 def test_a_night_whose_server_is_away_is_kept_and_not_judged(tmp_path: Path) -> None:
     away = open_store("postgresql+psycopg://kit@127.0.0.1:1/kit", tmp_path / "kit.db", patient=True)
     found = Night("mine", 1e9, (assess(TASK, night(1, 0.05), away, ON_CHANGE),))
-    assert found.exit_code == 2 and "not held against its history" in render_summary(found)
+    assert found.exit_code == 2 and "not compared with its history" in render_summary(found)
 
 
 def test_what_could_not_run_ends_with_2(store: Store) -> None:
@@ -211,8 +211,8 @@ def test_nights_on_the_real_machine(kit: Kit, tiny: Path, tmp_path: Path) -> Non
         arms = ["bare", "union:overlay", "layer:aufs"]
         cache = "cold"
         rounds = 3
-        repeats = false
-        across = ["sources"]
+        rerun = false
+        ignore = ["sources"]
         thresholds = ["union:overlay < 200 %"]
         """)
     quick = "busybox sleep 0.2\n"
@@ -237,7 +237,7 @@ def test_nights_on_the_real_machine(kit: Kit, tiny: Path, tmp_path: Path) -> Non
     page = (tmp_path / "out/report.html").read_text()
     assert "regression" in page and 'class="change"' in page
     url = f"sqlite:///{tmp_path}/night.db"
-    history = kit("history", "sh ./run.sh", "union:overlay", "--across", "sources", "--confirm", "2", "--store", url)
+    history = kit("history", "sh ./run.sh", "union:overlay", "--ignore", "sources", "--confirm", "2", "--store", url)
     assert history.returncode == 0 and "▲" in history.stdout and "change point at" in history.stdout
     several = kit("history", "sh ./run.sh", "union:overlay", "--all", "--store", url)
     assert "2 series" in several.stdout and "input source changed" in several.stdout

@@ -72,8 +72,8 @@ def test_scenario_files_are_benchmarks(pytester: pytest.Pytester) -> None:
         ["*tiny*bare* PASSED*", "*tiny*layer:aufs* SKIPPED*", "*kit tiny*", "*Time is until the data are on disk*"]
     )
     document = json.loads(Path("out.json").read_text())
-    blocks = [row["block"] for row in document["samples"] if row["repeats"] is None]
-    assert blocks == sorted(blocks) and len(blocks) == 8  # interleaved: block by block, not arm by arm
+    rounds = [row["round"] for row in document["samples"] if row["rerun_of"] is None]
+    assert rounds == sorted(rounds) and len(rounds) == 8  # interleaved: round by round, not arm by arm
     assert {item["arm"] for item in document["comparisons"]} == {"layer:overlay2"}
 
 
@@ -288,7 +288,7 @@ def test_settings_reach_the_session(pytester: pytest.Pytester) -> None:
     session = json.loads(Path("out.json").read_text())["session"]
     assert session["title"] == "sized:small" and session["arms"] == ["bare", "bare@xfs"]
     assert (session["seed"], session["request"]["rounds"], session["facts"]["caches"]) == (7, 1, "cold")
-    assert session["request"]["repeats"] is False
+    assert session["request"]["rerun"] is False
     assert session["facts"]["parameters"] == "size=3" and "load" in session["facts"]["background load"]
 
 

@@ -48,5 +48,5 @@ def test_a_package_that_there_is_none_of_is_named(tmp_path: Path) -> None:
     log = tmp_path / "home/cache/images/wrong.log"
     said = changed.refused("image", "build", "wrong").splitlines()
     assert said[-2] == f"kit: building image wrong failed: {reason}"
-    assert said[-1] == f"  fix: suite (bullseye) and packages stand in {recipe}; full log: {log}"
+    assert said[-1] == f"  fix: check suite (bullseye) and packages in {recipe}; full log: {log}"
     assert "E: Unable to locate package no-such-package" in log.read_text()

@@ -6,13 +6,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import kit
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.machine, pytest.mark.unmeasured, pytest.mark.maps_users]
 
@@ -38,7 +38,7 @@ def reachable(path: Path) -> bool:
 
 
 @pytest.fixture
-def place() -> Iterator[Path]:
+def sandbox() -> Iterator[Path]:
     directory = Path(tempfile.mkdtemp(prefix="k-", dir="/tmp"))
     directory.chmod(0o755)
     made = [path for path in (Path("/etc/subuid"), Path("/etc/subgid")) if not path.exists()]
@@ -64,7 +64,7 @@ def processes() -> list[str]:
     return found
 
 
-def test_rootless_podman_measures_and_leaves_nothing(place: Path, tiny: Path) -> None:
+def test_rootless_podman_measures_and_leaves_nothing(sandbox: Path, tiny: Path) -> None:
     python = Path(sys.executable).resolve()
     if not reachable(python.parent):
         python = Path("/usr/bin/python3").resolve()
@@ -73,32 +73,29 @@ def test_rootless_podman_measures_and_leaves_nothing(place: Path, tiny: Path) ->
         pytest.skip("needs a Python and packages that an ordinary user may read")
     if not shutil.which("newuidmap"):
         pytest.skip("needs newuidmap (package uidmap)")
-    shutil.copy(tiny, place / "tiny.tar")
-    (place / "tiny.tar").chmod(0o644)
+    shutil.copy(tiny, sandbox / "tiny.tar")
+    (sandbox / "tiny.tar").chmod(0o644)
     environment = {
         "PATH": "/usr/bin:/bin:/usr/sbin:/sbin",
-        "HOME": str(place / "home"),
-        "KIT_HOME": str(place / "home/kit"),
+        "HOME": str(sandbox / "home"),
+        "KIT_HOME": str(sandbox / "home/kit"),
         "PYTHONPATH": ":".join(map(str, libraries)),
-        "XDG_RUNTIME_DIR": str(place),  # Podman wants its run directory to have a short name
+        "XDG_RUNTIME_DIR": str(sandbox),  # Podman wants its run directory to have a short name
     }
     arms = "host@dir,bind:podman/overlay@dir,layer:podman/overlay@dir,runtime:podman/overlay@dir,layer:overlay2@dir"
     words = [
-        str(python), "-m", "kit", "compare", "--image", str(place / "tiny.tar"), "--arms", arms,
+        str(python), "-m", "kit", "compare", "--image", str(sandbox / "tiny.tar"), "--arms", arms,
         "--baseline", "host@dir", "--rounds", "2", "--cache", "cold", "--json", "out.json",
         "--", "sh", "-c", "echo x > f; echo kept",
     ]  # fmt: skip
-    enter = ["unshare", "--mount", "--propagation", "private", "--", "sh", "-euc", ENTER, "sh", str(place), *words]
+    enter = ["unshare", "--mount", "--propagation", "private", "--", "sh", "-euc", ENTER, "sh", str(sandbox), *words]
     done = subprocess.run(enter, env=environment, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr + done.stdout
-    found = json.loads((place / "home/out.json").read_text())
+    found = json.loads((sandbox / "home/out.json").read_text())
     assert {item["arm"] for item in found["session"]["not_run"]} == {"runtime:podman/overlay@dir", "layer:overlay2@dir"}
     assert found["session"]["facts"]["podman runs"] == "rootless"
     ran = {row["arm"] for row in found["samples"] if row["status"] == "ok"}
     assert ran == {"host@dir", "bind:podman/overlay@dir", "layer:podman/overlay@dir"}
-    deadline = time.monotonic() + 5
-    while processes() and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert processes() == []
-    assert {path.name for path in (place / "home/kit/state").rglob("*")} == {"journal", "loops"}
-    assert not [name for name in os.listdir(place / "home") if name.startswith(".local")]
+    wait_until(lambda: not processes(), 5)
+    assert {path.name for path in (sandbox / "home/kit/state").rglob("*")} == {"journal", "loops"}
+    assert not [name for name in os.listdir(sandbox / "home") if name.startswith(".local")]

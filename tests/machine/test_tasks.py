@@ -26,11 +26,11 @@ def test_sums_agree_with_the_phase_and_with_buildstats_diff(bitbake_build: Build
     directories = [bitbake_build.buildstats[arm] for arm in ARMS]
     for attribute, metric in (("cputime", "cpu"), ("walltime", "elapsed")):
         rows, cumulative = _buildstats_diff(tmp_path, attribute, directories)
-        for place, arm in enumerate(ARMS):
-            assert cumulative[place] == pytest.approx(means[arm, "all", "", metric], abs=0.051)
+        for sandbox, arm in enumerate(ARMS):
+            assert cumulative[sandbox] == pytest.approx(means[arm, "all", "", metric], abs=0.051)
             kinds: Counter[str] = Counter()
             for kind, *values in rows:
-                kinds[kind] += values[place]  # type: ignore[assignment]
+                kinds[kind] += values[sandbox]  # type: ignore[assignment]
             count = Counter(kind for kind, *_ in rows)
             for kind in count:
                 if (arm, "kind", kind, metric) in means:  # the others are summed up

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from kit.core.deadline import Deadline, run_deadline
 from kit.core.errors import TimedOut
-from kit.core.limit import Deadline, run_deadline
 from kit.core.paths import find_paths
 from kit.core.quantity import shown_duration
 from kit.model.arm import parse_arms
@@ -17,7 +17,7 @@ from kit.model.plan import make_plan
 from kit.nightly.file import parse_nightly
 from kit.probe import Probe, ProbeServer, probe_binary
 from tests.command_line import Kit
-from tests.fake_engine import FakeEngine, perform, scenario
+from tests.fake_engine import FakeEngine, execute, scenario
 
 pytestmark = pytest.mark.usefixtures(
     "calm"
@@ -90,7 +90,7 @@ def test_durations_are_shown_as_they_are_given() -> None:
 def test_a_run_that_hangs_is_a_failed_sample_and_the_rest_goes_on(tmp_path: Path) -> None:
     engine = FakeEngine(tmp_path, hanging="bare")
     plan = make_plan(parse_arms("bare,layer:overlay2"), rounds=1, seed=3, cache="cold", timeout=5.0)
-    session, store = perform(tmp_path, engine, plan, scenario("one"))
+    session, store = execute(tmp_path, engine, plan, scenario("one"))
     found = {sample.arm: sample for sample in store.get("x").samples}
     error = "one timed out after 5s, the limit set by timeout\n  | begun"
     assert (found["bare"].status, found["bare"].error) == ("failed", error)
@@ -101,7 +101,7 @@ def test_a_run_that_hangs_is_a_failed_sample_and_the_rest_goes_on(tmp_path: Path
 def test_a_hang_in_preparations_is_cut_off_too(tmp_path: Path) -> None:
     engine = FakeEngine(tmp_path, hanging="prepare")
     plan = make_plan(parse_arms("bare"), rounds=1, seed=3, cache="cold", timeout=5.0)
-    session, _ = perform(tmp_path, engine, plan, scenario("one"))
+    session, _ = execute(tmp_path, engine, plan, scenario("one"))
     assert "prepare timed out after 5s" in session.samples[0].error and "run one" not in engine.events
 
 
@@ -109,7 +109,7 @@ def test_no_run_begins_when_the_budget_is_over(tmp_path: Path) -> None:
     engine = FakeEngine(tmp_path)
     plan = make_plan(parse_arms("bare,layer:overlay2"), rounds=3, seed=3, cache="cold", budget=10.0)
     left = iter([10.0, 10.0, 10.0, 0.0, 0.0])
-    session, _ = perform(tmp_path, engine, plan, scenario("one"), left=lambda: next(left, 0.0))
+    session, _ = execute(tmp_path, engine, plan, scenario("one"), left=lambda: next(left, 0.0))
     assert len(session.samples) == 1
     assert session.facts["stopped"] == "the budget is over"
 
@@ -117,7 +117,7 @@ def test_no_run_begins_when_the_budget_is_over(tmp_path: Path) -> None:
 def test_a_budget_that_is_over_before_the_first_run_is_a_failure(tmp_path: Path) -> None:
     engine = FakeEngine(tmp_path)
     plan = make_plan(parse_arms("bare"), rounds=3, seed=3, budget=10.0)
-    session, _ = perform(tmp_path, engine, plan, scenario("one"), left=lambda: -1.0)
+    session, _ = execute(tmp_path, engine, plan, scenario("one"), left=lambda: -1.0)
     assert (session.status, session.samples) == ("failed", ())
     assert engine.events[-1].startswith("tell nothing was measured: the budget is over")
 

@@ -41,9 +41,9 @@ SHINYFS = Driver(
 LOOK = """
 import json
 from dataclasses import replace
-from kit.engines import Setting, make_engine
-from kit.guest.needs import drivers_lacking
-from kit.host.journal import Journal
+from kit.engines import EngineConfig, make_engine
+from kit.guest.kernel_check import drivers_lacking
+from kit.host.recovery.journal import Journal
 from kit.host.machine import read_host
 from kit.model.arm import fix_of, parse_arm
 from kit.model.drivers import kernel_modules
@@ -55,11 +55,11 @@ from kit.session.doctor import driver_arms, had_in
 from pathlib import Path
 
 def run(name):
-    phase = Phase("build", "ok", 1.0, 1.0, 0.2, None, 0.0, elsewhere=0.1, flush=0.2, flush_cpu=0.01, exit_code=0)
+    phase = Phase("build", "ok", 1.0, 1.0, 0.2, None, 0.0, outside=0.1, flush=0.2, flush_cpu=0.01, exit_code=0)
     return Sample(name, 1, "measured", "ok", 0.0, (phase,))
 
 arm = parse_arm("layer:shinyfs+gloss=on")
-engine = make_engine("docker", Setting("s", Path("."), Path("p"), Journal(Path("journal"), {}), "kit"))
+engine = make_engine("docker", EngineConfig("s", Path("."), Path("p"), Journal(Path("journal"), {}), "kit"))
 engine.tools = ()
 blocker = engine.check(arm, replace(read_host(), root=True))
 names = ("bare@xfs", "layer:shinyfs")
@@ -104,7 +104,7 @@ def test_a_new_driver_is_one_file_and_one_entry(with_shinyfs: Path) -> None:
     assert seen["arm"] == ["layer:shinyfs+gloss=on", "xfs"]
     assert seen["planned"][-1] == "layer:shinyfs"
     assert seen["fix"] == "a Docker 99 or later (docker@99.1/shinyfs), or shinyfs"
-    assert seen["blocker"] == ["mount.shinyfs is not installed", "apt-get install shiny-tools"]
+    assert seen["blocker"] == ["mount.shinyfs is not installed", "run apt-get install shiny-tools"]
     assert seen["tried"].index("docker/shinyfs") == seen["tried"].index("podman/overlay") - 1
     assert "shinyfs" in seen["guest"] and "shiny-mod" in seen["modules"]
     (lacks,) = seen["lacks"]

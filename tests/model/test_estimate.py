@@ -1,4 +1,4 @@
-"""What a user is told before a session begins."""
+"""Tests of the estimate that a user sees before a session begins."""
 
 import pytest
 
@@ -11,8 +11,8 @@ from kit.model.sample import Sample
 def rounds(*starts: float, kind: str = "measured") -> list[Sample]:
     arms = ("bare", "runtime", "layer:overlay2")
     return [
-        Sample(arm, block, kind, "ok", start + i, ())
-        for block, start in enumerate(starts, 1)
+        Sample(arm, round_, kind, "ok", start + i, ())
+        for round_, start in enumerate(starts, 1)
         for i, arm in enumerate(arms)
     ]
 

@@ -10,19 +10,18 @@ from typing import Any
 
 import pytest
 
-from kit.host.counters import Counters
+from kit.host.cgroup.counters import Counters
 from kit.model.metric import COMPARED, MEASURED, METRICS
 from kit.model.sample import Phase, Sample, total
 from kit.probe.client import Timing
-from kit.store import open_store
-from kit.store.schema import SCHEMA_VERSION
 from tests.changed_kit import ChangedKit
 from tests.nights import ladder_session
+from tests.stores import dump
 
-METHOD = Path(__file__).parents[2] / "docs/method.md"
+METHOD = Path(__file__).parents[2] / "docs/reference/metrics.md"
 #: Worked out from two readings or more, and not read.
 WORKED_OUT = {
-    "elsewhere", "flush", "flush_bytes", "flush_cpu", "turns", "frozen_write_bytes", "others_write_bytes",
+    "outside", "flush", "flush_bytes", "flush_cpu", "slices", "frozen_write_bytes", "others_write_bytes",
 }  # fmt: skip
 
 
@@ -47,7 +46,7 @@ def test_a_total_is_the_sum_or_the_greatest() -> None:
 
 
 def described_in(text: str) -> tuple[dict[str, str], set[str]]:
-    """Of docs/method.md: the units of the figures in the table, and by which arms are compared."""
+    """Of docs/reference/metrics.md: the units of the figures in the table, and by which arms are compared."""
     units: dict[str, str] = {}
     table = text.partition("| figure | unit |")[2].partition("\n\n")[0]
     for row in re.findall(r"^\| (`.*?) \| (.*?) \|", table, re.MULTILINE):
@@ -67,24 +66,23 @@ def test_the_document_lists_what_the_table_holds() -> None:
     assert compared == set(COMPARED)
 
 
-LINE = f"""    swapped: Annotated[
-        Finite | None, Metric(BYTES, compared=True, column="swapped", since={SCHEMA_VERSION + 1})
-    ] = None"""
+LINE = """    swapped: Annotated[Finite | None, Metric(BYTES, compared=True, column="swapped")] = None"""
 USE = """
 import sys
 from dataclasses import replace
 from pathlib import Path
-from kit.analysis.threshold import parse_threshold
+from kit.analysis.session.threshold import parse_threshold
 from kit.model.sample import total
 from kit.store import open_store
+from kit.store.exchange import load
 
 store = open_store(sys.argv[1], Path())
-old = store.get("last")
+(old,) = load(Path(sys.argv[2]).read_text(), "exported")
 assert {phase.swapped for sample in old.samples for phase in sample.phases} == {None}
 
 def swapping(sample):
     more = 3 if sample.arm.startswith("layer") else 1
-    return replace(sample, phases=tuple(replace(p, swapped=1e6 * more + sample.block) for p in sample.phases))
+    return replace(sample, phases=tuple(replace(p, swapped=1e6 * more + sample.round) for p in sample.phases))
 
 new = replace(old, id=old.id + "-new", created=old.created + 1, samples=tuple(map(swapping, old.samples)))
 store.add(new)
@@ -98,21 +96,20 @@ print(parse_threshold("layer:overlay2 swapped < 5 %"))
 @pytest.mark.machine
 @pytest.mark.unmeasured
 def test_a_metric_is_a_line_in_the_table(tmp_path: Path) -> None:
-    """A store of before, sums, thresholds, comparisons, table, JSON and CSV know it; what measures it is a field of
-    ``Counters``, and docs/method.md wants a line."""
+    """The store, sums, thresholds, comparisons, table, JSON and CSV know it; what measures it is a field of
+    ``Counters``, and docs/reference/metrics.md wants a line."""
     url, session = f"sqlite:///{tmp_path}/kit.db", ladder_session()
-    store = open_store(url, tmp_path)
-    store.add(session)
-    store.close()
+    exported = tmp_path / "exported.json"
+    exported.write_text(dump([session]))
     other = ChangedKit(tmp_path / "copy")
     other.insert("kit/model/metric.py", "steal: Annotated", LINE)
-    assert other.python(USE, url).splitlines() == ["2000002.0", "layer:overlay2 swapped < 5 %"]
+    assert other.python(USE, url, str(exported)).splitlines() == ["2000002.0", "layer:overlay2 swapped < 5 %"]
 
     def show(*words: str) -> str:
         return other.command("show", f"{session.id}-new", *words, "--store", url)
 
     table = show("--full")
-    assert re.search(r"elsewhere +flush +swapped", table)
+    assert re.search(r"outside +flush +swapped", table)
     assert "6,000,007 B" in table and "3.000 [3.000, 3.000]" in table
     document = json.loads(show("--json"))
     assert document["samples"][0]["swapped"] == 1000001.0

@@ -50,23 +50,23 @@ def test_default_arms_are_the_ladder_and_every_driver() -> None:
     assert system == ["host@dir", "bind:system/overlay2", "volume:system/overlay2", "layer:system/overlay2"]
 
 
-def test_blocks_are_complete_random_and_the_same_for_the_same_seed() -> None:
+def test_rounds_are_complete_random_and_the_same_for_the_same_seed() -> None:
     arms = parse_arms("bare,runtime,bind:overlay2,layer:overlay2")
     plan = make_plan(arms, rounds=3, seed=11)
-    blocks = [plan.block(number) for number in range(6)]
-    for number, block in enumerate(blocks):
-        assert sorted(step.arm for step in block) == sorted(arms)
-        assert {(step.block, step.kind) for step in block} == {(number, "measured" if number else "warmup")}
-    assert len({tuple(step.arm for step in block) for block in blocks}) > 1
-    assert blocks == [make_plan(arms, rounds=3, seed=11).block(number) for number in range(6)]
-    assert blocks != [make_plan(arms, rounds=3, seed=12).block(number) for number in range(6)]
+    rounds = [plan.round(number) for number in range(6)]
+    for number, round_ in enumerate(rounds):
+        assert sorted(step.arm for step in round_) == sorted(arms)
+        assert {(step.round, step.kind) for step in round_} == {(number, "measured" if number else "warmup")}
+    assert len({tuple(step.arm for step in round_) for round_ in rounds}) > 1
+    assert rounds == [make_plan(arms, rounds=3, seed=11).round(number) for number in range(6)]
+    assert rounds != [make_plan(arms, rounds=3, seed=12).round(number) for number in range(6)]
     # The order is part of a stored session: it must not change with the version of Python or of the kit.
-    assert [step.arm.placement for step in blocks[1]] == ["bare", "runtime", "bind", "layer"]
+    assert [step.arm.placement for step in rounds[1]] == ["bare", "runtime", "bind", "layer"]
 
 
-def test_a_block_holds_every_point_of_a_sweep() -> None:
+def test_a_round_holds_every_point_of_a_sweep() -> None:
     plan = make_plan(parse_arms("bare,layer:overlay2"), 3, 1, points=("jobs=1", "jobs=2"))
-    found = {(str(step.arm), step.point) for step in plan.block(1)}
+    found = {(str(step.arm), step.point) for step in plan.round(1)}
     assert found == {(arm, point) for arm in ("bare", "layer:overlay2") for point in ("jobs=1", "jobs=2")}
 
 

@@ -3,7 +3,7 @@ import pytest
 from kit.core.errors import UsageError
 from kit.model.scenario import Command, command_scenario
 from kit.model.scenariofile import find_line, parse_scenario
-from kit.session.planning import find_scenario, scenario_names
+from kit.session.plan.planning import find_scenario, scenario_names
 
 GOOD = """\
 name = "demo"
@@ -150,5 +150,5 @@ def test_bundled_scenarios_are_valid(name: str) -> None:
 
 
 def test_unknown_scenario() -> None:
-    with pytest.raises(UsageError, match="no scenario 'nope'"):
+    with pytest.raises(UsageError, match="unknown scenario 'nope'"):
         find_scenario("nope")

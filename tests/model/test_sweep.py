@@ -2,8 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from kit.analysis.columns import Runs
-from kit.analysis.growth import growths
+from kit.analysis.runs.run_table import Runs
+from kit.analysis.session.scaling import growths
 from kit.core.errors import UsageError
 from kit.model.sample import Phase, Sample
 from kit.model.sweep import parse_point, points
@@ -33,14 +33,14 @@ def test_values_that_would_confuse_are_refused() -> None:
 
 
 def samples(growing: float) -> list[Sample]:
-    """Three blocks; the layer's penalty is 5 % and grows by the factor with each doubling of jobs."""
+    """Three rounds; the layer's penalty is 5 % and grows by the factor with each doubling of jobs."""
     made = []
-    for block in (1, 2, 3):
+    for round_ in (1, 2, 3):
         for power, jobs in enumerate((1, 2, 4)):
-            speed = (1 + block / 10) / jobs
-            for arm, factor in (("bare", 1.0), ("layer:overlay2", 1.05 * growing**power * (1 + block / 1000))):
+            speed = (1 + round_ / 10) / jobs
+            for arm, factor in (("bare", 1.0), ("layer:overlay2", 1.05 * growing**power * (1 + round_ / 1000))):
                 phase = Phase("build", "ok", speed * factor)
-                made.append(Sample(arm, block, "measured", "ok", 0.0, (phase,), point=f"jobs={jobs}"))
+                made.append(Sample(arm, round_, "measured", "ok", 0.0, (phase,), point=f"jobs={jobs}"))
     return made
 
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from kit.analysis.analyse import analyse
-from kit.analysis.threshold import parse_threshold
+from kit.analysis.session.analyse import analyse
+from kit.analysis.session.threshold import parse_threshold
 from kit.pytest_plugin.check import PenaltyError, check
 from tests.nights import night
 

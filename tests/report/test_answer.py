@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from kit.analysis.analyse import analyse, whole_real
-from kit.analysis.ranking import (
+from kit.analysis.session.analyse import analyse, whole_real
+from kit.analysis.session.ranking import (
     EQUIVALENT,
     FASTER,
     INCONCLUSIVE,
@@ -23,10 +23,12 @@ from kit.analysis.ranking import (
 from kit.core.errors import UsageError
 from kit.model.sample import Phase, Sample
 from kit.model.session import NotRun, Request, Session, title_of
-from kit.report import course, render
-from kit.report.answer import COLUMNS, LINES, _fit, _notes, answer
-from kit.report.progress import so_far
-from kit.report.ranking import advice, headline, result_line
+from kit.report import render
+from kit.report.text import summary
+from kit.report.text.advice import advice, headline
+from kit.report.text.answer import COLUMNS, LINES, _fit, _notes, answer
+from kit.report.text.progress import so_far
+from kit.report.text.ranking import result_line
 from tests.nights import ladder_session, night
 
 COSTS = {
@@ -38,11 +40,11 @@ COSTS = {
 def made(costs: dict[str, float], rounds: int = 5, noise: float = 0.01, points: tuple[str, ...] = ("",)) -> Session:
     dice = random.Random(5)
     samples = []
-    for block in range(1, rounds + 1):
+    for round_ in range(1, rounds + 1):
         for point in points:
             for arm, cost in costs.items():
                 phase = Phase("build", "ok", real=cost * dice.gauss(1, noise), user=8.0, sys=1.0, flush=0.1)
-                samples.append(Sample(arm, block, "measured", "ok", 0.0, (phase,), point=point))
+                samples.append(Sample(arm, round_, "measured", "ok", 0.0, (phase,), point=point))
     base = {arm: "bare@btrfs" if arm.endswith("btrfs") else "bare" for arm in costs}
     return replace(
         ladder_session(), id="20261121-092857-gjwg", arms=tuple(costs), samples=tuple(samples), not_run=(),
@@ -55,10 +57,12 @@ def shown(session: Session, width: int = COLUMNS) -> str:
 
 
 def test_it_says_what_to_take_first() -> None:
-    head, blank, use, avoid, *_ = shown(made(COSTS, noise=0.003)).splitlines()
+    head, blank, use, avoid, more, aside, *_ = shown(made(COSTS, noise=0.003)).splitlines()
     assert (head, blank) == ("mine & <yours>, ext4 and btrfs: 5 rounds; decided", "")
     assert use == "Use bind:overlay2, volume:overlay2 or layer:overlay2: equivalent within ±3 %."  # not layer:vfs
-    assert avoid == "Avoid layer:fuse-overlayfs: 2.4 times slower; layer:btrfs: 11 % slower."
+    assert avoid == "Avoid layer:fuse-overlayfs: 2.4 times slower than layer:overlay2; layer:btrfs: 11 % slower than"
+    assert more == "  layer:overlay2."
+    assert aside.startswith("Not considered: layer:vfs (all files are copied")
 
 
 @pytest.mark.parametrize("width", [100, 80])
@@ -81,7 +85,6 @@ def test_a_set_aside_arm_beats_nobody_in_the_headline() -> None:
     """vfs is significantly better than all; without it overlay2 and its like are the best."""
     session = made(COSTS, noise=0.004)
     (ranking,) = analyse(session).rankings
-    assert "layer:vfs" in ranking.better_than("layer:overlay2")
     assert headline(ranking).startswith("Use layer:vfs: 7.1 % faster than bind:overlay2, the next.")
     assert headline(ranking, {"layer:vfs"}).startswith("Use bind:overlay2")
 
@@ -119,7 +122,7 @@ def test_little_to_go_on_is_said() -> None:
     alone = shown(made({"bare": 8.5}))
     assert "bare   8.4" in alone
     empty = replace(made({"bare": 8.5}), samples=(), not_run=(NotRun("bare", "no root", "sudo"),))
-    assert "nothing was measured" in shown(empty) and "fix: sudo" in shown(empty)
+    assert "Nothing was measured." in shown(empty) and "fix: sudo" in shown(empty)
 
 
 def test_the_log_of_a_failed_run_is_named_whole() -> None:
@@ -132,7 +135,7 @@ def test_the_log_of_a_failed_run_is_named_whole() -> None:
 def test_what_has_no_ratio_to_the_reference_is_named() -> None:
     session = made(COSTS)
     apart = tuple(
-        replace(item, block=item.block + 100) if item.arm == "layer:btrfs" else item for item in session.samples
+        replace(item, round=item.round + 100) if item.arm == "layer:btrfs" else item for item in session.samples
     )
     text = shown(replace(session, samples=apart))
     assert "Not ranked: layer:btrfs: no valid round contains both" in text
@@ -190,7 +193,7 @@ def ranking(*pairs: Difference, verdicts: tuple[str, ...], margin: float = 0.03)
     ]
     rows.append(RankRow("layer:overlay2", True, 11.1, 11.1, None, 1, 3, "a", 4, REFERENCE))
     rows.sort(key=lambda row: row.typical)
-    return Ranking("whole", "s", "less", "build", "", "layer:overlay2", tuple(rows), (), pairs, margin=margin)
+    return Ranking("durable", "s", "less", "build", "", "layer:overlay2", tuple(rows), (), pairs, margin=margin)
 
 
 SLOW = differs("layer:fuse-overlayfs", 136, 8.5)
@@ -203,7 +206,7 @@ def test_equivalent_arms_are_named_together() -> None:
     assert found.decided
     assert advice(found) == [
         "Use bind:overlay2, layer:btrfs or layer:overlay2: equivalent within ±3 %.",
-        "Avoid layer:fuse-overlayfs: 2.4 times slower.",
+        "Avoid layer:fuse-overlayfs: 2.4 times slower than layer:overlay2.",
     ]
     apart = replace(found, pairs=(one, two, SLOW, replace(between, high_bound=1.04)))
     said = advice(apart)[0]
@@ -225,8 +228,8 @@ def test_arms_that_beat_others_are_advised_with_the_bound_of_what_they_differ_by
     one, two = differs("bind:overlay2", -6.1, 1.0), differs("volume:overlay2", -5.7, 1.0)
     found = ranking(one, two, differs("bind:overlay2", -0.4, 3.5, "volume:overlay2"), verdicts=(FASTER, FASTER))
     use, avoid = advice(found)
-    assert use.startswith("Use bind:overlay2 or volume:overlay2: no significant difference between them; up to ")
-    assert use.endswith("4.1 % is possible.") and avoid == "Avoid layer:overlay2: 6.5 % slower."
+    assert use.startswith("Use bind:overlay2 or volume:overlay2: no significant difference between them; at most ")
+    assert use.endswith("4.1 % apart.") and avoid == "Avoid layer:overlay2: 6.5 % slower than bind:overlay2."
 
 
 def test_a_sweep_says_what_to_use_and_to_avoid_at_which_points() -> None:
@@ -254,8 +257,8 @@ def test_each_note_of_the_first_screen_is_in_the_full_view(noise: float) -> None
     apart = tuple(
         replace(
             item,
-            block=item.block + 100 * (item.arm == "layer:btrfs"),
-            phases=tuple(replace(phase, elsewhere=7.9 if "fuse" in item.arm else 0.0) for phase in item.phases),
+            round=item.round + 100 * (item.arm == "layer:btrfs"),
+            phases=tuple(replace(phase, outside=7.9 if "fuse" in item.arm else 0.0) for phase in item.phases),
         )
         for item in session.samples
     )
@@ -279,13 +282,13 @@ def test_one_note_more_is_singular() -> None:
 def test_what_is_not_significant_is_not_called_equivalent() -> None:
     found = ranking(differs("layer:btrfs", -2.1, 4.0), verdicts=(INCONCLUSIVE,))
     (line,) = advice(found)
-    assert line == ("No significant difference between layer:overlay2 and layer:btrfs; up to 6.5 % is possible.")
+    assert line == ("No significant difference between layer:overlay2 and layer:btrfs; at most 6.5 % apart.")
     assert advice(replace(found, margin=0.07)) == ["Use layer:btrfs or layer:overlay2: equivalent within ±7 %."]
 
 
 def timed(session: Session, seconds: float) -> Session:
     """With rounds that begin so far apart."""
-    samples = tuple(replace(item, started=1e9 + seconds * item.block) for item in session.samples)
+    samples = tuple(replace(item, started=1e9 + seconds * item.round) for item in session.samples)
     facts = {**session.facts, "cpu": "some CPU, 2 cores, microcode 1", "run order": "interleaved"}
     return replace(session, samples=samples, facts=facts)
 
@@ -293,7 +296,7 @@ def timed(session: Session, seconds: float) -> Session:
 def test_the_head_says_how_long_it_took_and_which_rule_ended_it() -> None:
     session = timed(made(COSTS, noise=0.003, rounds=4), 125)
     analysis = analyse(session)
-    assert course.summary(session, analysis) == (
+    assert summary.summary(session, analysis) == (
         "mine & <yours>, 2 cores, ext4 and btrfs: 4 interleaved rounds in 8 min 20 s; decided"
     )
     noisy = analyse(made(COSTS, noise=0.05))
@@ -304,23 +307,13 @@ def test_the_head_says_how_long_it_took_and_which_rule_ended_it() -> None:
         (analysis, budget, "done", "budget spent"), (analysis, precise, "done", "precision reached"),
         (analysis, Request(), "interrupted", "interrupted"), (analysis, Request(), "running", "not finished"),
     ):  # fmt: skip
-        assert course.ending(replace(session, request=request, status=status), made_of) == rule
-
-
-def test_a_pause_counts_for_nothing() -> None:
-    session = timed(made({"bare": 8.5, "layer:overlay2": 9.0}, rounds=6), 20)
-    resumed = tuple(replace(item, started=item.started + 86400 * (item.block > 4)) for item in session.samples)
-    assert course.elapsed(replace(session, samples=resumed)) == pytest.approx(100 + 0.0, abs=21)
-    assert course.round_seconds(replace(session, samples=resumed)) == 20
-    one = tuple(item for item in session.samples if item.block == 1)
-    assert course.round_seconds(replace(session, samples=one)) == pytest.approx(17.7, abs=0.5)
-    assert course.elapsed(made({"bare": 8.5})) is None
+        assert summary.ending(replace(session, request=request, status=status), made_of) == rule
 
 
 def test_outside_cpu_has_a_line_where_it_is_notable() -> None:
     session = made({"bare": 8.5, "layer:overlay2": 9.0, "layer:fuse-overlayfs": 21.0})
     samples = tuple(
-        replace(item, phases=tuple(replace(phase, elsewhere=7.9 if "fuse" in item.arm else 0.01)
+        replace(item, phases=tuple(replace(phase, outside=7.9 if "fuse" in item.arm else 0.01)
                                    for phase in item.phases))
         for item in session.samples
     )  # fmt: skip
@@ -363,7 +356,7 @@ def test_an_undecided_session_says_what_would_decide_it() -> None:
 def test_only_an_open_session_goes_on() -> None:
     session = undecided_session()
     fixed = " ".join(shown(replace(session, request=Request(rounds=5))).split())
-    assert "; as asked" in fixed and "run it again with --rounds auto --budget" in fixed and "--resume" not in fixed
+    assert "; as asked" in fixed and "Run it again with --rounds auto --budget" in fixed and "--resume" not in fixed
     stopped = shown(replace(session, status="interrupted"))
     assert f"\nkit compare --resume {session.id}\n" in stopped and "more minutes" not in stopped
     decided = shown(undecided_session(0.003))
@@ -371,7 +364,7 @@ def test_only_an_open_session_goes_on() -> None:
 
 
 def test_where_no_number_of_rounds_decides_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kit.report.answer.more_rounds", lambda row, ranking: None)
+    monkeypatch.setattr("kit.analysis.session.more_rounds.more_rounds", lambda row, ranking: None)
     text = shown(undecided_session())
     said = " ".join(text.split())
     assert "100 rounds would probably not decide layer:btrfs: measure with a --margin above 3 %" in said

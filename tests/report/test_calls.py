@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from kit.analysis.analyse import Analysis, analyse
-from kit.analysis.calls import CallCosts, CallPart, CopyUps
-from kit.analysis.stats import Interval
+from kit.analysis.session.analyse import Analysis, analyse
+from kit.analysis.stats.estimators import Interval
+from kit.analysis.traces.calls import CallCosts, CallPart, CopyUps
 from kit.model.call import Call
 from kit.model.fact import NO_TRACING
 from kit.model.sample import Phase
-from kit.report.calls import copied, largest_group, render_calls
-from kit.report.shown import shown
-from kit.report.wrap import NARROW
+from kit.report.format.sanitize import shown
+from kit.report.format.wrap import NARROW
+from kit.report.text.calls import copied, largest_group, render_calls
 from tests.stored import SAMPLE, SESSION
 
 
@@ -45,9 +45,9 @@ def test_sentences_first_and_nothing_too_wide() -> None:
     assert "significant in create, rename, remove 95 %. +78.2 s (95 %) is create, rename, remove: " in said
     assert "openat, creating, 1,234,567 at 80.6 µs, on the baseline 1,234,567 at 17.2 µs." in said
     assert "copied up from lower layers: 212 files, 8.48 MB, and 14 directories." in said
-    assert "copied up a run: 212 files, 8.48 MB, and 14 directories" in said
-    assert "errors a run that the baseline has not: openat, creating EXDEV 12" in said
-    assert "not recorded: 3 calls a run, on the baseline 0" in said
+    assert "copied up per run: 212 files, 8.48 MB, and 14 directories" in said
+    assert "errors per run that the baseline does not have: openat, creating EXDEV 12" in said
+    assert "not recorded: 3 calls per run, on the baseline 0" in said
     assert max(map(len, lines)) <= NARROW
 
 
@@ -58,10 +58,10 @@ def test_sentences_first_and_nothing_too_wide() -> None:
         (CopyUps(1.0, 0.0, 500.0), ["1 file, 500 B"]),
         (CopyUps(4 / 3, 2.0, 100.0), ["1.3 files, 100 B, and 2 directories"]),
         (CopyUps(), []),
-        (CopyUps(unseen=1), ["not known, the upper directory of 1 union was not found"]),
+        (CopyUps(unseen=1), ["unknown, the upper directory of 1 union was not found"]),
         (
             CopyUps(2.0, unseen=2),
-            ["2 files, 0 B", "not known in others, the upper directory of 2 unions was not found"],
+            ["2 files, 0 B", "unknown in others, the upper directory of 2 unions was not found"],
         ),
     ],
 )
@@ -83,7 +83,7 @@ def test_of_several_phases_the_whole_has_tables_and_each_phase_its_sentences() -
 
 def test_errors_that_the_baseline_has_too_are_left_out() -> None:
     call = replace(CALL, errors=(("ENOENT", 90.0), ("EXDEV", 12.0)), base_errors=(("ENOENT", 90.0), ("EXDEV", 2.0)))
-    assert "has not: openat, creating EXDEV 12 (baseline 2)" in text(replace(COSTS, calls=(call,)))
+    assert "does not have: openat, creating EXDEV 12 (baseline 2)" in text(replace(COSTS, calls=(call,)))
 
 
 def test_functions_have_a_table_of_their_own() -> None:
@@ -91,7 +91,7 @@ def test_functions_have_a_table_of_their_own() -> None:
     assert "functions of the kernel, with what they call" in text(replace(COSTS, functions=(copies,)))
 
 
-def test_a_group_that_is_not_told_from_none_is_not_named() -> None:
+def test_a_group_that_is_not_significant_is_not_named() -> None:
     nothing = replace(PART, difference=interval(0.5), share=None)
     untold = replace(COSTS, whole=interval(0.7), groups=(nothing,))
     assert largest_group(untold) == ""
@@ -102,7 +102,7 @@ def test_a_group_that_is_not_told_from_none_is_not_named() -> None:
     assert largest_group(COSTS).startswith("layer:overlay2 at jobs=2 over bare, by traced calls: of +82.0 s")
 
 
-def test_what_is_told_but_little_beside_the_largest_part_is_not_named() -> None:
+def test_what_is_significant_but_small_beside_the_largest_part_is_not_named() -> None:
     little = replace(PART, group="stat", difference=Interval(0.01, 0.009, 0.011, 3), share=None)
     large = replace(PART, difference=interval(0.5), share=None)
     untold = replace(COSTS, whole=interval(0.7), groups=(large, little))
@@ -111,7 +111,7 @@ def test_what_is_told_but_little_beside_the_largest_part_is_not_named() -> None:
 
 
 def test_why_there_are_none() -> None:
-    assert render_calls(SESSION, analysed()).startswith("no calls were traced in this session")
+    assert render_calls(SESSION, analysed()).startswith("this session traced no calls")
     lacking = replace(SESSION, facts={NO_TRACING.key: "bpftrace is not installed (fix: apt-get install bpftrace)"})
     assert render_calls(lacking, analysed()).startswith("not traced: bpftrace is not installed")
 

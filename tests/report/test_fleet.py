@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from kit.model.member import Member, MemberStatus, Progress, ShareStatus
-from kit.report.fleet import render_members, view_members
+from kit.model.machine import Member, MemberStatus, Progress, ShareStatus
+from kit.report.fleet.machines import render_members, view_members
 
 ONE = Member(
     name="b1", kind="Xeon Gold 6240 ×36, 192 GiB, Linux 6.8.0", kit_version="0.6.0", probe="p", kernel="6.8.0", cpu="c",
@@ -24,17 +24,17 @@ def test_each_machine_says_what_it_can_do_what_runs_there_and_how_long_still() -
     text = render_members(FOUND)
     assert text.startswith("3 machines of 2 classes, 2 at work\n")
     assert "kernel:short 2026-a\n" in text and "3 of 12 runs, 3 min 10 s left" in text
-    assert "makes ready" in text and "idle" in text
-    assert "1 driver, 1 filesystem" in text and "not examined" in text
+    assert "sets up" in text and "idle" in text
+    assert "1 driver, 1 filesystem" in text and "not checked" in text
     assert "class A: Xeon Gold 6240 ×36, 192 GiB, Linux 6.8.0; 2 machines" in text
-    assert "b2, b3: each with a lock of its own" in text
+    assert "b2, b3: separate locks" in text
     assert max(map(len, text.splitlines())) <= 100
 
 
 def test_machines_that_can_do_the_same_share_a_row() -> None:
     assert view_members(FOUND).abilities == [
         ("b1", "36", "192 GiB", "6.8.0", "docker/overlay2", "ext4"),
-        ("b2, b3", "36", "192 GiB", "6.8.0", "not examined", "not examined"),
+        ("b2, b3", "36", "192 GiB", "6.8.0", "not checked", "not checked"),
     ]
 
 

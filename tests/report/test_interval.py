@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kit.report.interval import amount_interval, percent_interval, share_interval
+from kit.report.format.interval import amount_interval, percent_interval, share_interval
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,10 @@ from itertools import count
 import pytest
 
 from kit.model.arm import parse_arm
+from kit.model.event import PhaseStarted, RunsPlanned, SampleTaken, SessionStarted
 from kit.model.plan import PlanStep
 from kit.model.session import Request, Session
-from kit.report import progress
+from kit.report.text import progress
 from tests.nights import ladder_session
 
 
@@ -32,9 +33,9 @@ def live(monkeypatch: pytest.MonkeyPatch) -> progress.Live:
     return made
 
 
-def begin(live: progress.Live, machine: str, block: int) -> None:
+def begin(live: progress.Live, machine: str, round_: int) -> None:
     live.machine(machine)
-    live.running(PlanStep(block, parse_arm("bare"), "measured"), "run")
+    live.take(PhaseStarted(PlanStep(round_, parse_arm("bare"), "measured"), "run"))
 
 
 def rankings(monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -60,7 +61,7 @@ def test_of_many_machines_those_are_shown_that_began_a_run_last(live: progress.L
     assert any(text.startswith("b95") for text in shown) and not any(text.startswith("b91") for text in shown)
 
 
-def test_the_ranking_is_not_made_anew_for_each_of_many_machines(
+def test_the_ranking_is_not_computed_again_for_each_of_many_machines(
     live: progress.Live, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = rankings(monkeypatch)
@@ -69,11 +70,23 @@ def test_the_ranking_is_not_made_anew_for_each_of_many_machines(
     assert 1 <= len(made) < 20
 
 
-def test_alone_it_is_made_anew_after_every_round(live: progress.Live, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_one_machine_the_ranking_is_computed_after_every_round(
+    live: progress.Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made = rankings(monkeypatch)
     for number in range(1, 11):
         begin(live, "", number)
     assert len(made) == 9
+
+
+def test_a_run_of_an_earlier_start_is_ranked_but_not_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    lines, session = progress.Lines(), ladder_session()
+    lines.take(SessionStarted(replace(session, samples=())))
+    lines.take(RunsPlanned(1, 1))
+    lines.take(SampleTaken(session.samples[0], earlier=True))
+    lines.take(SampleTaken(session.samples[1]))
+    assert lines.latest and lines.latest.samples == session.samples[:2]
+    assert [line.split()[0] for line in capsys.readouterr().err.splitlines()] == ["1", "[1/1]"]
 
 
 class Time:
@@ -92,19 +105,19 @@ def now(monkeypatch: pytest.MonkeyPatch) -> Time:
     return made
 
 
-def step(block: int, arm: str = "bare") -> PlanStep:
-    return PlanStep(block, parse_arm(arm))
+def step(round_: int, arm: str = "bare") -> PlanStep:
+    return PlanStep(round_, parse_arm(arm))
 
 
 ARMS = ("bare", "layer:overlay2", "layer:fuse-overlayfs")
 
 
-def run_round(left: progress.TimeLeft, now: Time, block: int, machine: str = "") -> None:
+def run_round(left: progress.TimeLeft, now: Time, round_: int, machine: str = "") -> None:
     """A round of 60 s, of which one arm takes 40."""
     for arm, seconds in zip(ARMS, (10, 10, 40), strict=True):
-        left.running(machine, step(block, arm))
+        left.running(machine, step(round_, arm))
         now.now += seconds
-        left.finished(machine, step(block, arm))
+        left.finished(machine, step(round_, arm))
 
 
 def test_time_left_is_that_of_whole_rounds(now: Time) -> None:

@@ -17,24 +17,23 @@ from xml.etree import ElementTree
 import pytest
 from playwright.sync_api import Page
 
-from kit.analysis.analyse import Analysis, analyse
-from kit.analysis.changepoint import track
-from kit.analysis.night import Night, Part, Task
+from kit.analysis.history.changepoint import track
+from kit.analysis.history.night import Night, Part, Task
+from kit.analysis.session.analyse import Analysis, analyse
 from kit.core.redact import redact
-from kit.core.visible import visible
-from kit.model.arm import parse_arm
-from kit.model.plan import PlanStep
+from kit.core.sanitize import visible
+from kit.model.event import SampleTaken
 from kit.model.session import NotRun, Session
 from kit.parsers.figure import Reported
 from kit.report import render
-from kit.report.html import render_html
-from kit.report.junit import render_junit
-from kit.report.night import render_night_json, render_summary
-from kit.report.page import SessionView, view
+from kit.report.data.junit import render_junit
+from kit.report.data.pytest_benchmark import render_pytest_benchmark
+from kit.report.history.night import render_night_json, render_summary
+from kit.report.page.html import render_html
+from kit.report.page.page import SessionView, view
 from kit.report.plot import Picture
-from kit.report.progress import Lines, Quiet
-from kit.report.pytest_benchmark import render_pytest_benchmark
-from kit.session.loop import _session_log
+from kit.report.text.progress import Lines, Quiet
+from kit.session.execute.session_loop import _session_log
 from kit.store import open_store
 from tests.command_line import Kit
 from tests.hostile import CONTROL, MARKUP, PATH, spoiled
@@ -160,6 +159,19 @@ SECRETS = (
 )  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["curl -u me:hunter2 https://x", "curl -sS --user 'me:hunter2' x", "['curl', '-u', 'me:hunter2']",
+     "mysql -h db -phunter2 -e x", "mysqldump -uroot -phunter2", "Cookie: session=hunter2; theme=hunter2",
+     "set-cookie: a=\"hunter2\"", "API_KEY: hunter2", "MY_PRIVATE_KEY: hunter2", "DB_PASSWORD: hunter2",
+     "GITHUB_TOKEN: hunter2", "//registry/:_authToken npm_hunter2hunter2hunter2", "xoxb-1234567890-hunter2hunter2",
+     "dckr_pat_hunter2hunter2hunter2"],
+)  # fmt: skip
+def test_a_secret_of_a_programs_own_kind_is_left_out(text: str) -> None:
+    assert not re.search("hunter|ter2", redact(text))
+    assert redact(redact(text)) == redact(text)
+
+
 @pytest.mark.parametrize("text", SECRETS)
 def test_a_secret_is_left_out(text: str) -> None:
     assert not re.search("hunter|ter2", redact(text))
@@ -171,13 +183,32 @@ def test_a_secret_is_left_out(text: str) -> None:
     ["sqlite:////srv/kit.db", "postgresql+psycopg://ci@db/kit", "ssh://git@host/x", "bare@ext4", "layer:overlay2+a=b",
      "https://example.org/a@b?x=y", "make -j8 CFLAGS=-O2", "http://127.0.0.1:8910/", "jobs=2; config=tiny",
      "tokens=5", "root@machine:/x", "a basic test", "OLDPWD=/x", "the token: new with each start",
-     "git+ssh://git@host/x", "unexpected token: }"],
+     "git+ssh://git@host/x", "unexpected token: }",
+     "docker run -u 1000:1000 x", "cc mysql.c -pthread -pipe", "make cookies", "the key: value"],
 )  # fmt: skip
 def test_what_is_no_secret_stays(text: str) -> None:
     assert redact(text) == text
 
 
-@pytest.mark.parametrize("part", ["-", "a+", "http://", "http://:", "a:", "token='", '"token":"', "basic ", "_"])
+@pytest.mark.parametrize(
+    "part",
+    [
+        "-",
+        "a+",
+        "http://",
+        "http://:",
+        "a:",
+        "token='",
+        '"token":"',
+        "basic ",
+        "_",
+        "curl ",
+        "curl -u ",
+        "mysql ",
+        "a_",
+        "cookie:",
+    ],
+)
 def test_no_text_takes_long_to_redact(part: str) -> None:
     """Were it a time that grows with the square of the length, this would take minutes: 20,000 dashes once did."""
     assert redact(part * (20_000 // len(part)) + "=")
@@ -315,9 +346,8 @@ def test_the_list_of_sessions_moves_no_cursor(kit: Kit, tmp_path: Path) -> None:
 
 def test_progress_moves_no_cursor(capsys: pytest.CaptureFixture[str]) -> None:
     sample = replace(ladder_session().samples[-1], error="\x1b[2Jno https://hunter2@h/ \x9b")
-    step = PlanStep(1, parse_arm("bare"), "measured")
     for observer in (Quiet(), Lines()):
-        observer.finished(step, sample)
+        observer.take(SampleTaken(sample))
     said = capsys.readouterr().err
     assert said.count("\\x1b[2Jno https://***@h/ \\x9b") == 2 and visible(said) == said
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import base64
 import re
+import zlib
 from xml.etree import ElementTree
 
 import pytest
 
-from kit.analysis.analyse import analyse
-from kit.analysis.flame import grow_flame
-from kit.analysis.profiles import analyse_profiles, differing
-from kit.analysis.stacks import INCLUSIVE, ProfiledRun, StackCost
+from kit.analysis.session.analyse import analyse
+from kit.analysis.traces.flame import grow_flame
+from kit.analysis.traces.profiles import analyse_profiles, differing
+from kit.analysis.traces.stacks import INCLUSIVE, ProfiledRun, StackCost
 from kit.core.codec import UnreadableError
-from kit.model.profile import WORKLOAD, CpuProfile, fold, make_profile, unfold
+from kit.model.profile import WORKLOAD, CpuProfile, fold, make_profile
 from kit.report import render
-from kit.report.page import view
+from kit.report.page.page import view
 from kit.report.plot import plot_flame
 from tests.profiled import ARM, CALLERS, profiled_session
 
@@ -56,7 +58,7 @@ def cost(name: str, difference: float, half: float) -> StackCost:
     return StackCost(INCLUSIVE, (name,), ARM, "bare", difference, 0.0, difference, *ends, *ends, 3, 20)
 
 
-def test_what_is_told_has_a_row_before_larger_differences_that_may_be_noise() -> None:
+def test_what_is_significant_has_a_row_before_larger_differences_that_may_be_noise() -> None:
     noisy = [cost(f"noisy{number}", 5.0, 6.0) for number in range(20)]
     found = differing({ARM: [], "bare": []}, (ARM, "bare"), noisy, [*noisy, cost("ovl_open", 0.1, 0.05)])
     assert "ovl_open" in [item.name for item in found]
@@ -71,8 +73,8 @@ def test_of_functions_that_pass_a_difference_on_the_callee_is_named() -> None:
 
 
 def test_without_stacks_it_says_so() -> None:
-    session = profiled_session(blocks=0)
-    assert render("profile", session) == "no stacks were taken in this session: kit compare --profile\n"
+    session = profiled_session(rounds=0)
+    assert render("profile", session) == "this session sampled no stacks; run kit compare … --profile\n"
     assert view(session, analyse(session)).profiles == []
 
 
@@ -104,7 +106,6 @@ def test_frames_lie_within_the_frame_that_calls_them() -> None:
 
 def test_stacks_are_packed_and_come_back() -> None:
     stacks = {("workload", "cc1", "operator()(int) const (x)", "a"): 0.25, ("rest", "sh"): 0.002}
-    assert unfold(fold(stacks)) == pytest.approx(stacks)
     profile = make_profile("cpu-clock", stacks, 126, 3)
     assert profile.stacks() == pytest.approx(stacks) and profile.quantum == pytest.approx(0.002)
     assert fold({("a;b", "c\nd", ""): 1.0}) == "a:b;c d;- 1000000\n"
@@ -119,7 +120,8 @@ def test_what_is_no_profile_is_refused(folded: str) -> None:
 @pytest.mark.parametrize("line", ["a;b twelve", "a", " 12", "a " + "9" * 400, ";".join("a" * 5000) + " 1"])
 def test_a_line_that_is_no_stack_is_refused(line: str) -> None:
     with pytest.raises(UnreadableError):
-        unfold(f"{line}\n")
+        packed = base64.b64encode(zlib.compress(f"{line}\n".encode())).decode()
+        CpuProfile("cpu-clock", 1, 0, 1.0, packed).stacks()
 
 
 def test_what_is_deeper_than_a_kernel_hands_over_is_cut_and_drawn() -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 from pathlib import Path
 
 import pytest
 
+from kit.report.page import filters
 from kit.report.renderer import (
     BETWEEN,
-    FARM,
+    FLEET,
     HISTORY,
     NIGHT,
     PAGE,
@@ -27,18 +29,26 @@ from tests.changed_kit import ChangedKit
 from tests.nights import ladder_session
 
 #: With how many values a renderer of each kind is called.
-GIVEN = {SESSION: 2, SESSIONS: 1, PAGE: 2, BETWEEN: 3, HISTORY: 2, NIGHT: 1, FARM: 1, PLAN: 1}
+GIVEN = {SESSION: 2, SESSIONS: 1, PAGE: 2, BETWEEN: 3, HISTORY: 2, NIGHT: 1, FLEET: 1, PLAN: 1}
+
+
+def test_each_filter_is_some_templates() -> None:
+    """And each that a template names exists, or no page would be made."""
+    folder = Path(filters.__file__).parents[1] / "templates"
+    text = "".join(path.read_text() for path in folder.glob("*.j2"))
+    used = {*re.findall(r"\|\s*(\w+)", text), *re.findall(r'map\("(\w+)"\)', text)}
+    assert set(filters.FILTERS) <= used
 
 
 @pytest.mark.parametrize("item", RENDERERS, ids=lambda item: f"{item.of}-{item.name}")
 def test_each_is_called_with_what_its_kind_says(item: Renderer) -> None:
     module, _, function = item.maker.partition(":")
-    signature = inspect.signature(getattr(importlib.import_module(module), function))
+    signature = inspect.signature(getattr(importlib.import_module(f"kit.report.{module}"), function))
     signature.bind(*range(GIVEN[item.of]))
     assert signature.return_annotation == "str" and find(item.of, item.name) is item
 
 
-def test_files_can_be_told_apart() -> None:
+def test_files_have_different_labels() -> None:
     for of in GIVEN:
         names = [item.file for item in RENDERERS if item.of == of and item.suffix]
         assert len(set(names)) == len(names)
@@ -47,14 +57,14 @@ def test_files_can_be_told_apart() -> None:
 
 HAIKU = '''"""A session in three lines."""
 
-from kit.analysis.analyse import Analysis
+from kit.analysis.session.analyse import Analysis
 from kit.model.session import Session
 
 
 def render_haiku(session: Session, analysis: Analysis) -> str:
     return f"{len(session.samples)} runs\\n{len(analysis.comparisons)} comparisons\\nthe fans fall silent\\n"
 '''
-LINE = '    Renderer("haiku", SESSION, "kit.report.haiku:render_haiku", "three lines", "txt", "text/plain"),'
+LINE = '    Renderer("haiku", SESSION, "haiku:render_haiku", "three lines", "txt", "text/plain"),'
 SERVE = """
 import sys
 from pathlib import Path

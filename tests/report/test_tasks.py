@@ -8,15 +8,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kit.analysis.analyse import Analysis, analyse
+from kit.analysis.session.analyse import Analysis, analyse
 from kit.model.session import Session
 from kit.parsers.task import BuildTask
-from kit.report.answer import answer
-from kit.report.explain import render_explain
-from kit.report.page import view
+from kit.report.data.structured import render_json
+from kit.report.page.page import view
 from kit.report.plot.tasks import MOST, plot_tasks
-from kit.report.structured import render_json
-from kit.report.table import render_markdown, render_text
+from kit.report.text.answer import answer
+from kit.report.text.explain import render_explain
+from kit.report.text.table import render_markdown, render_text
 from tests.builds import ARMS, PAIRS, run
 from tests.nights import night
 
@@ -24,15 +24,15 @@ from tests.nights import night
 def made(rounds: int = 5) -> tuple[Session, Analysis]:
     dice = np.random.default_rng(1)
     samples = tuple(
-        run(arm, block, {"compile": 1.2} if arm == "layer:overlay2" else {}, dice)
-        for block in range(1, rounds + 1)
+        run(arm, round_, {"compile": 1.2} if arm == "layer:overlay2" else {}, dice)
+        for round_ in range(1, rounds + 1)
         for arm in ARMS
     )
     session = replace(night(1, 0.1), samples=samples, arms=ARMS, baselines=tuple(PAIRS))
     return session, analyse(session)
 
 
-def test_the_sum_stands_beside_the_phase_and_what_is_left_is_bitbakes() -> None:
+def test_the_sum_is_beside_the_phase_and_what_is_left_is_bitbakes() -> None:
     table = render_text(*made())
     assert "build by kind of task: layer:overlay2 / bare, 5 rounds; intervals simultaneous for all 12" in table
     assert table.count("for all 12, individual in the last 3 rows\n") == len(PAIRS)
@@ -47,7 +47,7 @@ def test_the_sum_stands_beside_the_phase_and_what_is_left_is_bitbakes() -> None:
     assert "<br>" in render_markdown(*made()).partition("build by kind of task")[2]
 
 
-def test_the_answer_names_the_kind_that_costs_most_and_only_where_it_is_told() -> None:
+def test_the_answer_names_the_largest_kind_only_if_it_is_significant() -> None:
     said = answer(*made())
     assert "layer:overlay2, task by task: the largest part is compile's, +" in said
     assert max(map(len, said.splitlines())) <= 100
@@ -73,7 +73,7 @@ def test_the_plot_draws_no_two_tasks_over_each_other_and_the_longest_of_many() -
     first = session.samples[0]
     tasks = tuple(BuildTask("compile", f"r{i}", i / 10, 0.15 + i / 1e4) for i in range(MOST + 100))
     session = replace(session, samples=(replace(first, phases=(replace(first.phases[0], tasks=tasks),)),))
-    picture = plot_tasks(analyse(session).runs, [("bare", "")], "build")
+    picture = plot_tasks(analyse(session).arms, "build")
     assert picture and f"(the {MOST} longest of {MOST + 100})" in picture.title
     assert picture.body.count("<rect") == MOST + 2 and "up to 3 at once" in picture.text
-    assert plot_tasks(analysis.runs, [("bare", "")], "clean") is None
+    assert plot_tasks(analysis.arms, "clean") is None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kit.report import units
+from kit.report.format import units
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from kit.report.wrap import wrap
+from kit.report.format.wrap import wrap
 
 
 def test_a_number_stays_with_its_unit() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.session.caches import forget_below, read_below
+from kit.session.setup.caches import forget_below, read_below
 
 
 def cached(path: Path) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import resource
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -21,31 +20,33 @@ from kit.guest.uml import UserModeLinux
 from kit.host.command import spawn, stop
 from kit.host.machine import read_host
 from kit.model.arm import parse_arm, parse_arms
-from kit.model.plan import PlanStep, make_plan
-from kit.model.sample import Sample
-from kit.model.session import DONE, NotRun, Session
-from kit.session.guest_console import console_log
-from kit.session.guest_listener import Guest
-from kit.session.guest_protocol import (
-    Done,
-    Extended,
-    Failed,
-    Finished,
-    Flagged,
-    Hello,
-    Measured,
-    Message,
-    Planned,
-    Running,
-    Tell,
-    Updated,
-    encode_message,
+from kit.model.event import (
+    Event,
+    EventSink,
+    FactsKnown,
+    PhaseStarted,
+    Relay,
+    RunFlagged,
+    RunsAdded,
+    RunsPlanned,
+    SampleTaken,
+    SessionStarted,
+    StatusChanged,
+    Told,
 )
-from kit.session.local import SessionContext
-from kit.session.runlog import HEAD, MOST_LOG, TAIL
+from kit.model.plan import PlanStep, make_plan
+from kit.model.session import DONE, NotRun, Session
+from kit.session.execute.executor import SessionContext
+from kit.session.guest.console import console_log
+from kit.session.guest.listener import Guest
+from kit.session.measure.phase_log import HEAD, MOST_LOG, TAIL
+from kit.session.prepared import Prepared
+from kit.session.wire.messages import Done, Failed, Message, encode_message
 from kit.store import Store
+from tests.sinks import Stored
 from tests.stored import SAMPLE, SESSION
 from tests.stores import new_store
+from tests.waiting import wait_until
 
 ARMS = parse_arms("bare")
 STEP = PlanStep(1, ARMS[0])
@@ -53,32 +54,27 @@ LOGGED = replace(SAMPLE, log=f"/kit/data/logs/{SESSION.id}/bare-1.log")
 END = replace(SESSION, status=DONE, facts={"kernel": "6"}, samples=(replace(LOGGED, flags="steal"),))
 
 
-class Told:
-    """What the observer is told, as text."""
+class Shown(EventSink):
+    """Return the observer's messages as text."""
 
     def __init__(self) -> None:
         self.said: list[str] = []
 
-    def tell(self, text: str) -> None:
-        self.said.append(text)
-
-    def began(self, session: Session) -> None:
-        self.said.append("began")
-
-    def planned(self, steps: int, done: int) -> None:
-        self.said.append(f"planned {steps} after {done}")
-
-    def extended(self, steps: int, reason: str) -> None:
-        self.said.append(f"extended by {steps}: {reason}")
-
-    def running(self, step: PlanStep, phase: str) -> None:
-        self.said.append(f"running {step.arm} {phase}")
-
-    def finished(self, step: PlanStep, sample: Sample) -> None:
-        self.said.append(f"finished {step.arm} {sample.log}")
+    def take(self, event: Event) -> None:
+        match event:
+            case Told():
+                self.said.append(event.text)
+            case RunsPlanned():
+                self.said.append(f"planned {event.runs} after {event.done}")
+            case RunsAdded():
+                self.said.append(f"extended by {event.runs}: {event.reason}")
+            case PhaseStarted():
+                self.said.append(f"running {event.step.arm} {event.phase}")
+            case SampleTaken():
+                self.said.append(f"finished {event.sample.arm} {event.sample.log}")
 
 
-class Bench:
+class MachineLease:
     """A store with the session, an observer, and guests that say what a file holds."""
 
     def __init__(self, tmp_path: Path, stack: ExitStack) -> None:
@@ -88,45 +84,46 @@ class Bench:
         self.console.write_text("booting\n\nKernel panic - not syncing\n")
         self.store: Store = new_store(tmp_path / "kit.db")
         self.store.create(SESSION)
-        self.told = Told()
+        self.told = Shown()
         self._tmp, self._stack = tmp_path, stack
 
     def listen(self, *words: str, patience: float = 60) -> Session:
-        paths = Paths(*[self._tmp / name for name in ("data", "cache", "state", "run", "lock")])
+        paths = Paths(*[self._tmp / name for name in ("data", "cache", "state", "run/kit", "lock")])
         plan, machine = make_plan(ARMS, rounds=1, seed=3), UserModeLinux(Tools(self._tmp), Kernel())
         ours, theirs = os.pipe()
         self._stack.callback(os.close, ours)
         with os.fdopen(theirs, "wb") as channel:
             process = spawn(words, output=channel)
         self._stack.callback(stop, process)
-        context = SessionContext(plan, {}, read_host(), paths, self.store, self.told)
+        relay = Relay(Stored(self.store, SESSION.id), self.told)
+        context = SessionContext(Prepared(SESSION.request, {}, plan, {}), read_host(), paths, relay)
         return Guest(process, ours, self.console, patience).listen(SESSION, context, machine)
 
-    def hear(self, *messages: Message | bytes) -> Session:
+    def listen_to(self, *messages: Message | bytes) -> Session:
         said = [item if isinstance(item, bytes) else encode_message(item) for item in messages]
         (self._tmp / "said").write_bytes(b"".join(said))
         return self.listen("cat", str(self._tmp / "said"))
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
+def lease(tmp_path: Path) -> Iterator[MachineLease]:
     with ExitStack() as stack:
-        yield Bench(tmp_path, stack)
+        yield MachineLease(tmp_path, stack)
 
 
-def test_what_a_guest_says_is_kept_and_shown(bench: Bench) -> None:
-    found = bench.hear(
-        b"login: ", Hello("6.1"), Tell("making bare ready"), Updated(replace(SESSION, facts={"kernel": "6"})),
-        Planned(1, 0), Running(STEP, "build"), Measured(LOGGED), Finished(STEP), Extended(1, "hit"),
-        Flagged("bare", "", 1, "steal"), Done(END),
+def test_what_a_guest_says_is_kept_and_shown(lease: MachineLease) -> None:
+    found = lease.listen_to(
+        b"login: ", Told("the guest runs 6.1"), Told("making bare ready"), FactsKnown({"kernel": "6"}, SESSION.not_run),
+        RunsPlanned(1, 0), PhaseStarted(STEP, "build"), SampleTaken(LOGGED), RunsAdded(1, "hit"),
+        RunFlagged("bare", "", 1, "steal"), Done.by(END),
     )  # fmt: skip
-    log = f"{bench.logs}/{SESSION.id}/bare-1.log"
-    assert bench.told.said == [
+    log = f"{lease.logs}/{SESSION.id}/bare-1.log"
+    assert lease.told.said == [
         "the guest runs 6.1", "making bare ready", "planned 1 after 0", "running bare build",
         f"finished bare {log}", "extended by 1: hit",
     ]  # fmt: skip
     assert (found.status, [item.log for item in found.samples]) == (DONE, [log])
-    kept = bench.store.get(SESSION.id)
+    kept = lease.store.get(SESSION.id)
     assert kept.samples == (replace(LOGGED, log=log, flags="steal"),) == found.samples
     host = read_host()
     assert kept.facts == found.facts
@@ -134,69 +131,69 @@ def test_what_a_guest_says_is_kept_and_shown(bench: Bench) -> None:
     assert (kept.facts["guest"], kept.facts["kernel"]) == ("User-Mode Linux", "6")
 
 
-def test_a_guest_is_believed_facts_and_arms_that_do_not_run_alone(bench: Bench) -> None:
+def test_a_guest_is_believed_facts_and_arms_that_do_not_run_alone(lease: MachineLease) -> None:
     """120 figures of a session that another had run were stored, by the id in what the guest said."""
     other = replace(SESSION, id="20250101-000000-bbbb", title="theirs", status=DONE)
-    bench.store.create(other)
+    lease.store.create(other)
     bad = replace(
         END, id=other.id, title="evil", arms=("bare", "evil"), baselines=(), seed=6, kit_version="9", created=5.0,
         request=replace(SESSION.request, command=("sh", "-c", "evil")), imported=True, not_run=(),
         facts={"kernel": "7", "worker": "evil", "machine": "evil"}, samples=(replace(LOGGED, arm="evil"),) * 3,
     )  # fmt: skip
-    found = bench.hear(Updated(replace(bad, status="evil")), Measured(LOGGED), Done(bad))
+    found = lease.listen_to(FactsKnown.of(bad), SampleTaken(LOGGED), Done.by(bad))
     host = read_host()
     expected = replace(SESSION, status=DONE, facts=found.facts, not_run=(), samples=found.samples)
     assert found == expected and found.facts["kernel"] == "7" and found.facts["machine"] == host.machine
     assert "worker" not in found.facts and [item.arm for item in found.samples] == ["bare"]
-    assert bench.store.get(other.id) == other
-    assert bench.store.get(SESSION.id) == replace(found, status="running")
+    assert lease.store.get(other.id) == other
+    assert lease.store.get(SESSION.id) == replace(found, status="running")
 
 
 @pytest.mark.parametrize("log", ["/etc/shadow", "/kit/data/../../etc/x.log", "x.log", "/kit/data/logs/other/x.log", ""])
-def test_a_log_lies_among_those_of_the_session(bench: Bench, log: str) -> None:
-    (found,) = bench.hear(Measured(replace(LOGGED, log=log)), Done(END)).samples
-    assert found.log in ("", f"{bench.logs}/{SESSION.id}/x.log")
+def test_a_log_lies_among_those_of_the_session(lease: MachineLease, log: str) -> None:
+    (found,) = lease.listen_to(SampleTaken(replace(LOGGED, log=log)), Done.by(END)).samples
+    assert found.log in ("", f"{lease.logs}/{SESSION.id}/x.log")
 
 
 @pytest.mark.parametrize(
     "message",
     [
-        Measured(replace(LOGGED, arm="evil")), Measured(replace(LOGGED, point="jobs=9")),
-        Flagged("evil", "", 1, "steal"), Running(PlanStep(1, parse_arm("layer:vfs")), "build"),
-        Finished(PlanStep(1, ARMS[0], "jobs=9")), Done(replace(END, status="evil")),
-        Done(replace(END, status="running")),
-        Done(replace(END, facts={"x": "y" * 100_000})), Updated(replace(END, facts={str(i): "" for i in range(2000)})),
-        Updated(replace(END, not_run=(NotRun("evil", "no", "none"),))),
+        SampleTaken(replace(LOGGED, arm="evil")), SampleTaken(replace(LOGGED, point="jobs=9")),
+        RunFlagged("evil", "", 1, "steal"), PhaseStarted(PlanStep(1, parse_arm("layer:vfs")), "build"),
+        SessionStarted(SESSION), StatusChanged(DONE), Done.by(replace(END, status="evil")),
+        Done.by(replace(END, status="running")),
+        Done.by(replace(END, facts={"x": "y" * 100_000})), FactsKnown({str(i): "" for i in range(2000)}, ()),
+        FactsKnown({}, (NotRun("evil", "no", "none"),)),
     ],
     ids=lambda message: type(message).__name__,
 )  # fmt: skip
-def test_what_a_guest_may_not_say_ends_it(bench: Bench, message: Message) -> None:
-    with pytest.raises(UnreadableError, match="the guest says what it may not"):
-        bench.hear(Measured(LOGGED), message, Done(END))
-    (kept,) = bench.store.get(SESSION.id).samples
+def test_what_a_guest_may_not_say_ends_it(lease: MachineLease, message: Message) -> None:
+    with pytest.raises(UnreadableError, match="the guest broke the protocol"):
+        lease.listen_to(SampleTaken(LOGGED), message, Done.by(END))
+    (kept,) = lease.store.get(SESSION.id).samples
     assert kept.arm == "bare" and not kept.flags
 
 
-def test_a_guest_does_not_say_runs_without_end(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kit.session.guest_listener.MOST_SAMPLES", 3)
+def test_a_guest_does_not_say_runs_without_end(lease: MachineLease, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kit.session.wire.claims.MOST_SAMPLES", 3)
     with pytest.raises(UnreadableError, match="more than 3 runs"):
-        bench.hear(*(Measured(replace(LOGGED, block=number)) for number in range(5)))
-    assert len(bench.store.get(SESSION.id).samples) == 3
+        lease.listen_to(*(SampleTaken(replace(LOGGED, round=number)) for number in range(5)))
+    assert len(lease.store.get(SESSION.id).samples) == 3
 
 
-def test_a_line_without_end_is_refused_before_it_fills_the_memory(bench: Bench) -> None:
+def test_a_line_without_end_is_refused_before_it_fills_the_memory(lease: MachineLease) -> None:
     with pytest.raises(UnreadableError, match="more than 16 MiB in one line"):
-        bench.listen("head", "-c", "300M", "/dev/zero")
+        lease.listen("head", "-c", "300M", "/dev/zero")
 
 
-def test_an_error_quotes_the_end_of_a_long_console(bench: Bench) -> None:
-    with bench.console.open("r+b") as file:
+def test_an_error_quotes_the_end_of_a_long_console(lease: MachineLease) -> None:
+    with lease.console.open("r+b") as file:
         file.truncate(400 << 20)
         file.seek(0, 2)
         file.write(b"\n\nthe end\n" + b"\n" * 20)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(RunError, match=r"\| the end\n"):
-        bench.hear(Hello("6.1"))
+        lease.listen_to(Told("the guest runs 6.1"))
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 << 10
 
 
@@ -207,55 +204,60 @@ def test_a_console_keeps_its_ends(tmp_path: Path) -> None:
     with console_log(path) as output:
         process = spawn(["sh", "-c", script], output=output)
         output.close()
-        largest = 0
-        while process.poll() is None:
-            largest = max(largest, path.stat().st_size)
-            time.sleep(0.01)
+        sizes = [0]
+
+        def ended() -> bool:
+            sizes.append(path.stat().st_size)
+            return process.poll() is not None
+
+        wait_until(ended)
     said = path.read_bytes()
-    assert len(said) <= MOST_LOG and max(largest, len(said)) <= HEAD + 2 * TAIL + (1 << 17)
+    assert len(said) <= MOST_LOG and max(*sizes, len(said)) <= HEAD + 2 * TAIL + (1 << 17)
     assert said.startswith(b"booting\nxxx") and said.endswith(b"xxx\nthe end\n")
     assert b"\n[\xe2\x80\xa6 54 MiB cut out \xe2\x80\xa6]\n" in said
 
 
 def cut() -> bytes:
-    return encode_message(Done(END))[:-9]
+    return encode_message(Done.by(END))[:-9]
 
 
 @pytest.mark.parametrize("last", [[], [cut()], [b"panic"]], ids=["whole", "cut", "noise"])
-def test_a_guest_that_dies_is_quoted_and_its_samples_are_kept(bench: Bench, last: list[bytes]) -> None:
-    with pytest.raises(RunError, match=re.escape("early: \n  | booting\n  | Kernel panic")):
-        bench.hear(Hello("6.1"), Measured(LOGGED), *last)
-    assert len(bench.store.get(SESSION.id).samples) == 1
+def test_a_guest_that_dies_is_quoted_and_its_samples_are_kept(lease: MachineLease, last: list[bytes]) -> None:
+    with pytest.raises(RunError, match=re.escape("early: | booting | Kernel panic")):
+        lease.listen_to(Told("the guest runs 6.1"), SampleTaken(LOGGED), *last)
+    assert len(lease.store.get(SESSION.id).samples) == 1
 
 
 @pytest.mark.parametrize(
-    "bad", [b'\n["measured", {"sample": 1}]\n', b'\n["later", {}]\n'], ids=["malformed", "unknown"]
+    "bad", [b'\n["sampletaken", {"sample": 1}]\n', b'\n["later", {}]\n'], ids=["malformed", "unknown"]
 )
-def test_a_message_that_is_not_understood_ends_it(bench: Bench, bad: bytes) -> None:
+def test_a_message_that_is_not_understood_ends_it(lease: MachineLease, bad: bytes) -> None:
     with pytest.raises(UnreadableError):
-        bench.hear(Measured(LOGGED), bad, Done(END))
-    assert len(bench.store.get(SESSION.id).samples) == 1
+        lease.listen_to(SampleTaken(LOGGED), bad, Done.by(END))
+    assert len(lease.store.get(SESSION.id).samples) == 1
 
 
-def test_an_error_of_the_guests_is_raised_here(bench: Bench) -> None:
+def test_an_error_of_the_guests_is_raised_here(lease: MachineLease) -> None:
     with pytest.raises(UsageError, match="ran on kernel 5") as found:
-        bench.hear(Hello("6.1"), Failed.by(UsageError("ran on kernel 5", "start a new one")))
+        lease.listen_to(Told("the guest runs 6.1"), Failed.by(UsageError("ran on kernel 5", "start a new one")))
     assert found.value.hint == "start a new one"
 
 
-def test_where_the_guest_knows_no_fix_its_console_is_named(bench: Bench) -> None:
+def test_where_the_guest_knows_no_fix_its_console_is_named(lease: MachineLease) -> None:
     with pytest.raises(RunError, match="broke off in the guest") as found:
-        bench.hear(Hello("6.1"), Failed.by(RunError("the session broke off in the guest: KeyError('x')")))
-    assert found.value.hint == f"see its console: {bench.console}"
+        lease.listen_to(
+            Told("the guest runs 6.1"), Failed.by(RunError("the session broke off in the guest: KeyError('x')"))
+        )
+    assert found.value.hint == f"see its console: {lease.console}"
 
 
-def test_a_guest_that_says_nothing_is_not_waited_for_for_ever(bench: Bench) -> None:
-    with pytest.raises(RunError, match="the guest has said nothing for 0 s, it hangs"):
-        bench.listen("sleep", "600", patience=0)
+def test_a_guest_that_says_nothing_is_not_waited_for_for_ever(lease: MachineLease) -> None:
+    with pytest.raises(RunError, match="no message from the guest for 0 s, it hangs"):
+        lease.listen("sleep", "600", patience=0)
 
 
-def test_a_guest_that_falls_silent_hangs_and_its_samples_are_kept(bench: Bench, tmp_path: Path) -> None:
-    (tmp_path / "said").write_bytes(encode_message(Hello("6.1")) + encode_message(Measured(LOGGED)))
-    with pytest.raises(RunError, match="the guest has said nothing for 1 s, it hangs"):
-        bench.listen("sh", "-c", f"cat {tmp_path}/said; sleep 600", patience=1)
-    assert len(bench.store.get(SESSION.id).samples) == 1
+def test_a_guest_that_falls_silent_hangs_and_its_samples_are_kept(lease: MachineLease, tmp_path: Path) -> None:
+    (tmp_path / "said").write_bytes(encode_message(Told("the guest runs 6.1")) + encode_message(SampleTaken(LOGGED)))
+    with pytest.raises(RunError, match="no message from the guest for 1 s, it hangs"):
+        lease.listen("sh", "-c", f"cat {tmp_path}/said; sleep 600", patience=1)
+    assert len(lease.store.get(SESSION.id).samples) == 1

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from kit.host.command import run
-from kit.host.peers import VARIABLE
+from kit.host.remote_cache import VARIABLE
 from kit.model.scenario import Input
-from kit.session.input_cache import InputCache, PreparedInput
+from kit.session.inputs.input_cache import InputCache, PreparedInput
 from tests.peer import shared
 
 
@@ -42,16 +42,16 @@ def got(cache: Path, item: Input, text: str, tell: Callable[[str], None], peers:
 
 @pytest.mark.parametrize("way", ["directory", "http"])
 @pytest.mark.parametrize("into", ["tree", "inputs", "directory"])
-def test_a_fetched_input_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, into: str, way: str) -> None:
+def test_a_fetched_input_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, into: str, way: str) -> None:
     item = Input("src", into=into, exclude=("*.o",))
     theirs = got(tmp_path / "theirs", item, "x", pytest.fail)
     told: list[str] = []
-    with shared(tmp_path / "theirs", way) as place:
-        monkeypatch.setenv(VARIABLE, place)
+    with shared(tmp_path / "theirs", way) as sandbox:
+        monkeypatch.setenv(VARIABLE, sandbox)
         ours = got(tmp_path / "ours", item, "y", told.append)
         other = got(tmp_path / "other", item, "z", pytest.fail, peers=False)
     taken = way == "directory" or into != "directory"
-    assert told == ([f"taking src from {place}"] if taken else [])
+    assert told == ([f"copying src from {sandbox}"] if taken else [])
     assert (ours.digest == theirs.digest) is taken and other.digest not in (ours.digest, theirs.digest)
     if taken:
         assert sorted(listed(ours.path).splitlines()) == sorted(listed(theirs.path).splitlines())
@@ -71,8 +71,8 @@ def test_a_peer_that_lies_is_found_out(tmp_path: Path, monkeypatch: pytest.Monke
         facts.write_text(json.dumps({**said, "digest": ""}))
     else:
         facts.write_text(json.dumps({key: value for key, value in said.items() if key != "size"}))
-    with shared(tmp_path / "theirs", way) as place:
-        monkeypatch.setenv(VARIABLE, place)
+    with shared(tmp_path / "theirs", way) as sandbox:
+        monkeypatch.setenv(VARIABLE, sandbox)
         ours = got(tmp_path / "ours", item, "ours", told.append)
     assert ours.digest != theirs.digest and b"evil__" not in ours.path.read_bytes()
     assert ("its size is not known" if lie.startswith("an older") else "is not what its facts say") in told[-1]

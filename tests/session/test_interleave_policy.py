@@ -1,4 +1,4 @@
-"""Where arms may run by turns."""
+"""Tests of when arms may be interleaved."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from kit.analysis.waiting import Waiting
+from kit.analysis.runs.waiting import Waiting
 from kit.core.errors import UsageError
 from kit.host.machine import read_host
 from kit.model.plan import slice_of
 from kit.model.session import Request, Session
-from kit.session.interleave_policy import decide
-from kit.session.pilot import Pilot
-from kit.session.planning import plan_session, profiles
+from kit.session.measure.pilot import Pilot
+from kit.session.plan.interleave_policy import decide
+from kit.session.plan.planning import prepare
 
 HOST = replace(read_host(), root=True)
 NOTHING = Waiting(0.0, 0.0)
@@ -39,26 +39,26 @@ SESSION = Session("x", 0.0, "0", "s", "running", Request(), ("bare",), (), 1)
 def test_refused_by_name(given: dict[str, Any], reason: str) -> None:
     request = replace(Request("kernel:short", arms=("bare",), interleave="0.5s"), **given)
     with pytest.raises(UsageError, match=f"--interleave 0.5s: .*{reason}"):
-        plan_session(request, HOST)
-    plan_session(replace(request, interleave="auto"), HOST)
+        prepare(request, HOST)
+    prepare(replace(request, interleave="auto"), HOST)
 
 
-def test_a_precision_that_turns_can_reach() -> None:
-    plan_session(Request("kernel:short", arms=("bare",), interleave="0.5s", precision=0.012), HOST)
+def test_a_precision_that_interleaved_rounds_can_have() -> None:
+    prepare(Request("kernel:short", arms=("bare",), interleave="0.5s", precision=0.012), HOST)
 
 
 def test_without_root_nothing_is_frozen() -> None:
     with pytest.raises(UsageError, match="only root may"):
-        plan_session(Request("kernel:short", arms=("bare",), interleave="0.5s"), replace(HOST, root=False))
+        prepare(Request("kernel:short", arms=("bare",), interleave="0.5s"), replace(HOST, root=False))
 
 
 @pytest.mark.parametrize("text", ["0s", "0.05s", "11s", "fast", "0.5", "1m", ""])
-def test_lengths_of_turns_that_are_none(text: str) -> None:
+def test_lengths_of_slices_that_are_not_valid(text: str) -> None:
     with pytest.raises(UsageError, match="unknown mode"):
         slice_of(text)
 
 
-def test_lengths_of_turns() -> None:
+def test_lengths_of_slices() -> None:
     assert slice_of("auto") is None and slice_of("off") is None
     assert slice_of("0.5s") == 0.5 and slice_of("10s") == 10
 
@@ -73,9 +73,9 @@ TEN = pilot()
 def decided(
     request: Request, found: Callable[[], Pilot | None] = TEN, facts: Mapping[str, str] | None = None
 ) -> tuple[float | None, dict[str, str]]:
-    request, scenarios, plan = plan_session(request, HOST)
-    session = replace(SESSION, request=request, facts=facts or {})
-    plan, made = decide(session, plan, scenarios[""], profiles(request), HOST, found)
+    prepared = prepare(request, HOST)
+    session = replace(SESSION, request=prepared.request, facts=facts or {})
+    plan, made = decide(session, prepared, HOST, found)
     return plan.interleave, {fact.key: fact.text for fact in made}
 
 
@@ -118,7 +118,7 @@ class TestAuto:
         [
             ({"arms": ("bare@nfs", "bind:overlay2@nfs")}, "each other's data"),
             ({"precision": 0.01}, "less than 1.19%"),
-            ({"arms": ("bare",), "control": False}, "one arm has nothing"),
+            ({"arms": ("bare",), "control": False}, "one arm alone"),
             ({"rounds": 1}, "one round has no interval"),
         ],
     )

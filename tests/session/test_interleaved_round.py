@@ -1,45 +1,45 @@
-"""Arms by turns: one runs at a time, phases go in step, each is measured in its own turns."""
+"""Tests of interleaved arms: one runs at a time, phases keep in step, each arm is measured in its own slices."""
 
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from kit.engines import Place
-from kit.host.counters import Counters, read_counters
+from kit.engines import Sandbox
+from kit.host.cgroup.counters import Counters, read_counters
 from kit.model.arm import parse_arms
 from kit.model.plan import make_plan
-from tests.fake_engine import FakeEngine, perform, scenario
+from tests.fake_engine import FakeEngine, execute, scenario
 
 pytestmark = pytest.mark.usefixtures("calm")
 
 
-def one_block(tmp_path: Path, engine: FakeEngine, *phases: str) -> list[str]:
+def one_round(tmp_path: Path, engine: FakeEngine, *phases: str) -> list[str]:
     plan = make_plan(parse_arms("bare,layer:overlay2"), 1, 3, "cold", control=False, interleave=0.5)
-    perform(tmp_path, engine, plan, scenario(*phases))
+    execute(tmp_path, engine, plan, scenario(*phases))
     return engine.events
 
 
 def test_phases_go_in_step_and_all_are_placed_before_any_runs(tmp_path: Path) -> None:
     engine = FakeEngine(tmp_path)
-    events = one_block(tmp_path, engine, "one", "two")
+    events = one_round(tmp_path, engine, "one", "two")
     begun = [event for event in events if event.startswith(("place", "ask", "release"))]
     assert [event.split()[0] for event in begun] == ["place"] * 2 + ["ask"] * 4 + ["release"] * 2
     assert [event.split()[-1] for event in begun[2:6]] == ["one", "one", "two", "two"]
 
 
-def test_who_has_ended_has_no_more_turns(tmp_path: Path) -> None:
+def test_who_has_ended_has_no_more_slices(tmp_path: Path) -> None:
     engine = FakeEngine(tmp_path)
     engine.slow = {"bare": 2, "layer:overlay2": 7}
-    turns = [event for event in one_block(tmp_path, engine, "one") if event.startswith("turn")]
+    turns = [event for event in one_round(tmp_path, engine, "one") if event.startswith("turn")]
     assert turns.count("turn of bare") == 2 and turns.count("turn of layer:overlay2") == 7
     assert set(turns[-4:]) == {"turn of layer:overlay2"}
 
 
-def test_a_failure_leaves_the_others_their_turns(tmp_path: Path) -> None:
+def test_a_failure_leaves_the_others_their_slices(tmp_path: Path) -> None:
     engine = FakeEngine(tmp_path, broken="layer:overlay2")
     plan = make_plan(parse_arms("bare,layer:overlay2"), 1, 3, "cold", control=False, interleave=0.5)
-    session, _ = perform(tmp_path, engine, plan, scenario("one", "fail", "never"))
+    session, _ = execute(tmp_path, engine, plan, scenario("one", "fail", "never"))
     found = {sample.arm: sample for sample in session.samples}
     assert found["layer:overlay2"].error == "it is broken" and not found["layer:overlay2"].phases
     assert [phase.status for phase in found["bare"].phases] == ["ok", "failed"]
@@ -51,26 +51,26 @@ def test_samples_say_that_they_are_interleaved(tmp_path: Path) -> None:
     engine = FakeEngine(tmp_path)
     engine.slow = {"bare": 3, "layer:overlay2": 5}
     plan = make_plan(parse_arms("bare,layer:overlay2"), 1, 3, "cold", control=False, interleave=0.5)
-    session, _ = perform(tmp_path, engine, plan, scenario("one"))
+    session, _ = execute(tmp_path, engine, plan, scenario("one"))
     found = {sample.arm: sample for sample in session.samples}
     assert {dict(sample.digests)["run order"] for sample in found.values()} == {"interleaved"}
-    assert found["bare"].phases[0].turns == 3
+    assert found["bare"].phases[0].slices == 3
 
 
-def test_what_is_written_while_others_have_their_last_turns_is_in_the_figures(
+def test_what_is_written_while_others_have_their_last_slices_is_in_the_figures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = FakeEngine(tmp_path)
     engine.slow = {"layer:overlay2": 3}
 
-    def counters(place: Place) -> Counters:
+    def counters(sandbox: Sandbox) -> Counters:
         others = sum(event == "turn of layer:overlay2" for event in engine.events)
         return replace(read_counters(None, None), write_bytes=1000.0 * others)
 
-    for module in ("interleave", "interleaved_round", "measure"):
-        monkeypatch.setattr(f"kit.session.{module}.counters_of", counters)
+    for module in ("interleave", "interleaved_round", "phase"):
+        monkeypatch.setattr(f"kit.session.measure.{module}.counters_of", counters)
     plan = make_plan(parse_arms("bare,layer:overlay2"), 1, 3, "cold", control=False, interleave=0.5)
-    session, _ = perform(tmp_path, engine, plan, scenario("one"))
+    session, _ = execute(tmp_path, engine, plan, scenario("one"))
     bare = next(sample.phases[0] for sample in session.samples if sample.arm == "bare")
     assert bare.frozen_write_bytes is not None and bare.frozen_write_bytes >= 2000.0
     assert bare.write_bytes == bare.frozen_write_bytes
@@ -79,25 +79,25 @@ def test_what_is_written_while_others_have_their_last_turns_is_in_the_figures(
 def test_all_roots_are_read_before_each_round_without_a_warm_up(tmp_path: Path) -> None:
     engine = FakeEngine(tmp_path)
     plan = make_plan(parse_arms("bare,layer:overlay2"), 2, 3, "warm", control=False, interleave=0.5)
-    perform(tmp_path, engine, plan, scenario("one"))
+    execute(tmp_path, engine, plan, scenario("one"))
     events = [event.split()[0] for event in engine.events if event.startswith(("read", "place"))]
     assert events == ["read", "place", "place"] * 2
 
 
-def test_what_the_machine_does_is_charged_to_whose_turn_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_of_the_machine_is_charged_to_the_arm_that_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = FakeEngine(tmp_path)
     engine.slow = {"bare": 2, "layer:overlay2": 5}
     cost = {"bare": 1.0, "layer:overlay2": 10.0}
 
-    def counters(place: Place) -> Counters:
+    def counters(sandbox: Sandbox) -> Counters:
         """As many seconds of CPU outside any arm in each turn as its arm says."""
         spent = sum(cost[event.removeprefix("turn of ")] for event in engine.events if event.startswith("turn"))
         zero = dict.fromkeys(("clock", "own_cpu", "cgroup_user", "cgroup_sys", "load_cpu"), 0.0)
         return replace(read_counters(None, None), machine_cpu=spent, **zero)
 
-    for module in ("interleave", "interleaved_round", "measure"):
-        monkeypatch.setattr(f"kit.session.{module}.counters_of", counters)
+    for module in ("interleave", "interleaved_round", "phase"):
+        monkeypatch.setattr(f"kit.session.measure.{module}.counters_of", counters)
     plan = make_plan(parse_arms("bare,layer:overlay2"), 1, 3, "cold", control=False, interleave=0.5)
-    session, _ = perform(tmp_path, engine, plan, scenario("one"))
-    found = {sample.arm: sample.phases[0].elsewhere for sample in session.samples}
+    session, _ = execute(tmp_path, engine, plan, scenario("one"))
+    found = {sample.arm: sample.phases[0].outside for sample in session.samples}
     assert found == {"bare": 2.0, "layer:overlay2": 50.0}

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kit.core.limit import Deadline
-from kit.session.pilot import LONGEST_PILOT, was_ended
+from kit.core.deadline import Deadline
+from kit.session.measure.pilot import LONGEST_PILOT, was_ended
 
 DEADLINE = Deadline(100.0, "timed out")
 

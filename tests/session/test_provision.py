@@ -10,19 +10,19 @@ import pytest
 
 from kit.core.errors import RunError
 from kit.core.paths import find_paths
-from kit.engines import Ground, Setting
+from kit.engines import BackingRoot, EngineConfig
 from kit.engines.bare import BareEngine
 from kit.filesystem import BackingOptions, bundled, find_profile
 from kit.filesystem.mounted import unconfirmed
-from kit.host.cgroup import Cgroup
-from kit.host.journal import Journal
+from kit.host.cgroup.cgroup import Cgroup
 from kit.host.machine import read_host
 from kit.host.mounts import Mount
+from kit.host.recovery.journal import Journal
 from kit.image import ImageCache
 from kit.model.arm import Arm, parse_arm
 from kit.probe import probe_binary
-from kit.session.cleanups import CLEANUPS
-from kit.session.provision import Provision, ProvisionSpec
+from kit.session.setup.cleanups import CLEANUPS
+from kit.session.setup.provision import Provision, ProvisionSpec
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="bare arms need root")
@@ -31,7 +31,7 @@ def test_a_control_has_a_plain_root_of_its_own_and_others_share_theirs(tmp_path:
     with tarfile.open(tmp_path / "root.tar", "w") as tar:
         tar.add(tmp_path / "tool", "usr/bin/tool")
     image = ImageCache(tmp_path / "cache").from_tarball(tmp_path / "root.tar")
-    setting = Setting(
+    setting = EngineConfig(
         "x", tmp_path, probe_binary(find_paths().cache), Journal(tmp_path / "journal" / "x.jsonl", CLEANUPS), "none"
     )
     directory = tmp_path / "dir"
@@ -52,14 +52,14 @@ def test_a_fresh_place_has_a_directory_of_its_own_that_bears_the_sessions_name(t
     (tmp_path / "state").mkdir()
     (tmp_path / "run").mkdir()
     journal = Journal(tmp_path / "state" / "journal" / f"{name}.jsonl", CLEANUPS)
-    setting = Setting(name, tmp_path / "run", probe_binary(find_paths().cache), journal, f"kit-{name}")
+    setting = EngineConfig(name, tmp_path / "run", probe_binary(find_paths().cache), journal, f"kit-{name}")
     arm = parse_arm("host@dir")
     with ExitStack() as stack:
         stack.callback(Cgroup.named(setting.cgroup).remove)
         supplies = ProvisionSpec(setting, read_host(), BackingOptions(directory=theirs), None, None)
         provision = stack.enter_context(Provision(supplies))
         assert provision.ready(arm) is None
-        with provision.fresh_place(arm):
+        with provision.fresh_sandbox(arm):
             assert sorted(path.name for path in theirs.iterdir()) == [f"kit-{name}", f"kit-{name}-f1"]
     assert not list(theirs.iterdir())
 
@@ -67,19 +67,19 @@ def test_a_fresh_place_has_a_directory_of_its_own_that_bears_the_sessions_name(t
 class SlowEngine(BareEngine):
     """Starts when all drivers' daemons are being started; that of btrfs does not, vfs takes no image."""
 
-    def __init__(self, setting: Setting, all_here: threading.Barrier, did: list[str]) -> None:
+    def __init__(self, setting: EngineConfig, all_here: threading.Barrier, did: list[str]) -> None:
         super().__init__(setting)
         self.all_here = all_here
         self.did = did
 
-    def start(self, arm: Arm, ground: Ground) -> None:
+    def start(self, arm: Arm, backing_root: BackingRoot) -> None:
         if f"start {arm.driver}" not in self.did:
             self.did.append(f"start {arm.driver}")
             self.all_here.wait(60)
             if arm.driver == "btrfs":
                 raise RunError("it is broken", "mend it")
 
-    def fill(self, arm: Arm, ground: Ground) -> None:
+    def fill(self, arm: Arm, backing_root: BackingRoot) -> None:
         if arm.driver == "vfs":
             raise OSError(28, "No space left on device", "/there")
         self.did.append(f"fill {arm}")
@@ -94,10 +94,10 @@ def test_daemons_start_side_by_side_and_what_fails_leaves_the_others(
     did: list[str] = []
     told: list[str] = []
     engine = SlowEngine(
-        Setting("x", tmp_path, tmp_path, Journal(tmp_path / "journal" / "x.jsonl", CLEANUPS), "none"),
+        EngineConfig("x", tmp_path, tmp_path, Journal(tmp_path / "journal" / "x.jsonl", CLEANUPS), "none"),
         threading.Barrier(3), did,
     )  # fmt: skip
-    monkeypatch.setattr("kit.session.provision.make_engine", lambda name, setting: engine)
+    monkeypatch.setattr("kit.session.setup.provision.make_engine", lambda name, setting: engine)
     (tmp_path / "dir").mkdir()
     options = BackingOptions(directory=tmp_path / "dir")
     arms = [parse_arm(f"{text}@dir") for text in ("layer:btrfs", "layer:overlay2", "layer:vfs", "bind:overlay2")]
@@ -105,7 +105,7 @@ def test_daemons_start_side_by_side_and_what_fails_leaves_the_others(
         not_run = provision.all_ready(arms, told.append)
         assert sorted(did[:3]) == ["start btrfs", "start overlay2", "start vfs"]
         assert did[3:] == ["fill layer:overlay2@dir", "fill bind:overlay2@dir"]
-        assert told == [f"making {arm} ready" for arm in arms[1:]]
+        assert told == [f"setting up {arm}" for arm in arms[1:]]
         assert {str(arm): (found.arm, found.reason) for arm, found in not_run.items()} == {
             "layer:btrfs@dir": ("layer:btrfs@dir", "it is broken"),
             "layer:vfs@dir": ("layer:vfs@dir", "/there: No space left on device"),

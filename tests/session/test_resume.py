@@ -1,5 +1,4 @@
-"""What of a stored session may be run again: only what was begun here, as it was planned then, with consent given
-anew."""
+"""Tests of resumed sessions: only a session that began here runs again, as planned then, with new consent."""
 
 import json
 from dataclasses import replace
@@ -13,20 +12,22 @@ from kit.cli.compare import compare
 from kit.core.errors import UsageError
 from kit.core.paths import Paths, find_paths
 from kit.host.machine import read_host
+from kit.model.arm import parse_arms
+from kit.model.event import SampleTaken, SessionStarted, StatusChanged
+from kit.model.plan import make_plan
 from kit.model.sample import Phase, Sample
 from kit.model.session import DONE, INTERRUPTED, Request, Session, check_session_id, new_session_id
-from kit.report.progress import Quiet
-from kit.session.begun import record_begun
-from kit.session.start import Patience, launch, resume
-from kit.store import open_store
-from kit.store.exchange import dump, load
+from kit.report.text.progress import Quiet
+from kit.session.setup.resumable import record_begun
+from kit.session.start import WaitPolicy, launch, resume
+from kit.store.exchange import load
 from tests.command_line import Kit
-from tests.first_schema import make_first_schema
-from tests.stores import new_store
+from tests.stores import dump, new_store
 
 STOPPED = Session(
     id="20260101-000000-aaaa", created=1e9, kit_version="0", title="true", status=INTERRUPTED,
     request=Request(command=("true",), arms=("bare",)), arms=("bare",), baselines=(), seed=1,
+    plan=make_plan(parse_arms("bare"), 0, 1, control=False),
     facts={"machine": read_host().machine},
 )  # fmt: skip
 BAD_IDS = (
@@ -51,15 +52,15 @@ def paths(tmp_path: Path) -> Paths:
     """Of the test's own: no lock of the machine is taken, nothing is written elsewhere."""
     (tmp_path / "lock").mkdir(exist_ok=True)
     return replace(
-        find_paths(), data=tmp_path / "data", state=tmp_path / "state", run=tmp_path / "run", lock=tmp_path / "lock"
+        find_paths(), data=tmp_path / "data", state=tmp_path / "state", run=tmp_path / "kit", lock=tmp_path / "lock"
     )
 
 
 @pytest.mark.parametrize("name", BAD_IDS)
 def test_a_session_is_not_called_what_is_no_name_of_a_file(name: str) -> None:
-    with pytest.raises(UsageError, match="is no session's id"):
+    with pytest.raises(UsageError, match="is not a session's id"):
         check_session_id(name)
-    with pytest.raises(UsageError, match="is no session's id"):
+    with pytest.raises(UsageError, match="is not a session's id"):
         replace(STOPPED, id=name)
 
 
@@ -77,7 +78,7 @@ def test_names_that_kits_and_people_give_are_good() -> None:
 def test_an_import_with_a_bad_id_is_one_line_and_leaves_nothing(tmp_path: Path, name: str) -> None:
     document = json.loads(dump([STOPPED]))
     document["sessions"][0]["id"] = name
-    with pytest.raises(UsageError, match="is no session's id"):
+    with pytest.raises(UsageError, match="is not a session's id"):
         load(json.dumps(document), "x.json")
 
 
@@ -90,8 +91,8 @@ def test_a_bad_id_that_an_older_kit_has_imported_is_not_found_again(tmp_path: Pa
         connection.execute(text("UPDATE kit_sessions SET id = :id, imported = 0"), {"id": str(victim)})
     assert store.list() == ()
     for name in ("last", str(victim)):
-        with pytest.raises(UsageError, match="no session"):
-            resume(name, paths(tmp_path), store, Quiet(), Patience())
+        with pytest.raises(UsageError, match=r"no session|not a session"):
+            resume(name, paths(tmp_path), store, Quiet(), WaitPolicy())
     assert victim.is_dir()
 
 
@@ -104,15 +105,11 @@ def test_an_imported_session_is_not_resumed_whatever_it_says_of_itself(kit: Kit,
     assert not (tmp_path / "home").exists() or not list((tmp_path / "home").rglob("*.jsonl"))
 
 
-def test_sessions_of_an_older_store_and_of_another_machine_are_not_resumed(tmp_path: Path) -> None:
+def test_sessions_of_another_machine_are_not_resumed(tmp_path: Path) -> None:
     store = new_store(tmp_path / "kit.db")
     store.create(replace(STOPPED, facts={"machine": "another"}))
     with pytest.raises(UsageError, match="began on another machine"):
-        resume("last", paths(tmp_path), store, Quiet(), Patience())
-    store.close()
-    make_first_schema(f"sqlite:///{tmp_path}/kit.db")
-    with pytest.raises(UsageError, match="or begun by a kit before"):
-        resume("last", paths(tmp_path), open_store("", tmp_path / "kit.db"), Quiet(), Patience())
+        resume("last", paths(tmp_path), store, Quiet(), WaitPolicy())
 
 
 def stop(*given: object, **more: object) -> None:
@@ -123,11 +120,11 @@ def test_a_session_that_somebody_has_put_into_the_store_is_not_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It names this machine and says that it was not imported: nothing in the store tells it from one of ours."""
-    monkeypatch.setattr("kit.session.start._perform", stop)
+    monkeypatch.setattr("kit.session.start._ready", stop)
     store = new_store(tmp_path / "shared.db")
     store.create(STOPPED)
     with pytest.raises(UsageError, match=f"session {STOPPED.id} was not begun here"):
-        resume("last", paths(tmp_path), store, Quiet(), Patience())
+        resume("last", paths(tmp_path), store, Quiet(), WaitPolicy())
     assert store.get("last").status == INTERRUPTED
     begun = tmp_path / "data" / "begun"
     assert not begun.exists()
@@ -135,29 +132,28 @@ def test_a_session_that_somebody_has_put_into_the_store_is_not_run(
     (tmp_path / "data").chmod(0o700)
     (begun / STOPPED.id).symlink_to(tmp_path / "kit.db")
     with pytest.raises(UsageError, match="was not begun here"):
-        resume("last", paths(tmp_path), store, Quiet(), Patience())
+        resume("last", paths(tmp_path), store, Quiet(), WaitPolicy())
 
 
 def test_a_session_that_somebody_has_changed_in_the_store_is_not_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kit.session.start._perform", stop)
+    monkeypatch.setattr("kit.session.start._ready", stop)
     store, work = new_store(tmp_path / "shared.db"), tmp_path / "work"
     work.mkdir()
     request = Request(command=("true", "ü"), arms=("host@dir",), rounds=1, directory=str(work))
     with pytest.raises(KeyboardInterrupt):
-        launch(request, paths(tmp_path), store, Quiet(), Patience())
+        launch(request, paths(tmp_path), store, Quiet(), WaitPolicy())
     name = store.get("last").id
     record = tmp_path / "data" / "begun" / name
     assert (record.stat().st_mode & 0o777, record.parent.stat().st_mode & 0o777) == (0o600, 0o700)
     with pytest.raises(KeyboardInterrupt):  # as it was: it goes on
-        resume("last", paths(tmp_path), store, Quiet(), Patience())
+        resume("last", paths(tmp_path), store, Quiet(), WaitPolicy())
     changes = (
         ("request", """replace(request, '"true"', '"sh"')"""),
         ("request", """replace(request, '"prepare": ""', '"prepare": "id"')"""),
-        ("arms", """'["bare@dir"]'"""),
-        ("baselines", """'[["host@dir", "bare@dir"]]'"""),
-        ("seed", "seed + 1"),
+        ("plan", """replace(plan, '"rerun": true', '"rerun": false')"""),
+        ("plan", """replace(plan, '"cache": "warm"', '"cache": "cold"')"""),
     )
     for column, value in changes:
         engine = create_engine(f"sqlite:///{tmp_path}/shared.db")
@@ -166,15 +162,15 @@ def test_a_session_that_somebody_has_changed_in_the_store_is_not_run(
             connection.execute(text(f"UPDATE kit_sessions SET {column} = {value}"))
             assert connection.execute(text(f"SELECT {column} FROM kit_sessions")).scalar_one() != before
         with pytest.raises(UsageError, match=f"session {name} is not what was begun here"):
-            resume("last", paths(tmp_path), store, Quiet(), Patience())
+            resume("last", paths(tmp_path), store, Quiet(), WaitPolicy())
         with engine.begin() as connection:
             connection.execute(text(f"UPDATE kit_sessions SET {column} = :before"), {"before": before})
         engine.dispose()
     with pytest.raises(KeyboardInterrupt):
-        resume("last", paths(tmp_path), store, Quiet(), Patience())
+        resume("last", paths(tmp_path), store, Quiet(), WaitPolicy())
     record.unlink()
     with pytest.raises(UsageError, match="was not begun here"):
-        resume("last", paths(tmp_path), store, Quiet(), Patience())
+        resume("last", paths(tmp_path), store, Quiet(), WaitPolicy())
 
 
 def test_what_is_changed_while_a_session_waits_for_the_machine_is_not_run(
@@ -183,9 +179,9 @@ def test_what_is_changed_while_a_session_waits_for_the_machine_is_not_run(
     store, work, run = new_store(tmp_path / "shared.db"), tmp_path / "work", list[Session]()
     work.mkdir()
     request = Request(command=("true",), arms=("host@dir",), rounds=1, directory=str(work))
-    monkeypatch.setattr("kit.session.start._perform", stop)
+    monkeypatch.setattr("kit.session.start._ready", stop)
     with pytest.raises(KeyboardInterrupt):
-        launch(request, paths(tmp_path), store, Quiet(), Patience())
+        launch(request, paths(tmp_path), store, Quiet(), WaitPolicy())
 
     def change(*_: object) -> None:
         with create_engine(f"sqlite:///{tmp_path}/shared.db").begin() as connection:
@@ -196,9 +192,9 @@ def test_what_is_changed_while_a_session_waits_for_the_machine_is_not_run(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("kit.session.start.wait_idle", change)
-    monkeypatch.setattr("kit.session.start._perform", seen)
+    monkeypatch.setattr("kit.session.start._ready", seen)
     with pytest.raises(KeyboardInterrupt):
-        resume("last", paths(tmp_path), store, Quiet(), Patience(idle=1.0))
+        resume("last", paths(tmp_path), store, Quiet(), WaitPolicy(idle=1.0))
     assert store.get("last").request.command == ("sh",)
     assert run[0].request.command == ("true",)
 
@@ -218,16 +214,32 @@ def test_a_session_stopped_before_its_first_sample_is_resumed(tmp_path: Path, mo
     with monkeypatch.context() as patch:
         patch.setattr("kit.session.start._gather", stop)
         with pytest.raises(KeyboardInterrupt):
-            launch(request, paths(tmp_path), store, Quiet(), Patience())
+            launch(request, paths(tmp_path), store, Quiet(), WaitPolicy())
     (stopped,) = store.list()
     assert (stopped.status, stopped.samples) == (INTERRUPTED, ())
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    done = resume("last", paths(tmp_path), store, Quiet(), Patience())
+    done = resume("last", paths(tmp_path), store, Quiet(), WaitPolicy())
     assert (done.status, {sample.status for sample in done.samples}) == (DONE, {"ok"})
     assert store.get(stopped.id).samples == done.samples and store.get("last").arms == ("host@dir",)
-    again = resume("last", paths(tmp_path), store, Quiet(), Patience())
+    again = resume("last", paths(tmp_path), store, Quiet(), WaitPolicy())
     assert again == store.get("last") and again.samples == done.samples
+
+
+@pytest.mark.machine
+@pytest.mark.unmeasured
+def test_a_finished_session_of_which_the_store_lost_runs_is_finished_again(tmp_path: Path) -> None:
+    """A damaged store was moved away: the outbox had the last runs and the end of the session for the next one."""
+    store, after = new_store(tmp_path / "kit.db"), new_store(tmp_path / "after.db")
+    (tmp_path / "work").mkdir()
+    work = str(tmp_path / "work")
+    request = Request(command=("true",), arms=("host@dir",), rounds=2, cache="cold", rerun=False, directory=work)
+    whole = launch(request, paths(tmp_path), store, Quiet(), WaitPolicy())
+    after.create(replace(whole, samples=()))
+    after.take(whole.id, [SampleTaken(whole.samples[-1]), StatusChanged(DONE)])
+    done = resume("last", paths(tmp_path), after, Quiet(), WaitPolicy())
+    assert [(sample.round, sample.status) for sample in done.samples] == [(2, "ok"), (1, "ok")]
+    assert done.samples[0] == whole.samples[-1] and after.get(whole.id).status == DONE
 
 
 def test_of_a_finished_session_nothing_is_touched(kit: Kit, tmp_path: Path) -> None:
@@ -239,28 +251,14 @@ def test_of_a_finished_session_nothing_is_touched(kit: Kit, tmp_path: Path) -> N
     assert not (tmp_path / "home").exists()
 
 
-def test_consent_of_an_older_store_or_export_is_forgotten(tmp_path: Path) -> None:
-    store = new_store(tmp_path / "kit.db")
-    store.create(STOPPED)
-    store.close()
-    make_first_schema(f"sqlite:///{tmp_path}/kit.db")
-    with create_engine(f"sqlite:///{tmp_path}/kit.db").begin() as connection:
-        connection.execute(text("""UPDATE kit_sessions SET request = '{"wipe": "/dev/x", "device": "/dev/x"}'"""))
-    assert open_store("", tmp_path / "kit.db").get("last").request == Request(device="/dev/x", interleave="off")
-    document = json.loads(dump([STOPPED]))
-    document["sessions"][0]["request"]["wipe"] = "/dev/x"
-    assert load(json.dumps(document), "x.json") == (replace(STOPPED, imported=True),)
-    assert "wipe" not in dump([STOPPED])
-
-
 def test_consent_names_a_device_of_the_session(tmp_path: Path) -> None:
     store = new_store(tmp_path / "kit.db")
     with pytest.raises(UsageError, match="--wipe /dev/x: this session uses no such device"):
-        launch(STOPPED.request, paths(tmp_path), store, Quiet(), Patience(), [Path("/dev/x")])
+        launch(STOPPED.request, paths(tmp_path), store, Quiet(), WaitPolicy(), [Path("/dev/x")])
     store.create(STOPPED)
     record_begun(tmp_path / "data", STOPPED, print)
     with pytest.raises(UsageError, match="--wipe /dev/x: this session uses no such device"):
-        resume("last", paths(tmp_path), store, Quiet(), Patience(), [Path("/dev/x")])
+        resume("last", paths(tmp_path), store, Quiet(), WaitPolicy(), [Path("/dev/x")])
     assert store.get("last").status == INTERRUPTED
 
 
@@ -275,9 +273,9 @@ def test_a_damaged_session_of_the_past_keeps_no_other_from_beginning(
 
     (tmp_path / "work").mkdir()
     request = Request(command=("true",), arms=("host@dir",), rounds=1, directory=str(tmp_path / "work"))
-    monkeypatch.setattr("kit.session.start._perform", stop)
+    monkeypatch.setattr("kit.session.start._ready", stop)
     with pytest.raises(KeyboardInterrupt):
-        launch(request, paths(tmp_path), store, Quiet(), Patience())
+        launch(request, paths(tmp_path), store, Quiet(), WaitPolicy())
 
 
 def test_ctrl_c_before_the_reference_has_run_is_no_bad_input(
@@ -285,7 +283,7 @@ def test_ctrl_c_before_the_reference_has_run_is_no_bad_input(
 ) -> None:
     def stopped(request: Request, paths: Paths, store: object, observer: Quiet, *rest: object) -> None:
         samples = (Sample("bare", 1, "measured", "ok", 1e9, (Phase("run", "ok", real=1.0, flush=0.1),)),)
-        observer.began(replace(STOPPED, arms=("bare", "layer:overlay2"), samples=samples))
+        observer.take(SessionStarted(replace(STOPPED, arms=("bare", "layer:overlay2"), plan=None, samples=samples)))
         raise KeyboardInterrupt
 
     monkeypatch.setattr("kit.session.start.launch", stopped)

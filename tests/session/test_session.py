@@ -9,8 +9,8 @@ import pytest
 from kit.model.arm import parse_arms
 from kit.model.plan import PlanStep, make_plan
 from kit.model.sample import Sample
-from kit.session.runlog import log_name
-from tests.fake_engine import FakeEngine, perform, scenario
+from kit.session.measure.phase_log import log_name
+from tests.fake_engine import FakeEngine, execute, scenario
 
 pytestmark = pytest.mark.usefixtures("calm")
 
@@ -18,12 +18,12 @@ pytestmark = pytest.mark.usefixtures("calm")
 def test_order_of_steps(tmp_path: Path) -> None:
     engine = FakeEngine(tmp_path)
     plan = make_plan(parse_arms("bare,layer:overlay2"), rounds=1, seed=3)
-    session, store = perform(tmp_path, engine, plan, scenario("one", "two"))
+    session, store = execute(tmp_path, engine, plan, scenario("one", "two"))
     expected = ["planned 4 after 0", "sync", "read all"]
-    for step in (*plan.block(0), *plan.block(1)):
+    for step in (*plan.round(0), *plan.round(1)):
         expected += [f"place {step.arm}", "unpack src.tar", "run prepare", "sync", "run one", "run two"]
-        expected += [f"release {step.arm}", f"stored {step.arm} {step.block} ok"]
-    expected.insert(3 + 8 * 2, "sync")  # before the machine at rest is watched again, ahead of the second block
+        expected += [f"release {step.arm}", f"stored {step.arm} {step.round} ok"]
+    expected.insert(3 + 8 * 2, "sync")  # before the machine at rest is watched again, ahead of the second round
     assert engine.events == expected
     assert session.status == "done"
     assert [sample.kind for sample in store.get("x").samples] == ["warmup", "warmup", "measured", "measured"]
@@ -36,7 +36,7 @@ def test_order_of_steps(tmp_path: Path) -> None:
 def test_a_failed_phase_ends_its_run_and_is_kept_with_its_last_lines(tmp_path: Path) -> None:
     engine = FakeEngine(tmp_path)
     plan = make_plan(parse_arms("bare"), rounds=1, seed=3, cache="cold")
-    session, store = perform(tmp_path, engine, plan, scenario("one", "fail", "never"))
+    session, store = execute(tmp_path, engine, plan, scenario("one", "fail", "never"))
     assert "run never" not in engine.events and "release bare" in engine.events
     (sample,) = store.get("x").samples
     assert [(phase.name, phase.status) for phase in sample.phases] == [("one", "ok"), ("fail", "failed")]
@@ -52,7 +52,7 @@ def test_a_reporter_prints_the_tasks_after_the_phase_and_not_into_its_log(tmp_pa
     said = "".join(f"b/zip-3.0-r2/do_compile:{key}: {began + at}\n" for key, at in (("Started", 100), ("Ended", 102)))
     work = scenario("one", "two")
     one = replace(work.phases[0], report="buildstats", reporter=("say", said))
-    _, store = perform(tmp_path, engine, plan, replace(work, phases=(one, work.phases[1])))
+    _, store = execute(tmp_path, engine, plan, replace(work, phases=(one, work.phases[1])))
     (sample,) = store.get("x").samples
     ran = [event.removeprefix("run ") for event in engine.events if event.startswith("run ")]
     assert ran == ["prepare", "one", "say", "two"]
@@ -66,7 +66,7 @@ def test_a_reporter_that_fails_fails_its_run(tmp_path: Path) -> None:
     plan = make_plan(parse_arms("bare"), rounds=1, seed=3, cache="cold")
     work = scenario("one")
     one = replace(work.phases[0], report="buildstats", reporter=("fail",))
-    _, store = perform(tmp_path, FakeEngine(tmp_path), plan, replace(work, phases=(one,)))
+    _, store = execute(tmp_path, FakeEngine(tmp_path), plan, replace(work, phases=(one,)))
     (sample,) = store.get("x").samples
     assert (sample.status, sample.error) == ("failed", "one: fail failed: two")
 
@@ -74,10 +74,10 @@ def test_a_reporter_that_fails_fails_its_run(tmp_path: Path) -> None:
 def test_one_broken_arm_does_not_stop_the_others_and_is_not_retried(tmp_path: Path) -> None:
     engine = FakeEngine(tmp_path, broken="bare")
     plan = make_plan(parse_arms("bare,layer:overlay2"), rounds=2, seed=3, cache="cold")
-    session, _ = perform(tmp_path, engine, plan, scenario("one"))
+    session, _ = execute(tmp_path, engine, plan, scenario("one"))
     assert session.status == "done"
     found = sorted(
-        (sample.arm, sample.block, sample.status, sample.error) for sample in session.samples if not sample.repeats
+        (sample.arm, sample.round, sample.status, sample.error) for sample in session.samples if not sample.rerun_of
     )
     assert found == [
         ("bare", 1, "failed", "it is broken"),
@@ -89,7 +89,7 @@ def test_one_broken_arm_does_not_stop_the_others_and_is_not_retried(tmp_path: Pa
 
 def test_an_arm_that_can_not_be_released_has_failed_and_does_not_stop_the_others(tmp_path: Path) -> None:
     plan = make_plan(parse_arms("bare,layer:overlay2"), rounds=2, seed=3, cache="cold")
-    session, store = perform(tmp_path, FakeEngine(tmp_path, stuck="bare"), plan, scenario("one"))
+    session, store = execute(tmp_path, FakeEngine(tmp_path, stuck="bare"), plan, scenario("one"))
     assert session.status == "done"
     found = {(sample.arm, sample.status, sample.error) for sample in store.get("x").samples}
     assert found == {("bare", "failed", "it can't be removed"), ("layer:overlay2", "ok", "")}
@@ -97,19 +97,19 @@ def test_an_arm_that_can_not_be_released_has_failed_and_does_not_stop_the_others
 
 def test_a_run_that_failed_and_can_not_be_released_says_both(tmp_path: Path) -> None:
     plan = make_plan(parse_arms("bare"), rounds=1, seed=3, cache="cold")
-    session, _ = perform(tmp_path, FakeEngine(tmp_path, stuck="bare"), plan, scenario("fail"))
+    session, _ = execute(tmp_path, FakeEngine(tmp_path, stuck="bare"), plan, scenario("fail"))
     (sample,) = session.samples
     assert sample.error == "fail failed with exit status 2\n  | one\n  | two\nit can't be removed"
 
 
 def test_resume_runs_what_is_missing_in_the_same_order(tmp_path: Path) -> None:
     plan = make_plan(parse_arms("bare,layer:overlay2"), rounds=2, seed=3)
-    measured = [*plan.block(1), *plan.block(2)]
-    done = tuple(Sample(str(s.arm), s.block, "measured", "ok", 0.0, ()) for s in measured[:3])
+    measured = [*plan.round(1), *plan.round(2)]
+    done = tuple(Sample(str(s.arm), s.round, "measured", "ok", 0.0, ()) for s in measured[:3])
     engine = FakeEngine(tmp_path)
-    perform(tmp_path, engine, plan, scenario("one"), done)
+    execute(tmp_path, engine, plan, scenario("one"), done)
     placed = [event for event in engine.events if event.startswith("place")]
-    warm = [f"place {step.arm}" for step in plan.block(0)]
+    warm = [f"place {step.arm}" for step in plan.round(0)]
     assert placed == [*warm, f"place {measured[3].arm}"]
     assert engine.events[0] == "planned 3 after 3"
 
@@ -118,9 +118,9 @@ def test_engine_seconds_hold_no_workload_also_where_the_arm_dies(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = FakeEngine(tmp_path)
-    monkeypatch.setattr("kit.session.loop.time.monotonic", lambda: engine.clock)
+    monkeypatch.setattr("kit.session.execute.session_loop.time.monotonic", lambda: engine.clock)
     plan = make_plan(parse_arms("bare"), rounds=1, seed=3, cache="cold")
-    session, _ = perform(tmp_path, engine, plan, scenario("die"))
+    session, _ = execute(tmp_path, engine, plan, scenario("die"))
     (sample,) = session.samples
     assert sample.error == "the arm died" and sample.engine_seconds == 0
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kit.host.command import Process, spawn
-from kit.session.workers import Workers, one_at_a_time
+from kit.session.setup.workers import Workers, one_at_a_time
 
 PATIENCE = 60.0
 
@@ -53,7 +53,7 @@ def test_what_has_begun_is_waited_for_and_nothing_more_begins(
         begun.wait(PATIENCE)
         raise error
 
-    monkeypatch.setattr("kit.session.workers.wait", wait_for_all)
+    monkeypatch.setattr("kit.session.setup.workers.wait", wait_for_all)
     with pytest.raises(error):
         workers.do([[fail], [work, partial(done.append, "next")]])
     assert done == ["begun"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kit.model.session import DONE, RUNNING
-from kit.store import Store, Wanted
+from kit.store import SessionFilter, Store
 from tests.nights import night
 
 LONG = "𝄞" * 1000
@@ -21,7 +21,7 @@ def check_finding(store: Store) -> None:
         store.create(replace(session, title=title, status=status, arms=arms, samples=()))
 
     def found(*wanted: str, most: int | None = None, skip: int = 0) -> str:
-        return "".join(item.id[-1] for item in store.list(Wanted(*wanted), most, skip))
+        return "".join(item.id[-1] for item in store.list(SessionFilter(*wanted), most, skip))
 
     assert (found(), found(most=2), found(most=2, skip=1)) == ("3210", "32", "21")
     assert (found("mine"), found("min"), found("it's 100 %"), found(LONG)) == ("10", "", "2", "3")
@@ -29,8 +29,8 @@ def check_finding(store: Store) -> None:
     assert (found("", "", "ab"), found("", "", "b_"), found("", "", "ab2"), found("", "", "%")) == ("10", "2", "1", "")
     assert (found("", "", "", RUNNING), found("mine", "layer:overlay2", "ab1", DONE)) == ("3", "0")
     moment = night(2, 0.05).created
-    assert [item.id[-1] for item in store.list(Wanted(until=moment))] == ["2", "1", "0"]
-    assert (store.count(), store.count(Wanted("mine")), store.count(most=3)) == (4, 2, 3)
+    assert [item.id[-1] for item in store.list(SessionFilter(until=moment))] == ["2", "1", "0"]
+    assert (store.count(), store.count(SessionFilter("mine")), store.count(most=3)) == (4, 2, 3)
     assert list(store.titles()) == ["it's 100 %", "mine", LONG[:100]]
     assert {machine: facts["machine"] for machine, facts in store.machines().items()} == {
         "ab1": "ab1",
@@ -51,7 +51,12 @@ def check_finding(store: Store) -> None:
         "65",
         "65",
     )
-    assert (found("", "", "a, b"), found("", "", "c1"), found("", "", "1"), store.count(Wanted(machine="Z"))) == (
+    assert (
+        found("", "", "a, b"),
+        found("", "", "c1"),
+        found("", "", "1"),
+        store.count(SessionFilter(machine="Z")),
+    ) == (
         "7",
         "74",
         "",

@@ -14,15 +14,16 @@ from sqlalchemy import create_engine, text
 
 from kit.core.codec import decode_json, encode_json
 from kit.core.errors import KitError, UsageError
+from kit.model.event import FactsKnown, RunFlagged, SampleTaken
 from kit.model.sample import Phase, Sample
 from kit.model.session import NotRun, Request, Session
 from kit.parsers.figure import Reported
 from kit.store import Outbox, open_store
-from kit.store.exchange import dump, load
+from kit.store.exchange import load
 from tests.command_line import Kit
-from tests.first_schema import make_first_schema, make_ninth_schema
 from tests.nights import ladder_session, night
 from tests.postgresql import Server
+from tests.stores import dump
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +52,7 @@ def test_export_and_import(kit: Kit, url: str, tmp_path: Path, name: str) -> Non
     one, two = (open_store(item, tmp_path) for item in (url, other))
     brought = [replace(one.get(item.id), imported=True) for item in one.list()]
     assert [two.get(item.id) for item in two.list()] == brought
-    assert kit("import", tmp_path / name, "--store", other).stdout.count("is there already") == 3
+    assert kit("import", tmp_path / name, "--store", other).stdout.count("already stored") == 3
 
 
 def test_bad_exports_and_imports(kit: Kit, url: str, tmp_path: Path) -> None:
@@ -61,8 +62,8 @@ def test_bad_exports_and_imports(kit: Kit, url: str, tmp_path: Path) -> None:
     (tmp_path / "time.txt").write_text("real 0m1.0s\nuser 0m1.0s\nsys 0m0.1s\n")
     for words, says in (
         (("export", "nosuch", "--store", url), "no session 'nosuch'"),
-        (("export", "--store", url), "name sessions, or --all"),
-        (("export", "last", "--all", "--store", url), "name sessions, or --all"),
+        (("export", "--store", url), "no session given"),
+        (("export", "last", "--all", "--store", url), "no session given"),
         (("export", "last", "-o", "/nonexistent/x", "--store", url), "can't be written"),
         (("import", tmp_path / "bad.json"), "not a Session as the kit writes it"),
         (("import", tmp_path / "new.json"), "newer kit"),
@@ -90,7 +91,7 @@ def test_sessions_are_listed_by_what_they_are(kit: Kit, url: str) -> None:
 
     assert "2026-0002" in listed("--scenario", "mine") and "full" not in listed("--scenario", "mine")
     assert "full" in listed("--arm", "layer:vfs") and "2026-0001" not in listed("--arm", "layer:vfs")
-    assert "no session fits" in listed("--machine", "zz") and "2026-0001" in listed("--machine", "a")
+    assert "no session matches" in listed("--machine", "zz") and "2026-0001" in listed("--machine", "a")
     listing = kit("sessions", "--store", url, "-n", "1", TZ="Asia/Tokyo").stdout
     assert "started (UTC)" in listing and "2023-11-14 22:13" in listing
     assert "2 older ones are not shown: -n 3" in listed("-n", "1")
@@ -141,8 +142,8 @@ def test_a_server_is_a_store_for_several_machines(server: str, kit: Kit, tmp_pat
     full = ladder_session()
     store.add(full)
     assert store.get(full.id) == full
-    store.set_flags(full.id, "bare", "", 1, "steal")
-    store.update(replace(full, facts={"kernel": "7"}))
+    store.take(full.id, [RunFlagged("bare", "", 1, "steal")])
+    store.take(full.id, [FactsKnown({"kernel": "7"}, full.not_run)])
     assert store.get(full.id).facts == {"kernel": "7"}
     store.remove(full.id)
     with pytest.raises(UsageError):
@@ -207,40 +208,18 @@ def as_stored(session: Session) -> Session:
 
 @pytest.mark.machine
 @pytest.mark.unmeasured
-@pytest.mark.parametrize("begun", [0, 1, 7], ids=["new", "of schema 1", "of schema 7"])
-def test_a_server_takes_words_of_any_length_and_kind(server: str, tmp_path: Path, begun: int) -> None:
-    url = f"{server}&options=-csearch_path%3Dodd{begun}"
+def test_a_server_takes_words_of_any_length_and_kind(server: str, tmp_path: Path) -> None:
+    url = f"{server}&options=-csearch_path%3Dodd"
     with create_engine(server).begin() as connection:
-        connection.execute(text(f"CREATE SCHEMA odd{begun}"))
-    if begun:
-        make_old(url, begun)
-    session = odd_session(f"odd-{begun}")
+        connection.execute(text("CREATE SCHEMA odd"))
+    session = odd_session("odd-0")
     store, sqlite = open_store(url, tmp_path / "kit.db"), open_store("", tmp_path / "kit.db")
     for one in (store, sqlite):
         one.create(replace(session, samples=()))
-        one.add_sample(session.id, session.samples[0])
+        one.take(session.id, [SampleTaken(session.samples[0])])
         assert one.get(session.id) == as_stored(session)
     assert [*load(dump([store.get(session.id)]), "x")] == [replace(as_stored(session), imported=True)]
     store.close()
-
-
-def make_old(url: str, version: int) -> None:
-    """A database as an older kit made it, with its bounds."""
-    open_store(url, Path()).close()
-    with create_engine(url).begin() as connection:
-        for view in ("kit_penalties", "kit_runs"):
-            connection.execute(text(f"DROP VIEW {view}"))
-        for column, length in (("kit_phases.name", 60), ("kit_reported.name", 100), ("kit_sessions.kit_version", 40)):
-            table, _, name = column.partition(".")
-            connection.execute(text(f"ALTER TABLE {table} ALTER COLUMN {name} TYPE VARCHAR({length})"))
-        connection.execute(text("ALTER TABLE kit_sessions ALTER COLUMN seed TYPE INTEGER"))
-    if version == 1:
-        make_first_schema(url)
-        return
-    with create_engine(url).begin() as connection:
-        make_ninth_schema(connection)
-        connection.execute(text("DROP TABLE kit_tasks"))
-        connection.execute(text(f"UPDATE kit_schema SET version = {version}"))
 
 
 @pytest.mark.machine
@@ -252,17 +231,17 @@ def test_a_server_that_is_stopped_for_a_while_ends_no_session(postgresql: Server
     store = open_store(postgresql.url, tmp_path / "kit.db", tell=said.append)
     with Outbox(session, store, tmp_path, said.append) as outbox:
         store.create(session)
-        outbox.add_sample(session.id, samples[0])
+        outbox.take(SampleTaken(samples[0]))
         postgresql.stop()
         try:
-            outbox.add_sample(session.id, samples[1])
-            outbox.add_sample(session.id, samples[2])
+            outbox.take(SampleTaken(samples[1]))
+            outbox.take(SampleTaken(samples[2]))
         finally:
             postgresql.start()
         assert store.get(session.id).samples == samples[:1]
-        outbox.add_sample(session.id, samples[3])
+        outbox.take(SampleTaken(samples[3]))
         postgresql.stop()
-        outbox.add_sample(session.id, samples[4])
+        outbox.take(SampleTaken(samples[4]))
     postgresql.start()
     assert "waits in" in said[0] and "is back" in said[1] and "delivers them" in said[-1]
     assert all("\n" not in line for line in said)

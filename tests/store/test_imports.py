@@ -23,9 +23,10 @@ from kit.cli.importer import import_
 from kit.core.errors import KitError
 from kit.model.session import Session
 from kit.store import Store, open_store
-from kit.store.exchange import dump, dump_lines, load, load_lines
+from kit.store.exchange import dump_lines, load, load_lines
 from tests.command_line import Kit
 from tests.nights import ladder_session, night
+from tests.stores import dump
 
 
 def export(session: Session) -> dict[str, Any]:
@@ -112,6 +113,8 @@ SESSION = dump([night(1, 0.1)]).encode()
         (SESSION.replace(b'"real": 1.0', b'"real": "1"', 1), "got `str` - at `$.samples[0].phases[1].real`"),
         (SESSION.replace(b'"real": 1.0', b'"real": -1.0', 1), "at `$.samples[0].phases[1].real`"),
         (SESSION.replace(b'"real": 1.0', b'"reel": 1.0', 1), "$.samples[0].phases[1].reel is unknown"),
+        (SESSION.replace(b'"arms": ["bare"', b'"arms": ["bare", "bare"'), "an arm is listed twice"),
+        (SESSION.replace(b'"seed":', b'"x": "\xff", "seed":'), "not a"),
         (SESSION.removesuffix(b"]}\n"), "cut off"),
         (b'{"kit-export": 1, "sessions": [' + b"[" * 10**6, "nested too deep"),
         (b'{"kit-export": 1, "sessions": ' + b'{"a":' * 10**6, "got `object` - at `$.sessions`"),
@@ -169,9 +172,9 @@ def measured(words: list[str], content: Iterator[bytes]) -> tuple[subprocess.Com
 def bomb(head: bytes, unit: bytes, size: int) -> Iterator[bytes]:
     packer = zlib.compressobj(9, wbits=31)
     yield packer.compress(head)
-    block = unit * (1 + (1 << 20) // len(unit))
-    for _ in range(size // len(block)):
-        yield packer.compress(block)
+    round_ = unit * (1 + (1 << 20) // len(unit))
+    for _ in range(size // len(round_)):
+        yield packer.compress(round_)
     yield packer.flush()
 
 
@@ -209,7 +212,7 @@ def test_sessions_names_the_one_that_is_damaged_and_goes_on(tmp_path: Path, kit:
         change = "UPDATE kit_sessions SET {} WHERE id = '2026-000{}'"
         connection.execute(text(change.format("created = 9e999", 1)))
         connection.execute(text(change.format("facts = '{]'", 2)))
-        connection.execute(text("UPDATE kit_samples SET block = 'x' WHERE session = '2026-0003'"))
+        connection.execute(text("UPDATE kit_samples SET round = 'x' WHERE session = '2026-0003'"))
     done = kit("sessions", "--store", url)
     assert done.returncode == 0 and "2026-0000" in done.stdout and "2026-0001" not in done.stdout
     assert "2026-0001" in done.stderr and "created" in done.stderr and "2026-0002" in done.stderr

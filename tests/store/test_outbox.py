@@ -16,14 +16,16 @@ from pathlib import Path
 import pytest
 
 from kit.core.errors import AwayError, RunError, UsageError
+from kit.model.event import Change, FactsKnown, RunFlagged, SampleTaken, StatusChanged
 from kit.model.sample import Sample
 from kit.model.session import DONE, RUNNING, Session
-from kit.store import Outbox, Store, open_store, outbox
+from kit.store import Outbox, Store, open_store
 from kit.store import database as databases
-from kit.store.changes import Change, load_change
 from kit.store.database import Database
-from kit.store.outbox import HEAD as HEAD_LINES
-from kit.store.outbox import whole_lines
+from kit.store.outbox import outbox
+from kit.store.outbox.events import load_change
+from kit.store.outbox.outbox import HEAD as HEAD_LINES
+from kit.store.outbox.outbox import whole_lines
 from tests.command_line import Kit
 from tests.nights import ladder_session
 
@@ -53,15 +55,15 @@ def opened(data: Path, said: list[str]) -> Store:
 
 def finish(outbox: Outbox, samples: tuple[Sample, ...]) -> None:
     for sample in samples:
-        outbox.add_sample(HEAD.id, sample)
-    outbox.set_flags(HEAD.id, "bare", "", 1, "steal 9%")
-    outbox.update(replace(HEAD, facts={"kernel": "7"}))
-    outbox.set_status(HEAD.id, DONE)
+        outbox.take(SampleTaken(sample))
+    outbox.take(RunFlagged("bare", "", 1, "steal 9%"))
+    outbox.take(FactsKnown({"kernel": "7"}, HEAD.not_run))
+    outbox.take(StatusChanged(DONE))
 
 
 def expected() -> Session:
     first = FULL.samples[0]
-    assert (first.arm, first.block) == ("bare", 1)
+    assert (first.arm, first.round) == ("bare", 1)
     samples = (replace(first, flags="steal 9%"), *FULL.samples[1:])
     return replace(FULL, facts={"kernel": "7"}, samples=samples)
 
@@ -71,10 +73,10 @@ def test_a_locked_store_is_tried_again_with_each_later_run(tmp_path: Path) -> No
     store = opened(tmp_path, said)
     with Outbox(HEAD, store, tmp_path, said.append) as outbox:
         store.create(HEAD)
-        outbox.add_sample(HEAD.id, FULL.samples[0])
+        outbox.take(SampleTaken(FULL.samples[0]))
         with locked(tmp_path / "kit.db"):
             for sample in FULL.samples[1:4]:
-                outbox.add_sample(HEAD.id, sample)
+                outbox.take(SampleTaken(sample))
         assert len(store.get(HEAD.id).samples) == 1
         finish(outbox, FULL.samples[4:])
     assert store.get(HEAD.id) == expected()
@@ -144,10 +146,10 @@ def test_what_the_store_knows_by_then_stays(tmp_path: Path) -> None:
     store = opened(tmp_path, [])
     with Outbox(HEAD, store, tmp_path, print) as outbox:
         store.create(HEAD)
-        outbox.update(replace(HEAD, facts={"kernel": "7"}))
+        outbox.take(FactsKnown({"kernel": "7"}, HEAD.not_run))
         other = sqlite3.connect(tmp_path / "kit.db", isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
-        outbox.add_sample(HEAD.id, FULL.samples[0])
+        outbox.take(SampleTaken(FULL.samples[0]))
     other.close()
     assert opened(tmp_path, []).get(HEAD.id) == replace(HEAD, facts={"kernel": "7"}, samples=FULL.samples[:1])
 
@@ -158,7 +160,7 @@ def test_a_running_sessions_outbox_is_its_own(tmp_path: Path) -> None:
     with Outbox(HEAD, store, tmp_path, said.append) as outbox:
         store.create(HEAD)
         with locked(tmp_path / "kit.db"):
-            outbox.add_sample(HEAD.id, FULL.samples[0])
+            outbox.take(SampleTaken(FULL.samples[0]))
         assert opened(tmp_path, said).get(HEAD.id).samples == ()
     assert store.get(HEAD.id).samples == FULL.samples[:1]
 
@@ -191,7 +193,7 @@ def test_a_session_is_not_resumed_before_what_it_left_is_stored(tmp_path: Path) 
     with Outbox(HEAD, store, tmp_path, print) as outbox:
         assert store.get(HEAD.id) == expected()
         with locked(tmp_path / "kit.db"):
-            outbox.set_status(HEAD.id, RUNNING)
+            outbox.take(StatusChanged(RUNNING))
     assert store.get(HEAD.id).status == RUNNING and not file.exists()
 
 
@@ -244,13 +246,13 @@ def test_what_not_even_the_outbox_can_keep_is_held_in_memory_and_said(disk: Path
         ballast.unlink()
         store.create(HEAD)
         ballast = fill(disk)
-        outbox.add_sample(HEAD.id, FULL.samples[0])
+        outbox.take(SampleTaken(FULL.samples[0]))
         assert "in memory alone" in said[-1] and "Free space" in said[-1]
         ballast.unlink()
-        outbox.add_sample(HEAD.id, FULL.samples[1])
+        outbox.take(SampleTaken(FULL.samples[1]))
         assert store.get(HEAD.id).samples == FULL.samples[:2]
         fill(disk)
-        outbox.add_sample(HEAD.id, FULL.samples[2])
+        outbox.take(SampleTaken(FULL.samples[2]))
     assert said[-1].startswith(f"NOT STORED: 1 runs of session {HEAD.id}")
     assert outbox.lost == 1
     store.close()
@@ -272,15 +274,15 @@ def test_who_is_killed_while_a_round_is_kept_has_all_of_it_or_nothing(tmp_path: 
             with Outbox(HEAD, ServerThatIsAway(), tmp_path, lambda text: None) as outbox:
                 done = itertools.count(1)
                 os.fdatasync = lambda file: os._exit(0) if next(done) == writes else None  # type: ignore[assignment]
-                for block in (1, 2):
-                    outbox.add_sample(HEAD.id, *(sample for sample in FULL.samples if sample.block == block))
+                for round_ in (1, 2):
+                    outbox.take(*(SampleTaken(sample) for sample in FULL.samples if sample.round == round_))
         finally:
             os._exit(1)
     assert os.waitpid(child, 0)[1] == 0
     lines = whole_lines((tmp_path / "outbox" / f"{HEAD.id}.jsonl").read_bytes())[HEAD_LINES:]
-    found = [(item.block, item.arm) for item in map(load_change, lines) if isinstance(item, Sample)]
-    blocks = {block for block, _ in found}
-    assert found == [(item.block, item.arm) for item in FULL.samples if item.block in blocks] and found
+    found = [(it.sample.round, it.sample.arm) for it in map(load_change, lines) if isinstance(it, SampleTaken)]
+    rounds = {round_ for round_, _ in found}
+    assert found == [(item.round, item.arm) for item in FULL.samples if item.round in rounds] and found
 
 
 def test_a_file_that_fails_after_the_store_took_all_ends_nothing(tmp_path: Path) -> None:
@@ -290,7 +292,7 @@ def test_a_file_that_fails_after_the_store_took_all_ends_nothing(tmp_path: Path)
     with Outbox(HEAD, store, tmp_path, said.append) as outbox:
         store.create(HEAD)
         with locked(tmp_path / "kit.db"):
-            outbox.add_sample(HEAD.id, FULL.samples[0])
+            outbox.take(SampleTaken(FULL.samples[0]))
         assert outbox._file
         os.close(outbox._file._file)
         outbox._file._file = os.open(tmp_path / "outbox" / f"{HEAD.id}.jsonl", os.O_RDONLY)  # it can't be written
@@ -299,7 +301,9 @@ def test_a_file_that_fails_after_the_store_took_all_ends_nothing(tmp_path: Path)
     assert [*(tmp_path / "outbox").iterdir()] == []
 
 
-def test_a_file_that_was_delivered_and_removed_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_was_delivered_and_removed_is_created_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Between opening it and locking it another kit may have delivered it."""
     store, path, times = opened(tmp_path, []), tmp_path / "outbox" / f"{HEAD.id}.jsonl", []
     flock = fcntl.flock
@@ -312,7 +316,7 @@ def test_a_file_that_was_delivered_and_removed_is_made_again(tmp_path: Path, mon
 
     monkeypatch.setattr(fcntl, "flock", late)
     with Outbox(HEAD, store, tmp_path, lambda text: None) as outbox, locked(tmp_path / "kit.db"):
-        outbox.add_sample(HEAD.id, FULL.samples[0])
+        outbox.take(SampleTaken(FULL.samples[0]))
     assert len(times) == 2 and path.read_bytes().count(b"\n") == 3
 
 

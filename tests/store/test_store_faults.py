@@ -1,9 +1,8 @@
-"""A store that is killed, shared, damaged, badly named or told odd things."""
+"""Tests of a store that is killed, shared, damaged, badly named or given odd data."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import stat
 from collections.abc import Callable
@@ -19,7 +18,6 @@ from sqlalchemy.engine import Engine
 from kit.core.errors import KitError, UsageError
 from kit.store import open_store
 from tests.command_line import Kit
-from tests.first_schema import make_first_schema
 from tests.nights import ladder_session, night
 
 #: Every statement, and six pairs; in the loop of seconds (profile quick) one of ten, and two.
@@ -58,17 +56,10 @@ def killed_at(statement: int, act: Callable[[], None]) -> Callable[[], None]:
     return run
 
 
-@pytest.mark.parametrize("old", [False, True], ids=["created", "migrated"])
-def test_a_store_killed_at_any_statement_opens_again(old: bool, tmp_path: Path) -> None:
-    older = tmp_path / "older.db"
-    open_store("", older).close()
-    make_first_schema(f"sqlite:///{older}")
+def test_a_store_killed_at_any_statement_opens_again(tmp_path: Path) -> None:
     one = night(1, 0.1, rounds=1)
     for statement in range(1, 200, STRIDE):
         path = tmp_path / str(statement) / "kit.db"
-        if old:
-            path.parent.mkdir()
-            shutil.copy(older, path)
         status = forked(killed_at(statement, lambda path=path: open_store("", path).close()))  # type: ignore[misc]
         store = open_store("", path)
         store.add(one)
@@ -79,7 +70,7 @@ def test_a_store_killed_at_any_statement_opens_again(old: bool, tmp_path: Path) 
     assert statement > 5 and status == 0
 
 
-def test_a_store_left_without_a_version_by_an_older_kit_opens(tmp_path: Path) -> None:
+def test_a_store_left_half_made_opens(tmp_path: Path) -> None:
     open_store("", tmp_path / "kit.db").close()
     with create_engine(f"sqlite:///{tmp_path}/kit.db").begin() as connection:
         connection.execute(text("DELETE FROM kit_schema"))
@@ -177,7 +168,7 @@ def test_a_store_url_that_is_wrong_is_one_line(url: str, tmp_path: Path, monkeyp
 
 
 @pytest.mark.parametrize("url", ["u:hunter2@host/db", "hunter2", "postgresql://u:hun ter2@h:x/hunter2"])
-def test_a_store_that_is_no_url_is_not_repeated(url: str, tmp_path: Path) -> None:
+def test_an_invalid_store_url_is_not_printed(url: str, tmp_path: Path) -> None:
     with pytest.raises(KitError) as failure:
         open_store(url, tmp_path / "kit.db")
     assert "hunter2" not in failure.value.message and "ter2" not in failure.value.message

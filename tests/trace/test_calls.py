@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.analysis.call_groups import group_of
+from kit.analysis.traces.call_groups import group_of
 from kit.model.call import CALL, FAULT, FUSE, LOST, Call
 from kit.trace.bpftrace import Maps, program, read_maps
 from kit.trace.calls import rows

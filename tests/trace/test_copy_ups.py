@@ -1,5 +1,6 @@
-"""Copy-ups told from an upper directory, where nobody notes them by what lies beneath."""
+"""Tests of copy-ups, detected from an upper directory; without marks there, from the lower layers."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -40,7 +41,7 @@ def test_a_union_whose_upper_directory_is_not_found_is_counted(line: str, wanted
     assert find_layers([mount]) == ((), wanted)
 
 
-def test_what_lies_beneath_and_was_not_there_before_is_a_copy(tmp_path: Path) -> None:
+def test_a_new_file_above_a_lower_one_is_a_copy_up(tmp_path: Path) -> None:
     lower, upper = tmp_path / "lower", tmp_path / "upper"
     for directory in (lower / "d", upper):
         directory.mkdir(parents=True)
@@ -55,3 +56,12 @@ def test_what_lies_beneath_and_was_not_there_before_is_a_copy(tmp_path: Path) ->
     found = list(copy_ups(Layers(upper, (tmp_path / "none", lower), False), before))
     assert found == [Call("file", 1, bytes=1000, kind=COPY_UP), Call("directory", 1, kind=COPY_UP)]
     assert list(copy_ups(Layers(upper, (lower,), True), before)) == []  # nothing is noted as a copy
+
+
+def test_a_tree_may_be_deeper_than_calls_go(tmp_path: Path) -> None:
+    deep = "/".join("d" * 1_500)
+    subprocess.run(["mkdir", "-p", deep], cwd=tmp_path, check=True)
+    try:
+        assert sum(1 for _ in entries(tmp_path)) == 1_500
+    finally:
+        subprocess.run(["rm", "-r", "d"], cwd=tmp_path, check=True)

@@ -1,4 +1,4 @@
-"""perf itself, as far as it is there: what it records, and what is said where it records nothing."""
+"""Tests of perf itself, if it is installed: its records, and the reason if it records nothing."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from kit.analysis.stacks import by_function, by_part
-from kit.host.cgroup import Cgroup
+from kit.analysis.traces.stacks import by_function, by_part
+from kit.host.cgroup.cgroup import Cgroup
 from kit.model.profile import WORKLOAD
 from kit.model.sample import Phase
 from kit.trace.perf import find_perf_tracer
@@ -21,7 +21,7 @@ def test_without_perf_its_package_is_named(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("PATH", str(tmp_path))
     tracer, level = find_perf_tracer(tmp_path)
     assert tracer is None and not level.works
-    assert (level.reason, level.fix) == ("perf is not installed", "apt-get install linux-perf")
+    assert (level.reason, level.fix) == ("perf is not installed", "run apt-get install linux-perf")
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_without_perf_its_package_is_named(tmp_path: Path, monkeypatch: pytest.M
         ("unknown option `buildid-mmap'\n\n Usage: perf record\n", "apt-get install linux-perf"),
     ],
 )
-def test_a_refusal_is_one_line_with_its_mend(
+def test_a_refusal_is_one_line_with_its_fix(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, fix: str
 ) -> None:
     program = tmp_path / "perf"

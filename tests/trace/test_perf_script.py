@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kit.model.profile import ENGINE, FUSE, KERNEL, KIT, LOOP, REST, WORKLOAD
-from kit.trace.parts import Parts
+from kit.trace.cpu_attribution import Parts
 from kit.trace.perf import fold_script, sampling_rate
 from kit.trace.perf_script import Fork, Lost, StackSample, read_script
 

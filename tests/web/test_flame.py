@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page
 
-from kit.analysis.analyse import analyse
-from kit.report.html import render_html
-from kit.report.page import view
+from kit.analysis.session.analyse import analyse
+from kit.report.page.html import render_html
+from kit.report.page.page import view
 from tests.profiled import profiled_session
 
 pytestmark = [pytest.mark.machine, pytest.mark.unmeasured]

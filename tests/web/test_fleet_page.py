@@ -19,9 +19,11 @@ from playwright.sync_api import Page, expect
 
 from kit.fleet.address import Address
 from kit.fleet.certificates import make_certificates
-from kit.fleet.client import fleet_at
-from kit.fleet.lookout import Lookout
+from kit.fleet.client.client import fleet_at
+from kit.fleet.client.status_cache import Lookout
 from kit.fleet.share import Share
+from kit.model.arm import parse_arms
+from kit.model.plan import make_plan
 from kit.model.session import RUNNING, Request, Session
 from kit.store import open_store
 from kit.web.app import make_app
@@ -34,7 +36,8 @@ pytestmark = [pytest.mark.machine, pytest.mark.unmeasured]
 def session() -> Session:
     arms = ("bare", "layer:overlay2")
     request = Request(command=("true",), arms=arms, rounds=30)
-    return Session("20260101-000000-aaaa", 1e9, "0", "true", RUNNING, request, arms, ((arms[1], arms[0]),), 1)
+    plan = make_plan(parse_arms(",".join(arms)), 30, 1, control=False)
+    return Session("20260101-000000-aaaa", 1e9, "0", "true", RUNNING, request, arms, plan.baselines, 1, plan=plan)
 
 
 @pytest.fixture
@@ -87,7 +90,7 @@ def seen(address: Address, default: Path) -> str:
     """The page."""
     with Lookout(address) as lookout:
         client = make_app(open_store("", default), "t", lookout).test_client()
-        client.get("/?token=t")
+        client.environ_base["HTTP_AUTHORIZATION"] = "Bearer t"
         return client.get("/fleet").text
 
 

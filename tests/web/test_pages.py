@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 from pathlib import Path
@@ -14,17 +17,19 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page
+from waitress import wasyncore
 
-from kit.analysis.analyse import analyse
-from kit.analysis.changepoint import track
-from kit.analysis.regression import judge
-from kit.analysis.threshold import parse_threshold
-from kit.report.html import render_html
-from kit.report.page import view
+from kit.analysis.history.changepoint import track
+from kit.analysis.history.regression import judge
+from kit.analysis.session.analyse import analyse
+from kit.analysis.session.threshold import parse_threshold
+from kit.report.data.structured import render_csv
+from kit.report.page.html import render_html
+from kit.report.page.page import view
 from kit.report.plot import plot_attribution, plot_intervals, plot_runs, plot_track
 from kit.report.plot.raster import to_png
-from kit.report.structured import render_csv
 from kit.store import Store, open_store
+from kit.web import server
 from kit.web.app import make_app
 from tests.command_line import Kit
 from tests.nights import entry, ladder_session, night
@@ -67,7 +72,7 @@ def test_plots_render(page: Page, report: Path) -> None:
 
 @pytest.mark.machine
 @pytest.mark.unmeasured
-def test_nothing_in_the_data_is_taken_for_markup(page: Page, report: Path) -> None:
+def test_nothing_in_the_data_becomes_markup(page: Page, report: Path) -> None:
     page.goto(report.as_uri())
     assert page.locator("b").count() == 0
     text = page.locator("main").inner_text()
@@ -191,14 +196,14 @@ def test_every_picture_is_a_file_of_its_own(tmp_path: Path) -> None:
     pictures = [
         plot_intervals(analysis.comparisons),
         plot_attribution(ladders),
-        plot_runs(analysis.runs, [("bare", ""), ("layer:vfs", "")]),
+        plot_runs(analysis.arms),
         plot_track(track(nights, nights[-1].session), 1.1),
     ]
     for picture in pictures:
         assert picture is not None
         png = to_png(picture.file())
         assert png.startswith(b"\x89PNG") and len(png) > 5000
-    assert plot_intervals([]) is None and plot_attribution([]) is None and plot_runs(analysis.runs, []) is None
+    assert plot_intervals([]) is None and plot_attribution([]) is None and plot_runs([]) is None
 
 
 @pytest.fixture(scope="module")
@@ -222,14 +227,15 @@ def store(made: Path, tmp_path: Path) -> Store:
 @pytest.mark.unmeasured
 def test_the_served_store(page: Page, store: Store, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "kit", "serve", "--port", "0", "--store", f"sqlite:///{tmp_path}/kit.db"]
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    served = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
-        assert server.stdout
-        url = server.stdout.readline().split()[0]
+        assert served.stdout
+        url = served.stdout.readline().split()[0]
         root, _, token = url.partition("?token=")
         assert len(token) > 30
         page.goto(url)
-        assert page.url == root
+        below = page.url
+        assert re.fullmatch(f"{root}[\\w-]{{16}}/", below)
         page.get_by_role("button", name="Light or dark").click()
         assert page.locator("html[data-theme]").count() == 1  # the policy lets the page's own script run
         assert "61 sessions, page 1 of 2" in page.locator("main").inner_text()
@@ -239,10 +245,10 @@ def test_the_served_store(page: Page, store: Store, tmp_path: Path) -> None:
         page.get_by_role("button", name="Show").click()
         page.get_by_role("link", name="20260101-000000-full").click()
         assert page.locator("svg[role=img]").count() == 3
-        page.goto(f"{root}session/2026-0059")
+        page.goto(f"{below}session/2026-0059")
         page.get_by_role("link", name="layer:overlay2", exact=True).click()
         assert page.locator("line.change").count() == 1
-        page.goto(f"{root}?scenario=mine")
+        page.goto(f"{below}?scenario=mine")
         page.get_by_label("2026-0059 as B").check()
         page.get_by_label("2026-0049 as A").check()
         page.get_by_role("button", name="Compare A with B").click()
@@ -251,21 +257,21 @@ def test_the_served_store(page: Page, store: Store, tmp_path: Path) -> None:
         with urllib.request.urlopen(asked) as answer:
             assert answer.read().decode().startswith("session,guest,arm")
     finally:
-        server.terminate()
-        assert server.wait(10) in (0, 130)
+        served.terminate()
+        assert served.wait(10) in (0, 130)
 
 
 def test_serving_is_for_this_machine_and_for_reading(store: Store, tmp_path: Path) -> None:
     before = (tmp_path / "kit.db").stat().st_mtime_ns
     client = make_app(open_store(f"sqlite:///{tmp_path}/kit.db", tmp_path, read_only=True), "secret").test_client()
-    assert client.get("/?token=secret").status_code == 303
-    assert client.get("/").status_code == 200
-    assert client.get("/", headers={"Host": "elsewhere.example"}).status_code == 403
-    assert client.post("/").status_code == 405
-    for path in ("/session/nosuch", "/session/nosuch.json", "/nosuch", "/compare?a=nosuch&b=2026-0001"):
-        assert client.get(path).status_code == 404, path
-    assert client.get("/history?scenario=mine&arm=layer:overlay2").status_code == 200
-    assert "unsafe" not in client.get("/").headers["Content-Security-Policy"]
+    below = client.get("/?token=secret").headers["Location"]
+    assert client.get(below).status_code == 200
+    assert client.get(below, headers={"Host": "elsewhere.example"}).status_code == 403
+    assert client.post(below).status_code == 405
+    for path in ("session/nosuch", "session/nosuch.json", "nosuch", "compare?a=nosuch&b=2026-0001"):
+        assert client.get(f"{below}{path}").status_code == 404, path
+    assert client.get(f"{below}history?scenario=mine&arm=layer:overlay2").status_code == 200
+    assert "unsafe" not in client.get(below).headers["Content-Security-Policy"]
     assert (tmp_path / "kit.db").stat().st_mtime_ns == before
 
 
@@ -279,26 +285,79 @@ def test_other_users_of_the_machine_see_nothing(store: Store) -> None:
         assert app.test_client().get("/", headers={"Authorization": header}).status_code == 403
     assert app.test_client().get("/", headers={"Authorization": "Bearer right"}).status_code == 200
     client = app.test_client()
-    answer = client.get("/session/2026-0059?token=right")
-    assert (answer.status_code, answer.headers["Location"]) == (303, "/")
-    assert "HttpOnly" in answer.headers["Set-Cookie"] and "SameSite=Strict" in answer.headers["Set-Cookie"]
-    assert client.get("/session/2026-0059").status_code == 200
+    below = client.get("/session/2026-0059?token=right").headers["Location"]
+    assert client.get(f"{below}session/2026-0059").status_code == 200
     rebound = app.test_client().get("/?token=right", headers={"Host": "elsewhere.example"})
     assert rebound.status_code == 403 and "Set-Cookie" not in rebound.headers
+
+
+def test_a_server_at_another_port_gets_nothing_that_opens_the_store(store: Store) -> None:
+    """Browsers send a cookie to all ports of an address: to those of other users, too."""
+    app = make_app(store, "right")
+    browser = app.test_client()
+    answer = browser.get("/?token=right", base_url="http://127.0.0.1:8910")
+    below = answer.headers["Location"]
+    cookie, *options = answer.headers["Set-Cookie"].split("; ")
+    name, _, value = cookie.partition("=")
+    assert name == "kit-8910" and value != "right" and len(below) > 16
+    assert set(options) == {"HttpOnly", "SameSite=Strict", f"Path={below}"}
+    # What a page at any other path, or somebody who has the cookie alone, or the path alone, is given:
+    stranger, here = app.test_client(use_cookies=False), "http://127.0.0.1:8910"
+    assert stranger.get(below, base_url=here, headers={"Cookie": cookie}).status_code == 200
+    assert stranger.get("/", base_url=here, headers={"Cookie": cookie}).status_code == 403
+    assert stranger.get(f"{below}session/2026-0059", base_url=here).status_code == 403
+    for stolen in (value, below.strip("/")):
+        assert stranger.get("/", headers={"Authorization": f"Bearer {stolen}"}).status_code == 403
+        assert stranger.get(f"/?token={stolen}").status_code == 403
+
+
+def test_links_stay_below_the_path(store: Store) -> None:
+    app = make_app(store, "t")
+    client = app.test_client()
+    below = client.get("/?token=t").headers["Location"]
+    asked = ("", "session/2026-0059", "compare", "compare?a=2026-0049&b=2026-0059", "history", "fleet?scenario=mine")
+    for path in (*asked, "nosuch"):
+        found = re.findall(r'(?:href|action)="(/[^"]*)"', client.get(f"{below}{path}").text)
+        assert found and all(link.startswith(below) for link in found), path
+    answer = client.get("/session/2026-0059", headers={"Authorization": "Bearer t"})
+    assert answer.status_code == 200 and below not in answer.text and 'href="/history?' in answer.text
+
+
+def test_silent_connections_take_no_threads_and_are_closed(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "SILENCE", 1)
+    serving = server.make_server(make_app(store, "t"), 0)
+    thread = threading.Thread(target=serving.run, daemon=True)
+    thread.start()
+    silent = []
+    try:
+        before = len(os.listdir("/proc/self/task"))
+        silent = [socket.create_connection(("127.0.0.1", serving.effective_port)) for _ in range(400)]
+        url = f"http://127.0.0.1:{serving.effective_port}/session/2026-0059.csv"
+        asked = urllib.request.Request(url, headers={"Authorization": "Bearer t"})
+        with urllib.request.urlopen(asked) as answer:
+            assert answer.read().decode().startswith("session,guest,arm") and "Server" not in answer.headers
+        assert len(os.listdir("/proc/self/task")) == before
+        assert [connection.recv(1) for connection in silent] == [b""] * 400
+    finally:
+        for connection in silent:
+            connection.close()
+        serving.task_dispatcher.shutdown()
+        wasyncore.close_all(serving._map)
+        thread.join()
 
 
 def test_no_query_ends_in_a_traceback(tmp_path: Path) -> None:
     store = new_store(tmp_path / "kit.db")
     store.add(night(1, 0.05))
     client = make_app(store, "t").test_client()
-    client.get("/?token=t")
+    client.environ_base["HTTP_AUTHORIZATION"] = "Bearer t"
     for text in ("x", "999", "²", "٣", "-1", "1e9", "9" * 5000, "%00", "%ff", "%ed%a0%80", "1%20"):
         assert client.get(f"/?page={text}&arm={text}").status_code == 200
         assert client.get(f"/history?scenario=mine&arm=layer:overlay2&phase={text}&metric={text}").status_code == 200
         assert client.get(f"/compare?a={text}&b={text}x").status_code in (200, 404)
         assert client.get(f"/session/{text}").status_code == 404
         for name in ("scenario", "class", "since", "phase", "metric"):
-            assert client.get(f"/farm?{name}={text}").status_code in (200, 404)
+            assert client.get(f"/machines?{name}={text}").status_code in (200, 404)
 
 
 def test_the_command_writes_page_and_plots(kit: Kit, store: Store, tmp_path: Path) -> None:
@@ -315,6 +374,6 @@ def test_the_command_writes_page_and_plots(kit: Kit, store: Store, tmp_path: Pat
 def test_a_page_of_many_runs_stays_small() -> None:
     start = time.monotonic()
     big = night(1, 0.05, rounds=5_000)
-    made = plot_runs(analyse(big).runs, [("bare", ""), ("layer:overlay2", "")])
+    made = plot_runs(analyse(big).arms)
     assert made and made.body.count("<circle") <= 2 * 1000 + 2 and "one run in" in made.title
     assert time.monotonic() > start

@@ -1,5 +1,5 @@
-"""Every engine's name, and every driver: one record each, registered below by the engine that has it. A new driver is a
-file, or a record in the file of its kin, and an entry here. Imports kit.model.driver alone."""
+"""Every engine's name, and every driver: one record each, registered below by its engine. For a new driver, add a file,
+or a record in a related file, and an entry here. Imports kit.model.driver alone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kit.model.drivers.overlay import DOCKER_OVERLAYFS, OVERLAY, OVERLAY2, OVERL
 from kit.model.drivers.zfs import CONTAINERD_ZFS, ZFS
 
 UNION = "union"
-#: Those of each engine, in the order in which they are named and tried.
+#: Drivers of each engine, in the order in which they are named and tried.
 DRIVERS: dict[str, tuple[Driver, ...]] = {
     "docker": (
         OVERLAY2, BTRFS, VFS, FUSE_OVERLAYFS, AUFS, DEVICEMAPPER, ZFS,
@@ -27,23 +27,22 @@ DRIVERS: dict[str, tuple[Driver, ...]] = {
     "containerd": (OVERLAYFS, NATIVE, BTRFS, DEVMAPPER, CONTAINERD_ZFS, BLOCKFILE, EROFS, CONTAINERD_FUSE_OVERLAYFS),
     UNION: (UNION_OVERLAY, UNIONFS_FUSE, MERGERFS),
 }  # fmt: skip
-#: The engine of an arm that names none, and the Docker that is running: its drivers are Docker's, and how it is set up
-#: is the user's.
+#: The default engine, and the running Docker: its drivers are Docker's, and its settings are the user's.
 DEFAULT_ENGINE, SYSTEM = "docker", "system"
 ENGINES = (*(engine for engine in DRIVERS if engine != UNION), SYSTEM)
-#: Those that may be meant where an arm names none.
+#: Possible engines of an arm that names none.
 SESSION_ENGINES = (DEFAULT_ENGINE, SYSTEM)
-#: Those that can be had in other versions, in roots of their own.
+#: Engines available in other versions, in roots of their own.
 VERSIONED = ("docker", "containerd")
 
 
 def drivers(engine: str) -> tuple[Driver, ...]:
-    """Those of ``docker``, ``docker@26.1``, ``union`` …; the Docker that is running has Docker's."""
+    """Return the drivers of ``docker``, ``docker@26.1``, ``union`` …; the running Docker has Docker's."""
     return DRIVERS.get(engine.partition("@")[0], DRIVERS[DEFAULT_ENGINE])
 
 
 def graph_drivers() -> tuple[Driver, ...]:
-    """Docker's that are its own, not snapshotters of containerd."""
+    """Return Docker's own drivers, without snapshotters of containerd."""
     return tuple(driver for driver in drivers(DEFAULT_ENGINE) if not driver.image_store)
 
 
@@ -52,25 +51,25 @@ def find_driver(engine: str, name: str) -> Driver | None:
 
 
 def registered() -> Iterator[tuple[str, Driver]]:
-    """Each driver as an arm names it, ENGINE/DRIVER, with its record. Unions are not among them."""
+    """Return each driver as an arm names it, ENGINE/DRIVER, with its record. Unions are left out."""
     for engine, known in DRIVERS.items():
         if engine != UNION:
             yield from ((arm_words(engine, driver.name), driver) for driver in known)
 
 
 def arm_words(engine: str, name: str) -> str:
-    """ENGINE/DRIVER; without the engine where it is Docker, and without its version."""
+    """Return ENGINE/DRIVER, without the version; without the engine for Docker."""
     engine = engine.partition("@")[0]
     return name if engine in ("", DEFAULT_ENGINE) else f"{engine}/{name}"
 
 
 def in_guest_kernel(recipe: str) -> tuple[str, ...]:
-    """The drivers that are in no other kernel than this recipe's and the user's own."""
+    """Return the drivers that only this recipe's kernel and the user's own have."""
     return tuple(arm for arm, driver in registered() if driver.guest_kernel == recipe)
 
 
 def handing_on(feature: str) -> tuple[str, ...]:
-    """The drivers of engines that mount with this feature, with the version of the engine where not all do."""
+    """Return the drivers of engines that mount with this feature, with the engine's version if not all do."""
     return tuple(
         f"{engine}{'@' if driver.features_root else ''}{driver.features_root}/{driver.name}"
         for engine, known in DRIVERS.items()
@@ -80,13 +79,13 @@ def handing_on(feature: str) -> tuple[str, ...]:
 
 
 def kernel_modules() -> tuple[str, ...]:
-    """Those that any driver may need."""
+    """Return the modules that any driver may need."""
     parts = (driver.kernel for known in DRIVERS.values() for driver in known)
     return tuple(dict.fromkeys(module for part in parts if part for module in part.modules))
 
 
 def fuse_daemons() -> tuple[str, ...]:
-    """Programs by which drivers mount through FUSE: what they work is work of the driver's."""
+    """Return the programs by which drivers mount through FUSE: their work counts as the driver's."""
     found = (driver for known in DRIVERS.values() for driver in known)
     programs = (driver.packages for driver in found if driver.kernel and driver.kernel.listed == "fuse")
     return tuple(dict.fromkeys(name for packages in programs for name in packages))

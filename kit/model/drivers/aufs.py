@@ -4,7 +4,7 @@ from kit.model.driver import OWN_KERNEL, Driver, KernelPart
 
 AUFS = Driver(
     "aufs",
-    "a kernel with aufs (kit kernel build {kernel}, then --guest), a Docker {versions} (docker@{root}/aufs)",
+    "use a kernel with aufs (kit kernel build {kernel}, then --guest) and a Docker {versions} (docker@{root}/aufs)",
     KernelPart("aufs", "aufs", ("aufs",)),
     versions="below 24",
     root="20.10",

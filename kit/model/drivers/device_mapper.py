@@ -8,12 +8,12 @@ _OPTIONS = "CONFIG_BLK_DEV_DM, CONFIG_DM_THIN_PROVISIONING"
 _KERNEL = KernelPart(
     f"device-mapper ({_OPTIONS})", "device-mapper", ("dm-mod", "dm-thin-pool", "dm-snapshot"), where="misc"
 )
-#: The option for a pool that the kit makes (direct-lvm), instead of one that dockerd makes on loop files of its own.
+#: The option for a pool that the kit makes (direct-lvm). Otherwise dockerd makes a pool on its own loop files.
 THIN_POOL = "thinpool"
 
 DEVICEMAPPER = Driver(
     "devicemapper",
-    "a kernel with device-mapper (--guest has one), a Docker {versions} (docker@{root}/devicemapper)",
+    "use a kernel with device-mapper (--guest has one) and a Docker {versions} (docker@{root}/devicemapper)",
     _KERNEL,
     versions="below 25",
     root="20.10",
@@ -24,7 +24,7 @@ DEVICEMAPPER = Driver(
 )
 DEVMAPPER = Driver(
     "devmapper",
-    f"a kernel with device-mapper ({_OPTIONS}): --guest has one",
+    f"use a kernel with device-mapper ({_OPTIONS}): --guest has one",
     _KERNEL,
     own_filesystem=True,
     guests=(UML, QEMU),

@@ -7,14 +7,14 @@ _KERNEL = KernelPart("FUSE (CONFIG_FUSE_FS)", "fuse", ("fuse",))
 #: Docker's, and Podman's overlay driver where that program mounts it.
 FUSE_OVERLAYFS = Driver(
     "fuse-overlayfs",
-    "apt-get install fuse-overlayfs, and a kernel with FUSE",
+    "run apt-get install fuse-overlayfs, and use a kernel with FUSE",
     _KERNEL,
     packages={"fuse-overlayfs": "fuse-overlayfs"},
 )
 CONTAINERD_FUSE_OVERLAYFS = Driver(
     "fuse-overlayfs",
-    "it is a program of its own (containerd-fuse-overlayfs-grpc), which Debian does not have; layer:fuse-overlayfs is "
-    "Docker with that driver",
+    "use layer:fuse-overlayfs, "
+    "Docker with that driver; Debian does not have its snapshotter (containerd-fuse-overlayfs-grpc)",
     _KERNEL,
     blocker="containerd has no snapshotter fuse-overlayfs built in",
     listed=False,

@@ -6,10 +6,12 @@ from kit.model.driver import Driver, KernelPart, Options
 
 _KERNEL = KernelPart("overlay (CONFIG_OVERLAY_FS)", "overlay", ("overlay",))
 _FIX = "boot a kernel with overlay"
-_NO_NFS = "overlay writes to no NFS, which has no trusted.* attributes: containerd/native copies all, or take a disk"
-_NO_TYPES = "overlay needs file types in directories (d_type): ext4, xfs with ftype=1 and btrfs have them"
+_NO_NFS = (
+    "overlay writes to no NFS, which has no trusted.* attributes: use containerd/native, which copies all, or a disk"
+)
+_NO_TYPES = "overlay needs file types in directories (d_type): use ext4, xfs with ftype=1 or btrfs"
 _UNFIT = {"nfs": _NO_NFS, "nfs4": _NO_NFS, "jfs": _NO_TYPES, "reiserfs": _NO_TYPES}
-#: What people tune.
+#: Commonly tuned features.
 _FEATURES = Options(
     {
         "metacopy": re.compile(r"on|off"),
@@ -23,7 +25,7 @@ _FEATURES = Options(
 )
 
 OVERLAY2 = Driver("overlay2", _FIX, _KERNEL, unfit=_UNFIT, usual=True, tried_in_roots=True)
-#: Podman's; it hands mount options on.
+#: Podman's driver, which passes mount options on.
 OVERLAY = Driver("overlay", _FIX, _KERNEL, unfit=_UNFIT, features=_FEATURES, usual=True)
 OVERLAYFS = Driver(
     "overlayfs", _FIX, _KERNEL, unfit=_UNFIT, features=_FEATURES, features_root="2.1", usual=True, tried_in_roots=True

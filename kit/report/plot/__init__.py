@@ -1,4 +1,4 @@
-"""Plots of a session and of a history, as SVG: in a page, where it gives the colours, or as files of their own."""
+"""Plots of a session and of a history, as SVG: in a page, which sets the colours, or as separate files."""
 
 from __future__ import annotations
 

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kit.analysis.ladder import FLUSH, READ, RUNTIME, WRITE, Ladder, LadderStep
-from kit.report import units
+from kit.analysis.session.ladder import FLUSH, READ, RUNTIME, WRITE, Ladder, LadderStep
+from kit.report.format import units
+from kit.report.format.interval import share_interval
 from kit.report.plot.picture import CHARACTER, Picture, circle, label_width, line, rect, shortened, text
 from kit.report.plot.scale import Scale, linear_ticks
 
 _ROW, _BAR, _TOP, _PLOT, _LEGEND = 40.0, 20.0, 34.0, 460.0, 26.0
-#: A step has one colour in every report; steps that could not be told apart have one of the rest.
+#: A step has one colour in every report; steps that do not differ significantly have one of the rest.
 _STEPS = (RUNTIME, READ, WRITE, FLUSH)
 _LOOKS = 6
 
 
 def plot_attribution(ladders: Sequence[Ladder], name: str = "attribution") -> Picture | None:
-    """``ladders``: one for each arm and point, of the whole run's real time. None where there is none, or where a
-    baseline of zero leaves no share. Steps that save time reach to the left."""
+    """Return the plot. ``ladders``: one for each arm and point, of the whole run's real time. None without ladders, or
+    if a baseline of zero leaves no share. Steps that save time extend to the left."""
     rows = [item for item in ladders if item.whole.share and all(step.share for step in item.steps)]
     if not rows:
         return None
@@ -67,16 +68,11 @@ def _percent(step: LadderStep) -> str:
     share = step.share
     if share is None:
         return units.NOTHING
-    text_ = f"{share.estimate * 100:+z.1f} %"
-    return (
-        text_
-        if share.low is None or share.high is None
-        else f"{text_} ({share.low * 100:+z.1f}…{share.high * 100:+z.1f})"
-    )
+    return share_interval(share.estimate, share.low, share.high)
 
 
 def _span(rows: Sequence[Ladder]) -> tuple[float, float]:
-    """Of all bars, and of the wholes' intervals as far as they do not dwarf the bars."""
+    """Return the range of all bars, and of the wholes' intervals unless they dwarf the bars."""
     plus = max(sum(max(_share(step), 0) for step in item.steps) for item in rows)
     minus = min(sum(min(_share(step), 0) for step in item.steps) for item in rows)
     reach = max(plus, -minus, 0.01)

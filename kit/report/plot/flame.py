@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kit.analysis.flame import Frame
-from kit.analysis.stacks import StackCost
-from kit.report import units
-from kit.report.interval import more_seconds
+from kit.analysis.traces.flame import Frame
+from kit.analysis.traces.stacks import StackCost
+from kit.report.format import units
+from kit.report.format.interval import more_seconds
 from kit.report.plot.picture import CHARACTER, Picture, frame, rect, shortened, text
 
 WIDTH, _ROW, _TOP, _LEGEND = 1040.0, 18.0, 34.0, 30.0
 _PAD = 4.0  # beside a name
-#: Of what a frame takes more or less, as a share of the larger of both: from here on the next darker colour.
+#: From this difference on, as a share of the larger value, the next darker colour is used.
 _SHADES = (0.2, 0.5)
 _LOOKS = (
     ("more3", "half of it"), ("more2", "a fifth or more"), ("more1", "a part"),
@@ -21,7 +21,7 @@ _LOOKS = (
 
 
 def plot_flame(flame: Frame, arm: str, baseline: str, name: str, about: str) -> Picture:
-    """``baseline``: what the arm is coloured against, '' for none. ``about``: of which runs it is."""
+    """Return the flame graph. ``baseline``: the reference for colours, '' for none. ``about``: the runs shown."""
     height = _TOP + flame.depth * _ROW
     scale = WIDTH / (flame.seconds or 1.0)
     body = [text(0, 20, _heading(arm, baseline, flame.seconds), kind="head"), *_frames(flame, 0.0, 0, scale, flame)]
@@ -51,7 +51,7 @@ def _frames(item: Frame, x: float, depth: int, scale: float, whole: Frame) -> It
 
 
 def _kind(item: Frame) -> str:
-    """A part of the machine or a process; a program's function, by its form; the kernel's."""
+    """Return the class of a frame: part of the machine or process; a program's function, by its form; the kernel's."""
     if len(item.path) <= 2:
         return "part"
     return "program" if item.name.endswith(")") or item.name.startswith("[") else "kernel"
@@ -87,7 +87,7 @@ def _legend(baseline: str, y: float) -> list[str]:
 
 
 def _words(flame: Frame, baseline: str) -> str:
-    """Its parts, largest first, and what differs most, for those who do not see it."""
+    """Return the parts, largest first, and the largest differences, for those who do not see the graph."""
     parts = sorted(flame.below, key=lambda item: -item.seconds)
     said = "; ".join(f"{item.name} {units.seconds(item.seconds)}" for item in parts)
     if not baseline:

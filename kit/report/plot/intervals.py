@@ -5,18 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from kit.analysis.compare import LESS, MORE, Comparison
-from kit.report import units
-from kit.report.interval import percent_interval
+from kit.analysis.runs.compare import LESS, MORE, Comparison
+from kit.report.format import units
+from kit.report.format.interval import percent_interval
+from kit.report.format.verdict import sentence
 from kit.report.plot.picture import CHARACTER, Picture, circle, label_width, line, path, shortened, text
 from kit.report.plot.scale import Scale, ratio_ticks, spread
-from kit.report.verdict import sentence
 
 _ROW, _TOP, _PLOT = 30.0, 34.0, 420.0
 
 
 def plot_intervals(found: Sequence[Comparison], name: str = "intervals") -> Picture | None:
-    """None where there is nothing to draw. Filled dots are verdicts that hold for all arms at once."""
+    """Return the plot; None if there is nothing to draw. Filled dots are verdicts by simultaneous intervals."""
     rows = [item for item in found if item.ratio is not None]
     if not rows:
         return None

@@ -1,4 +1,4 @@
-"""A picture: SVG elements whose looks are left to classes, and the words for those who do not see it."""
+"""A picture: SVG elements whose style comes from classes, and the words for those who do not see it."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ import re
 from dataclasses import dataclass, replace
 from html import escape
 
-from kit.core.visible import printable
+from kit.core.sanitize import printable
 
 #: Width of one character of the labels, in the units of a picture; labels are set in 13 of them.
 CHARACTER = 7.8
+_WIDEST_LABEL = 330.0
 _HEAD = 30.0  # for the title of a file
 _LONGEST = 100  # name of a file, without its ending
 FONTS = "'DejaVu Sans', 'Liberation Sans', 'Noto Sans', Roboto, Arial, Helvetica, 'Segoe UI', sans-serif"
 
-#: Light looks of the classes; a page has its own, dark ones too.
+#: Light style of the classes; a page has its own, including dark ones.
 _STYLE = f"""
 text {{ font: 13px {FONTS}; fill: #1c2330; }}
 .head {{ font-weight: bold; }}
@@ -53,8 +54,8 @@ text {{ font: 13px {FONTS}; fill: #1c2330; }}
 
 @dataclass(frozen=True)
 class Picture:
-    """``text`` says in words what is seen. Sizes are in CSS pixels. ``kind``: classes of one whose parts can be used;
-    others are images."""
+    """A picture. ``text`` describes the picture in words. Sizes are in CSS pixels. ``kind``: classes of an interactive
+    picture; others are images."""
 
     name: str
     title: str
@@ -66,21 +67,21 @@ class Picture:
 
     @property
     def identifier(self) -> str:
-        """The name as a file and an element may have it: nothing that leads out of a directory, ends an attribute or is
-        too long. A name that had to be changed ends in its digest, so that no two become one."""
+        """Return the name in a form safe for a file and an element: it leaves no directory, ends no attribute, and is
+        short. A changed name ends in its digest, so that names remain distinct."""
         plain = re.sub(r"[^A-Za-z0-9_@+=.-]", "-", self.name)[:_LONGEST].lstrip(".-")
         if plain == self.name:
             return plain
         return f"{plain}-{hashlib.sha256(self.name.encode(errors='backslashreplace')).hexdigest()[:8]}".lstrip("-")
 
     def inline(self) -> str:
-        """As an element of a page, which gives the looks."""
+        """Return an element of a page, which sets the style."""
         name = self.identifier
         role = f'role="group" class="{self.kind}"' if self.kind else 'role="img"'
         return self._element(f'<svg {role} aria-labelledby="{name}-t {name}-d"', "")
 
     def file(self) -> str:
-        """As a file of its own, in light colours."""
+        """Return a separate file, in light colours."""
         start = f'<svg xmlns="http://www.w3.org/2000/svg" class="{self.kind}"'
         width, height = max(self.width, len(self.title) * CHARACTER * 1.1 + 16), self.height + _HEAD
         paper = f'<rect width="{width:g}" height="{height:g}" fill="#ffffff"/>'
@@ -97,7 +98,7 @@ class Picture:
 
 
 def _words(text: str) -> str:
-    """Whatever it holds, as text of an element."""
+    """Return the escaped text of an element."""
     return escape(printable(text))
 
 
@@ -117,7 +118,8 @@ def rect(x: float, y: float, width: float, height: float, kind: str, hint: str =
 
 
 def frame(where: tuple[float, float, float, float], name: str, label: str, kind: str, hint: str) -> str:
-    """A box with its name, as much of it as ``label`` shows: x, y, width, height. It can be chosen; see flame.js."""
+    """Return a box with as much of its name as ``label`` shows: x, y, width, height. It can be selected; see
+    flame.js."""
     x, y, width, height = where
     return (
         f'<g class="{kind}" data-name="{_words(name)}"><title>{_words(hint)}</title>'
@@ -139,10 +141,10 @@ def _hint(words: str) -> str:
 
 
 def shortened(words: str, width: float) -> str:
-    """As much of a label as fits."""
+    """Return as much of a label as fits."""
     room = int(width / CHARACTER)
     return words if len(words) <= room else f"{words[: room - 1]}…"
 
 
-def label_width(labels: list[str], most: float = 330) -> float:
-    return min(most, max((len(label) for label in labels), default=0) * CHARACTER + 14)
+def label_width(labels: list[str]) -> float:
+    return min(_WIDEST_LABEL, max((len(label) for label in labels), default=0) * CHARACTER + 14)

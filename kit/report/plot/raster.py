@@ -12,13 +12,13 @@ ZOOM = 2.0
 
 
 def to_png(svg: str) -> bytes:
-    """Raises MachineError where the renderer, or any font, is lacking."""
+    """Return a PNG. Raises MachineError if the renderer or all fonts are missing."""
     _need_font()
     return _render(svg)
 
 
 def _render(svg: str, fonts: bool = True) -> bytes:
-    """``fonts``: the machine's, which take most of the time."""
+    """Return a PNG. ``fonts``: the machine's; loading them takes most of the time."""
     try:
         import resvg_py
     except ImportError:
@@ -28,9 +28,9 @@ def _render(svg: str, fonts: bool = True) -> bytes:
 
 @cache
 def _need_font() -> None:
-    """A picture without letters would be drawn without a word of complaint."""
+    """Raise MachineError without fonts: the picture would otherwise silently lack all letters."""
     empty = '<svg xmlns="http://www.w3.org/2000/svg" width="40" height="20">{}</svg>'
     if _render(empty.format(f'<text x="2" y="15" font-family="{FONTS}">kit</text>')) == _render(
         empty.format(""), fonts=False
     ):
-        raise MachineError("this machine has no font to draw letters with", "apt-get install fonts-dejavu-core")
+        raise MachineError("this machine has no font to draw letters with", "run apt-get install fonts-dejavu-core")

@@ -1,4 +1,4 @@
-"""Scales: from figures to places on a picture, and the ticks that are worth a label."""
+"""Scales: from figures to positions in a picture, and the ticks with labels."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Scale:
 
 
 def linear_ticks(low: float, high: float, about: int = 6) -> list[float]:
-    """Round numbers between the two."""
+    """Return round numbers between the two."""
     span = high - low
     if span <= 0:
         return [low]
@@ -45,7 +45,7 @@ def linear_ticks(low: float, high: float, about: int = 6) -> list[float]:
 
 
 def ratio_ticks(low: float, high: float) -> list[float]:
-    """Of ratios on a logarithmic scale: round percentages where they are close, powers of 2 or 10 where not."""
+    """Return ticks of ratios on a logarithmic scale: round percentages for a short range, else powers of 2 or 10."""
     if high / low < 6:
         return [1 + tick for tick in linear_ticks(low - 1, high - 1) if 1 + tick > 0]
     base = 2 if high / low < 200 else 10
@@ -64,7 +64,7 @@ def seconds_ticks(low: float, high: float, log: bool) -> list[float]:
 
 
 def spread(values: Sequence[float]) -> float:
-    """How far ratios reach from 1, as a logarithm: one that is several times slower must not flatten all others."""
+    """Return the largest distance of ratios from 1, as a logarithm: one far slower arm must not flatten all others."""
     ends = sorted(abs(math.log(value)) for value in values if value > 0)
     usual = ends[len(ends) // 2] if ends else 0.0
     return min(max(ends, default=0.01), max(4 * usual, 0.01), _FARTHEST) or 0.01

@@ -7,26 +7,22 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from kit.analysis.columns import Key, Runs
+from kit.analysis.runs.arm_runs import ArmRuns, TypicalRun
 from kit.parsers.task import BuildTask
-from kit.report import units
+from kit.report.format import units
 from kit.report.plot.picture import CHARACTER, Picture, label_width, line, rect, shortened, text
 from kit.report.plot.scale import Scale, linear_ticks
 
 _LANE, _BAR, _GAP, _TOP, _PLOT, _RIGHT, _LEGEND = 15.0, 13.0, 16.0, 34.0, 700.0, 80.0, 26.0
-#: The largest kinds have a look each, and all others the last.
+#: The largest kinds have a style each, and all others the last.
 _LOOKS = 6
-#: Tasks of one arm that are drawn: the longest. All others are a fraction of a pixel wide.
+#: Most tasks drawn of one arm: the longest. All others are a fraction of a pixel wide.
 MOST = 600
 
 
 @dataclass(frozen=True)
 class _Row:
-    key: Key
-    real: float  # of the run that is drawn
-    tasks: tuple[BuildTask, ...]
+    run: TypicalRun
     lanes: tuple[int, ...]  # of each task; those of one lane do not overlap
 
     @property
@@ -35,18 +31,18 @@ class _Row:
 
     @property
     def end(self) -> float:
-        return max(self.real, *(task.started + task.elapsed for task in self.tasks))
+        return max(self.run.seconds, *(task.started + task.elapsed for task in self.run.tasks))
 
 
-def plot_tasks(runs: Runs, keys: Sequence[Key], phase: str, name: str = "tasks") -> Picture | None:
-    """None where no task is known. Of each arm the run is drawn whose real time is nearest the mean of all."""
-    rows = [row for key in keys if (row := _typical(runs, key, phase))]
+def plot_tasks(arms: Sequence[ArmRuns], phase: str, name: str = "tasks") -> Picture | None:
+    """Return the typical run of each arm; None without known tasks."""
+    rows = [_Row(run, tuple(_pack(run.tasks))) for item in arms if (run := item.typical_run(phase))]
     if not rows:
         return None
-    labels = [f"{key[0]}{units.at(key[1])}" for key in (row.key for row in rows)]
+    labels = [f"{row.run.arm}{units.at(row.run.point)}" for row in rows]
     left = label_width(labels)
     high = max(row.end for row in rows)
-    low = min(0.0, *(task.started for row in rows for task in row.tasks))
+    low = min(0.0, *(task.started for row in rows for task in row.run.tasks))
     scale = Scale(low, high, left, left + _PLOT)
     bottom = _TOP + sum(row.height for row in rows)
     parts = []
@@ -60,25 +56,14 @@ def plot_tasks(runs: Runs, keys: Sequence[Key], phase: str, name: str = "tasks")
         top += row.height
     parts += _legend(looks, 8, bottom + _LEGEND)
     title = f"Tasks of {phase}, from its start; a typical run of each arm"
-    most = max(len(row.tasks) for row in rows)
+    most = max(len(row.run.tasks) for row in rows)
     title += f" (the {MOST} longest of {most})" if most > MOST else ""
     said = "; ".join(_words(row, label) for row, label in zip(rows, labels, strict=True))
     return Picture(name, title, said, left + _PLOT + _RIGHT, bottom + _LEGEND + 14, "".join(parts))
 
 
-def _typical(runs: Runs, key: Key, phase: str) -> _Row | None:
-    reals, listed = runs.values(key, phase, "real"), runs.tasks(key, phase)
-    places = [i for i, tasks in enumerate(listed) if tasks and np.isfinite(reals[i])]
-    if not places:
-        return None
-    mean = float(np.mean(reals[places]))
-    place = min(places, key=lambda i: abs(float(reals[i]) - mean))
-    tasks = tuple(sorted(listed[place], key=lambda task: task.started))
-    return _Row(key, float(reals[place]), tasks, tuple(_pack(tasks)))
-
-
 def _pack(tasks: Sequence[BuildTask]) -> Iterator[int]:
-    """Each in the first lane that is free."""
+    """Put each task in the first free lane."""
     free: list[int] = []
     busy: list[tuple[float, int]] = []
     for task in tasks:
@@ -90,10 +75,10 @@ def _pack(tasks: Sequence[BuildTask]) -> Iterator[int]:
 
 
 def _find_looks(rows: Sequence[_Row]) -> dict[str, str]:
-    """By kind, the largest first; the last stands for all others."""
+    """Return styles by kind, the largest first; the last is for all others."""
     size: Counter[str] = Counter()
     for row in rows:
-        for task in row.tasks:
+        for task in row.run.tasks:
             size[task.kind] += task.elapsed  # type: ignore[assignment]
     return {kind: f"step{i}" for i, (kind, _) in enumerate(size.most_common(_LOOKS - 1))}
 
@@ -105,7 +90,7 @@ def _look(kind: str, looks: dict[str, str]) -> str:
 def _draw(row: _Row, label: str, top: float, scale: Scale, looks: dict[str, str]) -> list[str]:
     middle, bottom = top + row.height / 2, top + row.height - _GAP / 2
     parts = [text(scale.left - 10, middle, shortened(label, scale.left - 10), "end")]
-    shown = sorted(zip(row.tasks, row.lanes, strict=True), key=lambda item: -item[0].elapsed)[:MOST]
+    shown = sorted(zip(row.run.tasks, row.lanes, strict=True), key=lambda item: -item[0].elapsed)[:MOST]
     for task, lane in shown:
         x, width = scale.at(task.started), scale.at(task.started + task.elapsed) - scale.at(task.started)
         y = top + lane * _LANE
@@ -115,8 +100,8 @@ def _draw(row: _Row, label: str, top: float, scale: Scale, looks: dict[str, str]
         words = f"{task.recipe} {task.kind}"
         if width > len(words) * CHARACTER:
             parts.append(text(x + 3, y + _BAR - 3, words, kind="inside"))
-    parts.append(line(scale.at(row.real), top - 2, scale.at(row.real), bottom, "mean"))
-    parts.append(text(scale.right + 8, middle, units.seconds(row.real)))
+    parts.append(line(scale.at(row.run.seconds), top - 2, scale.at(row.run.seconds), bottom, "mean"))
+    parts.append(text(scale.right + 8, middle, units.seconds(row.run.seconds)))
     parts.append(line(scale.left, bottom, scale.right, bottom, "axis"))
     return parts
 
@@ -131,8 +116,8 @@ def _legend(looks: dict[str, str], x: float, y: float) -> list[str]:
 
 
 def _words(row: _Row, label: str) -> str:
-    longest = max(row.tasks, key=lambda task: task.elapsed)
+    longest = max(row.run.tasks, key=lambda task: task.elapsed)
     return (
-        f"{label}: {len(row.tasks)} tasks in {units.seconds(row.real)}, up to {max(row.lanes) + 1} at once; "
+        f"{label}: {len(row.run.tasks)} tasks in {units.seconds(row.run.seconds)}, up to {max(row.lanes) + 1} at once; "
         f"the longest is {longest.recipe} {longest.kind} with {units.seconds(longest.elapsed)}"
     )

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from kit.analysis.changepoint import Track
-from kit.analysis.history import Entry
-from kit.report import units
-from kit.report.interval import percent_interval
+from kit.analysis.history.changepoint import ChangeHistory
+from kit.analysis.history.history import Entry
+from kit.report.format import units
+from kit.report.format.interval import percent_interval
 from kit.report.plot.picture import Picture, circle, line, text
 from kit.report.plot.scale import Scale, linear_ticks
 
 _LEFT, _WIDTH, _TOP, _HEIGHT, _RIGHT = 70.0, 720.0, 24.0, 180.0, 40.0
 
 
-def plot_track(track: Track, limit: float | None = None, name: str = "history") -> Picture:
-    """``limit`` is a ratio. Sessions stand side by side in their order, whatever the time between them."""
+def plot_track(track: ChangeHistory, limit: float | None = None, name: str = "history") -> Picture:
+    """Return the plot. ``limit`` is a ratio. Sessions are evenly spaced in their order, whatever the time between
+    them."""
     entries = track.series.entries
     low, high = _span(entries, limit)
     y = Scale(low, high, _TOP + _HEIGHT, _TOP)
@@ -39,7 +40,7 @@ def plot_track(track: Track, limit: float | None = None, name: str = "history") 
     item = entries[-1].outcome.comparison
     first, last = (units.moment(entry.created)[:10] for entry in (entries[0], entries[-1]))
     changes = "; ".join(
-        f"{'change' if change.confirmed else 'perhaps a change'} at {entries[change.index].session} from "
+        f"{'change' if change.confirmed else 'possible change'} at {entries[change.index].session} from "
         f"{units.percent(change.before)} to {units.percent(change.after)}"
         for change in track.changes
     )
@@ -50,7 +51,7 @@ def plot_track(track: Track, limit: float | None = None, name: str = "history") 
 
 
 def _span(entries: tuple[Entry, ...], limit: float | None) -> tuple[float, float]:
-    """All ratios, and their intervals as far as those do not dwarf them."""
+    """Return the range of all ratios, and of their intervals unless those dwarf the ratios."""
     ratios = [entry.ratio for entry in entries] + ([limit] if limit is not None else []) + [1.0]
     reach = max(max(ratios) - min(ratios), 0.02)
     items = [entry.outcome.comparison for entry in entries]
@@ -69,7 +70,7 @@ def _session(entry: Entry, x: float, y: Scale) -> list[str]:
     return parts
 
 
-def _levels(track: Track, x: Scale, y: Scale) -> list[str]:
+def _levels(track: ChangeHistory, x: Scale, y: Scale) -> list[str]:
     count = len(track.series.entries)
     edges = [0, *(change.index for change in track.changes), count]
     levels = [track.changes[0].before, *(change.after for change in track.changes)] if track.changes else []

@@ -1,0 +1,88 @@
+"""A nightly job: its request and its result. Pure."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kit.analysis.history.change_attribution import CommonChange
+from kit.analysis.history.changepoint import CONFIRM, ChangeHistory
+from kit.analysis.history.regression import LIMIT, MISSING, Finding, Rule
+from kit.analysis.session.analyse import Analysis
+from kit.analysis.session.threshold import Threshold
+from kit.model.session import Request, Session
+from kit.model.sweep import points
+
+DEFAULT_OUTPUT = "kit-nightly"
+
+
+@dataclass(frozen=True)
+class Task:
+    """One scenario of the job. ``across``: conditions that may differ within one series. ``on``: the failure rule, one
+    of kit.analysis.history.regression.RULES."""
+
+    request: Request
+    thresholds: tuple[Threshold, ...] = ()
+    across: tuple[str, ...] = ()
+    on: str = LIMIT
+
+    @property
+    def name(self) -> str:
+        return self.request.scenario or shlex.join(self.request.command)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One nightly file. ``budget`` and ``wait_idle`` are seconds, None for none."""
+
+    name: str
+    tasks: tuple[Task, ...]
+    store: str = ""
+    output: str = DEFAULT_OUTPUT
+    budget: float | None = None
+    wait_idle: float | None = None
+    confirm: int = CONFIRM
+
+    def rule(self, task: Task) -> Rule:
+        """Return the rule for a task's thresholds; all thresholds of the night are simultaneous."""
+        family = sum(len(one.thresholds) * len(points(one.request.params)) for one in self.tasks)
+        return Rule(task.on, self.confirm, max(family, 1))
+
+
+@dataclass(frozen=True)
+class Part:
+    """The result of one task. ``error``: why the session is missing or incomplete; '' if complete."""
+
+    task: Task
+    session: Session | None = None
+    analysis: Analysis | None = None
+    findings: tuple[Finding, ...] = ()
+    tracks: tuple[ChangeHistory, ...] = ()
+    error: str = ""
+    seconds: float = 0.0
+    common: tuple[CommonChange, ...] = ()  # changes of this machine, and of others of its class
+
+    @property
+    def lacking(self) -> bool:
+        """Return whether a requested item could not run."""
+        return bool(self.error) or any(item.status == MISSING for item in self.findings)
+
+
+@dataclass(frozen=True)
+class Night:
+    """One run of a job. Its exit code: 1 where a threshold fails it, 2 where something could not run, else 0."""
+
+    name: str
+    started: float  # Unix time
+    parts: tuple[Part, ...]
+
+    @property
+    def findings(self) -> Sequence[Finding]:
+        return [item for part in self.parts for item in part.findings]
+
+    @property
+    def exit_code(self) -> int:
+        if any(item.fails for item in self.findings):
+            return 1
+        return 2 if any(part.lacking for part in self.parts) else 0

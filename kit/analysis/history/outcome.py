@@ -1,0 +1,47 @@
+"""One session's result for one arm, in the form that a history stores. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from kit.analysis.runs.compare import Comparison
+from kit.analysis.runs.readings import Digests
+from kit.analysis.runs.run_table import Runs
+
+#: Raised when the statistics change: outcomes stored with another number are recomputed.
+OUTCOME_VERSION = 4
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A comparison, with the means of the arm and of its baseline (seconds, or the figure's unit) over their runs.
+
+    ``whole``: it is of the whole run, not of a phase. ``digests``: those of the arm's first run.
+    """
+
+    comparison: Comparison
+    mean: float | None
+    base_mean: float | None
+    whole: bool
+    digests: Digests
+
+
+def outcomes(runs: Runs, comparisons: Iterable[Comparison]) -> tuple[Outcome, ...]:
+    """Return the outcomes of all comparisons but controls, which show noise."""
+    found = []
+    for item in comparisons:
+        if item.control:
+            continue
+        keys = (item.arm, item.point), (item.baseline, item.point)
+        mean, base_mean = (_mean(runs.values(key, item.phase, item.metric)) for key in keys)
+        whole = item.phase == runs.phases(keys)[-1]
+        found.append(Outcome(item, mean, base_mean, whole, runs.samples(keys[0])[0].digests))
+    return tuple(found)
+
+
+def _mean(values: np.typing.NDArray[np.float64]) -> float | None:
+    known = values[np.isfinite(values)]
+    return float(known.mean()) if known.size else None

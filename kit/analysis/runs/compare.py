@@ -1,0 +1,276 @@
+"""Comparisons: each arm against its baseline, per phase and metric, with interval and verdict. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from kit.analysis.runs.paired import Paired, find_adjusting, pair_up
+from kit.analysis.runs.run_table import Key, Runs, differing, in_both
+from kit.analysis.stats import estimators, variance_pooling
+from kit.analysis.stats.estimators import Centre
+from kit.model.arm import CONTROL
+from kit.model.metric import COMPARED, described
+from kit.model.sample import Sample
+
+MORE, LESS, NOT_DETECTED, NO_INTERVAL = "more", "less", "not significant", "no interval"
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison:
+    """One arm against its baseline in one metric of one phase.
+
+    ``ratio`` with ``low`` and ``high``: geometric mean of the within-round ratios and its 95 % interval, None if a
+    round has a zero. ``difference`` (seconds per run): mean of the within-round differences, with its own interval.
+    ``n``: number of rounds. ``detectable``: the smallest ratio that n such rounds would have shown.
+
+    ``low_all`` and ``high_all`` are the simultaneous 95 % interval of all ``family`` comparisons of this phase and
+    metric; ``difference_low_all`` and ``difference_high_all`` are that of the differences. ``verdict`` rests on the
+    individual interval, ``verdict_all`` on the simultaneous one. ``covariate``: what the ratio is adjusted for;
+    ``narrowing``: the share by which this narrows its interval. ``adjusted``: the arm's mean in seconds at the
+    baseline's covariate. ``point``: values of swept parameters. ``metric``: one of COMPARED, or a figure that the
+    workload reports, with its ``unit``; ``better``: ``less`` or ``more``.
+
+    From ROBUST_FROM rounds on the ratio is the typical one, the mean without a tenth at either end, and ``untrimmed``
+    that of all. ``spread``: standard error of one round's log ratio; ``borrowed``: degrees of freedom beyond its own,
+    from the noise that arms share."""
+
+    arm: str
+    baseline: str
+    phase: str
+    metric: str
+    ratio: float | None
+    low: float | None
+    high: float | None
+    n: int
+    difference: float
+    difference_low: float | None
+    difference_high: float | None
+    detectable: float | None
+    verdict: str
+    point: str = ""
+    low_all: float | None = None
+    high_all: float | None = None
+    family: int = 1
+    verdict_all: str = NO_INTERVAL
+    covariate: str = ""
+    narrowing: float | None = None
+    unit: str = "s"
+    better: str = "less"
+    adjusted: float | None = None
+    untrimmed: float | None = None
+    spread: float | None = None
+    borrowed: int = 0
+    difference_low_all: float | None = None
+    difference_high_all: float | None = None
+
+    def __repr__(self) -> str:
+        """For assertions of tests: what was compared, the ratio, its interval."""
+        at = f" at {self.point}" if self.point else ""
+        what = f"{self.arm} / {self.baseline}{at}, {self.metric} of {self.phase}"
+        if self.ratio is None:
+            return f"<{what}: no ratio, {self.difference:+.4g} {self.unit}>"
+        interval = "no interval" if self.low is None or self.high is None else f"{self.low:.3f}–{self.high:.3f}"
+        return f"<{what}: {self.ratio:.3f} ({interval}), {self.n} rounds>"
+
+    @property
+    def control(self) -> bool:
+        return is_control(self.arm)
+
+    @property
+    def outliers(self) -> bool:
+        """Return whether the mean of all rounds lies outside the typical ratio's interval: a few runs cause the
+        difference."""
+        if self.untrimmed is None or self.low is None or self.high is None:
+            return False
+        return not self.low <= self.untrimmed <= self.high
+
+    def equivalent(self, margin: float) -> bool:
+        """Return whether the simultaneous interval lies within the margin."""
+        if self.low_all is None or self.high_all is None:
+            return False
+        return 1 - margin <= self.low_all and self.high_all <= 1 + margin
+
+    @property
+    def centre(self) -> Centre | None:
+        """Return the centre of the ratio's logarithm, with the error and degrees of freedom of its interval."""
+        if not self.ratio:
+            return None
+        degrees = estimators.own_degrees(self.n) + self.borrowed
+        error = None
+        if self.low and self.high:
+            half = math.log(self.high / self.low) / 2
+            error = half / estimators.student_quantile(0.5 + estimators.CONFIDENCE / 2, degrees)
+        return Centre(math.log(self.ratio), error, degrees, self.n)
+
+    def rounds_to_tell(self, limit: float) -> tuple[int, int, int] | None:
+        """Return how many rounds would distinguish the ratio from ``limit``, if the ratio stays: few, typical and many,
+        a range of 80 %. None if unknown."""
+        if not self.spread or not self.ratio or self.ratio == limit:
+            return None
+        away = abs(math.log(self.ratio / limit))
+        smaller, larger = estimators.spread_range(estimators.own_degrees(self.n) + self.borrowed)
+        found = [
+            variance_pooling.rounds_needed(self.spread * factor, self.borrowed, away)
+            for factor in (smaller, 1.0, larger)
+        ]
+        few, typical, many = found
+        return None if few is None or typical is None or many is None else (few, typical, many)
+
+    def low_among(self, family: int) -> float | None:
+        """Return the one-sided 95 % lower bound of the ratio, simultaneous with ``family`` - 1 other bounds
+        (Bonferroni)."""
+        if self.centre is None:
+            return None
+        return estimators.as_ratio(
+            self.centre.interval(estimators.family_confidence(family, 2 * estimators.CONFIDENCE - 1))
+        ).low
+
+    @property
+    def reach(self) -> float:
+        """Return the margin from the ratio to its interval's end, as a share of the ratio; infinite without an
+        interval."""
+        if not self.ratio or self.low is None or self.high is None:
+            return math.inf
+        return max(self.high / self.ratio - 1, 1 - self.low / self.ratio)
+
+
+def is_control(arm: str) -> bool:
+    return f"+{CONTROL}" in arm
+
+
+def compare(
+    samples: Iterable[Sample] | Runs,
+    baselines: Sequence[tuple[str, str]],
+    metrics: Sequence[str] = COMPARED,
+    whole: bool = False,
+    widening: float = 1.0,
+) -> tuple[Comparison, ...]:
+    """Compare measured samples in pairs (arm, baseline). Samples with different digests are not compared.
+
+    ``whole``: only the whole run (the total of several phases), not each phase. ``widening``: of the simultaneous
+    intervals, by kit.analysis.session.stopping, if the session chose its own end."""
+    runs = samples if isinstance(samples, Runs) else Runs(samples)
+    pairs = [
+        ((arm, point), (base, point))
+        for point in runs.points
+        for arm, base in baselines
+        if runs.has((arm, point)) and runs.has((base, point))
+    ]
+    family = sum(not is_control(arm) for (arm, _), _ in pairs)
+    found: list[Comparison] = []
+    for point in runs.points:
+        here = [pair for pair in pairs if pair[0][1] == point]
+        keys = list(dict.fromkeys(key for pair in here for key in pair))
+        for phase in runs.phases(keys)[-1 if whole else 0 :]:
+            for metric in metrics:
+                found += _compare_point(runs, here, phase, metric, family, widening)
+            for name, figure in ({} if whole else runs.reported(keys, phase)).items():
+                made = _compare_point(runs, here, phase, name, family, widening)
+                found += [replace(item, unit=figure.unit, better=figure.better) for item in made]
+    return tuple(found)
+
+
+def _compare_point(
+    runs: Runs, pairs: Sequence[tuple[Key, Key]], phase: str, metric: str, family: int, widening: float
+) -> Iterator[Comparison]:
+    """Compare all arms at one point: they share the estimate of the noise."""
+    keys = list(dict.fromkeys(key for pair in pairs for key in pair))
+    adjusting = find_adjusting(runs, keys, phase, metric)
+    found = [made for pair in pairs if (made := pair_up(runs, pair, phase, metric, adjusting))]
+    return compare_paired(found, phase, family, widening)
+
+
+def compare_paired(found: Sequence[Paired], phase: str, family: int, widening: float = 1.0) -> Iterator[Comparison]:
+    """Compare arms by one metric known for each round: they share the estimate of the noise. Intervals are simultaneous
+    with all ``family`` comparisons."""
+    counted = [not is_control(item.arm[0]) for item in found]
+    positive = [(item, one) for item, one in zip(found, counted, strict=True) if item.positive]
+    shared = variance_pooling.share([item.ratio(one) for item, one in positive], family, widening)
+    plain = shared
+    if any(item.adjusting for item in found):
+        plain = variance_pooling.share([item.ratio(one, adjusted=False) for item, one in positive], family, widening)
+    ratios = iter(zip(shared, plain, strict=True))
+    proportional = len(positive) == len(found)
+    contrasts = [item.difference(one, proportional) for item, one in zip(found, counted, strict=True)]
+    differences = variance_pooling.share(contrasts, family, widening)
+    for item, one, difference in zip(found, counted, differences, strict=True):
+        known = described(item.metric)
+        empty = Comparison(
+            item.arm[0], item.base[0], phase, item.metric, None, None, None, item.one.size, 0.0, None, None, None,
+            NO_INTERVAL, item.arm[1], family=family if one else 1, unit=known.unit, better=known.better,
+        )  # fmt: skip
+        compared = _of_difference(empty, item.widen_difference(difference))
+        yield _of_ratio(compared, item, *next(ratios)) if item.positive else compared
+
+
+def _of_difference(empty: Comparison, centre: variance_pooling.PooledEstimate) -> Comparison:
+    difference, together = centre.interval(), centre.interval_together()
+    return replace(
+        empty,
+        difference=difference.estimate,
+        difference_low=difference.low,
+        difference_high=difference.high,
+        difference_low_all=together.low,
+        difference_high_all=together.high,
+        verdict=_verdict(difference, 0.0),
+        verdict_all=_verdict(together, 0.0),
+    )
+
+
+def _of_ratio(
+    made: Comparison, pair: Paired, centre: variance_pooling.PooledEstimate, plain: variance_pooling.PooledEstimate
+) -> Comparison:
+    centre = pair.widen(centre)
+    ratio, together = estimators.as_ratio(centre.interval()), estimators.as_ratio(centre.interval_together())
+    smallest = centre.detectable()
+    return replace(
+        made,
+        ratio=ratio.estimate,
+        low=ratio.low,
+        high=ratio.high,
+        detectable=None if smallest is None else estimators.exp(smallest),
+        verdict=_verdict(ratio, 1.0),
+        low_all=together.low,
+        high_all=together.high,
+        verdict_all=_verdict(together, 1.0),
+        covariate=pair.covariate,
+        narrowing=1 - _width(centre) / _width(pair.with_copies(plain)) if pair.covariate and plain.error else None,
+        adjusted=pair.adjusted(),
+        untrimmed=pair.untrimmed(),
+        spread=centre.spread,
+        borrowed=centre.degrees - estimators.own_degrees(centre.n),
+    )
+
+
+def _width(centre: Centre) -> float:
+    return estimators.student_quantile(0.5 + estimators.CONFIDENCE / 2, centre.degrees) * (centre.error or 0.0)
+
+
+def _verdict(interval: estimators.Interval, neutral: float) -> str:
+    """Return ``more``, ``less`` or ``not significant`` if there is an interval, else ``no interval``."""
+    if interval.low is None or interval.high is None:
+        return NO_INTERVAL
+    if not interval.leaves_out(neutral):
+        return NOT_DETECTED
+    return MORE if interval.low > neutral else LESS
+
+
+def not_comparable(runs: Runs, baselines: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    """Return why rounds were left out although both runs succeeded: one line per arm and differing digest."""
+    reasons = []
+    for point in runs.points:
+        for arm, baseline in baselines:
+            shared = in_both(runs.rounds((arm, point)), runs.rounds((baseline, point)))
+            if runs.common([(arm, point), (baseline, point)])[0].size == shared.size:
+                continue
+            theirs = {sample.round: sample for sample in runs.samples((baseline, point))}
+            for sample in runs.samples((arm, point)):
+                other = theirs.get(sample.round)
+                keys = differing(sample.digests, other.digests) if other else ()
+                if keys:
+                    reasons.append(
+                        f"{arm}, round {sample.round}: {', '.join(keys)} differs from {baseline}; not compared"
+                    )
+    return tuple(reasons)

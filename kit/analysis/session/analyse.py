@@ -1,0 +1,226 @@
+"""All statistics of a session: comparisons, ladders, noise floor, growth, drift, disturbances, other programs. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kit.analysis.runs.arm_runs import ArmRuns, PointRuns, runs_by_point
+from kit.analysis.runs.busy import BusyRounds, busy_rounds
+from kit.analysis.runs.compare import Comparison, compare, not_comparable
+from kit.analysis.runs.drift import Drift, drifts
+from kit.analysis.runs.run_table import Runs
+from kit.analysis.session.ladder import Ladder, climb, whole_ladder
+from kit.analysis.session.ranking import Ranking, rank
+from kit.analysis.session.scaling import Growth, growths
+from kit.analysis.session.stopping import looks, widening
+from kit.analysis.session.tasks import TaskCost, compare_tasks
+from kit.analysis.traces.calls import CallCosts, Overhead, compare_calls, overheads
+from kit.model.plan import DEFAULT_MARGIN
+from kit.model.sample import Sample
+from kit.model.session import Session
+
+#: The share of a build's real time above which outside CPU is reported.
+NOTABLE = 0.05
+
+
+@dataclass(frozen=True)
+class NoiseFloor:
+    """The noise floor: two identical arms whose every difference is noise.
+
+    ``ratio`` with ``low`` and ``high``: copy against original, real time of the whole run, 95 % interval over ``n``
+    rounds. ``detectable``: the smallest penalty, as a ratio, that every comparison at that point detects with 80 %
+    power; the least sensitive comparison decides."""
+
+    arm: str
+    baseline: str
+    point: str
+    ratio: float
+    low: float | None
+    high: float | None
+    n: int
+    detectable: float | None
+
+
+@dataclass(frozen=True)
+class FlaggedRun:
+    """A disturbed run, by the rule of disturbances; ``repeated`` if a rerun replaces it."""
+
+    arm: str
+    point: str
+    round: int
+    why: str
+    repeated: bool
+
+
+@dataclass(frozen=True)
+class Unrepeated:
+    """A comparison with its reruns, and without them, flagged runs included. Real time of the whole run."""
+
+    found: Comparison
+    without: Comparison
+
+    @property
+    def differs(self) -> bool:
+        """Return whether one ratio lies outside the other's interval, or the verdicts differ: reruns caused the
+        difference."""
+        one, two = self.found, self.without
+        if one.verdict_all != two.verdict_all:
+            return True
+        return any(
+            here.ratio is not None and there.low is not None and there.high is not None
+            and not there.low <= here.ratio <= there.high
+            for here, there in ((one, two), (two, one))
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Analysis:
+    comparisons: tuple[Comparison, ...]
+    ladders: tuple[Ladder, ...]
+    growths: tuple[Growth, ...]
+    floors: tuple[NoiseFloor, ...]
+    drifts: tuple[Drift, ...]
+    flagged: tuple[FlaggedRun, ...]
+    unlike: tuple[str, ...]  # why runs were not compared although both succeeded
+    runs: Runs
+    points: tuple[PointRuns, ...]  # the same runs, for those who show them
+    rankings: tuple[Ranking, ...]  # one for each point
+    unrepeated: tuple[Unrepeated, ...]  # empty where nothing was repeated
+    tasks: tuple[TaskCost, ...]  # empty where no build tool has recorded any
+    calls: tuple[CallCosts, ...] = ()  # empty where nothing was traced, as the next
+    overheads: tuple[Overhead, ...] = ()
+    busy: tuple[BusyRounds, ...] = ()  # empty where no other program is known to have used much CPU
+
+    def arm(self, arm: str, point: str) -> ArmRuns:
+        return ArmRuns(self.runs, arm, point)
+
+    @property
+    def arms(self) -> tuple[ArmRuns, ...]:
+        """Return the arms that ran, by point."""
+        return tuple(item for found in self.points for item in found.arms)
+
+    @property
+    def margin(self) -> float:
+        """Return the session's margin of equivalence."""
+        return self.rankings[0].margin if self.rankings else DEFAULT_MARGIN
+
+    def ladder(self, arm: str, point: str, cost: str = "real") -> Ladder | None:
+        """Return the ladder of the whole run."""
+        return whole_ladder([item for item in self.ladders if (item.arm, item.point) == (arm, point)], cost)
+
+    @property
+    def whole_ladders(self) -> tuple[Ladder, ...]:
+        """Return the ladder of real time of each arm and point that has one."""
+        keys = dict.fromkeys((item.arm, item.point) for item in self.ladders)
+        return tuple(found for key in keys if (found := self.ladder(*key)))
+
+    @property
+    def outside_cpu(self) -> tuple[Comparison, ...]:
+        """Return the comparisons of outside CPU that are significantly above NOTABLE of the build's real time."""
+        wholes = {(item.arm, item.point, item.phase) for item in whole_real(self.comparisons)}
+        found = []
+        for item in self.comparisons:
+            if item.metric == "outside" and (item.arm, item.point, item.phase) in wholes:
+                real = self.arm(item.arm, item.point).mean(item.phase, "real")
+                if real is not None and (item.difference_low or 0) > NOTABLE * real:
+                    found.append(item)
+        return tuple(found)
+
+    @property
+    def least_rounds(self) -> int:
+        """Return the least number of rounds of any figure: comparisons, ladders, outside CPU."""
+        found = [item for item in whole_real(self.comparisons) if not item.control]
+        counts = [item.n for item in (*found, *self.outside_cpu)]
+        counts += [steps.n for item in found if (steps := self.ladder(item.arm, item.point))]
+        return min(counts, default=0)
+
+    @property
+    def narrowing(self) -> tuple[str, float] | None:
+        """Return the covariate of real time, and the mean share by which it narrows intervals; None without a
+        covariate."""
+        used = [item for item in whole_real(self.comparisons) if item.covariate and item.narrowing is not None]
+        return (used[0].covariate, sum(item.narrowing or 0.0 for item in used) / len(used)) if used else None
+
+
+def analyse(session: Session, metric: str = "", reference: str = "") -> Analysis:
+    """Return all statistics of a session. Takes a few seconds for a million samples. ``metric`` and ``reference``: the
+    ranking's metric and reference arm; ``ranking`` chooses them if empty. Raises UsageError if one of them is missing.
+    """
+    runs = Runs(session.samples)
+    rounds = looks(session)
+    comparisons = compare(runs, session.baselines, widening=widening(rounds))
+    marked = [item for item in session.samples if item.flags or item.rerun_of is not None]
+    return Analysis(
+        comparisons,
+        climb(runs, session.baselines, session.arms),
+        growths(runs, session.baselines),
+        tuple(_floors(comparisons)),
+        drifts(runs, session.baselines),
+        _flagged(marked),
+        not_comparable(runs, session.baselines),
+        runs,
+        runs_by_point(runs, session.arms),
+        rank(runs, session.arms, metric, reference, session.request.margin, rounds),
+        _unrepeated(session, comparisons, widening(rounds))
+        if any(item.rerun_of is not None for item in marked)
+        else (),
+        compare_tasks(runs, session.baselines),
+        compare_calls(session.samples, runs, session.baselines),
+        overheads(session.samples, runs),
+        busy_rounds(session),
+    )
+
+
+def rank_so_far(session: Session) -> tuple[tuple[Ranking, ...], tuple[Comparison, ...]]:
+    """Return the rankings of a running session and what the last one shows. Other statistics are left out, since the
+    next run waits."""
+    runs, rounds = Runs(session.samples), looks(session)
+    rankings = rank(runs, session.arms, margin=session.request.margin, rounds=rounds)
+    if not rankings:
+        return (), ()
+    metrics = (rankings[-1].metric,)
+    return rankings, compare(runs, session.baselines, metrics, whole=True, widening=widening(rounds))
+
+
+def whole_real(comparisons: Sequence[Comparison]) -> tuple[Comparison, ...]:
+    """Return the comparisons of the whole run's real time, one for each arm and point."""
+    reals = [item for item in comparisons if item.metric == "real"]
+    last = {(item.arm, item.point): item.phase for item in reals}  # the total comes last
+    return tuple(item for item in reals if item.phase == last[item.arm, item.point])
+
+
+def detectable(comparisons: Sequence[Comparison], point: str | None = None) -> tuple[float, ...]:
+    """Return the smallest penalties that the arms' comparisons at that point detect with 80 % power, by size. Real time
+    of the whole run, with the intervals of verdicts. A control has no verdict."""
+    counted = (item for item in whole_real(comparisons) if not item.control and point in (None, item.point))
+    return tuple(sorted(item.detectable for item in counted if item.detectable))
+
+
+def _floors(comparisons: tuple[Comparison, ...]) -> list[NoiseFloor]:
+    return [
+        NoiseFloor(
+            item.arm, item.baseline, item.point, item.ratio, item.low, item.high, item.n,
+            max(detectable(comparisons, item.point), default=None),
+        )
+        for item in whole_real(comparisons)
+        if item.control and item.ratio is not None
+    ]  # fmt: skip
+
+
+def _unrepeated(session: Session, comparisons: tuple[Comparison, ...], inflation: float) -> tuple[Unrepeated, ...]:
+    runs = Runs(session.samples, repetitions=False)
+    planned = compare(runs, session.baselines, ("real",), whole=True, widening=inflation)
+    before = {(item.arm, item.baseline, item.point): item for item in planned}
+    found = ((item, before.get((item.arm, item.baseline, item.point))) for item in whole_real(comparisons))
+    return tuple(Unrepeated(item, other) for item, other in found if other and not item.control)
+
+
+def _flagged(marked: Sequence[Sample]) -> tuple[FlaggedRun, ...]:
+    repetitions = [item for item in marked if item.rerun_of is not None and item.status == "ok"]
+    repeated = {(item.arm, item.point, item.rerun_of) for item in repetitions}
+    return tuple(
+        FlaggedRun(item.arm, item.point, item.round, item.flags, (item.arm, item.point, item.round) in repeated)
+        for item in marked
+        if item.flags
+    )

@@ -1,0 +1,373 @@
+"""The ranking: all arms that a user could pick against one reference, and which of them a session distinguishes. Pure.
+
+Every two arms are compared within the rounds that contain both, across filesystems and engines. All pairs lend each
+other their noise; intervals hold for one family at a time, each with 95 %:
+
+- *against the reference*: every other row with the reference (Dunnett 1955), ``bare`` on each filesystem included, as
+  they share a column;
+- *all pairs of picks*: of letters and ranks. A pair of which one is the reference takes its relation from the first
+  family, so that no row contradicts its group;
+- *filesystems*: bare on each further filesystem with bare on the first;
+- *each pick with the best* (Hsu 1984, doi:10.1214/aos/1176346732): a pick is outdone by one that is better by the
+  one-sided simultaneous bounds of all comparisons of that pick. With 95 % the best pick is not outdone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from string import ascii_lowercase
+
+import numpy as np
+
+from kit.analysis.runs.compare import is_control
+from kit.analysis.runs.paired import Paired, find_adjusting, pair_up
+from kit.analysis.runs.run_table import Key, Runs
+from kit.analysis.session.stopping import widening
+from kit.analysis.stats import estimators, variance_pooling
+from kit.core.errors import UsageError
+from kit.model.arm import known_arm
+from kit.model.drivers import registered
+from kit.model.metric import described
+from kit.model.plan import DEFAULT_MARGIN
+
+#: The ranking's default metric: time until the data is safe.
+DURABLE, REAL = "durable", "real"
+MORE_IS_BETTER = "more"
+#: Verdicts of a row against the reference; '' if one round or none contains both. ``slower`` is worse and ``faster``
+#: better in any metric.
+REFERENCE, SLOWER, FASTER, EQUIVALENT, INCONCLUSIVE = "reference", "slower", "faster", "equivalent", "inconclusive"
+#: The common choices; the first one that ran is the reference.
+_COMMON = tuple(f"layer:{words}" for words, driver in registered() if driver.usual)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One arm over another: ``ratio`` with its individual 95 % interval, and ``low_all`` to ``high_all``, which is
+    simultaneous in the family of the pair. ``low_bound`` to ``high_bound`` is the simultaneous 90 % interval, of two
+    one-sided tests. Intervals are None where a single round contains both.
+
+    ``spread``: standard deviation of one round's log ratio, estimated with ``degrees`` degrees of freedom; ``floor``:
+    that of what no number of rounds removes. ``quantiles``: half widths of the two simultaneous intervals, in standard
+    errors; ``lasting``: the same of the floor. ``family``: the number of comparisons.
+    """
+
+    arm: str
+    other: str
+    ratio: float
+    low: float | None
+    high: float | None
+    low_all: float | None
+    high_all: float | None
+    n: int
+    low_bound: float | None = None
+    high_bound: float | None = None
+    spread: float | None = None
+    degrees: int = 0
+    floor: float = 0.0
+    quantiles: tuple[float, float] = (0.0, 0.0)
+    lasting: tuple[float, float] = (0.0, 0.0)
+    family: int = 1
+
+    @property
+    def significant(self) -> bool:
+        """Return whether the simultaneous interval excludes 1."""
+        return self.low_all is not None and self.high_all is not None and not self.low_all <= 1 <= self.high_all
+
+    def equivalent(self, margin: float) -> bool:
+        """Return whether both one-sided 5 % tests show a ratio between 1 / (1 + margin) and 1 + margin. These limits
+        are the same for either arm as reference."""
+        if self.low_bound is None or self.high_bound is None:
+            return False
+        return self.low_bound >= 1 / (1 + margin) and self.high_bound <= 1 + margin
+
+
+@dataclass(frozen=True)
+class RankRow:
+    """One arm. ``against``: it over the reference, None for the reference itself. ``seconds`` (or the metric's unit) is
+    the mean of its ``n`` runs, ``typical`` the reference's mean times the ratio: it keeps the order of the ratios where
+    a covariate or a few bad runs move the mean.
+
+    ``rank_low`` to ``rank_high``: the ranks that it may have (Mogstad et al. 2024): 1 and as many as are significantly
+    better; ``group``: letters, and arms that share one are not significantly different (Piepho 2004). An arm that is no
+    pick (``bare``) has neither: 0 and ''.
+
+    ``verdict``: one of the constants above. An arm may differ significantly and yet by less than the margin: it is
+    ``equivalent``, since that answers whether the difference matters.
+    """
+
+    arm: str
+    pick: bool
+    seconds: float
+    typical: float
+    against: Difference | None
+    rank_low: int
+    rank_high: int
+    group: str
+    n: int
+    verdict: str = ""
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """``rows`` from the best to the worst, those that are no picks among them. ``filesystems``: bare on each further
+    filesystem over bare on the first, which is what the filesystem alone costs. ``covariate``: what the ratios are
+    adjusted for. ``pairs``: every two picks, and all others with the reference. ``unranked``: what ran, but has no
+    ratio to the reference: no round contains both, or figures of 0. ``margin``: 0.03 where differences below 3 % are
+    equivalent. ``rounds``: those that the intervals are widened for, 0 where their number was fixed beforehand.
+    ``outdone``: a pick, and one that is better than it in the comparison with the best."""
+
+    metric: str
+    unit: str
+    better: str
+    phase: str
+    point: str
+    reference: str
+    rows: tuple[RankRow, ...]
+    filesystems: tuple[Difference, ...]
+    pairs: tuple[Difference, ...]
+    covariate: str = ""
+    unranked: tuple[str, ...] = ()
+    margin: float = DEFAULT_MARGIN
+    rounds: int = 0
+    outdone: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def undecided(self) -> tuple[RankRow, ...]:
+        """Return the picks that are neither significantly different from the reference nor equivalent to it. If the
+        reference is the only pick, the other rows. An arm without interval counts, unless its own runs failed."""
+        others = [row for row in self.rows if row.against is not None]
+        judged = [row for row in others if row.pick] or others
+        most = max((row.n for row in self.rows), default=0)
+        return tuple(row for row in judged if row.verdict == INCONCLUSIVE or (not row.verdict and row.n == most))
+
+    @property
+    def decided(self) -> bool:
+        """Return whether each arm has a verdict, so that no more rounds are needed."""
+        return not self.undecided
+
+    @property
+    def picks(self) -> tuple[RankRow, ...]:
+        return tuple(row for row in self.rows if row.pick)
+
+    @property
+    def typical(self) -> bool:
+        """Return whether ratios are those of typical rounds, without a tenth at either end."""
+        return any(pair.n >= estimators.ROBUST_FROM for pair in self.pairs)
+
+
+def rank(
+    runs: Runs,
+    arms: Sequence[str],
+    metric: str = "",
+    reference: str = "",
+    margin: float = DEFAULT_MARGIN,
+    rounds: int = 0,
+) -> tuple[Ranking, ...]:
+    """Return one ranking for each point that contains two arms or more, over the whole run. ``metric``: ``whole`` where
+    it was measured, else ``real``. ``margin``: differences below it are equivalent, 0.03 for 3 %. ``rounds``: as
+    kit.analysis.session.stopping.looks returns them. Raises UsageError for a metric or a reference that is missing."""
+    found = [made for point in runs.points if (made := _rank(runs, arms, point, metric, reference, margin, rounds))]
+    if not found and (metric or reference):
+        _explain(runs, arms, metric, reference)
+    return tuple(found)
+
+
+def _explain(runs: Runs, arms: Sequence[str], metric: str, reference: str) -> None:
+    ran = [arm for arm in arms if any(runs.has((arm, point)) for point in runs.points)]
+    if reference and reference not in ran:
+        raise UsageError(f"reference {reference}: no run of it succeeded", f"use one of: {', '.join(ran)}")
+    if metric and len(ran) > 1:
+        raise UsageError(
+            f"metric {metric}: not measured in two arms or more", f"use for example {DURABLE}, {REAL}, cpu_total"
+        )
+
+
+def _rank(
+    runs: Runs, arms: Sequence[str], point: str, metric: str, reference: str, margin: float, rounds: int
+) -> Ranking | None:
+    keys = [(arm, point) for arm in arms if runs.has((arm, point)) and not is_control(arm)]
+    picks, grounds = split_picks([arm for arm, _ in keys])
+    keys = [key for key in keys if key[0] in (*picks, *grounds)]
+    if len(keys) < 2 or (reference and (reference, point) not in keys):
+        return None
+    phase = runs.phases(keys)[-1]
+    metric = metric or (DURABLE if _measured(runs, keys, phase, DURABLE) else REAL)
+    keys = [key for key in keys if _measured(runs, [key], phase, metric)]
+    picks, grounds = ([arm for arm in names if (arm, point) in keys] for names in (picks, grounds))
+    if not picks or len(keys) < 2:
+        return None
+    figure = runs.reported(keys, phase).get(metric) or described(metric)
+    better = figure.better
+    wanted = list(combinations(picks, 2)) + [(pick, backing_root) for backing_root in grounds for pick in picks]
+    wanted += combinations(grounds, 2) if reference in grounds else [(grounds[0], other) for other in grounds[1:]]
+    adjusting = find_adjusting(runs, keys, phase, metric)
+    paired = [pair_up(runs, ((one, point), (other, point)), phase, metric, adjusting) for one, other in wanted]
+    pairs = [pair for pair in paired if pair and pair.positive]
+    contrasts = [pair.ratio() for pair in pairs]
+    everyone = _compare(pairs, contrasts, [pair for pair in wanted if set(pair) <= set(picks)], rounds)
+    chosen = reference or _choose(picks, everyone, better)
+    own = _compare(pairs, contrasts, [pair for pair in wanted if chosen in pair], rounds)
+    found = {pair: own.get(pair, item) for pair, item in everyone.items()} | own
+    rows = _rows(runs, keys, phase, metric, picks, found, chosen, better, margin)
+    first = grounds[0] if grounds else ""
+    across = _compare(pairs, contrasts, [(first, other) for other in grounds[1:]], rounds)
+    return Ranking(
+        metric, figure.unit, better, phase, point, chosen, rows,
+        tuple(across[other, first] for other in grounds[1:] if (other, first) in across),
+        tuple(found[pair] for pair in wanted if pair in found), adjusting.name if adjusting else "",
+        tuple(arm for arm, _ in keys if arm not in {row.arm for row in rows}), margin, rounds,
+        tuple(pair for pick in picks for pair in _outdone(pick, picks, pairs, contrasts, rounds, better)),
+    )  # fmt: skip
+
+
+def _outdone(
+    pick: str, picks: Sequence[str], pairs: Sequence[Paired], contrasts: Sequence[variance_pooling.Contrast],
+    rounds: int, better: str,
+) -> Iterator[tuple[str, str]]:  # fmt: skip
+    """Yield the pick with each pick that outdoes it. The 90 % interval of a family errs on either side with 5 %."""
+    family = [pair for one in picks if one != pick for pair in ((pick, one), (one, pick))]
+    for (one, other), item in _compare(pairs, contrasts, family, rounds).items():
+        if one != pick or item.low_bound is None or item.high_bound is None:
+            continue
+        if item.high_bound < 1 if better == MORE_IS_BETTER else item.low_bound > 1:
+            yield one, other
+
+
+def split_picks(arms: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the arms that a user could pick, and ``bare`` on each filesystem, which shows the filesystem's cost.
+
+    A pick runs a build in a container on a driver; ``runtime`` is a rung of the ladder. Without any pick, all arms are
+    picks: filesystems compared by ``bare``, unions, imported figures."""
+    parsed = {arm: known_arm(arm) for arm in arms if not is_control(arm)}
+    picks = [arm for arm, made in parsed.items() if made and made.contained and made.placement != "runtime"]
+    if not picks:
+        return list(parsed), []
+    return picks, [arm for arm, made in parsed.items() if made and made.placement in ("bare", "host")]
+
+
+def _measured(runs: Runs, keys: Sequence[Key], phase: str, metric: str) -> bool:
+    return all(bool(np.isfinite(runs.values(key, phase, metric)).any()) for key in keys)
+
+
+def _compare(
+    pairs: Sequence[Paired],
+    contrasts: Sequence[variance_pooling.Contrast],
+    family: Iterable[tuple[str, str]],
+    rounds: int,
+) -> dict[tuple[str, str], Difference]:
+    """Return the pairs of this family in both directions, with simultaneous intervals. All ``pairs`` share noise."""
+    members = set(family)
+    counted = [(pair.arm[0], pair.base[0]) in members for pair in pairs]
+    size = sum(counted)
+    if not size:
+        return {}
+    found = {}
+    judged = [replace(item, counted=one) for item, one in zip(contrasts, counted, strict=True)]
+    for pair, one, centre in zip(pairs, counted, variance_pooling.share(judged, size, widening(rounds)), strict=True):
+        if one:
+            item = _difference(pair, centre, size)
+            found[item.arm, item.other], found[item.other, item.arm] = item, _turned(item)
+    return found
+
+
+def _difference(pair: Paired, shared: variance_pooling.PooledEstimate, family: int) -> Difference:
+    centre = pair.widen(shared)
+    alone, together, bounded = (
+        estimators.as_ratio(found)
+        for found in (centre.interval(), centre.interval_together(), centre.interval_bounded())
+    )
+    quantiles = shared.together, shared.bounded
+    return Difference(
+        pair.arm[0], pair.base[0], alone.estimate, alone.low, alone.high, together.low, together.high, alone.n,
+        bounded.low, bounded.high, centre.spread, centre.degrees, pair.copies, quantiles, shared.lasting, family,
+    )  # fmt: skip
+
+
+def _turned(item: Difference) -> Difference:
+    low, high, low_all, high_all, low_bound, high_bound = (
+        None if end is None else 1 / end if end else estimators.exp(estimators.LARGEST)
+        for end in (item.high, item.low, item.high_all, item.low_all, item.high_bound, item.low_bound)
+    )
+    return replace(
+        item, arm=item.other, other=item.arm, ratio=1 / item.ratio, low=low, high=high, low_all=low_all,
+        high_all=high_all, low_bound=low_bound, high_bound=high_bound,
+    )  # fmt: skip
+
+
+def _choose(picks: Sequence[str], found: dict[tuple[str, str], Difference], better: str) -> str:
+    """Return the first common choice that ran, else the best pick: the one that beats most others."""
+    for name in _COMMON:
+        if name in picks:
+            return name
+    wins = {one: sum(_beats(found.get((one, other)), better) for other in picks) for one in picks}
+    return max(picks, key=lambda one: wins[one])
+
+
+def _beats(item: Difference | None, better: str) -> bool:
+    return item is not None and (item.ratio > 1 if better == MORE_IS_BETTER else item.ratio < 1)
+
+
+def _rows(
+    runs: Runs, keys: Sequence[Key], phase: str, metric: str, picks: Sequence[str],
+    found: dict[tuple[str, str], Difference], reference: str, better: str, margin: float,
+) -> tuple[RankRow, ...]:  # fmt: skip
+    point = keys[0][1]
+    base = _mean(runs, (reference, point), phase, metric)
+    known = [arm for arm, _ in keys if arm == reference or (arm, reference) in found]
+    ratio = {arm: found[arm, reference].ratio if arm != reference else 1.0 for arm in known}
+    order = sorted(known, key=lambda arm: ratio[arm], reverse=better == MORE_IS_BETTER)
+    listed = [arm for arm in order if arm in picks]
+    apart = {pair for pair, item in found.items() if item.significant and set(pair) <= set(listed)}
+    letters = find_letters(listed, apart)
+    rows = []
+    for arm in order:
+        lost = sum((arm, other) in apart and _beats(found[other, arm], better) for other in listed)
+        won = sum((arm, other) in apart and _beats(found[arm, other], better) for other in listed)
+        pick, against = arm in listed, found.get((arm, reference))
+        rows.append(
+            RankRow(
+                arm, pick, _mean(runs, (arm, point), phase, metric), base * ratio[arm], against,
+                1 + lost if pick else 0, len(listed) - won if pick else 0, letters.get(arm, ""),
+                int(np.isfinite(runs.values((arm, point), phase, metric)).sum()), _verdict(against, better, margin),
+            )
+        )  # fmt: skip
+    return tuple(rows)
+
+
+def _verdict(against: Difference | None, better: str, margin: float) -> str:
+    if against is None:
+        return REFERENCE
+    if against.low_all is None:
+        return ""
+    if against.equivalent(margin):
+        return EQUIVALENT
+    if against.significant:
+        return FASTER if _beats(against, better) else SLOWER
+    return INCONCLUSIVE
+
+
+def _mean(runs: Runs, key: Key, phase: str, metric: str) -> float:
+    return float(np.nanmean(runs.values(key, phase, metric)))
+
+
+def find_letters(arms: Sequence[str], apart: set[tuple[str, str]]) -> dict[str, str]:
+    """Return the compact letter display: two arms share a letter if and only if they are not in ``apart``. Insert and
+    absorb keeps letters few (Piepho 2004). ``arms`` from the best to the worst, ``a`` for the best."""
+    columns = [set(arms)]
+    for one, other in combinations(arms, 2):
+        if (one, other) not in apart and (other, one) not in apart:
+            continue
+        cut = [column - {name} for column in columns if {one, other} <= column for name in (other, one)]
+        columns = [column for column in columns if not {one, other} <= column]
+        for column in cut:
+            if not any(column <= kept for kept in columns):
+                columns = [kept for kept in columns if not kept < column] + [column]
+    place = {arm: i for i, arm in enumerate(arms)}
+    columns.sort(key=lambda column: sorted(place[arm] for arm in column))
+    return {arm: "".join(_letter(i) for i, column in enumerate(columns) if arm in column) for arm in arms}
+
+
+def _letter(number: int) -> str:
+    return ascii_lowercase[number] if number < len(ascii_lowercase) else f"({number + 1})"

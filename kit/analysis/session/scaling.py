@@ -1,0 +1,69 @@
+"""Growth of a penalty with a swept parameter, for example with the number of parallel jobs. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kit.analysis.runs.compare import is_control
+from kit.analysis.runs.run_table import Runs, in_both
+from kit.analysis.stats import estimators, variance_pooling
+from kit.model.sweep import parse_point, positive_number
+
+
+@dataclass(frozen=True)
+class Growth:
+    """By what factor the ratio of ``arm`` to ``baseline`` changes with each doubling of ``parameter``.
+
+    In each round the slope of the log ratio over the parameter's binary logarithm is found by least squares;
+    ``factor`` is the mean of these slopes with its 95 % interval, as a ratio, by the noise that all arms share. 1
+    means: the penalty does not grow.
+    """
+
+    arm: str
+    baseline: str
+    phase: str
+    metric: str
+    parameter: str
+    factor: estimators.Interval
+
+
+def growths(runs: Runs, baselines: Sequence[tuple[str, str]]) -> tuple[Growth, ...]:
+    """Return the growth for each arm and each swept parameter with positive numbers, over the whole run."""
+    settings = {point: parse_point(point) for point in runs.points}
+    found = []
+    for name in dict.fromkeys(name for values in settings.values() for name in values):
+        numbers = {point: positive_number(values.get(name, "")) for point, values in settings.items()}
+        known = {point: number for point, number in numbers.items() if number is not None}
+        if len(known) == len(settings) and len(set(known.values())) > 1:
+            made = [_slopes(runs, pair, known) for pair in baselines if not is_control(pair[0])]
+            slopes = [item for item in made if item]
+            centres = variance_pooling.share([contrast for contrast, *_ in slopes], len(slopes))
+            found += [
+                Growth(*pair, phase, "real", name, estimators.as_ratio(centre.interval()))
+                for (_, pair, phase), centre in zip(slopes, centres, strict=True)
+            ]
+    return tuple(found)
+
+
+def _slopes(
+    runs: Runs, pair: tuple[str, str], numbers: Mapping[str, float]
+) -> tuple[variance_pooling.Contrast, tuple[str, str], str] | None:
+    """Return the slope of each round, and the phase's name."""
+    keys = [(arm, point) for point in numbers for arm in pair]
+    if not all(runs.has(key) for key in keys):
+        return None
+    phase = runs.phases(keys)[-1]
+    # The scenario's digest differs between points; the comparison has checked all digests within a point.
+    shared = runs.rounds(keys[0])
+    for key in keys[1:]:
+        shared = in_both(shared, runs.rounds(key))
+    values = np.array([runs.values(key, phase, "real")[np.searchsorted(runs.rounds(key), shared)] for key in keys])
+    if not shared.size or not (values > 0).all():
+        return None
+    logs = np.log(values[0::2] / values[1::2]).T
+    slopes = estimators.least_squares_slopes([math.log2(number) for number in numbers.values()], logs)
+    return variance_pooling.Contrast(pair, estimators.robust_centre(slopes), alike=True), pair, phase

@@ -1,0 +1,159 @@
+"""Tasks of a build, arm against baseline: the kinds of task and the recipes that cause a phase's penalty. Pure.
+
+In every run the tasks of one kind are summed up, CPU and elapsed time each. These sums are paired within rounds, as a
+phase's own figures are. Tasks run in parallel, so elapsed times add up to more than the phase's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+
+from kit.analysis.runs.compare import Comparison, compare_paired, is_control
+from kit.analysis.runs.paired import Paired
+from kit.analysis.runs.run_table import Key, Runs
+from kit.analysis.stats import estimators
+from kit.analysis.stats.estimators import Floats, mean_centre
+from kit.model.sample import TOTAL
+from kit.parsers.task import BuildTask
+
+#: Groups of tasks; ``all`` of them, and the phase's CPU outside any task.
+KIND, RECIPE, ALL, REST = "kind", "recipe", "all", "rest"
+#: Groups below a hundredth of the total are summed up under this name.
+OTHERS, LEAST = "others", 0.01
+CPU, ELAPSED = "cpu", "elapsed"
+
+Sums = Mapping[str, Floats]  # by name: metrics x runs
+_METRICS = (CPU, ELAPSED)
+_NAMES: Mapping[str, Callable[[BuildTask], str]] = {
+    KIND: lambda task: task.kind,
+    RECIPE: lambda task: task.recipe,
+    ALL: lambda task: "",
+}
+
+
+@dataclass(frozen=True)
+class TaskCost:
+    """The cost of a group of a phase's tasks in a run, in the metric of its comparison: CPU of their processes, or the
+    time from their start to their end.
+
+    ``by``: KIND or RECIPE, with ``name`` one of these or OTHERS; or ALL or REST, which have no name. Means are seconds
+    per run, over the compared rounds. A comparison's ``family`` is all groups by kind, or by recipe, in this phase and
+    metric. ``dearest``: this kind's elapsed time grew by more than each other kind's, with all pairs of kinds tested.
+    """
+
+    by: str
+    name: str
+    mean: float
+    base_mean: float
+    comparison: Comparison
+    largest: bool = False
+
+
+def compare_tasks(runs: Runs, baselines: Sequence[tuple[str, str]]) -> tuple[TaskCost, ...]:
+    """Compare every pair (arm, baseline) in every phase whose tasks a build tool has recorded."""
+    found: list[TaskCost] = []
+    for point in runs.points:
+        pairs = [((arm, point), (base, point)) for arm, base in baselines]
+        pairs = [pair for pair in pairs if all(runs.has(key) for key in pair)]
+        keys = list(dict.fromkeys(key for pair in pairs for key in pair))
+        for phase in [name for name in runs.phases(keys) if name != TOTAL]:
+            able = [key for key in keys if any(runs.tasks(key, phase))]
+            here = [pair for pair in pairs if set(pair) <= set(able)]
+            if here:
+                found += [item for by in (KIND, RECIPE) for item in _parts(runs, here, able, phase, by)]
+                found += _whole(runs, here, able, phase)
+    return tuple(found)
+
+
+def _parts(
+    runs: Runs, pairs: Sequence[tuple[Key, Key]], keys: Sequence[Key], phase: str, by: str
+) -> Iterator[TaskCost]:
+    """Return the groups, the largest first."""
+    sums = _fold({key: runs.once(_sum_up, runs, key, phase, by) for key in keys})
+    names = list(next(iter(sums.values())))
+    counted = sum(not is_control(arm) for (arm, _), _ in pairs)
+    for place, metric in enumerate(_METRICS):
+        paired = {name: _pair(runs, pairs, {key: sums[key][name][place] for key in keys}, metric) for name in names}
+        first = {pair: _dearest(paired, pair) if (by, metric) == (KIND, ELAPSED) else "" for pair in pairs}
+        for name, found in paired.items():
+            for item in _costs(found, phase, by, name, counted * len(names)):
+                key = (item.comparison.arm, item.comparison.point)
+                yield replace(item, largest=any(arm == key and first[arm, base] == name for arm, base in pairs))
+
+
+def _whole(runs: Runs, pairs: Sequence[tuple[Key, Key]], keys: Sequence[Key], phase: str) -> Iterator[TaskCost]:
+    """Return all tasks, and the CPU of the phase's control group outside them."""
+    sums = {key: runs.once(_sum_up, runs, key, phase, ALL)[""] for key in keys}
+    counted = sum(not is_control(arm) for (arm, _), _ in pairs)
+    for place, metric in enumerate(_METRICS):
+        yield from _costs(_pair(runs, pairs, {key: sums[key][place] for key in keys}, metric), phase, ALL, "", counted)
+    rest = {key: runs.values(key, phase, CPU) - sums[key][0] for key in keys}
+    yield from _costs(_pair(runs, pairs, rest, CPU), phase, REST, "", counted)
+
+
+def _sum_up(runs: Runs, key: Key, phase: str, by: str) -> Sums:
+    """Return the sums; NaN in runs without recorded tasks, and for CPU if a task lacks it."""
+    listed, name_of = runs.tasks(key, phase), _NAMES[by]
+    names = dict.fromkeys(name_of(task) for tasks in listed for task in tasks) or {"": None}
+    made = {name: np.zeros((len(_METRICS), len(listed))) for name in names}
+    for i, tasks in enumerate(listed):
+        for task in tasks:
+            made[name_of(task)][:, i] += (np.nan if task.cpu is None else task.cpu, task.elapsed)
+    unknown = np.array([not tasks for tasks in listed])
+    for sums in made.values():
+        sums[:, unknown] = np.nan
+    return made
+
+
+def _fold(sums: Mapping[Key, Sums]) -> dict[Key, dict[str, Floats]]:
+    """Return the tasks by name: those that matter in either metric, the largest first, then OTHERS."""
+    names = dict.fromkeys(name for found in sums.values() for name in found if name)
+    nothing = {key: np.where(np.isnan(sum(found.values())), np.nan, 0.0) for key, found in sums.items()}
+    full = {key: {name: sums[key].get(name, nothing[key]) for name in names} for key in sums}
+    means = {name: [np.nan_to_num(found[name]).mean(axis=1) for found in full.values()] for name in names}
+    size = {name: np.sum(listed, axis=0) for name, listed in means.items()}
+    whole = np.sum(list(size.values()), axis=0)
+    large = [name for name in names if bool((size[name] >= LEAST * whole)[whole > 0].any())]
+    large.sort(key=lambda name: -float(size[name][1]))
+    small = [name for name in names if name not in large]
+    made = {key: {name: found[name] for name in large} for key, found in full.items()}
+    if small:
+        for key, found in full.items():
+            made[key][OTHERS] = np.sum([found[name] for name in small], axis=0)
+    return made
+
+
+def _pair(
+    runs: Runs, pairs: Sequence[tuple[Key, Key]], values: Mapping[Key, Floats], metric: str
+) -> dict[tuple[Key, Key], Paired]:
+    """Pair the rounds that contain both."""
+    found = {}
+    for arm, base in pairs:
+        ours, theirs = runs.common([arm, base])
+        one, other = values[arm][ours], values[base][theirs]
+        both = np.isfinite(one) & np.isfinite(other)
+        if both.any():
+            found[arm, base] = Paired(arm, base, metric, one[both], other[both], None, None)
+    return found
+
+
+def _costs(found: Mapping[tuple[Key, Key], Paired], phase: str, by: str, name: str, family: int) -> Iterator[TaskCost]:
+    listed = list(found.values())
+    for item, comparison in zip(listed, compare_paired(listed, phase, family), strict=True):
+        yield TaskCost(by, name, float(item.one.mean()), float(item.other.mean()), comparison)
+
+
+def _dearest(paired: Mapping[str, Mapping[tuple[Key, Key], Paired]], pair: tuple[Key, Key]) -> str:
+    """Return the most expensive kind (see TaskCost); '' without a significant one. Bonferroni's inequality over all
+    pairs of kinds, since their noise differs."""
+    rises = {name: found[pair].one - found[pair].other for name, found in paired.items() if pair in found}
+    if len(rises) < 2:
+        return ""
+    first, *others = sorted(rises, key=lambda name: -float(rises[name].mean()))
+    confidence = estimators.family_confidence(len(list(combinations(rises, 2))))
+    ends = [mean_centre(rises[first] - rises[other]).interval(confidence).low for other in others]
+    ends.append(mean_centre(rises[first]).interval(confidence).low)
+    return first if first != OTHERS and all(end is not None and end > 0 for end in ends) else ""

@@ -1,0 +1,70 @@
+"""Limits on penalties that users set, ``layer:overlay2 build < 10 %``, and what a comparison says of one. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kit.core.errors import UsageError
+from kit.model.arm import parse_arm
+from kit.model.drivers import DEFAULT_ENGINE
+from kit.model.metric import COMPARED
+
+if TYPE_CHECKING:
+    from kit.analysis.runs.compare import Comparison
+
+HELD, CROSSED, UNDECIDED = "held", "crossed", "undecided"
+
+_FORM = re.compile(r"(?P<words>\S+(?:\s+\S+){0,2}?)\s*<\s*(?P<limit>[+-]?[0-9]{1,6}(?:\.[0-9]{1,9})?)\s*%")
+_EXAMPLE = (
+    "use for example 'layer:overlay2 < 10 %', 'layer:overlay2 build < 10 %', 'layer:overlay2 build cpu_total < 5 %'"
+)
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """The most that an arm may cost above its baseline. ``limit`` is a ratio: 1.1 for 10 %. ``phase`` is empty for the
+    whole run. In a sweep the limit applies to every point."""
+
+    arm: str
+    phase: str
+    metric: str
+    limit: float
+
+    def __str__(self) -> str:
+        metric = "" if self.metric == "real" else f" {self.metric}"
+        phase = f" {self.phase}" if self.phase else ""
+        return f"{self.arm}{phase}{metric} < {(self.limit - 1) * 100:g} %"
+
+    def find(self, comparisons: Iterable[Comparison]) -> tuple[Comparison, ...]:
+        """Return the threshold's comparisons, one for each point; empty if the arm or the phase was not measured."""
+        mine = [item for item in comparisons if (item.arm, item.metric) == (self.arm, self.metric)]
+        if self.phase:
+            return tuple(item for item in mine if item.phase == self.phase)
+        last = {item.point: item for item in mine}  # the whole run comes last
+        return tuple(last.values())
+
+    def judge(self, item: Comparison) -> str:
+        """Return ``held`` or ``crossed`` if the whole interval lies on one side of the limit, else ``undecided``."""
+        if item.ratio is None or item.low is None or item.high is None:
+            return UNDECIDED
+        if item.low > self.limit:
+            return CROSSED
+        return HELD if item.high < self.limit else UNDECIDED
+
+
+def parse_threshold(text: str, engine: str = DEFAULT_ENGINE) -> Threshold:
+    """Parse ``ARM [PHASE] [METRIC] < P %``; the default metric is real time. Raises UsageError."""
+    match = _FORM.fullmatch(text.strip())
+    if not match:
+        raise UsageError(f"threshold '{text}': not ARM [PHASE] [METRIC] < P %", _EXAMPLE)
+    arm, *rest = match["words"].split()
+    metric = rest.pop() if rest and rest[-1] in COMPARED else "real"
+    if len(rest) > 1:
+        raise UsageError(f"threshold '{text}': unknown metric '{rest[-1]}'", f"use one of: {', '.join(COMPARED)}")
+    limit = 1 + float(match["limit"]) / 100
+    if limit <= 0:
+        raise UsageError(f"threshold '{text}': the limit is below -100 %", _EXAMPLE)
+    return Threshold(str(parse_arm(arm, engine)), rest[0] if rest else "", metric, limit)

@@ -1,0 +1,68 @@
+"""How long a session and its rounds took, and the runs of an arm. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from statistics import mean, median
+
+from kit.model.sample import TRACED, Sample
+from kit.model.session import Session
+
+#: A gap between two rounds this many times the usual one is a pause: the session was stopped and resumed.
+_PAUSE = 10
+
+
+def count_rounds(session: Session) -> int:
+    """Return the number of rounds that were measured, without reruns."""
+    return len({item.round for item in session.samples if item.counts and item.rerun_of is None})
+
+
+@dataclass(frozen=True)
+class _Round:
+    """``began``: Unix time."""
+
+    began: float
+    number: int
+    seconds: float  # of its runs alone
+
+
+def elapsed(session: Session) -> float | None:
+    """Return the seconds from the first run to the end of the last, without pauses; None where no run has a time."""
+    made = list(_rounds(session))
+    return sum(_gaps(made)) + (_mean(made) or made[-1].seconds) if made else None
+
+
+def round_seconds(session: Session) -> float | None:
+    """Return what a round takes with all that comes with it; None where no run has a time."""
+    made = [item for item in _rounds(session) if item.number]
+    return (_mean(made) or made[-1].seconds) if made else None
+
+
+def _rounds(session: Session) -> Iterator[_Round]:
+    timed = (item for item in session.samples if item.started > 0 and item.kind not in (TRACED, "imported"))
+    ordered = sorted(timed, key=lambda item: (item.round, item.rerun_of or 0))
+    made = [list(group) for _, group in groupby(ordered, key=lambda item: (item.round, item.rerun_of))]
+    for group in sorted(made, key=lambda group: min(item.started for item in group)):
+        yield _Round(min(item.started for item in group), group[0].round, sum(map(_seconds, group)))
+
+
+def _seconds(sample: Sample) -> float:
+    return (sample.engine_seconds or 0.0) + sum((phase.real or 0.0) + (phase.flush or 0.0) for phase in sample.phases)
+
+
+def _gaps(made: Sequence[_Round]) -> list[float]:
+    gaps = [later.began - earlier.began for earlier, later in pairwise(made)]
+    return [gap for gap in gaps if gap <= _PAUSE * median(gaps)]
+
+
+def _mean(made: Sequence[_Round]) -> float | None:
+    gaps = _gaps(made)
+    return mean(gaps) if gaps else None
+
+
+def arm_seconds(session: Session, arm: str) -> float:
+    """Return the real time of all measured runs of an arm, failed ones included."""
+    runs = (item for item in session.samples if item.arm == arm and item.kind == "measured")
+    return sum(phase.real or 0.0 for item in runs for phase in item.phases)

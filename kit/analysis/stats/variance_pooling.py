@@ -1,0 +1,383 @@
+"""Variance of each comparison, moderated by the variances of all arms of a session. Pure.
+
+A comparison alone has n - 1 degrees of freedom, and with 3 rounds its variance is right by a factor of 4 or so. All
+arms of a session ran on one machine, and most have about the same noise on the logarithmic scale. Some are noisier. So
+the variances are moderated as in limma (Smyth 2004, doi:10.2202/1544-6115.1027; robust: Phipson et al. 2016,
+doi:10.1214/16-AOAS920), by a prior of two parts:
+
+1. Each arm's variance comes from its residuals in a rounds x arms layout whose arms are weighted by their precision.
+2. With probability 0.6 an arm's variance is about the session's, which is unknown; else it may be anything.
+3. The posterior of each logarithm of a variance, on a grid, gives its mean and variance. The scaled inverse chi² with
+   the same two gives the moderated variance and its degrees of freedom: many where arms agree, few for a noisy arm.
+4. A comparison has the sum of its arms' variances, with Satterthwaite's degrees of freedom (1946).
+
+The very procedure is simulated to find the quantiles, individual and of the largest error of a family, which takes the
+common baseline into account (Dunnett 1955). The simulated arms differ in noise by ``_DIFFER``, as those of a real
+session do. Of few rounds a noisy arm is seldom seen to be noisy. So sessions are simulated too in which one arm is
+``_TIMES`` as noisy: the arm that most comparisons share, or each arm once. There an interval, and a family, may err
+``_MORE_ERRORS`` as often. The largest of the three quantiles counts.
+
+Comparisons without values of arms (steps of a ladder, growth, stacks) have their own variances, lifted where they lie
+below what all of them share. Each is first divided by what noise of the same size on the logarithmic scale makes of it.
+A comparison whose noise is not that of the others has its own alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kit.analysis.stats.arm_variance import Places, arm_variances, lift, moderate, of_comparisons
+from kit.analysis.stats.estimators import (
+    CONFIDENCE,
+    Centre,
+    Floats,
+    Interval,
+    own_degrees,
+    student_quantile,
+)
+
+POWER = 0.80
+
+#: Standard deviation of the logarithm of the simulated arms' standard deviations.
+_DIFFER = 0.25
+#: Noise of the noisy arm in the other simulated sessions, and error rate of intervals there, both as factors.
+_TIMES, _MORE_ERRORS = 5.0, 1.4
+#: The noisy arm: the first, which most comparisons of the family share, or each arm after the other.
+_FIRST, _EACH = 0, -1
+#: Simulated sessions, half as many with a noisy arm; fewer if the number of pairs would fill the memory.
+_DRAWS, _LEAST_DRAWS, _MOST_VALUES = 12_000, 2_000, 600_000
+_SEED = 20_261_121
+#: The largest number of needed rounds.
+_MOST_ROUNDS = 100_000
+#: Degrees of freedom of a known error.
+MANY = 1_000
+#: Above this number of degrees of freedom all quantiles are as good as equal.
+_MOST = 20
+#: The smallest scale that is divided by.
+_LEAST_SCALE = 1e-200
+#: A quantile with at least this number of draws beyond it is simulated; farther out the normal distribution continues.
+_BEYOND = 50
+
+Pair = tuple[Hashable, Hashable]
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """Logarithms of two arms in the ``rounds`` that contain both."""
+
+    rounds: NDArray[np.int64]
+    one: Floats
+    other: Floats
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """The difference of two arms: its centre by its own values alone. ``alike``: shares the noise estimate of the
+    others. ``counted``: belongs to the family; a control does not. ``values``: None if only the centre is known.
+    ``scale``: the comparison's change with the logarithm of either arm, (1, 1) for a ratio's logarithm."""
+
+    pair: Pair
+    centre: Centre
+    alike: bool
+    counted: bool = True
+    values: Values | None = None
+    scale: tuple[float, float] = (1.0, 1.0)
+
+
+@dataclass(frozen=True)
+class PooledEstimate(Centre):
+    """A centre with an error from the shared estimate of noise. Student's t with its degrees of freedom gives the 95 %
+    interval. The degrees are never fewer than the comparison's own.
+
+    ``together``: half-width of the interval simultaneous with the rest of the family, in errors. ``seen``: the
+    difference, in errors, whose interval excludes 0 with 80 % power. ``spread``: of one round, unbiased in the median;
+    None if n < 2. ``bounded``: half-width, in errors, of the interval for two one-sided tests of the same family. Its
+    total error rate is twice that of ``together``; on either side the rate equals that of ``together`` on both.
+    ``lasting``: ``together`` and ``bounded`` of a known error that is the same at every look, which needs no
+    widening."""
+
+    together: float = 0.0
+    seen: float = 0.0
+    spread: float | None = None
+    bounded: float = 0.0
+    lasting: tuple[float, float] = (0.0, 0.0)
+
+    def interval_together(self) -> Interval:
+        return self._interval(self.together)
+
+    def interval_bounded(self) -> Interval:
+        """Return the simultaneous 90 % interval for equivalence by two one-sided 5 % tests (Schuirmann 1987)."""
+        return self._interval(self.bounded)
+
+    def _interval(self, errors: float) -> Interval:
+        if self.error is None:
+            return Interval(self.estimate, None, None, self.n)
+        half = errors * self.error
+        return Interval(self.estimate, self.estimate - half, self.estimate + half, self.n)
+
+    def detectable(self) -> float | None:
+        """Return the smallest true value that a verdict's interval detects with 80 % power. None if n < 2."""
+        return None if self.error is None else self.seen * self.error
+
+
+def share(contrasts: Sequence[Contrast], family: int, widening: float = 1.0) -> list[PooledEstimate]:
+    """Return the centres, in the order given, with errors and degrees of freedom for valid 95 % intervals. These are
+    individual, and simultaneous with all ``family`` comparisons.
+
+    ``widening``: for a session that chose its own end (kit.analysis.session.stopping)."""
+    found = [PooledEstimate(**vars(item.centre)) for item in contrasts]
+    known = [i for i, item in enumerate(contrasts) if item.centre.error is not None]
+    alike = [i for i in known if contrasts[i].alike]
+    if len(alike) < 2:
+        alike = []
+    joint = alike if all(contrasts[i].values for i in alike) else []
+    groups = (joint, True), (sorted(set(alike) - set(joint)), True), (sorted(set(known) - set(alike)), False)
+    for group, moderated in groups:
+        made = _share([contrasts[i] for i in group], family, widening, moderated, bool(joint)) if group else []
+        for i, centre in zip(group, made, strict=True):
+            tail = (1 - CONFIDENCE) / (max(family, 1) if contrasts[i].counted else 1)
+            lasting = student_quantile(1 - tail / 2, MANY), student_quantile(1 - tail, MANY)
+            found[i] = replace(centre, lasting=lasting)
+    return found
+
+
+def _share(
+    group: Sequence[Contrast], family: int, widening: float, moderated: bool, joint: bool
+) -> list[PooledEstimate]:
+    numbers: dict[Hashable, int] = {}
+    places = tuple(
+        (numbers.setdefault(one, len(numbers)), numbers.setdefault(other, len(numbers)))
+        for one, other in (item.pair for item in group)
+    )
+    counted = tuple(item.counted for item in group)
+    level = (1 - CONFIDENCE) * max(sum(counted), 1) / max(family, 1)  # controls alone have their own
+    n = np.array([item.centre.n for item in group])
+    own = np.array([item.centre.degrees for item in group])
+    arms: tuple[int, ...] = ()
+    scales = np.array([item.scale for item in group])
+    errors, degrees = np.array([item.centre.error or 0.0 for item in group]), own.astype(float)
+    if moderated and joint:
+        values, mask = _layout(group, places, len(numbers))
+        arms = tuple(own_degrees(int(rounds)) for rounds in mask.sum(axis=1))
+        found = moderate(arm_variances(values, mask, trimmed=True), np.array(arms))
+        variance, degrees = of_comparisons(*found, places, scales)
+        errors, degrees = np.sqrt(variance[:, 0] / n), degrees[:, 0]
+    elif moderated:
+        times = np.maximum(np.hypot(*scales.T), _LEAST_SCALE)
+        variance, degrees = (found[:, 0] for found in lift(((errors / times) ** 2 * n)[:, None], own))
+        errors = times * np.sqrt(variance / n)
+    few = tuple(min(int(d), _MOST) for d in own)
+    small = tuple(min(d, _MOST) for d in arms)
+    quantiles = _find_quantiles(*_in_order(places, few, small, moderated, counted), level, widening)
+    return [
+        _made(item, float(error), float(freedom), quantiles)
+        for item, error, freedom in zip(group, errors, degrees, strict=True)
+    ]
+
+
+_Key = tuple[Places, tuple[int, ...], tuple[int, ...], bool, tuple[bool, ...]]
+
+
+def _in_order(
+    places: Places, degrees: tuple[int, ...], arms: tuple[int, ...], moderated: bool, counted: tuple[bool, ...]
+) -> _Key:
+    """Return comparisons sorted, and arms renumbered by their number of comparisons in the family. Families of one
+    shape then need one simulation."""
+    numbers = range(1 + max(max(place) for place in places))
+    shared = Counter(arm for place, one in zip(places, counted, strict=True) if one for arm in place)
+    order = sorted(numbers, key=lambda arm: (-shared[arm], -arms[arm] if arms else 0))
+    new = {arm: number for number, arm in enumerate(order)}
+    named = [(min(new[one], new[other]), max(new[one], new[other])) for one, other in places]
+    rows = sorted(zip(named, degrees, counted, strict=True))
+    places, degrees, counted = zip(*rows, strict=True)
+    return places, degrees, tuple(arms[arm] for arm in order) if arms else (), moderated, counted
+
+
+def _made(item: Contrast, error: float, freedom: float, quantiles: _Quantiles) -> PooledEstimate:
+    centre = item.centre
+    degrees = max(round(freedom), centre.degrees)
+    family = (quantiles.together, quantiles.bounded) if item.counted else (quantiles.alone, quantiles.lone)
+    alone, together, bounded = (_student(z, freedom) for z in (quantiles.alone, *family))
+    # The error with which Student's t with whole degrees of freedom gives the individual interval.
+    scale = alone / student_quantile(0.5 + CONFIDENCE / 2, degrees)
+    half = max(together, alone)
+    seen = half + quantiles.power / quantiles.median
+    spread = error / quantiles.median * math.sqrt(centre.n)
+    return PooledEstimate(
+        centre.estimate, error * scale, degrees, centre.n, half / scale, seen / scale, spread, bounded / scale
+    )
+
+
+def _layout(group: Sequence[Contrast], places: Places, arms: int) -> tuple[Floats, NDArray[np.bool_]]:
+    """Return the values, arms x rounds x 1, with 0 for gaps, and the mask of existing values."""
+    listed = [(place, item.values) for place, item in zip(places, group, strict=True) if item.values]
+    rounds = np.unique(np.concatenate([values.rounds for _, values in listed]))
+    table = np.full((arms, rounds.size), np.nan)
+    for (one, other), values in listed:
+        where = np.searchsorted(rounds, values.rounds)
+        table[one, where], table[other, where] = values.one, values.other
+    mask = np.isfinite(table)
+    return np.where(mask, table, 0.0)[:, :, None], mask
+
+
+@dataclass(frozen=True)
+class _Quantiles:
+    """Quantiles of a group, of a normal distribution; each comparison converts them to its own degrees of freedom.
+    ``alone`` and ``together``: of 95 % intervals; ``lone`` and ``bounded``: of intervals for two one-sided tests.
+    ``median``: of the error, in units of the true one. ``power``: true errors by which a difference exceeds the median
+    half-width if intervals exclude 0 with ``POWER``."""
+
+    alone: float
+    together: float
+    lone: float
+    bounded: float
+    median: float
+    power: float
+
+
+@lru_cache(maxsize=4096)
+def _find_quantiles(
+    places: Places,
+    degrees: tuple[int, ...],
+    arms: tuple[int, ...],
+    moderated: bool,
+    counted: tuple[bool, ...],
+    level: float,
+    widening: float,
+) -> _Quantiles:
+    """Return the quantiles for simultaneous intervals of the counted comparisons, which err with ``level`` /
+    ``widening``. With a noisy arm they err with ``level`` * ``_MORE_ERRORS``, not widened: widened ones would be a
+    third wider after 3 rounds. Not ``moderated``: each comparison has its own variance."""
+    plain = _simulate(places, degrees, arms, moderated, None)
+    noisy = [_simulate(places, degrees, arms, True, arm) for arm in (_FIRST, _EACH) if moderated]
+    error, members = 1 - CONFIDENCE, sum(counted)
+    alone, lone = (_individual(plain, noisy, share_, 1.0) for share_ in (error, 2 * error))
+    together, bounded = alone, lone
+    if members > 1:
+        rows = np.flatnonzero(counted)
+        together, bounded = (_simultaneous(plain, noisy, rows, share_, widening) for share_ in (level, 2 * level))
+    elif members and level / widening < error:
+        together, bounded = (_individual(plain, noisy, share_, widening) for share_ in (level, 2 * level))
+    some = np.s_[:, : max(1, _BEYOND**2 // len(places))]
+    half = _student_quantiles(max(together, alone), plain.freedom[some]) * plain.ratio[some]
+    power = float(np.quantile(half - plain.away[some], POWER)) - float(np.median(half))
+    return _Quantiles(alone, together, lone, bounded, float(np.median(plain.ratio)), power)
+
+
+def _individual(plain: _Draws, noisy: Sequence[_Draws], level: float, widening: float) -> float:
+    if not noisy:
+        return _normal(level / widening)
+    found = (_tail(draws.z[draws.hit], _MORE_ERRORS * level) for draws in noisy)
+    return max(_tail(plain.z, level / widening), *found)
+
+
+def _simultaneous(
+    plain: _Draws, noisy: Sequence[_Draws], rows: NDArray[np.intp], level: float, widening: float
+) -> float:
+    found = [(plain, level / widening), *((draws, _MORE_ERRORS * level) for draws in noisy)]
+    return max(_tail(draws.z[rows].max(axis=0), share_, rows.size) for draws, share_ in found)
+
+
+def _tail(values: Floats, level: float, members: int = 1) -> float:
+    """Return the quantile that is exceeded with this probability. See ``_BEYOND``."""
+    least = _BEYOND / values.shape[-1]
+    if level >= least:
+        return float(np.quantile(values, 1 - level))
+    return float(np.quantile(values, 1 - least)) * _normal(level / members) / _normal(least / members)
+
+
+def _normal(level: float) -> float:
+    return -_normal_quantile(level / 2)
+
+
+def _normal_quantile(probability: float) -> float:
+    from scipy.special import ndtri
+
+    return float(ndtri(probability))
+
+
+def _student(z: float, degrees: float) -> float:
+    return float(_student_quantiles(z, np.array(degrees)))
+
+
+def _student_quantiles(z: float, degrees: Floats) -> Floats:
+    """Return the quantiles of Student's t with the probability of this one of a normal distribution."""
+    from scipy.special import ndtr, stdtrit
+
+    found: Floats = -np.asarray(stdtrit(degrees, ndtr(-z)), float)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Draws:
+    """Simulated comparisons x draws. ``z``: absolute estimates, as quantiles of a normal distribution. ``away`` and
+    ``ratio``: estimates and their errors, in units of the true error. ``freedom``: degrees. ``hit``: whether a
+    comparison includes the noisy arm."""
+
+    z: Floats
+    away: Floats
+    ratio: Floats
+    freedom: Floats
+    hit: NDArray[np.bool_]
+
+
+@lru_cache(maxsize=16)
+def _simulate(
+    places: Places, degrees: tuple[int, ...], arms: tuple[int, ...], moderated: bool, noisy: int | None
+) -> _Draws:
+    """Simulate with normal noise and a truth of 0. ``noisy``: the arm that is ``_TIMES`` as noisy; None if arms differ
+    by ``_DIFFER`` alone."""
+    from scipy.special import ndtri, stdtr
+
+    rng = np.random.default_rng(_SEED if noisy is None else (_SEED, noisy - _EACH))
+    first, second = np.array(places).T
+    count = int(max(first.max(), second.max())) + 1
+    draws = min(_DRAWS, max(_LEAST_DRAWS, _MOST_VALUES // max(len(places), count))) // (1 if noisy is None else 2)
+    noise = np.exp(rng.normal(0, _DIFFER, (count, draws))) if arms else np.ones((count, draws))
+    which = np.full(draws, count if noisy is None else noisy)
+    if noisy == _EACH:
+        which = np.arange(draws) % count
+    noise *= np.where(np.arange(count)[:, None] == which, _TIMES, 1.0)
+    away = noise * rng.standard_normal((count, draws))
+    true = np.hypot(noise[first], noise[second])
+    freedom: Floats = np.array(degrees, float)[:, None]
+    if arms:
+        mask = np.arange(max(arms) + 1) <= np.array(arms)[:, None]
+        values = rng.standard_normal((count, mask.shape[1], draws)) * noise[:, None, :] * mask[:, :, None]
+        variance, freedom = of_comparisons(*moderate(arm_variances(values, mask), np.array(arms)), places)
+    else:
+        variance = true**2 * rng.chisquare(freedom, true.shape) / freedom
+        if moderated:
+            variance, freedom = lift(variance, np.array(degrees))
+    error = np.sqrt(variance)
+    estimate = away[first] - away[second]
+    tails = stdtr(freedom, -np.abs(estimate) / error)
+    z = -ndtri(np.maximum(tails, 1e-300))
+    hit = (first[:, None] == which) | (second[:, None] == which)
+    return _Draws(z, estimate / true, error / true, np.broadcast_to(freedom, true.shape), hit)
+
+
+def rounds_needed(spread: float, borrowed: int, reach: float) -> int | None:
+    """Return the least number of rounds whose 95 % interval has a margin of at most ``reach`` (of a logarithm). The
+    margin is t(n) * spread / sqrt(n), ``spread`` being that of one round. None above 100,000."""
+    low, high = 1, 2
+    while not _reaches(high, spread, borrowed, reach):
+        low, high = high, high * 2
+        if high > _MOST_ROUNDS:
+            return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _reaches(middle, spread, borrowed, reach) else (middle, high)
+    return high
+
+
+def _reaches(rounds: int, spread: float, borrowed: int, reach: float) -> bool:
+    quantile = student_quantile(0.5 + CONFIDENCE / 2, own_degrees(rounds) + borrowed)
+    return quantile * spread / math.sqrt(rounds) <= reach

@@ -1,0 +1,157 @@
+"""CPU in the traced runs of a session: by part of the machine, by function, as flame graphs. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from kit.analysis.traces.flame import COLOURED, Frame, grow_flame
+from kit.analysis.traces.stacks import INCLUSIVE, PART, PATH, SELF, WHOLE, ProfiledRun, StackCost, compare_stacks
+from kit.model.profile import Stack
+from kit.model.sample import Sample
+from kit.model.session import Session
+
+#: Number of functions of each kind that are listed for an arm.
+NAMED = 8
+#: A function is omitted if one callee accounts for at least this share of its difference.
+_PASSED_ON = 0.9
+
+Runs = Mapping[str, Sequence[ProfiledRun]]
+
+
+@dataclass(frozen=True)
+class FunctionCost:
+    """A function's own CPU, and its own with that of all that it calls; None where it is among OTHERS."""
+
+    name: str
+    own: StackCost | None
+    inclusive: StackCost | None
+
+
+@dataclass(frozen=True)
+class ArmProfile:
+    """CPU of an arm against its baseline. ``functions``: those that differ most, alone and with callees; ``flame``:
+    with each frame against the baseline."""
+
+    arm: str
+    baseline: str
+    whole: StackCost
+    parts: Sequence[StackCost]
+    functions: Sequence[FunctionCost]
+    flame: Frame
+
+
+@dataclass(frozen=True)
+class ProfileAnalysis:
+    """At one point of a sweep. ``event``: what was sampled; ``samples`` and ``lost`` of all runs; ``rounds``: how many
+    rounds. ``flames``: of arms without a baseline."""
+
+    point: str
+    event: str
+    samples: int
+    lost: int
+    rounds: int
+    arms: Sequence[ArmProfile]
+    flames: Mapping[str, Frame]
+
+
+def analyse_profiles(session: Session) -> tuple[ProfileAnalysis, ...]:
+    """Return one analysis for each point with stacks. Raises UnreadableError if a profile is not the kit's."""
+    traced = [item for item in session.samples if item.status == "ok" and any(part.profiles for part in item.phases)]
+    return tuple(
+        _at(session, point, [item for item in traced if item.point == point])
+        for point in dict.fromkeys(item.point for item in traced)
+    )
+
+
+def _at(session: Session, point: str, samples: Sequence[Sample]) -> ProfileAnalysis:
+    every = [profile for sample in samples for phase in sample.phases for profile in phase.profiles]
+    runs: dict[str, list[ProfiledRun]] = defaultdict(list)
+    for sample in samples:
+        runs[sample.arm].append(_run(sample))
+    pairs = [pair for pair in session.baselines if all(name in runs for name in pair)]
+    costs = {by: compare_stacks(runs, pairs, by) for by in (SELF, INCLUSIVE, PART)}
+    costs[PATH] = compare_stacks(runs, pairs, PATH, COLOURED)
+    arms = []
+    for pair in pairs:
+        mine = {by: [item for item in found if (item.arm, item.baseline) == pair] for by, found in costs.items()}
+        if mine[PART]:
+            arms.append(_arm(runs, pair, mine))
+    compared = {item.arm for item in arms}
+    flames = {arm: grow_flame(runs[arm]) for arm in session.arms if arm in runs and arm not in compared}
+    return ProfileAnalysis(
+        point,
+        every[0].event,
+        sum(item.samples for item in every),
+        sum(item.lost for item in every),
+        len({item.round for item in samples}),
+        arms,
+        flames,
+    )
+
+
+def _run(sample: Sample) -> ProfiledRun:
+    """Return the run with all phases."""
+    stacks: dict[Stack, float] = defaultdict(float)
+    profiles = [profile for phase in sample.phases for profile in phase.profiles]
+    for profile in profiles:
+        for stack, seconds in profile.stacks().items():
+            stacks[stack] += seconds
+    taken = sum(profile.samples for profile in profiles)
+    return ProfiledRun(sample.round, stacks, sum(stacks.values()) / taken if taken else 0.0)
+
+
+def _arm(runs: Runs, pair: tuple[str, str], mine: Mapping[str, Sequence[StackCost]]) -> ArmProfile:
+    whole = next(item for item in compare_stacks(runs, [pair], WHOLE))
+    return ArmProfile(
+        *pair, whole, mine[PART], differing(runs, pair, mine[SELF], mine[INCLUSIVE]),
+        grow_flame(runs[pair[0]], mine[PATH]),
+    )  # fmt: skip
+
+
+def differing(
+    runs: Runs, pair: tuple[str, str], own: Sequence[StackCost], inclusive: Sequence[StackCost]
+) -> tuple[FunctionCost, ...]:
+    """Return the functions that differ significantly or most, alone or with callees. If a function passes its
+    difference on to one callee, only the callee is returned."""
+    calls = _callees(runs, pair)
+    selves = {item.name[-1]: item for item in own}
+    whole = {item.name[-1]: item for item in inclusive}
+    told = {item.name[-1] for item in inclusive if item.certain}
+    telling = [item for item in inclusive if not _passes_on(item, calls.get(item.name[-1], {}), told)]
+    named = [item.name[-1] for item in sorted(own, key=_rank)[:NAMED] if item.name[-1] in whole]
+    named += [item.name[-1] for item in sorted(telling, key=_rank)[:NAMED]]
+    found = [FunctionCost(name, selves.get(name), whole.get(name)) for name in dict.fromkeys(named)]
+    return tuple(sorted(found, key=lambda item: _size(item.inclusive) if item.inclusive else 0.0))
+
+
+def _size(item: StackCost) -> float:
+    return -abs(item.difference)
+
+
+def _rank(item: StackCost) -> tuple[bool, float]:
+    """Return a sort key with significant functions first: larger differences that may be noise could otherwise fill a
+    table."""
+    return not item.certain, _size(item)
+
+
+def _passes_on(item: StackCost, callees: Mapping[str, float], told: Collection[str]) -> bool:
+    """Return whether one callee explains the function's difference. ``callees``: difference in seconds of each direct
+    callee. ``told``: names of significant functions. A significant function does not pass its difference on to one that
+    is not."""
+    sign = 1 if item.difference > 0 else -1
+    most = max((sign * seconds for name, seconds in callees.items() if name in told or not item.certain), default=0.0)
+    return most >= _PASSED_ON * abs(item.difference)
+
+
+def _callees(runs: Runs, pair: tuple[str, str]) -> dict[str, dict[str, float]]:
+    """Return seconds per run that each function spends more in each direct callee than on the baseline."""
+    found: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for arm, sign in zip(pair, (1, -1), strict=True):
+        for run in runs[arm]:
+            for stack, seconds in run.inside.items():
+                for one, other in set(pairwise(stack[2:])):
+                    found[one][other] += sign * seconds / len(runs[arm])
+    return found

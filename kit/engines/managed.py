@@ -1,0 +1,144 @@
+"""The common part of engines whose daemons the kit starts: they share nothing with the user's own daemons."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager, ExitStack
+from itertools import count
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from kit.core.errors import MachineError
+from kit.engines.backing_root import BackingRoot
+from kit.engines.containerd_program import SHIMS
+from kit.engines.engine import Blocker, EngineConfig
+from kit.engines.root import EngineRoot, engine_root
+from kit.engines.sandbox import Sandbox
+from kit.engines.supervisor import DaemonDirs
+from kit.host.command import require
+from kit.host.machine import Host
+from kit.host.namespace import covered
+from kit.model.arm import Arm, driver_of, fix_of
+from kit.model.fact import Fact
+
+D = TypeVar("D")
+_Which = tuple[tuple[str, ...], Path]  # Arm.daemon, and the backing filesystem
+
+
+class PrivateEngine(ABC, Generic[D]):
+    """Runs one daemon for each driver, configuration and backing filesystem; in an engine root if a version is
+    named."""
+
+    root_of: str  # name of the engine whose roots it uses
+    tools: tuple[str, ...]
+    unsupported: Blocker | None = None
+
+    def __init__(self, setting: EngineConfig, version: str, tag: str, programs: Path | None = None) -> None:
+        """``tag`` begins all names, for engines that share a directory. ``programs``: see EngineRoot."""
+        self._setting = setting
+        self._version = version
+        self._programs = None if version else programs
+        self._tag = tag
+        self._root = EngineRoot(programs=self._programs)
+        self._stack = ExitStack()
+        self._daemons: dict[_Which, D] = {}
+        self._running: dict[_Which, ExitStack] = {}
+        self._filled: set[_Which] = set()
+        self._facts: dict[_Which, list[Fact]] = {}
+        self._versions: dict[str, str] = {}
+        self._numbers = count(1)
+        self._opened = False
+
+    def check(self, arm: Arm, host: Host) -> Blocker | None:
+        if driver_of(arm).blocker:
+            return Blocker(driver_of(arm).blocker, fix_of(arm))
+        if not host.root:
+            reason = f"a private {self.tools[0]} needs root"
+            return Blocker(reason, "run as root: sudo kit …, or use --engine system")
+        if self._version or self._programs:
+            return None  # the engine root has its own tools
+        try:
+            self.require_tools(arm)
+        except MachineError as error:
+            return Blocker(error.message, error.hint)
+        return None
+
+    def tools_of(self, arm: Arm) -> tuple[str, ...]:
+        """Return the tools of the engine and of the driver."""
+        return (*self.tools, *driver_of(arm).packages)
+
+    def require_tools(self, arm: Arm) -> None:
+        """Raises MachineError with the package of the first missing tool."""
+        for tool in self.tools_of(arm):
+            require(tool, driver_of(arm).packages.get(tool, ""))
+
+    def open(self) -> None:
+        """Open the engine root, or hide the host's shims."""
+        if self._opened:
+            return
+        if self._version:
+            self._root = engine_root(self.root_of, self._version, self._setting.cache, self._setting.tell)
+        elif "containerd" in self.tools:
+            self._stack.enter_context(covered(SHIMS, self._setting.journal))
+        self._opened = True
+
+    def start(self, arm: Arm, backing_root: BackingRoot) -> None:
+        which = (arm.daemon, backing_root.backing.path)
+        if which not in self._daemons:
+            with ExitStack() as stack:
+                daemon = self.start_daemon(stack, arm, backing_root)
+                self._running[which] = self._stack.enter_context(stack.pop_all())
+            self._daemons[which] = daemon
+
+    def fill(self, arm: Arm, backing_root: BackingRoot) -> None:
+        which = (arm.daemon, backing_root.backing.path)
+        if which not in self._filled:
+            try:
+                self._facts[which] = self.fill_daemon(self._daemons[which], arm, backing_root)
+            except BaseException:
+                del self._daemons[which]
+                self._running.pop(which).close()
+                raise
+            self._filled.add(which)
+        if arm.plain_root:
+            backing_root.unpack_root()
+        if arm.features:
+            with self.sandbox(arm, backing_root):  # the kernel's refusals are known now
+                pass
+
+    @abstractmethod
+    def start_daemon(self, stack: ExitStack, arm: Arm, backing_root: BackingRoot) -> D:
+        """Return a daemon that runs until the stack is closed. Raises KitError."""
+
+    @abstractmethod
+    def fill_daemon(self, daemon: D, arm: Arm, backing_root: BackingRoot) -> list[Fact]:
+        """Load the image into the daemon, and return the facts on which numbers depend. Raises KitError."""
+
+    def version(self, tool: str) -> str:
+        """Return the version that a tool reports; it is asked once."""
+        if tool not in self._versions:
+            self._versions[tool] = self._root.version(tool)
+        return self._versions[tool]
+
+    @abstractmethod
+    def sandbox(self, arm: Arm, backing_root: BackingRoot) -> AbstractContextManager[Sandbox]: ...
+
+    def home(self, backing_root: BackingRoot, name: str, driver: str) -> DaemonDirs:
+        """Return a daemon's directories. An engine root sees the session's directory, the backing filesystem and the
+        inputs."""
+        setting = self._setting
+        shared = tuple(path for path in (setting.run, backing_root.backing.path, backing_root.inputs) if path)
+        data = backing_root.backing.path / f"{name}-{driver}"
+        return DaemonDirs(data, setting.run / name, f"{setting.cgroup}/{name}", self._root, shared)
+
+    def new_name(self, kind: str = "") -> str:
+        """Return a unique name, short because paths of sockets are limited."""
+        return f"{self._tag}{kind}{next(self._numbers)}"
+
+    def facts(self) -> list[Fact]:
+        """Return the facts in an order that does not depend on which daemon was first."""
+        return [fact for which in sorted(self._facts) for fact in self._facts[which]]
+
+    def close(self) -> None:
+        self._daemons.clear()
+        self._stack.close()

@@ -1,0 +1,99 @@
+"""A sandbox: an arm prepared for one run. Code above it does not depend on the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from kit.core.deadline import Deadline
+from kit.core.errors import TimedOut
+from kit.filesystem import Backing
+from kit.host.cgroup.cgroup import Cgroup
+from kit.host.durable import sync_filesystem
+from kit.probe import Probe, Timing
+
+DEFAULT_ENV = {
+    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "HOME": "/root",
+    "LC_ALL": "C.UTF-8",
+}
+
+
+@dataclass(frozen=True)
+class Sandbox:
+    """An arm prepared for one run.
+
+    ``tree`` and ``inputs`` are paths as the arm sees them. ``unpack(tarball)`` fills the tree, untimed. ``alive``
+    returns why the arm is dead, or ''. ``env``, ``uid`` and ``gid`` apply to the commands run in it. ``layered``: the
+    tree lies in a writable layer above the image's. ``own``: the path of a root filesystem of its own, above the
+    backing one (a thin device, a loop file). ``engine()`` puts the engine's socket where the arm sees it and returns
+    its path there, '' without an engine; ``socket`` keeps it. Control groups: ``load`` of the background load;
+    ``session`` of everything that the session has started; ``daemons`` of the processes that serve its filesystem. The
+    daemons are frozen after the arm, and their CPU is not the arm's. ``deadline``: when everything in it is ended."""
+
+    tree: str
+    inputs: str
+    cgroup: Cgroup | None
+    backing: Backing
+    probe: Probe
+    unpack: Callable[[Path], None]
+    alive: Callable[[], str]
+    env: Mapping[str, str]
+    uid: int = 0
+    gid: int = 0
+    layered: bool = False
+    engine: Callable[[], str] = str
+    socket: str = ""
+    load: Cgroup | None = None
+    session: Cgroup | None = None
+    daemons: Cgroup | None = None
+    own: Path | None = None
+    deadline: Deadline | None = None
+
+    def sync(self) -> None:
+        """Write back everything dirty. The backing filesystem does not know the dirty data of a filesystem above it."""
+        if self.own:
+            sync_filesystem(self.own)
+        self.backing.sync()
+
+    def run(self, argv: Sequence[str], cwd: str, output: IO[bytes]) -> Timing:
+        """Run a command inside the arm; ``cwd`` is relative to the tree. Raises RunError and TimedOut, see Probe.run.
+        After the deadline nothing of the arm is alive."""
+        try:
+            return self.probe.run(
+                argv, cwd=self._where(cwd), env=self.env, output=output, uid=self.uid, gid=self.gid, alive=self.dead,
+                deadline=self.deadline,
+            )  # fmt: skip
+        except TimedOut:
+            self.kill()  # if the probe is not permitted to, or hangs itself
+            raise
+
+    def dead(self) -> str:
+        """Return why nothing can run in it any more, or ''."""
+        return self.backing.alive() or self.alive()
+
+    def start(self, argv: Sequence[str], cwd: str, output: IO[bytes]) -> None:
+        """Request a command, as ``run`` does; the probe reports its end. Raises RunError."""
+        self.probe.start(argv, cwd=self._where(cwd), env=self.env, output=output, uid=self.uid, gid=self.gid)
+
+    def end(self) -> None:
+        """End everything that runs in it."""
+        self._thaw_daemons()
+        self.probe.end()
+        self.kill()
+
+    def kill(self) -> None:
+        """Kill everything in its control group. Its daemons must be running: a dying process closes its files through
+        them."""
+        self._thaw_daemons()
+        if self.cgroup:
+            self.cgroup.kill()
+
+    def _thaw_daemons(self) -> None:
+        if self.daemons:
+            self.daemons.thaw()
+
+    def _where(self, cwd: str) -> str:
+        return self.tree if cwd == "." else f"{self.tree}/{cwd}"

@@ -1,0 +1,1 @@
+"""The user's side of a fleet: gives shares to machines, and receives their results."""

@@ -1,0 +1,60 @@
+"""Merges what several machines report on one session. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from kit.core.errors import UsageError
+from kit.model.fact import CLASS, MACHINE, ROUNDS_OF, TOGETHER, WORKER, Fact
+from kit.model.machine import Member
+from kit.model.sample import RUN_ORDER, Sample
+
+
+def merged_facts(told: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    """Merge the facts of machines: if they differ, each text with its machines."""
+    keys = dict.fromkeys(key for facts in told.values() for key in facts)
+    return {key: _merged({name: facts.get(key, "none") for name, facts in told.items()}) for key in keys}
+
+
+def _merged(texts: Mapping[str, str]) -> str:
+    by_text: dict[str, list[str]] = {}
+    for name, text in texts.items():
+        by_text.setdefault(text, []).append(name)
+    if len(by_text) == 1:
+        return next(iter(by_text))
+    return "; ".join(f"{', '.join(names)}: {text}" for text, names in by_text.items())
+
+
+def member_facts(members: Sequence[Member]) -> Iterator[Fact]:
+    """Return the facts of the machines that a session runs on."""
+    named = sorted({member.kind for member in members if member.named})
+    if named:
+        yield CLASS.fact("; ".join(named))
+    yield WORKER.fact(", ".join(member.name for member in members))
+    yield MACHINE.fact(", ".join(sorted({member.machine for member in members})))
+    together = [member.name for member in members if member.together]
+    if together:
+        yield TOGETHER.fact(f"{', '.join(together)} may share a machine with other workers: they disturb each other")
+
+
+def rounds_facts(made: Mapping[str, Iterable[int]]) -> Iterator[Fact]:
+    """Yield facts on which machine made which rounds."""
+    for name, rounds in made.items():
+        yield ROUNDS_OF.fact(", ".join(map(str, sorted(rounds))), name)
+
+
+_BRING_SAME = "use the same on all machines: kit fleet worker --cache-from PLACE, or --image a digest"
+_ORDER_SAME = "start a new session with --interleave off, or with a slice length for all"
+
+
+def check_digests(first: Sample, of_first: str, sample: Sample, of_sample: str) -> None:
+    """Check that two runs of one arm on two machines have the same image, inputs, scenario and probe. Raises
+    UsageError."""
+    ours, theirs = dict(first.digests), dict(sample.digests)
+    for name in sorted({*ours, *theirs}):
+        if ours.get(name) != theirs.get(name):
+            one, other = (found.get(name, "none")[:12] for found in (ours, theirs))
+            raise UsageError(
+                f"{sample.arm}: another {name} on {of_sample} ({other}) than on {of_first} ({one}); they are not mixed",
+                _BRING_SAME if name != RUN_ORDER else _ORDER_SAME,
+            )

@@ -1,0 +1,194 @@
+"""From a request to finished sessions on the machines of a fleet."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+
+from kit import __version__
+from kit.core.errors import RunError, UsageError
+from kit.core.listing import listed
+from kit.core.paths import Paths
+from kit.fleet.address import Address
+from kit.fleet.client.client import fleet_at
+from kit.fleet.client.dispatch import Dispatch
+from kit.fleet.client.each import EachCourse
+from kit.fleet.client.merge import member_facts
+from kit.fleet.client.observer import FleetObserver
+from kit.fleet.client.split import SplitCourse
+from kit.fleet.settings import allow_many_files
+from kit.host.machine import Host, read_host
+from kit.model.drivers import SYSTEM
+from kit.model.event import RunsPlanned, SessionStarted, StatusChanged
+from kit.model.fact import WORKER, makers
+from kit.model.machine import Member, Selection, choose
+from kit.model.machine_class import class_of
+from kit.model.plan import SHARED_ROUNDS, Plan
+from kit.model.session import DONE, FAILED, INTERRUPTED, RUNNING, Request, Session
+from kit.session.plan.planning import plan_of, prepare, with_guest_cores
+from kit.session.setup.resumable import check_begun, record_begun
+from kit.session.start import new_session
+from kit.store import Outbox, Store
+
+#: Seconds to wait for a lost scheduler, or for the last lost machine.
+PATIENCE = 600.0
+#: Number of machines, or sessions, that are named at the start.
+_NAMED = 8
+
+
+@dataclass(frozen=True)
+class FleetContext:
+    """The fleet that runs sessions, and the store of their samples."""
+
+    address: Address
+    selection: Selection
+    paths: Paths
+    store: Store
+    observer: FleetObserver
+
+
+def run_split(request: Request, context: FleetContext) -> Session:
+    """Run one session whose rounds similar machines share. Raises KitError, KeyboardInterrupt; the samples measured
+    until then are in the store."""
+    _check_split(request)
+    request = replace(request, rounds=request.rounds or SHARED_ROUNDS)
+    members = _chosen(request, context)
+    session = _planned(request, members[0]).with_facts(member_facts(members))
+    record_begun(context.paths.data, session, context.observer.tell)
+    return _carry_split(session, members, context)
+
+
+def resume_split(name: str, context: FleetContext) -> Session:
+    """Finish a stopped session. Raises the errors of run_split."""
+    session = context.store.get(name)
+    if session.imported or not WORKER.text(session.facts) or (session.samples and not makers(session.facts)):
+        raise UsageError(
+            f"session {session.id} is not a --split session of this store",
+            f"run kit compare --resume {session.id} on its machine, or start a new one with --split",
+        )
+    if session.status == DONE:
+        context.observer.tell(f"session {session.id} is done: nothing is left to run")
+        return session
+    check_begun(context.paths.data, session)
+    members = _chosen(session.request, context)
+    before = class_of(session.facts)
+    if session.samples and any(member.kind != before for member in members):
+        raise UsageError(
+            f"session {session.id} ran on machines of the class '{before}'", "pick them with --class or --where"
+        )
+    return _carry_split(replace(session, status=RUNNING), members, context)
+
+
+def _carry_split(session: Session, members: tuple[Member, ...], context: FleetContext) -> Session:
+    observer = context.observer
+    with ExitStack() as stack:
+        sink = stack.enter_context(Outbox(session, context.store, context.paths.data, observer.tell))
+        sink.create(session)
+        sink.take(StatusChanged(RUNNING))
+        observer.take(SessionStarted(session))
+        names = listed([member.name for member in members], _NAMED)
+        observer.tell(f"session {session.id}: {session.title}, on {names}")
+        policy = SplitCourse(session, session.kept_plan(), members, sink, observer)
+        observer.take(RunsPlanned(policy.left, len(session.samples)))
+        try:
+            Dispatch(context.address, policy, observer.tell, PATIENCE).run()
+        except KeyboardInterrupt:
+            sink.take(StatusChanged(INTERRUPTED))
+            raise
+        except BaseException:
+            sink.take(StatusChanged(FAILED))
+            raise
+        finally:
+            policy.settle()
+        session = policy.result()
+        sink.take(StatusChanged(session.status))
+        if session.status == DONE:
+            context.store.keep_outcomes(session)
+    return replace(session, status=FAILED) if sink.lost else session
+
+
+def _check_split(request: Request) -> None:
+    if request.precision is not None or request.budget is not None:
+        raise UsageError(
+            "--split needs a number of rounds",
+            "use --rounds N instead of --precision and --budget, or --each; see docs/how-to/fleet.md",
+        )
+    if request.traced:
+        raise UsageError("--split shares measured rounds only", "use --each, or trace on one machine")
+
+
+class EachInterrupted(KeyboardInterrupt):
+    """``sessions``: in their current state; some may be complete."""
+
+    def __init__(self, sessions: tuple[Session, ...]) -> None:
+        super().__init__()
+        self.sessions = sessions
+
+
+def run_each(request: Request, context: FleetContext) -> tuple[Session, ...]:
+    """Run a session on every machine. Raises KitError, EachInterrupted; the samples measured until then are in the
+    store."""
+    members = _chosen(request, context)
+    allow_many_files()  # each session has an outbox
+    sessions = {}
+    for member in members:
+        sessions[member.name] = _planned(request, member).with_facts(member_facts([member]))
+    observer = context.observer
+    with ExitStack() as stack:
+        stores = {}
+        for name, session in sessions.items():
+            stores[name] = stack.enter_context(Outbox(session, context.store, context.paths.data, observer.tell))
+            stores[name].create(session)
+        policy = EachCourse(sessions, stores, observer)
+        observer.tell(f"{len(sessions)} sessions: {listed([session.id for session in sessions.values()], _NAMED)}")
+        observer.take(RunsPlanned(sum(_runs(session.kept_plan()) for session in sessions.values()), 0))
+        interrupted = False
+        try:
+            Dispatch(context.address, policy, observer.tell, PATIENCE).run()
+        except RunError as error:
+            observer.tell(error.message)
+        except KeyboardInterrupt:
+            interrupted = True
+        finally:
+            policy.give_up()
+        found = tuple(policy.results().values())
+        for session in found:
+            if session.status == DONE:
+                context.store.keep_outcomes(session)
+    if interrupted:
+        raise EachInterrupted(found)
+    return found
+
+
+def _runs(plan: Plan) -> int:
+    return len(plan.arms) * len(plan.points) * (plan.rounds + (plan.cache == "warm"))
+
+
+def _chosen(request: Request, context: FleetContext) -> tuple[Member, ...]:
+    """Return the chosen machines, the idle ones first."""
+    if request.engine == SYSTEM:
+        raise UsageError(
+            "a fleet measures with engines of its own", "leave out --engine system, or run kit compare there"
+        )
+    arms = () if request.guest else plan_of(request).arms  # a guest has its own drivers
+    with fleet_at(context.address) as fleet:
+        members, busy = fleet.members(), fleet.busy()
+    free = sorted(members, key=lambda address: bool(busy.get(address)))
+    chosen = choose([members[address] for address in free], context.selection, arms)
+    if chosen[0].kit_version != __version__:
+        raise UsageError(
+            f"the machines have kit {chosen[0].kit_version}, this is {__version__}", "install one version on all"
+        )
+    names = [member.name for member in chosen]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise UsageError(
+            f"several machines are called {', '.join(twice)}", "name them with kit fleet worker --name NAME"
+        )
+    return chosen
+
+
+def _planned(request: Request, member: Member) -> Session:
+    """Return the session as that machine would plan it."""
+    host: Host = replace(read_host(), cores=member.cores, root=member.root)
+    return new_session(prepare(request, with_guest_cores(request, host)))

@@ -1,0 +1,49 @@
+"""The drivers and filesystems that work on this machine, as `kit doctor` has found."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from kit import __version__
+from kit.core.codec import decode_json
+from kit.core.paths import Paths
+from kit.core.private import make_private
+from kit.host.command import run
+from kit.host.durable import read_record, write_record
+from kit.host.machine import read_host
+from kit.session.doctor import Diagnosis
+
+
+@dataclass(frozen=True)
+class Working:
+    """Names of drivers with their engines, ``docker/overlay2``, and names of filesystems."""
+
+    drivers: tuple[str, ...]
+    filesystems: tuple[str, ...]
+
+
+def known_working(paths: Paths) -> Working | None:
+    """Return the cached result for this kernel and this kit; None if it is missing."""
+    return read_record(Working, paths.cache / "fleet" / _name())
+
+
+def examine_machine(paths: Paths, home: str, tell: Callable[[str], None]) -> Working:
+    """Test everything, and cache the result. Raises KitError."""
+    tell("checks the machine, as kit doctor does")
+    env = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **({"KIT_HOME": home} if home else {})}
+    said = run([sys.executable, "-m", "kit", "doctor", "--json", "--wait"], env=env, what="kit doctor")
+    found = [item for item in decode_json(tuple[Diagnosis, ...], said) if item.works]
+    drivers = [item.name if item.kind == "driver" else f"union/{item.name}" for item in found
+               if item.kind in ("driver", "union")]  # fmt: skip
+    working = Working(tuple(drivers), tuple(item.name for item in found if item.kind == "filesystem"))
+    make_private(paths.cache / "fleet")
+    write_record(paths.cache / "fleet" / _name(), working)
+    return working
+
+
+def _name() -> str:
+    return f"works-{__version__}-{hashlib.sha256(read_host().kernel.encode()).hexdigest()[:12]}.json"

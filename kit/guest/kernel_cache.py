@@ -1,0 +1,144 @@
+"""Guest kernels that the kit has built: once for the same recipe, source and image, and kept in the cache."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from kit.core.codec import UnreadableError, decode
+from kit.core.errors import UsageError
+from kit.engines.root import image_root
+from kit.guest.kernel import OWN
+from kit.guest.recipe import KernelRecipe
+from kit.guest.tree import KernelTree
+from kit.host.durable import publish, read_record, write_record
+from kit.host.safe_fs import remove, scratch
+from kit.image import ImageCache
+
+#: Seconds between two progress messages of the compiler.
+_EVERY = 20.0
+#: A line of make begins with its action: these compile a file.
+_COMPILED = ("CC", "AS", "HOSTCC")
+
+
+@dataclass(frozen=True)
+class PatchSource:
+    """The source of patches, as a directory; ``origin``: as the user named it, ``digest``: of its content."""
+
+    path: Path
+    origin: str
+    digest: str
+
+
+@dataclass(frozen=True)
+class BuiltKernel:
+    """``machine``: uml or qemu. ``release``: as uname -r prints it. ``seconds``: the duration of the build."""
+
+    recipe: str
+    machine: str
+    release: str
+    origin: str
+    created: float
+    seconds: float
+    path: Path
+
+    @property
+    def size(self) -> int:
+        """Return the bytes of the kernel."""
+        return self.path.stat().st_size
+
+
+class KernelCache:
+    """``kernels/RECIPE-MACHINE-KEY/`` with ``kernel``, ``config`` and ``kernel.json``, complete or missing."""
+
+    def __init__(self, cache: Path, tell: Callable[[str], None] = lambda text: None) -> None:
+        self.directory = cache / "kernels"
+        self._cache = cache
+        self._tell = tell
+
+    def list(self) -> tuple[BuiltKernel, ...]:
+        """Return the kernels, the newest first."""
+        found = [self._read(path.parent) for path in self.directory.glob("*/kernel.json")]
+        return tuple(sorted(filter(None, found), key=lambda kernel: -kernel.created))
+
+    def find(self, recipe: str, machine: str, release: str = "") -> BuiltKernel | None:
+        """Return the kernel with that release if it still exists, else the newest."""
+        fitting = [item for item in self.list() if (item.recipe, item.machine) == (recipe, machine)]
+        return next((item for item in fitting if item.release == release), next(iter(fitting), None))
+
+    def remove(self, recipe: str) -> tuple[BuiltKernel, ...]:
+        """Return the kernels of a recipe. Raises UsageError if no kernel exists."""
+        gone = tuple(kernel for kernel in self.list() if kernel.recipe == recipe)
+        if not gone:
+            raise UsageError(f"no kernel {recipe} is built", "list them with kit kernel list")
+        for kernel in gone:
+            remove(kernel.path.parent)
+        return gone
+
+    def build(self, recipe: KernelRecipe, machine: str, source: PatchSource, force: bool = False) -> BuiltKernel:
+        """Return the kernel from the cache, or build it. Raises UsageError if recipe and source do not belong together,
+        RunError if the compiler fails."""
+        about = recipe.machine(machine)
+        image = ImageCache(self._cache).from_recipe(recipe.name, tell=self._tell)
+        said = hashlib.sha256(f"{recipe.digest(machine)} {source.digest}".encode()).hexdigest()
+        key = hashlib.sha256(f"{said} {image.digest}".encode()).hexdigest()
+        target = self.directory / f"{recipe.name}-{machine}-{key[:12]}"
+        found = None if force else self._read(target)
+        if found:
+            return found
+        self._tell(
+            f"building the guest kernel {recipe.name} for {machine} "
+            f"(once, about {about.minutes} minutes of CPU time; {len(os.sched_getaffinity(0))} CPUs)"
+        )
+        root = image_root(recipe.name, self._cache, self._tell)
+        self.directory.mkdir(parents=True, exist_ok=True)
+        begin = time.monotonic()
+        with scratch(self.directory) as directory:
+            tree = KernelTree(recipe, machine, root, directory)
+            version = self._prepare(tree, source.path, f"{OWN}{said[:8]}")
+            self._compile(tree, about.files)
+            new = directory / "built"
+            new.mkdir()
+            tree.save(new / "kernel")
+            shutil.copyfile(tree.path / ".config", new / "config")
+            facts = BuiltKernel(
+                recipe.name, machine, version, source.origin, time.time(), time.monotonic() - begin, target / "kernel"
+            )
+            kept = {name: value for name, value in asdict(facts).items() if name != "path"}
+            write_record(new / "kernel.json", kept)
+            remove(target)
+            publish(new, target)
+        return facts
+
+    def _prepare(self, tree: KernelTree, source: Path, suffix: str) -> str:
+        """Return the release of the future kernel."""
+        self._tell("unpacking, patching and configuring Linux")
+        tree.unpack()
+        tree.patch(source)
+        tree.configure(suffix)
+        return tree.version() + suffix
+
+    def _compile(self, tree: KernelTree, files: int) -> None:
+        done, begin, told = 0, time.monotonic(), time.monotonic()
+        with tree.compiling(len(os.sched_getaffinity(0))) as lines:
+            for line in lines:
+                step, _, file = line.decode(errors="replace").strip().partition(" ")
+                done += step in _COMPILED
+                if time.monotonic() - told >= _EVERY:
+                    told = time.monotonic()
+                    self._tell(f"compiling, {told - begin:.0f} s: {done} of about {files} files, {file.strip()}")
+
+    @staticmethod
+    def _read(directory: Path) -> BuiltKernel | None:
+        """Return None if the record is missing or unreadable: then the kernel is rebuilt."""
+        kept = read_record(dict[str, Any], directory / "kernel.json")
+        try:
+            return decode(BuiltKernel, {**(kept or {}), "path": str(directory / "kernel")})
+        except UnreadableError:
+            return None

@@ -1,0 +1,1 @@
+"""Control groups: CPU time, freezer, tasks' states, and what the machine spends by itself."""

@@ -1,0 +1,208 @@
+"""Control groups of a session, on cgroup v2 and on the v1/v2 hybrid: they account an arm's CPU and kill its
+processes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from kit.core.errors import MachineError, RunError
+from kit.host.mounts import read_mounts
+
+_USER_HZ = os.sysconf("SC_CLK_TCK")
+UNIFIED = "unified"
+
+
+@dataclass(frozen=True)
+class CpuTimes:
+    """Return the seconds of CPU since the cgroup was made."""
+
+    user: float
+    sys: float
+
+
+def hierarchies() -> dict[str, Path]:
+    """Return the mounted cgroup hierarchies: ``unified`` and, on v1, each controller by name."""
+    found: dict[str, Path] = {}
+    for mount in read_mounts():
+        if mount.type == "cgroup2" and mount.root == "/":
+            found[UNIFIED] = mount.path
+        elif mount.type == "cgroup" and mount.root == "/":
+            names = [item.removeprefix("name=") for item in mount.shared.split(",") if item not in ("rw", "ro")]
+            found.update(dict.fromkeys(names, mount.path))
+    return found
+
+
+def mode() -> str:
+    """Return ``v2``, ``hybrid`` (v1 controllers, v2 hierarchy beside them), ``v1`` or ``none``."""
+    found = hierarchies()
+    if UNIFIED in found:
+        return "v2" if len(found) == 1 else "hybrid"
+    return "v1" if found else "none"
+
+
+@dataclass(frozen=True)
+class Cgroup:
+    """One control group: its directory in each hierarchy that it exists in."""
+
+    paths: Mapping[str, Path]
+
+    @classmethod
+    def named(cls, name: str) -> Cgroup:
+        """Return the group with that name; it need not exist."""
+        return cls({kind: mount / name for kind, mount in hierarchies().items()})
+
+    @classmethod
+    def of(cls, pid: int) -> Cgroup:
+        """Return the group of a running process, in each hierarchy where the process is not in the root group."""
+        mounts = hierarchies()
+        paths: dict[str, Path] = {}
+        for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
+            _, names, path = line.split(":", 2)
+            for name in (names.removeprefix("name=") or UNIFIED).split(","):
+                if name in mounts and path != "/":
+                    paths[name] = mounts[name] / path.lstrip("/")
+        return cls(paths)
+
+    def create(self) -> Cgroup:
+        """Create the group where CPU is accounted: in the unified hierarchy and, on v1, for cpuacct. No controller is
+        enabled, so membership costs a bare arm only the accounting."""
+        made = {kind: path for kind, path in self.paths.items() if kind in (UNIFIED, "cpuacct")}
+        if not made:
+            raise MachineError("no cgroup hierarchy with CPU accounting is mounted", "mount cgroup2 on /sys/fs/cgroup")
+        try:
+            for path in made.values():
+                path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise MachineError(f"can't make a cgroup: {error}", "run as root") from None
+        return Cgroup(made)
+
+    def adopt(self, pid: int) -> None:
+        """Move a process into this group. In all other hierarchies, move it to the root, where no controller
+        applies."""
+        mounts = hierarchies()
+        targets = {mount: mount for mount in mounts.values()}  # several controllers may share one
+        targets |= {mounts[kind]: path for kind, path in self.paths.items()}
+        for path in targets.values():
+            (path / "cgroup.procs").write_text(str(pid))
+
+    @property
+    def procs(self) -> tuple[Path, ...]:
+        """Return the files to which a process writes its PID in order to join."""
+        return tuple(path / "cgroup.procs" for path in self.paths.values())
+
+    def cpu(self) -> CpuTimes | None:
+        """Return the CPU of everything that ever ran in the group, from the scheduler's exact sum. None if no hierarchy
+        counts it."""
+        unified = self.paths.get(UNIFIED)
+        if unified and (unified / "cpu.stat").exists():
+            stat = _keyed(unified / "cpu.stat")
+            if "user_usec" in stat:
+                return CpuTimes(stat["user_usec"] / 1e6, stat["system_usec"] / 1e6)
+        account = self.paths.get("cpuacct")
+        if account and (account / "cpuacct.usage").exists():
+            return _split_v1(account)
+        return None
+
+    def pressure(self, resource: str) -> float | None:
+        """Return the seconds in which some task in the group or below waited for ``cpu``, ``io`` or ``memory``. None if
+        the kernel does not count them: without a v2 hierarchy, or without CONFIG_PSI."""
+        unified = self.paths.get(UNIFIED)
+        return read_pressure(unified / f"{resource}.pressure") if unified else None
+
+    def kill(self) -> None:
+        """Send SIGKILL to everything in the group and below, and wait until it has ended. Frozen processes are thawed
+        first: under v1 they would not die."""
+        self.thaw()
+        unified = self.paths.get(UNIFIED)
+        deadline = time.monotonic() + 10
+        while pids := self.pids():
+            if unified and (unified / "cgroup.kill").exists():
+                (unified / "cgroup.kill").write_text("1")
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            if time.monotonic() > deadline:
+                raise RunError(f"processes {sorted(pids)} of a session do not die", "look for them in state D with ps")
+            time.sleep(0.01)
+
+    def thaw(self) -> None:
+        """Thaw everything in the group and below, whoever has frozen it."""
+        for name, switch, word in ((UNIFIED, "cgroup.freeze", "0"), ("freezer", "freezer.state", "THAWED")):
+            for directory, _, files in os.walk(self.paths.get(name, "")):
+                if switch in files:
+                    with contextlib.suppress(OSError):  # removed in the meantime
+                        (Path(directory) / switch).write_text(word)
+
+    def remove(self) -> None:
+        """Kill what is in the group; remove the group and all groups below it, in every hierarchy."""
+        self.kill()
+        for path in self.paths.values():
+            if path.is_dir():
+                for directory, _, _ in os.walk(path, topdown=False):
+                    _remove_directory(Path(directory))
+
+    def pids(self) -> set[int]:
+        """Return the PIDs of all processes in the group and below, in any hierarchy."""
+        pids: set[int] = set()
+        for path in self.paths.values():
+            for directory, _, _ in os.walk(path):
+                try:
+                    pids.update(int(pid) for pid in (Path(directory) / "cgroup.procs").read_text().split())
+                except OSError:
+                    continue  # removed in the meantime
+        return pids - {0}
+
+
+def read_pressure(path: Path) -> float | None:
+    """Return the sum of all waiting times in a pressure file, in seconds. None if the file does not exist."""
+    try:
+        first = path.read_text().splitlines()[0]
+    except (OSError, IndexError):
+        return None
+    return int(first.rsplit("total=", 1)[1]) / 1e6
+
+
+def _remove_directory(path: Path) -> None:
+    """Retry while the group is busy: it stays busy for a moment after its last process has been reaped."""
+    deadline = time.monotonic() + 5
+    while True:
+        try:
+            path.rmdir()
+            return
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            if time.monotonic() > deadline:
+                raise RunError(f"cgroup {path} can't be removed: {error.strerror}", "run kit clean") from None
+            time.sleep(0.01)
+
+
+def _keyed(path: Path) -> dict[str, int]:
+    return {key: int(value) for key, value in (line.split() for line in path.read_text().splitlines())}
+
+
+def _split_v1(path: Path) -> CpuTimes:
+    """Return v1's exact sum in nanoseconds, split by the tick-based user and system counts (cgroup-v1/cpuacct.rst)."""
+    total = int((path / "cpuacct.usage").read_text()) / 1e9
+    ticks = _keyed(path / "cpuacct.stat")
+    counted = ticks["user"] + ticks["system"]
+    share = ticks["user"] / counted if counted else 1.0
+    return CpuTimes(total * share, total * (1 - share))
+
+
+def machine_cpu() -> tuple[float, str]:
+    """Return the seconds of CPU spent on the whole machine since boot, and their source.
+
+    On v1 the root groups hold the scheduler's exact sums. Otherwise /proc/stat is read, which counts in ticks."""
+    account = hierarchies().get("cpuacct")
+    if account:
+        return int((account / "cpuacct.usage").read_text()) / 1e9, "cpuacct.usage"
+    busy = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
+    user, nice, system, _, _, irq, softirq = map(int, busy[:7])
+    return (user + nice + system + irq + softirq) / _USER_HZ, "/proc/stat"

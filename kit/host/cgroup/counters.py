@@ -1,0 +1,122 @@
+"""Counters of the machine at one moment. The difference between two readings is the cost of the interval."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kit.host.cgroup.cgroup import Cgroup, machine_cpu, read_pressure
+
+_USER_HZ = os.sysconf("SC_CLK_TCK")
+_SECTOR = 512  # unit of /sys/block/*/stat, whatever the device's own (Documentation/block/stat.rst)
+
+
+@dataclass(frozen=True)
+class Counters:
+    """Seconds, bytes and counts since a fixed past moment. None: this machine does not count it. A field with the name
+    of a metric is that metric."""
+
+    clock: float
+    machine_cpu: float
+    own_cpu: float
+    cgroup_user: float | None
+    cgroup_sys: float | None
+    load_cpu: float  # of a background load
+    steal: float
+    psi_cpu: float | None
+    psi_io: float | None
+    psi_memory: float | None
+    psi_cpu_own: float | None
+    psi_io_own: float | None
+    psi_memory_own: float | None
+    read_bytes: float | None
+    write_bytes: float | None
+    read_ops: float | None
+    write_ops: float | None
+
+    def since(self, earlier: Counters) -> Counters:
+        """Return the increase since an earlier reading, field by field."""
+        values: dict[str, Any] = {}
+        for name in self.__dataclass_fields__:
+            now, then = getattr(self, name), getattr(earlier, name)
+            values[name] = None if now is None or then is None else now - then
+        return Counters(**values)
+
+    def __add__(self, other: Counters) -> Counters:
+        """Return the sum of two increases, field by field."""
+        values: dict[str, Any] = {}
+        for name in self.__dataclass_fields__:
+            one, two = getattr(self, name), getattr(other, name)
+            values[name] = None if one is None or two is None else one + two
+        return Counters(**values)
+
+    @property
+    def outside(self) -> float | None:
+        """Return the CPU spent outside the group, the load and the kit itself. It still includes the idle machine's own
+        share."""
+        if self.cgroup_user is None or self.cgroup_sys is None:
+            return None
+        return self.machine_cpu - self.cgroup_user - self.cgroup_sys - self.load_cpu - self.own_cpu
+
+
+def read_counters(
+    cgroup: Cgroup | None, device: str | None, load: Cgroup | None = None, session: Cgroup | None = None
+) -> Counters:
+    """Read everything now. ``device``: MAJOR:MINOR of the backing device, or None. ``load``: a background load's group.
+    ``session``: the group of all that the session has started."""
+    group = cgroup.cpu() if cgroup else None
+    beside = load.cpu() if load else None
+    io = _device(device)
+    return Counters(
+        clock=time.monotonic(),
+        machine_cpu=machine_cpu()[0],
+        own_cpu=time.process_time(),
+        cgroup_user=group.user if group else None,
+        cgroup_sys=group.sys if group else None,
+        load_cpu=beside.user + beside.sys if beside else 0.0,
+        steal=_steal(),
+        psi_cpu=pressure("cpu"),
+        psi_io=pressure("io"),
+        psi_memory=pressure("memory"),
+        psi_cpu_own=_own_pressure("cpu", cgroup, session),
+        psi_io_own=_own_pressure("io", cgroup, session),
+        psi_memory_own=_own_pressure("memory", cgroup, session),
+        read_ops=io[0],
+        read_bytes=io[1],
+        write_ops=io[2],
+        write_bytes=io[3],
+    )
+
+
+def pressure(resource: str) -> float | None:
+    """Return the seconds in which some task of the machine waited for the resource
+    (Documentation/accounting/psi.rst)."""
+    return read_pressure(Path(f"/proc/pressure/{resource}"))
+
+
+def _own_pressure(resource: str, *groups: Cgroup | None) -> float | None:
+    """Return the figure of the arm's group or the session's. One of them contains the other or is empty."""
+    found = [group.pressure(resource) for group in groups if group]
+    return max((value for value in found if value is not None), default=None)
+
+
+def _steal() -> float:
+    values = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
+    return int(values[7]) / _USER_HZ
+
+
+def _device(number: str | None) -> tuple[float | None, float | None, float | None, float | None]:
+    path = Path(f"/sys/dev/block/{number}/stat")
+    if number is None or not path.exists():
+        return None, None, None, None
+    stat = [int(word) for word in path.read_text().split()]
+    return stat[0], stat[2] * _SECTOR, stat[4], stat[6] * _SECTOR
+
+
+def device_writes(devices: Iterable[str]) -> float:
+    """Return the total bytes written to these devices, given as MAJOR:MINOR."""
+    return sum(written for device in devices if (written := _device(device)[3]) is not None)

@@ -1,0 +1,166 @@
+"""Caches of other machines, which provide what this machine lacks: a shared directory, or HTTP. Each answer is checked
+against its digest before use, and stored only where the caller asks."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import ipaddress
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+from kit.core.codec import decode_json
+from kit.core.errors import KitError, RunError, UsageError, said_by_system
+from kit.core.redact import redact
+from kit.core.regular import open_regular
+from kit.host.http_file import http_file
+
+T = TypeVar("T")
+
+#: Addresses of caches, separated by blanks, the preferred one first.
+VARIABLE = "KIT_CACHE_FROM"
+#: Variables that a process of the kit needs to reach them as its user does; certificates as OpenSSL finds them.
+_NEEDED = (VARIABLE, "SSL_CERT_FILE", "SSL_CERT_DIR")
+_CHUNK = 1 << 20
+_RECORD = 1 << 20  # maximum bytes of a record
+_TOLD = 10.0  # seconds between two progress messages
+
+
+@dataclass(frozen=True)
+class Peer:
+    """``place``: an absolute path or a URL, with the layout of a cache's directory."""
+
+    place: str
+
+    def __str__(self) -> str:
+        return redact(self.place)
+
+    def record(self, kind: type[T], name: str) -> T | None:
+        """Return the record of an entry as JSON; None if the peer lacks it. Raises KitError."""
+        with self._open(name) as chunks:
+            if chunks is None:
+                return None
+            text = b""
+            for data in chunks:
+                text += data
+                if len(text) > _RECORD:
+                    raise RunError(f"{name} is not a record")
+        return decode_json(kind, text)
+
+    def has(self, name: str) -> bool:
+        """Raises KitError."""
+        with self._open(name) as chunks:
+            return chunks is not None
+
+    def bring(self, name: str, target: Path, size: int, digest: str | None, tell: Callable[[str], None]) -> None:
+        """Write a file with this number of bytes. ``digest``: its SHA-256; None if the caller checks the content.
+        Raises KitError with what is wrong in the file."""
+        found, told = hashlib.sha256(), time.monotonic()
+        with self._open(name) as chunks, target.open("wb") as file:
+            if chunks is None:
+                raise RunError(f"it has no {name}")
+            for data in chunks:
+                found.update(data)
+                file.write(data)
+                if file.tell() > size:
+                    raise RunError(f"{name} is longer than its record says")
+                if time.monotonic() - told > _TOLD:
+                    told = time.monotonic()
+                    tell(f"{name}: {file.tell() >> 20} of {size >> 20} MiB")
+            if file.tell() < size:
+                raise RunError(f"{name} is shorter than its record says")
+        if digest is not None and found.hexdigest() != digest:
+            raise RunError(f"{name} is not what its record says: digest {found.hexdigest()[:12]}, not {digest[:12]}")
+
+    def directory(self, name: str) -> Path | None:
+        """Return the names in a readable directory; None for an unreadable one and for HTTP, which lists nothing."""
+        path = Path(self.place) / name
+        return path if self._local and path.is_dir() and not path.is_symlink() else None
+
+    @property
+    def _local(self) -> bool:
+        return self.place.startswith("/")
+
+    @contextmanager
+    def _open(self, name: str) -> Iterator[Iterator[bytes] | None]:
+        """Yield the bytes of a file; None if the file is missing."""
+        with _file(Path(self.place), name) if self._local else http_file(self.place, name) as chunks:
+            yield chunks
+
+
+@contextmanager
+def _file(top: Path, name: str) -> Iterator[Iterator[bytes] | None]:
+    if not top.is_dir():
+        raise RunError("no such directory")
+    try:
+        file = open_regular(top / name, os.O_NOFOLLOW)
+    except FileNotFoundError:
+        yield None
+        return
+    except OSError as error:
+        raise RunError(f"{name} is a symlink" if error.errno == errno.ELOOP else said_by_system(error)) from None
+    with file:
+        yield iter(lambda: file.read(_CHUNK), b"")
+
+
+def parse_peer(text: str) -> Peer:
+    """Return a peer for a directory or a URL. Raises UsageError, also for a URL without protection against
+    tampering."""
+    if "://" not in text:
+        return Peer(str(Path(text).absolute()))
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        raise UsageError(f"{redact(text)}: no URL", "use for example https://b1.example.org/kit") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise UsageError(
+            f"{redact(text)}: no directory, and no URL of a cache", "use for example https://b1.example.org/kit"
+        )
+    if parts.scheme == "http" and not _loopback(parts.hostname):
+        raise UsageError(
+            f"{redact(text)}: without TLS another server could answer, and its images run as root here",
+            "use https://, a shared directory, or ssh -L to a port of 127.0.0.1: docs/how-to/share-a-cache.md",
+        )
+    return Peer(text)
+
+
+def _loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def use_peers(places: Sequence[str]) -> None:
+    """Set the peers for all later look-ups of this process. Raises UsageError."""
+    if any(len(place.split()) != 1 for place in places):
+        raise UsageError("a cache's place has no blanks in it", "use a symlink without blanks to that directory")
+    peers = [parse_peer(place) for place in places or os.environ.get(VARIABLE, "").split()]
+    if peers:
+        os.environ[VARIABLE] = " ".join(peer.place for peer in peers)
+
+
+def peers_environment() -> Mapping[str, str]:
+    """Return the environment for a process that uses the same peers."""
+    return {name: os.environ[name] for name in _NEEDED if name in os.environ}
+
+
+def from_peers(what: str, take: Callable[[Peer], T | None], tell: Callable[[str], None]) -> T | None:
+    """Return what the first peer that has the entry gives; None if no peer has it. ``take`` raises KitError for an
+    unusable peer: it is reported, and the next peer is asked. Raises UsageError for an invalid address."""
+    for peer in map(parse_peer, os.environ.get(VARIABLE, "").split()):
+        try:
+            found = take(peer)
+        except (KitError, OSError) as error:
+            reason = error.message if isinstance(error, KitError) else said_by_system(error)
+            tell(f"{what} is not copied from {peer}: {reason}")
+            continue
+        if found is not None:
+            return found
+    return None

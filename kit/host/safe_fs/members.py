@@ -1,0 +1,141 @@
+"""Creates single members of an archive below a cursor."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import tarfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import IO
+
+from kit.core.errors import RunError
+from kit.host.safe_fs.dir_walker import DirWalker
+
+_XATTR = "SCHILY.xattr."
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@dataclass(frozen=True)
+class Owned:
+    """Mode (with the file type) and owner that a member must have."""
+
+    mode: int
+    uid: int
+    gid: int
+
+
+class Members:
+    """An uncompressed archive with a list of each member's offset, for use in a ``with`` block."""
+
+    def __init__(self, archive: Path) -> None:
+        self._archive = archive
+        self._begin: dict[str, int] = {}
+        with tarfile.open(archive, "r:") as tar:
+            for member in tar:
+                self._begin[_plain(member.name)] = member.offset
+                tar.members = []  # type: ignore[attr-defined]  # or it keeps them all
+
+    def __enter__(self) -> Members:
+        self._tar = tarfile.open(self._archive, "r:")
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._tar.close()
+
+    def position(self, name: str) -> int:
+        """Return members in this order, so that hard links find their targets. Raises RunError for an unknown name."""
+        if name not in self._begin:
+            raise RunError(
+                f"{self._archive} has no {name!r}", "use an archive that has each file once, not behind a symlink"
+            )
+        return self._begin[name]
+
+    def make(self, name: str, at: DirWalker, owned: Owned, links: DirWalker) -> None:
+        """Create a member other than a directory under an unused name. ``links``: a cursor of the same top, for the
+        target of a hard link. Raises OSError, RunError."""
+        member = self._read(name)
+        last = name.rpartition("/")[2]
+        if member.islnk():
+            *above, source = _plain(member.linkname).split("/")
+            links.go(above)
+            os.link(source, last, src_dir_fd=links.descriptor, dst_dir_fd=at.descriptor, follow_symlinks=False)
+            return
+        if member.issym():
+            os.symlink(member.linkname, last, dir_fd=at.descriptor)
+        elif member.isreg():
+            self._write(member, last, at)
+        else:
+            os.mkfifo(last, 0o600, dir_fd=at.descriptor)  # devices are not unpacked
+        self._dress(member, last, at, owned)
+
+    def make_empty(self, name: str, at: DirWalker, owned: Owned) -> None:
+        """Create a file that is not in the archive. Raises OSError."""
+        last = name.rpartition("/")[2]
+        empty_file(at, last)
+        self._dress(None, last, at, owned)
+
+    def _read(self, name: str) -> tarfile.TarInfo:
+        assert self._tar.fileobj
+        self._tar.fileobj.seek(self.position(name))
+        return tarfile.TarInfo.fromtarfile(self._tar)
+
+    def _write(self, member: tarfile.TarInfo, name: str, at: DirWalker) -> None:
+        source = self._tar.extractfile(member)
+        assert source
+        with open(os.open(name, _NEW, 0o600, dir_fd=at.descriptor), "wb", buffering=0) as target:
+            parts: Sequence[tuple[int, int]] = member.sparse or ((0, member.size),)  # type: ignore[assignment]
+            for start, length in parts:
+                source.seek(start)
+                target.seek(start)
+                _copy(source, target, length)
+            target.truncate(member.size)
+
+    def _dress(self, member: tarfile.TarInfo | None, name: str, at: DirWalker, owned: Owned) -> None:
+        path = f"/proc/self/fd/{at.descriptor}/{name}"
+        os.chown(path, owned.uid, owned.gid, follow_symlinks=False)
+        headers = member.pax_headers if member else {}
+        for key, value in headers.items():
+            if key.startswith(_XATTR):
+                _note(path, key.removeprefix(_XATTR), value)
+        if not stat.S_ISLNK(owned.mode):
+            descriptor = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                Path(f"/proc/self/fd/{descriptor}").chmod(stat.S_IMODE(owned.mode))
+            finally:
+                os.close(descriptor)
+        if member:
+            moment = int(Decimal(headers.get("mtime", member.mtime)) * 10**9)
+            os.utime(path, ns=(moment, moment), follow_symlinks=False)
+
+
+def empty_file(at: DirWalker, name: str) -> None:
+    """Create an empty file under an unused name. Raises OSError."""
+    descriptor = os.open(name, _NEW, 0o644, dir_fd=at.descriptor)
+    os.fchmod(descriptor, 0o644)  # whatever the umask is
+    os.close(descriptor)
+
+
+def _plain(name: str) -> str:
+    return "/".join(part for part in name.split("/") if part not in ("", "."))
+
+
+def _copy(source: IO[bytes], target: IO[bytes], length: int) -> None:
+    while length:
+        data = source.read(min(length, 1 << 20))
+        if not data:
+            raise RunError(f"{source.name} is cut short", "run kit image rm, then try again")
+        target.write(data)
+        length -= len(data)
+
+
+def _note(path: str, key: str, value: str) -> None:
+    """Set an extended attribute if the filesystem supports it: unpacking also leaves out others."""
+    try:
+        os.setxattr(path, key, value.encode(errors="surrogateescape"), follow_symlinks=False)
+    except OSError as error:
+        if error.errno != errno.ENOTSUP:
+            raise

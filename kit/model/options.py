@@ -1,0 +1,85 @@
+"""Options of a request, declared once: for the command line, night files and pytest. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kit.core.errors import UsageError
+from kit.core.quantity import duration, percentage, size
+from kit.model.drivers import DEFAULT_ENGINE, SESSION_ENGINES
+from kit.model.plan import AUTO, AUTO_ROUNDS, CACHES
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option for the field ``name`` of a request. ``default``: as a user would write it. ``kind``: its type in a
+    night file. ``read``: converts a user's text to the request's value; errors name the option. ``flag``: its name on
+    the command line, if different."""
+
+    name: str
+    help: str
+    metavar: str | None = None
+    default: Any = ""
+    choices: tuple[str, ...] = ()
+    kind: type = str
+    read: Callable[[str, str], float] | None = None
+    flag: str = ""
+
+    @property
+    def words(self) -> str:
+        """Return the option as on the command line."""
+        return self.flag or f"--{self.name.replace('_', '-')}"
+
+
+def _rounds(text: str, option: str) -> int:
+    """Return a number of rounds, AUTO_ROUNDS for ``auto``."""
+    if text != "auto" and not (text.isdecimal() and int(text)):
+        raise UsageError(f"{option} {text}: not a number of rounds", "use auto, or a number from 1 on")
+    return AUTO_ROUNDS if text == "auto" else int(text)
+
+
+_TABLE = (
+    Option("title", "Title of the session.  [the scenario, or the command's first words]"),
+    Option("source", "Sources that COMMAND finds in the build tree at each start.", "DIR"),
+    Option("prepare", "Shell command before each run of COMMAND, not timed.", "CMD"),
+    Option("image", "Root filesystem: recipe, tarball or registry reference.", "REF"),
+    Option("rootfs", "Root filesystem from a directory.", "DIR"),
+    Option("baseline", "Compare with this arm.  [bare on the same filesystem]", "ARM"),
+    Option("engine", f"Private daemons (docker), or the running Docker, without root (system).  [{DEFAULT_ENGINE}]",
+           default=DEFAULT_ENGINE, choices=SESSION_ENGINES),
+    Option("cache", "State of the page cache before each run.  [warm]", default="warm", choices=CACHES),
+    Option("load", "Run this beside each run: niced, on the same filesystem.", "SCENARIO"),
+    Option("interleave", "Interleave the arms of a round: auto, off, or a slice length such as 0.5s.  [auto]", "MODE",
+           default=AUTO),
+    Option("guest", "Boot a guest kernel and run everything in it.", "[qemu|uml]", choices=("", "auto", "qemu", "uml")),
+    Option("kernel", "The guest's kernel: a bzImage, or a User-Mode Linux.", "PATH"),
+    Option("modules", "Its /lib/modules/VERSION, where not all is built in.", "DIR"),
+    Option("docker", "Use this dockerd, its directory, or docker-VERSION.tgz.", "PATH"),
+    Option("directory", "Directory for arms on @dir.", "DIR", flag="--dir"),
+    Option("rounds", "Number of rounds.  [auto: until each arm is decided]", "N|auto", default="auto", kind=int,
+           read=_rounds),
+    Option("seed", "Order of the runs.  [random, recorded]", kind=int, default=None),
+    Option("control", "Run the baseline twice in each round, to show the noise.  [from 4 rounds on]", default=None,
+           kind=bool, flag="--control/--no-control"),
+    Option("rerun", "Do not rerun disturbed runs.", kind=bool, default=False, flag="--no-rerun"),
+    Option("fresh", "Make a new filesystem for each run.", kind=bool, default=False),
+    Option("explain_calls", "Trace system calls in three more rounds; see kit show --calls.", kind=bool, default=False),
+    Option("profile", "Sample stacks in three more rounds; see kit show --profile.", kind=bool, default=False),
+    Option("margin", "Treat differences below this as equivalent.  [3%]", "P%", default="3%", read=percentage),
+    Option("precision", "Continue until the half width of each ratio is this, up to 100 rounds.", "P%", default=None,
+           read=percentage),
+    Option("budget", "Stop after this long.  [10m with --rounds auto]", "DURATION", default=None, read=duration),
+    Option("timeout", "End a longer run, its preparation included: it failed.", "DURATION", default=None,
+           read=duration),
+    Option("size", "Size of each (sparse) loop filesystem.  [20G]", default="20G", read=size),
+)  # fmt: skip
+OPTIONS: Mapping[str, Option] = {item.name: item for item in _TABLE}
+
+
+def read_quantities(given: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """Return the values of numbers of rounds, sizes, times and percentages given as text. ``prefix``: precedes an
+    option's name in errors. Raises UsageError."""
+    found = {item.name: (item.read, given.get(item.name)) for item in OPTIONS.values() if item.read}
+    return {name: read(text, f"{prefix}{name}") for name, (read, text) in found.items() if isinstance(text, str)}

@@ -1,0 +1,113 @@
+"""A session as pytest-benchmark's JSON, for its compare command and other programs that read this format."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from kit.analysis.session.analyse import Analysis, analyse
+from kit.analysis.stats.description import Description
+from kit.model.fact import CPU, KERNEL, MACHINE
+from kit.model.session import Session
+from kit.report.format.sanitize import shown
+
+#: The version of pytest-benchmark that has this format.
+_VERSION = "5.1.0"
+
+
+def render_pytest_benchmark(sessions: Sequence[Session]) -> str:
+    """One benchmark for each session's arm, point and phase: real time, seconds, each run as a round of one iteration.
+
+    ``extra_info`` holds what the format has no place for: baseline, ratio and interval.
+    """
+    sessions = [shown(session) for session in sessions]
+    first = sessions[0]
+    document = {
+        "machine_info": _machine(first),
+        "commit_info": {"id": "unknown", "time": None, "dirty": False, "branch": "unknown"},
+        "benchmarks": [row for session in sessions for row in _benchmarks(session, analyse(session))],
+        "datetime": _moment(first.created),
+        "version": _VERSION,
+    }
+    return json.dumps(document, indent=1) + "\n"
+
+
+def _moment(seconds: float) -> str:
+    """Return ISO 8601, UTC; the epoch if an imported session's time is outside the calendar."""
+    known = seconds if 0 <= seconds < 253402300800 else 0
+    return datetime.datetime.fromtimestamp(known, datetime.UTC).isoformat()
+
+
+def _machine(session: Session) -> dict[str, Any]:
+    facts = session.facts
+    return {
+        "node": MACHINE.text(facts, "unknown"),
+        "processor": "",
+        "machine": "",
+        "python_compiler": "",
+        "python_implementation": "",
+        "python_implementation_version": "",
+        "python_version": "",
+        "python_build": ["", ""],
+        "release": KERNEL.text(facts),
+        "system": "Linux",
+        "cpu": {"brand_raw": CPU.text(facts)},
+        "kit": dict(facts),
+    }
+
+
+def _benchmarks(session: Session, analysis: Analysis) -> Iterator[dict[str, Any]]:
+    found = {(item.arm, item.point, item.phase): item for item in analysis.comparisons if item.metric == "real"}
+    for runs in analysis.arms:
+        for phase in runs.phases:
+            described = runs.describe(phase)
+            if described is None:
+                continue
+            item = found.get((runs.arm, runs.point, phase))
+            at = f",{runs.point}" if runs.point else ""
+            name = f"{session.title}[{runs.arm}{at}] {phase}"
+            yield {
+                "group": f"{session.title} {phase}{at}",
+                "name": name,
+                "fullname": f"kit::{name}",
+                "params": None,
+                "param": None,
+                "extra_info": {
+                    "session": session.id,
+                    "guest": session.guest,
+                    "baseline": item.baseline if item else None,
+                    "ratio": item.ratio if item else None,
+                    "ratio_low": item.low if item else None,
+                    "ratio_high": item.high if item else None,
+                },
+                "options": {
+                    "disable_gc": False, "timer": "monotonic", "min_rounds": len(described.values), "max_time": 0.0,
+                    "min_time": 0.0, "warmup": False,
+                },
+                "stats": _stats(described),
+            }  # fmt: skip
+
+
+def _stats(found: Description) -> dict[str, Any]:
+    return {
+        "min": found.least,
+        "max": found.most,
+        "mean": found.mean,
+        "stddev": found.deviation,
+        "rounds": len(found.values),
+        "median": found.median,
+        "iqr": found.interquartile_range,
+        "q1": found.quartiles[0],
+        "q3": found.quartiles[1],
+        "iqr_outliers": found.outside_near,
+        "stddev_outliers": found.outside_deviation,
+        "outliers": f"{found.outside_deviation};{found.outside_near}",
+        "ld15iqr": found.near[0],
+        "hd15iqr": found.near[1],
+        "ops": found.per_second,
+        "total": found.total,
+        "data": list(found.values),
+        "iterations": 1,
+    }

@@ -1,0 +1,99 @@
+"""JSON and CSV of all data, for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+from kit.analysis.session.analyse import Analysis
+from kit.model.sample import PHASE_FIELDS, Phase, Sample
+from kit.model.session import Session
+from kit.report.format.csv_rows import render_sheet
+
+#: Raised when a consumer of the JSON would have to change.
+JSON_SCHEMA = 2
+_SAMPLE_FIELDS = (
+    "calibration_before", "calibration_after", "memory_before", "memory_after", "engine_seconds", "started", "error",
+    "log", "flags", "load",
+)  # fmt: skip
+#: Names of an analysis's fields in JSON.
+_KEYS = {"round": "round", "rounds": "rounds", "per_block": "per_round"}
+#: Parts of an analysis that the JSON holds beside the comparisons.
+_PARTS = ("rankings", "ladders", "growths", "floors", "drifts", "flagged", "tasks", "calls", "overheads", "busy")
+
+
+def render_json(session: Session, analysis: Analysis) -> str:
+    return json.dumps(document(session, analysis), indent=1)
+
+
+def document(session: Session, analysis: Analysis) -> dict[str, Any]:
+    """Return everything of a session as JSON types."""
+    return {
+        "schema": JSON_SCHEMA,
+        "session": session_facts(session),
+        "samples": [row for sample in session.samples if sample.counts for row in sample_rows(sample)],
+        "warmups": [row for sample in session.samples if sample.kind == "warmup" for row in sample_rows(sample)],
+        "traced": [row for sample in session.samples if sample.kind == "traced" for row in _traced_rows(sample)],
+        "comparisons": [asdict(item) for item in analysis.comparisons],
+        **{part: [renamed(asdict(item), _KEYS) for item in getattr(analysis, part)] for part in _PARTS},
+    }
+
+
+def renamed(value: Any, keys: Mapping[str, str]) -> Any:
+    """Return a value with other keys, at any depth. ``keys``: field → what the JSON calls it."""
+    if isinstance(value, dict):
+        return {keys.get(key, key): renamed(item, keys) for key, item in value.items()}
+    return [renamed(item, keys) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def session_facts(session: Session) -> dict[str, Any]:
+    """Return a session without its samples as JSON types."""
+    facts = asdict(replace(session, samples=()))
+    del facts["samples"]
+    facts["baselines"] = dict(session.baselines)
+    facts["facts"] = dict(session.facts)
+    facts["guest"] = session.guest
+    return facts
+
+
+def sample_rows(sample: Sample) -> Iterator[dict[str, Any]]:
+    """Return one row per phase, seconds and bytes; a run that failed before its first phase is one row without
+    figures."""
+    whole = {name: getattr(sample, name) for name in _SAMPLE_FIELDS}
+    for phase in sample.phases or (None,):
+        yield {
+            "arm": sample.arm,
+            "point": sample.point,
+            "round": sample.round,
+            "kind": sample.kind,
+            "phase": phase.name if phase else None,
+            "status": phase.status if phase else sample.status,
+            **_figures(phase),
+            **whole,
+            "rerun_of": sample.rerun_of,
+            "digests": dict(sample.digests),
+            "reported": [asdict(figure) for figure in phase.reported] if phase else [],
+        }
+
+
+def _traced_rows(sample: Sample) -> Iterator[dict[str, Any]]:
+    for row, phase in zip(sample_rows(sample), sample.phases or (None,), strict=True):
+        yield {**row, "calls": [asdict(call) for call in phase.calls] if phase else []}
+
+
+def _figures(phase: Phase | None) -> dict[str, Any]:
+    names = [name for name in PHASE_FIELDS if name not in ("name", "status")]
+    return {name: getattr(phase, name) if phase else None for name in names}
+
+
+def render_csv(session: Session, analysis: Analysis) -> str:
+    rows = [row for sample in session.samples if sample.counts for row in sample_rows(sample)]
+    said = dict.fromkeys(figure["name"] for row in rows for figure in row["reported"])
+    kept = [name for name in (rows[0] if rows else {}) if name not in ("digests", "reported")]
+    common = {"session": session.id, "guest": session.guest}
+    return render_sheet(
+        ["session", "guest", *kept, *said],
+        ({**common, **row, **{item["name"]: item["value"] for item in row["reported"]}} for row in rows),
+    )

@@ -1,0 +1,1 @@
+"""A fleet for people: its machines, what an arm costs on them, how many machines are needed."""

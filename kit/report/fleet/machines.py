@@ -1,0 +1,100 @@
+"""The machines of a fleet: for a terminal and for a page."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tabulate import tabulate
+
+from kit.model.machine import Member, MemberStatus, ShareStatus
+from kit.report.format import units
+
+_HEADERS = ("machine", "class", "kit", "can", "runs")
+_ABILITIES = ("machines", "cores", "memory", "kernel", "drivers", "filesystems")
+
+
+@dataclass(frozen=True)
+class MembersView:
+    """Machines of a fleet. ``rows``: a line for each machine, with its activity in lines of its own; classes are below,
+    since they are long. ``abilities``: one row for machines with equal abilities."""
+
+    headline: str
+    rows: Sequence[Sequence[str]]
+    lines: Sequence[str]
+    abilities: Sequence[Sequence[str]]
+    headers: Sequence[str] = _HEADERS
+    ability_headers: Sequence[str] = _ABILITIES
+
+
+def view_members(found: Sequence[MemberStatus]) -> MembersView:
+    if not found:
+        return MembersView("no machine yet: run kit fleet worker SCHEDULER on each", (), (), ())
+    running = sum(bool(item.runs) for item in found)
+    kinds = Counter(item.member.kind for item in found)
+    letters = {kind: _letter(number) for number, kind in enumerate(sorted(kinds))}
+    rows = [
+        (item.member.name, letters[item.member.kind], item.member.kit_version, _can(item.member),
+         "\n".join(map(_run, item.runs)) or "idle")
+        for item in found
+    ]  # fmt: skip
+    lines = [f"class {letters[kind]}: {kind}; {_machines(count)}" for kind, count in sorted(kinds.items())]
+    together = [item.member.name for item in found if item.member.together]
+    if together:
+        lines.append(f"{', '.join(together)}: separate locks: workers on one machine disturb each other")
+    headline = f"{_machines(len(found))} of {_classes(len(kinds))}, {running} at work"
+    return MembersView(headline, rows, lines, _abilities([item.member for item in found]))
+
+
+def render_members(found: Sequence[MemberStatus]) -> str:
+    view = view_members(found)
+    parts = [view.headline]
+    if view.rows:
+        parts += ["", tabulate(view.rows, view.headers), "", *view.lines]
+    return "\n".join(parts) + "\n"
+
+
+def _run(run: ShareStatus) -> str:
+    what, _, _ = run.share.rpartition(" ")  # of the key the last word tells clients apart
+    if run.progress is None:
+        return f"{what}\nsets up"
+    left = "" if run.progress.left is None else f", {units.duration(run.progress.left)} left"
+    return f"{what}\n{run.progress.done} of {run.progress.runs} runs{left}"
+
+
+def _abilities(members: Sequence[Member]) -> list[Sequence[str]]:
+    found: dict[Sequence[str], list[str]] = {}
+    for member in members:
+        found.setdefault(_ability(member), []).append(member.name)
+    return [(", ".join(names), *ability) for ability, names in found.items()]
+
+
+def _ability(member: Member) -> Sequence[str]:
+    drivers, filesystems = (
+        "not checked" if known is None else ", ".join(known) or "none" for known in (member.drivers, member.filesystems)
+    )
+    return str(member.cores), f"{member.memory / 2**30:.0f} GiB", member.kernel.split(" ")[0], drivers, filesystems
+
+
+def _machines(count: int) -> str:
+    return _several(count, "machine")
+
+
+def _several(count: int, what: str) -> str:
+    return f"{count} {what}{'s' if count != 1 else ''}"
+
+
+def _classes(count: int) -> str:
+    return f"{count} class{'es' if count != 1 else ''}"
+
+
+def _letter(number: int) -> str:
+    return chr(ord("A") + number % 26) + (str(number // 26) if number >= 26 else "")
+
+
+def _can(member: Member) -> str:
+    root = "root" if member.root else "no root"
+    if member.drivers is None:
+        return f"{root}, not checked"
+    return f"{root}, {_several(len(member.drivers), 'driver')}, {_several(len(member.filesystems or ()), 'filesystem')}"

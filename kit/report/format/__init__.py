@@ -1,0 +1,1 @@
+"""Numbers, intervals, lines and texts in the one form that every report uses."""

@@ -1,0 +1,106 @@
+"""Estimates with their intervals, in one style everywhere: ``+5.6 % [+3.1, +8.2]``."""
+
+from __future__ import annotations
+
+import math
+
+from kit.analysis.runs.compare import Comparison
+from kit.analysis.traces.stacks import StackCost
+from kit.report.format import units
+
+_NO_INTERVAL = "(no interval)"
+#: Decimals at most: of percent, and of all else.
+_PERCENT, _OTHER = 2, 3
+#: From the first ratio on a change is shown as ``286-fold`` instead of percent; from the second on not at all.
+_FOLD, _LARGEST = 100.0, 1000.0
+#: Figures from here on need no decimals.
+_LONG = 100.0
+#: A narrower interval is a point.
+_POINT = 1e-9
+
+
+def percent_interval(ratio: float | None, low: float | None, high: float | None) -> str:
+    """Return a ratio as a change: ``+5.6 % [+3.1, +8.2]``."""
+    if ratio is None:
+        return "no ratio"
+    if low is None or high is None:
+        return f"{units.percent(ratio)} {_NO_INTERVAL}"
+    places = min(decimals(*((end - 1) * 100 for end in (ratio, low, high))), _PERCENT)
+    return f"{_change(ratio, places, ' %')} [{_change(low, places)}, {_change(high, places)}]"
+
+
+def percent_range(low: float, high: float) -> str:
+    """Return an interval of ratios without an estimate: ``[-3.9, +9.2] %``."""
+    places = min(decimals(*((end - 1) * 100 for end in (math.sqrt(low * high), low, high))), _PERCENT)
+    return f"[{_change(low, places)}, {_change(high, places)}] %"
+
+
+def size_interval(estimate: float, low: float, high: float) -> str:
+    """Return a size in percent, which has no sign: ``2.3 % [1.1, 5.2]``."""
+    places = min(decimals(estimate, low, high), _PERCENT)
+    middle, least, most = (f"{round(value, places):,.{max(places, 0)}f}" for value in (estimate, low, high))
+    return f"{middle} % [{least}, {most}]"
+
+
+def share_interval(estimate: float, low: float | None, high: float | None) -> str:
+    """Return a share of something else as a change: 0.034 is ``+3.4 % [+0.4, +6.4]``."""
+    return percent_interval(1 + estimate, None if low is None else 1 + low, None if high is None else 1 + high)
+
+
+def amount_interval(estimate: float, low: float | None, high: float | None, unit: str = "s") -> str:
+    """Return a difference in a unit: ``+0.21 s [+0.18, +0.24]``."""
+    after = f" {unit}".rstrip()
+    if low is None or high is None:
+        return f"{estimate:+z.{_OTHER}f}{after} {_NO_INTERVAL}"
+    places = min(decimals(estimate, low, high), _OTHER)
+    return f"{_signed(estimate, places)}{after} [{_signed(low, places)}, {_signed(high, places)}]"
+
+
+def ratio_interval(item: Comparison) -> str:
+    """Return ``1.056 [1.031, 1.082]``; a difference where a zero leaves no ratio."""
+    if item.ratio is None:
+        return difference_interval(item)
+    if item.low is None or item.high is None:
+        return f"{_times(item.ratio, _OTHER)} {_NO_INTERVAL}"
+    places = min(decimals(item.ratio, item.low, item.high), _OTHER)
+    return f"{_times(item.ratio, places)} [{_times(item.low, places)}, {_times(item.high, places)}]"
+
+
+def difference_interval(item: Comparison) -> str:
+    """Return ``+0.21 s [+0.18, +0.24]``, more than the baseline."""
+    return amount_interval(item.difference, item.difference_low, item.difference_high, item.unit)
+
+
+def more_seconds(item: StackCost, individual: bool = False) -> str:
+    """Return ``+0.123 s [+0.080, +0.166]``: the simultaneous interval of its family, or the individual one."""
+    ends = (item.low, item.high) if individual else (item.low_all, item.high_all)
+    return amount_interval(item.difference, *ends)
+
+
+def decimals(estimate: float, low: float, high: float) -> int:
+    """Return where to round: the first digit that the interval makes doubtful, or one more where that is coarse.
+
+    One more is a digit of figures below 100 whose distance to the nearer end begins with less than 5. Negative: tens,
+    hundreds."""
+    near = min(estimate - low, high - estimate)
+    doubt = near if near > 0 else (high - low) / 2
+    if not doubt < math.inf:
+        return 0
+    if doubt < _POINT:
+        return _OTHER
+    exponent = math.floor(math.log10(doubt))
+    coarse = doubt / 10**exponent < 5 and (exponent > 0 or max(abs(low), abs(high)) < _LONG)
+    return 1 - exponent if coarse else -exponent
+
+
+def _change(value: float, places: int, after: str = "") -> str:
+    """``after``: the unit, where it is written; a multiple has none."""
+    return units.percent(value) if value >= _FOLD else f"{_signed((value - 1) * 100, places)}{after}"
+
+
+def _signed(value: float, places: int) -> str:
+    return f"{round(value, places):+z,.{max(places, 0)}f}"
+
+
+def _times(value: float, places: int) -> str:
+    return f"{round(value, places):,.{max(places, 0)}f}" if value < _LARGEST else f">{_LARGEST - 1:.0f}"

@@ -1,0 +1,218 @@
+"""The result for real time: a line for each arm with its intervals, drawn on one scale, and the noise floor."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Protocol
+
+from tabulate import tabulate
+
+from kit.analysis.runs.compare import LESS, MORE, NO_INTERVAL, NOT_DETECTED, Comparison
+from kit.analysis.runs.drift import MACHINE
+from kit.analysis.session.analyse import Analysis, NoiseFloor, detectable, whole_real
+from kit.model.plan import DEFAULT_MARGIN
+from kit.report.format import units
+from kit.report.format.interval import percent_interval
+from kit.report.format.wrap import wrap
+
+_WIDTH = 33  # of the plot, odd: 1 is in the middle
+_FARTHEST = 300.0  # a logarithm; two noisy runs have intervals that end beyond the floats
+
+
+def verdicts(analysis: Analysis, tablefmt: str = "simple") -> str:
+    """Return the table of verdicts, with a plot of the intervals on a terminal."""
+    arms = list(dict.fromkeys(item.arm for item in analysis.comparisons))
+    found = sorted(whole_real(analysis.comparisons), key=lambda item: arms.index(item.arm))  # then by point
+    if not found:
+        return ""
+    plot = Plot(found) if tablefmt == "simple" else None
+    family = max(item.family for item in found)
+    rows = [
+        [
+            f"{item.arm} / {item.baseline}" + (f" [{item.point}]" if item.point else ""),
+            percent_interval(item.ratio, item.low, item.high),
+            *([_all(item)] if family > 1 else []),
+            *([plot.draw(item)] if plot else []),
+            sentence(item, analysis.margin),
+        ]
+        for item in found
+    ]
+    headers = ["arm / baseline", "change, 95 %", *(["simultaneous"] if family > 1 else [])]
+    headers += [*([plot.axis()] if plot else []), "verdict"]
+    table = tabulate(rows, headers, tablefmt=tablefmt, disable_numparse=True)
+    return f"real time of the whole run\n{table}"
+
+
+def _all(item: Comparison) -> str:
+    if item.low_all is None or item.high_all is None or item.control:
+        return units.NOTHING
+    return percent_interval(item.ratio, item.low_all, item.high_all).partition(" %")[2].strip()
+
+
+def sentence(item: Comparison, margin: float = DEFAULT_MARGIN) -> str:
+    """Return ``slower``, ``slower, equivalent within ±3 %``, ``inconclusive (80 % power for 4.1 %)``."""
+    if item.verdict == NO_INTERVAL:
+        return "one round: no interval" if item.n == 1 else "no interval"
+    if item.control:
+        return "noise: identical arms" if item.verdict == NOT_DETECTED else "identical arms DIFFER"
+    word = {MORE: "slower", LESS: "faster"}
+    equivalent = f"equivalent within ±{units.asked(margin)}" if item.equivalent(margin) else ""
+    if item.verdict_all in word:
+        return f"{word[item.verdict_all]}, {equivalent}" if equivalent else word[item.verdict_all]
+    if equivalent:
+        return equivalent
+    if item.verdict in word:
+        return f"{word[item.verdict]}, but not significant after correcting for {item.family} comparisons"
+    return f"inconclusive ({power(item.detectable)})"
+
+
+def power(smallest: float | None) -> str:
+    """Return ``80 % power for 4.1 %``: such a penalty is significant in four sessions of five like this one."""
+    return f"80 % power for {_size(smallest)}" if smallest else "power unknown"
+
+
+class Range(Protocol):
+    """A drawable ratio and its interval."""
+
+    @property
+    def ratio(self) -> float | None: ...
+    @property
+    def low(self) -> float | None: ...
+    @property
+    def high(self) -> float | None: ...
+
+
+class Plot:
+    """Ratios with their intervals on one logarithmic scale, 1 in the middle. Arms far off end in an arrow."""
+
+    def __init__(self, found: Sequence[Range]) -> None:
+        ends = [abs(math.log(end)) for item in found for end in (item.low, item.high, item.ratio) if end and end > 0]
+        # Four times the median end: one arm that is several times slower must not flatten all others.
+        usual = sorted(ends)[len(ends) // 2] if ends else 0.0
+        self._reach = min(max(ends, default=0.01), max(4 * usual, 0.01), _FARTHEST) or 0.01
+
+    def axis(self) -> str:
+        left, right = units.percent(math.exp(-self._reach)), units.percent(math.exp(self._reach))
+        before = _WIDTH // 2 + 1 - len(left)  # the plot's edge is one column
+        return f"{left}{'0':>{before + 1}}{right:>{_WIDTH + 2 - len(left) - before - 1}}"
+
+    def draw(self, item: Range) -> str:
+        cells = [" "] * _WIDTH
+        cells[_WIDTH // 2] = "┊"
+        if item.ratio is None or item.ratio <= 0:
+            return _edged(cells)
+        low, high = item.low or item.ratio, item.high or item.ratio
+        first, last = self._column(low), self._column(high)
+        for column in range(max(first, 0), min(last, _WIDTH - 1) + 1):
+            cells[column] = "─"
+        point = self._column(item.ratio)
+        if 0 <= point < _WIDTH:
+            cells[point] = "●"
+        if last >= _WIDTH:
+            cells[-1] = "▶"
+        if first < 0:
+            cells[0] = "◀"
+        return _edged(cells)
+
+    def _column(self, ratio: float) -> int:
+        return round((math.log(ratio) / self._reach + 1) / 2 * (_WIDTH - 1))
+
+
+def _edged(cells: Sequence[str]) -> str:
+    """Return the text with visible ends: the table would remove white space there."""
+    return f"│{''.join(cells)}│"
+
+
+def assurance(analysis: Analysis) -> str:
+    """Return how far the figures can be trusted, a line each, for a terminal."""
+    return "\n".join(wrap(line) for line in assurance_lines(analysis))
+
+
+def assurance_lines(analysis: Analysis) -> list[str]:
+    """Return noise floor, growth, drift, disturbances, covariate: a sentence each."""
+    lines = [floor_line(item) for item in analysis.floors]
+    lines += _detectable_line(analysis)
+    lines += _growth_lines(analysis)
+    lines += _drift_lines(analysis)
+    lines += _burst_lines(analysis)
+    lines += _covariate_lines(analysis)
+    return lines
+
+
+def floor_line(item: NoiseFloor) -> str:
+    interval = percent_interval(item.ratio, item.low, item.high)
+    at = units.at(item.point)
+    line = f"noise floor{at}: two identical copies of {item.baseline} differ by {interval}"
+    if item.low is not None and item.high is not None and not item.low <= 1 <= item.high:
+        line += ". One session in 20 shows this at random; if it recurs, look for a cause"
+    return line
+
+
+def _size(ratio: float) -> str:
+    return units.percent(ratio).lstrip("+")
+
+
+def _detectable_line(analysis: Analysis) -> list[str]:
+    """Return what the rows of the table above say of power, in one line."""
+    sizes = detectable(analysis.comparisons)
+    if not sizes:
+        return []
+    least, most = _size(sizes[0]), _size(sizes[-1])
+    size = least if least == most else f"{least} to {most}, by arm"
+    control = "" if analysis.floors else "; --control measures the noise with two identical arms"
+    return [f"smallest penalty that is significant here with 80 % power: {size}{control}"]
+
+
+def _growth_lines(analysis: Analysis) -> list[str]:
+    lines = []
+    for item in analysis.growths:
+        found = "changes by" if item.factor.leaves_out(1.0) else "does not change significantly:"
+        interval = percent_interval(item.factor.estimate, item.factor.low, item.factor.high)
+        pair = f"{item.arm} / {item.baseline}"
+        lines.append(f"growth: the ratio {pair} {found} {interval} with each doubling of {item.parameter}")
+    return lines
+
+
+def _drift_lines(analysis: Analysis) -> list[str]:
+    lines = []
+    for item in analysis.drifts:
+        at = units.at(item.point)
+        if item.found and item.what == MACHINE:
+            lines.append(
+                f"drift{at}: all arms changed by {units.percent(item.per_round)} per round (p = {item.p:.2g}); "
+                "comparisons within rounds cancel that"
+            )
+        elif item.found:
+            lines.append(
+                f"drift{at}: the ratio of {item.what} changed by {units.percent(item.per_round)} per round "
+                f"(p = {item.p:.2g}): it is not the same at the end as at the start"
+            )
+        if item.warm_up:
+            what = "all arms were" if item.what == MACHINE else f"the ratio of {item.what} was"
+            lines.append(f"warm-up{at}: in the first round {what} {units.percent(item.warm_up)} off the other rounds")
+    if analysis.drifts and not lines:
+        lines.append(f"drift: none found over {max(item.rounds for item in analysis.drifts)} rounds")
+    return lines
+
+
+def _burst_lines(analysis: Analysis) -> list[str]:
+    lines = []
+    for item in analysis.flagged:
+        at = units.at(item.point)
+        what = "a rerun replaces it" if item.repeated else "no rerun: it counts"
+        lines.append(f"disturbed: {item.arm}{at}, round {item.round}: {item.why}; {what}")
+    return lines
+
+
+def _covariate_lines(analysis: Analysis) -> list[str]:
+    if analysis.narrowing is None:
+        return []
+    covariate, gain = analysis.narrowing
+    names = {
+        "calibration": "the clock speed before and after each run",
+        "memory": "the memory speed before and after each run",
+        "steal": "CPU stolen by the hypervisor",
+    }
+    narrower = f"{units.share(gain)} narrower" if gain >= 0 else f"{units.share(-gain)} wider"
+    return [f"covariate: real time is adjusted for {names[covariate]}: intervals {narrower}"]

@@ -1,0 +1,29 @@
+"""Text in lines that fit a terminal."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import textwrap
+
+#: Columns of default output, and of full output.
+NARROW, WIDE = 100, 118
+#: Spaces within a figure: before its unit, before its interval, between the interval's ends.
+_WITHIN = re.compile(
+    r"(?<=\d) (?=(?:%|s|ms|us|µs|ns|[KMGT]iB|[kMGT]?B)(?!\w))|(?<=[%\w]) (?=\[[+-]?\d)|(?<=\d,) (?=[+-]?[\d.,]+\])"
+)
+_GLUE = "\u00a0"
+
+
+def screen() -> int:
+    """Return the columns of the terminal, NARROW at most; NARROW also for a file or a pipe."""
+    return min(NARROW, shutil.get_terminal_size((NARROW, 0)).columns)
+
+
+def wrap(text: str, width: int = WIDE, most: int | None = None) -> str:
+    """Return lines of at most ``width`` columns, all but the first indented; a figure keeps its unit and its interval.
+
+    ``most``: lines, the last of which ends in … where that is too few."""
+    glued = _WITHIN.sub(_GLUE, text)
+    lines = textwrap.fill(glued, width, subsequent_indent="  ", max_lines=most, placeholder=" …")
+    return lines.replace(_GLUE, " ")

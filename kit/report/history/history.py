@@ -1,0 +1,162 @@
+"""An arm's history: a line for each session with its interval drawn, and a line for each change."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tabulate import tabulate
+
+from kit.analysis.history.changepoint import Change, ChangeHistory
+from kit.analysis.history.history import Entry, Series
+from kit.analysis.stats.estimators import Interval
+from kit.report.format import units
+from kit.report.format.csv_rows import render_sheet
+from kit.report.format.interval import percent_interval
+from kit.report.format.sanitize import shown
+from kit.report.format.verdict import Plot
+from kit.report.format.wrap import wrap
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The subject of a history."""
+
+    title: str
+    arm: str
+    baseline: str
+    what: str  # ``real of build``
+
+
+def render_history(subject: Subject, told: Sequence[ChangeHistory], tablefmt: str = "simple") -> str:
+    """Return every series, the oldest first, with a table of its sessions and the sentences about its changes."""
+    subject, told = shown(subject), shown(tuple(told))
+    count = sum(len(item.series.entries) for item in told)
+    several = f" in {len(told)} series" if len(told) > 1 else ""
+    head = (
+        f"{subject.title}: {subject.arm} / {subject.baseline}, {subject.what}: "
+        f"{count} session{'s' if count > 1 else ''}{several}"
+    )
+    parts = [f"### {head}" if tablefmt == "github" else head]
+    plot = Plot([entry.outcome.comparison for item in told for entry in item.series.entries])
+    for number, item in enumerate(told, 1):
+        if len(told) > 1:
+            parts.append(wrap(f"series {number} of {len(told)}{_began(item.series)}"))
+        parts.append(_table(item, plot, tablefmt))
+        parts.append("\n".join(wrap(line) for line in change_lines(item)))
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def render_history_markdown(subject: Subject, told: Sequence[ChangeHistory]) -> str:
+    return render_history(subject, told, "github")
+
+
+def _began(series: Series) -> str:
+    return f", started because these changed: {'; '.join(map(str, series.began_with))}" if series.began_with else ""
+
+
+def _table(told: ChangeHistory, plot: Plot, tablefmt: str) -> str:
+    changes = {change.index: change for change in told.changes}
+    drawn = tablefmt == "simple"
+    rows = [_row(entry, changes.get(i), plot, drawn) for i, entry in enumerate(told.series.entries)]
+    headers = ["", "session", "date, UTC", "arm", "baseline", "change, 95 %", *([plot.axis()] if drawn else [])]
+    return tabulate(rows, headers, tablefmt=tablefmt, disable_numparse=True)
+
+
+def _row(entry: Entry, change: Change | None, plot: Plot, drawn: bool) -> list[str]:
+    item = entry.outcome.comparison
+    mark = "" if change is None else (("▲" if change.up else "▼") if change.confirmed else "?")
+    return [
+        mark,
+        entry.session,
+        units.moment(entry.created),
+        units.seconds(entry.outcome.mean),
+        units.seconds(entry.outcome.base_mean),
+        percent_interval(item.ratio, item.low, item.high),
+        *([plot.draw(item)] if drawn else []),
+    ]
+
+
+def change_lines(told: ChangeHistory) -> list[str]:
+    """Return a sentence for each change, or the reason for their absence."""
+    entries = told.series.entries
+    if not told.changes:
+        least = 2 * told.confirm
+        if len(entries) < least:
+            several = "s" if len(entries) > 1 else ""
+            return [f"{len(entries)} session{several} are too few for a change point: at least {least} are needed"]
+        return [f"No change point in {len(entries)} sessions."]
+    return [_change(change, entries, told.confirm) for change in told.changes]
+
+
+def interval_of(shift: Interval | None) -> str:
+    return percent_interval(shift.estimate, shift.low, shift.high) if shift else units.NOTHING
+
+
+def _change(change: Change, entries: Sequence[Entry], confirm: int) -> str:
+    what = (
+        "change point"
+        if change.confirmed
+        else f"possible change point ({confirm} sessions on each side would confirm it)"
+    )
+    moved = [
+        f"{name} {interval_of(shift)}"
+        for name, shift in (("the arm's own time", change.own), ("its baseline's", change.base))
+        if shift is not None
+    ]
+    differs = "; ".join(map(str, change.differs)) or "no recorded fact: look for causes that no fact records"
+    return (
+        f"{what} at {entries[change.index].session}: {units.percent(change.before)} before, "
+        f"{units.percent(change.after)} in the {change.sessions} session{'s' if change.sessions > 1 else ''} after: "
+        f"{interval_of(change.shift)}, {units.chance(change.p)}; {', '.join(moved)}; changed there: {differs}"
+    )
+
+
+def history_rows(number: int, item: ChangeHistory) -> Iterator[dict[str, Any]]:
+    """Return one flat row for each session of a series; ``number``: of this series among several."""
+    marks = {change.index: change for change in item.changes}
+    for i, entry in enumerate(item.series.entries):
+        found = entry.outcome.comparison
+        yield {
+            "series": number,
+            "session": entry.session,
+            "created": entry.created,
+            "machine": entry.machine,
+            "kit": entry.kit_version,
+            "arm": found.arm,
+            "baseline": found.baseline,
+            "point": found.point,
+            "phase": found.phase,
+            "metric": found.metric,
+            "mean": entry.outcome.mean,
+            "baseline_mean": entry.outcome.base_mean,
+            "ratio": found.ratio,
+            "low": found.low,
+            "high": found.high,
+            "n": found.n,
+            "change_point": i in marks and marks[i].confirmed,
+        }
+
+
+def render_history_json(subject: Subject, told: Sequence[ChangeHistory]) -> str:
+    subject, told = shown(subject), shown(tuple(told))
+    document = {
+        "subject": asdict(subject),
+        "series": [
+            {
+                "began_with": [asdict(item) for item in one.series.began_with],
+                "changes": [asdict(change) for change in one.changes],
+                "sessions": list(history_rows(number, one)),
+            }
+            for number, one in enumerate(told, 1)
+        ],
+    }
+    return json.dumps(document, indent=1) + "\n"
+
+
+def render_history_csv(subject: Subject, told: Sequence[ChangeHistory]) -> str:
+    """Return CSV whose rows each name their subject."""
+    rows = [row for number, item in enumerate(shown(tuple(told)), 1) for row in history_rows(number, item)]
+    return render_sheet(list(rows[0]) if rows else [], rows)

@@ -1,0 +1,1 @@
+"""A session or a night as one HTML file that needs no network and no other file."""

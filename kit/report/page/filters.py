@@ -1,0 +1,189 @@
+"""Filters of templates: rows, sentences and figures of results, so that templates contain layout alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kit.analysis.history.regression import Finding
+from kit.analysis.runs.arm_runs import ArmRuns
+from kit.analysis.runs.compare import Comparison
+from kit.analysis.session.analyse import Analysis, whole_real
+from kit.analysis.session.ladder import Ladder
+from kit.analysis.session.ranking import Ranking
+from kit.model.fact import CACHES, IMAGE, LOAD, PARAMETERS
+from kit.model.sample import TOTAL
+from kit.model.session import Session
+from kit.report.data.structured import document
+from kit.report.format import units
+from kit.report.format.interval import amount_interval, percent_interval
+from kit.report.format.verdict import assurance_lines, sentence
+from kit.report.text import summary
+from kit.report.text.advice import headline
+from kit.report.text.calls import call_notes, call_sentences, call_tables, whole_runs
+from kit.report.text.caveats import copied
+from kit.report.text.explain import where
+from kit.report.text.ladder import shares
+from kit.report.text.ranking import caption, cells, headings, sentences
+
+HEADERS = ("arm", "baseline", "point", "phase", "metric", "ratio", "low", "high", "difference", "n", "verdict")
+#: Renderers that can be selected from a list, and the first selection.
+_FILTERS = (("arm", ""), ("point", ""), ("phase", ""), ("metric", "real"))
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A table's cell. ``value``: the sort key of a figure; None for words."""
+
+    text: str
+    value: float | None = None
+    kind: str = ""
+
+
+def tied(line: str) -> str:
+    """Return the text with no line break between a figure and its percent sign."""
+    return line.replace(" %", "\u00a0%")
+
+
+def arm_rows(session: Session) -> list[tuple[str, str, str]]:
+    """Return name, description, baseline."""
+    baselines = dict(session.baselines)
+    return [(arm, where(arm), baselines.get(arm, units.NOTHING)) for arm in session.arms]
+
+
+def ranking_headline(ranking: Ranking, session: Session) -> str:
+    return headline(ranking, copied(session))
+
+
+def ranking_rows(ranking: Ranking, analysis: Analysis) -> Sequence[Sequence[str]]:
+    return cells(ranking, analysis.comparisons, ranking.rows)
+
+
+def interval_row(item: Comparison) -> tuple[str, str, str]:
+    """Return arm and baseline, change, verdict."""
+    return units.against(item), percent_interval(item.ratio, item.low, item.high), sentence(item)
+
+
+def embedded(session: Session, analysis: Analysis) -> str:
+    """Return everything as JSON for a script element, which no "<" must end early."""
+    return json.dumps(document(session, analysis)).replace("<", "\\u003c")
+
+
+def not_run_rows(session: Session) -> list[tuple[str, str, str]]:
+    """Return arms, reason, fix."""
+    return [(item.arm, item.reason, item.fix) for item in summary.not_run(session)]
+
+
+def measured(session: Session, analysis: Analysis) -> str:
+    """Return the workload, its phases and settings in one sentence."""
+    facts = session.facts
+    phases = list(dict.fromkeys(name for found in analysis.points for name in found.phases if name != TOTAL))
+    parts = [f"{session.title}: {len(phases)} phase{'s' if len(phases) != 1 else ''} ({', '.join(phases)})"]
+    parts += [f"{kind.key} {kind.text(facts)}" for kind in (PARAMETERS, IMAGE, CACHES, LOAD) if kind.key in facts]
+    arms = {item.arm for item in analysis.arms}
+    return f"{'; '.join(parts)}; {summary.rounds(session)} of {len(arms)} arms in random order."
+
+
+def finding_row(item: Finding) -> tuple[str, str, str, str]:
+    found = item.comparison
+    interval = percent_interval(found.ratio, found.low, found.high) if found else units.NOTHING
+    return f"{item.threshold}{units.at(found.point) if found else ''}", item.status, interval, item.why
+
+
+def ladder_rows(item: Ladder) -> list[tuple[str, str, str, str]]:
+    """Return, for each step and for the whole: arm and baseline, name, seconds, share."""
+    name = units.against(item)
+    return [
+        (
+            name,
+            step.name,
+            amount_interval(step.seconds.estimate, step.seconds.low, step.seconds.high),
+            shares(step.share),
+        )
+        for step in (*item.steps, item.whole)
+    ]
+
+
+def run_row(item: ArmRuns) -> tuple[str, ...]:
+    """Return arm, number of runs, mean, least and most seconds."""
+    found = item.time_range
+    figures = (found.mean, found.least, found.most) if found else ()
+    return f"{item.arm}{units.at(item.point)}", str(item.count), *map(units.seconds, figures)
+
+
+def comparison_table(comparisons: Sequence[Comparison]) -> tuple[list[str], list[list[Cell]]]:
+    """Return all comparisons; without the column of the sweep's points if nothing was swept."""
+    rows = [_row(item) for item in comparisons]
+    shown = [i for i, name in enumerate(HEADERS) if name != "point" or any(row[i].text for row in rows)]
+    return [HEADERS[i] for i in shown], [[row[i] for i in shown] for row in rows]
+
+
+def _row(item: Comparison) -> tuple[Cell, ...]:
+    unit = "" if item.unit == "s" else f" {item.unit}"
+    kind = {"more": "more", "less": "less"}.get(item.verdict_all, "")
+    return (
+        Cell(item.arm),
+        Cell(item.baseline),
+        Cell(item.point),
+        Cell(item.phase),
+        Cell(f"{item.metric}{unit}"),
+        *(_figure(value, "{:.3f}") for value in (item.ratio, item.low, item.high)),
+        _figure(item.difference, "{:+.4g}"),
+        Cell(str(item.n), item.n),
+        Cell(_verdict(item), kind=kind),
+    )
+
+
+def _verdict(item: Comparison) -> str:
+    if item.verdict == item.verdict_all or item.control:
+        return item.verdict
+    return f"{item.verdict}, but not significant after correcting for {item.family} comparisons"
+
+
+def _figure(value: float | None, form: str) -> Cell:
+    return Cell(units.NOTHING) if value is None else Cell(form.format(value), value)
+
+
+def comparison_filters(
+    headers: Sequence[str], rows: Sequence[Sequence[Cell]]
+) -> list[tuple[str, int, Sequence[str], str]]:
+    found: list[tuple[str, int, Sequence[str], str]] = []
+    for name, chosen in _FILTERS:
+        if name not in headers:
+            continue
+        column = headers.index(name)
+        values = list(dict.fromkeys(row[column].text for row in rows if row[column].text))
+        if len(values) > 1:
+            found.append((name, column, values, chosen))
+    return found
+
+
+FILTERS: Mapping[str, Callable[..., Any]] = {
+    "arm_rows": arm_rows,
+    "assurance": assurance_lines,
+    "call_notes": call_notes,
+    "call_sentences": call_sentences,
+    "call_tables": call_tables,
+    "caption": caption,
+    "comparison_filters": comparison_filters,
+    "comparison_table": comparison_table,
+    "embedded": embedded,
+    "failed": summary.failed,
+    "finding_row": finding_row,
+    "headings": headings,
+    "headline": ranking_headline,
+    "interval_row": interval_row,
+    "ladder_rows": ladder_rows,
+    "measured": measured,
+    "moment": units.moment,
+    "not_run_rows": not_run_rows,
+    "ranking_rows": ranking_rows,
+    "rounds": summary.rounds,
+    "run_row": run_row,
+    "sentences": sentences,
+    "tied": tied,
+    "whole_real": whole_real,
+    "whole_runs": whole_runs,
+}

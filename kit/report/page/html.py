@@ -1,0 +1,73 @@
+"""Pages: one self-contained file each, with all style, script and data inside, for use without a network."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from kit import __version__
+from kit.analysis.history.night import Night
+from kit.core.sanitize import printable
+from kit.report.history.night import headlines, result
+from kit.report.page.filters import FILTERS
+from kit.report.page.page import SessionView, view
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("kit.report", "templates"), autoescape=True, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True, finalize=_shown,
+    )  # fmt: skip
+    loader = environment.loader
+    assert loader is not None
+    css, *scripts = (loader.get_source(environment, name)[0] for name in ("page.css", "page.js", "flame.js"))
+    source = {"css": css, "js": "\n".join(scripts)}
+    environment.filters.update(FILTERS)
+    environment.globals.update(version=__version__, policy=_policy(**source), **source)
+    return environment
+
+
+def _shown(value: Any) -> Any:
+    """Sanitize an expression of a template before it is escaped."""
+    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _policy(css: str, js: str) -> str:
+    """Return what a browser may do with a page: run our script alone, identified by digest; contact no other server."""
+    style, script = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (css, js))
+    return (
+        f"default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; img-src data:; "
+        "form-action 'self'; base-uri 'none'"
+    )
+
+
+def content_policy() -> str:
+    """Return the policy of every page as a header, where it also forbids others to frame the page."""
+    return f"{_environment().globals['policy']}; frame-ancestors 'none'"
+
+
+def render_page(template: str, **values: Any) -> str:
+    """Return a template of this package with values. All but markup is escaped."""
+    return _environment().get_template(template).render(**values)
+
+
+def render_html(title: str, views: Sequence[SessionView], head: Sequence[str] = ()) -> str:
+    """Return the report of one or more sessions. ``head``: sentences at the top."""
+    return render_page("report.html.j2", title=title, views=views, head=head)
+
+
+def render_night_html(night: Night) -> str:
+    """Return every session of a night, with the most important lines at the top."""
+    views = [
+        view(part.session, part.analysis, [item for item in part.tracks if len(item.series.entries) > 1], part.findings)
+        for part in night.parts
+        if part.session and part.analysis
+    ]
+    return render_html(f"{night.name}: {result(night)}", views, headlines(night))

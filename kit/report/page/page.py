@@ -1,0 +1,161 @@
+"""What a page shows of a session: the session, its analysis, and the pictures of both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kit.analysis.fleet.split_session import answer_split
+from kit.analysis.history.changepoint import ChangeHistory
+from kit.analysis.history.regression import Finding
+from kit.analysis.session.analyse import Analysis, whole_real
+from kit.analysis.session.threshold import Threshold
+from kit.analysis.traces.profiles import analyse_profiles
+from kit.model.fact import makers
+from kit.model.session import Session
+from kit.report import shown_session
+from kit.report.fleet.cost import FleetView, view_fleet_cost
+from kit.report.format import units
+from kit.report.format.interval import percent_interval
+from kit.report.history.history import change_lines
+from kit.report.plot import Picture, plot_attribution, plot_flame, plot_intervals, plot_runs, plot_tasks, plot_track
+from kit.report.text.explain import Explanation, explain
+from kit.report.text.profile import ProfileTable, about, differs, tables
+from kit.report.text.tasks import TaskTable, task_tables
+
+
+@dataclass(frozen=True)
+class TrackView:
+    picture: Picture
+    lines: Sequence[str]
+    headers: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True)
+class TasksView:
+    """Tasks of one phase at one point."""
+
+    picture: Picture | None
+    tables: Sequence[TaskTable]
+
+
+@dataclass(frozen=True)
+class FlameView:
+    """``coloured``: against a baseline. ``line``: what differs, in words."""
+
+    picture: Picture
+    coloured: bool
+    line: str
+    tables: Sequence[ProfileTable]
+
+
+@dataclass(frozen=True)
+class ProfileView:
+    """Profiles at one point."""
+
+    about: str
+    flames: Sequence[FlameView]
+
+
+@dataclass(frozen=True)
+class SessionView:
+    """Content of session.html.j2: a session, its analysis, and the pictures of both."""
+
+    session: Session
+    analysis: Analysis
+    said: Explanation
+    findings: Sequence[Finding]
+    fleet_cost: FleetView | None
+    intervals: Picture | None
+    attribution: Picture | None
+    runs: Picture | None
+    tasks: Sequence[TasksView]
+    profiles: Sequence[ProfileView]
+    tracks: Sequence[TrackView]
+    links: Sequence[tuple[str, str]] = ()
+
+    @property
+    def pictures(self) -> list[Picture]:
+        found = [self.intervals, self.attribution, *(part.picture for part in self.tasks), self.runs]
+        found += [flame.picture for part in self.profiles for flame in part.flames]
+        found += [track.picture for track in self.tracks]
+        return [item for item in found if item]
+
+
+def view(
+    session: Session,
+    analysis: Analysis,
+    tracks: Sequence[ChangeHistory] = (),
+    findings: Sequence[Finding] = (),
+    links: Sequence[tuple[str, str]] = (),
+) -> SessionView:
+    """Return the view. ``links``: addresses of the data, by name; without any, data are part of the page."""
+    session, analysis = shown_session(session, analysis)
+    limits = [item.threshold for item in findings]
+    return SessionView(
+        session=session,
+        analysis=analysis,
+        said=explain(session, analysis),
+        findings=findings,
+        fleet_cost=view_fleet_cost(answer_split(session)) if makers(session.facts) else None,
+        intervals=plot_intervals(whole_real(analysis.comparisons), f"{session.id}-intervals"),
+        attribution=plot_attribution(analysis.whole_ladders, f"{session.id}-attribution"),
+        runs=plot_runs(analysis.arms, f"{session.id}-runs"),
+        tasks=_tasks(session, analysis),
+        profiles=_profiles(session),
+        tracks=[track_view(track, limits, f"{session.id}-history-{i}") for i, track in enumerate(tracks, 1)],
+        links=links,
+    )
+
+
+def _tasks(session: Session, analysis: Analysis) -> list[TasksView]:
+    tables = task_tables(analysis, "; ")
+    places = dict.fromkeys((table.phase, table.point) for table in tables)
+    found = []
+    for i, (phase, point) in enumerate(places, 1):
+        picture = plot_tasks([item for item in analysis.arms if item.point == point], phase, f"{session.id}-tasks-{i}")
+        found.append(TasksView(picture, [table for table in tables if (table.phase, table.point) == (phase, point)]))
+    return found
+
+
+def _profiles(session: Session) -> list[ProfileView]:
+    made = []
+    for i, found in enumerate(analyse_profiles(session), 1):
+        said = about(found)
+        name = f"{session.id}-flame-{i}-"
+        flames = [
+            FlameView(plot_flame(flame, arm, "", f"{name}{number}", said), False, "", ())
+            for number, (arm, flame) in enumerate(found.flames.items(), 1)
+        ]
+        for number, item in enumerate(found.arms, len(flames) + 1):
+            picture = plot_flame(item.flame, item.arm, item.baseline, f"{name}{number}", said)
+            flames.append(FlameView(picture, True, differs(item, found.point), tables(item, found.point)))
+        made.append(ProfileView(said, flames))
+    return made
+
+
+def track_view(track: ChangeHistory, limits: Sequence[Threshold], name: str) -> TrackView:
+    """Return a series as a plot, sentences and a table; with the limit on the whole run if ``limits`` has one."""
+    newest = track.series.entries[-1].outcome
+    item = newest.comparison
+    mine = [
+        one.limit
+        for one in limits
+        if (one.arm, one.metric) == (item.arm, item.metric) and (one.phase == item.phase if one.phase else newest.whole)
+    ]
+    rows = [
+        (
+            entry.session,
+            units.moment(entry.created),
+            units.seconds(entry.outcome.mean),
+            units.seconds(entry.outcome.base_mean),
+            percent_interval(entry.ratio, entry.outcome.comparison.low, entry.outcome.comparison.high),
+        )
+        for entry in track.series.entries
+    ]
+    lines = change_lines(track)
+    if track.series.began_with:
+        lines.append(f"this series began because these changed: {'; '.join(map(str, track.series.began_with))}")
+    picture = plot_track(track, mine[0] if mine else None, name)
+    return TrackView(picture, lines, ("session", "date, UTC", "arm", "baseline", "change, 95 %"), rows)

@@ -1,0 +1,1 @@
+"""A session for a terminal: answer, table, sentences, progress."""

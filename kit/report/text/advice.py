@@ -1,0 +1,229 @@
+"""Which arms to use and which to avoid, and how one arm is compared with another in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from kit.analysis.session.ranking import (
+    DURABLE,
+    EQUIVALENT,
+    INCONCLUSIVE,
+    MORE_IS_BETTER,
+    REAL,
+    Difference,
+    Ranking,
+    RankRow,
+)
+from kit.report.format import units
+from kit.report.format.interval import percent_interval
+
+#: A pair of picks: the first is significantly better, or worse.
+_BETTER, _WORSE = "better", "worse"
+#: Arms that a line names at most.
+_NAMED = 4
+#: From this ratio on a difference reads better as ``2.4 times slower`` than in percent.
+_TIMES = 2.0
+#: From this ratio on a sentence names no figure: two rounds that differ much leave almost any ratio possible.
+_UNBOUNDED = 11.0
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """A choice of arms. ``best``: picks that may be the best or are equivalent to its first, the reference of the
+    others. ``same``: those equivalent to the first, itself included. ``beaten``: picks that are significantly worse
+    than another one."""
+
+    best: Sequence[RankRow]
+    same: Sequence[RankRow]
+    beaten: Sequence[RankRow]
+
+
+def headline(ranking: Ranking, set_aside: Collection[str] = ()) -> str:
+    """Return ``advice`` in one line."""
+    return " ".join(advice(ranking, set_aside))
+
+
+def advice(ranking: Ranking, set_aside: Collection[str] = ()) -> list[str]:
+    """Return which arms to use and which to avoid, a line each.
+
+    ``set_aside``: arms whose figure is not what they cost in use."""
+    picks = [row for row in ranking.picks if row.arm not in set_aside] or list(ranking.picks)
+    if len(picks) == 1:
+        return [_only(ranking, picks[0])]
+    if not any(pair.low_all is not None for pair in ranking.pairs):
+        return ["One round has no interval: run more rounds."]
+    choice = _choose(ranking, picks)
+    lead = choice.best[0]
+    if len(choice.best) == 1:
+        following = next(row for row in picks if row is not lead)
+        beaten = [row for row in choice.beaten if row is not following]
+        return [_use_one(ranking, lead, following), *_avoid(ranking, choice, beaten)]
+    return [_use(ranking, choice, picks), *_avoid(ranking, choice, choice.beaten)]
+
+
+def _choose(ranking: Ranking, picks: Sequence[RankRow]) -> _Choice:
+    def beats(one: RankRow, other: RankRow) -> bool:
+        return relation(ranking, one.arm, other.arm) == _BETTER
+
+    beaten = [row for row in picks if any(beats(other, row) for other in picks)]
+    names = {row.arm for row in picks}
+    outdone = {arm for arm, other in ranking.outdone if {arm, other} <= names}
+    possible = [row for row in picks if row not in beaten] or list(picks)
+    leading = [row for row in possible if row.arm not in outdone] or possible
+    lead = next((row for row in possible if row.arm == ranking.reference), leading[0])
+    if lead not in leading and relation(ranking, lead.arm, leading[0].arm) != EQUIVALENT:
+        lead = leading[0]
+    equal = [row for row in possible if row is lead or relation(ranking, row.arm, lead.arm) == EQUIVALENT]
+    best = [row for row in possible if row in leading or row in equal]
+    return _Choice([lead, *(row for row in best if row is not lead)], equal, beaten)
+
+
+def _use_one(ranking: Ranking, lead: RankRow, following: RankRow) -> str:
+    if relation(ranking, lead.arm, following.arm) != _BETTER:
+        return f"Use {lead.arm}: it is the best with 95 % confidence."
+    pair = _pair(ranking, lead.arm, following.arm)
+    return f"Use {lead.arm}: {size(pair, ranking)} than {following.arm}, the next." if pair else f"Use {lead.arm}."
+
+
+def _use(ranking: Ranking, choice: _Choice, picks: Sequence[RankRow]) -> str:
+    lead, within = choice.best[0], margin(ranking)
+    if len(choice.same) == 1:
+        best, bound = [row.arm for row in choice.best], _bound(ranking, choice.best)
+        if len(best) < len(picks):
+            return f"Use {units.listed(best, 'or')}: no significant difference between them{bound}."
+        return f"No significant difference between {units.listed(best)}{bound}."
+    each = all(
+        relation(ranking, one.arm, other.arm) == EQUIVALENT
+        for one in choice.same
+        for other in choice.same
+        if one is not other
+    )
+    if each:
+        return f"Use {units.listed([row.arm for row in choice.same], 'or')}: equivalent within {within}."
+    lead_first = [lead.arm, *(row.arm for row in choice.same if row is not lead)]
+    return f"Use {units.listed(lead_first, 'or')}: each is equivalent to the first within {within}."
+
+
+def _bound(ranking: Ranking, rows: Sequence[RankRow]) -> str:
+    """Return ``; at most 12 % apart``: the farthest end of the simultaneous intervals of these arms' pairs."""
+    names = {row.arm for row in rows}
+    known = [pair for pair in ranking.pairs if {pair.arm, pair.other} <= names]
+    ends = [end for pair in known for end in (pair.high_all, pair.low_all and 1 / pair.low_all) if end]
+    if not ends or max(ends) >= _UNBOUNDED:
+        return ""
+    size = (max(ends) - 1) * 100
+    return f"; at most {size:.{0 if size >= 10 else 1}f} % apart"
+
+
+def sweep_advice(rankings: Sequence[Ranking], set_aside: Collection[str] = ()) -> list[str]:
+    """Return which arms to use at which points of a sweep, and which to avoid, a line each."""
+    use: dict[str, list[str]] = {}
+    avoid: dict[str, list[str]] = {}
+    for ranking in rankings:
+        picks = [row for row in ranking.picks if row.arm not in set_aside] or list(ranking.picks)
+        if len(picks) < 2 or not any(pair.low_all is not None for pair in ranking.pairs):
+            continue
+        choice = _choose(ranking, picks)
+        if len(choice.best) < len(picks):
+            best = choice.same if len(choice.same) > 1 else choice.best
+            use.setdefault(units.listed([row.arm for row in best], "or"), []).append(ranking.point)
+        for row in reversed(choice.beaten):
+            avoid.setdefault(row.arm, []).append(ranking.point)
+    said = []
+    for word, found in (("Use", use), ("Avoid", avoid)):
+        parts = [f"{arms} {_where(points, len(rankings))}" for arms, points in found.items()]
+        more = f"; {len(parts) - _NAMED} more" if len(parts) > _NAMED else ""
+        said += [f"{word} {'; '.join(parts[:_NAMED])}{more}."] if parts else []
+    return said
+
+
+def _where(points: Sequence[str], every: int) -> str:
+    if len(points) == every:
+        return "at every point"
+    return f"at {units.listed(points)}" if len(points) <= _NAMED else f"at {len(points)} of {every} points"
+
+
+def _avoid(ranking: Ranking, choice: _Choice, beaten: Sequence[RankRow]) -> Iterator[str]:
+    """Return the arms to avoid, the worst first."""
+    said = []
+    for row in reversed(beaten):
+        by = next(other for other in (*choice.best, *choice.beaten) if _is_worse(ranking, row, other))
+        pair = _pair(ranking, row.arm, by.arm)
+        said.append(f"{row.arm}: {size(pair, ranking)} than {by.arm}" if pair else row.arm)
+    if said:
+        more = f"; {len(said) - _NAMED} more" if len(said) > _NAMED else ""
+        yield f"Avoid {'; '.join(said[:_NAMED])}{more}."
+
+
+def _is_worse(ranking: Ranking, row: RankRow, other: RankRow) -> bool:
+    return relation(ranking, row.arm, other.arm) == _WORSE
+
+
+def _only(ranking: Ranking, row: RankRow) -> str:
+    other = next((item for item in ranking.rows if not item.pick and item.against), None)
+    pair = _pair(ranking, row.arm, other.arm) if other else None
+    if pair is None:
+        return f"{row.arm}: no other arm to compare it with."
+    found = {EQUIVALENT: f", equivalent within {margin(ranking)}", INCONCLUSIVE: ", not significant"}
+    said = found.get(relation(ranking, pair.arm, pair.other), "")
+    more = " Run more rounds for an interval." if pair.low_all is None else ""
+    return f"{row.arm} vs {pair.other}: {difference(pair)}{said}.{more}"
+
+
+def relation(ranking: Ranking, arm: str, other: str) -> str:
+    """Return EQUIVALENT, _BETTER, _WORSE or INCONCLUSIVE; '' without an interval."""
+    pair = _pair(ranking, arm, other)
+    if pair is None or pair.low_all is None:
+        return ""
+    if pair.equivalent(ranking.margin):
+        return EQUIVALENT
+    if not pair.significant:
+        return INCONCLUSIVE
+    return _BETTER if (pair.ratio > 1) == (ranking.better == MORE_IS_BETTER) else _WORSE
+
+
+def _pair(ranking: Ranking, arm: str, other: str) -> Difference | None:
+    """Return the first over the second."""
+    for item in ranking.pairs:
+        if (item.arm, item.other) == (arm, other):
+            return item
+        if (item.arm, item.other) == (other, arm):
+            return _inverse(item)
+    return None
+
+
+def _inverse(item: Difference) -> Difference:
+    low, high, low_all, high_all, low_bound, high_bound = (
+        None if end is None else 1 / end if end else math.inf
+        for end in (item.high, item.low, item.high_all, item.low_all, item.high_bound, item.low_bound)
+    )
+    return replace(
+        item, arm=item.other, other=item.arm, ratio=1 / item.ratio, low=low, high=high, low_all=low_all,
+        high_all=high_all, low_bound=low_bound, high_bound=high_bound,
+    )  # fmt: skip
+
+
+def margin(ranking: Ranking) -> str:
+    return f"±{units.asked(ranking.margin)}"
+
+
+def size(item: Difference, ranking: Ranking) -> str:
+    """Return ``12 % slower``, ``2.4 times slower``, ``8 % faster``; of other metrics more and less."""
+    less, more = ("faster", "slower") if is_time(ranking) else ("less", "more")
+    word = more if item.ratio > 1 else less
+    times = max(item.ratio, 1 / item.ratio)
+    if times >= _TIMES:
+        return f"{times:.1f} times {word}" if times < 100 else f"{times:,.0f} times {word}"
+    size = abs(item.ratio - 1) * 100
+    return f"{size:.0f} % {word}" if size >= 10 else f"{size:.1f} % {word}"
+
+
+def difference(item: Difference) -> str:
+    """Return the simultaneous interval."""
+    return percent_interval(item.ratio, item.low_all, item.high_all)
+
+
+def is_time(ranking: Ranking) -> bool:
+    return ranking.metric in (DURABLE, REAL)

@@ -1,0 +1,318 @@
+"""The first screen: which arm to use, what each costs, why, what was not run, and where the rest is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from tabulate import tabulate
+
+from kit.analysis.fleet.split_session import machines_of
+from kit.analysis.session import ladder
+from kit.analysis.session.analyse import Analysis
+from kit.analysis.session.ladder import Ladder
+from kit.analysis.session.more_rounds import find_outlook
+from kit.analysis.session.ranking import Ranking
+from kit.analysis.session.timing import elapsed
+from kit.model.fact import NO_TRACING, TOGETHER
+from kit.model.plan import MOST_ROUNDS
+from kit.model.sample import TRACED
+from kit.model.session import INTERRUPTED, Session
+from kit.report.format import units
+from kit.report.format.interval import percent_interval, share_interval
+from kit.report.format.wrap import NARROW, screen, wrap
+from kit.report.text import summary
+from kit.report.text.advice import advice, difference, sweep_advice
+from kit.report.text.calls import largest_group
+from kit.report.text.caveats import (
+    busy_notes,
+    copied,
+    fleet_notes,
+    outside_cpu_notes,
+    unranked_notes,
+    way_taken,
+    written_meanwhile,
+)
+from kit.report.text.ranking import caption, legend, table
+from kit.report.text.tasks import largest_part
+
+#: What the first screen takes at most.
+COLUMNS, LINES = NARROW, 30
+ROWS = 10
+#: Rows that stay on a full screen; lines that are no row: blank ones, the table's heading and end, a note.
+_FEWEST, _AROUND = 4, 8
+_LOG = "  full log: "
+#: Arms that a line names at most.
+_NAMED = 3
+#: Lines of all reasons why arms were not run; where they take more, the screen names the arms alone.
+_REASONS = 2
+_STEPS = {ladder.RUNTIME: "container", ladder.READ: "reading", ladder.WRITE: "writing", ladder.FLUSH: "late flush"}
+
+
+def render_answer(session: Session, analysis: Analysis) -> str:
+    """Return at most LINES lines and COLUMNS columns, or the terminal's, if less."""
+    return answer(session, analysis, screen())
+
+
+def answer(session: Session, analysis: Analysis, width: int = COLUMNS) -> str:
+    parts = [_head(session, analysis, width), _advice(session, analysis, width)]
+    failures = "\n".join(_failures(session)).splitlines()
+    above = [line if line.startswith(_LOG) else _cut(line, width) for line in failures]  # a cut path is no path
+    below, more = _not_run(session, width), _more(session, analysis, width)
+    fixed = [*parts, *above, *below, *more]
+    rows = LINES - _AROUND - sum(part.count("\n") + 1 for part in fixed if part)
+    parts += _tables(session, analysis, width, max(_FEWEST, min(ROWS, rows)))
+    taken = [*(part for part in parts if part), *above, *below, *more]
+    left = LINES - sum(part.count("\n") + 1 for part in taken) - sum(bool(part) for part in parts) - 1
+    notes = [wrap(line, width, most=3) for line in _notes(session, analysis)]
+    parts += ["\n".join([*above, *_fit(notes, left), *below]), "\n".join(more)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _fit(lines: Sequence[str], left: int) -> list[str]:
+    """Return as many as ``left`` lines take; the last one says how many are left out."""
+    shown: list[str] = []
+    for line in lines:
+        left -= line.count("\n") + 1
+        if left < (len(shown) + 1 < len(lines)):
+            left_out = len(lines) - len(shown)
+            return [*shown, f"{left_out} more note{'s' if left_out > 1 else ''}: --full"]
+        shown.append(line)
+    return shown
+
+
+def _head(session: Session, analysis: Analysis, width: int) -> str:
+    lines = [wrap(summary.summary(session, analysis), width)]  # whole: its end says whether the session reached its own
+    if session.guest:
+        lines.append(wrap(f"IN A GUEST: {session.guest}", width))  # and this says what the figures are worth
+    lines += [wrap(line, width, most=3) for line in busy_notes(session, analysis)]  # as this does
+    return "\n".join(lines)
+
+
+def _advice(session: Session, analysis: Analysis, width: int) -> str:
+    if len(analysis.rankings) == 1:
+        lines = advice(analysis.rankings[0], copied(session))
+    else:
+        lines = sweep_advice(analysis.rankings, copied(session))
+    said = [wrap(line, width, most=4) for line in lines]
+    if lines and (aside := copied(session)):
+        why = "all files are copied into memory before the clock starts; see --cache cold"
+        said.append(wrap(f"Not considered: {', '.join(aside)} ({why}).", width))
+    said += [line if line.startswith("kit ") else wrap(line, width) for line in _undecided(session, analysis)]
+    return "\n".join(said)
+
+
+def _undecided(session: Session, analysis: Analysis) -> Iterator[str]:
+    """Say which arms are inconclusive, and what would decide them."""
+    found = [(ranking, rows) for ranking in analysis.rankings if (rows := ranking.undecided)]
+    if not found:
+        yield from what_decides(session, ())
+        return
+    named = [
+        f"{row.arm} vs {ranking.reference}{units.at(ranking.point)} {difference(row.against)}"
+        for ranking, rows in found
+        for row in rows
+        if row.against and row.against.low_all is not None
+    ]
+    if not named:
+        return
+    took = elapsed(session)
+    after = units.duration(took) if took else summary.rounds(session)
+    more = f"; {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+    yield f"Inconclusive after {after}: {'; '.join(named[:_NAMED])}{more}."
+    yield from what_decides(session, [ranking for ranking, _ in found])
+    if analysis.flagged:
+        first = analysis.flagged[0]
+        count = len(analysis.flagged)
+        runs = "1 run was" if count == 1 else f"{count} runs were"
+        which = "" if count == 1 else "the first is "
+        yield f"{runs} disturbed: {which}{first.arm}{units.at(first.point)}, round {first.round}: {first.why}."
+
+
+def what_decides(session: Session, rankings: Sequence[Ranking]) -> Iterator[str]:
+    """Say what would decide these rankings, and the command for it; nothing where no command would. An interrupted
+    session can go on in any case."""
+    if session.imported:
+        return
+    if session.status == INTERRUPTED:
+        yield "To continue where it stopped:"
+        yield f"kit compare --resume {session.id}"
+    elif rankings and not machines_of(session):
+        yield from _to_decide(session, rankings)
+
+
+def _to_decide(session: Session, rankings: Sequence[Ranking]) -> Iterator[str]:
+    """Say how much longer the session would take, with the range in which that lies with 80 %."""
+    outlook = find_outlook(session, rankings)
+    hopeless = [f"{arm}{units.at(point)}" for arm, point in outlook.hopeless]
+    margin = f"±{units.asked(rankings[0].margin)}"
+    if hopeless:
+        more = f" and {len(hopeless) - _NAMED} more" if len(hopeless) > _NAMED else ""
+        yield (
+            f"{MOST_ROUNDS} rounds would probably not decide {', '.join(hopeless[:_NAMED])}{more}: measure with a "
+            f"--margin above {units.asked(rankings[0].margin)}, or a longer build."
+        )
+    if outlook.seconds is None:
+        return
+    least, likely, most = (seconds / 60 for seconds in outlook.seconds)
+    span = f" (80 % range {_minutes(least)} to {_minutes(most)})" if _minutes(least) != _minutes(most) else ""
+    yield (
+        f"About {_minutes(likely)} more minute{'s' if _minutes(likely) != '1' else ''}{span} would show equivalence "
+        f"within {margin} or a difference:"
+    )
+    if session.request.until_decided and not any(sample.kind == TRACED for sample in session.samples):
+        yield f"kit compare --resume {session.id} --budget {_budget(most)}"
+    else:
+        yield f"Run it again with --rounds auto --budget {_budget(most + (elapsed(session) or 0) / 60)}"
+
+
+def _budget(minutes: float) -> str:
+    return f"{5 * math.ceil(minutes / 5)}m" if minutes <= 120 else f"{math.ceil(minutes / 60)}h"
+
+
+def _minutes(minutes: float) -> str:
+    return f"{max(minutes, 1):,.0f}"
+
+
+def _tables(session: Session, analysis: Analysis, width: int, most: int) -> Iterator[str]:
+    rankings = analysis.rankings
+    if not rankings:
+        yield _measured(analysis)
+    elif len(rankings) == 1:
+        yield table(rankings[0], analysis.comparisons, width, most=most)
+    else:
+        yield _sweep(rankings, width)
+
+
+def _measured(analysis: Analysis) -> str:
+    """Return what ran and how long it took, where no two arms can be compared."""
+    rows = [
+        (
+            f"{item.arm}{units.at(item.point)}",
+            units.seconds(item.mean(item.whole, "real")),
+            str(item.measured(item.whole, "real")),
+        )
+        for item in analysis.arms
+    ]
+    if not rows:
+        return "Nothing was measured."
+    return tabulate(rows, ["arm", "real", "runs"], tablefmt="simple", disable_numparse=True)
+
+
+def _sweep(rankings: Sequence[Ranking], width: int) -> str:
+    """Return a column for each point: each arm against the reference; the first and last points where not all fit."""
+    arms = list(dict.fromkeys(row.arm for ranking in rankings for row in ranking.rows))
+    shown = list(rankings)
+    while True:
+        rows = [[arm, *(_at(arm, ranking) for ranking in shown)] for arm in arms]
+        headers = ["", *(ranking.point for ranking in shown)]
+        made = tabulate(rows, headers, tablefmt="simple", disable_numparse=True)
+        if len(shown) <= 2 or max(map(len, made.splitlines())) <= width:
+            break
+        del shown[len(shown) // 2]
+    left = len(rankings) - len(shown)
+    what = caption(rankings[0]).replace(units.at(rankings[0].point), "", 1)
+    lines = [wrap(f"{what}; vs {rankings[0].reference}", width), made]
+    return "\n".join([*lines, f"{left} points between are left out: --full"] if left else lines)
+
+
+def _at(arm: str, ranking: Ranking) -> str:
+    row = next((row for row in ranking.rows if row.arm == arm), None)
+    if row is None:
+        return units.NOTHING
+    return units.seconds(row.typical) if row.against is None else difference(row.against)
+
+
+def _why(analysis: Analysis) -> Iterator[str]:
+    """Say where the cost of the reference comes from, else that of the first arm that has a ladder; in which tasks and
+    calls."""
+    found = [item for item in analysis.whole_ladders if item.n > 1]
+    references = {(item.reference, item.point) for item in analysis.rankings}
+    wanted = [item for item in found if (item.arm, item.point) in references]
+    yield from map(_split, (wanted or found)[:1])
+    tasks = {(item.comparison.arm, item.comparison.point): item for item in analysis.tasks if item.largest}
+    asked = [key for key in tasks if key in references]
+    for arm, point in (asked or list(tasks))[:1]:
+        yield largest_part(analysis, arm, point)
+    traced = {(item.arm, item.point): item for item in analysis.calls}  # the whole run comes last
+    asked = [key for key in traced if key in references]
+    for key in (asked or list(traced))[:1]:
+        if said := largest_group(traced[key]):
+            yield said
+
+
+def _split(steps: Ladder) -> str:
+    clear, unclear = [], []
+    for step in steps.steps:
+        if step.share and step.share.leaves_out(0.0):
+            clear.append(f"{_step(step.name)} {share_interval(step.share.estimate, step.share.low, step.share.high)}")
+        else:
+            unclear.append(_step(step.name))
+    parts = [", ".join(clear)] if clear else []
+    parts += [f"{units.listed(unclear)}: not significant"] if unclear else []
+    return f"Where {steps.arm}'s cost{units.at(steps.point)} comes from: {'; '.join(parts)}."
+
+
+def _step(name: str) -> str:
+    """Return ``runtime tax: cgroup and read tax`` as ``container (cgroup) and reading``."""
+    tax, _, part = name.partition(": ")
+    words = " and ".join(_STEPS.get(item, item) for item in tax.split(" and "))
+    return f"{words} ({part})" if part else words
+
+
+def _notes(session: Session, analysis: Analysis) -> Iterator[str]:
+    """Say how to read the table, and what changes that; the most important first."""
+    yield from (legend(ranking) for ranking in analysis.rankings if len(analysis.rankings) == 1)
+    yield from _why(analysis)
+    yield from [*unranked_notes(analysis)][:1]
+    for floor in analysis.floors[:1]:
+        change = percent_interval(floor.ratio, floor.low, floor.high)
+        yield f"Noise: two identical copies of {floor.baseline} differ by {change}."
+    yield from [*outside_cpu_notes(analysis)][:_NAMED]
+    for item in analysis.drifts:
+        if item.found and item.what != "machine":
+            yield f"Drift: the ratio of {item.what} changes by {units.percent(item.per_round)} per round."
+    yield from analysis.unlike[:1]
+    yield from way_taken(session)
+    yield from [*written_meanwhile(analysis)][:1]
+    if together := TOGETHER.text(session.facts):
+        yield together
+    yield from fleet_notes(session)
+    if lacking := NO_TRACING.text(session.facts):
+        yield f"Not traced: {lacking}"
+
+
+def _failures(session: Session) -> Iterator[str]:
+    """Show the first with its last words and its log, then the number of the others."""
+    found = summary.failed(session)
+    for where, sample in found[:1]:
+        yield f"Failed: {where}: {sample.error or 'unknown reason'}"
+        yield f"{_LOG}{sample.log}"
+    if len(found) > 1:
+        yield f"Failed: {len(found) - 1} more run{'s' if len(found) > 2 else ''}: --full"
+
+
+def _not_run(session: Session, width: int) -> list[str]:
+    """Name all arms with their reasons, and the fixes of one or two; names alone where the reasons are long."""
+    found = summary.not_run(session)
+    if not found:
+        return []
+    said = wrap(f"Not run: {'; '.join(f'{item.arm} ({item.reason})' for item in found)}.", width)
+    if len(found) <= 2:
+        fixes = [_cut(f"  fix: {item.fix}", width) for item in found]
+        return [wrap(said, width, most=_REASONS), *fixes]
+    if said.count("\n") < _REASONS:
+        return [said]
+    return [wrap(f"Not run: {', '.join(item.arm for item in found)} (reasons and fixes: --full).", width, most=3)]
+
+
+def _more(session: Session, analysis: Analysis, width: int) -> list[str]:
+    views = ["--full", "--explain", *(["--calls"] if analysis.calls else [])]
+    views += ["--profile"] if any(phase.profiles for sample in session.samples for phase in sample.phases) else []
+    more, report = f"More: kit show {session.id} {' | '.join(views)}", f"Report: kit report {session.id}"
+    line = f"{more}     {report}"
+    return [line] if len(line) <= width else [_cut(more, width), _cut(report, width)]
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 1]}…"

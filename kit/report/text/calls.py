@@ -1,0 +1,247 @@
+"""What costs an arm its penalty, by system calls: sentences first, then a table for each arm and phase."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tabulate import tabulate
+
+from kit.analysis.session.analyse import Analysis
+from kit.analysis.stats.estimators import Interval
+from kit.analysis.traces.calls import CallCosts, CallPart, CopyUps, Overhead
+from kit.model.fact import NO_TRACING, TRACING
+from kit.model.sample import TOTAL
+from kit.model.session import Session
+from kit.report.format import units
+from kit.report.format.interval import amount_interval, percent_interval
+from kit.report.format.wrap import NARROW, wrap
+
+#: Most calls of a table, and groups of a sentence; both omit parts below this share of the largest.
+_CALLS, _SAID, _LEAST = 12, 3, 0.02
+#: The least part of the largest one that a group in a sentence has.
+_WORTH = 0.05
+_HEADERS = ("calls", "base", "each", "base", "more, 95 %", "share")
+_PROCESS_TIME = "process time: CPU time of all processes, and how long calls waited (disk, FUSE daemon, locks)"
+_USER, _REST, _ALL = "user time (caches, TLB)", "rest (faults, tracing)", "total"
+
+
+#: Counts of a phase, each a sum of metrics.
+_COUNTED = {
+    "page faults": ("minor_faults", "major_faults"),
+    "context switches": ("voluntary_switches", "involuntary_switches"),
+}
+
+
+def render_calls(session: Session, analysis: Analysis) -> str:
+    """Return the text, NARROW columns at most."""
+    lacking = NO_TRACING.text(session.facts)
+    lines = [f"not traced: {lacking}"] if lacking else []
+    if not analysis.calls:
+        lines += ["this session traced no calls; run kit compare … --explain-calls"]
+        return "\n".join(wrap(line, NARROW) for line in lines) + "\n"
+    whole = whole_runs(analysis)
+    lines += [line for item in whole for line in call_sentences(item)]
+    lines += [_PROCESS_TIME, tracing(session, analysis.overheads)]
+    parts = [text(item, analysis) for item in whole]
+    parts += [_of_phase(item) for item in analysis.calls if item not in whole and item.phase != TOTAL]
+    return "\n\n".join(["\n".join(wrap(line, NARROW) for line in lines), *parts]) + "\n"
+
+
+def _of_phase(item: CallCosts) -> str:
+    """Return the sentences of a phase; its tables are in the data."""
+    return "\n".join(wrap(line, NARROW) for line in (f"{item.phase}:", *call_sentences(item)))
+
+
+def whole_runs(analysis: Analysis) -> list[CallCosts]:
+    """Return, for each arm and point, the total, or the only phase."""
+    return list({(item.arm, item.baseline, item.point): item for item in analysis.calls}.values())
+
+
+def call_sentences(item: CallCosts) -> Iterator[str]:
+    """Return the answer, ``layer:overlay2 over bare: +0.62 s […] of process time, significant in open 65 %, …``, then a
+    line for each group named there, and for copy-ups."""
+    found = _said(item)
+    over = f"{item.arm}{units.at(item.point)} over {item.baseline}"
+    yield f"{over}: {_seconds(item.whole)} of process time{_in(item, found)}"
+    for part in found:
+        yield f"  {_sentence(part, _dearest(item, part))}"
+    yield from (f"  {line}." for line in copied(item.copied, "copied up from lower layers"))
+
+
+def _said(item: CallCosts) -> list[CallPart]:
+    """Return the groups that differ significantly and make a part of the difference that is worth a sentence."""
+    sizes = [abs(found.estimate) for found in (item.user, item.rest, *(part.difference for part in item.groups))]
+    found = [part for part in item.groups if part.difference.leaves_out(0.0)]
+    return [part for part in found if abs(part.difference.estimate) >= _WORTH * max(sizes)][:_SAID]
+
+
+def _in(item: CallCosts, found: Sequence[CallPart]) -> str:
+    none = "" if item.whole.leaves_out(0.0) else ", not significant as a whole"
+    if found:
+        return f"{none}; significant in {', '.join(f'{part.group}{_share(part)}' for part in found)}."
+    if not item.groups:
+        return f"{none}."
+    most = item.groups[0]
+    little = any(part.difference.leaves_out(0.0) for part in item.groups)
+    why = f"is {units.share(_WORTH)} of the largest part or more" if little else "differs significantly"
+    return f"{none}. No group of calls {why}: the largest, {most.group}, {_seconds(most.difference)}."
+
+
+def _share(part: CallPart) -> str:
+    return "" if part.share is None else f" {units.share(part.share)}"
+
+
+def largest_group(item: CallCosts) -> str:
+    """Return a sentence on the group of calls whose cost grew most; '' if none differs significantly by enough."""
+    found = _said(item)
+    if not found:
+        return ""
+    return (
+        f"{item.arm}{units.at(item.point)} over {item.baseline}, by traced calls: of {_seconds(item.whole)} of process "
+        f"time {_sentence(found[0], _dearest(item, found[0]))}"
+    )
+
+
+def _dearest(item: CallCosts, part: CallPart) -> CallPart | None:
+    """Return the call with the largest part of a group's difference."""
+    mine = [call for call in item.calls if call.group == part.group]
+    return max(mine, key=lambda call: abs(call.difference.estimate), default=None)
+
+
+def _sentence(part: CallPart, call: CallPart | None) -> str:
+    share = f" ({_share(part).strip()})" if part.share is not None else ""
+    text = f"{' '.join(_seconds(part.difference).split()[:2])}{share} is {part.group}"
+    if call is None:
+        return f"{text}."
+    return f"{text}: {call.name}, {call.count:,.0f} at {_each(call.each)}, {_instead(call)}."
+
+
+def _instead(call: CallPart) -> str:
+    if not call.base_count:
+        return "none on the baseline"
+    return f"on the baseline {call.base_count:,.0f} at {_each(call.base_each)}"
+
+
+def tracing(session: Session, found: Sequence[Overhead]) -> str:
+    listed = ", ".join(
+        f"{item.arm}{units.at(item.point)} {percent_interval(item.ratio.estimate, item.ratio.low, item.ratio.high)}"
+        for item in found
+    )
+    return f"traced: {TRACING.text(session.facts)}. Tracing made runs longer: {listed}."
+
+
+def text(item: CallCosts, analysis: Analysis) -> str:
+    """Return tables and notes for a terminal."""
+    title = f"{item.phase}: {units.against(item)}, {item.n} traced rounds; real {_seconds(item.real)}"
+    lines = [title]
+    for table in call_tables(item):
+        lines += [table.title] if table.title else []
+        align = ("left", *["right"] * (len(table.headers) - 1))
+        aligned = align if table.rows else None
+        lines.append(tabulate(table.rows, table.headers, tablefmt="simple", disable_numparse=True, colalign=aligned))
+    return "\n".join([*lines, *(wrap(line, NARROW) for line in call_notes(item, analysis))])
+
+
+@dataclass(frozen=True)
+class CallTable:
+    title: str
+    headers: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+def call_tables(item: CallCosts) -> list[CallTable]:
+    """Return tables by group, with parts that add up to the whole; by call; of FUSE requests and kernel functions, if
+    any."""
+    rows = [_row(part, part.group) for part in _shown(item.groups)]
+    hidden = [part.difference.estimate for part in item.groups if part not in _shown(item.groups)]
+    if hidden:
+        rows.append([f"{len(hidden)} smaller groups", "", "", "", "", f"{sum(hidden):+z.3f} s", ""])
+    for name, found in ((_USER, item.user), (_REST, item.rest), (_ALL, item.whole)):
+        rows.append([name, "", "", "", "", _seconds(found), _percent(item.share(found))])
+    made = [CallTable("", ("", *_HEADERS), rows)]
+    made.append(CallTable("", ("by call", *_HEADERS), [_row(part, part.name) for part in _shown(item.calls)]))
+    for what, parts in (
+        ("requests to a FUSE daemon; the calls above waited for them", item.fuse),
+        ("functions of the kernel, with what they call; part of the calls above", item.functions),
+    ):
+        if asked := [part for part in parts if part.count or part.base_count]:
+            rows = [_row(part, part.name)[:-1] for part in _shown(asked)]
+            made.append(CallTable(what, ("", *_HEADERS[:-1]), rows))
+    return made
+
+
+def call_notes(item: CallCosts, analysis: Analysis) -> Iterator[str]:
+    """Return related counts, a line each."""
+    yield from filter(None, [_beside(item, analysis)])
+    yield from copied(item.copied, "copied up per run")
+    if errors := list(_errors(item)):
+        yield f"errors per run that the baseline does not have: {', '.join(errors)}"
+    if any(item.lost):
+        yield f"not recorded: {item.lost[0]:,.0f} calls per run, on the baseline {item.lost[1]:,.0f}"
+
+
+def _errors(item: CallCosts) -> Iterator[str]:
+    """Return the errors that the arm has more often, by one and by a hundredth at least."""
+    for part in item.calls:
+        known = dict(part.base_errors)
+        for name, count in part.errors:
+            there = known.get(name, 0.0)
+            if count >= max(there + 1.0, 1.01 * there):
+                yield f"{part.name} {name} {count:,.0f}{f' (baseline {there:,.0f})' if there else ''}"
+
+
+def _beside(item: CallCosts, analysis: Analysis) -> str:
+    """Return counts from measured runs."""
+    said = []
+    for what, names in _COUNTED.items():
+        here, there = (analysis.arm(arm, item.point).mean(item.phase, *names) for arm in (item.arm, item.baseline))
+        if here is not None and there is not None:
+            said.append(f"{what} {here:,.0f}, on the baseline {there:,.0f}")
+    return f"in measured runs: {'; '.join(said)}" if said else ""
+
+
+def copied(found: CopyUps, what: str) -> Iterator[str]:
+    """Return ``copied up per run: 212 files, 8.48 MB, and 14 directories``, and the unions without known copy-ups."""
+    size = f"{found.bytes / 1e6:,.2f} MB" if found.bytes >= 1e5 else f"{found.bytes:,.0f} B"
+    said = [f"{_many(found.files, 'file', 'files')}, {size}"] if found.files else []
+    said += [_many(found.directories, "directory", "directories")] if found.directories else []
+    if said:
+        yield f"{what}: {', and '.join(said)}"
+    if found.unseen:
+        other = " in others" if said else ""
+        unions = _many(found.unseen, "union", "unions")
+        yield f"{what}: unknown{other}, the upper directory of {unions} was not found"
+
+
+def _many(count: float, one: str, more: str) -> str:
+    """Return ``1 file``, ``1.3 files``; a mean of several runs may be a fraction."""
+    exact = f"{count:,.0f}" if count == int(count) or count >= 10 else f"{count:,.1f}"
+    return f"{exact} {one if count == 1 else more}"
+
+
+def _shown(parts: Sequence[CallPart]) -> list[CallPart]:
+    least = _LEAST * max((abs(part.difference.estimate) for part in parts), default=0.0)
+    return [part for part in parts if abs(part.difference.estimate) >= least][:_CALLS]
+
+
+def _row(part: CallPart, name: str) -> list[str]:
+    return [
+        name, f"{part.count:,.0f}", f"{part.base_count:,.0f}", _each(part.each),
+        _each(part.base_each), _seconds(part.difference), _percent(part.share),
+    ]  # fmt: skip
+
+
+def _percent(share: float | None) -> str:
+    return units.NOTHING if share is None else units.share(share)
+
+
+def _seconds(found: Interval) -> str:
+    return amount_interval(found.estimate, found.low, found.high)
+
+
+def _each(each: float | None) -> str:
+    if each is None:
+        return units.NOTHING
+    scale, unit = next((item for item in ((1e6, "µs"), (1e3, "ms")) if each * item[0] < 999.5), (1.0, "s"))
+    return f"{each * scale:#.3g}".rstrip(".") + f" {unit}"

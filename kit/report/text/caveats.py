@@ -1,0 +1,268 @@
+"""Caveats that a reader needs to interpret a session's figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
+
+from kit.analysis.fleet.split_session import machines_of
+from kit.analysis.runs.busy import BusyRounds
+from kit.analysis.session.analyse import Analysis, whole_real
+from kit.model.arm import driver_of, known_arm
+from kit.model.drivers import registered
+from kit.model.fact import (
+    CACHES,
+    COMPILER,
+    NO_OUTSIDE_CPU,
+    NO_RERUN,
+    RUN_ORDER,
+    RUN_ORDER_WHY,
+    SLICE,
+    UNCONFIRMED,
+    read_facts,
+)
+from kit.model.plan import OFF
+from kit.model.sample import INTERLEAVED, SEQUENTIAL
+from kit.model.session import Session
+from kit.report.format import units
+from kit.report.format.interval import difference_interval, percent_interval
+
+#: Megabytes that a warm run may read without a note.
+_WARM_READS = 10.0
+#: The share of an arm's data written while it was frozen, above which a note says so.
+_FROZEN = 0.05
+#: Machines that a note names at most; rounds in a row that are named by the first and the last; names of rounds.
+_NAMED, _SPAN, _SPANS = 3, 4, 8
+
+
+def notes(session: Session, analysis: Analysis) -> list[str]:
+    """Return the caveats that a reader of the table needs."""
+    seen = {pair for pair in set(map(attrgetter("arm", "kind"), session.samples)) if pair[1] != "warmup"}
+    found = [*busy_notes(session, analysis), *analysis.unlike, *unranked_notes(analysis)]
+    if any(item.ratio is not None and item.low is not None for item in analysis.comparisons):
+        found.append(_intervals(analysis))
+    if any(item.leaves_tree(phase) for item in analysis.arms for phase in item.phases):
+        found.append(
+            "* CPU of the arm's cgroup: processes left the tree that `time` sees, or used CPU it does not count"
+        )
+    if session.request.guest == "uml":
+        found.append("User-Mode Linux books nearly all CPU time as user time: read the sum of user and sys")
+    if any(kind == "imported" for _, kind in seen):
+        found.append("imported figures: machine, image and run order are unknown")
+    if any(arm.startswith("host") for arm in session.arms):
+        found.append("host: the host's own toolchain, not the image's; a difference may be the compiler's")
+        compilers = COMPILER.find(session.facts)
+        if len({fact.text for fact in compilers}) > 1:
+            found.append("; ".join(f"{fact.key}: {fact.text}" for fact in compilers) + ": they DIFFER")
+    found += _filesystems(session)
+    found += _loads(session)
+    found += outside_cpu_notes(analysis)
+    found += fleet_notes(session)
+    found += driver_notes([arm for arm in session.arms if any(arm == other for other, _ in seen)])
+    if copied(session):
+        found.append(copied_note(session))
+    found += _reads(session, analysis)
+    found += way_taken(session)
+    if RUN_ORDER.text(session.facts) == INTERLEAVED:
+        length = f" of {text}" if (text := SLICE.text(session.facts)) else ""
+        found.append(f"real is the sum of an arm's own time slices{length}; each arm has a filesystem of its own")
+    found += written_meanwhile(analysis)
+    found += _conduct(session, analysis)
+    if _one_round(session):
+        found.append("one round has no interval")
+    return found
+
+
+def busy_notes(session: Session, analysis: Analysis) -> Iterator[str]:
+    """Return which rounds other programs disturbed, and how much CPU they used, in one line for each of the first
+    machines."""
+    machines = dict.fromkeys(item.machine for item in analysis.busy)
+    for name in list(machines)[:_NAMED]:
+        mine = [item for item in analysis.busy if item.machine == name]
+        when = {True: "before", False: "in"}
+        used = [f"{_used(item)} {when[item.before]} {_rounds(item.rounds)}" for item in mine if item.used]
+        where = f"machine {name}" if name else "the machine"
+        if used:
+            yield f"{where[0].upper()}{where[1:]} was busy: other programs used {' and '.join(used)}."
+        for item in mine:
+            if not item.used:
+                why = NO_OUTSIDE_CPU.text(session.facts)
+                yield f"Outside CPU is unknown in {_rounds(item.rounds)}{f' of {where}' if name else ''}: {why}."
+    if len(machines) > _NAMED:
+        yield f"{len(machines) - _NAMED} more machines were busy."
+
+
+def _used(item: BusyRounds) -> str:
+    """Return ``0.38 of 2 CPUs``."""
+    return f"{item.used:.2f} of {item.cpus} CPUs" if item.cpus else f"{item.used:.2f} CPUs"
+
+
+def _rounds(numbers: Sequence[int]) -> str:
+    """Return ``round 2``, ``rounds 1, 3 and 4``, ``rounds 2 to 9 and 12``; of very many their number."""
+    spans: list[list[int]] = []
+    for number in sorted(numbers):
+        if spans and number == spans[-1][-1] + 1:
+            spans[-1].append(number)
+        else:
+            spans.append([number])
+    said = [str(n) for span in spans for n in (span if len(span) < _SPAN else [f"{span[0]} to {span[-1]}"])]
+    if len(said) > _SPANS:
+        return f"{len(numbers)} rounds"
+    return f"round{'s' if len(numbers) > 1 else ''} {units.listed(said)}"
+
+
+def unranked_notes(analysis: Analysis) -> Iterator[str]:
+    """Return, for each point, what ran and has no rank."""
+    for ranking in analysis.rankings:
+        if ranking.unranked:
+            yield (
+                f"Not ranked{units.at(ranking.point)}: {', '.join(ranking.unranked)}: no valid round contains both it "
+                f"and {ranking.reference}, or its figures are 0."
+            )
+
+
+def outside_cpu_notes(analysis: Analysis) -> Iterator[str]:
+    """Return the arms that use much CPU which `time` does not show."""
+    for cpu in analysis.outside_cpu:
+        yield (
+            f"Outside CPU: {cpu.arm}{units.at(cpu.point)} uses {difference_interval(cpu)} per build more than "
+            f"{cpu.baseline}, which `time` does not show."
+        )
+
+
+def fleet_notes(session: Session) -> Iterator[str]:
+    """Return what the figures of a session on several machines are of."""
+    if shared := machines_of(session):
+        yield (
+            f"The rounds ran on {len(shared)} machines; these figures describe those machines only. For similar "
+            f"machines: kit fleet show {session.id}"
+        )
+
+
+def _one_round(session: Session) -> bool:
+    rounds = (sample.round for sample in session.samples if sample.counts)
+    first = next(rounds, None)
+    return first is not None and all(round_ == first for round_ in rounds)
+
+
+def way_taken(session: Session) -> Iterator[str]:
+    """Return why the session is sequential; nothing where the user asked for that."""
+    why = RUN_ORDER_WHY.text(session.facts)
+    if why and RUN_ORDER.text(session.facts) == SEQUENTIAL and session.request.interleave != OFF:
+        yield f"Runs are sequential: {why}."
+
+
+def written_meanwhile(analysis: Analysis) -> Iterator[str]:
+    """Return, for each point, the interleaved arms of which much was written while they were frozen."""
+    for found in analysis.points:
+        given = {item.arm: item.frozen_writes for item in found.arms}
+        much = [
+            f"{arm} {units.share(frozen.share)} ({frozen.bytes / 1e6:.0f} MB)"
+            for arm, frozen in given.items()
+            if frozen.share >= _FROZEN
+        ]
+        if much:
+            at = units.at(found.point)
+            yield (
+                f"Data written back while an arm was frozen is charged to no run{at}: {', '.join(much)}; "
+                "the flush of these arms is too small by that."
+            )
+
+
+def _conduct(session: Session, analysis: Analysis) -> Iterator[str]:
+    """Return notes on figures that are adjusted, left out, or depend on a few runs."""
+    for fact in read_facts(session.facts):
+        if fact.kind is NO_OUTSIDE_CPU:
+            yield f"outside CPU is left out {fact.text}"
+        elif fact.kind is NO_RERUN:
+            yield f"disturbed runs of {fact.of} are flagged and not rerun: {fact.text}"
+    whole = [item for item in whole_real(analysis.comparisons) if not item.control]
+    if any(item.adjusted is not None for item in whole):
+        yield "° seconds are adjusted as the ratio below them: what they would be at the baseline's speed"
+    for item in whole:
+        if item.outliers and item.untrimmed:
+            yield (
+                f"{units.against(item)}: the trimmed mean is {units.percent(item.ratio or 0)}, the mean of all rounds "
+                f"{units.percent(item.untrimmed)}: a few runs cause the difference"
+            )
+    for pair in analysis.unrepeated:
+        if pair.differs and pair.found.ratio and pair.without.ratio:
+            without = pair.without
+            change = percent_interval(without.ratio, without.low, without.high)
+            yield f"{units.against(without)} without reruns: {change}"
+
+
+def driver_notes(arms: Sequence[str]) -> Iterator[str]:
+    """Return notes on drivers whose root filesystem these arms use, each once."""
+    of: dict[str, list[str]] = {}
+    for arm in arms:
+        found = known_arm(arm)
+        if found and not found.plain_root:
+            for note in driver_of(found).notes:
+                of.setdefault(note, []).append(arm)
+    yield from (f"{', '.join(named)}: {note}" for note, named in of.items())
+
+
+def copies_all(arm: str) -> bool:
+    """Return whether a driver copies the whole root filesystem."""
+    found = known_arm(arm)
+    return found is not None and driver_of(found).copies_all
+
+
+def copied(session: Session) -> tuple[str, ...]:
+    """Return arms whose warm figure differs from their cost in use: the page cache has their files, just written."""
+    if CACHES.text(session.facts) != "warm":
+        return ()
+    measured = {sample.arm for sample in session.samples if sample.counts}
+    return tuple(arm for arm in session.arms if arm in measured and copies_all(arm))
+
+
+def copied_note(session: Session) -> str:
+    return (
+        f"{', '.join(copied(session))}: the root filesystem is copied for every container before the clock starts; "
+        "the warm time is not the cost in use (--cache cold)"
+    )
+
+
+def _reads(session: Session, analysis: Analysis) -> Iterator[str]:
+    """Return the arms that read from the disk although caches are warm."""
+    if CACHES.text(session.facts) != "warm":
+        return
+    for found in analysis.points:
+        read = {item.arm: (item.mean(item.whole, "read_bytes") or 0.0) / 1e6 for item in found.arms}
+        many = [f"{arm} {amount:.0f} MB" for arm, amount in read.items() if amount >= _WARM_READS]
+        if many:
+            at = f" at {found.point}" if found.point else ""
+            cold = dict.fromkeys(driver.cold_root for _, driver in registered() if driver.cold_root)
+            yield (
+                f"read from the disk in a warm run{at}, on average: {', '.join(many)}. What each container "
+                f"reads again is part of its cost: {'; '.join(cold)}"
+            )
+
+
+def _loads(session: Session) -> Iterator[str]:
+    """Return the loads; the first run of each arm represents all of them."""
+    if not any(map(attrgetter("load"), session.samples)):
+        return
+    beside = [sample for sample in session.samples if sample.load and sample.counts]
+    first = {sample.arm: sample.load for sample in reversed(beside)}
+    if first:
+        said = "; ".join(f"{arm}: {load}" for arm, load in first.items())
+        yield f"background load beside every run, here in the first round: {said}; its I/O is in flush and in bytes"
+
+
+def _filesystems(session: Session) -> Iterator[str]:
+    for fact in UNCONFIRMED.find(session.facts):
+        yield f"@{fact.of}: the kernel accepted the mount options {fact.text} but does not confirm them"
+    for arm, baseline in session.baselines:
+        one, other = known_arm(arm), known_arm(baseline)
+        if session.request.baseline and one and other and one.filesystem != other.filesystem:
+            yield f"{arm} and its baseline {baseline} lie on different filesystems: you named the baseline"
+
+
+def _intervals(analysis: Analysis) -> str:
+    family = max(item.family for item in analysis.comparisons)
+    text = "intervals in the tables are individual 95 % intervals"
+    if family > 1:
+        text += f"; verdicts are corrected for {family} comparisons (simultaneous intervals)"
+    return text

@@ -1,0 +1,199 @@
+"""A session in plain sentences: what was found, what was not, what to change, with what confidence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kit.analysis.runs.compare import MORE, NO_INTERVAL, NOT_DETECTED, Comparison
+from kit.analysis.session import ladder
+from kit.analysis.session.analyse import Analysis, whole_real
+from kit.analysis.session.ladder import Ladder, LadderStep
+from kit.model.arm import Arm, known_arm
+from kit.model.fact import STOPPED
+from kit.model.session import Session
+from kit.report.format import units
+from kit.report.format.interval import difference_interval, percent_interval, share_interval
+from kit.report.format.verdict import assurance, power, verdicts
+from kit.report.format.wrap import NARROW, wrap
+from kit.report.text.answer import what_decides
+from kit.report.text.caveats import notes
+from kit.report.text.tasks import largest_part
+
+_WHERE = {
+    "layer": "in the writable layer of {driver}",
+    "bind": "on a bind mount, with the root filesystem from {driver}",
+    "volume": "on a volume, with the root filesystem from {driver}",
+    "tmpfs": "on a tmpfs, with the root filesystem from {driver}",
+    "runtime": "in a container whose root filesystem and tree are plain directories",
+    "bare": "without a container on {filesystem}",
+    "union": "in a union of plain directories, {driver}",
+}
+_STEPS = {
+    ladder.RUNTIME: "the container itself",
+    ladder.READ: "reading the root filesystem through the driver",
+    ladder.WRITE: "writing through the driver",
+    ladder.FLUSH: "data still to be written when the build ended",
+}
+_ADVICE = {
+    ladder.RUNTIME: "run {arm}+seccomp=unconfined and {arm}+cgroup=none as well: they show which part costs",
+    ladder.READ: "the root filesystem's driver is slow, not the build tree: use another driver, or put the toolchain "
+    "on a bind mount; moving the build tree changes nothing",
+    ladder.WRITE: "put the build tree on a bind mount or a volume: that is what this step costs",
+    ladder.FLUSH: "the build ends with data still dirty; what comes after it pays",
+}
+#: Where rungs are missing, no advice can rest on what the step would be without them.
+_JOINED = "to separate them, add the arms of the ladder between (runtime, and bind on the same driver)"
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Sentences: what each arm costs, what to change, how sure all this is, what to mind."""
+
+    answers: tuple[str, ...]
+    advice: tuple[str, ...]
+    confidence: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def explain(session: Session, analysis: Analysis) -> Explanation:
+    found = [item for item in whole_real(analysis.comparisons) if not item.control]
+    answers = []
+    if session.guest:
+        answers.append(
+            f"It ran in a guest: {session.guest}. Ratios hold for that kernel; no figure describes this machine itself."
+        )
+    for item in found:
+        part = largest_part(analysis, item.arm, item.point)
+        said = _arm(item, analysis.ladder(item.arm, item.point), analysis.margin)
+        answers.append(" ".join([*said, *([f"{part}."] if part else [])]))
+    return Explanation(
+        tuple(answers),
+        tuple(_advice(found, analysis)),
+        tuple(_confidence(session, analysis, found)),
+        tuple(notes(session, analysis)),
+    )
+
+
+def render_explain(session: Session, analysis: Analysis) -> str:
+    """Return paragraphs: each arm, what is not significant, what to change, the confidence; then the plot."""
+    said = explain(session, analysis)
+    parts = [f"{session.title}, session {session.id}", *(wrap(line, NARROW) for line in said.answers)]
+    parts += [wrap(f"{item.arm} did not run: {item.reason}. Fix: {item.fix}.", NARROW) for item in session.not_run]
+    if said.advice:
+        parts.append("What to change:\n" + "\n".join(wrap(f"- {line}", NARROW) for line in said.advice))
+    parts.append("Confidence:\n" + "\n".join(wrap(f"- {line}", NARROW) for line in said.confidence))
+    parts.append("Notes:\n" + "\n".join(wrap(f"- {note}", NARROW) for note in said.notes))
+    parts += [verdicts(analysis), assurance(analysis)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _arm(item: Comparison, steps: Ladder | None, margin: float) -> Iterator[str]:
+    what = f"Building {where(item.arm)}{units.at(item.point)}"
+    if item.ratio is None:
+        yield f"{what}: there is no ratio to {item.baseline}."
+        return
+    if item.verdict == NO_INTERVAL:
+        yield f"{what} took {units.percent(item.ratio)} vs {item.baseline}, in one run: there is no interval yet."
+        return
+    change = percent_interval(item.ratio, item.low_all, item.high_all)
+    if item.verdict_all == NOT_DETECTED:
+        if item.equivalent(margin):
+            yield f"{what} is equivalent to {item.baseline} within ±{units.asked(margin)}: {change}."
+        else:
+            yield f"{what} vs {item.baseline} is inconclusive, {change}: not significant; {power(item.detectable)}."
+            if item.verdict != NOT_DETECTED:
+                yield f"It is significant individually, but after correcting for {item.family} comparisons it is not."
+    else:
+        word = "cost" if item.verdict_all == MORE else "saved"
+        yield f"{what} {word} {_abs(item.ratio)} of the real time of {item.baseline}: {change}."
+    if steps:
+        yield _split(steps)
+
+
+def _split(steps: Ladder) -> str:
+    """Return each significant step with its interval, then the names of the others."""
+    whole = steps.whole.share
+    clear = [step for step in steps.steps if step.share and step.share.leaves_out(0.0)]
+    parts = [f"{_share(step)} {_step_words(step)}" for step in clear]
+    unclear = [_step_words(step) for step in steps.steps if step not in clear]
+    total = f" {share_interval(whole.estimate, whole.low, whole.high)}" if whole else ""
+    text = f"With the data on the device, the total is{total}"
+    text += f": {', '.join(parts)}" if parts else ""
+    if unclear:
+        text += f"; not significant: {', '.join(unclear)}"
+    return f"{text}."
+
+
+def _share(step: LadderStep) -> str:
+    share = step.share
+    return share_interval(share.estimate, share.low, share.high) if share else units.seconds(step.seconds.estimate)
+
+
+def _step_words(step: LadderStep) -> str:
+    return " and ".join(_STEPS.get(part, part) for part in step.name.split(" and "))
+
+
+def where(arm: str) -> str:
+    """The placement of an arm in words."""
+    found = known_arm(arm)
+    if found is None:
+        return f"as {arm}"
+    return _WHERE.get(found.placement, "as {arm}").format(driver=_driver(found), arm=arm, filesystem=found.filesystem)
+
+
+def _driver(arm: Arm) -> str:
+    options = "".join(f" +{key}={value}" for key, value in arm.options)
+    return f"{arm.driver} on {arm.filesystem}{options}"
+
+
+def _abs(ratio: float | None) -> str:
+    if ratio is None:
+        return units.NOTHING
+    return f"{abs(ratio - 1) * 100:.1f} %" if ratio < 100 else units.percent(ratio)
+
+
+def _advice(found: Sequence[Comparison], analysis: Analysis) -> Iterator[str]:
+    """Return, for each arm that costs something, what its most expensive step calls for."""
+    for item in found:
+        steps = analysis.ladder(item.arm, item.point)
+        if item.verdict_all != MORE or not steps:
+            continue
+        if len(steps.largest) == 1:
+            step = steps.largest[0]
+            joined = ladder.READ in step.name and step.name != ladder.READ
+            hint = _JOINED if joined else _ADVICE.get(step.name.partition(":")[0], "")
+            yield f"{item.arm}: most of it is {_step_words(step)}; {hint.format(arm=steps.steps[0].upper)}"
+        elif steps.largest:
+            words = [_step_words(step) for step in steps.largest]
+            yield (
+                f"{item.arm}: most of it is {', '.join(words[:-1])} and {words[-1]} together; "
+                "more rounds would separate them"
+            )
+    for item in analysis.outside_cpu:
+        yield (
+            f"{item.arm}{units.at(item.point)} uses {difference_interval(item)} of outside CPU per run (daemons, "
+            f"kernel threads) more than {item.baseline}: `time` does not show it, other jobs on the machine pay for it"
+        )
+
+
+def _confidence(session: Session, analysis: Analysis, found: Sequence[Comparison]) -> Iterator[str]:
+    family = max((item.family for item in found), default=1)
+    intervals = "intervals are 95 %"
+    if family > 1:
+        intervals = (
+            f"intervals of what arms cost are simultaneous 95 % intervals of {family} comparisons; those of the parts "
+            "of a cost are individual"
+        )
+    least = analysis.least_rounds
+    rounds = f"{least} round{'s' if least != 1 else ''}"
+    yield f"{intervals}; each figure rests on at least {rounds}, compared within rounds"
+    widest = max((item for item in found if item.reach < math.inf), key=lambda item: item.reach, default=None)
+    if widest is not None:
+        yield f"the widest individual interval, of {widest.arm}, has a margin of ±{units.share(widest.reach, 1)}"
+    if lines := list(what_decides(session, [ranking for ranking in analysis.rankings if ranking.undecided])):
+        yield " ".join(lines)
+    stopped = STOPPED.text(session.facts)
+    if stopped:
+        yield f"the session ended: {stopped}"

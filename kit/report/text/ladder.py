@@ -1,0 +1,68 @@
+"""The ladder as a table: where a container's penalty comes from, in seconds and percent, per phase and in total."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tabulate import tabulate
+
+from kit.analysis.session.analyse import Analysis
+from kit.analysis.session.ladder import Ladder, LadderStep, whole_ladder
+from kit.analysis.stats.estimators import Interval
+from kit.model.sample import TOTAL
+from kit.report.format import units
+from kit.report.format.interval import amount_interval, share_interval
+
+_COSTS = {"cpu": "CPU in the build", "outside": "outside CPU", "cpu_total": "total CPU cost"}
+
+
+def ladders(analysis: Analysis, newline: str = "\n", tablefmt: str = "simple") -> list[str]:
+    """Return one table for each arm and point with a ladder: rows are phases and costs, columns are steps."""
+    tables = []
+    for whole in analysis.whole_ladders:
+        mine = [item for item in analysis.ladders if (item.arm, item.point) == (whole.arm, whole.point)]
+        tables.append(_table(mine, whole, newline, tablefmt))
+    return tables
+
+
+def _table(found: Sequence[Ladder], whole: Ladder, newline: str, tablefmt: str) -> str:
+    names = [step.name for step in whole.steps]
+    rows = [_row(whole, _time_name(whole.phase), names, newline)]
+    rows += [
+        _row(item, _time_name(item.phase), names, newline)
+        for item in found
+        if item.cost == "real" and item is not whole
+    ]
+    for cost, name in _COSTS.items():
+        item = whole_ladder(found, cost)
+        if item:
+            rows.append(_row(item, name, names, newline))
+    at = units.at(whole.point)
+    rounds = f"{whole.n} round{'s' if whole.n > 1 else ''}"
+    title = f"where the cost of {whole.arm}{at} comes from: seconds more than {whole.baseline}, and % of it, {rounds}"
+    headers = ["", *names, "whole"]
+    return f"{title}\n{tabulate(rows, headers, tablefmt=tablefmt, disable_numparse=True)}"
+
+
+def _time_name(phase: str) -> str:
+    return "real + flush" if phase == TOTAL else f"  {phase}"
+
+
+def _row(item: Ladder, name: str, names: Sequence[str], newline: str) -> list[str]:
+    steps = {step.name: step for step in item.steps}
+    cells = [_cell(steps[name], newline) if name in steps else units.NOTHING for name in names]
+    return [name, *cells, _cell(item.whole, newline)]
+
+
+def _cell(step: LadderStep, newline: str) -> str:
+    return f"{_seconds(step.seconds)}{newline}{shares(step.share)}"
+
+
+def _seconds(value: Interval) -> str:
+    return amount_interval(value.estimate, value.low, value.high)
+
+
+def shares(value: Interval | None) -> str:
+    if value is None:
+        return units.NOTHING
+    return share_interval(value.estimate, value.low, value.high)

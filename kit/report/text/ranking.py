@@ -1,0 +1,175 @@
+"""The ranking in words: a table of all arms, a sentence for each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from tabulate import tabulate
+
+from kit.analysis.runs.compare import LESS, MORE, Comparison
+from kit.analysis.session.ranking import (
+    DURABLE,
+    EQUIVALENT,
+    FASTER,
+    INCONCLUSIVE,
+    MORE_IS_BETTER,
+    REAL,
+    SLOWER,
+    Difference,
+    Ranking,
+    RankRow,
+)
+from kit.model.metric import described
+from kit.report.format import units
+from kit.report.format.interval import percent_interval
+from kit.report.text.advice import difference, is_time, margin, relation, size
+
+Index = dict[tuple[str, str], Comparison]  # by arm and point
+
+_MEASURES = {DURABLE: "time until the data are on disk", REAL: "real time of the whole run"}
+
+
+def caption(ranking: Ranking) -> str:
+    """Return what the table shows, by which its columns are read."""
+    what = f"{_measure(ranking)}{units.at(ranking.point)}"
+    return "; ".join([what, *_qualities(ranking), "simultaneous 95 % intervals"])
+
+
+def legend(ranking: Ranking) -> str:
+    """Return the caption in sentences, for below the table."""
+    qualities = "".join(f"; {text}" for text in _qualities(ranking))
+    what = f"Time is {_measure(ranking)}" if is_time(ranking) else f"The figures are {_measure(ranking)}"
+    groups = " Arms in one group do not differ significantly." if len({row.group for row in ranking.picks}) > 1 else ""
+    known = any(pair.low_all is not None for pair in ranking.pairs)
+    intervals = " Intervals are simultaneous, 95 %." if known else ""
+    return f"{what.replace('is time', 'is', 1)}{qualities}.{intervals}{groups}"
+
+
+def _measure(ranking: Ranking) -> str:
+    return _MEASURES.get(ranking.metric) or described(ranking.metric).title or ranking.metric
+
+
+def _qualities(ranking: Ranking) -> Iterator[str]:
+    if ranking.better == MORE_IS_BETTER:
+        yield "more is better"
+    if ranking.typical:
+        yield "ratios are trimmed means"
+    if ranking.covariate:
+        yield f"adjusted for {ranking.covariate}"
+
+
+def table(
+    ranking: Ranking,
+    comparisons: Sequence[Comparison],
+    width: int | None,
+    tablefmt: str = "simple",
+    most: int | None = None,
+) -> str:
+    """Return a row for each arm from the best to the worst.
+
+    ``width``: columns of text; where that is too few, the table leaves out columns. ``most``: rows, without the worst
+    arms."""
+    headers = headings(ranking)
+    listed = list(ranking.rows)
+    while most is not None and len(listed) > most:  # what all are compared with stays
+        listed.remove(next(row for row in reversed(listed) if row.against is not None))
+    rows = cells(ranking, comparisons, listed)
+    empty = {i for i in (_BARE, _VERDICT) if not any(row[i] for row in rows)}
+    for left_out in (set[int](), {_BARE}, {_BARE, _GROUP}, {_BARE, _GROUP, _VERDICT}):
+        shown = [i for i in range(len(headers)) if i not in left_out | empty]
+        made = tabulate(
+            [[row[i] for i in shown] for row in rows],
+            [headers[i] for i in shown],
+            tablefmt=tablefmt,
+            disable_numparse=True,
+        )
+        if width is None or max(map(len, made.splitlines())) <= width:
+            break
+    hidden = len(ranking.rows) - len(listed)
+    return made + (f"\n{hidden} more arms, all worse: --full" if hidden else "")
+
+
+#: Columns that a narrow table leaves out.
+_GROUP, _BARE, _VERDICT = 0, 4, 5
+
+
+def headings(ranking: Ranking) -> list[str]:
+    return ["group", "arm", _unit(ranking), f"vs {ranking.reference}", "vs bare, same FS", "verdict"]
+
+
+def cells(ranking: Ranking, comparisons: Sequence[Comparison], rows: Sequence[RankRow]) -> list[list[str]]:
+    """Return of each row a cell for each of the headings. ``comparisons``: the session's."""
+    index = _over_bare(ranking, comparisons)
+    return [_cells(row, ranking, index) for row in rows]
+
+
+def _unit(ranking: Ranking) -> str:
+    if is_time(ranking):
+        return "time"
+    return f"{ranking.metric}, {ranking.unit}" if ranking.unit and ranking.unit != "s" else ranking.metric
+
+
+def _over_bare(ranking: Ranking, comparisons: Sequence[Comparison]) -> Index:
+    """Return what the session's comparisons say of the same metric: each arm over its own baseline."""
+    return {
+        (item.arm, item.point): item
+        for item in comparisons
+        if (item.metric, item.phase, item.point) == (ranking.metric, ranking.phase, ranking.point)
+        and item.baseline.startswith(("bare", "host"))
+        and not item.control
+    }
+
+
+def _cells(row: RankRow, ranking: Ranking, index: Index) -> list[str]:
+    value = units.seconds(row.typical) if ranking.unit == "s" else f"{row.typical:.4g}"
+    against = "reference" if row.against is None else difference(row.against)
+    over = index.get((row.arm, ranking.point))
+    cost = percent_interval(over.ratio, over.low_all, over.high_all) if over else ""
+    return [row.group, row.arm, value, against, cost, _verdict(row, ranking)]
+
+
+def _verdict(row: RankRow, ranking: Ranking) -> str:
+    if not row.pick:
+        return "baseline"
+    other = {} if is_time(ranking) else {SLOWER: "worse", FASTER: "better"}
+    return other.get(row.verdict, row.verdict) if row.against else ""
+
+
+def sentences(ranking: Ranking) -> Iterator[str]:
+    """Return one for each pick that is not the reference, and for each filesystem what it costs by itself."""
+    for row in ranking.picks:
+        if row.against is not None:
+            yield f"{row.arm}: {_said(row.against, ranking)}"
+    for item in ranking.filesystems:
+        yield f"{item.arm} vs {item.other}: {difference(item)}: the cost of that filesystem alone"
+
+
+def _said(item: Difference, ranking: Ranking) -> str:
+    if item.low_all is None or item.high_all is None:
+        return f"{units.percent(item.ratio)} vs {item.other} in one round, without an interval"
+    found = relation(ranking, item.arm, item.other)
+    if found == EQUIVALENT:
+        return f"equivalent to {item.other} within {margin(ranking)}, {difference(item)}"
+    if found == INCONCLUSIVE:
+        return f"inconclusive vs {item.other}, {difference(item)}"
+    return f"{size(item, ranking)} than {item.other}, {difference(item)}"
+
+
+def result_line(found: Sequence[Comparison]) -> str:
+    """Return what a session found, in a line of a list: the largest significant cost, and how many others."""
+    known = [item for item in found if item.ratio and item.low_all is not None and item.high_all is not None]
+    clear = sorted((item for item in known if item.verdict_all in (MORE, LESS)), key=lambda item: -abs(_log(item)))
+    if not clear:
+        return f"{len(known)} comparison{'s' if len(known) != 1 else ''}, none significant" if known else ""
+    first = clear[0]
+    parts = [f"{units.against(first)} {percent_interval(first.ratio, first.low_all, first.high_all)}"]
+    if len(clear) > 1:
+        parts.append(f"{len(clear) - 1} more significant")
+    if len(known) > len(clear):
+        parts.append(f"{len(known) - len(clear)} not significant")
+    return ", ".join(parts)
+
+
+def _log(item: Comparison) -> float:
+    return math.log(item.ratio) if item.ratio else 0.0

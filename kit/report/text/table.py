@@ -1,0 +1,131 @@
+"""The table of a session: per arm and phase and in total, each figure with its ratio to the baseline and interval."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tabulate import tabulate
+
+from kit.analysis.runs.arm_runs import ArmRuns, PointRuns
+from kit.analysis.runs.compare import Comparison
+from kit.analysis.session.analyse import Analysis
+from kit.model.metric import METRICS, Metric
+from kit.model.sample import TOTAL
+from kit.model.session import Session
+from kit.report.format import units
+from kit.report.format.interval import difference_interval, ratio_interval
+from kit.report.format.verdict import assurance, verdicts
+from kit.report.format.wrap import wrap
+from kit.report.text import summary
+from kit.report.text.advice import advice
+from kit.report.text.calls import largest_group, whole_runs
+from kit.report.text.caveats import copied, notes
+from kit.report.text.figures import figures
+from kit.report.text.ladder import ladders
+from kit.report.text.ranking import caption, table
+from kit.report.text.tasks import task_tables
+
+Index = dict[tuple[str, str, str, str], Comparison]  # by arm, point, phase, metric
+
+_COLUMNS = tuple(metric for metric in METRICS.values() if metric.column)
+
+
+@dataclass(frozen=True)
+class _Style:
+    format: str
+    newline: str
+
+    def heading(self, text: str) -> str:
+        return f"### {text}\n" if self.format == "github" else text
+
+
+_TEXT = _Style("simple", "\n")
+_MARKDOWN = _Style("github", "<br>")
+
+
+def render_text(session: Session, analysis: Analysis) -> str:
+    return _render(session, analysis, _TEXT)
+
+
+def render_markdown(session: Session, analysis: Analysis) -> str:
+    return _render(session, analysis, _MARKDOWN)
+
+
+def _render(session: Session, analysis: Analysis, style: _Style) -> str:
+    parts = [_head(session, analysis, style)]
+    index = {(item.arm, item.point, item.phase, item.metric): item for item in analysis.comparisons}
+    for point in analysis.points:
+        phases = _total_first(point.phases)
+        # A sweep has a table for each point; phases of all points would take too much space.
+        for phase in phases[:1] if len(analysis.points) > 1 else phases:
+            parts.append(_phase_table(session, point, index, phase, style))
+        for phase in phases:
+            parts.append(figures(point, index, phase, style.format))
+    parts += ladders(analysis, style.newline, style.format)
+    parts += [item.text(style.format) for item in task_tables(analysis, style.newline)]
+    parts += [verdicts(analysis, style.format), assurance(analysis)]
+    parts += [_failures(session), _not_run(session), _notes(session, analysis), _facts(session)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _head(session: Session, analysis: Analysis, style: _Style) -> str:
+    lines = [summary.head(session)]
+    if session.guest:
+        lines.append(f"{style.newline.strip()}IN A GUEST: {session.guest}")
+    for ranking in analysis.rankings:
+        shown = table(ranking, analysis.comparisons, None, style.format)
+        lines += ["", *advice(ranking, copied(session)), "", style.heading(caption(ranking)), shown]
+    return "\n".join(lines)
+
+
+def _total_first(phases: Sequence[str]) -> list[str]:
+    return [TOTAL, *(name for name in phases if name != TOTAL)] if TOTAL in phases else list(phases)
+
+
+def _phase_table(session: Session, point: PointRuns, index: Index, phase: str, style: _Style) -> str:
+    baselines = dict(session.baselines)
+    grouped = point.leaves_tree(phase)
+    rows = []
+    for item in point.arms:
+        name = item.arm if item.arm not in baselines else f"{item.arm}{style.newline}  / {baselines[item.arm]}"
+        rows.append([name, *(_cell(item, index, phase, metric, grouped, style) for metric in _COLUMNS)])
+    headers = ["arm", *(f"{item.column}*" if grouped and item.whole_group else item.column for item in _COLUMNS)]
+    count = len(point.phases) - 1
+    title = f"total of {count} phases" if phase == TOTAL else f"phase {phase}"
+    title += units.at(point.point)
+    return f"{style.heading(title)}\n{tabulate(rows, headers, tablefmt=style.format, disable_numparse=True)}"
+
+
+def _cell(item: ArmRuns, index: Index, phase: str, column: Metric, grouped: bool, style: _Style) -> str:
+    """Return the mean over the rounds, and below it the ratio to the baseline with its interval."""
+    name = (grouped and column.whole_group) or column.name
+    text = units.amount(item.mean(phase, name), column.unit)
+    comparison = index.get((item.arm, item.point, phase, name))
+    if comparison is None:
+        return text
+    if comparison.adjusted is not None:  # a row must not contradict itself
+        text = f"{units.amount(comparison.adjusted, column.unit)}°"
+    # Next to nothing on most baselines: seconds say more than a 90-fold ratio.
+    against = difference_interval(comparison) if column.as_difference else ratio_interval(comparison)
+    return f"{text}{style.newline}{against}"
+
+
+def _failures(session: Session) -> str:
+    found = summary.failed(session)
+    return "\n".join(f"Failed: {where}: {sample.error}\n  full log: {sample.log}" for where, sample in found)
+
+
+def _not_run(session: Session) -> str:
+    return "\n".join(f"not run: {item.arm}: {item.reason}\n  fix: {item.fix}" for item in summary.not_run(session))
+
+
+def _notes(session: Session, analysis: Analysis) -> str:
+    calls = (said for item in whole_runs(analysis) if (said := largest_group(item)))
+    return "\n".join(wrap(f"note: {note}") for note in [*notes(session, analysis), *calls])
+
+
+def _facts(session: Session) -> str:
+    if not session.facts:
+        return ""
+    return "\n".join(f"{key}: {value}" for key, value in session.facts.items())

@@ -1,0 +1,118 @@
+"""A build task by task: the extra cost of each kind of task and each recipe over the baseline, beside the phase."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from tabulate import tabulate
+
+from kit.analysis.runs.compare import Comparison
+from kit.analysis.session.analyse import Analysis
+from kit.analysis.session.tasks import ALL, CPU, ELAPSED, KIND, RECIPE, REST, TaskCost
+from kit.report.format import units
+from kit.report.format.interval import amount_interval, difference_interval, percent_interval
+
+_BY = {KIND: "kind of task", RECIPE: "recipe"}
+_WHOLE = {ALL: "all tasks", REST: "bitbake itself"}
+
+
+@dataclass(frozen=True)
+class TaskTable:
+    """Of one arm against its baseline, the largest parts first, then the whole."""
+
+    phase: str
+    point: str
+    title: str
+    headers: tuple[str, ...]
+    rows: list[list[str]]
+
+    def text(self, tablefmt: str) -> str:
+        return f"{self.title}\n{tabulate(self.rows, self.headers, tablefmt=tablefmt, disable_numparse=True)}"
+
+
+def task_tables(analysis: Analysis, newline: str = "\n") -> list[TaskTable]:
+    """Return one table by kind and one by recipe for each arm, phase and point with tasks."""
+    index: dict[tuple[str, str, str, str], list[TaskCost]] = {}
+    for item in analysis.tasks:
+        made = item.comparison
+        index.setdefault((made.arm, made.baseline, made.phase, made.point), []).append(item)
+    return [_table(analysis, found, by, newline) for found in index.values() for by in _BY]
+
+
+def largest_part(analysis: Analysis, arm: str, point: str) -> str:
+    """Return a sentence on the kind of task whose elapsed time grew most; '' if none is significantly the largest."""
+    mine = [
+        item
+        for item in analysis.tasks
+        if (item.comparison.arm, item.comparison.point, item.comparison.metric) == (arm, point, ELAPSED)
+    ]
+    for item in mine:
+        if item.largest:
+            whole = next(one for one in mine if one.by == ALL and one.comparison.phase == item.comparison.phase)
+            return (
+                f"{arm}{units.at(point)}, task by task: the largest part is {item.name}'s, {_seconds(item)} of "
+                f"{whole.comparison.difference:+z.2f} s more elapsed than on {item.comparison.baseline}"
+            )
+    return ""
+
+
+def _table(analysis: Analysis, found: Sequence[TaskCost], by: str, newline: str) -> TaskTable:
+    first = next(item.comparison for item in found if item.by == by)
+    metrics = [name for name in (CPU, ELAPSED) if any(item.comparison.metric == name for item in found)]
+    wanted = (by, *_WHOLE) if by == KIND else (by,)
+    rows = []
+    for part in dict.fromkeys((item.by, item.name) for item in found if item.by in wanted):
+        mine = {item.comparison.metric: item for item in found if (item.by, item.name) == part}
+        cells = [_cells(mine.get(metric), newline) for metric in metrics]
+        rows.append([_WHOLE.get(*part), *chain.from_iterable(cells)])
+    if by == KIND:
+        rows.append(_phase(analysis, first, metrics, newline))
+    rounds = f"{first.n} round{'s' if first.n > 1 else ''}"
+    title = f"{first.phase} by {_BY[by]}: {units.against(first)}, {rounds}"
+    if first.family > 1 and first.n > 1:
+        alone = 1 + len({item.by for item in found if item.by in _WHOLE})
+        title += f"; intervals simultaneous for all {first.family}"
+        title += f", individual in the last {alone} rows" if by == KIND else ""
+    base = first.baseline
+    headers = [text for metric in metrics for text in (f"{_heading(metric)}, {base}", "more, 95 %")]
+    return TaskTable(first.phase, first.point, title, (_BY[by], *headers), rows)
+
+
+def _heading(metric: str) -> str:
+    return "CPU" if metric == CPU else metric
+
+
+def _cells(item: TaskCost | None, newline: str) -> tuple[str, str]:
+    """Return the baseline's value, and how much more the arm has."""
+    if item is None:
+        return units.NOTHING, units.NOTHING
+    made = item.comparison
+    ends = (made.low, made.high) if item.by in _WHOLE else (made.low_all, made.high_all)
+    ratio = f"{newline}{percent_interval(made.ratio, *ends)}" if made.ratio else ""
+    return units.seconds(item.base_mean), f"{_seconds(item)}{ratio}"
+
+
+def _seconds(item: TaskCost) -> str:
+    made = item.comparison
+    together = made.difference_low_all, made.difference_high_all
+    low, high = (made.difference_low, made.difference_high) if item.by in _WHOLE else together
+    return amount_interval(made.difference, low, high)
+
+
+def _phase(analysis: Analysis, pair: Comparison, metrics: Sequence[str], newline: str) -> list[str]:
+    """Return the phase as the kit has measured it."""
+    row = ["the phase: CPU, real"] if CPU in metrics else ["the phase: real"]
+    for metric in metrics:
+        name = CPU if metric == CPU else "real"
+        made = next(
+            item
+            for item in analysis.comparisons
+            if (item.arm, item.baseline, item.phase, item.point, item.metric)
+            == (pair.arm, pair.baseline, pair.phase, pair.point, name)
+        )
+        mean = analysis.arm(pair.baseline, pair.point).mean(pair.phase, name)
+        change = percent_interval(made.ratio, made.low, made.high)
+        row += [units.seconds(mean), f"{difference_interval(made)}{newline}{change}"]
+    return row

@@ -1,0 +1,1 @@
+"""A session on this machine: its materials, its loop, its traced rounds."""

@@ -1,0 +1,203 @@
+"""Executes a session whose inputs are available: prepares arms, runs the plan. On this machine, or in a guest."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from kit.core.errors import RunError, UsageError
+from kit.core.paths import Paths
+from kit.engines.root import given_programs
+from kit.filesystem import BackingOptions
+from kit.filesystem.backing import DEFAULT_SIZE
+from kit.host.cgroup.cgroup import Cgroup
+from kit.host.machine import Host
+from kit.image import Image
+from kit.model.arm import Arm
+from kit.model.event import EventSink, FactsKnown
+from kit.model.fact import COMPILER, LOAD, PROGRAM, RUNNING_ENGINE, Fact, Kind
+from kit.model.plan import Plan
+from kit.model.scenario import Scenario
+from kit.model.session import DONE, FAILED, NotRun, Request, Session
+from kit.session.execute.materials import Folders, shown, workloads
+from kit.session.execute.session_loop import run_session
+from kit.session.execute.traced import traced_rounds
+from kit.session.measure.background import Load
+from kit.session.measure.context import MachineLease, RunContext
+from kit.session.measure.pilot import Pilot, pilot_run
+from kit.session.measure.workload import Workload
+from kit.session.plan.interleave_policy import decide
+from kit.session.prepared import Prepared
+from kit.session.setup.facts import session_facts
+from kit.session.setup.provision import LoadSpec, Provision, ProvisionSpec
+
+
+@dataclass(frozen=True)
+class SessionContext:
+    """The common part of new and resumed sessions, on this machine or in a guest."""
+
+    prepared: Prepared
+    host: Host
+    paths: Paths
+    events: EventSink
+    wipe: tuple[Path, ...] = ()  # devices that the user permits to overwrite in this start
+
+
+@dataclass(frozen=True)
+class Materials:
+    """The materials of a session's workload. ``load``: those of the background load, if any."""
+
+    image: Image | None
+    folders: Folders
+    load: LoadMaterials | None = None
+
+
+@dataclass(frozen=True)
+class LoadMaterials:
+    scenario: Scenario
+    image: Image
+    folders: Folders
+
+
+def execute(session: Session, context: SessionContext, lease: MachineLease, materials: Materials) -> Session:
+    """Prepare the arms, measure, and return the session in its final state. Raises KitError, KeyboardInterrupt."""
+    began = time.monotonic()  # of the budget: one-time builds and downloads do not count
+    image, folders = materials.image, materials.folders
+    prepared = context.prepared
+    with ExitStack() as stack:
+        directory = stack.enter_context(shown(folders, lease, "of"))
+        beside = _load_spec(materials.load, lease, stack) if materials.load else None
+        options = backing_options(context)
+        spec = ProvisionSpec(lease.setting, context.host, options, image, directory)
+        made = workloads(prepared.scenarios, image, folders)
+        pilot = partial(_pilot, context, spec, made, lease)
+        plan, facts = decide(session, prepared, context.host, pilot)
+        session = session.with_facts(facts)
+        spec = replace(spec, apart=plan.interleave is not None)
+        provision = stack.enter_context(Provision(spec, beside and beside[1]))
+        not_run = _make_ready(provision, prepared, lease)
+        found = [*session_facts(context.host, plan, prepared.scenarios, image), *provision.facts()]
+        found += _compilers(provision, plan.arms, {item.arm for item in not_run})
+        if beside:
+            values = ", ".join(f"{name}={value}" for name, value in beside[0].scenario.values)
+            found.append(LOAD.fact(f"{beside[0].scenario.label}, {values or 'no parameters'}"))
+        check_engines(session, found)
+        session = replace(session.with_facts(found), not_run=not_run)
+        context.events.take(FactsKnown.of(session))
+        if len(not_run) == len(plan.arms):
+            return replace(session, status=FAILED)
+        provision.sync()
+        load = _load(beside[0], beside[1], provision, lease, plan.timeout) if beside else None
+        run = RunContext(plan, made, provision, context.events, lease, load)
+        session = run_session(session, run, partial(_left, plan, began))
+        traced = session.request.traced and session.status == DONE
+        return traced_rounds(session, run) if traced else session
+
+
+def _left(plan: Plan, began: float) -> float | None:
+    """Return the remaining seconds of the budget, counted from a time.monotonic()."""
+    return None if plan.limit is None else plan.limit - (time.monotonic() - began)
+
+
+def _pilot(
+    context: SessionContext, spec: ProvisionSpec, made: Mapping[str, Workload], lease: MachineLease
+) -> Pilot | None:
+    """Make the pilot run, and return its result."""
+    lease.setting.tell("pilot run: how long a run takes, and whether the workload waits for a clock or a network")
+    with Provision(spec) as provision:
+        run = RunContext(context.prepared.plan, made, provision, context.events, lease)
+        return pilot_run(run)
+
+
+def check_kernel(session: Session, kind: Kind, kernel: str) -> None:
+    """Raises UsageError if the session began on another kernel: runs on two kernels are not comparable."""
+    then = kind.text(session.facts, default=kernel)
+    if then != kernel:
+        raise UsageError(
+            f"session {session.id} ran on kernel {then}, this is {kernel}", "start a new one with kit compare"
+        )
+
+
+def check_engines(session: Session, found: Iterable[Fact]) -> None:
+    """Raises UsageError if the session has runs of another version of an engine or of its parts: they are not
+    comparable."""
+    for fact in found if session.samples else ():
+        then = session.facts.get(fact.key, fact.text)
+        if fact.kind in (PROGRAM, RUNNING_ENGINE) and then != fact.text:
+            raise UsageError(
+                f"session {session.id} ran with {fact.key} {then}, here it is {fact.text}",
+                "start a new one with kit compare; or install that version again, and resume",
+            )
+
+
+def equipped(lease: MachineLease, request: Request) -> MachineLease:
+    """Return the lease with the user's engine options. Raises UsageError."""
+    docker = given_programs(Path(request.docker).absolute(), lease.paths.cache) if request.docker else None
+    device = Path(request.thin_device) if request.thin_device else None
+    return replace(lease, setting=replace(lease.setting, docker=docker, thin_device=device))
+
+
+def _load_spec(materials: LoadMaterials, lease: MachineLease, stack: ExitStack) -> tuple[Workload, LoadSpec]:
+    """Return the background load's workload and its materials."""
+    directory = stack.enter_context(shown(materials.folders, lease, "load-of"))
+    own = replace(lease.setting, run=lease.setting.run / "load", cgroup=f"{lease.setting.cgroup}/load")
+    own.run.mkdir()
+    workload = Workload(materials.scenario, materials.image, materials.folders[""])
+    return workload, LoadSpec(own, materials.image, directory)
+
+
+def _load(workload: Workload, spec: LoadSpec, provision: Provision, lease: MachineLease, timeout: float | None) -> Load:
+    group = Cgroup.named(spec.setting.cgroup).create()
+    log = lease.paths.logs(lease.setting.session) / "load.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    return Load(workload, provision, group, log, timeout)
+
+
+def _make_ready(provision: Provision, prepared: Prepared, lease: MachineLease) -> tuple[NotRun, ...]:
+    """Make the arms ready; return those that can't run, in the order of the arms."""
+    not_run: dict[Arm, NotRun] = {}
+    for arm in prepared.plan.arms:
+        unsupported = provision.unsupported(arm) if prepared.scenario.engine else None
+        if unsupported:
+            reason = f"{prepared.scenario.name} drives the engine itself, {unsupported.reason}"
+            not_run[arm] = NotRun(str(arm), reason, unsupported.fix)
+    not_run |= provision.all_ready([arm for arm in prepared.plan.arms if arm not in not_run], lease.setting.tell)
+    return tuple(not_run[arm] for arm in prepared.plan.arms if arm in not_run)
+
+
+def _compilers(provision: Provision, arms: tuple[Arm, ...], not_run: set[str]) -> list[Fact]:
+    """Return the compilers as facts if the host's toolchain is compared with the image's."""
+    able = [arm for arm in arms if str(arm) not in not_run]
+    hosts = [arm for arm in able if arm.placement == "host"][:1]
+    others = [arm for arm in able if arm.placement != "host"][:1]
+    found = []
+    for arm in (*hosts, *others) if hosts and others else ():
+        try:
+            with provision.sandbox(arm) as sandbox, tempfile.TemporaryFile() as output:
+                sandbox.run(["cc", "--version"], ".", output)
+                output.seek(0)
+                said = output.readline().decode(errors="replace").strip()
+        except RunError:
+            said = "none"
+        found.append(COMPILER.fact(said, str(arm)))
+    return found
+
+
+def backing_options(context: SessionContext) -> BackingOptions:
+    request = context.prepared.request
+    return BackingOptions(
+        size=request.size or DEFAULT_SIZE,
+        images=context.paths.loops,
+        directory=Path(request.directory).absolute() if request.directory else None,
+        device=Path(request.device) if request.device else None,
+        wipe=context.wipe,
+        mkfs=request.mkfs,
+        mount=request.mount,
+        export=request.export,
+        profiles=context.prepared.profiles,
+    )

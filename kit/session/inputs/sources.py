@@ -1,0 +1,106 @@
+"""Finds or fetches the inputs of a scenario that have a source."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from kit.core.errors import MachineError, RunError, UnavailableError, UsageError
+from kit.host.command import run
+from kit.model.scenario import Input
+from kit.session.inputs.input_cache import InputCache, PreparedInput
+from kit.session.inputs.repack import PACKED
+
+#: Sources that give the same content on all machines.
+_REMOTE = ("deb:", "git:")
+
+
+def prepare_input(
+    item: Input, cache: Path, tell: Callable[[str], None] = lambda text: None, timeout: float | None = None
+) -> PreparedInput:
+    """Bring one input with a source into the cache; ``timeout``: seconds that a download may take. Raises UsageError,
+    MachineError or RunError."""
+
+    def make(scratch: Path) -> Path:
+        tell(f"preparing {item.source} (once)")
+        return _fetch(item.source, scratch, timeout)
+
+    lookup = InputCache(cache, tell, shared=item.source.startswith(_REMOTE))
+    return lookup.get(item, (_identify(item.source), item.strip, item.exclude), make)
+
+
+def _identify(source: str) -> str:
+    """Return what changes whenever the input's content may change: a package's version, a file's size and time."""
+    if source.startswith("deb:"):
+        return f"{source} {_package_version(source.removeprefix('deb:'))}"
+    if source.startswith("git:"):
+        return f"{source} {_commit(source.removeprefix('git:'))}"
+    path = Path(source)
+    if path.is_dir():
+        digest = hashlib.sha256()
+        for directory, names, files in os.walk(path):
+            names.sort()
+            for name in sorted(files):
+                stat = os.lstat(os.path.join(directory, name))
+                digest.update(f"{directory}/{name} {stat.st_size} {stat.st_mtime_ns} {stat.st_mode}\n".encode())
+        return f"{path.resolve()} {digest.hexdigest()}"
+    if path.is_file():
+        stat = path.stat()
+        return f"{path.resolve()} {stat.st_size} {stat.st_mtime_ns}"
+    raise UsageError(f"unknown source '{source}'", "give a directory, a tarball, a file, deb:PACKAGE or git:URL#BRANCH")
+
+
+def _commit(address: str) -> str:
+    """Return the current commit of a repository's branch."""
+    url, _, branch = address.partition("#")
+    try:
+        return run(["git", "ls-remote", "--exit-code", url, branch or "HEAD"], timeout=60, env=_NO_PROMPT).split()[0]
+    except RunError as error:
+        raise UnavailableError(f"{url} can't be reached: {error.message}", _clone_elsewhere(url, branch)) from None
+
+
+_NO_PROMPT = {"GIT_TERMINAL_PROMPT": "0"}
+
+
+def _clone_elsewhere(url: str, branch: str) -> str:
+    """Return what a user can do if this machine has no access to the source."""
+    name = url.rstrip("/").rpartition("/")[2].removesuffix(".git")
+    clone = f"git clone {f'-b {branch} ' if branch else ''}{url}"
+    return f"clone it where there is a network: {clone}, then give --param {name}=DIRECTORY"
+
+
+def _package_version(package: str) -> str:
+    try:
+        shown = run(["apt-cache", "show", "--no-all-versions", package])
+    except RunError:
+        raise MachineError(
+            f"apt knows no package {package}", "run apt-get update, or give a tarball or directory as source"
+        ) from None
+    return next((line.split()[1] for line in shown.splitlines() if line.startswith("Version:")), "unknown")
+
+
+def _fetch(source: str, scratch: Path, timeout: float | None) -> Path:
+    """Return a directory or tarball with the content of the source."""
+    if source.startswith("git:"):
+        url, _, branch = source.removeprefix("git:").partition("#")
+        words = ["git", "clone", "-q", "--depth", "1", *(["--branch", branch] if branch else []), url, "clone"]
+        run(words, cwd=scratch, env=_NO_PROMPT, timeout=timeout, what=f"clone of {url}")
+        return scratch / "clone"
+    if not source.startswith("deb:"):
+        return Path(source)
+    package = source.removeprefix("deb:")
+    run(
+        ["apt-get", "download", "-q", "-o", "APT::Sandbox::User=root", package],
+        cwd=scratch,
+        timeout=timeout,
+        what=f"download of {package}",
+    )
+    deb = next(scratch.glob("*.deb"))
+    unpacked = scratch / "deb"
+    run(["dpkg-deb", "--extract", deb, unpacked], what=f"unpacking {deb.name}")
+    tarballs = [path for path in unpacked.rglob("*") if path.name.endswith(PACKED) and path.is_file()]
+    if len(tarballs) != 1:
+        raise UsageError(f"package {package} holds {len(tarballs)} source tarballs, not one", "name another source")
+    return tarballs[0]

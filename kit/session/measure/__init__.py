@@ -1,0 +1,1 @@
+"""One run of one arm, from its sandbox to its sample; alone or interleaved with others."""

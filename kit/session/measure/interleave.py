@@ -1,0 +1,155 @@
+"""Interleaves arms: of several commands, each in its own sandbox, one runs for a time slice while the others are
+frozen. Changes of the machine's speed within seconds affect all of them equally."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from kit.core.deadline import Deadline
+from kit.core.errors import RunError, TimedOut
+from kit.engines import Sandbox
+from kit.host.cgroup.counters import Counters, device_writes
+from kit.host.cgroup.freezer import Freezer
+from kit.probe import Timing
+from kit.session.measure.phase import Work, counters_of
+
+#: Seconds between two checks whether the only remaining arm is alive.
+_LOOK = 1.0
+#: The share by which slices are longer or shorter.
+_JITTER = 0.2
+
+
+@dataclass
+class OwnClock:
+    """An arm's own clock, which stops during the slices of others. ``limit``: seconds of this clock. ``until``: limit
+    of all arms together. ``stopped``: when it stopped, by time.monotonic()."""
+
+    limit: Deadline | None = None
+    until: Deadline | None = None
+    stopped: float = field(default_factory=time.monotonic)
+
+    def go(self) -> tuple[float, float]:
+        """Start the clock; return when it stopped, and now."""
+        now = time.monotonic()
+        self.limit = self.limit and self.limit.later(now - self.stopped)
+        return self.stopped, now
+
+    def stop(self) -> None:
+        self.stopped = time.monotonic()
+
+    def over(self) -> str:
+        """Return why the arm must end, or ''."""
+        now = time.monotonic()
+        return next((item.text for item in (self.limit, self.until) if item and now >= item.at), "")
+
+
+@dataclass(eq=False)
+class Underway:
+    """A requested command in a frozen sandbox, with the figures of its slices. ``rests``: the beginning and end of each
+    freeze between two slices, by time.monotonic()."""
+
+    sandbox: Sandbox
+    freezer: Freezer
+    clock: OwnClock = field(default_factory=OwnClock)
+    turns: int = 0
+    rests: list[tuple[float, float]] = field(default_factory=list)
+    frozen_bytes: float | None = 0.0
+    others_bytes: float = 0.0
+    spent: Counters | None = None
+    slices: list[tuple[float, float]] = field(default_factory=list)  # the beginning and end of each slice, Unix time
+    timing: Timing | None = None
+    error: RunError | None = None
+    _last: Counters | None = field(default=None, repr=False)
+
+    @property
+    def ended(self) -> bool:
+        return self.timing is not None or self.error is not None
+
+    def turn(self, seconds: float | None, others: Sequence[str]) -> None:
+        """Run for a duration, or to the end of the command. ``others``: devices of the frozen arms."""
+        before, theirs = counters_of(self.sandbox), device_writes(others)
+        self.note_rest(before)
+        rest = self.clock.go()
+        if self.turns:
+            self.rests.append(rest)
+        began = time.time()
+        try:
+            self.freezer.thaw()
+            self.timing = self._wait(seconds)
+            self.freezer.freeze()
+        except RunError as error:
+            self.error = error
+        self.slices.append((began, time.time()))
+        self.clock.stop()
+        self.turns += 1
+        self._last = counters_of(self.sandbox)
+        spent = self._last.since(before)
+        self.spent = self.spent + spent if self.spent else spent
+        self.others_bytes += device_writes(others) - theirs
+
+    def _wait(self, seconds: float | None) -> Timing | None:
+        """Wait for the command's end, at most for a duration. Raises RunError if the arm died or is past its
+        deadline."""
+        sandbox, over = self.sandbox, time.monotonic() + (seconds or 0.0)
+        while not sandbox.probe.answers(_LOOK if seconds is None else max(0.0, over - time.monotonic())):
+            late = self.clock.over()
+            if late:
+                sandbox.end()
+                raise TimedOut(late)
+            reason = sandbox.dead()
+            if reason:
+                raise RunError(f"the arm died: {reason}", "see the engine's log")
+            if seconds is not None:
+                return None
+        return sandbox.probe.timing(sandbox.dead)
+
+    def own_time(self, at: float) -> float:
+        """Return the seconds for which the command had run at a Unix time. Time before its first slice and in freezes
+        does not count."""
+        return sum(min(at, ended) - began for began, ended in self.slices if began < at)
+
+    def note_rest(self, now: Counters) -> None:
+        """Record that the command was frozen until now, since its last slice or since the last record."""
+        if self._last is None or self.frozen_bytes is None:
+            return
+        written = now.since(self._last).write_bytes
+        self.frozen_bytes = None if written is None else self.frozen_bytes + written
+        self._last = now
+
+    @property
+    def work(self) -> Work:
+        """Return the result of the command. Raises the RunError or TimedOut with which it ended."""
+        if self.error:
+            raise self.error
+        assert self.timing and self.spent, "it has not ended"
+        # A command may end during the freeze of its group: its answer is read one freeze later, which does not count.
+        frozen_for = sum(go - stop for stop, go in self.rests if go <= self.timing.ended)
+        timing = replace(self.timing, real=self.timing.real - frozen_for)
+        written, frozen = self.spent.write_bytes, self.frozen_bytes
+        spent = replace(self.spent, write_bytes=None if written is None or frozen is None else written + frozen)
+        return Work(timing, spent, self.turns, frozen, self.others_bytes)
+
+
+def interleave(underway: Sequence[Underway], seconds: float, order: random.Random) -> None:
+    """Give each command slices of about N seconds until all have ended. The order is random each time, so no arm always
+    follows the same one. The lengths vary, so no periodic activity of the machine stays in step with an arm."""
+    last: Underway | None = None
+    while left := [item for item in underway if not item.ended]:
+        for item in _drawn(left, last, order):
+            length = None if len(left) == 1 else seconds * order.uniform(1 - _JITTER, 1 + _JITTER)
+            item.turn(length, _devices(underway, item))
+            last = item
+
+
+def _drawn(left: Sequence[Underway], last: Underway | None, order: random.Random) -> list[Underway]:
+    """Return a random order. The arm with the last slice is not first again: its slice would have twice the length."""
+    drawn = list(left)
+    order.shuffle(drawn)
+    return drawn[1:] + drawn[:1] if drawn[0] is last else drawn
+
+
+def _devices(underway: Sequence[Underway], mine: Underway) -> list[str]:
+    return [item.sandbox.backing.device for item in underway if item is not mine and item.sandbox.backing.device]

@@ -1,0 +1,88 @@
+"""Measures one phase: counters, the probe's run, counters, a sync of the backing filesystem, counters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, fields
+from typing import IO, Any
+
+from kit.engines.sandbox import Sandbox
+from kit.host.cgroup.counters import Counters, read_counters
+from kit.host.cgroup.idle_load import IdleRate
+from kit.model.metric import MEASURED
+from kit.model.sample import Phase
+from kit.probe.client import Timing
+from kit.session.measure.tracing import Tracing
+
+
+def measure_phase(
+    name: str,
+    sandbox: Sandbox,
+    argv: Sequence[str],
+    cwd: str,
+    output: IO[bytes],
+    idle: IdleRate,
+    tracing: Tracing | None = None,
+) -> Phase:
+    """Run one phase in a sandbox. Tracers are attached before the first reading of counters. Raises RunError if the
+    command can't be started or the arm dies."""
+    with tracing.around(name, sandbox) if tracing else nullcontext(()) as recordings:
+        before = counters_of(sandbox)
+        timing = sandbox.run(argv, cwd, output)
+        after = counters_of(sandbox)
+    phase = flushed(name, sandbox, Work(timing, after.since(before)), idle, after)
+    for recording in recordings:
+        phase = recording.add_to(phase)
+    return phase
+
+
+def counters_of(sandbox: Sandbox) -> Counters:
+    """Read all counters of a sandbox now."""
+    return read_counters(sandbox.cgroup, sandbox.backing.device, sandbox.load, sandbox.session)
+
+
+@dataclass(frozen=True)
+class Work:
+    """The figures of a phase without its flush. ``turns``: see Figures; None if it ran without interruption."""
+
+    timing: Timing
+    spent: Counters
+    turns: int | None = None
+    frozen_write_bytes: float | None = None
+    others_write_bytes: float | None = None
+
+
+def flushed(name: str, sandbox: Sandbox, work: Work, idle: IdleRate, before: Counters | None = None) -> Phase:
+    """Return the phase after its end and its write-back. ``before``: the counters now."""
+    start = before or counters_of(sandbox)
+    sandbox.sync()
+    flush = counters_of(sandbox).since(start)
+    timing = work.timing
+    return Phase(
+        name=name,
+        status="ok" if timing.ok else "failed",
+        **_metrics(timing),
+        **_metrics(work.spent),
+        outside=_less_idle(work.spent, idle),
+        flush=flush.clock,
+        flush_bytes=flush.write_bytes,
+        flush_cpu=_less_idle(flush, idle),
+        exit_code=timing.exit_code,
+        signal=timing.signal,
+        slices=work.turns,
+        frozen_write_bytes=work.frozen_write_bytes,
+        others_write_bytes=work.others_write_bytes,
+    )
+
+
+def _metrics(read: Timing | Counters) -> dict[str, Any]:
+    """Return the counters that have the name of a metric."""
+    return {item.name: getattr(read, item.name) for item in fields(read) if item.name in MEASURED}
+
+
+def _less_idle(interval: Counters, idle: IdleRate) -> float | None:
+    """Return the outside CPU, which can be slightly below zero: a cut at zero would bias every mean upwards. None if
+    the idle rate does not describe the machine's other load."""
+    outside = interval.outside
+    return None if outside is None or idle.reason else outside - idle.rate * interval.clock

@@ -1,0 +1,114 @@
+"""The pilot run: one run before a session's arms are prepared. It shows the duration of a run, and how the workload
+waits for processes that would not be frozen with it."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from kit.analysis.runs.waiting import Waiting, waiting
+from kit.core.deadline import Deadline, run_deadline
+from kit.core.errors import KitError
+from kit.engines import Sandbox
+from kit.host.cgroup.cgroup import Cgroup
+from kit.host.cgroup.idle_load import IdleRate
+from kit.host.cgroup.task_states import waits
+from kit.model.plan import PlanStep
+from kit.session.measure.context import RunContext
+from kit.session.measure.run import Run
+from kit.session.measure.tracing import Tracing
+
+#: Seconds after which a pilot run is ended: by then it has shown how the workload waits.
+LONGEST_PILOT = 120.0
+#: Seconds between two observations of the workload.
+_STEP = 0.005
+#: A pilot run does not measure outside CPU.
+_NOT_WATCHED = IdleRate(0.0, math.inf)
+
+
+@dataclass(frozen=True)
+class Pilot:
+    """The result of a pilot run of ``arm``. ``seconds``: its real time, without untimed steps. ``error``: why it
+    failed, or ''. ``ended``: the kit ended it early, so a run takes longer."""
+
+    arm: str
+    seconds: float
+    waiting: Waiting
+    error: str = ""
+    ended: bool = False
+
+
+def pilot_run(context: RunContext) -> Pilot | None:
+    """Run the first arm that can run here, once, on a filesystem of its own that is removed afterwards. None if no arm
+    can run."""
+    context = replace(context, plan=replace(context.plan, fresh=True, interleave=None))
+    for arm in context.plan.arms:
+        step = PlanStep(0, arm, context.plan.points[0])
+        try:
+            return _run(step, context)
+        except KitError:
+            continue  # the preparation of arms reports the reason
+    return None
+
+
+def _run(step: PlanStep, context: RunContext) -> Pilot:
+    """Run the pilot. Raises KitError if the arm's sandbox can't be made."""
+    looks, late = _Looks(), False
+    with Run(step, context) as run:
+        run.make_sandbox(partial(_deadline, context))
+        run.settle()
+        if not run.error:
+            tracing = Tracing((), step, context.group, context.lease.setting.run, run.logfile)
+            on_phase = partial(context.show, step)
+            with run.noting(), looks.at(run.sandbox):
+                run.fail(run.workload.run(run.sandbox, run.logfile, run.phases, _NOT_WATCHED, on_phase, tracing))
+            late = was_ended(run.sandbox.deadline, context.plan.timeout, time.monotonic())
+    seconds = sum(phase.real or 0.0 for phase in run.phases)
+    return Pilot(
+        str(step.arm),
+        max(seconds, looks.seconds) if late else seconds,
+        waiting(looks.seen, looks.seconds),
+        "" if late else run.error,
+        late,
+    )
+
+
+def was_ended(deadline: Deadline | None, timeout: float | None, now: float) -> bool:
+    """Return whether the kit ended a pilot run early. A run beyond the user's own ``timeout`` (seconds) has failed.
+    ``now``: when it ended, by time.monotonic()."""
+    return deadline is not None and now >= deadline.at and (timeout is None or timeout > LONGEST_PILOT)
+
+
+def _deadline(context: RunContext) -> Deadline | None:
+    return run_deadline(time.monotonic(), min(LONGEST_PILOT, context.plan.timeout or LONGEST_PILOT), None, 0.0)
+
+
+@dataclass
+class _Looks:
+    """Observes a sandbox's control groups at equal intervals. ``seconds``: the total duration."""
+
+    seen: list[bool] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @contextmanager
+    def at(self, sandbox: Sandbox) -> Iterator[None]:
+        groups = [group for group in (sandbox.cgroup, sandbox.daemons) if group]
+        ended = threading.Event()
+        thread = threading.Thread(target=self._look, args=(groups, ended), name="pilot", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+    def _look(self, groups: Sequence[Cgroup], ended: threading.Event) -> None:
+        began = time.monotonic()
+        while not ended.wait(_STEP):
+            self.seen.append(waits(groups))
+        self.seconds = time.monotonic() - began

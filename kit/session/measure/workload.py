@@ -1,0 +1,174 @@
+"""A scenario with its inputs: fills a sandbox and runs the phases in it."""
+
+from __future__ import annotations
+
+import shlex
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO
+
+from kit.core.errors import MORE_ROOM, RunError, TimedOut
+from kit.engines import Sandbox
+from kit.host.cgroup.idle_load import IdleRate
+from kit.image import Image
+from kit.model.arm import Arm
+from kit.model.sample import Phase, input_digest
+from kit.model.scenario import Command, Scenario
+from kit.parsers import parse_report
+from kit.probe import Timing, probe_digest
+from kit.session.inputs.input_cache import PreparedInput
+from kit.session.measure.phase import measure_phase
+from kit.session.measure.phase_log import MOST_REPORT, last_lines, output_since
+from kit.session.measure.tracing import Tracing
+
+_LAST_LINES = 6
+
+
+class PhaseLog:
+    """A phase's part of its run's log. ``start``: its position, ``began``: its beginning as Unix time."""
+
+    def __init__(self, logfile: Path) -> None:
+        self.logfile = logfile
+        self.began = time.time()
+        self.output: IO[bytes] = logfile.open("ab", buffering=0)
+        self.start = self.output.tell()
+
+    def __enter__(self) -> PhaseLog:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.output.close()
+
+
+@dataclass(frozen=True)
+class Workload:
+    scenario: Scenario
+    image: Image | None
+    inputs: tuple[PreparedInput, ...]
+    folder: str = ""  # of the inputs, if the points of a sweep have different ones
+
+    def words(self, step: Command, sandbox: Sandbox) -> tuple[str, ...]:
+        """Return the command of a step for this sandbox."""
+        inputs = f"{sandbox.inputs}/{self.folder}" if self.folder else sandbox.inputs
+        names = {"tree": sandbox.tree, "inputs": inputs}
+        if self.scenario.lower:
+            names["lower"] = self.scenario.lower if sandbox.layered else f"{sandbox.tree}/lower"
+        if self.scenario.engine:
+            names["engine"] = sandbox.socket
+        return step.render(names)
+
+    def digests(self, arm: Arm) -> tuple[tuple[str, str], ...]:
+        """Return what must be equal in two comparable samples. ``host`` has no image: the report flags that."""
+        found = [("probe", probe_digest()), ("scenario", self.scenario.digest)]
+        found += [(input_digest(item.name), item.digest) for item in self.inputs]
+        if self.image and arm.placement != "host":
+            found.append(("image", self.image.digest))
+        return tuple(found)
+
+    def fill(self, sandbox: Sandbox) -> Sandbox:
+        """Put the inputs into the tree and give the tree to the scenario's user. Untimed. Raises RunError."""
+        for item in self.inputs:
+            if item.into == "tree":
+                try:
+                    sandbox.unpack(item.path)
+                except RunError as error:
+                    full = sandbox.backing.full()
+                    raise RunError(full or error.message, MORE_ROOM if full else error.hint) from None
+        if self.scenario.lower and not sandbox.layered:
+            _do(sandbox, ["cp", "-a", self.scenario.lower, f"{sandbox.tree}/lower"])
+        uid, gid = (int(part) for part in self.scenario.user.split(":"))
+        if uid or gid:
+            _do(sandbox, ["chown", "-hR", f"{uid}:{gid}", sandbox.tree])
+        socket = sandbox.engine() if self.scenario.engine else ""
+        return replace(sandbox, env={**sandbox.env, **dict(self.scenario.env)}, uid=uid, gid=gid, socket=socket)
+
+    def prepare(self, sandbox: Sandbox, logfile: Path) -> str:
+        """Run the untimed steps. Returns the failure or timeout, or ''."""
+        for step in self.scenario.prepare:
+            try:
+                with logfile.open("ab") as output:
+                    timing = sandbox.run(self.words(step, sandbox), step.cwd, output)
+            except TimedOut as reason:
+                return last_words(f"{step.name} {reason.message}", logfile)
+            if not timing.ok:
+                return _explain(step, timing, logfile, sandbox)
+        return ""
+
+    def run(
+        self,
+        sandbox: Sandbox,
+        logfile: Path,
+        phases: list[Phase],
+        idle: IdleRate,
+        on_phase: Callable[[str], None],
+        tracing: Tracing,
+    ) -> str:
+        """Run the timed phases in order, adding each to ``phases``. Stops at a failure and returns it, or ''."""
+        for step in self.scenario.phases:
+            on_phase(step.name)
+            with PhaseLog(logfile) as saying:
+                try:
+                    words = self.words(step, sandbox)
+                    phase = measure_phase(step.name, sandbox, words, step.cwd, saying.output, idle, tracing)
+                except TimedOut as reason:
+                    return last_words(f"{step.name} {reason.message}", logfile)
+            phase, error = self.read(step, phase, sandbox, saying)
+            phases.append(phase)
+            if error:
+                return error
+        return ""
+
+    def read(
+        self,
+        step: Command,
+        phase: Phase,
+        sandbox: Sandbox,
+        saying: PhaseLog,
+        clock: Callable[[float], float] | None = None,
+    ) -> tuple[Phase, str]:
+        """Return a finished phase with its own report, and why it failed, or ''. ``clock``: as for Report.on_clock,
+        None if the phase was never frozen."""
+        if phase.status != "ok":
+            return phase, _explain(step, phase, saying.logfile, sandbox)
+        if not step.report:
+            return phase, ""
+        try:
+            said = self._said(step.printer, sandbox) if step.printer else output_since(saying.logfile, saying.start)
+            found = parse_report(step.report, said)
+            report = found.on_clock(clock) if clock else found.since(saying.began)
+        except RunError as reason:
+            return phase, f"{step.name}: {reason.message}"
+        return replace(phase, reported=report.figures, tasks=report.tasks), ""
+
+    def _said(self, printer: Command, sandbox: Sandbox) -> str:
+        """Return the output of a phase's reporter, which is outside the phase and its log. Raises RunError."""
+        return _do(sandbox, self.words(printer, sandbox), printer.cwd)
+
+
+def _do(sandbox: Sandbox, argv: Sequence[str], cwd: str = ".") -> str:
+    """Run an untimed command in a sandbox, and return its output. Raises RunError with that output."""
+    with tempfile.TemporaryFile() as output:
+        done = sandbox.run(argv, cwd, output).ok
+        output.seek(0)
+        text = output.read(MOST_REPORT).decode(errors="replace")
+    if not done:
+        said = text.strip().splitlines() or ["no output"]
+        raise RunError(f"{shlex.join(argv)} failed: {said[-1]}", MORE_ROOM if sandbox.backing.full() else "see its log")
+    return text
+
+
+def _explain(step: Command, outcome: Timing | Phase, logfile: Path, sandbox: Sandbox) -> str:
+    if outcome.signal is not None:
+        how = f"was killed by signal {outcome.signal}"
+    else:
+        how = f"failed with exit status {outcome.exit_code}"
+    full = sandbox.backing.full()
+    return last_words(f"{step.name} {how}" + (f": {full}" if full else ""), logfile)
+
+
+def last_words(what: str, logfile: Path) -> str:
+    """Return the text ``what``, with the last lines of the workload's output."""
+    return "\n".join([what, *(f"  | {line}" for line in last_lines(logfile, _LAST_LINES))])

@@ -1,0 +1,1 @@
+"""The meaning of a request: scenarios, plan, interleaving, and the next round."""

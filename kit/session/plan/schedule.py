@@ -1,0 +1,282 @@
+"""The schedule: the next round, given the samples so far, and the end of a session. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from kit.analysis.runs.compare import Comparison, compare
+from kit.analysis.runs.disturbance import find_bursts, own_nature
+from kit.analysis.runs.run_table import Runs
+from kit.analysis.session.ladder import rungs
+from kit.analysis.session.ranking import Ranking, rank
+from kit.model.plan import MOST_ROUNDS, SHARED_ROUNDS, Plan, PlanStep
+from kit.model.sample import Sample
+
+#: An arm whose simultaneous interval lies above this ratio to the reference is dropped after the minimum number of
+#: rounds: its exact penalty changes no decision.
+MUCH_WORSE = 1.2
+
+
+@dataclass(frozen=True)
+class Round:
+    """Runs to make one after the other, in this order. ``reason``: why, in words, unless the plan gives the reason."""
+
+    number: int
+    steps: tuple[PlanStep, ...]
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class End:
+    """The session is complete. ``reason`` names the rule."""
+
+    reason: str
+
+
+class Schedule:
+    """Gives rounds one by one; also continues a stopped session from its samples alone.
+
+    ``able``: the arms that can run here. Call ``next`` again after every round, with all samples so far."""
+
+    def __init__(self, plan: Plan, able: Iterable[str]) -> None:
+        self._plan = plan
+        self._able = frozenset(able)
+        self._number = 0
+        # Interleaved rounds need no warm-up: root filesystems and inputs are read before, and all arms run together.
+        self._warm = plan.cache == "warm" and plan.interleave is None
+        self._pending: Round | End | None = None
+        self._repeats: list[Round] | None = None
+        self._relations: dict[str, set[str]] = {}
+        self._asked: tuple[float, int] | None = None  # seconds that were left, and runs of the round given then
+
+    def least(self, samples: Sequence[Sample]) -> int:
+        """Return the number of runs that are certain to come: the rest of the fixed rounds, and their warm-ups."""
+        done = _done(samples)
+        numbers = self._plan.assigned or range(1, self._plan.rounds + 1)
+        steps = [step for number in numbers for step in self._mine(self._plan.round(number))]
+        left = sum((step.round, str(step.arm), step.point) not in done for step in steps)
+        return left + (len(self._mine(self._plan.round(0))) if left and self._warm else 0)
+
+    def next(self, samples: Sequence[Sample], left: float | None = None, run_seconds: float = 0.0) -> Round | End:
+        """Return the round to run now, or the end of the session.
+
+        ``left``: remaining seconds of ``plan.limit``, None without a limit. ``run_seconds``: duration of one run; after
+        a round, the round's share of the limit counts instead."""
+        round_, self._pending = self._pending or self._planned(samples), None
+        ended = round_ if isinstance(round_, End) else None
+        if isinstance(round_, End):
+            repetition = self._repeat(samples)
+            if repetition is None:
+                return round_
+            round_ = repetition
+        if self._warm:
+            self._warm = False
+            self._pending = round_
+            round_ = Round(0, self._mine(self._plan.round(0)))
+        over = self._over(round_, left, run_seconds)
+        self._asked = None if left is None else (left, len(round_.steps))
+        if over and self._plan.until_decided and ended:
+            return ended
+        return over or round_
+
+    def _over(self, round_: Round, left: float | None, run_seconds: float) -> End | None:
+        """Return the end if there is no time for this round, else None."""
+        plan, repeated = self._plan, round_.steps[0].rerun_of is not None
+        if left is None or (plan.budget is None and round_.number <= plan.rounds and not repeated):
+            return None
+        if self._asked and self._asked[0] > left:
+            run_seconds = (self._asked[0] - left) / self._asked[1]
+        if left > 0 and len(round_.steps) * run_seconds <= left:
+            return None
+        if plan.until_decided:
+            return End(f"the budget of {_minutes(plan.limit or 0.0)} is spent")
+        if left <= 0:
+            return End("the budget is over")
+        return End(f"the budget is too short for {'a rerun' if repeated else f'round {round_.number}'}")
+
+    def _planned(self, samples: Sequence[Sample]) -> Round | End:
+        """Return the next unfinished round, or the end of the plan."""
+        done = _done(samples)
+        while True:
+            number = self._number + 1
+            earlier = [item for item in samples if item.round < number and item.rerun_of is None]
+            active, reason = self._active(number, earlier)
+            if not active:
+                return End(reason)
+            self._number = number
+            if self._plan.assigned and number not in self._plan.assigned:
+                continue
+            steps = [step for step in self._mine(self._plan.round(number)) if str(step.arm) in active]
+            rest = tuple(step for step in steps if (number, str(step.arm), step.point) not in done)
+            if rest:
+                return Round(number, self._whole(steps, rest), reason)
+
+    def _active(self, number: int, earlier: Sequence[Sample]) -> tuple[frozenset[str], str]:
+        """Return the arms of this round and the reason; no arms: the reason for the end."""
+        plan = self._plan
+        if number <= plan.rounds:
+            return self._able, ""
+        if not plan.open_ended:
+            return frozenset(), f"{plan.rounds} round{'s' if plan.rounds > 1 else ''}, as planned"
+        if number > MOST_ROUNDS:
+            return frozenset(), f"{MOST_ROUNDS} rounds: the maximum"
+        if plan.until_decided:
+            return self._until_decided(number, earlier)
+        if plan.precision is None:
+            return self._able, "the budget lasts"
+        # An interval that has just become narrow is so partly by luck, and covers the truth less often than stated. A
+        # decision without the latest round dilutes that luck (Hall 1981 continues after stopping for the same reason).
+        runs = Runs(item for item in earlier if item.round < number - 1)
+        unsettled = [item for item in total_comparisons(runs, plan) if item.reach > plan.precision]
+        unsettled = [item for item in unsettled if not item.control]
+        names = {item.arm for item in unsettled}
+        if not names:
+            return frozenset(), f"every interval was within ±{plan.precision:.2%} of its ratio one round ago".replace(
+                ".00", ""
+            )
+        widest = max(unsettled, key=lambda item: item.reach)
+        reason = f"round {number}: {', '.join(sorted(names))} not within ±{plan.precision:.1%} yet"
+        return self._needed(names), f"{reason}; widest: {widest.arm} ±{widest.reach:.1%}"
+
+    def _until_decided(self, number: int, earlier: Sequence[Sample]) -> tuple[frozenset[str], str]:
+        """Return the same as ``_active``, for a session that ends when each arm has a verdict."""
+        plan, rounds = self._plan, len({item.round for item in earlier if item.kind == "measured"})
+        arms = [str(arm) for arm in plan.arms if str(arm) in self._able]
+        rankings = rank(Runs(earlier), arms, margin=plan.margin, rounds=rounds)
+        if not any(item.verdict for found in rankings for item in found.rows if item.against):
+            if len([arm for arm in plan.arms if not arm.control and str(arm) in self._able]) < 2:
+                return frozenset(), f"{rounds} rounds: one arm, nothing to compare it with"
+            if rounds >= SHARED_ROUNDS:
+                return frozenset(), f"{rounds} rounds: no two arms have two rounds in common"
+            return self._able, f"round {number}: no two arms have two rounds in common yet"
+        undecided = {row.arm for found in rankings for row in found.undecided}
+        if not undecided:
+            return frozenset(), _decided(rounds, rankings, plan.margin)
+        dropped = _much_worse(rankings)
+        for arm in undecided if dropped else ():
+            dropped -= self._related(arm)
+        reason = f"round {number}: {', '.join(sorted(undecided))} undecided"
+        if dropped:
+            much = f"more than {100 * (MUCH_WORSE - 1):.0f} % worse than {rankings[0].reference}"
+            reason += f"; without {', '.join(sorted(dropped))}: {much}"
+        return self._able - dropped, reason
+
+    def _related(self, name: str) -> set[str]:
+        if name not in self._relations:
+            self._relations[name] = related(self._plan, name)
+        return self._relations[name]
+
+    def _needed(self, names: Iterable[str]) -> frozenset[str]:
+        """Return those arms, the arms that they are compared with, and the controls. Other arms drop out without loss:
+        every comparison uses only rounds with both its arms."""
+        needed = {str(arm) for arm in self._plan.arms if arm.control}
+        for name in names:
+            needed |= self._related(name)
+        needed |= {base for arm, base in self._plan.baselines if arm in needed}
+        return frozenset(needed & self._able)
+
+    def _mine(self, steps: Iterable[PlanStep]) -> tuple[PlanStep, ...]:
+        return tuple(step for step in steps if str(step.arm) in self._able)
+
+    def _repeat(self, samples: Sequence[Sample]) -> Round | None:
+        """Return a rerun of a disturbed round, or None. The rerun contains the flagged runs and the runs that they are
+        compared with. In a session of few rounds it also contains every run that would otherwise share no round with
+        them. Each rerun happens once, as long as the budget lasts. A session of several machines has none: its number
+        would also be another machine's."""
+        if self._plan.assigned or not self._plan.rerun:
+            return None
+        rounds = [item.round for item in samples if item.rerun_of is None]
+        first = max(rounds, default=0) + 1
+        if self._repeats is None:
+            self._repeats = self._plan_repeats(samples, first)
+        done = {(item.round, item.arm, item.point) for item in samples if item.rerun_of is not None}
+        while self._repeats:
+            round_ = self._repeats.pop(0)
+            rest = tuple(step for step in round_.steps if (step.round, str(step.arm), step.point) not in done)
+            if rest:
+                return replace(round_, steps=self._whole(round_.steps, rest))
+        return None
+
+    def _whole(self, steps: Sequence[PlanStep], rest: Sequence[PlanStep]) -> tuple[PlanStep, ...]:
+        """Return the rest of a round. Interleaved, this is every step of a point: a run without the others is not
+        interleaved."""
+        points = {step.point for step in rest}
+        return tuple(rest if self._plan.interleave is None else (step for step in steps if step.point in points))
+
+    def _plan_repeats(self, samples: Sequence[Sample], first: int) -> list[Round]:
+        bursts = find_bursts(samples)
+        nature = own_nature(samples, bursts)
+        bursts = {key: why for key, why in bursts.items() if key[:2] not in nature}
+        hit = sorted({round_ for _, _, round_ in bursts})
+        planned = []
+        for number, round_ in enumerate(hit, first):
+            flagged = [(arm, point) for arm, point, where in bursts if where == round_]
+            wanted = {(name, point) for arm, point in flagged for name in related(self._plan, arm)}
+            wanted |= _left_alone(samples, bursts, flagged)
+            steps = [step for step in self._mine(self._plan.round(number)) if (str(step.arm), step.point) in wanted]
+            reasons = ", ".join(f"{arm} {bursts[arm, point, round_]}" for arm, point in flagged)
+            if steps:
+                repeated = tuple(replace(step, rerun_of=round_) for step in steps)
+                planned.append(Round(number, repeated, f"rerun of round {round_}: {reasons}"))
+        return planned
+
+
+def _left_alone(
+    samples: Iterable[Sample], bursts: Collection[tuple[str, str, int]], flagged: Iterable[tuple[str, str]]
+) -> set[tuple[str, str]]:
+    """Return the arms, at their points, whose good runs share no round with a good run of a flagged arm: a ranking
+    compares every two arms."""
+    good: dict[tuple[str, str], set[int]] = {}
+    for arm, point, round_ in _completed(samples) - set(bursts):
+        good.setdefault((arm, point), set()).add(round_)
+    return {
+        (arm, point)
+        for (arm, point), rounds in good.items()
+        if any(at == point and not rounds & good.get((other, at), set()) for other, at in flagged)
+    }
+
+
+def _minutes(seconds: float) -> str:
+    return f"{seconds / 60:.3g} min" if seconds >= 60 else f"{seconds:.3g} s"
+
+
+def _decided(rounds: int, rankings: Sequence[Ranking], margin: float) -> str:
+    references = ", ".join(dict.fromkeys(found.reference for found in rankings))
+    verdict = f"significantly different from {references} or equivalent within ±{100 * margin:.3g} %"
+    return f"decided after {rounds} rounds: each arm is {verdict}"
+
+
+def _much_worse(rankings: Sequence[Ranking]) -> set[str]:
+    """Return the arms that are significantly worse by this factor at every point. References never are."""
+    found = [
+        {row.arm for row in item.picks if row.against and (row.against.low_all or 0.0) > MUCH_WORSE}
+        for item in rankings
+    ]
+    return set.intersection(*found)
+
+
+def _completed(samples: Iterable[Sample]) -> set[tuple[str, str, int]]:
+    return {(item.arm, item.point, item.round) for item in samples if item.kind == "measured" and item.status == "ok"}
+
+
+def _done(samples: Iterable[Sample]) -> set[tuple[int, str, str]]:
+    return {(item.round, item.arm, item.point) for item in samples if item.kind == "measured"}
+
+
+def total_comparisons(runs: Runs, plan: Plan) -> tuple[Comparison, ...]:
+    return compare(runs, plan.baselines, ("real",), whole=True)
+
+
+def related(plan: Plan, name: str) -> set[str]:
+    """Return an arm and all arms that it is compared with: baselines in both directions, its controls, and its
+    ladders."""
+    arms = [str(arm) for arm in plan.arms]
+    found = {name}
+    for arm, base in plan.baselines:
+        if name in (arm, base):
+            found |= {arm, base}
+        chain = [rung for rung, _ in rungs(arm, base, arms)]
+        if name in chain:
+            found |= set(chain)
+    return found

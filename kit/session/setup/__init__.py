@@ -1,0 +1,1 @@
+"""The resources that a session prepares and undoes: filesystems, engines, caches, devices."""

@@ -1,0 +1,76 @@
+"""The facts on which a session's numbers depend, as text."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from kit.analysis.runs.disturbance import RULE
+from kit.host.cgroup.cgroup import machine_cpu
+from kit.host.machine import Host
+from kit.image import Image
+from kit.model import fact
+from kit.model.fact import Fact
+from kit.model.plan import Plan
+from kit.model.scenario import Scenario
+from kit.session.setup.caches import DROP_CACHES
+
+
+def session_facts(host: Host, plan: Plan, scenarios: Mapping[str, Scenario], image: Image | None) -> list[Fact]:
+    """Return the facts on which numbers depend, as text, with those that this machine cannot give."""
+    permitted = plan.cache == "warm" or os.access(DROP_CACHES, os.W_OK)
+    return [
+        *machine_facts(host),
+        fact.CGROUPS.fact(host.cgroup_mode),
+        fact.CPU_SOURCE.fact(machine_cpu()[1]),
+        fact.OVERLAY.fact(", ".join(f"{key}={value}" for key, value in host.overlay) or "no module parameters"),
+        fact.CACHES.fact(plan.cache if permitted else "cold was requested, but dropping caches is not permitted here"),
+        fact.ROUNDS.fact(_stopping_rule(plan)),
+        fact.SEED.fact(str(plan.seed)),
+        fact.FRESH.fact("per run" if plan.fresh else "per session"),
+        fact.PARAMETERS.fact(_parameters(scenarios)),
+        fact.DISTURBANCE_RULE.fact(RULE),
+        fact.IMAGE.fact(f"{image.name} {image.digest[:12]} ({image.origin})" if image else "none: the host itself"),
+        *_lacking(host),
+    ]
+
+
+def machine_facts(host: Host) -> list[Fact]:
+    """Return the facts of the machine itself, whatever runs on it."""
+    return [
+        fact.KERNEL.fact(host.kernel),
+        fact.DISTRIBUTION.fact(host.distribution),
+        fact.CPU.fact(f"{host.cpu}, {host.cores} cores, microcode {host.microcode}, governor {host.governor}"),
+        fact.VIRTUALIZATION.fact(host.virtualization),
+        fact.MEMORY.fact(f"{host.memory_bytes / 2**30:.1f} GiB"),
+        fact.MACHINE.fact(host.machine),
+    ]
+
+
+def _stopping_rule(plan: Plan) -> str:
+    if not plan.open_ended:
+        return str(plan.rounds)
+    rule = [f"at least {plan.rounds}"]
+    rule += [f"until every interval is within ±{plan.precision:.2%} of its ratio"] if plan.precision else []
+    rule += [f"as long as a budget of {plan.budget:.0f} s lasts"] if plan.budget else []
+    return ", ".join(rule)
+
+
+def _lacking(host: Host) -> Iterator[Fact]:
+    """Return the figures that will be null, each with the reason."""
+    if not Path("/proc/pressure").is_dir():
+        yield fact.NO_PSI.fact("this kernel has no /proc/pressure (CONFIG_PSI, or psi=1 at boot)")
+    if host.cgroup_mode == "none":
+        yield fact.NO_CGROUP_CPU.fact("no cgroup hierarchy is mounted")
+    elif not host.root:
+        yield fact.NO_CGROUP_CPU_ON_HOST.fact("making a cgroup needs root")
+
+
+def _parameters(scenarios: Mapping[str, Scenario]) -> str:
+    """Return ``jobs=1,2,4, config=tinyconfig``: each parameter with its value, or all its values."""
+    values: dict[str, dict[str, None]] = {}
+    for scenario in scenarios.values():
+        for name, value in scenario.values:
+            values.setdefault(name, {})[value] = None
+    return ", ".join(f"{name}={','.join(found)}" for name, found in values.items()) or "none"

@@ -1,0 +1,251 @@
+"""Prepares arms: backing filesystems, engines, and a sandbox for each run. Everything is undone in reverse order."""
+
+from __future__ import annotations
+
+import random
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from kit.core.errors import KitError, said_by_system
+from kit.engines import BackingRoot, Blocker, Engine, EngineConfig, Sandbox, engine_name, make_engine
+from kit.filesystem import Backing, BackingOptions, make_backing
+from kit.host.machine import Host
+from kit.image import Image
+from kit.model.arm import Arm
+from kit.model.fact import FILESYSTEM, UNCONFIRMED, Fact
+from kit.model.session import NotRun
+from kit.session.setup.caches import drop_names, forget_below, read_below
+from kit.session.setup.workers import Step, Workers
+
+
+@dataclass(frozen=True)
+class ProvisionSpec:
+    """The common data of all arms of a session."""
+
+    setting: EngineConfig
+    host: Host
+    options: BackingOptions
+    image: Image | None
+    inputs: Path | None
+    apart: bool = False  # every arm has a filesystem of its own
+
+
+@dataclass(frozen=True)
+class LoadSpec:
+    """The data of a background load, which is always bare."""
+
+    setting: EngineConfig  # its control group is below the session's
+    image: Image
+    inputs: Path | None
+
+
+class Provision:
+    """Use as a context manager. ``ready`` says which arms can't run; ``sandbox`` makes a sandbox of another arm."""
+
+    def __init__(self, spec: ProvisionSpec, load: LoadSpec | None = None) -> None:
+        self._spec = spec
+        self._load = load
+        self._load_grounds: dict[str, BackingRoot] = {}
+        self._backings = ExitStack()
+        self._running = ExitStack()
+        self._grounds: dict[str, BackingRoot] = {}
+        self._control_grounds: dict[str, BackingRoot] = {}
+        self._engines: dict[str, Engine] = {}
+        self._workers = Workers()
+        self._fresh = 0
+
+    def __enter__(self) -> Provision:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        with closing(self._workers), self._backings:  # engines go before the filesystems that they use
+            self._running.close()
+
+    def ready(self, arm: Arm) -> NotRun | None:
+        """Start what the arm needs for the session. Returns None if it can run, else the reason and the fix."""
+        return self.all_ready((arm,)).get(arm)
+
+    def all_ready(self, arms: Sequence[Arm], tell: Callable[[str], None] = lambda text: None) -> dict[Arm, NotRun]:
+        """Make all arms ready; return those that can't run. Daemons start in parallel. One thread fills each filesystem
+        in the order of the arms, so the position of files does not depend on timing."""
+        not_run: dict[Arm, NotRun] = {}
+        for arm in arms:
+            with _noted(not_run, arm):
+                self._open(arm)
+        daemons: dict[tuple[object, ...], list[Arm]] = {}
+        for arm in (arm for arm in arms if arm not in not_run):
+            daemons.setdefault((engine_name(arm), arm.daemon, self._lot(arm)), []).append(arm)
+        self._workers.do([[partial(self._start, shared, not_run)] for shared in daemons.values()])
+        filesystems: dict[str, list[Step]] = {}
+        for arm in (arm for arm in arms if arm not in not_run):
+            filesystems.setdefault(self._lot(arm), []).append(partial(self._fill, arm, not_run, tell))
+        self._workers.do(list(filesystems.values()))
+        return not_run
+
+    def _open(self, arm: Arm) -> None:
+        """Open the shared resources of arms, one arm after the other: if two arms want one device, the first one gets
+        it."""
+        engine = self._engine(arm)
+        blocker = engine.check(arm, self._spec.host)
+        if blocker:
+            raise KitError(blocker.reason, blocker.fix)
+        engine.open()
+        self._ground(arm)
+        if self._load:
+            self._load_ground(arm, self._load)
+
+    def _start(self, arms: Sequence[Arm], not_run: dict[Arm, NotRun]) -> None:
+        with _noted(not_run, *arms):
+            self._engine(arms[0]).start(arms[0], self._ground(arms[0]))
+
+    def _fill(self, arm: Arm, not_run: dict[Arm, NotRun], tell: Callable[[str], None]) -> None:
+        tell(f"setting up {arm}")
+        with _noted(not_run, arm):
+            engine, backing_root = self._engine(arm), self._ground(arm)
+            engine.start(arm, backing_root)  # a second time, if another arm's image failed in the same daemon
+            engine.fill(arm, backing_root)
+            if self._load:
+                self._load_ground(arm, self._load).unpack_root()
+
+    def unsupported(self, arm: Arm) -> Blocker | None:
+        """Return why a scenario that drives the engine itself can't run on the arm's engine; None if it can."""
+        return self._engine(arm).unsupported
+
+    def sync(self, but: Backing | None = None) -> None:
+        """Write back what preparations or a run have left dirty, so that it is not charged to the next run. ``but``: a
+        backing that is already synced. A dead backing fails its own runs, and no others."""
+        for backing_root in self._grounds.values():
+            if backing_root.backing is not but and not backing_root.backing.alive():
+                backing_root.backing.sync()
+
+    def read_all(self) -> None:
+        """Bring the root filesystems into the page cache by reading each file from start to end. Without this, the
+        first runs would load pages by faults for one arm and by copies for another, with different costs from then on.
+        Reads are parallel: the result for a file depends on its own reader alone."""
+        inputs = [self._spec.inputs] if self._spec.inputs else []
+        self._workers.do([[partial(read_below, top)] for top in (*self._tops(), *inputs)])
+
+    def read_anew(self, order: random.Random) -> None:
+        """Drop the cached files of root filesystems, and read them again in a random order. The cost of a copy depends
+        by one percent on its place in memory; the new read draws that place again."""
+        tops = self._tops()
+        self._workers.do([[partial(forget_below, top)] for top in tops])
+        drop_names()
+        order.shuffle(tops)
+        self._workers.do([[partial(read_below, top)] for top in tops])
+
+    def _tops(self) -> list[Path]:
+        return [top for backing_root in self._grounds.values() for top in sorted(backing_root.backing.path.iterdir())]
+
+    @contextmanager
+    def sandbox(self, arm: Arm) -> Iterator[Sandbox]:
+        backing_root = self._ground(arm)
+        backing_root.backing.check_alive()
+        with self._engine(arm).sandbox(arm, backing_root) as sandbox:
+            yield sandbox
+
+    @contextmanager
+    def beside(self, arm: Arm) -> Iterator[Sandbox]:
+        """Yield a sandbox for one run of the background load, on the filesystem of ``arm``."""
+        assert self._load
+        engine = make_engine("bare", self._load.setting)
+        with engine.sandbox(Arm("bare", filesystem=arm.filesystem), self._load_ground(arm, self._load)) as sandbox:
+            yield sandbox
+
+    @contextmanager
+    def fresh_sandbox(self, arm: Arm) -> Iterator[Sandbox]:
+        """Yield a sandbox on a filesystem of its own, made for this one run."""
+        self._fresh += 1
+        setting = self._spec.setting
+        part = f"f{self._fresh}"
+        own = replace(setting, run=setting.run / part, cgroup=f"{setting.cgroup}/{part}", part=part)
+        own.run.mkdir()
+        with Provision(replace(self._spec, setting=own)) as provision:
+            blocked = provision.ready(arm)
+            if blocked:
+                raise KitError(f"{arm}: {blocked.reason}", blocked.fix)
+            with provision.sandbox(arm) as sandbox:
+                yield sandbox
+
+    def facts(self) -> list[Fact]:
+        found: list[Fact] = []
+        for backing in {
+            backing_root.backing.name: backing_root.backing for backing_root in self._grounds.values()
+        }.values():
+            name = backing.name
+            options = self._spec.options
+            made = options.mkfs_words(options.profiles[name])
+            text = f"{backing.type} on {backing.kind}; mounted {backing.options}{_made(made)}"
+            found.append(FILESYSTEM.fact(text, name))
+            if backing.unconfirmed:
+                found.append(UNCONFIRMED.fact(",".join(backing.unconfirmed), name))
+        for engine in self._engines.values():
+            found += engine.facts()
+        return found
+
+    def _engine(self, arm: Arm) -> Engine:
+        name = engine_name(arm)
+        if name not in self._engines:
+            engine = make_engine(name, self._spec.setting)
+            self._engines[name] = engine
+            self._running.callback(engine.close)
+        return self._engines[name]
+
+    def _load_ground(self, arm: Arm, load: LoadSpec) -> BackingRoot:
+        if arm.filesystem not in self._load_grounds:
+            backing = self._ground(arm).backing
+            self._load_grounds[arm.filesystem] = BackingRoot(backing, load.image, load.inputs, "load-")
+        return self._load_grounds[arm.filesystem]
+
+    def _lot(self, arm: Arm) -> str:
+        """Return the key that distinguishes the arm's filesystem from others."""
+        return str(arm) if self._spec.apart else arm.filesystem
+
+    def _ground(self, arm: Arm) -> BackingRoot:
+        lot = self._lot(arm)
+        if lot not in self._grounds:
+            options, setting = self._spec.options, self._spec.setting
+            if options.device is not None and self._grounds and arm.filesystem != "dir":
+                raise KitError(
+                    f"{options.device} holds one filesystem, {arm.filesystem} would be a second",
+                    "compare arms of one filesystem on a device, or use loop images",
+                )
+            part = f"-{len(self._grounds)}" if self._spec.apart else ""
+            where = setting.run / "fs" / f"{arm.filesystem}{part}"
+            backing = make_backing(arm.filesystem, options, where, f"{setting.label}{part}", setting.journal)
+            self._grounds[lot] = BackingRoot(self._backings.enter_context(backing), self._spec.image, self._spec.inputs)
+        if arm.control and arm.plain_root and not self._spec.apart:
+            return self._control_ground(arm)
+        return self._grounds[lot]
+
+    def _control_ground(self, arm: Arm) -> BackingRoot:
+        """Return the control's own backing root, so that it shows the effect of a second copy. The position on disk and
+        in memory differs between copies, and no other two arms share their files either."""
+        if arm.filesystem not in self._control_grounds:
+            backing_root = self._grounds[arm.filesystem]
+            self._control_grounds[arm.filesystem] = BackingRoot(
+                backing_root.backing, backing_root.image, backing_root.inputs, "control-"
+            )
+        return self._control_grounds[arm.filesystem]
+
+
+@contextmanager
+def _noted(not_run: dict[Arm, NotRun], *arms: Arm) -> Iterator[None]:
+    """Record an exception of the block as the reason why the arms do not run."""
+    try:
+        yield
+    except KitError as error:
+        reason, fix = error.message, error.hint
+    except OSError as error:
+        reason, fix = said_by_system(error), "check free space and the right to write there"
+    else:
+        return
+    not_run |= {arm: NotRun(str(arm), reason, fix) for arm in arms}
+
+
+def _made(words: tuple[str, ...]) -> str:
+    return f"; made with {shlex.join(words)}" if words else ""

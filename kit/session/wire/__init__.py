@@ -1,0 +1,1 @@
+"""Messages of a session on another machine or in a guest, and checks of their content."""

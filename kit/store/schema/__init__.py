@@ -1,0 +1,1 @@
+"""Tables, views, roles and rules of the store, and sessions as rows of its tables."""

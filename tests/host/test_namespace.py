@@ -1,0 +1,84 @@
+"""A directory of the host is covered for one session alone, whatever others do with it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ENTER = ["unshare", "--user", "--map-root-user", "--mount", "--propagation", "private", "--", sys.executable, "-c"]
+COVER = """
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from kit.host.namespace import covered
+path = Path(sys.argv[1])
+said = []
+journal = SimpleNamespace(
+    acquire=lambda kind, value: said.append("acquired"), release=lambda kind, value: said.append("released")
+)
+"""
+HOLD = f"""{COVER}
+with covered(path, journal):
+    (path / "socket").touch()
+    print(*said, flush=True)
+    sys.stdin.readline()
+    print((path / "socket").exists(), flush=True)
+"""
+
+
+@pytest.fixture(autouse=True)
+def _namespaces() -> None:
+    if subprocess.run([*ENTER, ""], capture_output=True, check=False).returncode:
+        pytest.skip("needs user namespaces: unshare --map-root-user fails here")
+
+
+def hold(path: Path) -> "subprocess.Popen[str]":
+    return subprocess.Popen([*ENTER, HOLD, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def line(session: "subprocess.Popen[str]", says: str) -> str:
+    assert session.stdin and session.stdout
+    if says:
+        session.stdin.write(says)
+        session.stdin.flush()
+    return session.stdout.readline().strip()
+
+
+def test_a_directory_that_two_sessions_cover_goes_with_the_last(tmp_path: Path) -> None:
+    """To remove it would unmount what the other has mounted on it."""
+    path = tmp_path / "containerd"
+    with hold(path) as first, hold(path) as second:
+        assert [line(session, "") for session in (first, second)] == ["acquired", "acquired"]
+        assert line(first, "\n") == "True"
+        first.wait()
+        assert path.is_dir()
+        assert line(second, "\n") == "True"
+    assert not path.exists()
+
+
+def test_a_directory_of_the_host_stays(tmp_path: Path) -> None:
+    path = tmp_path / "containerd"
+    path.mkdir()
+    with hold(path) as session:
+        assert line(session, "") == ""
+        assert line(session, "\n") == "True"
+    assert list(tmp_path.iterdir()) == [path] and not list(path.iterdir())
+
+
+def test_a_directory_that_was_removed_where_it_was_mounted_from_is_covered(tmp_path: Path) -> None:
+    for name in ("of others", "containerd"):
+        (tmp_path / name).mkdir()
+    script = f"""
+import os, subprocess
+{COVER}
+other = path.with_name("of others")
+subprocess.run(["mount", "--bind", other, path], check=True)
+other.rmdir()
+with covered(path, journal):
+    (path / "socket").touch()
+print(os.listdir(path))
+"""
+    done = subprocess.run([*ENTER, script, tmp_path / "containerd"], capture_output=True, text=True, check=False)
+    assert done.stdout == "[]\n", done.stderr

@@ -1,0 +1,105 @@
+"""What a user of the kit reads is in the words of the glossary: strings of the sources, help, and generated pages."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+import kit
+from kit.analysis.session.analyse import analyse
+from kit.cli import cli
+from kit.report.page.html import render_html
+from kit.report.page.page import view
+from kit.report.renderer import SESSION, find, names
+from tests.glossary import Found, avoided_words
+from tests.nights import ladder_session
+from tests.sources import parsed
+
+ROOT = Path(kit.__file__).parent
+BESIDE = [Path(__file__).parents[1] / name for name in ("images", "scenarios", "examples")]
+_TEXTS = {".j2", ".toml", ".yml", ".service", ".timer", ".md"}
+#: Files with words that are no user's: where, and which. Names in a template, and what the store was called before.
+_ALLOWED = {
+    "store/schema/tables.py": {"repeats", "elsewhere", "turns", "burst", "bursts"},  # older columns, facts
+    "report/fleet/cost.py": {"misfits"},  # a field that the JSON calls otherwise
+}  # fmt: skip
+
+
+def literals(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the strings of a module as far as they are written in it, without docstrings."""
+    tree = parsed(path)
+    owners: list[ast.Module | ast.ClassDef | ast.FunctionDef] = []
+    owners += [*tree.nodes(ast.Module), *tree.nodes(ast.ClassDef), *tree.nodes(ast.FunctionDef)]
+    firsts = [node.body[0] for node in owners if node.body]
+    documents = {id(first.value) for first in firsts if isinstance(first, ast.Expr)}
+    inner = {id(part) for node in tree.nodes(ast.JoinedStr) for part in node.values}
+    for node in tree.nodes(ast.Constant):
+        if isinstance(node.value, str) and id(node) not in documents | inner:
+            yield node.lineno, node.value
+    for joined in tree.nodes(ast.JoinedStr):
+        text = "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in joined.values)
+        yield joined.lineno, text
+
+
+def wrong(where: str, text: str, line: int = 1) -> list[str]:
+    allowed = _ALLOWED.get(where, set())
+    found = [item for item in avoided_words(text) if item.word.lower() not in allowed]
+    return [f"{where}: {Found(line + item.line - 1, item.word, item.instead)}" for item in found]
+
+
+def test_strings_of_the_sources() -> None:
+    found, seen = [], 0
+    for path in sorted(ROOT.rglob("*.py")):
+        if "_data" not in path.parts:
+            for line, text in literals(path):
+                seen += 1
+                found += wrong(str(path.relative_to(ROOT)), text, line)
+    assert found == [] and seen > 5000
+
+
+def test_templates_scenarios_images_and_examples() -> None:
+    found, seen = [], 0
+    for root in (ROOT, *BESIDE):
+        for path in sorted(root.rglob("*")):
+            if path.suffix in _TEXTS and "_data" not in path.parts:
+                seen += 1
+                found += wrong(str(path.relative_to(root)), path.read_text(encoding="utf-8"))
+    assert found == [] and seen > 20
+
+
+def helps(command: click.Command, context: click.Context) -> Iterator[tuple[str, str]]:
+    yield context.command_path, command.get_help(context)
+    for parameter in command.params:
+        yield context.command_path, getattr(parameter, "help", "") or ""  # hidden options too
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            below = command.get_command(context, name)
+            assert below
+            yield from helps(below, below.make_context(name, [], parent=context, resilient_parsing=True))
+
+
+def test_help_of_every_command() -> None:
+    listed = list(helps(cli, click.Context(cli, info_name="kit")))
+    assert [item for path, text in listed for item in wrong(path, text)] == []
+    assert len({path for path, _ in listed}) > 25
+
+
+@pytest.mark.parametrize("name", [name for name in names(SESSION) if name not in ("json", "csv")])
+def test_a_session_in_every_format(name: str) -> None:
+    session = ladder_session()
+    assert wrong(name, find(SESSION, name).render(session, analyse(session))) == []
+
+
+def test_a_page() -> None:
+    session = ladder_session()
+    page = render_html("x", [view(session, analyse(session))])
+    assert wrong("page", page.partition("<script")[0]) == []
+
+
+def test_the_test_finds_such_a_word() -> None:
+    assert wrong("x", "no difference told between them") and wrong("store/schema/tables.py", "told")
+    assert not wrong("store/schema/tables.py", "elsewhere")
