@@ -15,11 +15,12 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """For a module, since its loop of events runs in this thread meanwhile, where a fleet's could not."""
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
     program = shutil.which("chromium")
     if program is None:
         pytest.skip("needs chromium: make system installs it")
+    expect.set_options(timeout=30_000)  # as long as a page may take to load beside a busy machine's tests
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         yield browser

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 from waitress import wasyncore
 
 from kit.analysis.history.changepoint import track
@@ -237,22 +237,23 @@ def test_the_served_store(page: Page, store: Store, tmp_path: Path) -> None:
         below = page.url
         assert re.fullmatch(f"{root}[\\w-]{{16}}/", below)
         page.get_by_role("button", name="Light or dark").click()
-        assert page.locator("html[data-theme]").count() == 1  # the policy lets the page's own script run
-        assert "61 sessions, page 1 of 2" in page.locator("main").inner_text()
+        expect(page.locator("html[data-theme]")).to_have_count(1)  # the policy lets the page's own script run
+        # A click returns before the next page is there, so each look at a page waits for what it expects.
+        expect(page.locator("main")).to_contain_text("61 sessions, page 1 of 2")
         page.get_by_role("link", name="Older").click()
-        assert page.locator("tbody tr").count() == 11
+        expect(page.locator("tbody tr")).to_have_count(11)
         page.locator("select[name=arm]").select_option("layer:vfs")
         page.get_by_role("button", name="Show").click()
         page.get_by_role("link", name="20260101-000000-full").click()
-        assert page.locator("svg[role=img]").count() == 3
+        expect(page.locator("svg[role=img]")).to_have_count(3)
         page.goto(f"{below}session/2026-0059")
         page.get_by_role("link", name="layer:overlay2", exact=True).click()
-        assert page.locator("line.change").count() == 1
+        expect(page.locator("line.change")).to_have_count(1)
         page.goto(f"{below}?scenario=mine")
         page.get_by_label("2026-0059 as B").check()
         page.get_by_label("2026-0049 as A").check()
         page.get_by_role("button", name="Compare A with B").click()
-        assert "larger in B" in page.locator("main").inner_text()
+        expect(page.locator("main")).to_contain_text("larger in B")
         asked = urllib.request.Request(f"{root}session/2026-0059.csv", headers={"Authorization": f"Bearer {token}"})
         with urllib.request.urlopen(asked) as answer:
             assert answer.read().decode().startswith("session,guest,arm")
