@@ -9,7 +9,7 @@ from typing import Any
 def wait_until(
     condition: Callable[[], object], seconds: float = 60.0, process: subprocess.Popen[Any] | None = None
 ) -> None:
-    """Return as soon as ``condition`` holds. Raises AssertionError where it does not within ``seconds``, or where
+    """Wait until ``condition`` holds. Raises AssertionError where it does not within ``seconds``, or where
     ``process``, which is to bring it about, has ended."""
     end = time.monotonic() + seconds
     while not condition():

@@ -55,7 +55,7 @@ END = replace(SESSION, status=DONE, facts={"kernel": "6"}, samples=(replace(LOGG
 
 
 class Shown(EventSink):
-    """Return the observer's messages as text."""
+    """An observer that keeps its messages as text."""
 
     def __init__(self) -> None:
         self.said: list[str] = []

@@ -20,7 +20,7 @@ UNIFIED = "unified"
 
 @dataclass(frozen=True)
 class CpuTimes:
-    """Return the seconds of CPU since the cgroup was made."""
+    """Seconds of CPU since the cgroup was made."""
 
     user: float
     sys: float

@@ -36,7 +36,7 @@ class Freezer:
         return cls(tuple(Switch.of(group) for group in groups))
 
     def freeze(self) -> None:
-        """Return when all groups are frozen. Raises RunError."""
+        """Freeze all groups and wait until they are frozen. Raises RunError."""
         for switch in self.switches:
             switch.freeze()
 
@@ -69,7 +69,7 @@ class Switch:
         raise MachineError("the arm's control group can't be frozen", "mount cgroup2, or cgroup v1's freezer")
 
     def freeze(self) -> None:
-        """Return when the whole group is frozen. Raises RunError.
+        """Freeze the whole group and wait until it is frozen. Raises RunError.
 
         A process that waits for its disk takes as long as the disk. A process that waits in the kernel for a frozen
         process waits for ever. Examples are ``close`` with a FUSE daemon of the same group and, under v1, a lock whose

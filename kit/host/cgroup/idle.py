@@ -17,7 +17,7 @@ WINDOWS, WINDOW, SHARE = 3, 2.0, 0.05
 
 
 def wait_idle(limit: float, tell: Callable[[str], None]) -> None:
-    """Return when the machine is quiet. Raises BusyError after ``limit`` seconds."""
+    """Wait until the machine is quiet. Raises BusyError after ``limit`` seconds."""
     deadline = time.monotonic() + limit
     quiet, told = 0, False
     while quiet < WINDOWS:

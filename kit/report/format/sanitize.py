@@ -60,7 +60,7 @@ def _names(kind: type) -> tuple[str, ...]:
 
 
 def _texts(samples: tuple[Sample, ...]) -> set[str]:
-    """Yield the texts of samples: a million samples have few distinct ones, and visiting each sample would take
+    """Return the texts of samples: a million samples have few distinct ones, and visiting each sample would take
     minutes."""
     found: set[str] = set()
     for at in range(0, len(samples), _SLICE):  # a few at a time: those that go together are mostly the same, too

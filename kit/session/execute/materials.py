@@ -85,7 +85,7 @@ def shown(folders: Folders, lease: MachineLease, name: str) -> Iterator[Path | N
 
 
 def workloads(scenarios: Mapping[str, Scenario], image: Image | None, folders: Folders) -> dict[str, Workload]:
-    """Yield one directory for each point of a sweep."""
+    """Return one workload for each point of a sweep."""
     found = {}
     for number, (point, scenario) in enumerate(scenarios.items(), 1):
         folder = "" if "" in folders else str(number)

@@ -180,7 +180,7 @@ def _is_measured(samples: Sequence[Sample]) -> bool:
 
 @dataclass
 class RunTiming:
-    """Return the timing of the session's runs, engine included. ``left``: remaining seconds of the budget."""
+    """How long the session's runs take, engine included. ``left``: remaining seconds of the budget."""
 
     left: Callable[[], float | None]
     runs: int = 0
@@ -192,7 +192,7 @@ class RunTiming:
         return self.seconds / self.runs if self.runs else 0.0
 
     def add(self, seconds: float, runs: int) -> None:
-        """Return the seconds of runs that were made together."""
+        """Add the seconds of runs that were made together."""
         self.runs += runs
         self.seconds += seconds
         self.longest = max(self.longest, seconds)
@@ -226,7 +226,7 @@ def run_round(round_: Round, run: RunContext, idle: IdleRate, timing: RunTiming)
 
 
 def _together(round_: Round, run: RunContext) -> list[Sequence[PlanStep]]:
-    """Yield the round's runs as they are made: one after the other. Interleaved, all arms of a point run together."""
+    """Return the round's runs in groups that run together: one run each, or interleaved all arms of a point."""
     if run.plan.interleave is None:
         return [[step] for step in round_.steps]
     points = dict.fromkeys(step.point for step in round_.steps)
