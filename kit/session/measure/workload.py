@@ -1,18 +1,15 @@
-"""A scenario with its inputs: fills a sandbox and runs the phases in it."""
+"""A scenario with its inputs: fills a sandbox, runs the untimed steps in it, and reads what the phases report."""
 
 from __future__ import annotations
 
 import shlex
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO
 
 from kit.core.errors import MORE_ROOM, RunError, TimedOut
 from kit.engines import Sandbox
-from kit.host.cgroup.idle_load import IdleRate
 from kit.image import Image
 from kit.model.arm import Arm
 from kit.model.sample import Phase, input_digest
@@ -20,27 +17,9 @@ from kit.model.scenario import Command, Scenario
 from kit.parsers import parse_report
 from kit.probe import Timing, probe_digest
 from kit.session.inputs.input_cache import PreparedInput
-from kit.session.measure.phase import measure_phase
-from kit.session.measure.phase_log import MOST_REPORT, last_lines, output_since
-from kit.session.measure.tracing import Tracing
+from kit.session.measure.phase_log import MOST_REPORT, PhaseLog, last_lines, output_since
 
 _LAST_LINES = 6
-
-
-class PhaseLog:
-    """A phase's part of its run's log. ``start``: its position, ``began``: its beginning as Unix time."""
-
-    def __init__(self, logfile: Path) -> None:
-        self.logfile = logfile
-        self.began = time.time()
-        self.output: IO[bytes] = logfile.open("ab", buffering=0)
-        self.start = self.output.tell()
-
-    def __enter__(self) -> PhaseLog:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.output.close()
 
 
 @dataclass(frozen=True)
@@ -95,30 +74,6 @@ class Workload:
                 return last_words(f"{step.name} {reason.message}", logfile)
             if not timing.ok:
                 return _explain(step, timing, logfile, sandbox)
-        return ""
-
-    def run(
-        self,
-        sandbox: Sandbox,
-        logfile: Path,
-        phases: list[Phase],
-        idle: IdleRate,
-        on_phase: Callable[[str], None],
-        tracing: Tracing,
-    ) -> str:
-        """Run the timed phases in order, adding each to ``phases``. Stops at a failure and returns it, or ''."""
-        for step in self.scenario.phases:
-            on_phase(step.name)
-            with PhaseLog(logfile) as saying:
-                try:
-                    words = self.words(step, sandbox)
-                    phase = measure_phase(step.name, sandbox, words, step.cwd, saying.output, idle, tracing)
-                except TimedOut as reason:
-                    return last_words(f"{step.name} {reason.message}", logfile)
-            phase, error = self.read(step, phase, sandbox, saying)
-            phases.append(phase)
-            if error:
-                return error
         return ""
 
     def read(
