@@ -17,7 +17,7 @@ from kit.engines.container import ContainerSpec, docker_errors, empty_tree, load
 from kit.engines.control import control_directory
 from kit.engines.engine import Blocker, EngineConfig
 from kit.engines.sandbox import Sandbox
-from kit.filesystem.backing import block_number
+from kit.filesystem.device import block_number
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.machine import Host
 from kit.host.mounts import Mount, mount_of

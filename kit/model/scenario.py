@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from kit.core.errors import UsageError
 from kit.core.quantity import split_words
+from kit.model.sweep import Values, map_values, points
 
 #: Names in braces in commands and sources; ``${…}`` is a shell's.
 BRACES = re.compile(r"(?<!\$)\{([a-z][a-z0-9_]*)\}")
@@ -114,11 +115,19 @@ class Scenario:
         what = (self.phases, self.prepare, inputs, self.env, self.user, values, self.lower)
         return hashlib.sha256(repr(what).encode()).hexdigest()
 
-    @property
-    def source_params(self) -> frozenset[str]:
-        """Return the parameters that only state where an input comes from, for a scenario that is not bound yet."""
-        sources = {item.source for item in self.inputs}
-        return frozenset(param.name for param in self.params if f"{{{param.name}}}" in sources)
+    def with_sources(self, given: Values, change: Callable[[str], str]) -> Values:
+        """Return the parameters with ``change`` applied to those that only state where an input comes from, and the
+        defaults that it changes. For a scenario that is not bound yet."""
+        used = {item.source for item in self.inputs}
+        defaults = {param.name: param.default for param in self.params if f"{{{param.name}}}" in used}
+        names = {name for name, _ in given}
+        left = [(name, text) for name, text in defaults.items() if name not in names and change(text) != text]
+        return tuple((name, map_values(text, change) if name in defaults else text) for name, text in (*given, *left))
+
+    def at_points(self, given: Values, cores: int) -> dict[str, Scenario]:
+        """Return the bound scenario at each point of a sweep, by the point's label; one, labelled '', without a sweep.
+        Raises UsageError."""
+        return {label: self.bind(dict(values), cores) for label, values in points(given).items()}
 
     def bind(self, given: Mapping[str, str], cores: int) -> Scenario:
         """Put the parameters' values (``given`` over defaults) into inputs and steps. Raises UsageError."""

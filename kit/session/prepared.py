@@ -1,14 +1,24 @@
-"""A prepared request: the one value that all later steps of a session use."""
+"""What the steps of a session share: the prepared request, and the context of its start."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+from kit.core.errors import UsageError
+from kit.core.paths import Paths
 from kit.filesystem import Profile
+from kit.host.machine import Host
+from kit.model.arm import Arm
+from kit.model.event import EventSink
 from kit.model.plan import Plan
 from kit.model.scenario import Scenario
 from kit.model.session import Request
+
+if TYPE_CHECKING:
+    from kit.guest import Machine
 
 
 @dataclass(frozen=True)
@@ -26,3 +36,35 @@ class Prepared:
     def scenario(self) -> Scenario:
         """Return the scenario of the first point; all points have the same image and step names."""
         return next(iter(self.scenarios.values()))
+
+
+@dataclass(frozen=True)
+class StartOptions:
+    """The user's options for one start of a session, which are not stored. ``wait``: wait for the end of another
+    session instead of an error. ``idle``: wait for a quiet machine, at most this number of seconds; None: do not wait.
+    ``wipe``: devices that may be overwritten. ``reference``: the arm of the ranking; '': the usual one."""
+
+    wait: bool = False
+    idle: float | None = None
+    wipe: tuple[Path, ...] = ()
+    reference: str = ""
+
+
+@dataclass(frozen=True)
+class SessionContext:
+    """The common part of new and resumed sessions, on this machine or in a guest. ``host``: as the workload will find
+    it. ``machine``: the guest; None: this machine."""
+
+    prepared: Prepared
+    host: Host
+    paths: Paths
+    events: EventSink
+    start: StartOptions = StartOptions()
+    machine: Machine | None = None
+
+
+def check_reference(reference: str, arms: Iterable[Arm | str]) -> None:
+    """Check the reference of the ranking before hours of measuring, not after. Raises UsageError."""
+    names = [str(arm) for arm in arms]
+    if reference and reference not in names:
+        raise UsageError(f"--reference {reference}: no arm of this session", f"use one of: {', '.join(names)}")

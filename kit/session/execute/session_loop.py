@@ -28,7 +28,7 @@ from kit.model.event import EventSink, FactsKnown, RunFlagged, RunsAdded, RunsPl
 from kit.model.fact import NO_RERUN, STOPPED, Fact
 from kit.model.plan import PlanStep
 from kit.model.sample import TRACED, Sample
-from kit.model.session import DONE, FAILED, Session, check_session_id
+from kit.model.session import DONE, FAILED, Session
 from kit.probe import probe_binary
 from kit.session.measure.context import MachineLease, RunContext
 from kit.session.measure.interleaved_round import run_interleaved
@@ -42,9 +42,9 @@ from kit.session.setup.workers import one_at_a_time
 @contextmanager
 def held_machine(name: str, paths: Paths, wait: bool, observer: EventSink) -> Iterator[MachineLease]:
     """Hold the machine: lock, leftovers of dead sessions cleaned, private mounts, run directory, control group.
+    ``name``: a valid session id.
 
     Interrupts wait for ``interruptible``: everything made here and in the block is undone, whenever they come."""
-    check_session_id(name)
     mode = passable_mode()
     with interrupts_held(), ExitStack() as stack:
         stack.enter_context(machine_lock(paths.lock, name, wait, observer.tell))

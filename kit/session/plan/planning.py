@@ -1,4 +1,5 @@
-"""The meaning of a request on this machine: scenarios, plan and filesystems. Nothing is held, built or run."""
+"""The meaning of a request on this machine: scenarios, plan and filesystems, and the form in which it is stored.
+Nothing is held, built or run."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from kit.core.errors import MachineError, UsageError
 from kit.core.paths import find_paths, resource
@@ -14,16 +16,19 @@ from kit.core.regular import read_text
 from kit.filesystem import BackingOptions, Profile, bundled, find_profile, recorded
 from kit.filesystem.plain import check_directory
 from kit.host.machine import Host
+from kit.image import recipes
 from kit.model.arm import arms_of, parse_arm
 from kit.model.drivers import SYSTEM
 from kit.model.plan import Plan, default_arms, make_plan, slice_of
 from kit.model.scenario import Scenario, command_scenario
 from kit.model.scenariofile import parse_scenario
 from kit.model.session import Request, Session
-from kit.model.sweep import points
+from kit.model.sweep import Values, join_values, points
 from kit.session.plan.interleave_policy import why_not
-from kit.session.plan.request_snapshot import absolute_paths, as_planned
 from kit.session.prepared import Prepared
+
+#: Fields of a request that are always paths.
+_PATHS = ("rootfs", "directory", "device", "thin_device", "docker", "kernel", "modules")
 
 
 def find_scenario(name: str) -> Scenario:
@@ -45,15 +50,15 @@ def scenario_names() -> tuple[str, ...]:
 
 def prepare(request: Request, host: Host) -> Prepared:
     """Return what a new session runs here. Raises UsageError, MachineError."""
-    request = replace(request, seed=request.seed or secrets.randbelow(10**9) + 1)
-    load = _check_load(request, host)
+    load = _find_load(request, host)
     scenario = _scenario(request)
-    request = absolute_paths(request, scenario, load)
-    scenarios = _bind(scenario, request, host)
-    load = load and load.bind(dict(request.load_params), host.cores)
+    params = scenario.with_sources(request.params, _located)
+    scenarios = scenario.at_points(params, host.cores)
+    if load:
+        load = load.bind(dict(load.with_sources(request.load_params, _located)), host.cores)
     known = profiles(request)
-    plan = _plan(request, tuple(scenarios), known)
-    prepared = Prepared(as_planned(request, plan, scenarios.values(), load), scenarios, plan, known, load)
+    plan = _plan(replace(request, seed=request.seed or secrets.randbelow(10**9) + 1), tuple(scenarios), known)
+    prepared = Prepared(_as_stored(request, params, scenarios, plan, load), scenarios, plan, known, load)
     reason = why_not(prepared, host) if plan.interleave is not None else ""
     if reason:
         raise UsageError(f"--interleave {request.interleave}: {reason}", "leave --interleave out")
@@ -63,7 +68,7 @@ def prepare(request: Request, host: Host) -> Prepared:
 def prepare_begun(session: Session, host: Host) -> Prepared:
     """Return the prepared form of a session that was planned earlier, on this or another machine. Raises UsageError."""
     request, plan = session.request, session.kept_plan()
-    scenarios = _bind(_scenario(request), request, host)
+    scenarios = _scenario(request).at_points(request.params, host.cores)
     if set(scenarios) != set(plan.points):
         raise UsageError(f"session {session.id}: its parameters are not those of its plan", "start a new one")
     load = find_scenario(request.load).bind(dict(request.load_params), host.cores) if request.load else None
@@ -76,12 +81,7 @@ def _scenario(request: Request) -> Scenario:
     return command_scenario(request.command, request.source or None, request.prepare or None)
 
 
-def _bind(scenario: Scenario, request: Request, host: Host) -> dict[str, Scenario]:
-    """Return the scenario at each point of the sweep, by the point's label; one, labelled '', without a sweep."""
-    return {label: scenario.bind(dict(values), host.cores) for label, values in points(request.params).items()}
-
-
-def _check_load(request: Request, host: Host) -> Scenario | None:
+def _find_load(request: Request, host: Host) -> Scenario | None:
     """Return the background load, before anything is held or built. Raises UsageError."""
     if not request.load:
         if request.load_params:
@@ -95,6 +95,41 @@ def _check_load(request: Request, host: Host) -> Scenario | None:
     if not host.root:
         raise MachineError("a background load needs root", "run as root: sudo kit …")
     return load
+
+
+def _as_stored(
+    request: Request, params: Values, scenarios: Mapping[str, Scenario], plan: Plan, load: Scenario | None
+) -> Request:
+    """Return the request with its defaults and with absolute paths: all arms, all parameters, and the minimum number of
+    rounds unless it is open. A resumed session then runs the same, whatever the current directory and a later kit's
+    defaults. ``scenarios`` and ``load``: as bound."""
+    named = {name for name, _ in params}
+    rest = {
+        name: join_values((text,)) for item in scenarios.values() for name, text in item.values if name not in named
+    }
+    paths: dict[str, Any] = {name: _absolute(getattr(request, name)) for name in _PATHS}
+    paths |= {name: _absolute(text) for name in ("scenario", "load") if ".toml" in (text := getattr(request, name))}
+    return replace(
+        request,
+        **paths,
+        image=request.image if request.image in recipes() else _located(request.image),
+        source=_located(request.source),
+        params=(*params, *rest.items()),
+        load_params=load.values if load else (),
+        arms=tuple(map(str, plan.arms)),
+        seed=plan.seed,
+        rounds=request.rounds if plan.until_decided else plan.rounds,
+    )
+
+
+def _located(name: str) -> str:
+    """Return a file's absolute path; return other names (deb:PACKAGE, git:URL, a registry's image) unchanged."""
+    file = bool(name) and not name.startswith(("deb:", "git:")) and (name[0] == "." or Path(name).exists())
+    return _absolute(name) if file else name
+
+
+def _absolute(name: str) -> str:
+    return str(Path(name).absolute()) if name else ""
 
 
 def with_guest_cores(request: Request, host: Host) -> Host:

@@ -12,6 +12,7 @@ from kit.analysis.session.ladder import rungs
 from kit.analysis.session.ranking import Ranking, rank
 from kit.model.plan import MOST_ROUNDS, SHARED_ROUNDS, Plan, PlanStep
 from kit.model.sample import Sample
+from kit.model.session import Session
 
 #: An arm whose simultaneous interval lies above this ratio to the reference is dropped after the minimum number of
 #: rounds: its exact penalty changes no decision.
@@ -280,3 +281,14 @@ def related(plan: Plan, name: str) -> set[str]:
         if name in chain:
             found |= set(chain)
     return found
+
+
+def whole_rounds(session: Session, plan: Plan) -> set[int]:
+    """Return the rounds of which the session has every run."""
+    able = {str(arm) for arm in plan.arms} - {item.arm for item in session.not_run}
+    wanted = {(arm, point) for arm in able for point in plan.points}
+    found: dict[int, set[tuple[str, str]]] = {}
+    for sample in session.samples:
+        if sample.kind == "measured":
+            found.setdefault(sample.round, set()).add((sample.arm, sample.point))
+    return {number for number, had in found.items() if had >= wanted}
