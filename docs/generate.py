@@ -66,7 +66,7 @@ def metrics() -> str:
 
 def arms() -> str:
     """``kit help arms``."""
-    from kit.cli.drivers import arms as text
+    from kit.cli.help import arms as text
 
     return f"```text\n{text()}\n```"
 

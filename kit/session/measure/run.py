@@ -20,9 +20,8 @@ from kit.model.scenario import Command
 from kit.probe import Spin, spin
 from kit.session.measure.background import Beside, Load
 from kit.session.measure.context import ArmProvider, RunContext
-from kit.session.measure.phase import measure_phase
+from kit.session.measure.phase import Tracing, measure_phase
 from kit.session.measure.phase_log import PhaseLog, cut_middle, log_name
-from kit.session.measure.tracing import Tracing
 from kit.session.measure.workload import last_words
 from kit.session.setup.caches import drop_caches
 
