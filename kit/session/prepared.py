@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kit.core.errors import UsageError
 from kit.core.paths import Paths
 from kit.filesystem import Profile
 from kit.host.machine import Host
-from kit.model.arm import Arm
 from kit.model.event import EventSink
 from kit.model.plan import Plan
 from kit.model.scenario import Scenario
@@ -61,10 +59,3 @@ class SessionContext:
     events: EventSink
     start: StartOptions = StartOptions()
     machine: Machine | None = None
-
-
-def check_reference(reference: str, arms: Iterable[Arm | str]) -> None:
-    """Check the reference of the ranking before hours of measuring, not after. Raises UsageError."""
-    names = [str(arm) for arm in arms]
-    if reference and reference not in names:
-        raise UsageError(f"--reference {reference}: no arm of this session", f"use one of: {', '.join(names)}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
@@ -17,6 +17,7 @@ from kit.filesystem.device import check_devices
 from kit.host.cgroup.idle import wait_idle
 from kit.host.interrupt import interruptible
 from kit.host.machine import Host, read_host
+from kit.model.arm import Arm
 from kit.model.drivers import SYSTEM
 from kit.model.estimate import estimate
 from kit.model.event import EventSink, FactsKnown, Relay, SessionStarted, StatusChanged
@@ -30,7 +31,7 @@ from kit.session.measure.context import MachineLease
 from kit.session.plan.interleave_policy import ordered_as
 from kit.session.plan.planning import prepare, prepare_begun
 from kit.session.plan.schedule import whole_rounds
-from kit.session.prepared import Prepared, SessionContext, StartOptions, check_reference
+from kit.session.prepared import Prepared, SessionContext, StartOptions
 from kit.session.setup.resumable import check_begun, check_kernel, record_begun
 from kit.store import Outbox, SessionFilter
 
@@ -73,6 +74,13 @@ def new_session(prepared: Prepared, reference: str = "") -> Session:
         seed=plan.seed,
         plan=plan,
     )
+
+
+def check_reference(reference: str, arms: Iterable[Arm | str]) -> None:
+    """Check the reference of the ranking before hours of measuring, not after. Raises UsageError."""
+    names = [str(arm) for arm in arms]
+    if reference and reference not in names:
+        raise UsageError(f"--reference {reference}: no arm of this session", f"use one of: {', '.join(names)}")
 
 
 def _last_alike(session: Session, store: Store) -> Session | None:

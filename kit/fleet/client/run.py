@@ -26,9 +26,8 @@ from kit.model.machine_class import class_of
 from kit.model.plan import SHARED_ROUNDS, Plan
 from kit.model.session import DONE, FAILED, INTERRUPTED, RUNNING, Request, Session
 from kit.session.plan.planning import plan_of, prepare, with_guest_cores
-from kit.session.prepared import check_reference
 from kit.session.setup.resumable import check_begun, record_begun
-from kit.session.start import new_session
+from kit.session.start import check_reference, new_session
 from kit.store import Outbox, Store
 
 #: Seconds to wait for a lost scheduler, or for the last lost machine.
