@@ -33,7 +33,7 @@ from kit.fleet.client.each import EachCourse
 from kit.fleet.client.split import SplitCourse
 from kit.fleet.share import Share
 from kit.host.recovery.journal import parse as parse_journal
-from kit.image.docker_archive import read_saved
+from kit.image.image_file import read_image_file
 from kit.model.arm import parse_arm, parse_arms
 from kit.model.event import (
     Change,
@@ -294,7 +294,7 @@ def _profile(packed: str) -> None:
 
 def _saved(data: bytes) -> None:
     with _file(data) as path:
-        read_saved(path, path.with_name("rootfs"), path.with_name("archive"))
+        read_image_file(path, path.with_name("rootfs"), path.with_name("archive"))
 
 
 def _journal(data: bytes) -> None:

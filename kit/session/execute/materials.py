@@ -11,6 +11,8 @@ from kit.core.errors import UsageError
 from kit.engines import EngineConfig
 from kit.host.machine import Host
 from kit.image import Image, ImageCache, recipes
+from kit.image.image_file import find_image_file, from_image_file, has_layers
+from kit.image.oci_layout import MARKER
 from kit.model.event import EventSink
 from kit.model.scenario import Input, Scenario
 from kit.session.execute.fetch import Fetcher, show_inputs
@@ -94,15 +96,22 @@ def workloads(scenarios: Mapping[str, Scenario], image: Image | None, folders: F
 
 
 def named_image(name: str, cache: ImageCache, setting: EngineConfig, observer: EventSink, force: bool = False) -> Image:
-    """Return a bundled recipe, a tarball on disk (of a root filesystem, or of ``docker save``), or a registry
-    reference."""
-    from kit.engines.pull import from_archive, from_registry, is_archive
+    """Return a bundled recipe, a file on disk (the tarball of a root filesystem, or an image with layers), or a
+    registry reference."""
+    from kit.engines.pull import from_registry
 
     if name in recipes():
         return cache.from_recipe(name, force, observer.tell)
-    path = Path(name)
-    if path.is_file():
-        return from_archive(path, cache) if is_archive(path) else cache.from_tarball(path)
+    found = find_image_file(name)
+    if found:
+        path, inside = found
+        if has_layers(path):
+            return from_image_file(path, inside, cache)
+        if inside:
+            raise UsageError(f"{path} is a root filesystem: it has no image '{inside}'", f"give {path} alone")
+        return cache.from_tarball(path)
+    if Path(name).is_dir() and name.startswith((".", "/")):
+        raise UsageError(f"{name} is a directory without {MARKER}", "use --rootfs for a root filesystem")
     if name.startswith((".", "/")) or name.endswith((".tar", ".xz", ".gz", ".zst")):
         raise UsageError(f"no image file {name}", f"use a file that exists, or a recipe: {', '.join(recipes())}")
     return from_registry(name, cache, setting, observer.tell)

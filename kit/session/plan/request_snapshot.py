@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kit.image import recipes
+from kit.image.image_file import find_image_file
 from kit.model.plan import Plan
 from kit.model.scenario import Scenario
 from kit.model.session import Request, Session
@@ -25,7 +26,7 @@ def absolute_paths(request: Request, scenario: Scenario, load: Scenario | None =
     paths: dict[str, Any] = {name: _absolute(getattr(request, name)) for name in _PATHS}
     files = {name: _absolute(text) for name in ("scenario", "load") if ".toml" in (text := getattr(request, name))}
     paths |= files
-    image = request.image if request.image in recipes() else _where_it_is(request.image)
+    image = request.image if request.image in recipes() else _image(request.image)
     params = _absolute_sources(request.params, scenario)
     beside = _absolute_sources(request.load_params, load) if load else ()
     return replace(
@@ -61,6 +62,11 @@ def _where_it_is(name: str) -> str:
     """Return a file's absolute path; return other names (deb:PACKAGE, git:URL, a registry's image) unchanged."""
     file = bool(name) and not name.startswith(("deb:", "git:")) and (name[0] == "." or Path(name).exists())
     return _absolute(name) if file else name
+
+
+def _image(name: str) -> str:
+    """Return the same for an image: a file or an OCI layout may be followed by a colon and a name in it."""
+    return _absolute(name) if name.startswith(".") or find_image_file(name) else name
 
 
 def _absolute(name: str) -> str:
