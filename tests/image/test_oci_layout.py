@@ -230,7 +230,7 @@ def test_a_layer_that_becomes_gigabytes_is_refused(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(decompression, "_LEAST", 1 << 20)
     for name, pack in (("1", gzip.compress), ("2", zstd)):
         files: Files = {}
-        bomb = blob(files, pack(bytes(1 << 30 if name == "2" else 1 << 27)), LAYER)
+        bomb = blob(files, pack(bytes(1 << 25)), LAYER)
         (tmp_path / name).mkdir()
         says = refused(tmp_path / name, manifest_of(files, bomb))
         assert says == "it decompresses to more than 1 GiB and 100 times its size"
