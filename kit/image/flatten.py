@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from kit.image.tar_reader import Member, members
+from kit.image.tar_reader import BoundedEntry, members
 
 _WHITEOUT, _OPAQUE = ".wh.", ".wh..wh..opq"
 #: Headers that tarfile writes again, or that describe a sparse file which is written whole.
@@ -52,7 +52,7 @@ def _read(layer: Path, hidden: _Hidden) -> tuple[dict[str, int], _Hidden]:
     """Return the visible names of a layer, each with the number of its last entry; and what this layer hides."""
     own: dict[str, int] = {}
     above = _Hidden()
-    with tarfile.open(layer, "r:", tarinfo=Member) as tar:
+    with tarfile.open(layer, "r:", tarinfo=BoundedEntry) as tar:
         for number, member in enumerate(members(tar, _MOST_ENTRIES)):
             name = _name(member.name)
             parent, _, last = name.rpartition("/")
@@ -93,7 +93,10 @@ class _Links:
 
 def _copy(layer: Path, own: dict[str, int], target: tarfile.TarFile, written: set[str]) -> None:
     """``written``: names that the target has so far."""
-    with tarfile.open(layer, "r:", tarinfo=Member) as tar, tarfile.open(layer, "r:", tarinfo=Member) as again:
+    with (
+        tarfile.open(layer, "r:", tarinfo=BoundedEntry) as tar,
+        tarfile.open(layer, "r:", tarinfo=BoundedEntry) as again,
+    ):
         holes = 0
         links = _Links()
         for number, member in enumerate(members(tar, _MOST_ENTRIES)):

@@ -24,7 +24,7 @@ from kit.image.image_files import ImageFiles, files_size, image_files, unpack_la
 from kit.image.manifest import Manifest, OtherMachineError, UnusableError
 from kit.image.oci_layout import MARKER as OCI
 from kit.image.oci_layout import read_oci_layout
-from kit.image.tar_reader import Member, members
+from kit.image.tar_reader import BoundedEntry, members
 
 #: Directories of a root filesystem (Filesystem Hierarchy Standard): an archive that begins with one is no image.
 _ROOT = frozenset(
@@ -69,7 +69,7 @@ def has_layers(path: Path) -> bool:
 
 
 def _has_marker(stream: IO[bytes]) -> bool:
-    with tarfile.open(fileobj=stream, mode="r|", tarinfo=Member) as tar:
+    with tarfile.open(fileobj=stream, mode="r|", tarinfo=BoundedEntry) as tar:
         for member in members(tar, _LOOKED_AT):
             name = os.path.normpath(member.name)
             if name in (DOCKER, OCI):

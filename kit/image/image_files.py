@@ -14,7 +14,7 @@ from typing import IO, Protocol
 from kit.core.regular import open_regular
 from kit.image.decompress import Allowance, decompress, is_compressed
 from kit.image.manifest import LONGEST_JSON, Layer, UnusableError, hexadecimal
-from kit.image.tar_reader import Member, members
+from kit.image.tar_reader import BoundedEntry, members
 
 _MOST_MEMBERS = 50_000
 
@@ -85,7 +85,7 @@ def image_files(path: Path, scratch: Path, allowance: Allowance) -> Iterator[Ima
         unpacked = scratch / "outer.tar"
         decompress(path, unpacked, allowance)
         path = unpacked
-    with tarfile.open(path, "r:", tarinfo=Member) as tar:
+    with tarfile.open(path, "r:", tarinfo=BoundedEntry) as tar:
         yield _Archive(tar)
 
 

@@ -19,7 +19,7 @@ _BOUNDS = {
 _MOST_MAP = 4096
 
 
-class Member(tarfile.TarInfo):
+class BoundedEntry(tarfile.TarInfo):
     """An entry whose headers are bounded. Pass it to tarfile.open as ``tarinfo``."""
 
     def _proc_member(self, tar: tarfile.TarFile) -> tarfile.TarInfo:

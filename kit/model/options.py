@@ -44,7 +44,7 @@ _TABLE = (
     Option("title", "Title of the session.  [the scenario, or the command's first words]"),
     Option("source", "Sources that COMMAND finds in the build tree at each start.", "DIR"),
     Option("prepare", "Shell command before each run of COMMAND, not timed.", "CMD"),
-    Option("image", "Root filesystem: recipe, tarball or registry reference.", "REF"),
+    Option("image", "Root filesystem: recipe, FILE[:NAME], OCI layout or registry reference.", "REF"),
     Option("rootfs", "Root filesystem from a directory.", "DIR"),
     Option("baseline", "Compare with this arm.  [bare on the same filesystem]", "ARM"),
     Option("engine", f"Private daemons (docker), or the running Docker, without root (system).  [{DEFAULT_ENGINE}]",

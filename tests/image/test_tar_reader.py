@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from kit.image import tar_reader
-from kit.image.tar_reader import Member, members
+from kit.image.tar_reader import BoundedEntry, members
 from tests.image_archives import tarball
 
 
 def read(data: bytes, most: int = 100) -> list[str]:
-    with tarfile.open(fileobj=io.BytesIO(data), mode="r:", tarinfo=Member) as tar:
+    with tarfile.open(fileobj=io.BytesIO(data), mode="r:", tarinfo=BoundedEntry) as tar:
         return [member.name for member in members(tar, most)]
 
 
@@ -50,7 +50,7 @@ def test_sparse_files_are_whole_and_their_maps_have_an_end(
     words = ["tar", f"--format={form[0]}", *form[1:], "--sparse", "-C", tmp_path, "-cf", tmp_path / "x.tar", "x"]
     subprocess.run(words, check=True)
     assert (tmp_path / "x.tar").stat().st_size < len(content)
-    with tarfile.open(tmp_path / "x.tar", "r:", tarinfo=Member) as tar:
+    with tarfile.open(tmp_path / "x.tar", "r:", tarinfo=BoundedEntry) as tar:
         (member,) = members(tar, 10)
         source = tar.extractfile(member)
         assert source and source.read() == content
