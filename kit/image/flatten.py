@@ -43,9 +43,9 @@ def flatten(layers: list[Path], rootfs: Path) -> None:
         hidden.names |= above.names
         hidden.below |= above.below
     with tarfile.open(rootfs, "w", format=tarfile.PAX_FORMAT) as target:
-        written: set[str] = set()
+        output = _Output(target)
         for layer, own in zip(layers, kept, strict=True):
-            _copy(layer, own, target, written)
+            _copy(layer, own, output)
 
 
 def _read(layer: Path, hidden: _Hidden) -> tuple[dict[str, int], _Hidden]:
@@ -81,6 +81,7 @@ class _Links:
     def hide(self, member: tarfile.TarInfo, name: str) -> None:
         self.files.pop(name, None)
         self.links.pop(name, None)
+        self.moved.pop(name, None)
         if member.islnk():
             self.links[name] = self.file(member)
         elif member.isreg():
@@ -91,56 +92,69 @@ class _Links:
         return self.links.get(first, first)
 
 
-def _copy(layer: Path, own: dict[str, int], target: tarfile.TarFile, written: set[str]) -> None:
-    """``written``: names that the target has so far."""
+@dataclass
+class _Output:
+    """The root filesystem so far, the names in it, and the bytes of holes that became zeros."""
+
+    tar: tarfile.TarFile
+    written: set[str] = field(default_factory=set)
+    holes: int = 0
+
+    def check_holes(self, member: tarfile.TarInfo) -> None:
+        parts: Any = member.sparse  # (offset, size)
+        if parts is not None:
+            self.holes += member.size - sum(size for _, size in parts)
+        if self.holes > _MOST_HOLES:
+            raise ValueError(f"{member.name[:60]} has more than {_MOST_HOLES >> 30} GiB of holes")
+
+    def add(self, member: tarfile.TarInfo, name: str, source: IO[bytes] | None) -> None:
+        member.name = f"./{name}"
+        member.pax_headers = {
+            key: text
+            for key, text in member.pax_headers.items()
+            if key not in _OWN_HEADERS and not key.startswith(_SPARSE)
+        }
+        self.tar.addfile(member, source)
+        self.tar.members = []  # type: ignore[attr-defined]  # or it keeps them all
+        self.written.add(name)
+
+
+def _copy(layer: Path, own: dict[str, int], output: _Output) -> None:
+    """Add the visible entries of a layer. ``own``: their names, each with the number of its entry."""
     with (
         tarfile.open(layer, "r:", tarinfo=BoundedEntry) as tar,
         tarfile.open(layer, "r:", tarinfo=BoundedEntry) as again,
     ):
-        holes = 0
         links = _Links()
         for number, member in enumerate(members(tar, _MOST_ENTRIES)):
             name = _name(member.name)
             if own.get(name) != number:
                 links.hide(member, name)
                 continue
-            parts: Any = member.sparse  # (offset, size)
-            if parts is not None:
-                holes += member.size - sum(size for _, size in parts)
-            if holes > _MOST_HOLES:
-                raise ValueError(f"{name[:60]} has more than {_MOST_HOLES >> 30} GiB of holes")
+            output.check_holes(member)
             source: IO[bytes] | None = tar.extractfile(member) if member.isreg() else None
             if member.islnk():
                 first = links.file(member)
                 first = links.moved.get(first, first)
-                if first in written:
+                if first in output.written:
                     member.linkname = f"./{first}"
                 else:
-                    source = _hidden_file(again, links, first)
+                    file = _hidden_file(again, links, first)
+                    output.check_holes(file)
                     links.moved[first] = name
-                    member.type, member.linkname, member.size = tarfile.REGTYPE, "", source.seek(0, 2)
-                    source.seek(0)
+                    member.type, member.linkname, member.size = tarfile.REGTYPE, "", file.size
+                    source = again.extractfile(file)
             elif member.isreg():
                 member.type = tarfile.REGTYPE  # a sparse one is written whole
-            member.name = f"./{name}"
-            member.pax_headers = {
-                key: text
-                for key, text in member.pax_headers.items()
-                if key not in _OWN_HEADERS and not key.startswith(_SPARSE)
-            }
-            target.addfile(member, source)
-            target.members = []  # type: ignore[attr-defined]  # or it keeps them all
-            written.add(name)
+            output.add(member, name, source)
 
 
-def _hidden_file(tar: tarfile.TarFile, links: _Links, name: str) -> IO[bytes]:
+def _hidden_file(tar: tarfile.TarFile, links: _Links, name: str) -> tarfile.TarInfo:
     if name not in links.files:
         raise ValueError(f"a hard link to the missing file {name[:60]}")
     assert tar.fileobj
     tar.fileobj.seek(links.files[name])
-    source = tar.extractfile(tar.tarinfo.fromtarfile(tar))
-    assert source
-    return source
+    return tar.tarinfo.fromtarfile(tar)
 
 
 def _name(text: str) -> str:

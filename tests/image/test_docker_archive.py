@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import lzma
 import shutil
+import subprocess
 import tarfile
 import zlib
 from pathlib import Path
@@ -113,6 +114,16 @@ def _with_dictionary(packed: bytes, form: int, size: int) -> bytes:
     header[header.index(b"\x21\x01") + 2] = 2 * (size.bit_length() - 13)
     header[-4:] = zlib.crc32(header[:-4]).to_bytes(4, "little")
     return packed[:12] + bytes(header) + packed[12 + len(header) :]
+
+
+def test_holes_of_a_hidden_file_have_an_end_too(tmp_path: Path) -> None:
+    subprocess.run(["truncate", "-s", "2G", tmp_path / "a"], check=True)
+    (tmp_path / "b").hardlink_to(tmp_path / "a")
+    subprocess.run(["tar", "-C", tmp_path, "--sparse", "-cf", tmp_path / "l.tar", "a", "b"], check=True)
+    low = (tmp_path / "l.tar").read_bytes()
+    path = save(tmp_path / "x.tar", low, layer(("a", "file", "1")))
+    with pytest.raises(UsageError, match="has more than 1 GiB of holes"):
+        from_image_file(path, "", ImageCache(tmp_path / "cache"))
 
 
 def several(tmp_path: Path) -> Path:

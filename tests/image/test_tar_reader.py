@@ -47,7 +47,17 @@ def test_sparse_files_are_whole_and_their_maps_have_an_end(
             file.seek(number << 12)
             file.write(content[number << 12 : (number + 1) << 12])
         file.truncate(len(content))
-    words = ["tar", f"--format={form[0]}", *form[1:], "--sparse", "-C", tmp_path, "-cf", tmp_path / "x.tar", "x"]
+    words: list[str | Path] = [
+        "tar",
+        f"--format={form[0]}",
+        *form[1:],
+        "--sparse",
+        "-C",
+        tmp_path,
+        "-cf",
+        tmp_path / "x.tar",
+        "x",
+    ]
     subprocess.run(words, check=True)
     assert (tmp_path / "x.tar").stat().st_size < len(content)
     with tarfile.open(tmp_path / "x.tar", "r:", tarinfo=BoundedEntry) as tar:
