@@ -75,7 +75,8 @@ class ContainerdDaemon:
     def load(self, image: Image) -> None:
         """Import and unpack the image. Raises RunError."""
         local = ["--local"] if "--local" in self._ctr("images", "import", "--help") else []
-        words = self._words("images", "import", *local, "--snapshotter", self.driver, "-")
+        name = ["--index-name", _NAME] if image.archive else []  # an archive with layers has none
+        words = self._words("images", "import", *local, *name, "--snapshotter", self.driver, "-")
         with interruptible(), writing(words, what=f"import of image {image.name}") as pipe:
             _write_archive(image, pipe)
         self.image = self._ctr("images", "list", "--quiet").split()[0]

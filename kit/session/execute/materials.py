@@ -112,6 +112,6 @@ def named_image(name: str, cache: ImageCache, setting: EngineConfig, observer: E
         return cache.from_tarball(path)
     if Path(name).is_dir() and name.startswith((".", "/")):
         raise UsageError(f"{name} is a directory without {MARKER}", "use --rootfs for a root filesystem")
-    if name.startswith((".", "/")) or name.endswith((".tar", ".xz", ".gz", ".zst")):
+    if name.startswith((".", "/")) or name.partition(":")[0].endswith((".tar", ".xz", ".gz", ".zst")):
         raise UsageError(f"no image file {name}", f"use a file that exists, or a recipe: {', '.join(recipes())}")
     return from_registry(name, cache, setting, observer.tell)
