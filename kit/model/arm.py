@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kit.core.errors import UsageError
+from kit.model.default_driver import GRAPH_DRIVER, Docker, default_driver
 from kit.model.driver import Driver
 from kit.model.drivers import (
     DEFAULT_ENGINE,
@@ -30,7 +31,6 @@ CONTAINED = ("runtime", "bind", "volume", "layer", "tmpfs")
 PLACEMENTS = UNCONTAINED + CONTAINED
 
 DEFAULT_FILESYSTEM = "ext4"
-DEFAULT_DRIVER = "overlay2"
 #: Options of a containerised arm and the form of their values.
 OPTIONS = {
     "seccomp": re.compile(r"default|unconfined"),
@@ -191,11 +191,11 @@ def parse_arm(text: str, engine: str = DEFAULT_ENGINE) -> Arm:
         filesystem = match["filesystem"] or default_filesystem(engine, "")
         return Arm(placement, "", "", filesystem, options)
     if not match["driver"] and placement != "runtime":
-        raise UsageError(f"arm '{text}' names no driver", f"use for example {placement}:{DEFAULT_DRIVER}")
+        raise UsageError(f"arm '{text}' names no driver", f"use for example {placement}:overlay2")
     engine = match["engine"] or engine
     name, at, _ = engine.partition("@")
     _choose("engine", name, ENGINES if not at else VERSIONED, text)
-    driver = match["driver"] or _runtime_driver(match["filesystem"])
+    driver = match["driver"] or _runtime_driver(engine, match["filesystem"])
     known = {item.name: item for item in drivers(engine)}
     chosen = known[_choose("driver", driver, tuple(known), text)]
     filesystem = match["filesystem"] or default_filesystem(engine, driver)
@@ -224,10 +224,11 @@ def _across(text: str, filesystems: tuple[str, ...]) -> list[str]:
     return [f"{name}@{filesystem}{plus}{options}" for filesystem in filesystems]
 
 
-def _runtime_driver(filesystem: str | None) -> str:
-    """Return the driver of the daemon behind ``runtime``: its own on filesystems made for one, else the default."""
-    known = find_driver(DEFAULT_ENGINE, filesystem or "")
-    return known.name if known and not known.image_store else DEFAULT_DRIVER
+def _runtime_driver(engine: str, filesystem: str | None) -> str:
+    """Return the driver of the daemon behind ``runtime``: its own on filesystems made for one, else the default. Of an
+    unknown version, the one that all have."""
+    known = find_driver(engine, filesystem or "")
+    return known.name if known and not known.image_store else default_driver(engine, Docker()) or GRAPH_DRIVER
 
 
 def known_arm(text: str) -> Arm | None:

@@ -14,13 +14,15 @@ from kit.model.session import Request
 @dataclass(frozen=True)
 class Prepared:
     """``request``: with all defaults filled in. ``scenarios``: by the sweep's points, all bound. ``profiles``:
-    filesystems by name. ``load``: the background load's scenario, bound."""
+    filesystems by name. ``load``: the background load's scenario, bound. ``usual``: the arm that others are ranked
+    against, '' without one."""
 
     request: Request
     scenarios: Mapping[str, Scenario]
     plan: Plan
     profiles: Mapping[str, Profile]
     load: Scenario | None = None
+    usual: str = ""
 
     @property
     def scenario(self) -> Scenario:

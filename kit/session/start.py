@@ -20,7 +20,7 @@ from kit.image import ImageCache
 from kit.model.drivers import SYSTEM
 from kit.model.estimate import how_long, round_seconds
 from kit.model.event import EventSink, FactsKnown, Relay, SessionStarted, StatusChanged
-from kit.model.fact import HOST_KERNEL, KERNEL, MACHINE, WORKER
+from kit.model.fact import HOST_KERNEL, KERNEL, MACHINE, REFERENCE, WORKER, stored
 from kit.model.sample import TRACED
 from kit.model.session import DONE, FAILED, INTERRUPTED, RUNNING, NotRun, Request, Session, new_session_id, title_of
 from kit.session.execute.executor import LoadMaterials, Materials, SessionContext, check_kernel, equipped, execute
@@ -93,6 +93,7 @@ def new_session(prepared: Prepared) -> Session:
         baselines=plan.baselines,
         seed=plan.seed,
         plan=plan,
+        facts=stored([REFERENCE.fact(prepared.usual)] if prepared.usual else []),
     )
 
 

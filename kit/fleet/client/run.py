@@ -18,6 +18,7 @@ from kit.fleet.client.observer import FleetObserver
 from kit.fleet.client.split import SplitCourse
 from kit.fleet.settings import allow_many_files
 from kit.host.machine import Host, read_host
+from kit.model.default_driver import Docker
 from kit.model.drivers import SYSTEM
 from kit.model.event import RunsPlanned, SessionStarted, StatusChanged
 from kit.model.fact import WORKER, makers
@@ -32,6 +33,8 @@ from kit.store import Outbox, Store
 
 #: Seconds to wait for a lost scheduler, or for the last lost machine.
 PATIENCE = 600.0
+#: The Docker of a fleet's default arms: the machines may have any version, and all have overlay2.
+_DOCKER = Docker()
 #: Number of machines, or sessions, that are named at the start.
 _NAMED = 8
 
@@ -170,7 +173,7 @@ def _chosen(request: Request, context: FleetContext) -> tuple[Member, ...]:
         raise UsageError(
             "a fleet measures with engines of its own", "leave out --engine system, or run kit compare there"
         )
-    arms = () if request.guest else plan_of(request).arms  # a guest has its own drivers
+    arms = () if request.guest else plan_of(request, _DOCKER).arms  # a guest has its own drivers
     with fleet_at(context.address) as fleet:
         members, busy = fleet.members(), fleet.busy()
     free = sorted(members, key=lambda address: bool(busy.get(address)))
@@ -191,4 +194,4 @@ def _chosen(request: Request, context: FleetContext) -> tuple[Member, ...]:
 def _planned(request: Request, member: Member) -> Session:
     """Return the session as that machine would plan it."""
     host: Host = replace(read_host(), cores=member.cores, root=member.root)
-    return new_session(prepare(request, with_guest_cores(request, host)))
+    return new_session(prepare(request, with_guest_cores(request, host), _DOCKER))

@@ -30,8 +30,8 @@ DRIVERS: dict[str, tuple[Driver, ...]] = {
 #: The default engine, and the running Docker: its drivers are Docker's, and its settings are the user's.
 DEFAULT_ENGINE, SYSTEM = "docker", "system"
 ENGINES = (*(engine for engine in DRIVERS if engine != UNION), SYSTEM)
-#: Possible engines of an arm that names none.
-SESSION_ENGINES = (DEFAULT_ENGINE, SYSTEM)
+#: Possible engines of an arm that names none, as help and errors name them.
+SESSION_ENGINES = (DEFAULT_ENGINE, f"{DEFAULT_ENGINE}@VERSION", SYSTEM)
 #: Engines available in other versions, in roots of their own.
 VERSIONED = ("docker", "containerd")
 
@@ -39,6 +39,11 @@ VERSIONED = ("docker", "containerd")
 def drivers(engine: str) -> tuple[Driver, ...]:
     """Return the drivers of ``docker``, ``docker@26.1``, ``union`` …; the running Docker has Docker's."""
     return DRIVERS.get(engine.partition("@")[0], DRIVERS[DEFAULT_ENGINE])
+
+
+def is_session_engine(engine: str) -> bool:
+    """Return whether arms that name no engine may have this one."""
+    return engine == SYSTEM or engine.partition("@")[0] == DEFAULT_ENGINE
 
 
 def graph_drivers() -> tuple[Driver, ...]:

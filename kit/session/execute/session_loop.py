@@ -25,7 +25,7 @@ from kit.host.lock import machine_lock
 from kit.host.namespace import enter_private_mounts
 from kit.host.recovery.journal import Journal
 from kit.model.event import EventSink, FactsKnown, RunFlagged, RunsAdded, RunsPlanned, SampleTaken
-from kit.model.fact import NO_RERUN, STOPPED, Fact
+from kit.model.fact import NO_RERUN, REFERENCE, STOPPED, Fact
 from kit.model.plan import PlanStep
 from kit.model.sample import TRACED, Sample
 from kit.model.session import DONE, FAILED, Session, check_session_id
@@ -127,7 +127,8 @@ def run_session(session: Session, run: RunContext, left: Callable[[], float | No
     ``left``: remaining seconds of the budget. Raises KeyboardInterrupt when interrupted, and KitError if the machine
     can't continue."""
     not_run = {item.arm for item in session.not_run}
-    schedule = Schedule(run.plan, [str(arm) for arm in run.plan.arms if str(arm) not in not_run])
+    able = [str(arm) for arm in run.plan.arms if str(arm) not in not_run]
+    schedule = Schedule(run.plan, able, REFERENCE.text(session.facts))
     done = sum(sample.kind == "measured" for sample in session.samples)
     run.events.take(RunsPlanned(schedule.least(session.samples), done))
     run.places.sync()  # pending write-back would survive the drop of caches below, and the machine would not be idle

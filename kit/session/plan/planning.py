@@ -11,12 +11,15 @@ from pathlib import Path
 from kit.core.errors import MachineError, UsageError
 from kit.core.paths import find_paths, resource
 from kit.core.regular import read_text
+from kit.engines.installed import installed_docker
+from kit.engines.root import check_version, given_programs
 from kit.filesystem import BackingOptions, Profile, bundled, find_profile, recorded
 from kit.filesystem.plain import check_directory
 from kit.host.machine import Host
 from kit.model.arm import arms_of, parse_arm
-from kit.model.drivers import SYSTEM
-from kit.model.plan import Plan, default_arms, make_plan, slice_of
+from kit.model.default_driver import Docker
+from kit.model.drivers import SESSION_ENGINES, SYSTEM, is_session_engine
+from kit.model.plan import Plan, default_arms, make_plan, reference_of, slice_of
 from kit.model.scenario import Scenario, command_scenario
 from kit.model.scenariofile import parse_scenario
 from kit.model.session import Request, Session
@@ -43,8 +46,8 @@ def scenario_names() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in resource("scenarios").glob("*.toml")))
 
 
-def prepare(request: Request, host: Host) -> Prepared:
-    """Return what a new session runs here. Raises UsageError, MachineError."""
+def prepare(request: Request, host: Host, docker: Docker | None = None) -> Prepared:
+    """Return what a new session runs here. ``docker``: as ``plan_of``. Raises UsageError, MachineError."""
     request = replace(request, seed=request.seed or secrets.randbelow(10**9) + 1)
     load = _check_load(request, host)
     scenario = _scenario(request)
@@ -52,8 +55,10 @@ def prepare(request: Request, host: Host) -> Prepared:
     scenarios = _bind(scenario, request, host)
     load = load and load.bind(dict(request.load_params), host.cores)
     known = profiles(request)
-    plan = _plan(request, tuple(scenarios), known)
-    prepared = Prepared(as_planned(request, plan, scenarios.values(), load), scenarios, plan, known, load)
+    docker = docker or the_docker(request)
+    plan = _plan(request, tuple(scenarios), known, docker)
+    usual = reference_of(plan.arms, docker)
+    prepared = Prepared(as_planned(request, plan, scenarios.values(), load), scenarios, plan, known, load, usual)
     reason = why_not(prepared, host) if plan.interleave is not None else ""
     if reason:
         raise UsageError(f"--interleave {request.interleave}: {reason}", "leave --interleave out")
@@ -111,21 +116,36 @@ def with_guest_cores(request: Request, host: Host) -> Host:
     return replace(host, cores=machine.cores(request.guest_cores or host.cores))
 
 
-def plan_of(request: Request) -> Plan:
-    """Return the plan of a request, independent of the machine. Raises UsageError."""
-    return _plan(request, tuple(points(request.params)), profiles(request))
+def plan_of(request: Request, docker: Docker | None = None) -> Plan:
+    """Return the plan of a request. Of the machine, the default arms alone depend on it: on the Docker that would run
+    here, unless ``docker`` says which one. Raises UsageError."""
+    return _plan(request, tuple(points(request.params)), profiles(request), docker or the_docker(request))
 
 
-def _plan(request: Request, labels: tuple[str, ...], known: Mapping[str, Profile]) -> Plan:
+def the_docker(request: Request) -> Docker:
+    """Return the Docker that arms without a version run. A guest has its own, which is older than the image store. A
+    file that is missing here may exist where the session will run. Raises UsageError."""
+    if request.guest or request.engine == SYSTEM:
+        return Docker()
+    given = Path(request.docker).absolute() if request.docker else None
+    if given is None:
+        return installed_docker()
+    return installed_docker(given_programs(given, find_paths().cache)) if given.exists() else Docker()
+
+
+def _plan(request: Request, labels: tuple[str, ...], known: Mapping[str, Profile], docker: Docker) -> Plan:
+    if not is_session_engine(request.engine):
+        raise UsageError(f"--engine {request.engine}: unknown engine", f"use one of: {', '.join(SESSION_ENGINES)}")
+    check_version(request.engine)
     baseline = parse_arm(request.baseline, request.engine) if request.baseline else None
     if request.arms:
         arms = arms_of(request.arms, request.engine)
     elif request.engine == SYSTEM:
         from kit.engines.system import running_driver
 
-        arms = default_arms(SYSTEM, running_driver())
+        arms = default_arms(SYSTEM, docker, running_driver())
     else:
-        arms = default_arms()
+        arms = default_arms(request.engine, docker)
     plan = make_plan(
         arms,
         request.rounds,
@@ -146,6 +166,7 @@ def _plan(request: Request, labels: tuple[str, ...], known: Mapping[str, Profile
         check_directory(Path(request.directory).absolute())
     options = BackingOptions(profiles=known)
     for arm in plan.arms:
+        check_version(arm.engine)
         find_profile(arm.filesystem, options)
     return plan
 

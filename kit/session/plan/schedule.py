@@ -37,10 +37,12 @@ class End:
 class Schedule:
     """Gives rounds one by one; also continues a stopped session from its samples alone.
 
-    ``able``: the arms that can run here. Call ``next`` again after every round, with all samples so far."""
+    ``able``: the arms that can run here. ``usual``: the ranking's reference, provided that it runs. Call ``next`` again
+    after every round, with all samples so far."""
 
-    def __init__(self, plan: Plan, able: Iterable[str]) -> None:
+    def __init__(self, plan: Plan, able: Iterable[str], usual: str = "") -> None:
         self._plan = plan
+        self._usual = usual
         self._able = frozenset(able)
         self._number = 0
         # Interleaved rounds need no warm-up: root filesystems and inputs are read before, and all arms run together.
@@ -143,7 +145,7 @@ class Schedule:
         """Return the same as ``_active``, for a session that ends when each arm has a verdict."""
         plan, rounds = self._plan, len({item.round for item in earlier if item.kind == "measured"})
         arms = [str(arm) for arm in plan.arms if str(arm) in self._able]
-        rankings = rank(Runs(earlier), arms, margin=plan.margin, rounds=rounds)
+        rankings = rank(Runs(earlier), arms, margin=plan.margin, rounds=rounds, usual=self._usual)
         if not any(item.verdict for found in rankings for item in found.rows if item.against):
             if len([arm for arm in plan.arms if not arm.control and str(arm) in self._able]) < 2:
                 return frozenset(), f"{rounds} rounds: one arm, nothing to compare it with"
