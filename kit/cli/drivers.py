@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 
 from kit.filesystem import bundled
+from kit.model.default_driver import HAVING, IMAGE_STORE, USING
 from kit.model.driver import Options
 from kit.model.drivers import DRIVERS, UNION, arm_words, drivers, graph_drivers
 
@@ -45,16 +46,12 @@ def unions() -> str:
 def described() -> str:
     """Return the lines that name every engine's drivers, and the options of some."""
     own = " ".join(driver.name for driver in graph_drivers() if driver.listed)
-    stores = "".join(
-        f", docker@{driver.root}/{driver.name} (containerd image store)"
-        for driver in drivers("docker")
-        if driver.image_store and driver.listed
-    )
     engines = (
-        f"docker@26.1/overlay2 (that version, in a root of its own){stores}, {_named('podman')}, "
+        f"docker@29/{IMAGE_STORE} (that version, in a root of its own), {_named('podman')}, "
         f"system/DRIVER (the Docker that is running), {_named('containerd')} (containerd by itself)"
     )
-    lines = [f"  drivers: {own}; with an engine before them:", _wrapped(engines, "    ")]
+    store = f"{IMAGE_STORE} (containerd's image store, Docker {HAVING} or later; its default since {USING})"
+    lines = [_wrapped(f"drivers: {own}; {store}; with an engine before them:", "  "), _wrapped(engines, "    ")]
     return "\n".join([*lines, _wrapped("; ".join(_options()), "  ")])
 
 

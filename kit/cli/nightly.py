@@ -100,10 +100,10 @@ def _check_versions(job: Job) -> None:
     from kit.engines.root import check_version
     from kit.model.arm import arms_of
 
-    for task in job.tasks:
+    for number, task in enumerate(job.tasks, 1):
         request = task.request
         for engine in (request.engine, *(arm.engine for arm in arms_of(request.arms, request.engine))):
-            check_version(engine)
+            check_version(engine, f"task {number}: ")
 
 
 def _describe(job: Job) -> None:

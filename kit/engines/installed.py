@@ -35,7 +35,7 @@ def version_of(program: Path) -> str:
 
 @lru_cache
 def _version(program: Path, changed: int) -> str:
-    found = re.search(r"\bv?(\d+\.\d[\w.+~-]*)", run([program, "--version"]))
+    found = re.search(r"\bv?(\d+\.[\w.+~-]+)", run([program, "--version"]))
     return found[1] if found else ""
 
 
@@ -52,5 +52,5 @@ def _image_store(configuration: Path) -> bool | None:
     wanted = features.get("containerd-snapshotter") if isinstance(features, dict) else None
     if isinstance(wanted, bool):
         return wanted
-    named = found.get("storage-driver") in {driver.name for driver in graph_drivers()}
+    named = found.get("storage-driver") in [driver.name for driver in graph_drivers()]
     return False if named or found.get("userns-remap") else None

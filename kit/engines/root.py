@@ -89,12 +89,15 @@ def versions(engine: str) -> tuple[str, ...]:
     return tuple(name.removeprefix(f"{engine}-") for name in recipes() if name.startswith(f"{engine}-"))
 
 
-def check_version(engine: str) -> None:
-    """Check that the version which ``docker@26.1`` names has a recipe. Raises UsageError."""
+def check_version(engine: str, where: str = "") -> None:
+    """Check that the version which ``docker@26.1`` names has a recipe. ``where``: what names it, for the error. Raises
+    UsageError."""
     name, at, version = engine.partition("@")
     if at and version not in versions(name):
         known = ", ".join(f"{name}@{item}" for item in versions(name))
-        raise UsageError(f"unknown version {engine}", f"use one of: {known}; or --docker PATH, a Docker of yours")
+        raise UsageError(
+            f"{where}unknown version {engine}", f"use one of: {known}; or --docker PATH, a Docker of yours"
+        )
 
 
 def engine_root(engine: str, version: str, cache: Path, tell: Callable[[str], None]) -> EngineRoot:

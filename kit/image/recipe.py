@@ -56,7 +56,8 @@ class Recipe:
         packages = f"{len(self.packages)} packages of {self.suite}"
         if not self.go_programs:
             return f"{packages} (once, about a minute)"
-        return f"{packages} and {len(self.go_programs)} Go programs (once, about five minutes)"
+        programs = f"{len(self.go_programs)} program{'s' if len(self.go_programs) > 1 else ''} in Go"
+        return f"{packages} and {programs} (once, about five minutes)"
 
     @property
     def _file(self) -> Path:

@@ -15,7 +15,7 @@ from kit.model.drivers import DEFAULT_ENGINE, arm_words, find_driver, graph_driv
 #: Docker's driver in its image store, and the one without.
 IMAGE_STORE, GRAPH_DRIVER = "overlayfs", "overlay2"
 #: Docker's versions that have the image store, and that use it unless told otherwise.
-_HAVING, _USING = 24, 29
+HAVING, USING = 24, 29
 #: The common choices of each engine.
 _COMMON = {DEFAULT_ENGINE: (GRAPH_DRIVER, IMAGE_STORE), "podman": ("overlay",), "containerd": ("overlayfs",)}
 
@@ -31,12 +31,12 @@ class Docker:
     @property
     def has_image_store(self) -> bool:
         """Return whether it can keep its images in containerd."""
-        return _major(self.version) >= _HAVING
+        return _major(self.version) >= HAVING
 
     @property
     def driver(self) -> str:
         """Return its default driver."""
-        wanted = _major(self.version) >= _USING if self.configured is None else self.configured
+        wanted = _major(self.version) >= USING if self.configured is None else self.configured
         return IMAGE_STORE if wanted and self.has_image_store else GRAPH_DRIVER
 
     @property

@@ -52,6 +52,13 @@ def test_picks_are_arms_in_containers_on_a_driver() -> None:
     assert split_picks(["aufs", "device mapper"]) == (["aufs", "device mapper"], [])
 
 
+def test_the_reference_is_the_usual_arm_of_the_session_if_it_ran() -> None:
+    """A session that records none keeps the choice of the kit that made it."""
+    chosen = {usual: ranking(usual=usual).reference for usual in ("", "layer:btrfs", "layer:overlayfs")}
+    assert chosen == {"": "layer:overlay2", "layer:btrfs": "layer:btrfs", "layer:overlayfs": "layer:overlay2"}
+    assert ranking(usual="layer:btrfs", reference="layer:vfs").reference == "layer:vfs"
+
+
 def test_all_are_ranked_by_time_until_data_is_safe_across_filesystems() -> None:
     found = ranking()
     assert (found.metric, found.reference, found.point) == ("durable", "layer:overlay2", "")

@@ -136,7 +136,7 @@ def the_docker(request: Request) -> Docker:
 def _plan(request: Request, labels: tuple[str, ...], known: Mapping[str, Profile], docker: Docker) -> Plan:
     if not is_session_engine(request.engine):
         raise UsageError(f"--engine {request.engine}: unknown engine", f"use one of: {', '.join(SESSION_ENGINES)}")
-    check_version(request.engine)
+    check_version(request.engine, "--engine: ")
     baseline = parse_arm(request.baseline, request.engine) if request.baseline else None
     if request.arms:
         arms = arms_of(request.arms, request.engine)
@@ -166,7 +166,7 @@ def _plan(request: Request, labels: tuple[str, ...], known: Mapping[str, Profile
         check_directory(Path(request.directory).absolute())
     options = BackingOptions(profiles=known)
     for arm in plan.arms:
-        check_version(arm.engine)
+        check_version(arm.engine, f"arm '{arm}': ")
         find_profile(arm.filesystem, options)
     return plan
 
