@@ -95,7 +95,7 @@ def drivers() -> str:
         prefix = {"docker": "layer:", UNION: "union:"}.get(engine, f"layer:{engine}/")
         rows = [
             (
-                f"`layer:docker@{item.root}/{item.name}`" if item.image_store else f"`{prefix}{item.name}`",
+                f"`{prefix}{item.name}`",
                 item.kernel.called if item.kernel else "",
                 item.filesystem or "any",
                 ", ".join([*item.packages.values(), *([item.versions] if item.versions else [])]),

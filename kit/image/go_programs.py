@@ -62,9 +62,7 @@ class GoPrograms:
         try:
             run(["go", "version"], env=environment)
         except CommandError as error:
-            raise MachineError(
-                f"Go {self.version} cannot be fetched: {explain(error.said)}", _fix(error.said)
-            ) from None
+            raise MachineError(f"go cannot fetch Go {self.version}: {explain(error.said)}", _fix(error.said)) from None
 
 
 def explain(said: str) -> str:

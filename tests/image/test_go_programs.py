@@ -38,7 +38,7 @@ def test_a_version_of_go_that_cannot_be_fetched_is_named(tmp_path: Path, monkeyp
     script = f'[ "$GOTOOLCHAIN" = local ] && exec echo go version go1.22.1 linux/amd64\necho "{refused}" >&2\nexit 1'
     monkeypatch.setenv("PATH", go(tmp_path / "bin", script))
     with pytest.raises(
-        MachineError, match=r"Go 1\.26\.8 cannot be fetched: go: download go1\.26\.8: .* Forbidden"
+        MachineError, match=r"go cannot fetch Go 1\.26\.8: go: download go1\.26\.8: .* Forbidden"
     ) as caught:
         PROGRAMS.build(tmp_path / "programs", ())
     assert caught.value.hint == "check that go reaches its module proxy: go env GOPROXY"
