@@ -40,8 +40,8 @@ def _version(program: Path, changed: int) -> str:
 
 
 def _image_store(configuration: Path) -> bool | None:
-    """Return whether the configuration turns containerd's image store on or off; None if it does neither. A graph
-    driver that it names, or mapped users, turn the store off, as in dockerd itself."""
+    """Return whether the configuration switches containerd's image store on or off; None if it does neither. A graph
+    driver that it names, or mapped users, switch the store off, as in dockerd itself."""
     try:
         found = json.loads(configuration.read_text(encoding="utf-8"))
     except (OSError, ValueError):  # dockerd itself would refuse it

@@ -23,7 +23,7 @@ _COMMON = {DEFAULT_ENGINE: (GRAPH_DRIVER, IMAGE_STORE), "podman": ("overlay",), 
 @dataclass(frozen=True)
 class Docker:
     """A Docker, as far as its default driver depends on it. ``version``: '' if it is missing or unknown.
-    ``configured``: whether its configuration turns the image store on or off; None if it says nothing."""
+    ``configured``: whether its configuration switches the image store on or off; None if it says nothing."""
 
     version: str = ""
     configured: bool | None = None
