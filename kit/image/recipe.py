@@ -57,7 +57,7 @@ class Recipe:
         if not self.go_programs:
             return f"{packages} (once, about a minute)"
         programs = f"{len(self.go_programs)} program{'s' if len(self.go_programs) > 1 else ''} in Go"
-        return f"{packages} and {programs} (once, about five minutes)"
+        return f"{packages} and {programs} (once, about ten minutes)"
 
     @property
     def _file(self) -> Path:

@@ -34,7 +34,7 @@ def test_programs_in_go_are_pinned_and_change_the_digest() -> None:
     built = parse_recipe(GOOD + 'go = "1.26.8"\ngo_programs = ["example.org/a@v1.0.0"]\n', "x.toml", "x")
     newer = replace(built, go="1.26.9")
     assert len({plain.digest, built.digest, newer.digest, replace(built, go_flags=("-tags=a",)).digest}) == 4
-    assert built.sources == "2 packages of bookworm and 1 program in Go (once, about five minutes)"
+    assert built.sources == "2 packages of bookworm and 1 program in Go (once, about ten minutes)"
 
 
 @pytest.mark.parametrize(
