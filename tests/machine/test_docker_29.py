@@ -22,7 +22,7 @@ from kit.session.execute.session_loop import held_machine
 from kit.session.setup.provision import Provision, ProvisionSpec
 from tests.engine_suite import EngineSuite
 
-#: Its programs take about ten minutes of CPU to build: half of what all other tests take.
+#: Its programs take about ten minutes of CPU to build.
 ASKED = os.environ.get("KIT_TEST_DOCKER_29")
 pytestmark = [
     pytest.mark.machine,
