@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -46,8 +46,6 @@ class Entered:
 
 
 class BareEngine:
-    unsupported: Blocker | None = None
-
     def __init__(self, setting: EngineConfig) -> None:
         self.setting = setting
         self._count = 0
@@ -123,6 +121,9 @@ class BareEngine:
             if os.geteuid() == 0:
                 raise
             return None
+
+    def unsupported(self, interfaces: Sequence[str]) -> Blocker | None:
+        return None
 
     def facts(self) -> list[Fact]:
         return []

@@ -35,6 +35,7 @@ from kit.model.arm import Arm, driver_of, fix_of
 from kit.model.drivers import DEFAULT_ENGINE
 from kit.model.drivers.device_mapper import THIN_POOL
 from kit.model.fact import DRIVER_STATUS, PROGRAM, RUNS, Fact
+from kit.model.scenario import DOCKER
 
 
 class DockerEngine(PrivateEngine[DockerServer]):
@@ -129,8 +130,8 @@ class DockerEngine(PrivateEngine[DockerServer]):
 
 def _show_socket(daemon: DockerServer, control: Control) -> str:
     """Make a second name for the daemon's socket, in the directory that the arm sees."""
-    os.link(daemon.socket, control.path / "engine")
-    return f"{CONTROL}/engine"
+    os.link(daemon.socket, control.path / DOCKER)
+    return f"{CONTROL}/{DOCKER}"
 
 
 def _load(daemon: DockerServer, backing_root: BackingRoot) -> None:

@@ -29,7 +29,8 @@ class Sandbox:
     returns why the arm is dead, or ''. ``env``, ``uid`` and ``gid`` apply to the commands run in it. ``layered``: the
     tree lies in a writable layer above the image's. ``own``: the path of a root filesystem of its own, above the
     backing one (a thin device, a loop file). ``engine()`` puts the engine's socket where the arm sees it and returns
-    its path there, '' without an engine; ``socket`` keeps it. Control groups: ``load`` of the background load;
+    its path there, '' without an engine; ``socket`` keeps it. ``registry``: HOST:PORT of the scenario's, or ''. Control
+    groups: ``beside`` of the background load and the registry;
     ``session`` of everything that the session has started; ``daemons`` of the processes that serve its filesystem. The
     daemons are frozen after the arm, and their CPU is not the arm's. ``deadline``: when everything in it is ended."""
 
@@ -46,7 +47,8 @@ class Sandbox:
     layered: bool = False
     engine: Callable[[], str] = str
     socket: str = ""
-    load: Cgroup | None = None
+    registry: str = ""
+    beside: Sequence[Cgroup] = ()
     session: Cgroup | None = None
     daemons: Cgroup | None = None
     own: Path | None = None

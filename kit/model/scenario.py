@@ -16,6 +16,8 @@ BRACES = re.compile(r"(?<!\$)\{([a-z][a-z0-9_]*)\}")
 #: Most characters of a command after substitution: no word may be longer (MAX_ARG_STRLEN of Linux), and nested
 #: parameters grow without end.
 LONGEST_COMMAND = 128 << 10
+#: Interfaces of engines: Docker's API, and commands of containerd's ctr.
+DOCKER, CTR = ENGINE_INTERFACES = ("docker", "ctr")
 
 
 @dataclass(frozen=True)
@@ -81,8 +83,10 @@ class Scenario:
     """One workload. ``values`` is empty until ``bind`` has put the parameters' values into the steps.
 
     ``lower``: a directory of the image that the phases find as ``{lower}``. It is in the lower layers if the tree is in
-    the writable layer, else it is a copy in the tree. ``engine``: whether phases control the arm's engine, through the
-    socket ``{engine}``, which is empty for arms without an engine."""
+    the writable layer, else it is a copy in the tree. ``engine``: the interfaces through which phases can control the
+    arm's engine, of ENGINE_INTERFACES. ``{engine}`` is a socket with the name of the engine's interface, empty for
+    arms without an engine. ``registry``: the input that a registry serves at ``{registry}``, HOST:PORT, beside each
+    run."""
 
     name: str
     summary: str
@@ -98,7 +102,8 @@ class Scenario:
     values: tuple[tuple[str, str], ...] = ()
     here: str = ""
     lower: str = ""
-    engine: bool = False
+    engine: tuple[str, ...] = ()
+    registry: str = ""
 
     @property
     def label(self) -> str:

@@ -122,7 +122,7 @@ def test_names_that_must_be_asked_for() -> None:
     for name in ("lower", "engine"):
         with pytest.raises(UsageError, match=f"unknown name {{{name}}}"):
             parse_scenario(GOOD.replace("{tree}/x", f"{{{name}}}"), "demo.toml")
-    text = 'lower = "/low"\nengine = true\n' + GOOD.replace("{tree}/x", "{lower}{engine}")
+    text = 'lower = "/low"\nengine = ["docker"]\n' + GOOD.replace("{tree}/x", "{lower}{engine}")
     assert parse_scenario(text, "demo.toml").bind({}, 1).phases[0].run[3] == "{lower}{engine}"
 
 

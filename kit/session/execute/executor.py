@@ -12,6 +12,7 @@ from pathlib import Path
 
 from kit.core.errors import RunError, UsageError
 from kit.core.paths import Paths
+from kit.engines.registry import registry_blocker
 from kit.engines.root import given_programs
 from kit.filesystem import BackingOptions
 from kit.filesystem.backing import DEFAULT_SIZE
@@ -74,7 +75,7 @@ def execute(session: Session, context: SessionContext, lease: MachineLease, mate
         beside = _load_spec(materials.load, lease, stack) if materials.load else None
         options = backing_options(context)
         spec = ProvisionSpec(lease.setting, context.host, options, image, directory)
-        made = workloads(prepared.scenarios, image, folders)
+        made = workloads(prepared.scenarios, image, folders, directory)
         pilot = partial(_pilot, context, spec, made, lease)
         plan, facts = decide(session, prepared, context.host, pilot)
         session = session.with_facts(facts)
@@ -161,11 +162,15 @@ def _load(workload: Workload, spec: LoadSpec, provision: Provision, lease: Machi
 def _make_ready(provision: Provision, prepared: Prepared, lease: MachineLease) -> tuple[NotRun, ...]:
     """Make the arms ready; return those that can't run, in the order of the arms."""
     not_run: dict[Arm, NotRun] = {}
+    scenario = prepared.scenario
+    registry = registry_blocker() if scenario.registry else None
     for arm in prepared.plan.arms:
-        unsupported = provision.unsupported(arm) if prepared.scenario.engine else None
+        unsupported = provision.unsupported(arm, scenario.engine) if scenario.engine else None
         if unsupported:
-            reason = f"{prepared.scenario.name} drives the engine itself, {unsupported.reason}"
+            reason = f"{scenario.name} drives the engine itself, {unsupported.reason}"
             not_run[arm] = NotRun(str(arm), reason, unsupported.fix)
+        elif registry:
+            not_run[arm] = NotRun(str(arm), registry.reason, registry.fix)
     not_run |= provision.all_ready([arm for arm in prepared.plan.arms if arm not in not_run], lease.setting.tell)
     return tuple(not_run[arm] for arm in prepared.plan.arms if arm in not_run)
 

@@ -84,12 +84,14 @@ def shown(folders: Folders, lease: MachineLease, name: str) -> Iterator[Path | N
         yield directory
 
 
-def workloads(scenarios: Mapping[str, Scenario], image: Image | None, folders: Folders) -> dict[str, Workload]:
-    """Return one workload for each point of a sweep."""
+def workloads(
+    scenarios: Mapping[str, Scenario], image: Image | None, folders: Folders, directory: Path | None
+) -> dict[str, Workload]:
+    """Return the workload of each point of a sweep. ``directory``: the result of ``shown``."""
     found = {}
     for number, (point, scenario) in enumerate(scenarios.items(), 1):
         folder = "" if "" in folders else str(number)
-        found[point] = Workload(scenario, image, folders[folder], folder)
+        found[point] = Workload(scenario, image, folders[folder], folder, directory)
     return found
 
 

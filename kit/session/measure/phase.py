@@ -39,7 +39,7 @@ def measure_phase(
 
 def counters_of(sandbox: Sandbox) -> Counters:
     """Read all counters of a sandbox now."""
-    return read_counters(sandbox.cgroup, sandbox.backing.device, sandbox.load, sandbox.session)
+    return read_counters(sandbox.cgroup, sandbox.backing.device, sandbox.beside, sandbox.session)
 
 
 @dataclass(frozen=True)

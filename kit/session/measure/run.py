@@ -12,6 +12,7 @@ from types import TracebackType
 from kit.core.deadline import Deadline
 from kit.core.errors import KitError, said_by_system
 from kit.engines import Sandbox
+from kit.engines.registry import Registry
 from kit.host.cgroup.idle_load import IdleRate
 from kit.model.arm import Arm
 from kit.model.plan import PlanStep
@@ -21,7 +22,7 @@ from kit.session.measure.background import Beside, Load
 from kit.session.measure.context import ArmProvider, RunContext
 from kit.session.measure.phase_log import cut_middle, log_name
 from kit.session.measure.tracing import Tracing
-from kit.session.setup.caches import drop_caches
+from kit.session.setup.caches import drop_caches, read_below
 
 
 class Run:
@@ -41,6 +42,7 @@ class Run:
         self._engine = Stopwatch()
         self._stack = ExitStack()
         self._sandbox: Sandbox | None = None
+        self._registry: Registry | None = None
         self._started = time.time()
         self.logfile.parent.mkdir(parents=True, exist_ok=True)
 
@@ -92,12 +94,21 @@ class Run:
         make = context.places.fresh_sandbox if context.plan.fresh else context.places.sandbox
         with self._engine:
             sandbox = self.workload.fill(self._stack.enter_context(_placed(make, self.step.arm)))
-        load = context.load.group if context.load else None
-        self._sandbox = replace(sandbox, deadline=deadline(), load=load, session=context.group)
+            self._registry = self._stack.enter_context(self.workload.registry(context.lease.setting))
+        groups = (context.load and context.load.group, self._registry and self._registry.cgroup)
+        self._sandbox = replace(
+            sandbox,
+            deadline=deadline(),
+            registry=self._registry.address if self._registry else "",
+            beside=tuple(group for group in groups if group),
+            session=context.group,
+        )
         self.fail(self.workload.prepare(self.sandbox, self.logfile))
 
     def settle(self) -> None:
         settle(self.sandbox, self._context.places, self._context.plan.cache)
+        if self._registry:
+            read_below(self._registry.directory)  # every arm pulls the same blobs from the page cache
 
     def sample(self) -> Sample:
         cut_middle(self.logfile)

@@ -6,12 +6,14 @@ import shlex
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
 from kit.core.errors import MORE_ROOM, RunError, TimedOut
-from kit.engines import Sandbox
+from kit.engines import EngineConfig, Sandbox
+from kit.engines.registry import Registry, serve_registry
 from kit.host.cgroup.idle_load import IdleRate
 from kit.image import Image
 from kit.model.arm import Arm
@@ -49,6 +51,7 @@ class Workload:
     image: Image | None
     inputs: tuple[PreparedInput, ...]
     folder: str = ""  # of the inputs, if the points of a sweep have different ones
+    shown: Path | None = None  # this machine's directory of the inputs
 
     def words(self, step: Command, sandbox: Sandbox) -> tuple[str, ...]:
         """Return the command of a step for this sandbox."""
@@ -58,6 +61,8 @@ class Workload:
             names["lower"] = self.scenario.lower if sandbox.layered else f"{sandbox.tree}/lower"
         if self.scenario.engine:
             names["engine"] = sandbox.socket
+        if self.scenario.registry:
+            names["registry"] = sandbox.registry
         return step.render(names)
 
     def digests(self, arm: Arm) -> tuple[tuple[str, str], ...]:
@@ -67,6 +72,12 @@ class Workload:
         if self.image and arm.placement != "host":
             found.append(("image", self.image.digest))
         return tuple(found)
+
+    def registry(self, setting: EngineConfig) -> AbstractContextManager[Registry | None]:
+        """Serve the scenario's registry; yields None if it has none. Raises KitError."""
+        if not self.scenario.registry or self.shown is None:
+            return nullcontext()
+        return serve_registry(self.shown / self.folder / self.scenario.registry, setting)
 
     def fill(self, sandbox: Sandbox) -> Sandbox:
         """Put the inputs into the tree and give the tree to the scenario's user. Untimed. Raises RunError."""

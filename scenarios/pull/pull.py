@@ -1,0 +1,102 @@
+"""Pull to ready: pull.py PHASE SOCKET REGISTRY INPUTS. SOCKET '' means no engine: plain directories.
+
+Every phase prints what it measured of itself as "kit: NAME = VALUE UNIT". Times begin after the start of Python."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from clients import Client, client
+
+#: Seconds of the phases so far, and the bytes used before the pull.
+STATE = Path("pull-state.json")
+MIB = 1 << 20
+#: What the phases are called in figures.
+FIGURES = {"create": "create", "start": "start to first output", "exit": "exit", "remove": "remove container and image"}
+
+
+def say(name: str, value: float, unit: str) -> None:
+    print(f"kit: {name} = {value:.6g} {unit}")
+
+
+def timed(action: Callable[[], object]) -> float:
+    begin = time.monotonic()
+    action()
+    return time.monotonic() - begin
+
+
+def load() -> dict[str, float]:
+    found: dict[str, float] = json.loads(STATE.read_text())
+    return found
+
+
+def keep(**values: float) -> dict[str, float]:
+    state = {**(load() if STATE.exists() else {}), **values}
+    STATE.write_text(json.dumps(state))
+    return state
+
+
+def used() -> int:
+    """Bytes used on the filesystem below, once everything is written and freed: btrfs frees after a commit."""
+    last = -1
+    while True:
+        subprocess.run(["sync", "-f", "."], check=True)
+        found = os.statvfs(".")
+        now = (found.f_blocks - found.f_bfree) * found.f_frsize
+        if now == last:
+            return now
+        last = now
+        time.sleep(0.1)
+
+
+def prepare(engine: Client) -> None:
+    """An empty store: nothing of an earlier pull is left."""
+    engine.clean()
+    engine.ask()
+    keep(ask=timed(engine.ask), used=used())
+
+
+def space(inputs: str) -> None:
+    """After the pull, and outside of it. A filesystem that has not grown by an eighth of the image does not hold it:
+    the container's root then lies on a device of its own."""
+    state = load()
+    sizes = json.loads((Path(inputs) / "registry/sizes.json").read_text())
+    grown = used() - state["used"]
+    say("pull", state["pull"] * 1e3, "ms")
+    say("an empty request to the engine", state["ask"] * 1e3, "ms")
+    say("image, packed", sizes["packed"] / MIB, "MiB")
+    say("image, unpacked", sizes["unpacked"] / MIB, "MiB")
+    if grown > sizes["unpacked"] / 8:
+        say("disk used by the pulled image", grown / MIB, "MiB")
+    else:
+        print("disk used is not known: this filesystem does not hold the image")
+
+
+def phase(name: str, engine: Client) -> None:
+    seconds = timed(getattr(engine, name))
+    state = keep(**{name: seconds})
+    if name in FIGURES:
+        say(FIGURES[name], seconds * 1e3, "ms")
+    if name == "start":
+        ready = state["pull"] + state["create"] + seconds
+        say("pull to first output", ready * 1e3, "ms")
+        say("share of the pull in it", 100 * state["pull"] / ready, "%")
+
+
+def main(name: str, socket: str, registry: str, inputs: str) -> None:
+    if name == "space":
+        space(inputs)
+        return
+    engine = client(socket, registry)
+    if name == "prepare":
+        prepare(engine)
+    else:
+        phase(name, engine)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
