@@ -103,7 +103,7 @@ class ContainerdDaemon:
         words = self._words(before=["env", f"CONTAINERD_SNAPSHOTTER={self.driver}"])
         start = [sys.executable, "-I", ctr_server.__file__, str(path), self._home.container_cgroup, *words]
         with (self._home.directory / "ctr.log").open("ab") as output:
-            process = spawn(start, output=output, cgroup_procs=Cgroup.named(self._home.cgroup).procs)
+            process = spawn(start, output=output, cgroup_procs=Cgroup.named(self._home.cgroup).create().procs)
         try:
             deadline = time.monotonic() + PATIENCE
             while not path.exists():

@@ -8,6 +8,7 @@ import os
 import shutil
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
@@ -26,7 +27,9 @@ class Client(Protocol):
 
     def clean(self) -> None: ...
     def pull(self) -> None: ...
-    def create(self) -> None: ...
+    def create(self) -> bool:
+        """Create the container; False if the engine only can as it starts it."""
+
     def start(self) -> None:
         """Start the container, and return at its first output."""
 
@@ -70,9 +73,10 @@ class DockerClient(Docker):
         answer = self._send("POST", path, query, None)
         yield from (line.decode() for line in answer)
 
-    def create(self) -> None:  # type: ignore[override]
+    def create(self) -> bool:  # type: ignore[override]
         host = {"NetworkMode": "none", "CgroupParent": self._parent}
         self._ask("POST", "/containers/create", {"name": NAME}, {"Image": self._image, "HostConfig": host})
+        return True
 
     def start(self) -> None:  # type: ignore[override]
         attached = _Connection(self._path)
@@ -107,6 +111,8 @@ def check_output(line: str) -> None:
 
 class CtrClient:
     """containerd, by the commands that the kit runs beside it."""
+
+    _ended = Path("container-ended")
 
     def __init__(self, path: str, registry: str) -> None:
         self._path = path
@@ -153,15 +159,25 @@ class CtrClient:
         options = json.loads(Path("options.json").read_text())
         self._do("images", "pull", *options, "--plain-http", self._image)
 
-    def create(self) -> None:
-        self._do("containers", "create", "--cgroup", f"{{cgroup}}/{NAME}", self._image, NAME)
+    def create(self) -> bool:
+        return False  # ctr containers create takes no control group
 
     def start(self) -> None:
-        """The command goes on after its first output, as the container does."""
-        check_output(next(self._run("tasks", "start", NAME), ""))
+        """The command goes on after its first output, as the container does; a child waits for its end."""
+        output = self._run("run", "--cgroup", f"{{cgroup}}/{NAME}", self._image, NAME)
+        check_output(next(output, ""))
+        self._ended.unlink(missing_ok=True)
+        if os.fork() == 0:
+            try:
+                "".join(output)
+            finally:  # a killed container ends the command with another status than 0
+                self._ended.touch()
+                os._exit(0)
 
     def exit(self) -> None:
-        self._try("tasks", "delete", "--force", NAME)  # the command of start removes the task too
+        self._do("tasks", "kill", "--signal", "SIGKILL", NAME)
+        while not self._ended.exists():
+            time.sleep(0.001)
 
     def remove(self) -> None:
         self._do("containers", "delete", NAME)
@@ -200,10 +216,11 @@ class PlainClient(Plain):
         if tar.returncode or digest != f"sha256:{found.hexdigest()}":
             raise SystemExit(f"layer {digest} can't be unpacked: tar ended with {tar.returncode}")
 
-    def create(self) -> None:  # type: ignore[override]
+    def create(self) -> bool:  # type: ignore[override]
         config = json.loads(self._get("manifests/latest").read())["config"]["digest"]
         command = json.loads(self._get(f"blobs/{config}").read())["config"]["Cmd"]
         super().create(NAME, command[-1])
+        return True
 
     def start(self) -> None:  # type: ignore[override]
         """Start the process with a pipe as its output; it inherits nothing else."""
