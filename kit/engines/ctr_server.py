@@ -16,6 +16,8 @@ import sys
 
 
 class Handler(socketserver.StreamRequestHandler):
+    """Runs the command of one connection."""
+
     server: "CtrServer"
 
     def handle(self) -> None:
@@ -35,6 +37,8 @@ class Handler(socketserver.StreamRequestHandler):
 
 
 class CtrServer(socketserver.ThreadingUnixStreamServer):
+    """Serves each connection in a thread."""
+
     daemon_threads = True
 
     def __init__(self, path: str, cgroup: str, command: list[str]) -> None:

@@ -22,13 +22,15 @@ _MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 
 
 class Client(Protocol):
+    """Drives one engine."""
+
     def ask(self) -> None:
         """Ask the engine for nothing but an answer."""
 
     def clean(self) -> None: ...
     def pull(self) -> None: ...
     def create(self) -> bool:
-        """Create the container; False if the engine only can as it starts it."""
+        """Create the container. Returns False if the engine can do that only as it starts it."""
 
     def start(self) -> None:
         """Start the container, and return at its first output."""
@@ -41,7 +43,7 @@ class Client(Protocol):
 
 
 class DockerClient(Docker):
-    """Docker, or Podman, which answers for Docker."""
+    """Drives Docker, or Podman, which answers Docker's requests."""
 
     def __init__(self, path: str, registry: str) -> None:
         super().__init__(path)
@@ -110,7 +112,7 @@ def check_output(line: str) -> None:
 
 
 class CtrClient:
-    """containerd, by the commands that the kit runs beside it."""
+    """Drives containerd by the commands that the kit runs beside it."""
 
     _ended = Path("container-ended")
 
@@ -163,7 +165,7 @@ class CtrClient:
         return False  # ctr containers create takes no control group
 
     def start(self) -> None:
-        """The command goes on after its first output, as the container does; a child waits for its end."""
+        """Start both. The command goes on after its first output, as the container does; a child waits for its end."""
         output = self._run("run", "--cgroup", f"{{cgroup}}/{NAME}", self._image, NAME)
         check_output(next(output, ""))
         self._ended.unlink(missing_ok=True)
@@ -185,7 +187,7 @@ class CtrClient:
 
 
 class PlainClient(Plain):
-    """The same without an engine: each layer is fetched, checked and unpacked; a container is a copy."""
+    """Does the same without an engine: each layer is fetched, checked and unpacked; a container is a copy."""
 
     def __init__(self, registry: str) -> None:
         self._address = f"http://{registry}/v2/{NAME}"
@@ -242,7 +244,7 @@ class PlainClient(Plain):
 
 
 def client(socket_path: str, registry: str) -> Client:
-    """The client of an interface, which is the name of its socket; none means plain directories."""
+    """Return the client of an interface, which is the name of its socket; none means plain directories."""
     if not socket_path:
         return PlainClient(registry)
     known: dict[str, type[DockerClient | CtrClient]] = {"docker": DockerClient, "ctr": CtrClient}

@@ -32,7 +32,7 @@ _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 def text(size: int) -> bytes:
-    """Words of which a few are frequent: gzip halves them at least, as it does the files of real images."""
+    """Return words of which a few are frequent: gzip packs them to less than half, as it does many images."""
     numbers = random.Random(31)
     words = [numbers.randbytes(numbers.randint(2, 9)) for _ in range(4096)]
     frequency = list(accumulate(1 / rank for rank in range(1, len(words) + 1)))
@@ -43,12 +43,12 @@ def text(size: int) -> bytes:
 
 
 def share_out(count: int, layers: int) -> list[list[int]]:
-    """The numbers of the files in each layer, as evenly as can be."""
+    """Return the numbers of the files in each layer, as many in each as in the others, or one more."""
     return [list(range(count * layer // layers, count * (layer + 1) // layers)) for layer in range(layers)]
 
 
 def read_first(count: int) -> list[int]:
-    """The files that a container reads at its start: one at least, from all over the image."""
+    """Return the files that a container reads at its start: one at least, from all over the image."""
     wanted = max(1, round(count * READ_AT_START))
     return [count * number // wanted for number in range(wanted)]
 
@@ -58,13 +58,13 @@ def path(number: int) -> str:
 
 
 def pieces(size: int, whole: bytes) -> Iterator[bytes]:
-    """Content of one file after the other."""
+    """Yield the content of one file after the other."""
     for start in cycle(range(0, max(len(whole) - size, 0) + 1, size)):
         yield whole[start : start + size]
 
 
 def add(tar: tarfile.TarFile, name: str, content: bytes | None, mode: int = 0o644) -> None:
-    """A file, or a directory if there is no content."""
+    """Add a file, or a directory if there is no content."""
     entry = tarfile.TarInfo(name)
     entry.mode = mode
     if content is None:
@@ -76,7 +76,7 @@ def add(tar: tarfile.TarFile, name: str, content: bytes | None, mode: int = 0o64
 
 
 def base(tar: tarfile.TarFile, count: int) -> None:
-    """What a container needs in order to run: a static busybox, mount points, and the list of what it reads first."""
+    """Add what a container needs in order to run: a static busybox, mount points, the list of what it reads first."""
     for directory in ("bin", "dev", "etc", "proc", "sys", "tmp", "data"):
         add(tar, directory, None)
     add(tar, "bin/busybox", BUSYBOX.read_bytes(), 0o755)
@@ -89,6 +89,7 @@ def digest_of(file: Path) -> str:
 
 
 def compress(tar: Path, compression: str) -> Path:
+    """Return the compressed file, or the file itself."""
     packed = tar.with_suffix(".packed")
     if compression == "none":
         return tar
@@ -101,7 +102,7 @@ def compress(tar: Path, compression: str) -> Path:
 
 
 class Storage:
-    """The directory of a registry."""
+    """Writes the directory of a registry."""
 
     def __init__(self, root: Path) -> None:
         self._root = root / "docker/registry/v2"
@@ -117,6 +118,7 @@ class Storage:
         return digest
 
     def publish(self, manifest: Path) -> None:
+        """Take the manifest as that of the tag."""
         digest = self.take(manifest)
         self._link("_manifests/revisions", digest)
         self._link("_manifests/tags/latest/index", digest)
@@ -137,6 +139,7 @@ def write_json(file: Path, document: object) -> Path:
 
 
 def make(root: Path, layers: int, compression: str, files: str, mebibytes: int) -> None:
+    """Make the image. Its sizes are in ``sizes.json``, beside what the registry serves."""
     size = FILE_BYTES[files]
     count = max(layers, (mebibytes << 20) // size)
     content = pieces(size, text(min(count * size, _TEXT)))

@@ -41,8 +41,8 @@ def keep(**values: float) -> dict[str, float]:
 
 
 def used() -> int:
-    """Bytes used on the filesystem below, once that is the same five times: engines and btrfs free what was removed
-    some time later."""
+    """Return the bytes used on the filesystem below, once they are the same five times: engines and btrfs free later
+    what was removed."""
     seen: list[int] = []
     while len(seen) < 5 or len(set(seen[-5:])) > 1:
         time.sleep(0.1)
@@ -53,15 +53,15 @@ def used() -> int:
 
 
 def prepare(engine: Client) -> None:
-    """An empty store: nothing of an earlier pull is left."""
+    """Empty the store: nothing of an earlier pull is left."""
     engine.clean()
     engine.ask()
     keep(ask=timed(engine.ask), used=used())
 
 
 def space(inputs: str) -> None:
-    """After the pull, and outside of it. A filesystem that has not grown by an eighth of the image does not hold it:
-    the container's root then lies on a device of its own."""
+    """Report the pull, and the disk after it. A filesystem that has not grown by an eighth of the image does not hold
+    it: the container's root then lies on a device of its own."""
     state = load()
     sizes = json.loads((Path(inputs) / "registry/sizes.json").read_text())
     grown = used() - state["used"]
