@@ -15,7 +15,10 @@ from typing import Any
 
 import pytest
 
-from kit.session.plan.planning import find_scenario
+from kit.core.errors import UsageError
+from kit.host.machine import read_host
+from kit.model.session import Request
+from kit.session.plan.planning import find_scenario, prepare
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 
@@ -154,3 +157,8 @@ def test_an_interface_is_the_name_of_its_socket(clients: ModuleType) -> None:
     assert isinstance(clients.client("", "127.0.0.1:1"), clients.PlainClient)
     assert isinstance(clients.client("/kit/ctr", "127.0.0.1:1"), clients.CtrClient)
     assert set(find_scenario("pull").engine) == {"docker", "ctr"}
+
+
+def test_a_load_has_no_registry() -> None:
+    with pytest.raises(UsageError, match="--load pull:short needs a registry"):
+        prepare(Request("smoke", arms=("bare",), load="pull:short"), read_host())

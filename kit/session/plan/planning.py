@@ -92,6 +92,10 @@ def _check_load(request: Request, host: Host) -> Scenario | None:
         raise UsageError(
             "--load and --fresh exclude each other", "leave out one: the load needs the session's own filesystems"
         )
+    if load.registry:
+        raise UsageError(
+            f"--load {request.load} needs a registry, which only the measured scenario has", "use another load"
+        )
     if not host.root:
         raise MachineError("a background load needs root", "run as root: sudo kit …")
     return load
