@@ -44,7 +44,7 @@ class DockerEngine(PrivateEngine[DockerServer]):
 
     def __init__(self, setting: EngineConfig, version: str = "") -> None:
         programs = setting.docker if self.root_of == "docker" else None
-        super().__init__(setting, version, f"v{version}-" if version else self.prefix, programs)
+        super().__init__(setting, version, f"{self.prefix}v{version}-" if version else self.prefix, programs)
 
     def start_daemon(self, stack: ExitStack, arm: Arm, backing_root: BackingRoot) -> DockerServer:
         name = self.new_name("d")

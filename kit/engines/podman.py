@@ -86,7 +86,7 @@ class PodmanService(DockerServer):
         self._end_pause()
         # Its files belong to other users of the namespace; unshare mounts its overlay directory on itself.
         script = 'umount "$1/overlay" 2>/dev/null; rm -rf --one-file-system "$1"'
-        words = [*self._words(), "unshare", "sh", "-c", script, "sh", str(self.home.data)]
+        words = [*self.client_words(), "unshare", "sh", "-c", script, "sh", str(self.home.data)]
         try:
             run(words, what="removing rootless Podman's storage")
         finally:
@@ -100,8 +100,8 @@ class PodmanService(DockerServer):
                 os.kill(int(pause.read_text()), signal.SIGKILL)
             pause.unlink()
 
-    def _words(self) -> list[str]:
-        """Return the command without the user's settings."""
+    def client_words(self) -> list[str]:
+        """Return the command line of podman without the user's settings, up to its subcommand."""
         # Rootless, the configuration's graphroot would leave the database in the user's own storage.
         own = [f"--root={self.home.data}", f"--runroot={self.home.directory / 'r'}"] if os.geteuid() else []
         return [
@@ -141,7 +141,7 @@ class PodmanService(DockerServer):
             f'[storage]\ndriver = "{driver}"\ngraphroot = "{self.home.data}"\nrunroot = "{run_root}"\n{options}'
         )
         words = [
-            *self._words(),
+            *self.client_words(),
             f"--runtime={plain if limited else runtime}",
             "system",
             "service",

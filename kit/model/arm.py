@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from kit.core.errors import UsageError
 from kit.model.driver import Driver
 from kit.model.drivers import (
+    BUILDERS,
     DEFAULT_ENGINE,
     ENGINES,
     SYSTEM,
@@ -26,7 +27,8 @@ from kit.model.drivers import (
 #: Placements that need no container, in the order of the ladder.
 UNCONTAINED = ("bare", "host", "union")
 #: Placements in a container, in the order of the ladder.
-CONTAINED = ("runtime", "bind", "volume", "layer", "tmpfs")
+BUILD = "build"
+CONTAINED = ("runtime", "bind", "volume", "layer", "tmpfs", BUILD)
 PLACEMENTS = UNCONTAINED + CONTAINED
 
 DEFAULT_FILESYSTEM = "ext4"
@@ -37,6 +39,12 @@ OPTIONS = {
     "cpus": re.compile(r"[1-9][0-9]{0,3}(\.[0-9]{1,2})?|0\.(0[1-9]|[1-9][0-9]?)"),
     "memory": re.compile(r"[1-9][0-9]{0,11}[kmg]?"),
     "cgroup": re.compile(r"none"),
+    "control": re.compile(r""),
+}
+#: Options of a build arm: what the build cache holds before a run, and a cache mount for the build tree.
+BUILD_OPTIONS = {
+    "cache": re.compile(r"warm|changed"),
+    "mount": re.compile(r"cache"),
     "control": re.compile(r""),
 }
 #: Most arms of one session; each runs in every round.
@@ -109,6 +117,7 @@ class Arm:
             self.driver,
             *self.feature_words,
             *(key for key, _ in self.options if key in driver_of(self).options.known),
+            *((str(self),) if self.placement == BUILD else ()),  # its build cache is its own
         )
 
     def without(self, *options: str) -> Arm:
@@ -199,9 +208,20 @@ def parse_arm(text: str, engine: str = DEFAULT_ENGINE) -> Arm:
     known = {item.name: item for item in drivers(engine)}
     chosen = known[_choose("driver", driver, tuple(known), text)]
     filesystem = match["filesystem"] or default_filesystem(engine, driver)
+    if placement == BUILD:
+        return _build_arm(Arm(placement, engine, driver, filesystem), name, match["options"], text)
     # The kit does not set up the engine that is already running.
     allowed = OPTIONS if name == SYSTEM else {**OPTIONS, **chosen.features.known, **chosen.options.known}
     return Arm(placement, engine, driver, filesystem, _parse_options(match["options"], text, allowed))
+
+
+def _build_arm(arm: Arm, engine: str, options: str, text: str) -> Arm:
+    if engine not in BUILDERS:
+        raise UsageError(f"arm '{text}': {engine} builds no image here", f"use one of: {', '.join(BUILDERS)}")
+    found = _parse_options(options, text, {**BUILD_OPTIONS, **driver_of(arm).options.known})
+    if ("mount", "cache") in found and engine == DEFAULT_ENGINE:
+        raise UsageError(f"arm '{text}': Docker's classic builder has no cache mounts", "use build:podman/overlay")
+    return replace(arm, options=found)
 
 
 def _parse_union(match: re.Match[str], text: str) -> Arm:

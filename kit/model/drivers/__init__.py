@@ -32,6 +32,8 @@ DEFAULT_ENGINE, SYSTEM = "docker", "system"
 ENGINES = (*(engine for engine in DRIVERS if engine != UNION), SYSTEM)
 #: Possible engines of an arm that names none.
 SESSION_ENGINES = (DEFAULT_ENGINE, SYSTEM)
+#: Engines that build images.
+BUILDERS = ("docker", "podman")
 #: Engines available in other versions, in roots of their own.
 VERSIONED = ("docker", "containerd")
 

@@ -95,6 +95,8 @@ class Run:
         load = context.load.group if context.load else None
         self._sandbox = replace(sandbox, deadline=deadline(), load=load, session=context.group)
         self.fail(self.workload.prepare(self.sandbox, self.logfile))
+        if not self.error:
+            self.workload.rehearse(self.sandbox)
 
     def settle(self) -> None:
         settle(self.sandbox, self._context.places, self._context.plan.cache)

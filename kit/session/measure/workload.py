@@ -17,7 +17,7 @@ from kit.image import Image
 from kit.model.arm import Arm
 from kit.model.sample import Phase, input_digest
 from kit.model.scenario import Command, Scenario
-from kit.parsers import parse_report
+from kit.parsers import NOTHING, Report, parse_report
 from kit.probe import Timing, probe_digest
 from kit.session.inputs.input_cache import PreparedInput
 from kit.session.measure.phase import measure_phase
@@ -97,6 +97,10 @@ class Workload:
                 return _explain(step, timing, logfile, sandbox)
         return ""
 
+    def rehearse(self, sandbox: Sandbox) -> None:
+        """Put the arm into the state in which it is measured. Raises RunError, TimedOut."""
+        sandbox.rehearse((self.words(step, sandbox), step.cwd) for step in self.scenario.phases)
+
     def run(
         self,
         sandbox: Sandbox,
@@ -133,15 +137,27 @@ class Workload:
         None if the phase was never frozen."""
         if phase.status != "ok":
             return phase, _explain(step, phase, saying.logfile, sandbox)
-        if not step.report:
-            return phase, ""
         try:
-            said = self._said(step.printer, sandbox) if step.printer else output_since(saying.logfile, saying.start)
-            found = parse_report(step.report, said)
-            report = found.on_clock(clock) if clock else found.since(saying.began)
+            report = self._reported(step, sandbox, saying, clock)
         except RunError as reason:
             return phase, f"{step.name}: {reason.message}"
         return replace(phase, reported=report.figures, tasks=report.tasks), ""
+
+    def _reported(
+        self, step: Command, sandbox: Sandbox, saying: PhaseLog, clock: Callable[[float], float] | None
+    ) -> Report:
+        """Return what the phase reports, then what the arm itself does. Raises RunError."""
+
+        def own(report: Report) -> Report:
+            return report.on_clock(clock) if clock else report.since(saying.began)
+
+        phase = arm = NOTHING
+        if step.report:
+            said = self._said(step.printer, sandbox) if step.printer else output_since(saying.logfile, saying.start)
+            phase = own(parse_report(step.report, said))
+        if sandbox.reports:
+            arm = own(parse_report(sandbox.reports, sandbox.report())).summed()
+        return Report((*phase.figures, *arm.figures), phase.tasks)
 
     def _said(self, printer: Command, sandbox: Sandbox) -> str:
         """Return the output of a phase's reporter, which is outside the phase and its log. Raises RunError."""
