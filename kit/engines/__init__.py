@@ -21,6 +21,7 @@ ENGINES = {
     "podman": "kit.engines.podman:PodmanEngine",
     "docker-build": "kit.engines.build.engine:BuildEngine",
     "podman-build": "kit.engines.build.engine:PodmanBuildEngine",
+    "buildah-build": "kit.engines.build.engine:BuildahEngine",
     "system": "kit.engines.system:SystemEngine",
 }
 

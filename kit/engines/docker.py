@@ -28,6 +28,7 @@ from kit.engines.fuse_daemon import move_daemon
 from kit.engines.managed import PrivateEngine
 from kit.engines.plain_runtime import VARIABLE
 from kit.engines.sandbox import Sandbox
+from kit.engines.supervisor import DaemonDirs
 from kit.filesystem.thin_pool import thin_pool
 from kit.host.cgroup.cgroup import Cgroup
 from kit.image.layout import CONTROL, INPUTS, TREE
@@ -64,7 +65,12 @@ class DockerEngine(PrivateEngine[DockerServer]):
 
     def make_daemon(self, stack: ExitStack, arm: Arm, backing_root: BackingRoot, name: str) -> DockerServer:
         options = (*driver_of(arm).storage_options, *self._pool(stack, arm, backing_root, name))
-        return Dockerd(arm.driver, self.home(backing_root, name, arm.driver), options)
+        home = self.home(backing_root, name, arm.driver)
+        return Dockerd(arm.driver, home, options, self.daemon_words(home))
+
+    def daemon_words(self, home: DaemonDirs) -> tuple[str, ...]:
+        """Return further options of dockerd."""
+        return ()
 
     def _pool(self, stack: ExitStack, arm: Arm, backing_root: BackingRoot, name: str) -> tuple[str, ...]:
         """Make a thin pool; return the options that name it."""

@@ -101,9 +101,20 @@ class PodmanService(DockerServer):
             pause.unlink()
 
     def client_words(self) -> list[str]:
-        """Return the command line of podman without the user's settings, up to its subcommand."""
+        """Return the command line of podman, up to its subcommand."""
         # Rootless, the configuration's graphroot would leave the database in the user's own storage.
         own = [f"--root={self.home.data}", f"--runroot={self.home.directory / 'r'}"] if os.geteuid() else []
+        return [
+            *self.environment_words(),
+            "podman",
+            *own,
+            f"--tmpdir={self.home.directory / 't'}",
+            "--cgroup-manager=cgroupfs",
+            "--events-backend=none",
+        ]
+
+    def environment_words(self) -> list[str]:
+        """Return the beginning of a command line that keeps the user's settings out."""
         return [
             "env",
             f"CONTAINERS_CONF={self.home.directory / 'containers.conf'}",
@@ -111,11 +122,6 @@ class PodmanService(DockerServer):
             f"XDG_RUNTIME_DIR={self.home.directory / 'x'}",
             f"TMPDIR={self._temporary}",  # else /var/tmp
             *([f"HOME={self.home.directory / 'x'}"] if os.geteuid() else []),
-            "podman",
-            *own,
-            f"--tmpdir={self.home.directory / 't'}",
-            "--cgroup-manager=cgroupfs",
-            "--events-backend=none",
         ]
 
     @property
@@ -134,8 +140,7 @@ class PodmanService(DockerServer):
         if self.options:
             options = f'[storage.options.overlay]\nmountopt = "nodev,{",".join(self.options)}"\n'
         run_root = self.home.directory / "r"
-        # Docker's OCI runtime if it exists: then the two differ only in the engine. crun refuses cgroup hybrids.
-        runtime, limited = "runc" if which("runc") else "crun", not _may_raise_limits()
+        runtime, limited = oci_runtime(), not _may_raise_limits()
         plain = self.plain_runtime(runtime, *(["inherit-limits"] if limited else []))
         storage.write_text(
             f'[storage]\ndriver = "{driver}"\ngraphroot = "{self.home.data}"\nrunroot = "{run_root}"\n{options}'
@@ -149,6 +154,11 @@ class PodmanService(DockerServer):
             self.host,
         ]
         return [Program("podman", words, Path(self.socket))]
+
+
+def oci_runtime() -> str:
+    """Return Docker's OCI runtime if it exists: then the two differ only in the engine. crun refuses cgroup hybrids."""
+    return "runc" if which("runc") else "crun"
 
 
 def _may_raise_limits() -> bool:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from kit.core.errors import UsageError
 from kit.model.driver import Driver
 from kit.model.drivers import (
+    BUILD_ONLY,
     BUILDERS,
     DEFAULT_ENGINE,
     ENGINES,
@@ -47,6 +48,9 @@ BUILD_OPTIONS = {
     "mount": re.compile(r"cache"),
     "control": re.compile(r""),
 }
+#: The option of Docker's build arms that asks for the daemon's BuildKit instead of its classic builder.
+BUILDKIT = "buildkit"
+BUILDKIT_OPTION = {BUILDKIT: re.compile(r"")}
 #: Most arms of one session; each runs in every round.
 MOST_ARMS = 100
 #: The only option of bare and host: a second, identical copy of the arm, to show the noise.
@@ -208,6 +212,8 @@ def parse_arm(text: str, engine: str = DEFAULT_ENGINE) -> Arm:
     known = {item.name: item for item in drivers(engine)}
     chosen = known[_choose("driver", driver, tuple(known), text)]
     filesystem = match["filesystem"] or default_filesystem(engine, driver)
+    if name in BUILD_ONLY and placement != BUILD:
+        raise UsageError(f"arm '{text}': {name} only builds images", f"use {BUILD}:{engine}/{driver}")
     if placement == BUILD:
         return _build_arm(Arm(placement, engine, driver, filesystem), name, match["options"], text)
     # The kit does not set up the engine that is already running.
@@ -218,9 +224,10 @@ def parse_arm(text: str, engine: str = DEFAULT_ENGINE) -> Arm:
 def _build_arm(arm: Arm, engine: str, options: str, text: str) -> Arm:
     if engine not in BUILDERS:
         raise UsageError(f"arm '{text}': {engine} builds no image here", f"use one of: {', '.join(BUILDERS)}")
-    found = _parse_options(options, text, {**BUILD_OPTIONS, **driver_of(arm).options.known})
-    if ("mount", "cache") in found and engine == DEFAULT_ENGINE:
-        raise UsageError(f"arm '{text}': Docker's classic builder has no cache mounts", "use build:podman/overlay")
+    known = {**BUILD_OPTIONS, **(BUILDKIT_OPTION if engine == DEFAULT_ENGINE else {}), **driver_of(arm).options.known}
+    found = _parse_options(options, text, known)
+    if ("mount", "cache") in found and engine == DEFAULT_ENGINE and (BUILDKIT, "") not in found:
+        raise UsageError(f"arm '{text}': Docker's classic builder has no cache mounts", f"add +{BUILDKIT}")
     return replace(arm, options=found)
 
 

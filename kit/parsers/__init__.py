@@ -20,6 +20,7 @@ PARSERS = {
     "fio": "kit.parsers.fio:parse_fio",
     "bonnie": "kit.parsers.bonnie:parse_bonnie",
     "buildstats": "kit.parsers.buildstats:parse_buildstats",
+    "buildkit": "kit.parsers.buildkit:parse_buildkit",
     "build-steps": "kit.parsers.build_steps:parse_build_steps",
 }
 #: Limits of the store: characters of a report, its figures and tasks, characters of a name and of a unit.

@@ -25,7 +25,7 @@ from kit.image import Image, ImageCache
 from kit.image.layout import CONTROL, TREE
 from kit.model.arm import Arm, parse_arm
 from kit.model.driver import OWN_KERNEL, QEMU, UML
-from kit.model.drivers import DRIVERS, UNION, drivers, graph_drivers, in_guest_kernel, registered
+from kit.model.drivers import DRIVERS, UNION, drivers, graph_drivers, in_guest_kernel, registered, usual_placement
 from kit.model.event import EventSink
 from kit.session.execute.session_loop import held_machine
 from kit.session.measure.context import MachineLease
@@ -37,7 +37,16 @@ from kit.trace.perf import find_perf_tracer
 from kit.trace.tracer import Level
 
 _TOOLS = ("dockerd", "containerd", "runc", "mmdebstrap", "cc", "tar", "zstd", "xz", "setpriv", "unshare")
-_PLACEMENTS = ("bare", "host", "runtime", "bind:overlay2", "volume:overlay2", "layer:overlay2", "tmpfs:overlay2")
+_PLACEMENTS = (
+    "bare",
+    "host",
+    "runtime",
+    "bind:overlay2",
+    "volume:overlay2",
+    "layer:overlay2",
+    "tmpfs:overlay2",
+    "build:overlay2",
+)
 
 
 @dataclass(frozen=True)
@@ -131,7 +140,7 @@ def driver_arms() -> Iterator[tuple[str, str, Arm]]:
             if engine == UNION:
                 yield "union", driver.name, parse_arm(f"{UNION}:{driver.name}")
                 continue
-            arm = parse_arm(f"layer:{engine}/{driver.name}")
+            arm = parse_arm(f"{usual_placement(engine)}:{engine}/{driver.name}")
             rootless = engine == "podman" and os.geteuid() != 0
             yield "driver", f"{engine}/{driver.name}", arm.on("dir") if rootless else arm
 

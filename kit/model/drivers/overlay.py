@@ -27,6 +27,7 @@ _FEATURES = Options(
 OVERLAY2 = Driver("overlay2", _FIX, _KERNEL, unfit=_UNFIT, usual=True, tried_in_roots=True)
 #: Podman's driver, which passes mount options on.
 OVERLAY = Driver("overlay", _FIX, _KERNEL, unfit=_UNFIT, features=_FEATURES, usual=True)
+BUILDAH_OVERLAY = Driver("overlay", _FIX, _KERNEL, unfit=_UNFIT)
 OVERLAYFS = Driver(
     "overlayfs", _FIX, _KERNEL, unfit=_UNFIT, features=_FEATURES, features_root="2.1", usual=True, tried_in_roots=True
 )
