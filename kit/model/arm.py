@@ -105,6 +105,11 @@ class Arm:
         return replace(self, options=tuple(sorted({*self.options, (CONTROL, "")})))
 
     @property
+    def rebuild(self) -> bool:
+        """Return whether it builds an image again, with the cache of an earlier build."""
+        return self.placement == BUILD and bool(self.option("cache"))
+
+    @property
     def features(self) -> tuple[tuple[str, str], ...]:
         """Return the features that it requests of its driver."""
         return tuple(item for item in self.options if item[0] in driver_of(self).features.known)

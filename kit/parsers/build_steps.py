@@ -50,7 +50,7 @@ def parts(text: str, begins: Callable[[str], str | None]) -> tuple[Reported | Bu
             found[-1] = found[-1][0], LOOKUP
         elif kind:
             found.append((when, kind))
-    if not found or found[-1][1]:
+    if found and found[-1][1]:
         raise ValueError("the build's output has no end")
     return (*_tasks(found), *sizes)
 

@@ -49,6 +49,9 @@ def test_picks_are_arms_in_containers_on_a_driver() -> None:
     picks, grounds = split_picks(list(TRUTH))
     assert (picks, grounds) == (PICKS, ["bare", "bare@btrfs"])
     assert split_picks(["bare@ext4", "bare@xfs"]) == (["bare@ext4", "bare@xfs"], [])
+    rebuild = "build:vfs+cache=warm"
+    assert split_picks(["bare", rebuild, "build:vfs"]) == (["build:vfs"], ["bare", rebuild])
+    assert split_picks(["bare", rebuild]) == ([rebuild], ["bare"])
     assert split_picks(["aufs", "device mapper"]) == (["aufs", "device mapper"], [])
 
 

@@ -479,7 +479,7 @@ def test_doctor_tries_everything(kit: Kit) -> None:
         assert found["driver", f"containerd/{name}"]["works"], found["driver", f"containerd/{name}"]
     for name in ("uml", "qemu", "--kernel PATH", "kernel aufs"):  # the routes to what this kernel lacks
         assert "runs " in found["guest", name]["reason"]
-    for name in ("bare", "runtime", "bind", "volume", "layer", "tmpfs", "host"):
+    for name in ("bare", "runtime", "bind", "volume", "layer", "tmpfs", "build", "host"):
         assert found["placement", name]["works"], found["placement", name]
     assert {name for kind, name in found if kind == "tracing"} == {"calls", "functions", "cycles"}
     for item in found.values():

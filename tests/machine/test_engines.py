@@ -26,6 +26,7 @@ from kit.model.arm import Arm, parse_arm
 from kit.model.driver import Driver
 from kit.model.drivers import DRIVERS
 from kit.model.fact import DRIVER_STATUS
+from kit.parsers import parse_report
 from kit.report.text.progress import Quiet
 from kit.session.execute.session_loop import held_machine
 from kit.session.measure.context import MachineLease
@@ -140,6 +141,28 @@ def test_an_engine_that_fails_beside_others_leaves_them_running(
                     assert sh(sandbox, "echo here")[1] == "here\n"
         found = [fact.of for fact in made.facts() if fact.kind is DRIVER_STATUS]
         assert len(found) == len(set(found)) == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "ran"),
+    [
+        ("build:overlay2+cache=warm", False),
+        ("build:overlay2+buildkit+cache=warm", False),
+        ("build:buildah/overlay+cache=changed", True),
+    ],
+)
+def test_a_rebuild_runs_only_what_a_change_concerns(provision: Provision, text: str, ran: bool) -> None:
+    """And no image of it is left."""
+    assert provision.ready(parse_arm(text)) is None
+    command = ["sh", "-c", "echo it ran; cat /kit-inputs/given"]
+    with provision.sandbox(parse_arm(text)) as sandbox, tempfile.TemporaryFile() as output:
+        sandbox.rehearse([(command, ".")])
+        assert sandbox.run(command, ".", output).ok
+        output.seek(0)
+        assert output.read().decode() == ("it ran\nan input" if ran else "")
+        found = {figure.name for figure in parse_report(sandbox.reports, sandbox.report()).summed().figures}
+    assert ("build: run" in found, "build: lookup" in found) == (ran, not ran)
+    assert "image size" in found
 
 
 def test_inputs_are_there_read_only(provision: Provision) -> None:

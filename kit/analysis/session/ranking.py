@@ -211,11 +211,11 @@ def _rank(
     own = _compare(pairs, contrasts, [pair for pair in wanted if chosen in pair], rounds)
     found = {pair: own.get(pair, item) for pair, item in everyone.items()} | own
     rows = _rows(runs, keys, phase, metric, picks, found, chosen, better, margin)
-    first = grounds[0] if grounds else ""
-    across = _compare(pairs, contrasts, [(first, other) for other in grounds[1:]], rounds)
+    first, *others = [arm for arm in grounds if not _is_rebuild(arm)] or [""]
+    across = _compare(pairs, contrasts, [(first, other) for other in others], rounds)
     return Ranking(
         metric, figure.unit, better, phase, point, chosen, rows,
-        tuple(across[other, first] for other in grounds[1:] if (other, first) in across),
+        tuple(across[other, first] for other in others if (other, first) in across),
         tuple(found[pair] for pair in wanted if pair in found), adjusting.name if adjusting else "",
         tuple(arm for arm, _ in keys if arm not in {row.arm for row in rows}), margin, rounds,
         tuple(pair for pick in picks for pair in _outdone(pick, picks, pairs, contrasts, rounds, better)),
@@ -238,13 +238,21 @@ def _outdone(
 def split_picks(arms: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the arms that a user could pick, and ``bare`` on each filesystem, which shows the filesystem's cost.
 
-    A pick runs a build in a container on a driver; ``runtime`` is a rung of the ladder. Without any pick, all arms are
-    picks: filesystems compared by ``bare``, unions, imported figures."""
+    A pick runs a build in a container on a driver; ``runtime`` is a rung of the ladder. A rebuild with a filled cache
+    does less work than the other arms: it is no pick, and follows ``bare``. Without any pick, all arms are picks:
+    filesystems compared by ``bare``, unions, imported figures."""
     parsed = {arm: known_arm(arm) for arm in arms if not is_control(arm)}
-    picks = [arm for arm, made in parsed.items() if made and made.contained and made.placement != "runtime"]
-    if not picks:
+    able = [arm for arm, made in parsed.items() if made and made.contained and made.placement != "runtime"]
+    if not able:
         return list(parsed), []
-    return picks, [arm for arm, made in parsed.items() if made and made.placement in ("bare", "host")]
+    picks = [arm for arm in able if not _is_rebuild(arm)] or able
+    grounds = [arm for arm, made in parsed.items() if made and made.placement in ("bare", "host")]
+    return picks, [*grounds, *(arm for arm in able if arm not in picks)]
+
+
+def _is_rebuild(arm: str) -> bool:
+    made = known_arm(arm)
+    return made is not None and made.rebuild
 
 
 def _measured(runs: Runs, keys: Sequence[Key], phase: str, metric: str) -> bool:
