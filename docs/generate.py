@@ -88,11 +88,11 @@ def filesystems() -> str:
 
 def drivers() -> str:
     """Every driver of every engine."""
-    from kit.model.drivers import DRIVERS, UNION
+    from kit.model.drivers import DRIVERS, UNION, usual_placement
 
     parts = []
     for engine, known in DRIVERS.items():
-        prefix = {"docker": "layer:", UNION: "union:"}.get(engine, f"layer:{engine}/")
+        prefix = {"docker": "layer:", UNION: "union:"}.get(engine, f"{usual_placement(engine)}:{engine}/")
         rows = [
             (
                 f"`layer:docker@{item.root}/{item.name}`" if item.image_store else f"`{prefix}{item.name}`",

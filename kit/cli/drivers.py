@@ -6,7 +6,7 @@ import textwrap
 
 from kit.filesystem import bundled
 from kit.model.driver import Options
-from kit.model.drivers import DRIVERS, UNION, arm_words, drivers, graph_drivers
+from kit.model.drivers import BUILDERS, DRIVERS, UNION, arm_words, drivers, graph_drivers
 
 _WIDTH = 100
 
@@ -19,9 +19,11 @@ An arm is one way to run the build: a placement, a driver, a backing filesystem,
   volume:DRIVER[@FS]   … build tree on a volume
   layer:DRIVER[@FS]    … build tree in the container's writable layer
   tmpfs:DRIVER[@FS]    … build tree on a tmpfs
+  build:DRIVER[@FS]    each phase is a RUN step of an image build; by {builders}
   union:UNION[@FS]     a union of plain directories, no engine: {unions}
   host[@FS]            the host's own toolchain, no chroot
   options: +seccomp=unconfined +cgroup=none +cpus=N +memory=SIZE; +control: an identical second copy
+  of build: +cache=warm +cache=changed (rebuilds) +mount=cache +buildkit (Docker's, not its classic builder)
 
 {drivers}
 {filesystems}
@@ -31,7 +33,7 @@ kit doctor tries which of them work on this machine."""
 
 def arms() -> str:
     """Return what an arm can be, with each driver, option and filesystem."""
-    return _ARMS.format(unions=unions(), drivers=described(), filesystems=filesystems())
+    return _ARMS.format(unions=unions(), builders=", ".join(BUILDERS), drivers=described(), filesystems=filesystems())
 
 
 def filesystems() -> str:

@@ -2,6 +2,7 @@
 
 bare[@FS][+OPTION…]    host[@FS]    runtime[@FS]
 PLACEMENT:[ENGINE/]DRIVER[@FS][+OPTION…]
+build:[BUILDER/]DRIVER[@FS][+OPTION…]
 union:UNION[@FS][+FEATURE…]"""
 
 from __future__ import annotations

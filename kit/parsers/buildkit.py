@@ -1,4 +1,4 @@
-"""The output of an image build by BuildKit (``--progress=plain``), each line after its time of arrival: see build_steps.
+"""The output of an image build by BuildKit (``--progress=plain``), each line with its time: see build_steps.
 
 BuildKit prints its progress about seven times a second, so a part's beginning is known to 0.15 s. The beginning and end
 of the command are exact: the timer states them."""
