@@ -82,7 +82,7 @@ BUILDKIT_CACHED = """\
 """
 
 
-def figures(name: str, text: str) -> dict[str, float]:
+def figures(name: str, text: str) -> dict[str, object]:
     summed = parse_report(name, text).summed()
     assert not summed.tasks
     return {figure.name: pytest.approx(figure.value, abs=1e-4) for figure in summed.figures}
