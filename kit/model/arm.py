@@ -213,7 +213,8 @@ def parse_arm(text: str, engine: str = DEFAULT_ENGINE) -> Arm:
         raise UsageError(f"arm '{text}' names no driver", f"use for example {placement}:{DEFAULT_DRIVER}")
     engine = match["engine"] or engine
     name, at, _ = engine.partition("@")
-    _choose("engine", name, ENGINES if not at else VERSIONED, text)
+    known_engines = BUILDERS if placement == BUILD else ENGINES
+    _choose("engine", name, known_engines if not at else VERSIONED, text)
     driver = match["driver"] or _runtime_driver(match["filesystem"])
     known = {item.name: item for item in drivers(engine)}
     chosen = known[_choose("driver", driver, tuple(known), text)]
@@ -228,8 +229,6 @@ def parse_arm(text: str, engine: str = DEFAULT_ENGINE) -> Arm:
 
 
 def _build_arm(arm: Arm, engine: str, options: str, text: str) -> Arm:
-    if engine not in BUILDERS:
-        raise UsageError(f"arm '{text}': {engine} builds no image here", f"use one of: {', '.join(BUILDERS)}")
     known = {**BUILD_OPTIONS, **(BUILDKIT_OPTION if engine == DEFAULT_ENGINE else {}), **driver_of(arm).options.known}
     found = _parse_options(options, text, known)
     if ("mount", "cache") in found and engine == DEFAULT_ENGINE and (BUILDKIT, "") not in found:
