@@ -19,9 +19,9 @@ ENGINES = {
     "union": "kit.engines.union:UnionEngine",
     "containerd": "kit.engines.containerd:ContainerdEngine",
     "podman": "kit.engines.podman:PodmanEngine",
-    "docker-build": "kit.engines.build.engine:BuildEngine",
-    "podman-build": "kit.engines.build.engine:PodmanBuildEngine",
-    "buildah-build": "kit.engines.build.engine:BuildahEngine",
+    "docker-build": "kit.engines.builds.engine:BuildEngine",
+    "podman-build": "kit.engines.builds.engine:PodmanBuildEngine",
+    "buildah-build": "kit.engines.builds.engine:BuildahEngine",
     "system": "kit.engines.system:SystemEngine",
 }
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from kit.core.errors import RunError
-from kit.engines.build.dockerfile import Chain
-from kit.engines.build.output import BuildOutput, logged
+from kit.engines.builds.dockerfile import Chain
+from kit.engines.builds.output import BuildOutput, logged
 from kit.engines.sandbox import Invocation
 from kit.probe import probe_binary
 from kit.probe.client import parse_answer
