@@ -1,4 +1,4 @@
-"""Engines of build arms: the private daemons of Docker and Podman, in which each command is a step of an image build."""
+"""Engines of build arms: private daemons of Docker and Podman, in which each command is a step of an image build."""
 
 from __future__ import annotations
 
@@ -103,6 +103,7 @@ class BuildEngine(DockerEngine):
             mount = f"kit-{name}" if arm.option("mount") else ""
             tree = context / (SOURCES if mount else TREE).lstrip("/")
             tree.mkdir()
+            tree.chmod(0o755)  # whatever the umask is: users of scenarios go there
             if backing_root.inputs:
                 inputs = context / INPUTS.lstrip("/")
                 inputs.mkdir()

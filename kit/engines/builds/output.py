@@ -54,7 +54,8 @@ class BuildOutput:
         self._thread.start()
 
     def end(self, failed: bool = False) -> None:
-        """Wait for the end of the output. Of a failed build, the tool's last lines follow the command's. Raises RunError if something keeps the pipe open."""
+        """Wait for the end of the output. Of a failed build, the tool's last lines follow the command's. Raises
+        RunError if something keeps the pipe open."""
         if self._target < 0:
             return
         self._thread.join(_PATIENCE)

@@ -28,7 +28,7 @@ class BuildTool:
     """``report``: the parser of its output. ``words``: the command line before a build's own arguments. ``size``
     returns the bytes of an image, ``forget`` removes these images and the build cache. ``cgroup``: of the client and
     the steps. ``daemons``: of the daemon that builds, if any. ``logged``: returns the part of a line of its output that
-    the step has printed, None if the tool itself has; '' as prefix means that it passes on what the step prints."""
+    the step has printed, None if the tool itself has."""
 
     report: str
     words: Sequence[str]
