@@ -19,7 +19,7 @@ test: system $(VENV)/bin/tox
 # vendor's Docker is left alone.
 TOOLS = dockerd:docker.io containerd:containerd runc:runc mkfs.btrfs:btrfs-progs mkfs.xfs:xfsprogs mkfs.ext4:e2fsprogs \
 	fuse-overlayfs:fuse-overlayfs mmdebstrap:mmdebstrap cc:gcc zstd:zstd xz:xz-utils setpriv:util-linux wipefs:util-linux \
-	make:make rsync:rsync git:git podman:podman conmon:conmon newuidmap:uidmap unionfs-fuse:unionfs-fuse mergerfs:mergerfs bpftrace:bpftrace perf:linux-perf
+	make:make rsync:rsync git:git podman:podman buildah:buildah conmon:conmon newuidmap:uidmap unionfs-fuse:unionfs-fuse mergerfs:mergerfs bpftrace:bpftrace perf:linux-perf
 
 system:
 	@if ! command -v apt-get >/dev/null; then echo "no apt-get here: see kit doctor for what is missing"; exit 0; fi; \
