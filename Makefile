@@ -10,7 +10,7 @@ compare: system $(VENV)/bin/kit
 	@echo "measuring: until each arm is decided, 10 minutes at most, after one or two for the image where it is new"
 	$(SUDO) $(VENV)/bin/kit compare kernel:short $(ARGS)
 
-test: TOOLS += strace:strace docker-registry:docker-registry chromium:chromium pg_lsclusters:postgresql systemd-analyze:systemd
+test: TOOLS += strace:strace docker-registry:docker-registry skopeo:skopeo chromium:chromium pg_lsclusters:postgresql systemd-analyze:systemd
 test: FONT = fonts-dejavu-core
 test: system $(VENV)/bin/tox
 	$(SUDO) $(VENV)/bin/tox run-parallel --parallel all --parallel-live --parallel-no-spinner $(ARGS)
@@ -19,7 +19,7 @@ test: system $(VENV)/bin/tox
 # vendor's Docker is left alone.
 TOOLS = dockerd:docker.io containerd:containerd runc:runc mkfs.btrfs:btrfs-progs mkfs.xfs:xfsprogs mkfs.ext4:e2fsprogs \
 	fuse-overlayfs:fuse-overlayfs mmdebstrap:mmdebstrap cc:gcc zstd:zstd xz:xz-utils setpriv:util-linux wipefs:util-linux \
-	make:make rsync:rsync git:git podman:podman conmon:conmon newuidmap:uidmap unionfs-fuse:unionfs-fuse mergerfs:mergerfs bpftrace:bpftrace perf:linux-perf
+	make:make rsync:rsync git:git podman:podman buildah:buildah conmon:conmon newuidmap:uidmap unionfs-fuse:unionfs-fuse mergerfs:mergerfs bpftrace:bpftrace perf:linux-perf
 
 system:
 	@if ! command -v apt-get >/dev/null; then echo "no apt-get here: see kit doctor for what is missing"; exit 0; fi; \

@@ -66,7 +66,7 @@ def metrics() -> str:
 
 def arms() -> str:
     """``kit help arms``."""
-    from kit.cli.drivers import arms as text
+    from kit.cli.help import arms as text
 
     return f"```text\n{text()}\n```"
 
@@ -88,14 +88,14 @@ def filesystems() -> str:
 
 def drivers() -> str:
     """Every driver of every engine."""
-    from kit.model.drivers import DRIVERS, UNION
+    from kit.model.drivers import DRIVERS, UNION, default_placement
 
     parts = []
     for engine, known in DRIVERS.items():
-        prefix = {"docker": "layer:", UNION: "union:"}.get(engine, f"layer:{engine}/")
+        prefix = {"docker": "layer:", UNION: "union:"}.get(engine, f"{default_placement(engine)}:{engine}/")
         rows = [
             (
-                f"`layer:docker@{item.root}/{item.name}`" if item.image_store else f"`{prefix}{item.name}`",
+                f"`{prefix}{item.name}`",
                 item.kernel.called if item.kernel else "",
                 item.filesystem or "any",
                 ", ".join([*item.packages.values(), *([item.versions] if item.versions else [])]),

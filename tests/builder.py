@@ -22,6 +22,10 @@ from kit.core.paths import find_paths
 from kit.image import ImageCache, recipes
 
 FIXTURES = {"uml": ("guest", "uml")}
+#: Images that take minutes of CPU: they count as many, so that what needs them comes last of its stage.
+SLOW = {"docker-29": 10}
+#: Programs that are nicer while they build.
+BUILDERS = ("mmdebstrap", "go")
 AT_ONCE = 2  # each waits for a mirror and for the disk half of its time
 PATIENCE = 1200.0  # seconds; what is not built then, the tests build themselves
 _BUILD = """
@@ -57,7 +61,7 @@ def stage(item: pytest.Item) -> int:
 def order(item: pytest.Item) -> tuple[int, int]:
     """Of the first, while images are built, those that need few; of the later ones those that need most: they are dear,
     and one that is begun last is waited for by all workers."""
-    needs = len(images_of([item]))
+    needs = sum(SLOW.get(name, 1) for name in images_of([item]))
     return stage(item), needs if stage(item) < UNIT_TESTS_DONE else -needs
 
 
@@ -125,8 +129,10 @@ def unit_tests() -> AbstractContextManager[None]:
 def building(names: Sequence[str], directory: Path) -> Iterator[Builder]:
     """Build them one after the other; all ends with this process, whatever ends it: in namespaces of their own,
     processes and mounts go with the first of them, and that goes with its parent."""
-    (directory / "mmdebstrap").write_text(_NICED.format(niceness=NICENESS, program=shutil.which("mmdebstrap")))
-    (directory / "mmdebstrap").chmod(0o755)
+    for name in BUILDERS:
+        if program := shutil.which(name):
+            (directory / name).write_text(_NICED.format(niceness=NICENESS, program=program))
+            (directory / name).chmod(0o755)
     words = ["setpriv", "--pdeathsig", "KILL", "--", "unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--",
              "xargs", "--max-procs", str(AT_ONCE), "--max-args", "1", "--no-run-if-empty",
              sys.executable, "-c", _BUILD]  # fmt: skip

@@ -94,6 +94,8 @@ class EngineSuite:
     def test_nothing_is_written_beside_the_probe(self, provision: Provision, arm: Arm) -> None:
         if arm.placement == "host":
             pytest.skip("host is root on the machine itself")
+        if arm.placement == "build":
+            pytest.skip("a build step has no control directory: its timer is a file of the image")
         script = "for file in new kit-probe s; do echo x 2>&- >> $0/$file && echo $file; done; rm -f $0/s; ls $0"
         with provision.sandbox(arm) as sandbox, tempfile.TemporaryFile() as output:
             sandbox.run(["sh", "-c", script, CONTROL], ".", output)

@@ -4,7 +4,7 @@ import math
 import os
 import random
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, cast
@@ -111,6 +111,8 @@ class FakeProbe:
     command: Sequence[str]
     output: IO[bytes]
     left: int  # turns
+    ran = True
+    aside = staticmethod(nullcontext)
 
     def __init__(self, engine: FakeEngine, arm: str) -> None:
         self.engine = engine

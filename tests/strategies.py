@@ -165,7 +165,7 @@ _SIDE = {
 }  # fmt: skip
 FIO = {"jobs": [{"jobname": "j", "error": 0, "read": _SIDE, "write": _SIDE, "trim": _SIDE}], "fio version": "fio-3.33"}
 SCENARIO: dict[str, Any] = {
-    "name": "demo", "summary": "A demo", "image": "smoke", "user": "1000:1000", "lower": "/low", "engine": True,
+    "name": "demo", "summary": "A demo", "image": "smoke", "user": "1000:1000", "lower": "/low", "engine": ["docker"],
     "env": {"HOME": "/root"},
     "params": {
         "jobs": {"default": "{cores}", "type": "int", "help": "how many"},

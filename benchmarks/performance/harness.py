@@ -25,7 +25,8 @@ from kit.model.arm import parse_arms
 from kit.model.event import Event, PhaseStarted, RunsPlanned, SampleTaken, Told
 from kit.model.session import Request
 from kit.report.text.progress import Lines
-from kit.session.start import WaitPolicy, launch
+from kit.session.prepared import StartOptions
+from kit.session.start import launch
 from kit.store import open_store
 
 ARMS = (
@@ -102,10 +103,10 @@ def main() -> None:
     where = Request(scenario=arguments.scenario, image=arguments.image, guest=arguments.guest, kernel=arguments.kernel)
     request = replace(where, arms=arms, rounds=arguments.rounds, control=False)
     first = replace(where, arms=("bare",), rounds=1, cache="cold")
-    launch(first, paths, store, Lines(), WaitPolicy(wait=True))
+    launch(first, paths, store, Lines(), StartOptions(wait=True))
     clock = Clock()
     began = time.monotonic()
-    launch(request, paths, store, clock, WaitPolicy(wait=True))
+    launch(request, paths, store, clock, StartOptions(wait=True))
     whole = time.monotonic() - began
     clock.turn("")
     clock.spent[_PHASES] -= clock.work

@@ -42,7 +42,8 @@ from kit.model.sample import Phase, Sample
 from kit.model.session import Request
 from kit.report.text.calls import render_calls
 from kit.report.text.progress import Lines
-from kit.session.start import WaitPolicy, launch
+from kit.session.prepared import StartOptions
+from kit.session.start import launch
 from kit.store import open_store
 from kit.trace.calls import CallTracer, find_call_tracer
 from kit.trace.tracer import Traced
@@ -266,7 +267,7 @@ def check_overhead(scenario: str, rounds: int) -> bool:
     paths = find_paths()
     arms = ("bare", "layer:overlay2")
     request = Request(scenario=scenario, arms=arms, rounds=rounds, explain_calls=True, control=False)
-    session = launch(request, paths, open_store("", paths.data / "kit.db"), Lines(), WaitPolicy(wait=True))
+    session = launch(request, paths, open_store("", paths.data / "kit.db"), Lines(), StartOptions(wait=True))
     print(render_calls(session, analyse(session)))
     found = overheads(session.samples, Runs(session.samples))
     for item in found:

@@ -29,7 +29,8 @@ from kit.model.fact import RUN_ORDER, RUN_ORDER_WHY, SLICE
 from kit.model.sample import SEQUENTIAL
 from kit.model.session import Request, Session
 from kit.report.text.progress import Lines
-from kit.session.start import WaitPolicy, launch
+from kit.session.prepared import StartOptions
+from kit.session.start import launch
 from kit.store import open_store
 
 BARE, OVERLAY = "bare", "layer:overlay2"
@@ -71,7 +72,7 @@ class Row:
 
 def measure(request: Request, observer: Lines) -> Session:
     paths = find_paths()
-    return launch(request, paths, open_store("", paths.data / "kit.db"), observer, WaitPolicy(wait=True))
+    return launch(request, paths, open_store("", paths.data / "kit.db"), observer, StartOptions(wait=True))
 
 
 def logs(sessions: list[Session], arm: str, base: str, metric: str) -> Floats:

@@ -72,10 +72,11 @@ from kit.image.layout import INPUTS, TREE
 from kit.model.arm import parse_arm
 from kit.model.session import Request
 from kit.report.text.progress import Quiet
-from kit.session.execute.materials import Gatherer, shown, workloads
+from kit.session.execute.materials import gather, shown, workloads
 from kit.session.execute.session_loop import held_machine
 from kit.session.measure.workload import Workload
 from kit.session.plan.planning import prepare
+from kit.session.prepared import SessionContext
 
 BARE, LAYER, COPY = "bare", "layer:overlay2", "bare+control"
 #: Arm, and what it is compared with.
@@ -158,11 +159,10 @@ def arm_commands(job: Job, pair: Pair) -> Iterator[Commands]:
     with held_machine("benchmark-peers", find_paths(), True, Quiet()) as bench, ExitStack() as stack:
         prepared = prepare(replace(job.request, arms=(BARE,)), host)
         scenarios = prepared.scenarios
-        gatherer = Gatherer(bench, host, Quiet())
-        image = gatherer.image(prepared)
-        folders = gatherer.folders(list(scenarios.values()), image)
+        materials = gather(SessionContext(prepared, host, bench.paths, Quiet()), bench)
+        image, folders = materials.image, materials.folders
         inputs = stack.enter_context(shown(folders, bench, "of"))
-        (workload,) = workloads(scenarios, image, folders).values()
+        (workload,) = workloads(scenarios, image, folders, inputs).values()
         setting = bench.setting
         options = BackingOptions(size=SIZE, images=bench.paths.loops)
         filesystem = make_backing("ext4", options, setting.run / "fs", setting.label, setting.journal)

@@ -35,7 +35,8 @@ from kit.core.paths import find_paths
 from kit.model.plan import OFF, PlanStep
 from kit.model.session import Request, Session
 from kit.report.text.progress import Lines
-from kit.session.start import WaitPolicy, launch
+from kit.session.prepared import StartOptions
+from kit.session.start import launch
 from kit.store import open_store
 
 ARMS = ("bare", "runtime:overlay2", "bind:overlay2", "layer:overlay2")
@@ -128,7 +129,7 @@ def measure(where: str, source: Path, arguments: argparse.Namespace, observer: L
         interleave=arguments.interleave,
     )
     paths = find_paths()
-    return launch(request, paths, open_store("", paths.data / "kit.db"), observer, WaitPolicy(wait=True))
+    return launch(request, paths, open_store("", paths.data / "kit.db"), observer, StartOptions(wait=True))
 
 
 def injected(session: Session, arm: str, point: str) -> dict[int, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,8 +34,8 @@ def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, 
     from kit.core.paths import find_paths
     from kit.host.remote_cache import use_peers
     from kit.report.text.progress import make_observer
-    from kit.session.plan.planning import plan_of
-    from kit.session.start import WaitPolicy, launch, resume
+    from kit.session.prepared import StartOptions
+    from kit.session.start import launch, resume
 
     check_fleet_options(given)
     use_peers(given["cache_from"])
@@ -47,16 +47,14 @@ def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, 
     if given["resume"] and (given["scenario"] or command):
         raise UsageError("--resume takes no scenario: the session has its own", "use kit compare --resume SESSION")
     if given["dry_run"]:
-        _describe(request)
+        _describe(request, given["reference"])
         return 0
     store = the_store(store_url, patient=True)
-    if given["reference"]:
-        planned = plan_of(request).arms if request else store.get(given["resume"]).arms
-        _check_reference(given["reference"], tuple(map(str, planned)))
     observer = make_observer(quiet)
     paths = find_paths()
-    wipe = [Path(name).absolute() for name in given["wipe"]]
-    patience = WaitPolicy(wait, duration(wait_idle, "--wait-idle") if wait_idle else None)
+    wipe = tuple(Path(name).absolute() for name in given["wipe"])
+    idle = duration(wait_idle, "--wait-idle") if wait_idle else None
+    start = StartOptions(wait, idle, wipe, given["reference"])
     try:
         if given["fleet"] and request and not given["split"]:
             found = compare_each(request, fleet_context(given, store, observer), outputs, observer.close)
@@ -64,10 +62,10 @@ def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, 
         if given["fleet"]:
             session = _split(request, given["resume"], fleet_context(given, store, observer))
         elif request:
-            session = launch(request, paths, store, observer, patience, wipe)
+            session = launch(request, paths, store, observer, start)
         else:
             budget = read_quantities(given, "--").get("budget")
-            session = resume(given["resume"], paths, store, observer, patience, wipe, budget)
+            session = resume(given["resume"], paths, store, observer, start, budget)
     except KeyboardInterrupt:
         observer.close()
         if observer.latest and observer.latest.samples:
@@ -105,12 +103,6 @@ def _report_so_far(session: Session, rank: str, reference: str) -> None:
         report(session, {})
 
 
-def _check_reference(reference: str, arms: Sequence[str]) -> None:
-    """Check the reference before hours of measuring, not after. Raises UsageError."""
-    if reference not in arms:
-        raise UsageError(f"--reference {reference}: no arm of this session", f"use one of: {', '.join(arms)}")
-
-
 def report(session: Session, outputs: Mapping[str, str], rank: str = "", reference: str = "") -> None:
     """Print the answer, unless a file goes to stdout instead, and write the files."""
     from kit.analysis.fleet.split_session import answer_split
@@ -127,15 +119,17 @@ def report(session: Session, outputs: Mapping[str, str], rank: str = "", referen
         write(path, render(name, session, analysis))
 
 
-def _describe(request: Request | None) -> None:
+def _describe(request: Request | None, reference: str) -> None:
     """Describe the plan of a request: everything is read and looked up, nothing is built, mounted or started."""
     from kit.host.machine import read_host
     from kit.session.plan.planning import prepare, with_guest_cores
+    from kit.session.start import check_reference
 
     if request is None:
         raise UsageError("--dry-run works with a new session only", "use kit show SESSION to see what it has measured")
     prepared = prepare(request, with_guest_cores(request, read_host()))
     scenarios, plan = prepared.scenarios, prepared.plan
+    check_reference(reference, plan.arms)
     baselines = dict(plan.baselines)
     for point, scenario in scenarios.items():
         values = ", ".join(f"{key}={value}" for key, value in scenario.values)

@@ -70,7 +70,8 @@ def fleet_context(given: Mapping[str, Any], store: Store, observer: FleetObserve
     selection = Selection(
         given["machines"] or 0, given["kind"], parse_where(given["where"]), bool(given.get("split", True))
     )
-    return FleetContext(parse_address(given["fleet"], given["fleet_tls"]), selection, find_paths(), store, observer)
+    address, reference = parse_address(given["fleet"], given["fleet_tls"]), given.get("reference", "")
+    return FleetContext(address, selection, find_paths(), store, observer, reference)
 
 
 def compare_each(

@@ -18,7 +18,8 @@ def image() -> None:
 
 
 @image.command(
-    epilog="\b\nExamples:\n  kit image build kernel\n  kit image build ./rootfs.tar.xz\n  kit image build debian:12"
+    epilog="\b\nExamples:\n  kit image build kernel\n  kit image build ./rootfs.tar.xz\n"
+    "  kit image build ./layout:latest\n  kit image build debian:12"
 )
 @click.argument("name")
 @click.option("--force", is_flag=True, help="Rebuild, even if a cache has the image.")
@@ -27,7 +28,8 @@ def image() -> None:
 def build(name: str, force: bool, wait: bool, cache_from: tuple[str, ...]) -> None:
     """Build or fetch an image.
 
-    NAME is a recipe, a tarball on disk, or a registry reference."""
+    NAME is a recipe, a file or OCI layout on disk (PATH, or PATH:NAME for one of several images), or a registry
+    reference."""
     from kit.core.paths import find_paths
     from kit.host.interrupt import interruptible
     from kit.host.remote_cache import use_peers

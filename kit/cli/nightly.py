@@ -70,6 +70,7 @@ def nightly(file: str, output: str, check: bool, wait_idle: str, quiet: bool, st
         check_fleet_options(given)
         use_peers(given["cache_from"])
         job = _job(file, output, wait_idle)
+        _check_versions(job)
         if check:
             _describe(job)
             return 0
@@ -92,6 +93,17 @@ def _job(file: str, output: str, wait_idle: str) -> Job:
     job = parse_nightly(text, file, path.stem)
     job = replace(job, output=output or job.output)
     return replace(job, wait_idle=duration(wait_idle, "--wait-idle")) if wait_idle else job
+
+
+def _check_versions(job: Job) -> None:
+    """Check the versions of engines before the first task runs, not before the last. Raises UsageError."""
+    from kit.engines.root import check_version
+    from kit.model.arm import arms_of
+
+    for number, task in enumerate(job.tasks, 1):
+        request = task.request
+        for engine in (request.engine, *(arm.engine for arm in arms_of(request.arms, request.engine))):
+            check_version(engine, f"task {number}: ")
 
 
 def _describe(job: Job) -> None:

@@ -67,7 +67,7 @@ def rank_options(command: Command) -> Command:
     )  # fmt: skip
     reference = click.option(
         "--reference", metavar="ARM", default="",
-        help="Rank against this arm.  [layer:overlay2 if it ran, else the best]",
+        help="Rank against this arm.  [layer on the default driver, else the best arm]",
     )  # fmt: skip
     return metric(reference(command))
 

@@ -81,7 +81,7 @@ def _formats(text: str) -> list[str]:
 
 
 def _write_plots(views: list[SessionView], directory: Path, formats: list[str]) -> None:
-    from kit.report.plot.raster import to_png
+    from kit.report.plot.picture import to_png
 
     try:
         directory.mkdir(parents=True, exist_ok=True)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from pathlib import Path
 
-from kit.core.errors import KitError
+from kit.engines.installed import installed_docker, version_of
 from kit.filesystem import bundled
-from kit.host.command import run, which
+from kit.host.command import which
 from kit.host.machine import Host, read_host
+from kit.model.default_driver import IMAGE_STORE
 from kit.model.driver import KernelPart
 from kit.model.drivers import DEFAULT_ENGINE, drivers
 
@@ -31,7 +31,7 @@ def welcome() -> str:
 
 
 def _here(host: Host) -> str:
-    engines = [f"{name} {version}" for program, name in _ENGINES.items() if (version := _version(program))]
+    engines = [f"{name} {said}" for program, name in _ENGINES.items() if (said := _version(program))]
     lacking = [driver.name for driver in drivers(DEFAULT_ENGINE) if driver.kernel and not _has(driver.kernel)]
     parts = (
         ", ".join(engines) or "no Docker (bare and union arms only)",
@@ -43,12 +43,17 @@ def _here(host: Host) -> str:
 
 
 def _version(program: str) -> str:
-    """Return major and minor version, "" for a program that is missing."""
-    try:
-        found = re.search(r"\d+\.\d+", run([program, "--version"])) if which(program) else None
-    except KitError:
-        return ""
-    return found[0] if found else ""
+    """Return major and minor version, and a Docker's image store; "" for a program that is missing."""
+    if program == "dockerd":
+        docker = installed_docker()
+        store = " (image store)" if docker.driver == IMAGE_STORE else ""
+        return f"{_short(docker.version)}{store}"
+    found = which(program)
+    return _short(version_of(Path(found))) if found else ""
+
+
+def _short(version: str) -> str:
+    return ".".join(version.split(".")[:2])
 
 
 def _has(part: KernelPart) -> bool:

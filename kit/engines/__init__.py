@@ -10,7 +10,7 @@ from collections.abc import Callable
 from kit.engines.backing_root import BackingRoot
 from kit.engines.engine import Blocker, Engine, EngineConfig
 from kit.engines.sandbox import Sandbox
-from kit.model.arm import Arm
+from kit.model.arm import BUILD, Arm
 
 #: Each engine and its class, imported on use. Arms without a container belong to ``bare``.
 ENGINES = {
@@ -19,6 +19,9 @@ ENGINES = {
     "union": "kit.engines.union:UnionEngine",
     "containerd": "kit.engines.containerd:ContainerdEngine",
     "podman": "kit.engines.podman:PodmanEngine",
+    "docker-build": "kit.engines.builds.engine:BuildEngine",
+    "podman-build": "kit.engines.builds.engine:PodmanBuildEngine",
+    "buildah-build": "kit.engines.builds.engine:BuildahEngine",
     "system": "kit.engines.system:SystemEngine",
 }
 
@@ -31,8 +34,12 @@ def make_engine(name: str, setting: EngineConfig) -> Engine:
 
 
 def engine_name(arm: Arm) -> str:
+    """Return the key of the arm's engine, with its version."""
     if arm.placement == "union":
         return "union"
+    if arm.placement == BUILD:
+        engine, at, version = arm.engine.partition("@")
+        return f"{engine}-build{at}{version}"
     return arm.engine if arm.contained else "bare"
 
 

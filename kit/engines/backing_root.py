@@ -57,21 +57,25 @@ class BackingRoot:
 
     @contextmanager
     def tree(self) -> Iterator[Path]:
-        """Yield a new build tree in a plain directory of the backing filesystem; remove it afterwards. Mounts in it are
-        unmounted first; a failure raises an error and leaves the tree alone."""
+        """Yield a new build tree in a plain directory of the backing filesystem; remove it afterwards."""
         path = self.backing.path / self.new_name()
         path.mkdir()
         path.chmod(0o755)  # whatever the umask is: users of scenarios go there
         try:
             yield path
         finally:
-            for mount in mounts_below(path):
-                unmount(mount.path)
-            remove(path)
+            remove_tree(path)
 
     def new_name(self) -> str:
         """Return a name for a tree or a volume, unique on this backing root."""
         return f"{self.prefix}tree-{next(self._numbers)}"
+
+
+def remove_tree(tree: Path) -> None:
+    """Remove a build tree, after unmounting everything in it. Raises RunError if that fails; the tree is then left."""
+    for mount in mounts_below(tree):
+        unmount(mount.path)
+    remove(tree)
 
 
 def unpack_tree(tree: Path, tarball: Path) -> None:

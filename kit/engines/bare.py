@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -46,8 +46,6 @@ class Entered:
 
 
 class BareEngine:
-    unsupported: Blocker | None = None
-
     def __init__(self, setting: EngineConfig) -> None:
         self.setting = setting
         self._count = 0
@@ -78,7 +76,7 @@ class BareEngine:
                 stack,
                 "bare",
                 lambda control: (
-                    _host_argv(control)
+                    host_argv(control)
                     if inside
                     else chroot_argv(backing_root.plain_root.path, tree, control, backing_root.inputs)
                 ),
@@ -100,19 +98,7 @@ class BareEngine:
         """Start the probe in a control group of its own, with the command that ``argv`` returns."""
         self._count += 1
         name = f"{kind}-{self._count}"
-        cgroup = self._cgroup(name)
-        if cgroup:
-            stack.callback(cgroup.remove)
-        control = stack.enter_context(control_directory(self.setting.run / name, self.setting.probe))
-        output = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 (the stack closes it)
-        process = spawn(argv(control), output=output, cgroup_procs=cgroup.procs if cgroup else ())
-        stack.callback(stop, process)
-        if cgroup:
-            stack.callback(cgroup.kill)
-        alive = partial(_alive, process, output)
-        probe = control.server.accept(alive)
-        stack.callback(probe.close)
-        return Entered(cgroup, probe, alive)
+        return start_probe(stack, self.setting.run / name, self.setting.probe, self._cgroup(name), argv)
 
     def _cgroup(self, name: str) -> Cgroup | None:
         """Return the arm's new group. Without root none can be made: CPU figures then cover only the waited-for
@@ -124,6 +110,9 @@ class BareEngine:
                 raise
             return None
 
+    def unsupported(self, interfaces: Sequence[str]) -> Blocker | None:
+        return None
+
     def facts(self) -> list[Fact]:
         return []
 
@@ -131,7 +120,26 @@ class BareEngine:
         return None
 
 
-def _host_argv(control: Control) -> list[str]:
+def start_probe(
+    stack: ExitStack, directory: Path, probe: Path, cgroup: Cgroup | None, argv: Callable[[Control], list[str]]
+) -> Entered:
+    """Start the probe in the control group, with the command that ``argv`` returns. ``directory``: of its socket."""
+    if cgroup:
+        stack.callback(cgroup.remove)
+    control = stack.enter_context(control_directory(directory, probe))
+    output = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 (the stack closes it)
+    process = spawn(argv(control), output=output, cgroup_procs=cgroup.procs if cgroup else ())
+    stack.callback(stop, process)
+    if cgroup:
+        stack.callback(cgroup.kill)
+    alive = partial(_alive, process, output)
+    server = control.server.accept(alive)
+    stack.callback(server.close)
+    return Entered(cgroup, server, alive)
+
+
+def host_argv(control: Control) -> list[str]:
+    """Return the command of a probe that stays on the host."""
     return [str(control.path / "kit-probe"), "serve", str(control.server.path)]
 
 

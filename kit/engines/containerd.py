@@ -26,6 +26,7 @@ from kit.host.mounts import mount_of
 from kit.image.layout import CONTROL, INPUTS, TREE
 from kit.model.arm import Arm, fix_of
 from kit.model.fact import DRIVER_STATUS, PROGRAM, Fact
+from kit.model.scenario import CTR
 
 #: Size of the filesystem in each thin device: the same as Docker's devicemapper.
 _DEVICE_BYTES = 10 << 30
@@ -36,9 +37,6 @@ _SPARE = 256 << 20
 class ContainerdEngine(PrivateEngine[ContainerdDaemon]):
     root_of = "containerd"
     tools = ("containerd", "ctr", "runc")
-    unsupported = Blocker(
-        "by Docker's API, which containerd does not have", "use docker@28/overlayfs: Docker on its image store"
-    )
 
     def __init__(self, setting: EngineConfig, version: str = "") -> None:
         super().__init__(setting, version, f"c{version}-" if version else "c-")
@@ -47,6 +45,11 @@ class ContainerdEngine(PrivateEngine[ContainerdDaemon]):
         if arm.placement == "volume":
             return Blocker("containerd has no volumes", f"use bind:{arm.engine}/{arm.driver}, a directory too")
         return super().check(arm, host)
+
+    def unsupported(self, interfaces: Sequence[str]) -> Blocker | None:
+        if CTR in interfaces:
+            return None
+        return Blocker("containerd does not have Docker's API", "use layer:docker@28/overlayfs: Docker with it")
 
     def start_daemon(self, stack: ExitStack, arm: Arm, backing_root: BackingRoot) -> ContainerdDaemon:
         name = self.new_name()
@@ -127,7 +130,14 @@ class ContainerdEngine(PrivateEngine[ContainerdDaemon]):
                 env=backing_root.env,
                 layered=arm.placement == "layer",
                 own=Path(f"/proc/{pid}/root") if arm.own_filesystem else None,
+                engine=partial(_serve_ctr, stack, daemon, control.path),
             )
+
+
+def _serve_ctr(stack: ExitStack, daemon: ContainerdDaemon, control: Path) -> str:
+    """Run commands of ctr for the arm, beside the daemon: a client inside the arm would have no network."""
+    stack.enter_context(daemon.commands(control / CTR))
+    return f"{CONTROL}/{CTR}"
 
 
 @contextmanager

@@ -5,14 +5,20 @@ from __future__ import annotations
 import io
 import json
 import re
+import sys
 import tarfile
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import IO
 
-from kit.core.errors import RunError
+from kit.core.errors import SESSION_LOG, RunError
+from kit.engines import ctr_server
 from kit.engines.containerd_program import containerd_program
-from kit.engines.supervisor import DaemonDirs, Supervisor
-from kit.host.command import run, run_bytes, writing
+from kit.engines.supervisor import PATIENCE, DaemonDirs, Supervisor
+from kit.host.cgroup.cgroup import Cgroup
+from kit.host.command import died, run, run_bytes, spawn, stop, writing
 from kit.host.interrupt import interruptible
 from kit.image import Image
 from kit.image.layout import CONTROL, TREE
@@ -67,15 +73,16 @@ class ContainerdDaemon:
     def _ctr(self, *words: str) -> str:
         return run(self._words(*words))
 
-    def _words(self, *words: str) -> list[str]:
-        """Return the command line of a ctr command."""
+    def _words(self, *words: str, before: Sequence[str] = ()) -> list[str]:
+        """Return the command line of a ctr command, with another command before it."""
         address = str(self._home.directory / "c")
-        return self._supervisor.inside(["ctr", "--address", address, "--namespace", "kit", *words])
+        return self._supervisor.inside([*before, "ctr", "--address", address, "--namespace", "kit", *words])
 
     def load(self, image: Image) -> None:
         """Import and unpack the image. Raises RunError."""
         local = ["--local"] if "--local" in self._ctr("images", "import", "--help") else []
-        words = self._words("images", "import", *local, "--snapshotter", self.driver, "-")
+        name = ["--index-name", _NAME] if image.archive else []  # an archive with layers has none
+        words = self._words("images", "import", *local, *name, "--snapshotter", self.driver, "-")
         with interruptible(), writing(words, what=f"import of image {image.name}") as pipe:
             _write_archive(image, pipe)
         self.image = self._ctr("images", "list", "--quiet").split()[0]
@@ -89,6 +96,24 @@ class ContainerdDaemon:
         words += ["--cgroup", f"{self._home.container_cgroup}/{name}", *chosen, *options]
         self._ctr("run", *words, *source, name, f"{CONTROL}/kit-probe", "serve", f"{CONTROL}/s")
         return int(pid_file.read_text())
+
+    @contextmanager
+    def commands(self, path: Path) -> Iterator[None]:
+        """Run commands of ctr that arrive at the socket ``path``, beside the daemon and with its snapshotter. Raises
+        RunError."""
+        words = self._words(before=["env", f"CONTAINERD_SNAPSHOTTER={self.driver}"])
+        start = [sys.executable, "-I", ctr_server.__file__, str(path), self._home.container_cgroup, *words]
+        with (self._home.directory / "ctr.log").open("ab") as output:
+            process = spawn(start, output=output, cgroup_procs=Cgroup.named(self._home.cgroup).create().procs)
+        try:
+            deadline = time.monotonic() + PATIENCE
+            while not path.exists():
+                if died(process) or time.monotonic() > deadline:
+                    raise RunError(f"commands of ctr can't be served: {died(process) or 'no answer'}", SESSION_LOG)
+                time.sleep(0.01)
+            yield
+        finally:
+            stop(process)
 
     def why_dead(self, name: str) -> str:
         """Return why a container is not running, or ''."""

@@ -28,6 +28,7 @@ from kit.engines.fuse_daemon import move_daemon
 from kit.engines.managed import PrivateEngine
 from kit.engines.plain_runtime import VARIABLE
 from kit.engines.sandbox import Sandbox
+from kit.engines.supervisor import DaemonDirs
 from kit.filesystem.thin_pool import thin_pool
 from kit.host.cgroup.cgroup import Cgroup
 from kit.image.layout import CONTROL, INPUTS, TREE
@@ -35,6 +36,7 @@ from kit.model.arm import Arm, driver_of, fix_of
 from kit.model.drivers import DEFAULT_ENGINE
 from kit.model.drivers.device_mapper import THIN_POOL
 from kit.model.fact import DRIVER_STATUS, PROGRAM, RUNS, Fact
+from kit.model.scenario import DOCKER
 
 
 class DockerEngine(PrivateEngine[DockerServer]):
@@ -44,7 +46,7 @@ class DockerEngine(PrivateEngine[DockerServer]):
 
     def __init__(self, setting: EngineConfig, version: str = "") -> None:
         programs = setting.docker if self.root_of == "docker" else None
-        super().__init__(setting, version, f"v{version}-" if version else self.prefix, programs)
+        super().__init__(setting, version, f"{self.prefix}v{version}-" if version else self.prefix, programs)
 
     def start_daemon(self, stack: ExitStack, arm: Arm, backing_root: BackingRoot) -> DockerServer:
         name = self.new_name("d")
@@ -64,7 +66,12 @@ class DockerEngine(PrivateEngine[DockerServer]):
 
     def make_daemon(self, stack: ExitStack, arm: Arm, backing_root: BackingRoot, name: str) -> DockerServer:
         options = (*driver_of(arm).storage_options, *self._pool(stack, arm, backing_root, name))
-        return Dockerd(arm.driver, self.home(backing_root, name, arm.driver), options)
+        home = self.home(backing_root, name, arm.driver)
+        return Dockerd(arm.driver, home, options, self.daemon_words(home))
+
+    def daemon_words(self, home: DaemonDirs) -> tuple[str, ...]:
+        """Return further options of dockerd."""
+        return ()
 
     def _pool(self, stack: ExitStack, arm: Arm, backing_root: BackingRoot, name: str) -> tuple[str, ...]:
         """Make a thin pool; return the options that name it."""
@@ -129,8 +136,8 @@ class DockerEngine(PrivateEngine[DockerServer]):
 
 def _show_socket(daemon: DockerServer, control: Control) -> str:
     """Make a second name for the daemon's socket, in the directory that the arm sees."""
-    os.link(daemon.socket, control.path / "engine")
-    return f"{CONTROL}/engine"
+    os.link(daemon.socket, control.path / DOCKER)
+    return f"{CONTROL}/{DOCKER}"
 
 
 def _load(daemon: DockerServer, backing_root: BackingRoot) -> None:

@@ -48,9 +48,7 @@ class EngineConfig:
 class Engine(Protocol):
     """Runs arms. ``open``, ``start`` and ``fill``, in this order, prepare what ``sandbox`` needs once per session,
     backing and driver. They raise KitError with the reason and the fix; a repeated call has no effect. ``close`` undoes
-    everything. ``unsupported``: why a scenario can't drive the engine itself, or ''."""
-
-    unsupported: Blocker | None
+    everything."""
 
     def check(self, arm: Arm, host: Host) -> Blocker | None:
         """Return the blockers that are known without starting anything: a missing tool or permission."""
@@ -67,6 +65,9 @@ class Engine(Protocol):
 
     def sandbox(self, arm: Arm, backing_root: BackingRoot) -> AbstractContextManager[Sandbox]:
         """Yield the sandbox of one run, in its first state."""
+
+    def unsupported(self, interfaces: Sequence[str]) -> Blocker | None:
+        """Return why a scenario that knows these interfaces can't drive the engine; None if it can."""
 
     def facts(self) -> Sequence[Fact]:
         """Return versions and settings on which numbers depend."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack
 from itertools import count
 from pathlib import Path
@@ -20,6 +21,7 @@ from kit.host.machine import Host
 from kit.host.namespace import covered
 from kit.model.arm import Arm, driver_of, fix_of
 from kit.model.fact import Fact
+from kit.model.scenario import DOCKER
 
 D = TypeVar("D")
 _Which = tuple[tuple[str, ...], Path]  # Arm.daemon, and the backing filesystem
@@ -31,7 +33,6 @@ class PrivateEngine(ABC, Generic[D]):
 
     root_of: str  # name of the engine whose roots it uses
     tools: tuple[str, ...]
-    unsupported: Blocker | None = None
 
     def __init__(self, setting: EngineConfig, version: str, tag: str, programs: Path | None = None) -> None:
         """``tag`` begins all names, for engines that share a directory. ``programs``: see EngineRoot."""
@@ -119,6 +120,13 @@ class PrivateEngine(ABC, Generic[D]):
         if tool not in self._versions:
             self._versions[tool] = self._root.version(tool)
         return self._versions[tool]
+
+    def unsupported(self, interfaces: Sequence[str]) -> Blocker | None:
+        return (
+            None
+            if DOCKER in interfaces
+            else Blocker("the scenario does not use Docker's API", f'add "{DOCKER}" to engine in its file')
+        )
 
     @abstractmethod
     def sandbox(self, arm: Arm, backing_root: BackingRoot) -> AbstractContextManager[Sandbox]: ...

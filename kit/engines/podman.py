@@ -16,6 +16,7 @@ from kit.engines.docker import DockerEngine
 from kit.engines.docker_server import PLAIN_RUNTIME, DockerServer
 from kit.engines.engine import Blocker
 from kit.engines.supervisor import Program
+from kit.host import safe_fs
 from kit.host.command import require, run, which
 from kit.host.machine import Host
 from kit.image import Image
@@ -76,6 +77,11 @@ class PodmanService(DockerServer):
         for copy in self._temporary.glob("api_load.tar*"):  # Podman 4 leaves one for each import
             copy.unlink()
 
+    def clear_build_cache(self) -> None:
+        """Remove the directories of cache mounts: no command of Podman's or Buildah's does."""
+        for directory in self._temporary.glob("buildah-cache*"):
+            safe_fs.remove(directory)
+
     def stop(self) -> None:
         super().stop()
         if os.geteuid() == 0 or not self.home.data.exists():
@@ -86,7 +92,7 @@ class PodmanService(DockerServer):
         self._end_pause()
         # Its files belong to other users of the namespace; unshare mounts its overlay directory on itself.
         script = 'umount "$1/overlay" 2>/dev/null; rm -rf --one-file-system "$1"'
-        words = [*self._words(), "unshare", "sh", "-c", script, "sh", str(self.home.data)]
+        words = [*self.client_words(), "unshare", "sh", "-c", script, "sh", str(self.home.data)]
         try:
             run(words, what="removing rootless Podman's storage")
         finally:
@@ -100,10 +106,21 @@ class PodmanService(DockerServer):
                 os.kill(int(pause.read_text()), signal.SIGKILL)
             pause.unlink()
 
-    def _words(self) -> list[str]:
-        """Return the command without the user's settings."""
+    def client_words(self) -> list[str]:
+        """Return the command line of podman, up to its subcommand."""
         # Rootless, the configuration's graphroot would leave the database in the user's own storage.
         own = [f"--root={self.home.data}", f"--runroot={self.home.directory / 'r'}"] if os.geteuid() else []
+        return [
+            *self.environment_words(),
+            "podman",
+            *own,
+            f"--tmpdir={self.home.directory / 't'}",
+            "--cgroup-manager=cgroupfs",
+            "--events-backend=none",
+        ]
+
+    def environment_words(self) -> list[str]:
+        """Return the beginning of a command line that keeps the user's settings out."""
         return [
             "env",
             f"CONTAINERS_CONF={self.home.directory / 'containers.conf'}",
@@ -111,11 +128,6 @@ class PodmanService(DockerServer):
             f"XDG_RUNTIME_DIR={self.home.directory / 'x'}",
             f"TMPDIR={self._temporary}",  # else /var/tmp
             *([f"HOME={self.home.directory / 'x'}"] if os.geteuid() else []),
-            "podman",
-            *own,
-            f"--tmpdir={self.home.directory / 't'}",
-            "--cgroup-manager=cgroupfs",
-            "--events-backend=none",
         ]
 
     @property
@@ -134,14 +146,13 @@ class PodmanService(DockerServer):
         if self.options:
             options = f'[storage.options.overlay]\nmountopt = "nodev,{",".join(self.options)}"\n'
         run_root = self.home.directory / "r"
-        # Docker's OCI runtime if it exists: then the two differ only in the engine. crun refuses cgroup hybrids.
-        runtime, limited = "runc" if which("runc") else "crun", not _may_raise_limits()
+        runtime, limited = oci_runtime(), not _may_raise_limits()
         plain = self.plain_runtime(runtime, *(["inherit-limits"] if limited else []))
         storage.write_text(
             f'[storage]\ndriver = "{driver}"\ngraphroot = "{self.home.data}"\nrunroot = "{run_root}"\n{options}'
         )
         words = [
-            *self._words(),
+            *self.client_words(),
             f"--runtime={plain if limited else runtime}",
             "system",
             "service",
@@ -149,6 +160,11 @@ class PodmanService(DockerServer):
             self.host,
         ]
         return [Program("podman", words, Path(self.socket))]
+
+
+def oci_runtime() -> str:
+    """Return Docker's OCI runtime if it exists: then the two differ only in the engine. crun refuses cgroup hybrids."""
+    return "runc" if which("runc") else "crun"
 
 
 def _may_raise_limits() -> bool:

@@ -1,14 +1,15 @@
-"""Images with layers: from an archive of ``docker save``, or pulled from a registry by a private Docker. The user's own
-Docker stays untouched, with its images and names."""
+"""Images of a registry: copied by skopeo, which needs neither root nor a daemon; without it pulled by a private Docker.
+The user's own Docker stays untouched, with its images and names."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-import tarfile
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
 
@@ -17,28 +18,23 @@ from kit.engines import EngineConfig
 from kit.engines.containerd_program import SHIMS
 from kit.engines.dockerd import Dockerd
 from kit.engines.supervisor import DaemonDirs
+from kit.host import safe_fs
+from kit.host.command import CommandError, run, which
+from kit.host.interrupt import interruptible
 from kit.host.namespace import covered
 from kit.image import Image, ImageCache
-from kit.image.docker_archive import open_packed, read_saved
+from kit.image.image_file import read_image_file
 from kit.image.peer_image import taken_or_built
 
 _CONFIGURATION = Path("/etc/docker/daemon.json")
-
-
-def is_archive(path: Path) -> bool:
-    """Return True for an archive of ``docker save``, False for the tarball of a root filesystem."""
-    try:
-        with open_packed(path) as tar:
-            return any(member.name == "manifest.json" for _, member in zip(range(50_000), tar, strict=False))
-    except (tarfile.TarError, OSError):
-        return False
-
-
-def from_archive(path: Path, cache: ImageCache) -> Image:
-    """Return the first image of an archive of ``docker save``. Raises UsageError."""
-    stat = path.stat()
-    key = hashlib.sha256(f"{path.resolve()} {stat.st_size} {stat.st_mtime_ns}".encode()).hexdigest()[:12]
-    return cache.make(f"saved-{key}", path.name, str(path), lambda rootfs, archive: read_saved(path, rootfs, archive))
+#: Keys of that file, and dockerd's options of the same meaning.
+_KEYS = {"registry-mirrors": "registry-mirror", "insecure-registries": "insecure-registry"}
+_HUB = "docker.io"
+_LOCAL = ("127.0.0.0/8", "::1/128")
+#: Variables that name skopeo's own files: logins and registries.
+_SKOPEO_FILES = ("REGISTRY_AUTH_FILE", "CONTAINERS_REGISTRIES_CONF")
+_MESSAGE = re.compile(r'msg="((?:[^"\\]|\\.)*)"')
+_CHECK = "check the reference and the connection to the registry"
 
 
 def from_registry(reference: str, cache: ImageCache, setting: EngineConfig, tell: Callable[[str], None]) -> Image:
@@ -47,26 +43,84 @@ def from_registry(reference: str, cache: ImageCache, setting: EngineConfig, tell
         reference += ":latest"
 
     def build(rootfs: Path, archive: Path) -> dict[str, str]:
-        import docker.errors
-
-        saved = rootfs.with_name("saved.tar")
-        try:
-            with _private_docker(cache, setting) as client:
-                tell(f"pulling {reference}")
-                image = client.images.pull(reference)
-                with saved.open("wb") as file:
-                    file.writelines(image.save())
-        except docker.errors.DockerException as error:
-            raise RunError(
-                f"image {reference}: {error}", "check the reference and the connection to the registry"
-            ) from None
-        env = read_saved(saved, rootfs, archive)
-        saved.unlink()
-        return env
+        with safe_fs.scratch(rootfs.parent) as scratch:
+            if which("skopeo"):
+                tell(f"pulling {reference} with skopeo")
+                saved = _copied(reference, scratch / "layout")
+            else:
+                saved = scratch / "saved.tar"
+                with _private_docker(cache, setting) as client:
+                    tell(f"pulling {reference}")
+                    _pull(client, reference, saved)
+            return read_image_file(saved, rootfs, archive)
 
     key = hashlib.sha256(reference.encode()).hexdigest()[:12]
     make = taken_or_built(f"pulled-{key}", reference, build, tell)
     return cache.make(f"pulled-{key}", reference, f"registry, {reference}", make)
+
+
+def _copied(reference: str, layout: Path) -> Path:
+    """Copy an image as OCI layout; return its directory. Raises RunError."""
+    asked = {name: os.environ[name] for name in _SKOPEO_FILES if name in os.environ}
+    errors = []
+    for source, insecure in sources(reference, _configured(_CONFIGURATION)):
+        words = ["skopeo", *_policy(), "copy", "--quiet", *(["--src-tls-verify=false"] if insecure else [])]
+        try:
+            with interruptible():
+                run([*words, f"docker://{source}", f"oci:{layout}"], env=asked, what=f"skopeo copy {source}")
+            return layout
+        except CommandError as error:
+            errors.append(_said(error.said))
+            safe_fs.remove(layout)
+    raise RunError(f"image {reference}: {errors[-1]}", _CHECK)
+
+
+def _said(text: str) -> str:
+    """Return the reason in skopeo's output: its last message, without time and level."""
+    messages = _MESSAGE.findall(text)
+    return messages[-1].replace('\\"', '"') if messages else text.strip()
+
+
+def _policy() -> list[str]:
+    """Return skopeo's option for a machine that says nothing on signatures: skopeo would refuse each image."""
+    homes = (Path("/etc"), Path("/usr/share"), Path.home() / ".config")
+    return [] if any((home / "containers/policy.json").is_file() for home in homes) else ["--insecure-policy"]
+
+
+def sources(reference: str, configuration: Mapping[str, tuple[str, ...]]) -> list[tuple[str, bool]]:
+    """Return from where to copy an image as Docker would pull it, Docker Hub's mirrors first. Each has True if its
+    registry may be used without TLS: on this machine, and where the configuration says so."""
+    host, slash, rest = reference.partition("/")
+    if not slash or not (host == "localhost" or "." in host or ":" in host):
+        host, rest = _HUB, reference if slash else f"library/{reference}"
+    if "@" in rest:  # skopeo accepts no tag beside a digest
+        name, _, digest = rest.partition("@")
+        rest = f"{name.partition(':')[0]}@{digest}"
+    mirrors = configuration["registry-mirrors"] if host == _HUB else ()
+    found = [(f"{url.partition('://')[2].rstrip('/')}/{rest}", url.startswith("http:")) for url in mirrors]
+    return [*found, (f"{host}/{rest}", _insecure(host, (*_LOCAL, *configuration["insecure-registries"])))]
+
+
+def _insecure(host: str, registries: Sequence[str]) -> bool:
+    """Return whether a registry is among these: names with a port, or networks."""
+    with suppress(ValueError):
+        address = ip_address(host.strip("[]") if host.endswith("]") else host.rpartition(":")[0].strip("[]") or host)
+        for item in registries:
+            with suppress(ValueError):
+                if address in ip_network(item, strict=False):
+                    return True
+    return host in registries or host.partition(":")[0] == "localhost"
+
+
+def _pull(client: Any, reference: str, target: Path) -> None:
+    import docker.errors
+
+    try:
+        image = client.images.pull(reference)
+        with target.open("wb") as file:
+            file.writelines(image.save())
+    except docker.errors.DockerException as error:
+        raise RunError(f"image {reference}: {error}", _CHECK) from None
 
 
 @contextmanager
@@ -74,8 +128,8 @@ def _private_docker(cache: ImageCache, setting: EngineConfig) -> Iterator[Any]:
     """Yield the client of a temporary Docker."""
     if os.geteuid() != 0:
         raise MachineError(
-            "pulling an image needs root, for a private Docker",
-            "run docker pull IMAGE; docker save IMAGE -o image.tar; then give --image ./image.tar",
+            "pulling an image needs skopeo, or root for a private Docker",
+            "run apt-get install skopeo, or use sudo",
         )
     with ExitStack() as stack:
         made = setting.journal.directory(cache.directory / f".pull-{setting.session}", 0o700)
@@ -90,13 +144,14 @@ def _private_docker(cache: ImageCache, setting: EngineConfig) -> Iterator[Any]:
 
 def registry_words(configuration: Path) -> tuple[str, ...]:
     """Return how the machine's own Docker reaches registries, as options of another: mirrors, and those without TLS."""
+    known = _configured(configuration)
+    return tuple(f"--{option}={value}" for key, option in _KEYS.items() for value in known[key])
+
+
+def _configured(configuration: Path) -> dict[str, tuple[str, ...]]:
+    """Return registries of the machine's own Docker; none if the file is missing, or its Docker can't read it."""
     try:
         known = json.loads(configuration.read_text(encoding="utf-8"))
-        return tuple(
-            f"--{option}={value}"
-            for key, option in (("registry-mirrors", "registry-mirror"), ("insecure-registries", "insecure-registry"))
-            for value in known.get(key) or ()
-            if isinstance(value, str)
-        )
+        return {key: tuple(item for item in known.get(key) or () if isinstance(item, str)) for key in _KEYS}
     except (OSError, ValueError, AttributeError, TypeError):
-        return ()  # the file is missing, or its Docker can't read it either
+        return dict.fromkeys(_KEYS, ())

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kit.core.errors import MachineError, RunError, UsageError
+from kit.core.errors import RunError, UsageError
 from kit.core.private import make_private
 from kit.host import safe_fs
 from kit.host.command import environment, run
@@ -69,7 +69,12 @@ class EngineRoot:
 
 
 #: containerd comes with Docker: the engine root that contains each version.
-_CONTAINED = {"containerd@1.6": "docker-20.10", "containerd@1.7": "docker-26.1", "containerd@2.1": "docker-28"}
+_CONTAINED = {
+    "containerd@1.6": "docker-20.10",
+    "containerd@1.7": "docker-26.1",
+    "containerd@2.1": "docker-28",
+    "containerd@2.3": "docker-29",
+}
 
 
 def root_name(engine: str, version: str) -> str:
@@ -84,13 +89,23 @@ def versions(engine: str) -> tuple[str, ...]:
     return tuple(name.removeprefix(f"{engine}-") for name in recipes() if name.startswith(f"{engine}-"))
 
 
+def check_version(engine: str, where: str = "") -> None:
+    """Check that the version which ``docker@26.1`` names has a recipe. ``where``: what names it, for the error. Raises
+    UsageError."""
+    name, at, version = engine.partition("@")
+    if at and version not in versions(name):
+        known = ", ".join(f"{name}@{item}" for item in versions(name))
+        raise UsageError(
+            f"{where}unknown version {engine}", f"use one of: {known}; or --docker PATH, a Docker of yours"
+        )
+
+
 def engine_root(engine: str, version: str, cache: Path, tell: Callable[[str], None]) -> EngineRoot:
-    """Return the root of ``docker@26.1``, made on first use; the host's own without a version."""
+    """Return the root of ``docker@26.1``, made on first use; the host's own without a version. Raises UsageError for
+    an unknown version."""
     if not version:
         return EngineRoot()
-    if version not in versions(engine):
-        known = ", ".join(f"{engine}@{item}" for item in versions(engine))
-        raise MachineError(f"unknown version {engine}@{version}", f"use one of: {known}")
+    check_version(f"{engine}@{version}")
     return image_root(root_name(engine, version), cache, tell)
 
 

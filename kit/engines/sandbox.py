@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -22,6 +22,21 @@ DEFAULT_ENV = {
 
 
 @dataclass(frozen=True)
+class Invocation:
+    """A command as a sandbox runs it: its words, its directory as the arm sees it, its environment and user."""
+
+    argv: tuple[str, ...]
+    cwd: str
+    env: Mapping[str, str]
+    uid: int = 0
+    gid: int = 0
+
+    @property
+    def user(self) -> str:
+        return f"{self.uid}:{self.gid}"
+
+
+@dataclass(frozen=True)
 class Sandbox:
     """An arm prepared for one run.
 
@@ -29,9 +44,12 @@ class Sandbox:
     returns why the arm is dead, or ''. ``env``, ``uid`` and ``gid`` apply to the commands run in it. ``layered``: the
     tree lies in a writable layer above the image's. ``own``: the path of a root filesystem of its own, above the
     backing one (a thin device, a loop file). ``engine()`` puts the engine's socket where the arm sees it and returns
-    its path there, '' without an engine; ``socket`` keeps it. Control groups: ``load`` of the background load;
+    its path there, '' without an engine; ``socket`` keeps it. ``registry``: HOST:PORT of the scenario's, or ''. Control
+    groups: ``beside`` of the background load and the registry;
     ``session`` of everything that the session has started; ``daemons`` of the processes that serve its filesystem. The
-    daemons are frozen after the arm, and their CPU is not the arm's. ``deadline``: when everything in it is ended."""
+    daemons are frozen after the arm, and their CPU is not the arm's. ``deadline``: when everything in it is ended.
+    ``report()`` returns what the arm itself reports of the last command, in the ``report_format``, a name of
+    kit.parsers; '' without one. ``rehearsal``: puts the arm into the state in which these commands are measured."""
 
     tree: str
     inputs: str
@@ -46,11 +64,15 @@ class Sandbox:
     layered: bool = False
     engine: Callable[[], str] = str
     socket: str = ""
-    load: Cgroup | None = None
+    registry: str = ""
+    beside: Sequence[Cgroup] = ()
     session: Cgroup | None = None
     daemons: Cgroup | None = None
     own: Path | None = None
     deadline: Deadline | None = None
+    report_format: str = ""
+    report: Callable[[], str] = str
+    rehearsal: Callable[[Sequence[Invocation], Deadline | None, Callable[[], str]], None] | None = None
 
     def sync(self) -> None:
         """Write back everything dirty. The backing filesystem does not know the dirty data of a filesystem above it."""
@@ -69,6 +91,17 @@ class Sandbox:
         except TimedOut:
             self.kill()  # if the probe is not permitted to, or hangs itself
             raise
+
+    def rehearse(self, commands: Iterable[tuple[Sequence[str], str]]) -> None:
+        """Prepare the arm for these commands, each with its directory: a build with a warm cache runs them once. Raises
+        RunError, TimedOut."""
+        if self.rehearsal:
+            steps = [Invocation(tuple(argv), self._where(cwd), self.env, self.uid, self.gid) for argv, cwd in commands]
+            try:
+                self.rehearsal(steps, self.deadline, self.dead)
+            except TimedOut:
+                self.kill()
+                raise
 
     def dead(self) -> str:
         """Return why nothing can run in it any more, or ''."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from kit.engines.container import ContainerSpec, docker_errors, empty_tree, load
 from kit.engines.control import control_directory
 from kit.engines.engine import Blocker, EngineConfig
 from kit.engines.sandbox import Sandbox
-from kit.filesystem.backing import block_number
+from kit.filesystem.device import block_number
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.machine import Host
 from kit.host.mounts import Mount, mount_of
@@ -59,8 +59,6 @@ def running_driver() -> str:
 
 
 class SystemEngine:
-    unsupported: Blocker | None = Blocker("and this one is yours", "use --engine docker")
-
     def __init__(self, setting: EngineConfig) -> None:
         self._setting = setting
         self._stack = ExitStack()
@@ -190,6 +188,9 @@ class SystemEngine:
             return ""
         except Exception as error:  # docker-py passes on errors of requests and urllib3
             return f"the running Docker does not answer: {error}"
+
+    def unsupported(self, interfaces: Sequence[str]) -> Blocker | None:
+        return Blocker("the running Docker is your own", "use --engine docker")
 
     def facts(self) -> list[Fact]:
         return self._facts

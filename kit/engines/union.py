@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from kit.core.errors import MachineError, RunError
-from kit.engines.backing_root import BackingRoot, unpack_tree
+from kit.engines.backing_root import BackingRoot, remove_tree, unpack_tree
 from kit.engines.bare import BareEngine, chroot_argv
 from kit.engines.engine import Blocker
 from kit.engines.sandbox import Sandbox
@@ -23,8 +23,7 @@ from kit.filesystem.mounted import check_in_force
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.command import require, run, spawn, stop
 from kit.host.machine import Host, kernel_filesystems
-from kit.host.mounts import mount_of
-from kit.host.safe_fs import remove
+from kit.host.mounts import mount_of, mounts_below
 from kit.image.layout import INPUTS, TREE
 from kit.model.arm import Arm, driver_of
 
@@ -78,7 +77,7 @@ class UnionEngine(BareEngine):
         branch = backing_root.backing.path / backing_root.new_name()
         upper, work, merged = (branch / name for name in ("upper", "work", "merged"))
         with ExitStack() as stack:
-            stack.callback(remove, branch)
+            stack.callback(remove_tree, branch)  # with the mount of a daemon that was killed
             for directory in (upper, work, merged):
                 directory.mkdir(parents=True)
             lower, daemons = backing_root.plain_root.path, None
@@ -106,7 +105,7 @@ class UnionEngine(BareEngine):
         process = spawn(words, output=output, cgroup_procs=group.procs)
         stack.callback(stop, process)
         deadline = time.monotonic() + 10
-        while not merged.is_mount():
+        while not mounts_below(merged):  # the table: a stat of the path fails if the daemon is dead
             if process.poll() is not None or time.monotonic() > deadline:
                 output.seek(0)
                 said = output.read().decode(errors="replace").strip() or "no output"

@@ -12,7 +12,6 @@ from kit.core.quantity import split_words
 from kit.filesystem.profile import Profile, bundled
 from kit.host.command import Process, died
 from kit.host.durable import sync_filesystem
-from kit.host.mounts import Mount
 
 GIB = 1 << 30
 DEFAULT_SIZE = 20 * GIB
@@ -91,16 +90,3 @@ def why_dead(what: str, process: Process) -> str:
     """Return why the filesystem's program is dead; '' while it runs."""
     how = died(process)
     return f"{what} died ({how}): {SESSION_LOG}" if how else ""
-
-
-def block_number(mount: Mount) -> str | None:
-    """Return MAJOR:MINOR of the block device behind a mount; btrfs reports an anonymous device of its own."""
-    if not mount.source.startswith("/dev/") or not Path(mount.source).is_block_device():
-        return mount.device if Path(f"/sys/dev/block/{mount.device}").exists() else None
-    return device_number(Path(mount.source))
-
-
-def device_number(device: Path) -> str:
-    """Return MAJOR:MINOR of a block device."""
-    number = device.stat().st_rdev
-    return f"{os.major(number)}:{os.minor(number)}"

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kit.core.errors import MachineError, RunError
-from kit.filesystem.backing import GIB, Backing, BackingOptions, block_number
-from kit.filesystem.device import clear_device
+from kit.filesystem.backing import GIB, Backing, BackingOptions
+from kit.filesystem.device import block_number, clear_device
 from kit.filesystem.loop import loop_device
 from kit.filesystem.mounted import unconfirmed
 from kit.filesystem.profile import Profile

@@ -1,17 +1,57 @@
-"""Guards a user's device before it is overwritten."""
+"""Block devices: their numbers and identities, and the guard before a user's device is overwritten."""
 
 from __future__ import annotations
 
 import errno
 import json
-from collections.abc import Collection
+import mmap
+import os
+import stat
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
 from kit.core.errors import RunError, UsageError
-from kit.filesystem.backing import device_number
-from kit.filesystem.content import first_data
 from kit.host.command import run
+from kit.host.mounts import Mount
+from kit.model.fact import DEVICE, Fact
+from kit.model.session import Request, Session
+
+#: Bytes that are read at each end, where partition tables, superblocks and their copies are.
+_EDGE = 4 << 20
+#: Number and size of the evenly spaced samples between; a device of up to 64 MiB is read completely.
+_SAMPLES, _SAMPLE = 256, 64 << 10
+_WHOLE = 64 << 20
+_CHUNK = 1 << 20
+_ALIGNED = 4096
+
+
+def check_devices(request: Request, wipe: Collection[Path], begun: Session | None = None) -> list[Fact]:
+    """Return the identities of the request's devices, after a check that each may be overwritten: it is empty, or the
+    user gives it up in this start. An earlier permission does not count, since the name may by now belong to another
+    device with other data. ``begun``: the session that continues on these devices. Changes nothing. Raises
+    UsageError."""
+    devices = _devices(request)
+    for device in wipe:
+        if device not in devices.values():
+            raise UsageError(f"--wipe {device}: this session uses no such device", "name it as --device does")
+    found = []
+    for what, device in devices.items():
+        now = identity(device)
+        then = DEVICE.text(begun.facts, "unknown", what) if begun else now
+        if begun and then != now:
+            raise UsageError(
+                f"{device} is not the {what} that session {begun.id} began with: it is {now}, and was {then}",
+                "attach that one under this name, or start a new session",
+            )
+        check_device(device, wipe)
+        found.append(DEVICE.fact(now, what))
+    return found
+
+
+def _devices(request: Request) -> dict[str, Path]:
+    named = {"device": request.device, "thin device": request.thin_device}
+    return {what: Path(text).absolute() for what, text in named.items() if text}
 
 
 def check_device(device: Path, wipe: Collection[Path]) -> bool:
@@ -83,3 +123,64 @@ def _signatures(device: Path) -> list[str]:
 
 def _unreadable(device: Path) -> UsageError:
     return UsageError(f"{device} can't be read", "insert a medium; check with lsblk")
+
+
+def first_data(path: Path) -> int | None:
+    """Return the offset of the first non-zero byte; None if every byte read is zero.
+
+    The first and the last 4 MiB are read, and samples of 16 MiB in total between them. Data between the samples is not
+    detected. Reads bypass the page cache. Raises OSError; EBUSY for a device in use."""
+    descriptor = _open(path)
+    try:
+        size = os.lseek(descriptor, 0, os.SEEK_END)
+        with mmap.mmap(-1, _CHUNK) as buffer:  # its address is aligned, as O_DIRECT demands
+            for start, length in _regions(size):
+                got = os.preadv(descriptor, [memoryview(buffer)[:length]], start)
+                rest = buffer[:got].lstrip(b"\0")
+                if rest:
+                    return start + got - len(rest)
+    finally:
+        os.close(descriptor)
+    return None
+
+
+def _open(path: Path) -> int:
+    # O_EXCL: nobody uses the block device, by a mount in any namespace, as swap or for a mapping (open(2)).
+    claim = os.O_EXCL if stat.S_ISBLK(path.stat().st_mode) else 0
+    try:
+        return os.open(path, os.O_RDONLY | os.O_DIRECT | claim)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        return os.open(path, os.O_RDONLY | claim)  # a filesystem without direct I/O
+
+
+def _regions(size: int) -> Iterator[tuple[int, int]]:
+    """Yield offset and length of each read, both aligned; the last may extend beyond the end."""
+    if size <= _WHOLE:
+        yield from _chunks(0, size)
+        return
+    tail = (size - _EDGE) // _ALIGNED * _ALIGNED
+    yield from _chunks(0, _EDGE)
+    step = (tail - _EDGE) // _SAMPLES
+    for number in range(_SAMPLES):
+        yield (_EDGE + number * step) // _ALIGNED * _ALIGNED, _SAMPLE
+    yield from _chunks(tail, size)
+
+
+def _chunks(start: int, end: int) -> Iterator[tuple[int, int]]:
+    for offset in range(start, end, _CHUNK):
+        yield offset, min(_CHUNK, -(-(end - offset) // _ALIGNED) * _ALIGNED)
+
+
+def block_number(mount: Mount) -> str | None:
+    """Return MAJOR:MINOR of the block device behind a mount; btrfs reports an anonymous device of its own."""
+    if not mount.source.startswith("/dev/") or not Path(mount.source).is_block_device():
+        return mount.device if Path(f"/sys/dev/block/{mount.device}").exists() else None
+    return device_number(Path(mount.source))
+
+
+def device_number(device: Path) -> str:
+    """Return MAJOR:MINOR of a block device."""
+    number = device.stat().st_rdev
+    return f"{os.major(number)}:{os.minor(number)}"

@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kit.core.errors import UsageError
-from kit.filesystem.backing import Backing, BackingOptions, block_number
+from kit.filesystem.backing import Backing, BackingOptions
 from kit.filesystem.block import unmount
+from kit.filesystem.device import block_number
 from kit.filesystem.profile import Profile
 from kit.host.mounts import mount_of
 from kit.host.namespace import bind_directory

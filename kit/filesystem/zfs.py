@@ -7,9 +7,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from kit.core.errors import MachineError, RunError
-from kit.filesystem.backing import Backing, BackingOptions, device_number
+from kit.filesystem.backing import Backing, BackingOptions
 from kit.filesystem.block import loop_backing
-from kit.filesystem.device import clear_device
+from kit.filesystem.device import clear_device, device_number
 from kit.filesystem.profile import Profile
 from kit.host.command import require, run
 from kit.host.machine import kernel_filesystems

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from kit.core.errors import UsageError
 from kit.core.paths import resource
-from kit.guest.config import options
 from kit.image.recipe import read_recipe_table
 
 _FILE = "kernel.toml"
+#: Lines of a .config (Documentation/kbuild/kconfig-language.rst).
+_SET = re.compile(r"(CONFIG_\w+)=(\S.*)")
+_UNSET = re.compile(r"# (CONFIG_\w+) is not set")
+_NO = "n"
 
 
 @dataclass(frozen=True)
@@ -90,3 +94,27 @@ def read_kernel_recipe(name: str) -> KernelRecipe:
 def parse_kernel_recipe(text: str, path: str, name: str) -> KernelRecipe:
     """Read a recipe's text. ``path`` names it in errors. Raises UsageError."""
     return read_recipe_table(KernelRecipe, text, path, name)
+
+
+def options(text: str) -> dict[str, str]:
+    """Return each option with its value, ``n`` if it is not set. Raises ValueError for a line that is not an option,
+    comment or blank."""
+    found = {}
+    for line in text.splitlines():
+        if match := _SET.fullmatch(line):
+            found[match[1]] = match[2]
+        elif match := _UNSET.fullmatch(line):
+            found[match[1]] = _NO
+        elif line.strip() and not line.startswith("#"):
+            raise ValueError(f"'{line[:60]}' is not an option of a kernel")
+    return found
+
+
+def refused(wanted: Mapping[str, str], config: str) -> Iterator[str]:
+    """Return the requested options that differ in a .config, as "CONFIG_X=y (is n)": a dependency is missing, or this
+    Linux does not have the option."""
+    given = options(config)
+    for name, value in wanted.items():
+        found = given.get(name, _NO)
+        if found != value:
+            yield f"{name}={value} (is {found})"

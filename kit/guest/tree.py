@@ -13,8 +13,7 @@ from typing import IO
 
 from kit.core.errors import RunError, UsageError
 from kit.engines.root import EngineRoot
-from kit.guest.config import refused
-from kit.guest.recipe import KernelRecipe
+from kit.guest.recipe import KernelRecipe, refused
 from kit.host.command import reading, run
 from kit.host.safe_fs import unpack
 

@@ -221,10 +221,10 @@ def stop(process: Process, patience: float = 10.0) -> None:
 
 
 @contextmanager
-def reading(argv: Sequence[str | Path], what: str = "") -> Iterator[IO[bytes]]:
-    """Yield a command's output while the command runs; the block reads it to its end. Raises RunError if the command
-    fails."""
-    with _checked(argv, what, subprocess.DEVNULL, subprocess.PIPE) as process:
+def reading(argv: Sequence[str | Path], what: str = "", source: IO[bytes] | None = None) -> Iterator[IO[bytes]]:
+    """Yield a command's output while the command runs; the block reads it to its end. ``source``: the command's input,
+    from where its descriptor is. Raises CommandError if the command fails."""
+    with _checked(argv, what, source or subprocess.DEVNULL, subprocess.PIPE) as process:
         assert process.stdout
         yield process.stdout
 
@@ -240,7 +240,9 @@ def writing(argv: Sequence[str | Path], output: IO[bytes] | None = None, what: s
 
 
 @contextmanager
-def _checked(argv: Sequence[str | Path], what: str, stdin: int, stdout: int | IO[bytes]) -> Iterator[Process]:
+def _checked(
+    argv: Sequence[str | Path], what: str, stdin: int | IO[bytes], stdout: int | IO[bytes]
+) -> Iterator[Process]:
     words = _words(argv, "run")
     with tempfile.TemporaryFile() as errors:
         with subprocess.Popen(

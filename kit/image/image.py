@@ -77,7 +77,7 @@ class ImageCache:
         recipe = read_recipe(name)
 
         def build(rootfs: Path, archive: Path) -> Environment:
-            tell(f"building image {name} from {len(recipe.packages)} packages of {recipe.suite} (once, about a minute)")
+            tell(f"building image {name} from {recipe.sources}")
             recipe.build(rootfs, archive, self.directory / f"{name}.log")
             return {}
 

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import platform
 import sys
-import tarfile
 from pathlib import Path
 
 from kit.host.command import run
 from kit.host.safe_fs import scratch
-
-#: The names of the architecture in Debian and in Go.
-_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "ppc64le": "ppc64le", "riscv64": "riscv64", "s390x": "s390x"}
+from kit.image.docker_archive import write_docker_archive
+from kit.image.manifest import architectures
 
 
 def add_layers(program: Path, rootfs: Path, archive: Path, date: str) -> None:
@@ -34,30 +31,20 @@ def add_layers(program: Path, rootfs: Path, archive: Path, date: str) -> None:
             run(["tar", *alike, "-C", directory, "-cf", tarball, "."], what=f"layer {directory.name}")
             run(["tar", *alike, "-C", directory, "--append", "-f", rootfs, "."], what=f"layer {directory.name}")
             layers.append(tarball)
-        _write_archive(layers, archive, made)
+        _write_archive(layers, archive)
 
 
-def _write_archive(layers: list[Path], archive: Path, scratch: Path) -> None:
+def _write_archive(layers: list[Path], archive: Path) -> None:
     digests = []
     for layer in layers:
         with layer.open("rb") as file:
-            digests.append(hashlib.file_digest(file, "sha256").hexdigest())
-    machine = platform.machine()
+            digests.append(f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}")
     config = json.dumps(
         {
-            "architecture": _ARCHITECTURES.get(machine, machine),
+            "architecture": architectures()[0],
             "os": "linux",
             "config": {},
-            "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}" for digest in digests]},
+            "rootfs": {"type": "layers", "diff_ids": digests},
         }
     ).encode()
-    name = f"{hashlib.sha256(config).hexdigest()}.json"
-    names = [f"{digest}/layer.tar" for digest in digests]
-    manifest = [{"Config": name, "RepoTags": None, "Layers": names}]
-    (scratch / name).write_bytes(config)
-    (scratch / "manifest.json").write_text(json.dumps(manifest))
-    with tarfile.open(archive, "w") as tar:
-        for layer, member in zip(layers, names, strict=True):
-            tar.add(layer, member)
-        tar.add(scratch / name, name)
-        tar.add(scratch / "manifest.json", "manifest.json")
+    write_docker_archive(archive, config, list(zip(digests, layers, strict=True)))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,6 +15,8 @@ from kit.core.paths import resource
 from kit.core.table import MissingKeyError, UnknownKeyError, WrongTypeError, read_table
 from kit.core.toml import parse_toml
 from kit.host.command import CommandError, require, run
+from kit.host.safe_fs import scratch
+from kit.image.go_programs import GoPrograms
 from kit.image.layered import add_layers
 
 T = TypeVar("T")
@@ -36,11 +40,24 @@ class Recipe:
     components: tuple[str, ...] = ("main",)
     customize: tuple[str, ...] = ()  # mmdebstrap customize hooks
     layers: str = ""  # program beside the recipe that writes layers above the packages: see kit.image.layered
+    go: str = field(default="", repr=False)  # version of Go that builds the following
+    go_programs: tuple[str, ...] = field(default=(), repr=False)  # packages as PATH@VERSION, put into /usr/bin
+    go_flags: tuple[str, ...] = field(default=(), repr=False)  # of go install
 
     @property
     def digest(self) -> str:
         program = self._program.read_text(encoding="utf-8") if self.layers else ""
-        return hashlib.sha256((repr(self) + program).encode()).hexdigest()
+        built = repr((self.go, self.go_programs, self.go_flags)) if self.go else ""  # other images keep their digests
+        return hashlib.sha256((repr(self) + program + built).encode()).hexdigest()
+
+    @property
+    def sources(self) -> str:
+        """Return in words what it is built from, and how long that takes."""
+        packages = f"{len(self.packages)} packages of {self.suite}"
+        if not self.go_programs:
+            return f"{packages} (once, about a minute)"
+        programs = f"{len(self.go_programs)} program{'s' if len(self.go_programs) > 1 else ''} in Go"
+        return f"{packages} and {programs} (once, about ten minutes)"
 
     @property
     def _file(self) -> Path:
@@ -54,35 +71,28 @@ class Recipe:
         """Write the root filesystem as a tarball, and an archive of its layers if it has any. Raises MachineError
         without mmdebstrap, RunError if it fails; ``log`` then contains mmdebstrap's output."""
         log.unlink(missing_ok=True)
+        with scratch(destination.parent) as made:
+            programs = made / "programs"
+            if self.go_programs:
+                GoPrograms(self.go, self.go_programs, self.go_flags).build(programs, _together())
+            self._make(destination, programs, log)
+        if self.layers:
+            add_layers(self._program, destination, archive, SOURCE_DATE_EPOCH)
+
+    def _make(self, destination: Path, programs: Path, log: Path) -> None:
+        hooks = [f'--customize-hook=install -D -m 755 -t "$1/usr/bin" {shlex.quote(str(programs))}/*']
         try:
-            self._bootstrap(destination)
+            self._bootstrap(destination, hooks if self.go_programs else [])
         except CommandError as error:
             log.write_text(error.said + "\n", encoding="utf-8")
             reason = f"building image {self.name} failed: {explain(error.said) or error.message}"
             hint = f"check suite ({self.suite}) and packages in {self._file}; full log: {log}"
             raise RunError(reason, hint) from None
-        if self.layers:
-            add_layers(self._program, destination, archive, SOURCE_DATE_EPOCH)
 
-    def _bootstrap(self, destination: Path) -> None:
+    def _bootstrap(self, destination: Path, options: Sequence[str]) -> None:
         require("mmdebstrap")
-        # It mounts /proc, /sys and devices below its scratch directory. A killed one can't unmount them, and a removal
-        # of its directory would remove their content too. In a namespace of its own the mounts end with it. If the kit
-        # is killed, all its children are killed too: otherwise they would disturb the next session for minutes.
-        together = [
-            "setpriv",
-            "--pdeathsig",
-            "KILL",
-            "--",
-            "unshare",
-            "--pid",
-            "--fork",
-            "--kill-child",
-            "--mount-proc",
-        ]
-        private = [*together, "--mount", "--propagation", "private", "--"] if os.geteuid() == 0 else []
         environment = {"SOURCE_DATE_EPOCH": SOURCE_DATE_EPOCH, "TMPDIR": str(destination.parent)}
-        run([*private, *self.command(destination)], env=environment)
+        run([*_together(), *self.command(destination, *options)], env=environment)
 
     def command(self, destination: Path, *options: str) -> list[str | Path]:
         """Return mmdebstrap's command line. It has no option for quiet, which would hide apt's errors."""
@@ -101,6 +111,20 @@ class Recipe:
             self.suite,
             destination,
         ]
+
+
+def _together() -> list[str]:
+    """Return the beginning of a command line whose processes and mounts all end with the kit, if this is root.
+
+    mmdebstrap mounts /proc, /sys and devices below its scratch directory. A killed one can't unmount them, and a
+    removal of its directory would remove their content too. In a namespace of its own the mounts end with it. If the
+    kit is killed, all its children are killed too: otherwise they would disturb the next session for minutes."""
+    if os.geteuid() != 0:
+        return []
+    words = (
+        "setpriv --pdeathsig KILL -- unshare --pid --fork --kill-child --mount-proc --mount --propagation private --"
+    )
+    return words.split()
 
 
 def explain(said: str) -> str:

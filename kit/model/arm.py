@@ -2,6 +2,7 @@
 
 bare[@FS][+OPTION…]    host[@FS]    runtime[@FS]
 PLACEMENT:[ENGINE/]DRIVER[@FS][+OPTION…]
+build:[BUILDER/]DRIVER[@FS][+OPTION…]
 union:UNION[@FS][+FEATURE…]"""
 
 from __future__ import annotations
@@ -11,8 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kit.core.errors import UsageError
+from kit.model.default_driver import GRAPH_DRIVER, Docker, default_driver
 from kit.model.driver import Driver
 from kit.model.drivers import (
+    BUILD_ONLY,
+    BUILDERS,
     DEFAULT_ENGINE,
     ENGINES,
     SYSTEM,
@@ -25,12 +29,13 @@ from kit.model.drivers import (
 
 #: Placements that need no container, in the order of the ladder.
 UNCONTAINED = ("bare", "host", "union")
+#: The placement in which each phase is a step of an image build.
+BUILD = "build"
 #: Placements in a container, in the order of the ladder.
-CONTAINED = ("runtime", "bind", "volume", "layer", "tmpfs")
+CONTAINED = ("runtime", "bind", "volume", "layer", "tmpfs", BUILD)
 PLACEMENTS = UNCONTAINED + CONTAINED
 
 DEFAULT_FILESYSTEM = "ext4"
-DEFAULT_DRIVER = "overlay2"
 #: Options of a containerised arm and the form of their values.
 OPTIONS = {
     "seccomp": re.compile(r"default|unconfined"),
@@ -39,6 +44,15 @@ OPTIONS = {
     "cgroup": re.compile(r"none"),
     "control": re.compile(r""),
 }
+#: Options of a build arm: what the build cache holds before a run, and a cache mount for the build tree.
+BUILD_OPTIONS = {
+    "cache": re.compile(r"warm|changed"),
+    "mount": re.compile(r"cache"),
+    "control": re.compile(r""),
+}
+#: The option of Docker's build arms that asks for the daemon's BuildKit instead of its classic builder.
+BUILDKIT = "buildkit"
+BUILDKIT_OPTION = {BUILDKIT: re.compile(r"")}
 #: Most arms of one session; each runs in every round.
 MOST_ARMS = 100
 #: The only option of bare and host: a second, identical copy of the arm, to show the noise.
@@ -93,6 +107,16 @@ class Arm:
         return replace(self, options=tuple(sorted({*self.options, (CONTROL, "")})))
 
     @property
+    def rebuild(self) -> bool:
+        """Return whether it builds an image again, with the cache of an earlier build."""
+        return self.placement == BUILD and bool(self.option("cache"))
+
+    @property
+    def buildkit(self) -> bool:
+        """Return whether Docker's BuildKit builds, not its classic builder."""
+        return (BUILDKIT, "") in self.options
+
+    @property
     def features(self) -> tuple[tuple[str, str], ...]:
         """Return the features that it requests of its driver."""
         return tuple(item for item in self.options if item[0] in driver_of(self).features.known)
@@ -109,6 +133,7 @@ class Arm:
             self.driver,
             *self.feature_words,
             *(key for key, _ in self.options if key in driver_of(self).options.known),
+            *((str(self),) if self.placement == BUILD else ()),  # its build cache is its own
         )
 
     def without(self, *options: str) -> Arm:
@@ -191,17 +216,30 @@ def parse_arm(text: str, engine: str = DEFAULT_ENGINE) -> Arm:
         filesystem = match["filesystem"] or default_filesystem(engine, "")
         return Arm(placement, "", "", filesystem, options)
     if not match["driver"] and placement != "runtime":
-        raise UsageError(f"arm '{text}' names no driver", f"use for example {placement}:{DEFAULT_DRIVER}")
+        raise UsageError(f"arm '{text}' names no driver", f"use for example {placement}:{GRAPH_DRIVER}")
     engine = match["engine"] or engine
     name, at, _ = engine.partition("@")
-    _choose("engine", name, ENGINES if not at else VERSIONED, text)
-    driver = match["driver"] or _runtime_driver(match["filesystem"])
+    known_engines = BUILDERS if placement == BUILD else ENGINES
+    _choose("engine", name, known_engines if not at else VERSIONED, text)
+    driver = match["driver"] or _runtime_driver(engine, match["filesystem"])
     known = {item.name: item for item in drivers(engine)}
     chosen = known[_choose("driver", driver, tuple(known), text)]
     filesystem = match["filesystem"] or default_filesystem(engine, driver)
+    if name in BUILD_ONLY and placement != BUILD:
+        raise UsageError(f"arm '{text}': {name} only builds images", f"use {BUILD}:{engine}/{driver}")
+    if placement == BUILD:
+        return _build_arm(Arm(placement, engine, driver, filesystem), name, match["options"], text)
     # The kit does not set up the engine that is already running.
     allowed = OPTIONS if name == SYSTEM else {**OPTIONS, **chosen.features.known, **chosen.options.known}
     return Arm(placement, engine, driver, filesystem, _parse_options(match["options"], text, allowed))
+
+
+def _build_arm(arm: Arm, engine: str, options: str, text: str) -> Arm:
+    known = {**BUILD_OPTIONS, **(BUILDKIT_OPTION if engine == DEFAULT_ENGINE else {}), **driver_of(arm).options.known}
+    found = _parse_options(options, text, known)
+    if ("mount", "cache") in found and engine == DEFAULT_ENGINE and (BUILDKIT, "") not in found:
+        raise UsageError(f"arm '{text}': Docker's classic builder has no cache mounts", f"add +{BUILDKIT}")
+    return replace(arm, options=found)
 
 
 def _parse_union(match: re.Match[str], text: str) -> Arm:
@@ -224,10 +262,11 @@ def _across(text: str, filesystems: tuple[str, ...]) -> list[str]:
     return [f"{name}@{filesystem}{plus}{options}" for filesystem in filesystems]
 
 
-def _runtime_driver(filesystem: str | None) -> str:
-    """Return the driver of the daemon behind ``runtime``: its own on filesystems made for one, else the default."""
-    known = find_driver(DEFAULT_ENGINE, filesystem or "")
-    return known.name if known and not known.image_store else DEFAULT_DRIVER
+def _runtime_driver(engine: str, filesystem: str | None) -> str:
+    """Return the driver of the daemon behind ``runtime``: its own on filesystems made for one, else the default. Of an
+    unknown version, the one that all have."""
+    known = find_driver(engine, filesystem or "")
+    return known.name if known and not known.image_store else default_driver(engine, Docker()) or GRAPH_DRIVER
 
 
 def known_arm(text: str) -> Arm | None:

@@ -67,7 +67,6 @@ class Driver:
     note: str = ""  # what a reader of its figures must know
     guests: tuple[str, ...] = ()  # those that have it where a machine may not
     guest_kernel: str = ""  # the recipe of one that has it, where those of guests do not
-    usual: bool = False  # what its engine is mostly run with: arms are ranked against it
     listed: bool = True  # in the help of kit compare
     tried_in_roots: bool = False  # by kit doctor, in each engine root
 

@@ -8,6 +8,14 @@ from itertools import pairwise
 from kit.core.quantity import shown_duration
 from kit.model.plan import Plan
 from kit.model.sample import Sample
+from kit.model.session import Session
+
+
+def estimate(plan: Plan, last: Session | None) -> str:
+    """Return a sentence for the user on the duration of the plan. ``last``: the last finished session of this kind."""
+    seconds = round_seconds(last.samples) if last else None
+    not_run = {item.arm for item in last.not_run} if last else set()
+    return how_long(plan, seconds, sum(str(arm) not in not_run for arm in plan.arms))
 
 
 def round_seconds(samples: Sequence[Sample]) -> float | None:

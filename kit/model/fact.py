@@ -121,6 +121,7 @@ TOGETHER = Kind("measured together")  # workers of one machine, which disturb ea
 # Requested settings
 CACHES = Kind("caches")
 ROUNDS = Kind("rounds", volatile=True)
+DEFAULT_REFERENCE = Kind("default reference", volatile=True)  # the arm that others are ranked against, if it ran
 SEED = Kind("seed", volatile=True)
 FRESH = Kind("fresh filesystem")
 PARAMETERS = Kind("parameters")
@@ -160,7 +161,8 @@ NO_TRACING = Kind("not traced", volatile=True)
 KINDS = (
     MACHINE, KERNEL, DISTRIBUTION, CPU, VIRTUALIZATION, MEMORY, CGROUPS, OVERLAY, CPU_SOURCE,
     CLASS, WORKER, TOGETHER,
-    GUEST, ACCELERATOR, HOST_KERNEL, HOST_CPU, CACHES, ROUNDS, SEED, FRESH, PARAMETERS, DISTURBANCE_RULE,
+    GUEST, ACCELERATOR, HOST_KERNEL, HOST_CPU, CACHES, ROUNDS, DEFAULT_REFERENCE, SEED, FRESH, PARAMETERS,
+    DISTURBANCE_RULE,
     RUN_ORDER, SLICE, RUN_ORDER_WHY, IMAGE, LOAD, NO_PSI, NO_CGROUP_CPU, NO_CGROUP_CPU_ON_HOST, IDLE, NO_OUTSIDE_CPU,
     STOPPED, TRACING, NO_TRACING,
     DEVICE, ROUNDS_OF, BUSY_BEFORE, FILESYSTEM, UNCONFIRMED, COMPILER, NO_RERUN, RUNS, RUNNING_ENGINE, RUNNING_STATUS,

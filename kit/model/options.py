@@ -8,7 +8,7 @@ from typing import Any
 
 from kit.core.errors import UsageError
 from kit.core.quantity import duration, percentage, size
-from kit.model.drivers import DEFAULT_ENGINE, SESSION_ENGINES
+from kit.model.drivers import DEFAULT_ENGINE
 from kit.model.plan import AUTO, AUTO_ROUNDS, CACHES
 
 
@@ -44,11 +44,11 @@ _TABLE = (
     Option("title", "Title of the session.  [the scenario, or the command's first words]"),
     Option("source", "Sources that COMMAND finds in the build tree at each start.", "DIR"),
     Option("prepare", "Shell command before each run of COMMAND, not timed.", "CMD"),
-    Option("image", "Root filesystem: recipe, tarball or registry reference.", "REF"),
+    Option("image", "Root filesystem: recipe, FILE[:NAME], OCI layout or registry reference.", "REF"),
     Option("rootfs", "Root filesystem from a directory.", "DIR"),
     Option("baseline", "Compare with this arm.  [bare on the same filesystem]", "ARM"),
-    Option("engine", f"Private daemons (docker), or the running Docker, without root (system).  [{DEFAULT_ENGINE}]",
-           default=DEFAULT_ENGINE, choices=SESSION_ENGINES),
+    Option("engine", f"Use this engine where an arm names none: docker, docker@VERSION, or system.  [{DEFAULT_ENGINE}]",
+           "ENGINE", default=DEFAULT_ENGINE),
     Option("cache", "State of the page cache before each run.  [warm]", default="warm", choices=CACHES),
     Option("load", "Run this beside each run: niced, on the same filesystem.", "SCENARIO"),
     Option("interleave", "Interleave the arms of a round: auto, off, or a slice length such as 0.5s.  [auto]", "MODE",

@@ -5,12 +5,14 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kit.core.codec import Amount, Count, Whole
 from kit.core.errors import UsageError
-from kit.model.arm import CONTROL, DEFAULT_DRIVER, DEFAULT_FILESYSTEM, Arm, known_arm, parse_arm
-from kit.model.drivers import DEFAULT_ENGINE, SYSTEM, graph_drivers
+from kit.model.arm import CONTROL, DEFAULT_FILESYSTEM, Arm, default_filesystem, known_arm, parse_arm
+from kit.model.default_driver import Docker, default_driver, docker_of, is_common
+from kit.model.drivers import ENGINES, SYSTEM
 
 CACHES = ("warm", "cold")
 #: The number of rounds is open: the session stops when the question is answered.
@@ -128,17 +130,30 @@ def slice_of(text: str) -> float | None:
     return float(match[1])
 
 
-def default_arms(engine: str = DEFAULT_ENGINE, system_driver: str = "") -> tuple[Arm, ...]:
-    """Return the ladder on overlay2, then layer on every other driver; on a running daemon, the ladder on its
-    driver."""
+def default_arms(engine: str, docker: Docker, system_driver: str = "") -> tuple[Arm, ...]:
+    """Return the ladder on Docker's default driver, then layer on every other driver; on a running daemon, the ladder
+    on its driver. ``docker``: the one that ``docker`` means."""
     if engine == SYSTEM:
         return (
             parse_arm("host", engine),
             *(parse_arm(f"{p}:{system_driver}", engine) for p in ("bind", "volume", "layer")),
         )
-    ladder = ["bare", "runtime", "bind:overlay2", "volume:overlay2", "layer:overlay2"]
-    others = [f"layer:{driver.name}" for driver in graph_drivers() if driver.name != DEFAULT_DRIVER]
-    return tuple(parse_arm(text) for text in ladder + others)
+    first, *others = docker_of(engine, docker).drivers
+    ladder = ["bare", *(f"{placement}:{first}" for placement in ("runtime", "bind", "volume", "layer"))]
+    return tuple(parse_arm(text, engine) for text in (*ladder, *(f"layer:{name}" for name in others)))
+
+
+def reference_of(arms: Sequence[Arm], docker: Docker) -> str:
+    """Return the arm that the others are ranked against: layer on the default driver of its engine, else on another
+    common driver; '' without one. ``docker``: the one that ``docker`` means."""
+    found = []
+    for number, arm in enumerate(arms):
+        engine, at, _ = arm.engine.partition("@")
+        plain = not arm.options and arm.filesystem == default_filesystem(arm.engine, arm.driver)
+        if arm.placement == "layer" and plain and (engine == SYSTEM or is_common(engine, arm.driver)):
+            is_default = engine == SYSTEM or arm.driver == default_driver(arm.engine, docker)
+            found.append((ENGINES.index(engine), bool(at), not is_default, number))
+    return str(arms[min(found)[-1]]) if found else ""
 
 
 def with_baselines(

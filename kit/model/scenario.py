@@ -5,17 +5,20 @@ from __future__ import annotations
 import hashlib
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from kit.core.errors import UsageError
 from kit.core.quantity import split_words
+from kit.model.sweep import Values, map_values, points
 
 #: Names in braces in commands and sources; ``${…}`` is a shell's.
 BRACES = re.compile(r"(?<!\$)\{([a-z][a-z0-9_]*)\}")
 #: Most characters of a command after substitution: no word may be longer (MAX_ARG_STRLEN of Linux), and nested
 #: parameters grow without end.
 LONGEST_COMMAND = 128 << 10
+#: Interfaces of engines: Docker's API, and commands of containerd's ctr.
+DOCKER, CTR = ENGINE_INTERFACES = ("docker", "ctr")
 
 
 @dataclass(frozen=True)
@@ -81,8 +84,10 @@ class Scenario:
     """One workload. ``values`` is empty until ``bind`` has put the parameters' values into the steps.
 
     ``lower``: a directory of the image that the phases find as ``{lower}``. It is in the lower layers if the tree is in
-    the writable layer, else it is a copy in the tree. ``engine``: whether phases control the arm's engine, through the
-    socket ``{engine}``, which is empty for arms without an engine."""
+    the writable layer, else it is a copy in the tree. ``engine``: the interfaces through which phases can control the
+    arm's engine, of ENGINE_INTERFACES. ``{engine}`` is a socket with the name of the engine's interface, empty for
+    arms without an engine. ``registry``: the input that a registry serves at ``{registry}``, HOST:PORT, beside each
+    run."""
 
     name: str
     summary: str
@@ -98,7 +103,8 @@ class Scenario:
     values: tuple[tuple[str, str], ...] = ()
     here: str = ""
     lower: str = ""
-    engine: bool = False
+    engine: tuple[str, ...] = ()
+    registry: str = ""
 
     @property
     def label(self) -> str:
@@ -114,11 +120,19 @@ class Scenario:
         what = (self.phases, self.prepare, inputs, self.env, self.user, values, self.lower)
         return hashlib.sha256(repr(what).encode()).hexdigest()
 
-    @property
-    def source_params(self) -> frozenset[str]:
-        """Return the parameters that only state where an input comes from, for a scenario that is not bound yet."""
-        sources = {item.source for item in self.inputs}
-        return frozenset(param.name for param in self.params if f"{{{param.name}}}" in sources)
+    def with_sources(self, given: Values, change: Callable[[str], str]) -> Values:
+        """Return the parameters with ``change`` applied to those that only state where an input comes from, and the
+        defaults that it changes. For a scenario that is not bound yet."""
+        used = {item.source for item in self.inputs}
+        defaults = {param.name: param.default for param in self.params if f"{{{param.name}}}" in used}
+        names = {name for name, _ in given}
+        left = [(name, text) for name, text in defaults.items() if name not in names and change(text) != text]
+        return tuple((name, map_values(text, change) if name in defaults else text) for name, text in (*given, *left))
+
+    def at_points(self, given: Values, cores: int) -> dict[str, Scenario]:
+        """Return the bound scenario at each point of a sweep, by the point's label; one, labelled '', without a sweep.
+        Raises UsageError."""
+        return {label: self.bind(dict(values), cores) for label, values in points(given).items()}
 
     def bind(self, given: Mapping[str, str], cores: int) -> Scenario:
         """Put the parameters' values (``given`` over defaults) into inputs and steps. Raises UsageError."""

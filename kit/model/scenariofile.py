@@ -13,12 +13,12 @@ from msgspec import Meta
 from kit.core.errors import UsageError
 from kit.core.table import MissingKeyError, UnknownKeyError, WrongTypeError, read_table
 from kit.core.toml import parse_toml
-from kit.model.scenario import BRACES, Command, Input, Param, Scenario
+from kit.model.scenario import BRACES, ENGINE_INTERFACES, Command, Input, Param, Scenario
 from kit.parsers import PARSERS
 
 #: Names that every scenario may use in braces beside its own parameters. Names of places depend on the arm; ``here`` is
-#: the directory of the scenario's file. ``lower`` and ``engine`` exist if the scenario asks for them.
-PLACE_NAMES = ("tree", "inputs", "lower", "engine")
+#: the directory of the scenario's file. ``lower``, ``engine`` and ``registry`` exist if the scenario asks for them.
+PLACE_NAMES = ("tree", "inputs", "lower", "engine", "registry")
 MACHINE_NAMES = ("cores", "here")
 PARAM_TYPES = ("text", "int", "words")
 #: Most phases, steps, parameters, inputs and variants, each: far above any real scenario.
@@ -54,7 +54,8 @@ class _Document:
     image: str
     user: str = "0:0"
     lower: str = ""
-    engine: bool = False
+    engine: tuple[str, ...] = ()
+    registry: str = ""
     env: dict[str, Any] = field(default_factory=dict)
     params: dict[str, Any] = field(default_factory=dict)
     inputs: dict[str, Any] = field(default_factory=dict)
@@ -176,11 +177,22 @@ class _Reader:
             found.append(step)
         return tuple(found)
 
+    def services(self, scenario: Scenario) -> None:
+        """Check what the scenario needs beside its sandbox: interfaces of the engine, and a registry."""
+        for name in scenario.engine:
+            if name not in ENGINE_INTERFACES:
+                raise self.fail("engine", f"'{name}' is unknown", f"use one of: {', '.join(ENGINE_INTERFACES)}")
+        served = [item.name for item in scenario.inputs if item.into == "directory"]
+        if scenario.registry and scenario.registry not in served:
+            hint = f'name an input with into = "directory"{": " if served else ""}{", ".join(served)}'
+            raise self.fail("registry", f"'{scenario.registry}' is no input that it can serve", hint)
+
     def names(self, scenario: Scenario) -> None:
         """Check that every name in braces is known: a typo would otherwise reach the command."""
         known = {param.name for param in scenario.params} | {*PLACE_NAMES, *MACHINE_NAMES}
         known -= {"lower"} if not scenario.lower else set()
         known -= {"engine"} if not scenario.engine else set()
+        known -= {"registry"} if not scenario.registry else set()
         texts = [(f"phases[{i}].run", word) for i, step in enumerate(scenario.phases) for word in (*step.run, step.cwd)]
         texts += [(f"phases[{i}].reporter", word) for i, step in enumerate(scenario.phases) for word in step.reporter]
         texts += [(f"prepare[{i}].run", word) for i, step in enumerate(scenario.prepare) for word in step.run]
@@ -233,6 +245,7 @@ def parse_scenario(text: str, path: str, variant: str = "") -> Scenario:
         here=str(PurePath(path).parent),
         lower=document.lower,
         engine=document.engine,
+        registry=document.registry,
     )
     if not _NAME.fullmatch(scenario.name):
         raise reader.fail("name", f"'{scenario.name}' is not usable", "use lower-case letters, digits and -")
@@ -240,6 +253,7 @@ def parse_scenario(text: str, path: str, variant: str = "") -> Scenario:
         raise reader.fail("user", f"is '{scenario.user}'", 'use numbers of the image: user = "1000:1000"')
     if not scenario.phases:
         raise reader.fail("", "has no [[phases]]: nothing would be timed", "add [[phases]]")
+    reader.services(scenario)
     reader.names(scenario)
     return scenario
 

@@ -27,7 +27,7 @@ class Request:
 
     ``params`` may contain lists of values, which are swept. ``arms`` empty means the default arms. Either ``scenario``
     names one, or ``command`` is run as one. A stored session's request is frozen: see
-    kit.session.plan.request_snapshot."""
+    kit.session.plan.planning."""
 
     scenario: str = ""
     title: str = ""  # what the session is called; '': the scenario's name, or the command's first words

@@ -14,7 +14,7 @@ from kit.core.quantity import duration
 from kit.core.table import UnknownKeyError, WrongTypeError, read_table
 from kit.core.toml import parse_toml
 from kit.model.arm import arm_names, arms_of
-from kit.model.drivers import DEFAULT_ENGINE, SESSION_ENGINES
+from kit.model.drivers import DEFAULT_ENGINE, SESSION_ENGINES, is_session_engine
 from kit.model.options import OPTIONS, read_quantities
 from kit.model.plan import AUTO, CACHES, slice_of
 from kit.model.session import Request
@@ -101,7 +101,7 @@ def _task(task: Any, defaults: Mapping[str, Any], where: str) -> Task:
     if given.get("rounds", 1) < 1:
         raise UsageError(f"{where}: rounds = {given['rounds']} is below 1", "use 1 or more; 3 give a useful interval")
     engine = given.get("engine", DEFAULT_ENGINE)
-    if engine not in SESSION_ENGINES:
+    if not is_session_engine(engine):
         raise UsageError(f"{where}: unknown engine = '{engine}'", f"use one of: {', '.join(SESSION_ENGINES)}")
     try:
         listed = given.get("arms", ())

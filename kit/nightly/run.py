@@ -17,7 +17,8 @@ from kit.core.paths import Paths
 from kit.model.event import EventSink
 from kit.model.plan import DEFAULT_BUDGET
 from kit.model.session import DONE, Request, Session
-from kit.session.start import WaitPolicy, launch
+from kit.session.prepared import StartOptions
+from kit.session.start import launch
 from kit.store import Store
 from kit.store.series import find_track, find_tracks, find_whose
 
@@ -39,7 +40,7 @@ def run_night(job: Job, paths: Paths, store: Store, observer: EventSink, elsewhe
 
 
 def _launch(request: Request, paths: Paths, store: Store, observer: EventSink, idle: float | None) -> Session:
-    return launch(request, paths, store, observer, WaitPolicy(wait=True, idle=idle))
+    return launch(request, paths, store, observer, StartOptions(wait=True, idle=idle))
 
 
 def _run(task: Task, job: Job, store: Store, observer: EventSink, deadline: float | None, measure: Measure) -> Part:

@@ -20,6 +20,8 @@ PARSERS = {
     "fio": "kit.parsers.fio:parse_fio",
     "bonnie": "kit.parsers.bonnie:parse_bonnie",
     "buildstats": "kit.parsers.buildstats:parse_buildstats",
+    "buildkit": "kit.parsers.buildkit:parse_buildkit",
+    "build-steps": "kit.parsers.build_steps:parse_build_steps",
 }
 #: Limits of the store: characters of a report, its figures and tasks, characters of a name and of a unit.
 LONGEST, MOST, MOST_TASKS, LONGEST_NAME, LONGEST_UNIT = 16 << 20, 1000, 20_000, 100, 40
@@ -38,6 +40,14 @@ class Report:
         """Return the report with tasks that started in Unix time as those of a phase that began then."""
         return replace(self, tasks=tuple(replace(task, started=task.started - began) for task in self.tasks))
 
+    def summed(self) -> Report:
+        """Return the report with each kind of task as one figure: the sum of their durations."""
+        sums: dict[str, float] = {}
+        for task in self.tasks:
+            sums[task.kind] = sums.get(task.kind, 0.0) + task.elapsed
+        made = tuple(Reported(f"build: {kind}", seconds, "s") for kind, seconds in sums.items())
+        return Report((*made, *self.figures), ())
+
     def on_clock(self, clock: Callable[[float], float]) -> Report:
         """Return the report with task times on the clock of a phase that was frozen at times. ``clock``: seconds that
         the phase had run at a Unix time."""
@@ -47,6 +57,9 @@ class Report:
             return replace(task, started=began, elapsed=max(0.0, clock(task.started + task.elapsed) - began))
 
         return replace(self, tasks=tuple(map(own, self.tasks)))
+
+
+NOTHING = Report((), ())
 
 
 def parse_report(name: str, text: str) -> Report:

@@ -8,7 +8,7 @@ import socket
 import struct
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -86,13 +86,13 @@ class Probe:
     """A connected probe."""
 
     def __init__(self, connection: socket.socket) -> None:
-        self._socket = connection
+        self.connection = connection
         self._asked = "", ""
 
     @property
     def pid(self) -> int:
         """Return the probe's PID as this process sees it (SO_PEERCRED, unix(7)); 0 if it can't see it."""
-        pid, _, _ = struct.unpack("3i", self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+        pid, _, _ = struct.unpack("3i", self.connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
         return int(pid)
 
     def run(
@@ -121,6 +121,15 @@ class Probe:
                 raise RunError(f"the arm died: {reason}", "see the engine's log")
         return self.timing(alive)
 
+    def aside(self) -> AbstractContextManager[None]:
+        """Return a block of commands that later ones do not depend on, as a reporter is."""
+        return nullcontext()
+
+    @property
+    def ran(self) -> bool:
+        """Return whether the last command ran."""
+        return True
+
     def start(
         self,
         argv: Sequence[str],
@@ -137,22 +146,22 @@ class Probe:
         body = b"".join(os.fsencode(item) + b"\0" for item in fields)
         self._asked = argv[0], cwd
         try:
-            socket.send_fds(self._socket, [struct.pack("<I", len(body))], [output.fileno()])
-            self._socket.sendall(body)
+            socket.send_fds(self.connection, [struct.pack("<I", len(body))], [output.fileno()])
+            self.connection.sendall(body)
         except OSError as error:
             raise RunError(f"the arm died: {error.strerror}", "see the engine's log") from None
 
     def answers(self, patience: float) -> bool:
         """Return whether, within this number of seconds, the command has ended or the arm died."""
         with interruptible():
-            return bool(select.select([self._socket], [], [], patience)[0])
+            return bool(select.select([self.connection], [], [], patience)[0])
 
     def timing(self, alive: Callable[[], str] = lambda: "") -> Timing:
         """Return the timing of the ended command. Raises RunError if it could not be started, or the arm died."""
         received = b""
         while not received.endswith(b"\n"):
             try:
-                part = self._socket.recv(4096)
+                part = self.connection.recv(4096)
             except OSError as error:
                 raise RunError(f"the arm died: {error.strerror}", "see the engine's log") from None
             if not part:
@@ -163,27 +172,28 @@ class Probe:
             received += part
             if len(received) > _LONGEST_ANSWER:
                 raise _garbled(received)
-        return _parse(received, *self._asked)
+        return parse_answer(received, *self._asked)
 
     def end(self) -> None:
         """Close the connection, and wait until the probe has ended all its children. It can't end a process that hangs
         in the kernel."""
-        self._socket.shutdown(socket.SHUT_WR)
-        self._socket.settimeout(_GOODBYE)
+        self.connection.shutdown(socket.SHUT_WR)
+        self.connection.settimeout(_GOODBYE)
         with suppress(OSError):
-            while self._socket.recv(4096):
+            while self.connection.recv(4096):
                 pass
 
     def close(self) -> None:
-        self._socket.close()
+        self.connection.close()
 
 
 def _patience(deadline: Deadline | None) -> float:
     return 1.0 if deadline is None else min(1.0, max(0.0, deadline.at - time.monotonic()))
 
 
-def _parse(answer: bytes, command: str, cwd: str) -> Timing:
-    """Raises RunError if the command could not be started, or the answer is invalid."""
+def parse_answer(answer: bytes, command: str, cwd: str) -> Timing:
+    """Return what the probe says of an ended command. Raises RunError if it could not be started, or the answer is
+    invalid."""
     try:
         values = dict(word.split("=", 1) for word in answer.decode().split())
         if values["status"] not in _STATES:

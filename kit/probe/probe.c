@@ -2,6 +2,7 @@
  * The timer that runs inside an arm.
  *
  *   kit-probe serve SOCKET [ROOT]   connect to SOCKET, then chroot to ROOT if given, and serve requests
+ *   kit-probe step CWD WORD...      run a command as the only step of a container, and print its answer behind its output
  *   kit-probe spin                  print the nanoseconds that a fixed amount of arithmetic took, and those of a
  *                                   fixed number of page faults and dependent loads from memory
  *
@@ -148,11 +149,58 @@ static int wait_for(pid_t child, int *status, struct rusage *usage)
 	}
 }
 
-static int answer_run(int sock, int output, char **field, int count)
+struct command {
+	int output;
+	const char *cwd;
+	uid_t uid;
+	gid_t gid;
+	char **env;
+	char **argv;
+};
+
+/* Run a command to its end, and write the answer into line. */
+static void run_command(const struct command *command, char *line, size_t room)
 {
 	struct failure failure = { 0 };
 	struct rusage usage;
 	int status, report[2];
+
+	if (pipe2(report, O_CLOEXEC)) {
+		snprintf(line, room, "status=error errno=%d what=pipe\n", errno);
+		return;
+	}
+	int64_t start = now_ns();
+	pid_t child = fork();
+	if (child == 0)
+		exec_child(report[1], command->output, command->cwd, command->uid, command->gid, command->env, command->argv);
+	running = child;
+	int waited = child < 0 ? -1 : wait_for(child, &status, &usage);
+	int64_t end = now_ns();
+	int error = errno;
+	running = 0;
+
+	close(report[1]);
+	ssize_t got = read(report[0], &failure, sizeof failure);
+	close(report[0]);
+	if (waited < 0) {
+		snprintf(line, room, "status=error errno=%d what=fork\n", error);
+		return;
+	}
+	if (got == sizeof failure) {
+		snprintf(line, room, "status=error errno=%d what=%s\n", failure.error, failure.what);
+		return;
+	}
+	int signalled = WIFSIGNALED(status);
+	snprintf(line, room,
+		 "status=%s code=%d real_ns=%lld end_ns=%lld user_us=%lld sys_us=%lld maxrss_kib=%ld minflt=%ld majflt=%ld "
+		 "nvcsw=%ld nivcsw=%ld\n",
+		 signalled ? "signal" : "exit", signalled ? WTERMSIG(status) : WEXITSTATUS(status),
+		 (long long)(end - start), (long long)end, (long long)usec(usage.ru_utime),
+		 (long long)usec(usage.ru_stime), usage.ru_maxrss, usage.ru_minflt, usage.ru_majflt, usage.ru_nvcsw, usage.ru_nivcsw);
+}
+
+static int answer_run(int sock, int output, char **field, int count)
+{
 	char line[512];
 
 	int nenv = count > 4 ? atoi(field[4]) : -1;
@@ -162,38 +210,34 @@ static int answer_run(int sock, int output, char **field, int count)
 	char **argv = calloc(count - 5 - nenv + 1, sizeof *argv);
 	memcpy(env, field + 5, nenv * sizeof *env);
 	memcpy(argv, field + 5 + nenv, (count - 5 - nenv) * sizeof *argv);
-	if (pipe2(report, O_CLOEXEC))
-		return dprintf(sock, "status=error errno=%d what=pipe\n", errno);
 
+	struct command command = { output, field[1], atoi(field[2]), atoi(field[3]), env, argv };
 	watch(sock, 1);
-	int64_t start = now_ns();
-	pid_t child = fork();
-	if (child == 0)
-		exec_child(report[1], output, field[1], atoi(field[2]), atoi(field[3]), env, argv);
-	running = child;
-	int waited = child < 0 ? -1 : wait_for(child, &status, &usage);
-	int64_t end = now_ns();
-	int error = errno;
-	running = 0;
+	run_command(&command, line, sizeof line);
 	watch(sock, 0);
-
-	close(report[1]);
-	ssize_t got = read(report[0], &failure, sizeof failure);
-	close(report[0]);
 	free(env);
 	free(argv);
-	if (waited < 0)
-		return dprintf(sock, "status=error errno=%d what=fork\n", error);
-	if (got == sizeof failure)
-		return dprintf(sock, "status=error errno=%d what=%s\n", failure.error, failure.what);
-	int signalled = WIFSIGNALED(status);
-	snprintf(line, sizeof line,
-		 "status=%s code=%d real_ns=%lld end_ns=%lld user_us=%lld sys_us=%lld maxrss_kib=%ld minflt=%ld majflt=%ld "
-		 "nvcsw=%ld nivcsw=%ld\n",
-		 signalled ? "signal" : "exit", signalled ? WTERMSIG(status) : WEXITSTATUS(status),
-		 (long long)(end - start), (long long)end, (long long)usec(usage.ru_utime),
-		 (long long)usec(usage.ru_stime), usage.ru_maxrss, usage.ru_minflt, usage.ru_majflt, usage.ru_nvcsw, usage.ru_nivcsw);
 	return dprintf(sock, "%s", line);
+}
+
+/* A RUN step of an image build. Its output is all that leaves the container: two lines in it, with the time, enclose
+ * the command's own. It succeeds however the command ends, or a builder would discard the layer and say why in words of
+ * its own; the second line says how. */
+static int step(const char *cwd, char **argv)
+{
+	struct command command = { 1, cwd, 0, 0, environ, argv };
+	struct timespec t;
+	char line[512];
+
+	signal(SIGPIPE, SIG_IGN);
+	umask(022);
+	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+	clock_gettime(CLOCK_REALTIME, &t);
+	dprintf(1, "kit-step began %lld.%09ld\n", (long long)t.tv_sec, t.tv_nsec);
+	run_command(&command, line, sizeof line);
+	clock_gettime(CLOCK_REALTIME, &t);
+	dprintf(1, "\nkit-step ended %lld.%09ld %s", (long long)t.tv_sec, t.tv_nsec, line);
+	return 0;
 }
 
 /* Read exactly size bytes; take along a file descriptor if one is attached to the first of them. */
@@ -326,8 +370,10 @@ int main(int argc, char **argv)
 {
 	if (argc >= 3 && strcmp(argv[1], "serve") == 0)
 		return serve(argv[2], argc > 3 ? argv[3] : NULL);
+	if (argc >= 4 && strcmp(argv[1], "step") == 0)
+		return step(argv[2], argv + 3);
 	if (argc == 2 && strcmp(argv[1], "spin") == 0)
 		return spin();
-	fprintf(stderr, "usage: kit-probe serve SOCKET [ROOT] | kit-probe spin\n");
+	fprintf(stderr, "usage: kit-probe serve SOCKET [ROOT] | kit-probe step CWD WORD... | kit-probe spin\n");
 	return 2;
 }

@@ -35,13 +35,14 @@ class SessionRunner:
     def run(self, request: Request) -> Session:
         """Run a request. Raises KitError."""
         from kit.core.paths import find_paths
-        from kit.session.start import WaitPolicy, launch
+        from kit.session.prepared import StartOptions
+        from kit.session.start import launch
 
         refuse_xdist(self.config)
         if self.config.getoption("kit_fleet"):
             session = self._on_fleet(request)
         else:
-            session = launch(request, find_paths(), self.store, _observer(self.config), WaitPolicy())
+            session = launch(request, find_paths(), self.store, _observer(self.config), StartOptions())
         self.sessions.append(session)
         return session
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from kit.core.errors import KitError, MachineError, said_by_system
 from kit.core.paths import Paths
 from kit.engines import Sandbox
+from kit.engines.installed import CONFIGURATION, installed_docker
 from kit.engines.root import root_name, versions
 from kit.filesystem import BackingOptions, bundled
 from kit.filesystem.backing import GIB
@@ -23,9 +24,10 @@ from kit.host.interrupt import checkpoint
 from kit.host.machine import Host, read_host
 from kit.image import Image, ImageCache
 from kit.image.layout import CONTROL, TREE
-from kit.model.arm import Arm, parse_arm
+from kit.model.arm import CONTAINED, Arm, parse_arm
+from kit.model.default_driver import IMAGE_STORE, Docker
 from kit.model.driver import OWN_KERNEL, QEMU, UML
-from kit.model.drivers import DRIVERS, UNION, drivers, graph_drivers, in_guest_kernel, registered
+from kit.model.drivers import DEFAULT_ENGINE, DRIVERS, UNION, default_placement, drivers, in_guest_kernel, registered
 from kit.model.event import EventSink
 from kit.session.execute.session_loop import held_machine
 from kit.session.measure.context import MachineLease
@@ -37,7 +39,7 @@ from kit.trace.perf import find_perf_tracer
 from kit.trace.tracer import Level
 
 _TOOLS = ("dockerd", "containerd", "runc", "mmdebstrap", "cc", "tar", "zstd", "xz", "setpriv", "unshare")
-_PLACEMENTS = ("bare", "host", "runtime", "bind:overlay2", "volume:overlay2", "layer:overlay2", "tmpfs:overlay2")
+_UNCONTAINED = ("bare", "host")
 
 
 @dataclass(frozen=True)
@@ -62,20 +64,18 @@ def examine(paths: Paths, observer: EventSink, wait: bool = False) -> Iterator[D
             for name in bundled():
                 arm = parse_arm(f"host@{name}")
                 yield _try(provision, arm, "filesystem", name, lambda sandbox: _describe_backing(sandbox))
-            for kind, name, arm in driver_arms():
+            docker = installed_docker()
+            for kind, name, arm in driver_arms(docker):
                 yield _try(provision, arm, kind, name, _container_ran_on if arm.engine == "docker" else _ran_on)
             yield from _in_roots(provision, paths)
-            for text in _PLACEMENTS:
-                yield _try(
-                    provision,
-                    _here(text, host),
-                    "placement",
-                    text.partition(":")[0],
-                    lambda sandbox: "a command ran in it",
-                )
+            for placement in (*_UNCONTAINED, *CONTAINED):
+                text = placement if placement in _UNCONTAINED else f"{placement}:{docker.driver}"
+                yield _try(provision, _here(text, host), "placement", placement, lambda sandbox: "a command ran in it")
+            if docker.version:
+                yield Diagnosis("engine", "docker", True, default_words(docker))
             yield _system(provision)
             yield from _guests(paths, host)
-            yield from _measuring(provision, host)
+            yield from _measuring(provision, host, docker)
             yield from _tracing(lease)
 
 
@@ -123,17 +123,24 @@ def _describe_backing(sandbox: Sandbox) -> str:
     return f"made, mounted and synced: {sandbox.backing.kind}"
 
 
-def driver_arms() -> Iterator[tuple[str, str, Arm]]:
+def driver_arms(docker: Docker) -> Iterator[tuple[str, str, Arm]]:
     """Return the tests of every driver on this machine's own engines, and of unions without an engine: kind, name and
     arm."""
     for engine in DRIVERS:
-        for driver in graph_drivers() if engine == "docker" else drivers(engine):
+        for name in docker.drivers if engine == DEFAULT_ENGINE else [driver.name for driver in drivers(engine)]:
             if engine == UNION:
-                yield "union", driver.name, parse_arm(f"{UNION}:{driver.name}")
+                yield "union", name, parse_arm(f"{UNION}:{name}")
                 continue
-            arm = parse_arm(f"layer:{engine}/{driver.name}")
+            arm = parse_arm(f"{default_placement(engine)}:{engine}/{name}")
             rootless = engine == "podman" and os.geteuid() != 0
-            yield "driver", f"{engine}/{driver.name}", arm.on("dir") if rootless else arm
+            yield "driver", f"{engine}/{name}", arm.on("dir") if rootless else arm
+
+
+def default_words(docker: Docker) -> str:
+    """Return in words what a Docker uses by default."""
+    store = f"{docker.driver}, in containerd's image store" if docker.driver == IMAGE_STORE else docker.driver
+    why = "" if docker.configured is None else f" (set in {CONFIGURATION})"
+    return f"version {docker.version}; its default driver is {store}{why}"
 
 
 def _in_roots(provision: Provision, paths: Paths) -> Iterator[Diagnosis]:
@@ -225,9 +232,10 @@ def _guest_kernels(paths: Paths) -> Iterator[Diagnosis]:
             )
 
 
-def _measuring(provision: Provision, host: Host) -> Iterator[Diagnosis]:
+def _measuring(provision: Provision, host: Host, docker: Docker) -> Iterator[Diagnosis]:
     """Return, for each figure of a sample, whether this kernel provides it."""
-    arm = parse_arm("layer:overlay2" if provision.ready(parse_arm("layer:overlay2")) is None else "host@dir")
+    layer = parse_arm(f"layer:{docker.driver}")
+    arm = layer if provision.ready(layer) is None else parse_arm("host@dir")
     if provision.ready(arm) is None:
         with provision.sandbox(arm) as sandbox:
             _run(sandbox)

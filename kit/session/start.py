@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,26 +13,26 @@ from typing import TYPE_CHECKING
 from kit import __version__
 from kit.core.errors import KitError, MachineError, UnavailableError, UsageError
 from kit.core.paths import Paths
+from kit.filesystem.device import check_devices
 from kit.host.cgroup.idle import wait_idle
 from kit.host.interrupt import interruptible
 from kit.host.machine import Host, read_host
-from kit.image import ImageCache
+from kit.model.arm import Arm
 from kit.model.drivers import SYSTEM
-from kit.model.estimate import how_long, round_seconds
+from kit.model.estimate import estimate
 from kit.model.event import EventSink, FactsKnown, Relay, SessionStarted, StatusChanged
-from kit.model.fact import HOST_KERNEL, KERNEL, MACHINE, WORKER
+from kit.model.fact import DEFAULT_REFERENCE, HOST_KERNEL, KERNEL, MACHINE, WORKER, stored
 from kit.model.sample import TRACED
 from kit.model.session import DONE, FAILED, INTERRUPTED, RUNNING, NotRun, Request, Session, new_session_id, title_of
-from kit.session.execute.executor import LoadMaterials, Materials, SessionContext, check_kernel, equipped, execute
-from kit.session.execute.materials import Gatherer
+from kit.session.execute.executor import execute
+from kit.session.execute.materials import equipped, gather
 from kit.session.execute.session_loop import held_machine
 from kit.session.measure.context import MachineLease
 from kit.session.plan.interleave_policy import ordered_as
 from kit.session.plan.planning import prepare, prepare_begun
-from kit.session.plan.request_snapshot import whole_rounds
-from kit.session.prepared import Prepared
-from kit.session.setup.device_guard import check_devices, device_facts
-from kit.session.setup.resumable import check_begun, record_begun
+from kit.session.plan.schedule import whole_rounds
+from kit.session.prepared import Prepared, SessionContext, StartOptions
+from kit.session.setup.resumable import check_begun, check_kernel, record_begun
 from kit.store import Outbox, SessionFilter
 
 if TYPE_CHECKING:
@@ -40,47 +40,27 @@ if TYPE_CHECKING:
     from kit.store import Store
 
 
-@dataclass(frozen=True)
-class WaitPolicy:
-    """The conditions for the start of a session. ``wait``: wait for the end of another session instead of an error.
-    ``idle``: wait for a quiet machine, at most this number of seconds; None: do not wait."""
-
-    wait: bool = False
-    idle: float | None = None
-
-
-def launch(
-    request: Request,
-    paths: Paths,
-    store: Store,
-    observer: EventSink,
-    patience: WaitPolicy,
-    wipe: Collection[Path] = (),
-) -> Session:
-    """Run a new session. ``wipe``: its devices that may be overwritten. Raises KitError, KeyboardInterrupt; the samples
-    measured until then are in the store."""
-    request, machine, host = _where(request, paths, observer, read_host())
+def launch(request: Request, paths: Paths, store: Store, observer: EventSink, start: StartOptions) -> Session:
+    """Run a new session. Raises KitError, KeyboardInterrupt; the samples measured until then are in the store."""
+    request, machine, host = _where(request, paths, observer)
+    devices = check_devices(request, start.wipe)
     prepared = prepare(request, host)
-    session = new_session(prepared)
     # Needed before the rest is known: a session may stop immediately, and be resumed.
-    session = session.with_facts([MACHINE.fact(host.machine), *device_facts(session.request)])
-    check_devices(session, wipe)
-    last = _last_alike(session, store)
-    not_run = {item.arm for item in last.not_run} if last else set()
-    able = sum(str(arm) not in not_run for arm in prepared.plan.arms)
-    observer.tell(how_long(prepared.plan, round_seconds(last.samples) if last else None, able))
+    session = new_session(prepared, start.reference).with_facts([MACHINE.fact(host.machine), *devices])
+    observer.tell(estimate(prepared.plan, _last_alike(session, store)))
 
     def begin(sink: Outbox) -> Session:
         record_begun(paths.data, session, observer.tell)
         sink.create(session)
         return session
 
-    context = SessionContext(prepared, host, paths, observer, tuple(wipe))
-    return _run_on_machine(session, context, store, patience, begin, machine)
+    context = SessionContext(prepared, host, paths, observer, start, machine)
+    return _run_on_machine(session, context, store, begin)
 
 
-def new_session(prepared: Prepared) -> Session:
-    """Return a session that has not begun."""
+def new_session(prepared: Prepared, reference: str = "") -> Session:
+    """Return a session that has not begun. Raises UsageError if ``reference``, the arm of its ranking, is not in it."""
+    check_reference(reference, prepared.plan.arms)
     now, plan = time.time(), prepared.plan
     return Session(
         id=new_session_id(now),
@@ -93,7 +73,15 @@ def new_session(prepared: Prepared) -> Session:
         baselines=plan.baselines,
         seed=plan.seed,
         plan=plan,
+        facts=stored([DEFAULT_REFERENCE.fact(prepared.default_reference)] if prepared.default_reference else []),
     )
+
+
+def check_reference(reference: str, arms: Iterable[Arm | str]) -> None:
+    """Check the reference of the ranking before hours of measuring, not after. Raises UsageError."""
+    names = [str(arm) for arm in arms]
+    if reference and reference not in names:
+        raise UsageError(f"--reference {reference}: no arm of this session", f"use one of: {', '.join(names)}")
 
 
 def _last_alike(session: Session, store: Store) -> Session | None:
@@ -106,18 +94,13 @@ def _last_alike(session: Session, store: Store) -> Session | None:
 
 
 def resume(
-    name: str,
-    paths: Paths,
-    store: Store,
-    observer: EventSink,
-    patience: WaitPolicy,
-    wipe: Collection[Path] = (),
-    budget: float | None = None,
+    name: str, paths: Paths, store: Store, observer: EventSink, start: StartOptions, budget: float | None = None
 ) -> Session:
     """Finish the plan of a stopped session that began here: same seed, same order, missing runs only. A complete
-    session is returned unchanged, unless ``budget`` gives more seconds to an open number of rounds. ``wipe``,
-    ``budget``: for this start alone. Raises UsageError."""
+    session is returned unchanged, unless ``budget`` gives more seconds to an open number of rounds, for this start
+    alone. Raises UsageError."""
     begun = store.get(name)
+    check_reference(start.reference, begun.arms)
     _check_own(begun, read_host())
     plan, session = begun.kept_plan(), begun
     if budget is not None:
@@ -130,10 +113,10 @@ def resume(
         observer.tell(f"session {session.id} is done: nothing is left to run")
         return session
     check_begun(paths.data, begun)
-    _, machine, host = _where(session.request, paths, observer, read_host())
+    _, machine, host = _where(session.request, paths, observer)
     check_kernel(session, HOST_KERNEL if machine else KERNEL, host.kernel)
     prepared = prepare_begun(session, host)
-    check_devices(session, wipe)
+    check_devices(session.request, start.wipe, session)
 
     def begin(sink: Outbox) -> Session:
         found = store.get(session.id)  # another start may have resumed it while this one waited
@@ -143,17 +126,17 @@ def resume(
         # From the store's current version, only the results are used: the commands were checked.
         return replace(session, status=found.status, facts=found.facts, not_run=found.not_run, samples=found.samples)
 
-    context = SessionContext(prepared, host, paths, observer, tuple(wipe))
-    return _run_on_machine(session, context, store, patience, begin, machine)
+    context = SessionContext(prepared, host, paths, observer, start, machine)
+    return _run_on_machine(session, context, store, begin)
 
 
 def run_assigned(session: Session, rounds: tuple[int, ...], paths: Paths, store: Store, observer: EventSink) -> Session:
     """Run the plan of another machine: these rounds of a session, or all without a list. Rounds that this machine has
     already completed are skipped. Raises the errors of ``launch``."""
-    _, machine, host = _where(session.request, paths, observer, read_host())
+    _, machine, host = _where(session.request, paths, observer)
     prepared = prepare_begun(session, host)
     prepared = replace(prepared, plan=replace(prepared.plan, assigned=rounds))
-    check_devices(session, ())
+    check_devices(session.request, (), session)
 
     def begin(sink: Outbox) -> Session:
         try:
@@ -166,8 +149,8 @@ def run_assigned(session: Session, rounds: tuple[int, ...], paths: Paths, store:
             found = replace(found, status=RUNNING)
         return ordered_as(found, session.facts)
 
-    context = SessionContext(prepared, host, paths, observer)
-    return _run_on_machine(session, context, store, WaitPolicy(wait=True), begin, machine)
+    context = SessionContext(prepared, host, paths, observer, StartOptions(wait=True), machine)
+    return _run_on_machine(session, context, store, begin)
 
 
 def _check_own(session: Session, host: Host) -> None:
@@ -185,9 +168,10 @@ def _check_own(session: Session, host: Host) -> None:
         raise UsageError(f"session {session.id} began on another machine", "resume it there, or start a new one")
 
 
-def _where(request: Request, paths: Paths, observer: EventSink, host: Host) -> tuple[Request, Machine | None, Host]:
+def _where(request: Request, paths: Paths, observer: EventSink) -> tuple[Request, Machine | None, Host]:
     """Return the guest in which the session will run, None for this machine; the request that names it; and the host as
     the workload will find it. Raises UsageError, MachineError."""
+    host = read_host()
     if not request.guest:
         return request, None, host
     from kit.guest import Tools, make_machine
@@ -207,20 +191,16 @@ def _where(request: Request, paths: Paths, observer: EventSink, host: Host) -> t
 
 
 def _run_on_machine(
-    session: Session,
-    context: SessionContext,
-    store: Store,
-    patience: WaitPolicy,
-    begin: Callable[[Outbox], Session],
-    machine: Machine | None,
+    session: Session, context: SessionContext, store: Store, begin: Callable[[Outbox], Session]
 ) -> Session:
     """Hold the machine and run the rest of the session; its final state is in the store however it ends. ``begin``
     marks the session as running in the store, and returns it with all samples so far."""
+    start = context.start
     with ExitStack() as stack:
-        lease = stack.enter_context(held_machine(session.id, context.paths, patience.wait, context.events))
-        if patience.idle is not None:
-            wait_idle(patience.idle, context.events.tell)
-        check_devices(session, context.wipe)  # again: it may have waited for hours
+        lease = stack.enter_context(held_machine(session.id, context.paths, start.wait, context.events))
+        if start.idle is not None:
+            wait_idle(start.idle, context.events.tell)
+        check_devices(session.request, start.wipe, session)  # again: it may have waited for hours
         sink = stack.enter_context(Outbox(session, store, context.paths.data, context.events.tell))
         context = replace(context, events=Relay(sink, context.events))
         session = begin(sink)
@@ -229,7 +209,7 @@ def _run_on_machine(
         context.events.take(SessionStarted(session))
         context.events.tell(f"session {session.id}: {session.title}")
         try:
-            session = _ready(session, context, equipped(lease, session.request), machine)()
+            session = _ready(session, context, lease)()
         except KeyboardInterrupt:
             sink.take(StatusChanged(INTERRUPTED))
             raise
@@ -242,39 +222,19 @@ def _run_on_machine(
     return replace(session, status=FAILED) if sink.lost else session
 
 
-def _ready(
-    session: Session, context: SessionContext, lease: MachineLease, machine: Machine | None
-) -> Callable[[], Session]:
+def _ready(session: Session, context: SessionContext, lease: MachineLease) -> Callable[[], Session]:
     """Gather the session's materials, and return the way to run it: here, in a guest, or not at all."""
-    if machine:
-        from kit.guest import Tools
-        from kit.session.guest.kernel import with_kernel
-
-        tools = Tools(lease.paths.cache, context.events.tell)
-        with interruptible():
-            machine = with_kernel(machine, session, context.prepared.plan.arms, tools)
+    lease = equipped(lease, session.request.docker, session.request.thin_device)
     try:
         with interruptible():
-            materials = _gather(context, lease)
+            materials = gather(context, lease)
     except UnavailableError as error:
         not_run = tuple(NotRun(str(arm), error.message, error.hint) for arm in context.prepared.plan.arms)
         failed = replace(session, not_run=not_run, status=FAILED)
         context.events.take(FactsKnown.of(failed))
         return lambda: failed
-    if machine is None:
+    if context.machine is None:
         return partial(execute, session, context, lease, materials)
     from kit.session.guest.host import visit
 
-    return partial(visit, session, context, lease, materials, machine)
-
-
-def _gather(context: SessionContext, lease: MachineLease) -> Materials:
-    """Find, build or fetch image and inputs, also those of the background load. Raises the errors of Gatherer."""
-    prepared = context.prepared
-    gatherer = Gatherer(lease, context.host, context.events, prepared.plan.timeout)
-    image = gatherer.image(prepared)
-    folders = gatherer.folders(list(prepared.scenarios.values()), image)
-    if not prepared.load:
-        return Materials(image, folders)
-    theirs = ImageCache(lease.paths.cache).from_recipe(prepared.load.image, tell=context.events.tell)
-    return Materials(image, folders, LoadMaterials(prepared.load, theirs, gatherer.folders([prepared.load], theirs)))
+    return partial(visit, session, context, lease, materials, context.machine)

@@ -21,6 +21,7 @@ from kit.analysis.session.ranking import (
 from kit.core.errors import UsageError
 from kit.model.sample import Phase, Sample
 from kit.parsers.figure import Reported
+from kit.report.text.ranking import cells as cells_of
 
 TRUTH = {
     "bare": 9.0, "bare@btrfs": 9.6, "runtime:overlay2": 9.0, "layer:overlay2": 10.0, "bind:overlay2": 10.0,
@@ -49,7 +50,28 @@ def test_picks_are_arms_in_containers_on_a_driver() -> None:
     picks, grounds = split_picks(list(TRUTH))
     assert (picks, grounds) == (PICKS, ["bare", "bare@btrfs"])
     assert split_picks(["bare@ext4", "bare@xfs"]) == (["bare@ext4", "bare@xfs"], [])
+    rebuild = "build:vfs+cache=warm"
+    assert split_picks(["bare", rebuild, "build:vfs"]) == (["build:vfs"], ["bare", rebuild])
+    assert split_picks(["bare", rebuild]) == ([rebuild], ["bare"])
     assert split_picks(["aufs", "device mapper"]) == (["aufs", "device mapper"], [])
+
+
+def test_the_reference_is_the_default_of_the_session_if_it_ran() -> None:
+    """A session that records none keeps the choice of the kit that made it."""
+    chosen = {name: ranking(default_reference=name).reference for name in ("", "layer:btrfs", "layer:overlayfs")}
+    assert chosen == {"": "layer:overlay2", "layer:btrfs": "layer:btrfs", "layer:overlayfs": "layer:overlay2"}
+    assert ranking(default_reference="layer:btrfs", reference="layer:vfs").reference == "layer:vfs"
+
+
+def test_a_rebuild_has_a_row_but_no_rank(monkeypatch: pytest.MonkeyPatch) -> None:
+    rebuild = "build:vfs+cache=warm"
+    monkeypatch.setitem(TRUTH, rebuild, 1.0)
+    found = ranking()
+    row = next(row for row in found.rows if row.arm == rebuild)
+    assert (row.pick, row.group) == (False, "") and row.against is not None
+    assert row.against.ratio == pytest.approx(2 / 11, rel=0.01)
+    assert [item.arm for item in found.filesystems] == ["bare@btrfs"]
+    assert [cells[-1] for cells in cells_of(found, (), [row])] == ["rebuild"]
 
 
 def test_all_are_ranked_by_time_until_data_is_safe_across_filesystems() -> None:

@@ -8,11 +8,9 @@ from pathlib import Path
 import pytest
 
 from kit.core.errors import UsageError
-from kit.filesystem.content import first_data
-from kit.filesystem.device import check_device, clear_device, identity
+from kit.filesystem.device import check_device, check_devices, clear_device, first_data, identity
 from kit.model.fact import stored
 from kit.model.session import INTERRUPTED, Request, Session
-from kit.session.setup.device_guard import check_devices, device_facts
 
 pytestmark = pytest.mark.unmeasured
 
@@ -106,16 +104,16 @@ def test_a_session_goes_on_upon_its_own_device_alone(loop: Path, other: Path, tm
     name = tmp_path / "name"
     name.symlink_to(loop)
     request = Request(device=str(name), thin_device=str(other))
-    session = Session("x", 1.0, "0", "t", INTERRUPTED, request, ("bare",), (), 1, stored(device_facts(request)))
-    check_devices(session, ())
+    session = Session("x", 1.0, "0", "t", INTERRUPTED, request, ("bare",), (), 1, stored(check_devices(request, ())))
+    check_devices(request, (), session)
     subprocess.run(["mkfs.ext4", "-q", loop], check=True)
     with pytest.raises(UsageError, match=f"use --wipe {name} to destroy what is on it"):
-        check_devices(session, ())
-    check_devices(session, [name])
+        check_devices(request, (), session)
+    check_devices(request, [name], session)
     name.unlink()
     name.symlink_to(other)
     with pytest.raises(UsageError, match=f"{name} is not the device that session x began with"):
-        check_devices(session, [name])
+        check_devices(request, [name], session)
     with pytest.raises(UsageError, match="and was unknown"):
-        check_devices(replace(session, facts={}), [name])
+        check_devices(request, [name], replace(session, facts={}))
     assert str(tmp_path / "disk") in identity(loop) and f"{80 * MIB} bytes" in identity(loop)

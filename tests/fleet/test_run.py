@@ -53,8 +53,8 @@ def each_with(
     dispatch: type[OneIsLost], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[run.FleetContext, Store]:
     monkeypatch.setattr(run, "Dispatch", dispatch)
-    monkeypatch.setattr(run, "_chosen", lambda request, context: (ONE, TWO))
-    monkeypatch.setattr(run, "_planned", lambda request, member: FIRST if member is ONE else SECOND)
+    monkeypatch.setattr(run, "_chosen", lambda request, context, plan=None: (ONE, TWO))
+    monkeypatch.setattr(run, "_planned", lambda request, member, context: FIRST if member is ONE else SECOND)
     store = new_store(tmp_path / "kit.db")
     paths = replace(find_paths(), data=tmp_path)
     return run.FleetContext(Address("127.0.0.1", 1), Selection(), paths, store, Quiet()), store
@@ -121,7 +121,7 @@ def test_a_split_session_that_was_not_begun_here_is_given_to_no_machine(
         return session
 
     monkeypatch.setattr(run, "_carry_split", note)
-    monkeypatch.setattr(run, "_planned", lambda request, member: FIRST)
+    monkeypatch.setattr(run, "_planned", lambda request, member, context: FIRST)
     mine = run.run_split(FIRST.request, context)
     planted = replace(mine, id=SECOND.id, request=replace(mine.request, command=("sh",)))
     for session in (mine, planted):

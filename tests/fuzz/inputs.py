@@ -33,7 +33,8 @@ from kit.fleet.client.each import EachCourse
 from kit.fleet.client.split import SplitCourse
 from kit.fleet.share import Share
 from kit.host.recovery.journal import parse as parse_journal
-from kit.image.docker_archive import read_saved
+from kit.image.image_file import read_image_file
+from kit.image.manifest import LONGEST_JSON
 from kit.model.arm import parse_arm, parse_arms
 from kit.model.event import (
     Change,
@@ -73,7 +74,9 @@ from kit.trace.cpu_attribution import Parts
 from kit.trace.functions import function_rows
 from kit.trace.perf import fold_script
 from tests import strategies as odd
+from tests.build_output import BUILDAH, BUILDKIT, BUILDKIT_CACHED, CACHED, CLASSIC
 from tests.fleet.machines import FIRST, ONE, TWO, sample
+from tests.image_archives import directory
 from tests.nights import night
 from tests.sinks import Recorded
 from tests.stored import PROFILES, SAMPLE, SESSION
@@ -153,6 +156,8 @@ INPUTS: dict[str, tuple[st.SearchStrategy[Any], Call]] = {
     "time output": (odd.mutated(odd.TIMES), lambda text: parse_time_output(text, "time.txt")),
     "lines": (odd.mutated(odd.LINES), _report("lines")),
     "bonnie": (odd.mutated([odd.BONNIE]), _report("bonnie")),
+    "build steps": (odd.mutated([CLASSIC, CACHED, BUILDAH]), _report("build-steps")),
+    "buildkit": (odd.mutated([BUILDKIT, BUILDKIT_CACHED]), _report("buildkit")),
     "buildstats": (odd.mutated([odd.BUILDSTATS]), _report("buildstats")),
     "fio": (
         st.one_of(
@@ -294,7 +299,14 @@ def _profile(packed: str) -> None:
 
 def _saved(data: bytes) -> None:
     with _file(data) as path:
-        read_saved(path, path.with_name("rootfs"), path.with_name("archive"))
+        read_image_file(path, path.with_name("rootfs"), path.with_name("archive"))
+
+
+def _layout(files: dict[str, bytes]) -> None:
+    """A directory in OCI layout."""
+    with tempfile.TemporaryDirectory() as scratch:
+        top = directory(Path(scratch) / "layout", files)
+        read_image_file(top, Path(scratch) / "rootfs", Path(scratch) / "archive")
 
 
 def _journal(data: bytes) -> None:
@@ -327,6 +339,37 @@ _SAVED = {
     "manifest": [{"Config": "c.json", "RepoTags": ["debian:12"], "Layers": ["0/layer.tar"]}],
     "c": {"config": {"Env": ["PATH=/bin", "A=b=c"]}, "rootfs": {"type": "layers", "diff_ids": ["DIGEST"]}},
 }  # fmt: skip
+#: As OCI layout; 4242 is the size of the blob whose digest is beside it.
+_OCI = {
+    "config": {"os": "linux", "config": {"Env": ["PATH=/bin"]}, "rootfs": {"diff_ids": ["DIGEST"]}},
+    "manifest": {
+        "config": {"mediaType": "application/vnd.oci.image.config.v1+json", "digest": "CONFIG", "size": 4242},
+        "layers": [{"mediaType": "application/vnd.oci.image.layer.v1.tar", "digest": "LAYER", "size": 4242}],
+    },
+    "nested": {"manifests": [{
+        "mediaType": "application/vnd.oci.image.manifest.v1+json", "digest": "MANIFEST", "size": 4242,
+        "platform": {"os": "linux", "architecture": ""}, "annotations": {"org.opencontainers.image.ref.name": "a"},
+    }]},
+    "index": {"manifests": [
+        {"mediaType": "application/vnd.oci.image.index.v1+json", "digest": "NESTED", "size": 4242},
+    ]},
+}  # fmt: skip
+
+
+def _oci(documents: dict[str, Any], layer: bytes, packed: bool) -> dict[str, bytes]:
+    """An OCI layout of odd documents and one layer, each with the digest and size that the next names."""
+    blob = gzip.compress(layer) if packed else layer
+    made = {"DIGEST": layer, "LAYER": blob}
+    for name in _OCI:
+        text = json.dumps(documents.get(name))
+        for label, data in made.items():
+            sized = text.replace(f'"{label}", "size": 4242', f'"{label}", "size": {len(data)}')
+            text = sized.replace(f'"{label}"', f'"sha256:{hashlib.sha256(data).hexdigest()}"')
+        made[name.upper()] = text.encode()
+    files = {f"blobs/sha256/{hashlib.sha256(data).hexdigest()}": data for data in made.values()}
+    return {**files, "oci-layout": b"{}", "index.json": made["INDEX"]}
+
+
 _LAYER = _tar({"etc/passwd": b"x" * 600, "etc/.wh.gone": b"", "etc/.wh..wh..opq": b"", "usr/bin/a": b"y"})
 MAPS: list[dict[str, Any]] = [
     {"type": "map", "data": {"@errors": {"257,-18": 1}, "@took": {"257": 9000}, "@entered": 7, "@faults": 2}},
@@ -370,6 +413,19 @@ def _bomb(name: str, item: str, many: int) -> bytes:
     return gzip.compress((head + ",".join([item] * many) + tail).encode(), 1)
 
 
+def _json_bomb(name: str, item: str) -> bytes:
+    """An archive with as many values in a document as its bounds permit."""
+    many = ",".join([item] * ((LONGEST_JSON - 40) // (len(item) + 1)))
+    text = f"[{many}]" if name == "manifest.json" else f'{{"manifests":[{many}]}}'
+    return _tar({name: text.encode(), "blobs/sha256/x": b""})
+
+
+def _header(kind: bytes, size: int) -> bytes:
+    member = tarfile.TarInfo("x")
+    member.type, member.size = kind, size
+    return member.tobuf(tarfile.GNU_FORMAT)
+
+
 #: What a few kilobytes may become, and what is called with it.
 BOMBS: dict[str, tuple[Callable[[], Any], Call]] = {
     "samples": (lambda: _bomb("samples", json.dumps(encode(SAMPLE)), 30_000), _import),
@@ -383,6 +439,13 @@ BOMBS: dict[str, tuple[Callable[[], Any], Call]] = {
     "deep stacks": (lambda: _packed(("a;" * 200 + "b 1\n") * 200_000), _profile),
     "many stacks": (lambda: _packed("a 1\n" * 5_000_000), _profile),
     "one line": (lambda: _packed("x" * 100_000_000), _profile),
+    "manifests": (lambda: _json_bomb("index.json", '{"digest":"","size":0,"mediaType":""}'), _saved),
+    "annotations": (
+        lambda: _json_bomb("index.json", '{"digest":"","size":0,"mediaType":"","annotations":{"a":"","b":"","c":""}}'),
+        _saved,
+    ),
+    "images": (lambda: _json_bomb("manifest.json", '{"Config":"","Layers":[""]}'), _saved),
+    "header": (lambda: _tar({"oci-layout": b""})[:1024] + _header(tarfile.XHDTYPE, 1 << 33), _saved),
     "names": (lambda: _packed("".join(f"a{number};b{number} 1\n" for number in range(3_000_000))), _profile),
     "recipe": (lambda: "b/" + "a-1" * 50_000 + " -/do_compile:Started: 1.0\n", _report("buildstats")),
     "symbol": (lambda: f"{PERF}{chr(9)}{'f' * 16} {' (' * 30_000}\n{' ' * 60_000}\n{'a ' * 30_000}1/1 x\n", _perf),
@@ -420,6 +483,10 @@ INPUTS |= {
     "probe": (odd.mutated(ANSWER).map(lambda text: text.encode(errors="replace")), _probe),
     "docker save": (
         st.builds(_archive, odd.documents([_SAVED]), damaged(st.just(_LAYER)), st.booleans()), _saved,
+    ),
+    "oci layout": (st.builds(_oci, odd.documents([_OCI]), damaged(st.just(_LAYER)), st.booleans()), _layout),
+    "oci archive bytes": (
+        damaged(st.builds(_oci, st.just(_OCI), st.just(_LAYER), st.booleans()).map(_tar)), _saved,
     ),
     "docker save bytes": (damaged(st.builds(_archive, st.just(_SAVED), st.just(_LAYER), st.booleans())), _saved),
     "import": (odd.documents([EXPORT]).map(lambda document: json.dumps(document).encode()), _import),

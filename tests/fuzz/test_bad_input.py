@@ -52,7 +52,7 @@ def test_a_scenario_that_is_right_is_read() -> None:
         ({"params": {"tree": {"default": "x"}}}, "params.tree: is a reserved name"),
         ({"params": {f"p{i}": {"default": ""} for i in range(101)}}, "params: has 101 entries"),
         ({"user": "builder"}, "user: is 'builder'"),
-        ({"engine": "yes"}, "engine: is not true or false"),
+        ({"engine": "yes"}, "engine: is not a list of strings"),
         ({"env": {"A=B": "x"}}, "env: 'A=B' is not a valid name"),
         ({"summary": "a\0b"}, "a string in it holds a NUL"),
         ({"phases": [{"name": "n" * 61, "run": ["x"]}]}, "is not usable"),

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from kit.core.errors import UsageError
-from kit.guest.config import options, refused
-from kit.guest.recipe import kernel_recipes, parse_kernel_recipe, read_kernel_recipe
+from kit.guest.recipe import kernel_recipes, options, parse_kernel_recipe, read_kernel_recipe, refused
 from kit.guest.tree import patches_top
 from kit.image import read_recipe
 from kit.model.scenario import Input

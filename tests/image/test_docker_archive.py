@@ -2,64 +2,27 @@
 
 from __future__ import annotations
 
-import gzip
-import hashlib
-import io
 import json
 import lzma
 import shutil
+import subprocess
 import tarfile
 import zlib
 from pathlib import Path
 
 import pytest
 
-from kit.core.errors import MachineError, UsageError
-from kit.engines.pull import from_archive, is_archive, registry_words
+from kit.core.errors import UsageError
 from kit.image import ImageCache, unpack
-from kit.session.setup.cleanups import CLEANUPS
-
-Entry = tuple[str, str, str]  # name, type (file, dir, link, symlink), content or target
-
-
-def layer(*entries: Entry) -> bytes:
-    data = io.BytesIO()
-    kinds = {"file": tarfile.REGTYPE, "dir": tarfile.DIRTYPE, "link": tarfile.LNKTYPE, "symlink": tarfile.SYMTYPE}
-    with tarfile.open(fileobj=data, mode="w", format=tarfile.PAX_FORMAT) as tar:
-        for name, kind, text in entries:
-            member = tarfile.TarInfo(name)
-            member.type, member.mode = kinds[kind], 0o755
-            member.pax_headers = {"SCHILY.xattr.user.kit": "x"} if kind == "file" else {}
-            if kind == "file":
-                member.size = len(text.encode())
-            else:
-                member.linkname = text
-            tar.addfile(member, io.BytesIO(text.encode()))
-    return data.getvalue()
-
-
-def save(path: Path, *layers: bytes, packed: bool = False, damaged: bool = False) -> Path:
-    """As docker save writes it, with the name of somebody's image."""
-    digests = [f"sha256:{hashlib.sha256(item).hexdigest()}" for item in layers]
-    config = {"config": {"Env": ["PATH=/bin", "A=b=c"]}, "rootfs": {"type": "layers", "diff_ids": digests}}
-    names = [f"{number}/layer.tar" for number in range(len(layers))]
-    manifest = [{"Config": "c.json", "RepoTags": ["debian:12"], "Layers": names}]
-    files = {"manifest.json": json.dumps(manifest).encode(), "c.json": json.dumps(config).encode()}
-    for name, data in zip(names, layers, strict=True):
-        files[name] = gzip.compress(data) if packed else data + (b"x" if damaged else b"")
-    with tarfile.open(path, "w") as tar:
-        for name, data in files.items():
-            member = tarfile.TarInfo(name)
-            member.size = len(data)
-            tar.addfile(member, io.BytesIO(data))
-    return path
+from kit.image.image_file import from_image_file, has_layers
+from tests.image_archives import OTHER, archive, config, layer, oci_image, oci_layout, save
 
 
 def seen(tmp_path: Path, *layers: bytes) -> dict[str, str]:
     """What is there after all layers: text of files, targets of symlinks, '' for directories."""
     cache = ImageCache(tmp_path / "cache")
     root = tmp_path / "root"
-    unpack(from_archive(save(tmp_path / "x.tar", *layers), cache), root)
+    unpack(from_image_file(save(tmp_path / "x.tar", *layers), "", cache), root)
     found = {}
     for path in root.rglob("*"):
         text = str(path.readlink()) if path.is_symlink() else path.read_text() if path.is_file() else ""
@@ -102,8 +65,8 @@ def test_hard_links_live_on_where_their_first_name_is_gone(tmp_path: Path) -> No
 def test_the_image_keeps_its_layers_and_loses_its_names(tmp_path: Path) -> None:
     layers = layer(("a", "file", "1")), layer(("b", "file", "2"))
     path = save(tmp_path / "x.tar", *layers, packed=True)
-    assert is_archive(path)
-    image = from_archive(path, ImageCache(tmp_path / "cache"))
+    assert has_layers(path)
+    image = from_image_file(path, "", ImageCache(tmp_path / "cache"))
     assert dict(image.env) == {"PATH": "/bin", "A": "b=c"} and image.archive
     with tarfile.open(image.archive) as tar:
         (manifest,) = json.load(tar.extractfile("manifest.json"))  # type: ignore[arg-type]
@@ -118,15 +81,15 @@ def test_the_image_keeps_its_layers_and_loses_its_names(tmp_path: Path) -> None:
 def test_archives_that_are_damaged_or_hostile_are_one_line_and_leave_nothing(tmp_path: Path) -> None:
     good = layer(("a", "file", "1"))
     bad = [
-        (save(tmp_path / "1.tar", good, damaged=True), "a layer is not what the image says it is"),
-        (save(tmp_path / "2.tar", layer(("../../a", "file", "1"))), "no usable image"),
-        (save(tmp_path / "3.tar", layer(("b", "link", "/etc/passwd"))), "no usable image"),
-        (save(tmp_path / "5.tar", layer(("b", "link", "b"))), "no usable image"),
-        (save(tmp_path / "4.tar", b"no tar"), "no usable image"),
+        (save(tmp_path / "1.tar", good, damaged=True), "layer 1 is not what the image's configuration says"),
+        (save(tmp_path / "2.tar", layer(("../../a", "file", "1"))), "damaged or unsupported"),
+        (save(tmp_path / "3.tar", layer(("b", "link", "/etc/passwd"))), "damaged or unsupported"),
+        (save(tmp_path / "5.tar", layer(("b", "link", "b"))), "damaged or unsupported"),
+        (save(tmp_path / "4.tar", b"no tar"), "damaged or unsupported"),
     ]
     for path, says in bad:
         with pytest.raises(UsageError, match=says):
-            from_archive(path, ImageCache(tmp_path / "cache"))
+            from_image_file(path, "", ImageCache(tmp_path / "cache"))
     assert list((tmp_path / "cache/images").iterdir()) == []
 
 
@@ -138,9 +101,9 @@ def test_an_archive_that_asks_for_gigabytes_to_be_unpacked_is_refused(tmp_path: 
         packed = lzma.compress(plain, form, filters=[{"id": kind, "preset": 0, "dict_size": 1 << 16}])
         path.write_bytes(_with_dictionary(packed, form, dictionary))
         with pytest.raises(UsageError, match="takes more than 128 MiB of memory"):
-            is_archive(path)
+            has_layers(path)
         path.write_bytes(packed)
-        assert is_archive(path)
+        assert has_layers(path)
 
 
 def _with_dictionary(packed: bytes, form: int, size: int) -> bytes:
@@ -153,22 +116,59 @@ def _with_dictionary(packed: bytes, form: int, size: int) -> bytes:
     return packed[:12] + bytes(header) + packed[12 + len(header) :]
 
 
-def test_registries_are_reached_as_the_machines_own_docker_reaches_them(tmp_path: Path) -> None:
-    file = tmp_path / "daemon.json"
-    assert registry_words(file) == ()
-    file.write_text('{"registry-mirrors": ["https://m"], "insecure-registries": ["r:5000"], "data-root": "/x"}')
-    assert registry_words(file) == ("--registry-mirror=https://m", "--insecure-registry=r:5000")
-    for text in ("{", "[]", '{"registry-mirrors": 3}'):
-        file.write_text(text)
-        assert registry_words(file) == ()
+def test_holes_of_a_hidden_file_have_an_end_too(tmp_path: Path) -> None:
+    subprocess.run(["truncate", "-s", "2G", tmp_path / "a"], check=True)
+    (tmp_path / "b").hardlink_to(tmp_path / "a")
+    subprocess.run(["tar", "-C", tmp_path, "--sparse", "-cf", tmp_path / "l.tar", "a", "b"], check=True)
+    low = (tmp_path / "l.tar").read_bytes()
+    path = save(tmp_path / "x.tar", low, layer(("a", "file", "1")))
+    with pytest.raises(UsageError, match="has more than 1 GiB of holes"):
+        from_image_file(path, "", ImageCache(tmp_path / "cache"))
 
 
-def test_without_root_nobody_elses_docker_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from kit.engines import EngineConfig
-    from kit.engines.pull import from_registry
-    from kit.host.recovery.journal import Journal
+def several(tmp_path: Path) -> Path:
+    one, two = layer(("a", "file", "1")), layer(("a", "file", "2"))
+    entries = [
+        {"Config": f"{name}.json", "RepoTags": tags, "Layers": [f"{name}.tar"]}
+        for name, tags in (("1", ["one:1", "uno:1"]), ("2", ["two:1"]), ("1", None))
+    ]
+    files = {"1.tar": one, "2.tar": two, "1.json": config(one), "2.json": config(two)}
+    return archive(tmp_path / "x.tar", {**files, "manifest.json": json.dumps(entries).encode()})
 
-    setting = EngineConfig("x", tmp_path, tmp_path / "probe", Journal(tmp_path / "x.jsonl", CLEANUPS), "none", tmp_path)
-    monkeypatch.setattr("os.geteuid", lambda: 1000)
-    with pytest.raises(MachineError, match="needs root"):
-        from_registry("debian:12", ImageCache(tmp_path / "cache"), setting, lambda text: None)
+
+def test_one_of_several_images_is_named_by_its_tag(tmp_path: Path) -> None:
+    path = several(tmp_path)
+    cache = ImageCache(tmp_path / "cache")
+    found = {name: from_image_file(path, name, cache).digest for name in ("one:1", "uno:1", "two:1")}
+    assert found["one:1"] == found["uno:1"] != found["two:1"]
+    for name, says in (("", "it has several images: 'one:1', 'two:1'"), ("x", "it has no image 'x', only 'one:1'")):
+        with pytest.raises(UsageError, match=says):
+            from_image_file(path, name, cache)
+
+
+def test_an_image_for_another_machine_is_refused_unless_the_index_beside_it_has_ours(tmp_path: Path) -> None:
+    item = layer(("a", "file", "1"))
+    files = {"c.json": config(item, platform=OTHER), "l.tar": item}
+    files["manifest.json"] = json.dumps([{"Config": "c.json", "RepoTags": None, "Layers": ["l.tar"]}]).encode()
+    with pytest.raises(UsageError, match=r"it has no image for this machine \(linux/.*\), only for linux/mips64le"):
+        from_image_file(archive(tmp_path / "1.tar", files), "", ImageCache(tmp_path / "cache"))
+    both = oci_layout(files, oci_image(files, item))
+    assert from_image_file(archive(tmp_path / "2.tar", both), "", ImageCache(tmp_path / "cache")).layers
+
+
+def test_a_layer_that_occurs_twice_is_a_symlink_in_archives_of_older_dockers(tmp_path: Path) -> None:
+    item = layer(("a", "file", "1"))
+    manifest = [{"Config": "c.json", "RepoTags": None, "Layers": ["1/layer.tar", "2/layer.tar"]}]
+    path = archive(
+        tmp_path / "x.tar",
+        {"manifest.json": json.dumps(manifest).encode(), "c.json": config(item, item), "1/layer.tar": item},
+    )
+    with tarfile.open(path, "a") as tar:
+        link = tarfile.TarInfo("2/layer.tar")
+        link.type, link.linkname = tarfile.SYMTYPE, "../1/layer.tar"
+        tar.addfile(link)
+    image = from_image_file(path, "", ImageCache(tmp_path / "cache"))
+    assert image.archive
+    with tarfile.open(image.archive) as tar:
+        (entry,) = json.load(tar.extractfile("manifest.json"))  # type: ignore[arg-type]
+        assert len(entry["Layers"]) == 2 and len(set(entry["Layers"])) == 1

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 import pytest
 
 from kit.core.errors import UsageError
@@ -19,6 +22,19 @@ def test_keys_are_read() -> None:
     assert (found.name, found.packages, found.components, found.customize) == (
         "x", ("gcc", "make"), ("main",), ("true",),
     )  # fmt: skip
+
+
+def test_programs_in_go_are_pinned_and_change_the_digest() -> None:
+    """Everybody builds the same bytes: of one version of Go, and of each module."""
+    for recipe in map(read_recipe, recipes()):
+        assert bool(recipe.go) == bool(recipe.go_programs)
+        assert all(re.fullmatch(r"[\w./-]+@v\d+\.\d+\.\d+[\w.-]*", name) for name in recipe.go_programs)
+        assert re.fullmatch(r"(\d+\.\d+\.\d+)?", recipe.go)
+    plain = parse_recipe(GOOD, "x.toml", "x")
+    built = parse_recipe(GOOD + 'go = "1.26.8"\ngo_programs = ["example.org/a@v1.0.0"]\n', "x.toml", "x")
+    newer = replace(built, go="1.26.9")
+    assert len({plain.digest, built.digest, newer.digest, replace(built, go_flags=("-tags=a",)).digest}) == 4
+    assert built.sources == "2 packages of bookworm and 1 program in Go (once, about ten minutes)"
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from kit.core.paths import find_paths
 from kit.probe import probe_binary
 from tests.command_line import Kit
 from tests.leftovers import left_on_machine
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.images("smoke")
 
@@ -479,7 +480,7 @@ def test_doctor_tries_everything(kit: Kit) -> None:
         assert found["driver", f"containerd/{name}"]["works"], found["driver", f"containerd/{name}"]
     for name in ("uml", "qemu", "--kernel PATH", "kernel aufs"):  # the routes to what this kernel lacks
         assert "runs " in found["guest", name]["reason"]
-    for name in ("bare", "runtime", "bind", "volume", "layer", "tmpfs", "host"):
+    for name in ("bare", "runtime", "bind", "volume", "layer", "tmpfs", "build", "host"):
         assert found["placement", name]["works"], found["placement", name]
     assert {name for kind, name in found if kind == "tracing"} == {"calls", "functions", "cycles"}
     for item in found.values():
@@ -555,6 +556,27 @@ def wait_for(process: subprocess.Popen[str], lines: list[str], text: str) -> Non
         if text in line:
             return
     pytest.fail(f"no '{text}' in:\n{''.join(lines)}")
+
+
+@pytest.mark.machine
+@pytest.mark.unmeasured(clean=True)
+def test_no_registry_is_left_of_a_killed_session(kit: Kit, tiny: Path, tmp_path: Path) -> None:
+    if shutil.which("docker-registry") is None:
+        pytest.skip("needs docker-registry: apt-get install docker-registry")
+    (tmp_path / "served").mkdir()
+    scenario = tmp_path / "served.toml"
+    scenario.write_text(
+        'name = "served"\nsummary = "x"\nimage = "smoke"\nregistry = "images"\n'
+        '[inputs.images]\nsource = "{here}/served"\ninto = "directory"\n'
+        '[[phases]]\nname = "wait"\nrun = ["sh", "-c", "echo {registry}; sleep 100"]\n'
+    )
+    process, _ = start(tiny, str(scenario), "--arms", "bare", "--rounds", "1")
+    wait_until(lambda: any("docker-registry serve" in item for item in left_on_machine()), process=process)
+    process.kill()
+    process.wait()
+    wait_until(lambda: not any("docker-registry" in item for item in left_on_machine()))  # it dies with the kit
+    assert "removed cgroup" in kit("clean").stdout
+    assert left_on_machine() == []
 
 
 def test_a_dry_run_says_what_would_be_run_and_leaves_nothing(kit: Kit, tmp_path: Path) -> None:

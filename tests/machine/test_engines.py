@@ -26,6 +26,7 @@ from kit.model.arm import Arm, parse_arm
 from kit.model.driver import Driver
 from kit.model.drivers import DRIVERS
 from kit.model.fact import DRIVER_STATUS
+from kit.parsers import parse_report
 from kit.report.text.progress import Quiet
 from kit.session.execute.session_loop import held_machine
 from kit.session.measure.context import MachineLease
@@ -140,6 +141,36 @@ def test_an_engine_that_fails_beside_others_leaves_them_running(
                     assert sh(sandbox, "echo here")[1] == "here\n"
         found = [fact.of for fact in made.facts() if fact.kind is DRIVER_STATUS]
         assert len(found) == len(set(found)) == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "ran"),
+    [
+        ("build:overlay2+cache=warm", False),
+        ("build:overlay2+buildkit+cache=warm", False),
+        ("build:buildah/overlay+cache=changed", True),
+    ],
+)
+def test_a_rebuild_runs_only_what_a_change_concerns(provision: Provision, text: str, ran: bool) -> None:
+    assert provision.ready(parse_arm(text)) is None
+    command = ["sh", "-c", "echo it ran; cat /kit-inputs/given"]
+    with provision.sandbox(parse_arm(text)) as sandbox, tempfile.TemporaryFile() as output:
+        sandbox.rehearse([(command, ".")])
+        assert sandbox.run(command, ".", output).ok
+        output.seek(0)
+        assert output.read().decode() == ("it ran\nan input" if ran else "")
+        found = {figure.name for figure in parse_report(sandbox.report_format, sandbox.report()).summed().figures}
+    assert ("build: run" in found) == ran
+    assert {"build: lookup", "image size"} <= found
+
+
+def test_a_build_step_may_print_much(provision: Provision) -> None:
+    """BuildKit cuts it after a mebibyte unless it is told not to, and with it the answer of the timer."""
+    arm = parse_arm("build:overlay2+buildkit+mount=cache")
+    assert provision.ready(arm) is None
+    with provision.sandbox(arm) as sandbox:
+        timing, said = sh(sandbox, "head -c 3000000 /dev/zero | tr '\\0' x | fold -w 1000; exit 3")
+    assert (timing.exit_code, said.count("x")) == (3, 3_000_000)
 
 
 def test_inputs_are_there_read_only(provision: Provision) -> None:
@@ -277,7 +308,7 @@ def test_a_container_is_removed_while_it_runs(lease: MachineLease, provision: Pr
     assert provision.ready(arm) is None
     with provision.sandbox(arm) as sandbox:
         assert sandbox.engine()
-        (socket,) = lease.setting.run.glob("*/engine")
+        (socket,) = lease.setting.run.glob("*/docker")
         client = docker.DockerClient(base_url=f"unix://{socket}")
         events = client.events(filters={"event": "die"}, decode=True)
     died = next(iter(events))

@@ -22,7 +22,7 @@ from kit.model.sample import Phase, Sample
 from kit.model.scenario import command_scenario
 from kit.model.session import NotRun, Request, Session
 from kit.parsers.figure import Reported
-from kit.session.execute.executor import LoadMaterials, Materials
+from kit.session.execute.materials import LoadMaterials, Materials
 from kit.session.guest.disks import errand_text
 from kit.session.inputs.input_cache import PreparedInput
 from kit.session.wire.messages import GuestJob

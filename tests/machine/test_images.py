@@ -1,10 +1,12 @@
-"""Images that come with layers: an archive of ``docker save``, and a registry where one can be run here."""
+"""Images that come with layers: files of Docker and Podman, and a registry where one can be run here."""
 
 import json
 import os
 import shutil
 import socket
 import subprocess
+import tarfile
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,15 +16,21 @@ import pytest
 from kit.core.errors import RunError
 from kit.core.paths import find_paths
 from kit.engines.dockerd import Dockerd
+from kit.engines.pull import from_registry
 from kit.engines.supervisor import DaemonDirs
+from kit.image import Image, ImageCache
+from kit.image.image_file import from_image_file, has_layers
 from kit.image.recipe import read_recipe
 from kit.report.text.progress import Quiet
 from kit.session.execute.session_loop import held_machine
 from tests.command_line import Kit
+from tests.image_archives import layer, save
 from tests.leftovers import left_on_machine
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.machine, pytest.mark.unmeasured(clean=True)]
+
+NOBODY = 65534
 
 
 @contextmanager
@@ -39,7 +47,6 @@ def docker(tmp_path: Path) -> Iterator[Dockerd]:
 def two_layers(daemon: Dockerd, probe: Path, tag: str) -> None:
     """An image of two layers: the probe as /bin/spin, and a file over it."""
     import io
-    import tarfile
 
     tar = io.BytesIO()
     with tarfile.open(fileobj=tar, mode="w") as archive:
@@ -64,14 +71,16 @@ def probe_of(kit: Kit) -> Path:
     return next((find_paths().cache / "probe").iterdir())
 
 
-def check(kit: Kit, image: str) -> None:
+def check(kit: Kit, image: str, *more: str) -> None:
+    """Run it on two drivers of Docker and on ``more``."""
+    arms = ("bare", "runtime", "layer:overlay2", "layer:btrfs", *more)
     done = kit(
         "compare", "--image", image, "--cache", "cold", "--rounds", "1", "--no-rerun", "--size", "1G", "--json", "-",
-        "--arms", "bare,runtime,layer:overlay2,layer:btrfs", "--", "again", "spin",
+        "--arms", ",".join(arms), "--", "again", "spin",
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     runs = [row for row in json.loads(done.stdout)["samples"] if row["rerun_of"] is None]
-    assert len(runs) == 5, done.stdout
+    assert len(runs) == 5 + len(more), done.stdout
     assert left_on_machine() == []
 
 
@@ -81,7 +90,7 @@ def test_an_archive_keeps_its_layers(kit: Kit, tmp_path: Path) -> None:
         two_layers(daemon, probe, "two:1")
         with (tmp_path / "two.tar").open("wb") as file:
             file.writelines(daemon.client.images.get("two:1").save(named=True))
-    check(kit, str(tmp_path / "two.tar"))
+    check(kit, str(tmp_path / "two.tar"), "layer:containerd/overlayfs")
     assert "two.tar" in kit("image", "list").stdout
 
 
@@ -97,10 +106,8 @@ def test_an_unreachable_registry_is_explained(kit: Kit) -> None:
     assert left_on_machine() == []
 
 
-def test_an_image_from_a_registry(kit: Kit, tmp_path: Path) -> None:
-    if shutil.which("docker-registry") is None:
-        pytest.skip("needs docker-registry: apt-get install docker-registry")
-    probe = probe_of(kit)
+@contextmanager
+def registry(tmp_path: Path) -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -112,15 +119,76 @@ def test_an_image_from_a_registry(kit: Kit, tmp_path: Path) -> None:
         process = subprocess.Popen(["docker-registry", "serve", config], stdout=log, stderr=log, env=dict(os.environ))
     try:
         wait_until(lambda: socket.socket().connect_ex(("127.0.0.1", port)) == 0, process=process)
-        tag = f"127.0.0.1:{port}/two:1"
+        yield f"127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def pulled(tag: str, home: Path, monkeypatch: pytest.MonkeyPatch, skopeo: bool) -> Image:
+    """By skopeo as an ordinary user, or by Docker as root."""
+    with (
+        held_machine(f"image-tests-{os.getpid()}", find_paths(), True, Quiet()) as lease,
+        monkeypatch.context() as patch,
+    ):
+        if skopeo:
+            home.parent.chmod(0o755)
+            patch.setenv("HOME", str(home))
+            home.mkdir()
+            os.chown(home, NOBODY, NOBODY)
+            os.seteuid(NOBODY)
+        else:
+            patch.setattr("kit.engines.pull.which", lambda tool: None)
+        try:
+            return from_registry(tag, ImageCache(home), lease.setting, print)
+        finally:
+            os.seteuid(0)
+
+
+def test_an_image_from_a_registry(kit: Kit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if shutil.which("docker-registry") is None:
+        pytest.skip("needs docker-registry: apt-get install docker-registry")
+    probe = probe_of(kit)
+    with registry(tmp_path) as address, tempfile.TemporaryDirectory(dir="/tmp") as home:
+        tag = f"{address}/two:1"
         with docker(tmp_path) as daemon:
             two_layers(daemon, probe, tag)
             said = daemon.client.images.push(tag)
             assert "error" not in said, said
         check(kit, tag)
-    finally:
-        process.terminate()
-        process.wait(10)
+        if shutil.which("skopeo") is None:
+            pytest.skip("needs skopeo: apt-get install skopeo")
+        images = {pulled(tag, Path(home) / str(skopeo), monkeypatch, skopeo).digest for skopeo in (True, False)}
+        assert len(images) == 1
+
+
+def test_what_podman_writes_is_one_image(tmp_path: Path) -> None:
+    if shutil.which("podman") is None:
+        pytest.skip("needs podman: apt-get install podman")
+    tag = "debian:12"
+    one, two = layer(("etc", "dir", ""), ("etc/a", "file", "1")), layer(("etc/.wh.a", "file", ""), ("b", "file", "2"))
+    paths = [save(tmp_path / "in.tar", one, two), tmp_path / "oci.tar", tmp_path / "docker.tar", tmp_path / "oci"]
+    zstd = tmp_path / "zstd"
+    with tempfile.TemporaryDirectory(prefix="k-", dir="/tmp") as home:  # Podman accepts short names alone
+        for words in (
+            ("load", "-i", paths[0]),
+            ("save", "--format", "oci-archive", "-o", paths[1], tag),
+            ("save", "--format", "docker-archive", "-o", paths[2], tag),
+            ("save", "--format", "oci-dir", "-o", paths[3], tag),
+            ("push", "--compression-format", "zstd", tag, f"oci:{zstd}:12"),
+        ):
+            places = ("--root", f"{home}/storage", "--runroot", f"{home}/run", "--storage-driver", "vfs")
+            done = subprocess.run(
+                ["podman", *places, words[0], "-q", *words[1:]], capture_output=True, text=True, check=False
+            )
+            assert done.returncode == 0, done.stderr
+    assert [path for path in (zstd / "blobs/sha256").iterdir() if path.read_bytes().startswith(b"\x28\xb5\x2f\xfd")]
+    assert all(has_layers(path) for path in (*paths, zstd))
+    cache = ImageCache(tmp_path / "cache")
+    found = [from_image_file(path, "", cache) for path in (*paths, zstd)] + [from_image_file(zstd, "12", cache)]
+    assert len({image.digest for image in found}) == 1 and {len(image.env) for image in found} == {2}
+    with tarfile.open(found[-1].rootfs) as tar:
+        assert tar.getnames() == ["./etc", "./b"]
 
 
 def test_what_a_builder_mounts_is_gone_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

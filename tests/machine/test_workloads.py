@@ -1,6 +1,7 @@
 """The field's workloads through the real CLI, each small: filesystems, load, layers, engine, Maven, Yocto."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +130,27 @@ def test_lifecycle_of_an_engine_and_of_plain_directories(kit: Kit, tmp_path: Pat
         if figure["name"] == "disk used per container, one byte of 16 MiB changed"
     }
     assert space["layer:overlay2"] > 16 * 1024  # KiB: the driver copies the whole file up
+
+
+@pytest.mark.unmeasured
+@pytest.mark.images("storage")
+def test_pull_to_ready_on_every_engine_and_on_plain_directories(kit: Kit, tmp_path: Path) -> None:
+    if shutil.which("docker-registry") is None:
+        pytest.skip("needs docker-registry: apt-get install docker-registry")
+    arms = ("bare", "layer:overlay2", "layer:podman/overlay", "layer:containerd/overlayfs")
+    words = ("pull", "--param", "layers=2", "--param", "size=2", "--cache", "cold")
+    found = compare(kit, tmp_path, *words, "--arms", ",".join(arms), "--rounds", "1")
+    value = {(item["arm"], figure["name"]): figure["value"] for item in found["samples"] for figure in item["reported"]}
+    assert {item["status"] for item in found["samples"]} == {"ok"}, found["table"]
+    assert {item["phase"] for item in found["samples"]} == {"pull", "start", "exit", "remove"}
+    for arm in arms:
+        assert value[arm, "pull to first output"] == pytest.approx(
+            value[arm, "pull"] + value[arm, "create to first output"], rel=1e-4
+        )
+    packed, unpacked = value["bare", "image, packed"], value["bare", "image, unpacked"]
+    used = {arm: value[arm, "disk used by the pulled image"] for arm in arms}
+    assert used["layer:containerd/overlayfs"] > used["layer:overlay2"] + packed / 2  # it keeps both (moby 50103)
+    assert min(used.values()) > unpacked / 2
 
 
 POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">

@@ -24,6 +24,13 @@ from kit.model.arm import Arm, parse_arm, parse_arms
         ("layer:aufs", Arm("layer", "docker", "aufs")),
         ("layer:devicemapper", Arm("layer", "docker", "devicemapper")),
         ("layer:zfs", Arm("layer", "docker", "zfs", "zfs")),
+        ("build:overlay2", Arm("build", "docker", "overlay2")),
+        ("build:docker@26.1/btrfs+buildkit", Arm("build", "docker@26.1", "btrfs", "btrfs", (("buildkit", ""),))),
+        ("build:podman/vfs+cache=warm", Arm("build", "podman", "vfs", options=(("cache", "warm"),))),
+        (
+            "build:buildah/overlay@xfs+cache=changed+mount=cache",
+            Arm("build", "buildah", "overlay", "xfs", (("cache", "changed"), ("mount", "cache"))),
+        ),
     ],
 )
 def test_parses_and_prints_back(text: str, arm: Arm) -> None:
@@ -52,6 +59,14 @@ def test_prints_without_defaults() -> None:
         ("layer:overlay2+cpus=many", "not valid"),
         ("layer:overlay2+cpus=1+cpus=2", "given twice"),
         ("layer::x", "not understood"),
+        ("layer:buildah/overlay", "buildah only builds images"),
+        ("build:containerd/overlayfs", "unknown engine 'containerd'"),
+        ("build:system/overlay2", "unknown engine 'system'"),
+        ("build:overlay2+cpus=1", "unknown option 'cpus'"),
+        ("build:overlay2+cache=cold", "not valid"),
+        ("build:overlay2+mount=cache", "classic builder has no cache mounts"),
+        ("build:podman/overlay+buildkit", "unknown option 'buildkit'"),
+        ("layer:overlay2+cache=warm", "unknown option 'cache'"),
     ],
 )
 def test_errors_name_what_is_wrong(text: str, says: str) -> None:
@@ -108,3 +123,14 @@ def test_containerd_overlay_features_and_thin_pools() -> None:
     ):
         with pytest.raises(UsageError, match=says):
             parse_arm(text)
+
+
+def test_a_build_arm_shares_its_daemon_with_no_other() -> None:
+    """Its build cache is its own, and its daemon is frozen with it."""
+    cold, warm, layer = (parse_arm(text).daemon for text in ("build:vfs", "build:vfs+cache=warm", "layer:vfs"))
+    assert len({cold, warm, layer, parse_arm("build:vfs+control").daemon}) == 4
+
+
+def test_a_rebuild_has_the_cache_of_an_earlier_build() -> None:
+    assert [parse_arm(text).rebuild for text in ("build:vfs+cache=warm", "build:vfs+cache=changed")] == [True, True]
+    assert not parse_arm("build:podman/vfs+mount=cache").rebuild and not parse_arm("layer:vfs").rebuild

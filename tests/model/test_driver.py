@@ -46,6 +46,7 @@ from kit.guest.kernel_check import drivers_lacking
 from kit.host.recovery.journal import Journal
 from kit.host.machine import read_host
 from kit.model.arm import fix_of, parse_arm
+from kit.model.default_driver import Docker
 from kit.model.drivers import kernel_modules
 from kit.model.plan import default_arms
 from kit.model.sample import Phase, Sample
@@ -66,8 +67,8 @@ names = ("bare@xfs", "layer:shinyfs")
 session = Session("s", 0.0, "0", "t", "done", Request(), names, (names[::-1],), 1, {"caches": "warm"},
                   samples=tuple(map(run, names)))
 print(json.dumps({
-    "arm": [str(arm), arm.filesystem], "planned": list(map(str, default_arms())), "fix": fix_of(arm),
-    "blocker": [blocker.reason, blocker.fix], "tried": [name for _, name, _ in driver_arms()],
+    "arm": [str(arm), arm.filesystem], "planned": list(map(str, default_arms("docker", Docker()))), "fix": fix_of(arm),
+    "blocker": [blocker.reason, blocker.fix], "tried": [name for _, name, _ in driver_arms(Docker())],
     "guest": had_in("qemu"), "modules": kernel_modules(), "lacks": list(drivers_lacking([arm])),
     "report": render("full", session),
 }))
@@ -115,7 +116,7 @@ def test_a_new_driver_is_one_file_and_one_entry(with_shinyfs: Path) -> None:
 
 def test_the_help_names_it_with_its_options(with_shinyfs: Path) -> None:
     said = python(with_shinyfs, "-m", "kit", "help", "arms")
-    assert "  drivers: overlay2 btrfs vfs fuse-overlayfs aufs devicemapper zfs shinyfs; with an engine" in said
+    assert "  drivers: overlay2 btrfs vfs fuse-overlayfs aufs devicemapper zfs shinyfs; overlayfs (" in said
     assert "of shinyfs:" in said and "+gloss=on" in said
 
 

@@ -3,9 +3,10 @@
 import pytest
 
 from kit.model.arm import parse_arms
-from kit.model.estimate import how_long, round_seconds
+from kit.model.estimate import estimate, how_long, round_seconds
 from kit.model.plan import make_plan
 from kit.model.sample import Sample
+from kit.model.session import DONE, NotRun, Request, Session
 
 
 def rounds(*starts: float, kind: str = "measured") -> list[Sample]:
@@ -40,3 +41,13 @@ def test_the_sentence_says_when_it_ends() -> None:
         "a round took 1m the last time"
     )
     assert how_long(make_plan(arms, 0, 1, budget=1800), None, 2) == "stops when each arm is decided, or after 30m"
+
+
+def test_the_last_session_says_how_long_a_round_takes_and_which_arms_run() -> None:
+    plan = make_plan(parse_arms("bare,layer:overlay2"), 5, 1, control=False)
+    assert estimate(plan, None).startswith("5 rounds of 2 arms; duration unknown")
+    last = Session(
+        "x", 1.0, "0", "t", DONE, Request(), (), (), 1, not_run=(NotRun("layer:overlay2", "no root", "be root"),),
+        samples=tuple(rounds(100, 140, 180)),
+    )  # fmt: skip
+    assert estimate(plan, last) == "5 rounds of 1 arms: about 3m20s, by the last session of this kind"

@@ -2,8 +2,9 @@ import pytest
 
 from kit.core.errors import UsageError
 from kit.model.arm import parse_arm, parse_arms
+from kit.model.default_driver import Docker
 from kit.model.drivers import graph_drivers
-from kit.model.plan import default_arms, make_plan, with_baselines
+from kit.model.plan import default_arms, make_plan, reference_of, with_baselines
 
 
 def names(text: str, named: str = "") -> tuple[list[str], dict[str, str]]:
@@ -41,13 +42,57 @@ def test_host_is_compared_with_bare_where_there_is_one() -> None:
 
 
 def test_default_arms_are_the_ladder_and_every_driver() -> None:
-    arms = [str(arm) for arm in default_arms()]
+    arms = [str(arm) for arm in default_arms("docker", Docker())]
     assert arms[:5] == ["bare", "runtime:overlay2", "bind:overlay2", "volume:overlay2", "layer:overlay2"]
-    assert {arm.driver for arm in default_arms() if arm.placement == "layer"} == {
-        driver.name for driver in graph_drivers()
-    }
-    system = [str(arm) for arm in default_arms("system", "overlay2")]
+    assert arms[5:] == [f"layer:{driver.name}" for driver in graph_drivers() if driver.name != "overlay2"]
+    system = [str(arm) for arm in default_arms("system", Docker(), "overlay2")]
     assert system == ["host@dir", "bind:system/overlay2", "volume:system/overlay2", "layer:system/overlay2"]
+
+
+LADDER = ("runtime", "bind", "volume", "layer")
+
+
+def test_default_arms_follow_the_docker_that_would_run() -> None:
+    def arms(docker: Docker, engine: str = "docker") -> list[str]:
+        return [str(arm) for arm in default_arms(engine, docker)]
+
+    new, old = arms(Docker("29.1.0")), arms(Docker("28.5.2"))
+    assert new[:6] == ["bare", *(f"{placement}:overlayfs" for placement in LADDER), "layer:overlay2"]
+    assert old[:6] == ["bare", *(f"{placement}:overlay2" for placement in LADDER), "layer:overlayfs"]
+    assert sorted(new[5:]) == sorted({*old[5:], "layer:overlay2"} - {"layer:overlayfs"})
+    assert not [arm for arm in arms(Docker("20.10.24+dfsg1")) if "overlayfs" in arm.replace("fuse-overlayfs", "")]
+    assert arms(Docker("20.10"), "docker@29") == [arm.replace(":", ":docker@29/") for arm in new]
+
+
+@pytest.mark.parametrize(
+    ("arms", "old", "new"),
+    [
+        ("bare,layer:overlay2,layer:overlayfs", "layer:overlay2", "layer:overlayfs"),
+        ("bare,layer:overlayfs,layer:overlay2,layer:btrfs", "layer:overlay2", "layer:overlayfs"),
+        ("bare,layer:btrfs,layer:overlay2", "layer:overlay2", "layer:overlay2"),
+        ("layer:podman/overlay,layer:overlay2", "layer:overlay2", "layer:overlay2"),
+        (
+            "layer:docker@29/overlay2,layer:docker@29/overlayfs",
+            "layer:docker@29/overlayfs",
+            "layer:docker@29/overlayfs",
+        ),
+        ("layer:docker@28/overlayfs,layer:docker@28/overlay2", "layer:docker@28/overlay2", "layer:docker@28/overlay2"),
+        ("layer:docker@28/overlayfs,layer:btrfs", "layer:docker@28/overlayfs", "layer:docker@28/overlayfs"),
+        ("layer:docker@29/overlayfs,layer:overlay2", "layer:overlay2", "layer:overlay2"),
+        ("layer:containerd/overlayfs,layer:podman/overlay", "layer:podman/overlay", "layer:podman/overlay"),
+        (
+            "layer:containerd/native,layer:containerd/overlayfs",
+            "layer:containerd/overlayfs",
+            "layer:containerd/overlayfs",
+        ),
+        ("host@dir,bind:system/btrfs,layer:system/btrfs", "layer:system/btrfs", "layer:system/btrfs"),
+        ("bare,layer:btrfs,layer:vfs", "", ""),
+        ("bare,layer:overlay2@xfs,layer:overlay2+cpus=1,bind:overlay2", "", ""),
+    ],
+)
+def test_the_reference_is_the_default_driver_of_an_engine(arms: str, old: str, new: str) -> None:
+    for docker, expected in ((Docker(), old), (Docker("28.5"), old), (Docker("29.8"), new)):
+        assert reference_of(parse_arms(arms), docker) == expected
 
 
 def test_rounds_are_complete_random_and_the_same_for_the_same_seed() -> None:

@@ -119,11 +119,22 @@ def test_find_line() -> None:
 
 
 def test_names_that_must_be_asked_for() -> None:
-    for name in ("lower", "engine"):
+    for name in ("lower", "engine", "registry"):
         with pytest.raises(UsageError, match=f"unknown name {{{name}}}"):
             parse_scenario(GOOD.replace("{tree}/x", f"{{{name}}}"), "demo.toml")
-    text = 'lower = "/low"\nengine = true\n' + GOOD.replace("{tree}/x", "{lower}{engine}")
+    text = 'lower = "/low"\nengine = ["docker"]\n' + GOOD.replace("{tree}/x", "{lower}{engine}")
     assert parse_scenario(text, "demo.toml").bind({}, 1).phases[0].run[3] == "{lower}{engine}"
+
+
+def test_a_registry_serves_an_input_and_interfaces_are_known() -> None:
+    served = GOOD.replace('source = "/some/dir"', 'source = "/some/dir"\ninto = "directory"')
+    found = parse_scenario('registry = "src"\nengine = ["ctr", "docker"]\n' + served, "demo.toml")
+    assert (found.registry, found.engine) == ("src", ("ctr", "docker"))
+    with pytest.raises(UsageError, match=r"demo\.toml:1: registry: 'src' is no input that it can serve"):
+        parse_scenario('registry = "src"\n' + GOOD, "demo.toml")
+    with pytest.raises(UsageError, match=r"demo\.toml:1: engine: 'cri' is unknown") as error:
+        parse_scenario('engine = ["docker", "cri"]\n' + GOOD, "demo.toml")
+    assert error.value.hint == "use one of: docker, ctr"
 
 
 def test_inputs_that_are_fetched() -> None:

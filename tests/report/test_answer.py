@@ -65,6 +65,37 @@ def test_it_says_what_to_take_first() -> None:
     assert aside.startswith("Not considered: layer:vfs (all files are copied")
 
 
+IMAGE_STORE = {"bare": 8.5, "bind:overlayfs": 8.6, "layer:overlayfs": 9.2, "layer:overlay2": 8.7, "layer:vfs": 8.6}
+
+
+@pytest.mark.parametrize(
+    ("costs", "noise", "says"),
+    [
+        (IMAGE_STORE, 0.003, r" \+5\.\d % \[\+\d[^\]]*\], slower\."),
+        (IMAGE_STORE | {"layer:overlayfs": 8.2}, 0.003, r" -5\.\d % \[-\d[^\]]*\], faster\."),
+        (IMAGE_STORE | {"layer:overlayfs": 8.7}, 0.003, r" [^\[]*\[[^\]]*\], equivalent within ±3 %\."),
+        (IMAGE_STORE, 0.2, r" [^\[]*\[[^\]]*\], not significant\."),
+    ],
+)
+def test_it_says_what_switching_to_the_image_store_costs(costs: dict[str, float], noise: float, says: str) -> None:
+    """Whichever of the two is the reference."""
+    for default in ("layer:overlayfs", "layer:overlay2"):
+        session = made(costs, noise=noise)
+        session = replace(session, facts={**session.facts, "default reference": default})
+        assert analyse(session).rankings[0].reference == default
+        text = " ".join(shown(session).split())
+        said = r"Switching from layer:overlay2 to layer:overlayfs \(containerd's image store\) changes the result by"
+        assert re.search(said + says, text), text
+
+
+def test_it_says_nothing_of_switching_where_only_one_of_the_two_ran() -> None:
+    assert "Switching" not in shown(made(COSTS))
+    lacking = {arm: cost for arm, cost in IMAGE_STORE.items() if arm != "layer:overlay2"}
+    assert "Switching" not in shown(made(lacking))
+    other = {"bare": 8.5, "layer:docker@29/overlayfs": 9.0, "layer:overlay2": 8.7, "layer:containerd/overlayfs": 8.8}
+    assert "Switching" not in shown(made(other))
+
+
 @pytest.mark.parametrize("width", [100, 80])
 def test_what_figures_are_worth_is_not_cut(width: int) -> None:
     """The longest that a guest says, and a session that did not come to its end."""

@@ -36,11 +36,10 @@ from kit.model.event import (
 )
 from kit.model.plan import PlanStep, make_plan
 from kit.model.session import DONE, NotRun, Session
-from kit.session.execute.executor import SessionContext
 from kit.session.guest.console import console_log
 from kit.session.guest.listener import Guest
 from kit.session.measure.phase_log import HEAD, MOST_LOG, TAIL
-from kit.session.prepared import Prepared
+from kit.session.prepared import Prepared, SessionContext
 from kit.session.wire.messages import Done, Failed, Message, encode_message
 from kit.store import Store
 from tests.sinks import Stored

@@ -92,7 +92,7 @@ def test_work_of_the_machine_is_charged_to_the_arm_that_runs(tmp_path: Path, mon
     def counters(sandbox: Sandbox) -> Counters:
         """As many seconds of CPU outside any arm in each turn as its arm says."""
         spent = sum(cost[event.removeprefix("turn of ")] for event in engine.events if event.startswith("turn"))
-        zero = dict.fromkeys(("clock", "own_cpu", "cgroup_user", "cgroup_sys", "load_cpu"), 0.0)
+        zero = dict.fromkeys(("clock", "own_cpu", "cgroup_user", "cgroup_sys", "beside_cpu"), 0.0)
         return replace(read_counters(None, None), machine_cpu=spent, **zero)
 
     for module in ("interleave", "interleaved_round", "phase"):

@@ -6,7 +6,7 @@ import pytest
 
 from kit.core.errors import UsageError
 from kit.model.fact import FILESYSTEM, PROGRAM, RUNNING_ENGINE, Fact, stored
-from kit.session.execute.executor import check_engines
+from kit.session.setup.resumable import check_engines
 from tests.stored import SAMPLE, SESSION
 
 BEFORE = (PROGRAM.fact("20.10.24", "dockerd"), FILESYSTEM.fact("ext4 on loop", "ext4"))

@@ -18,8 +18,9 @@ from kit.model.plan import make_plan
 from kit.model.sample import Phase, Sample
 from kit.model.session import DONE, INTERRUPTED, Request, Session, check_session_id, new_session_id
 from kit.report.text.progress import Quiet
+from kit.session.prepared import StartOptions
 from kit.session.setup.resumable import record_begun
-from kit.session.start import WaitPolicy, launch, resume
+from kit.session.start import launch, resume
 from kit.store.exchange import load
 from tests.command_line import Kit
 from tests.stores import dump, new_store
@@ -92,7 +93,7 @@ def test_a_bad_id_that_an_older_kit_has_imported_is_not_found_again(tmp_path: Pa
     assert store.list() == ()
     for name in ("last", str(victim)):
         with pytest.raises(UsageError, match=r"no session|not a session"):
-            resume(name, paths(tmp_path), store, Quiet(), WaitPolicy())
+            resume(name, paths(tmp_path), store, Quiet(), StartOptions())
     assert victim.is_dir()
 
 
@@ -109,7 +110,7 @@ def test_sessions_of_another_machine_are_not_resumed(tmp_path: Path) -> None:
     store = new_store(tmp_path / "kit.db")
     store.create(replace(STOPPED, facts={"machine": "another"}))
     with pytest.raises(UsageError, match="began on another machine"):
-        resume("last", paths(tmp_path), store, Quiet(), WaitPolicy())
+        resume("last", paths(tmp_path), store, Quiet(), StartOptions())
 
 
 def stop(*given: object, **more: object) -> None:
@@ -124,7 +125,7 @@ def test_a_session_that_somebody_has_put_into_the_store_is_not_run(
     store = new_store(tmp_path / "shared.db")
     store.create(STOPPED)
     with pytest.raises(UsageError, match=f"session {STOPPED.id} was not begun here"):
-        resume("last", paths(tmp_path), store, Quiet(), WaitPolicy())
+        resume("last", paths(tmp_path), store, Quiet(), StartOptions())
     assert store.get("last").status == INTERRUPTED
     begun = tmp_path / "data" / "begun"
     assert not begun.exists()
@@ -132,7 +133,7 @@ def test_a_session_that_somebody_has_put_into_the_store_is_not_run(
     (tmp_path / "data").chmod(0o700)
     (begun / STOPPED.id).symlink_to(tmp_path / "kit.db")
     with pytest.raises(UsageError, match="was not begun here"):
-        resume("last", paths(tmp_path), store, Quiet(), WaitPolicy())
+        resume("last", paths(tmp_path), store, Quiet(), StartOptions())
 
 
 def test_a_session_that_somebody_has_changed_in_the_store_is_not_run(
@@ -143,12 +144,12 @@ def test_a_session_that_somebody_has_changed_in_the_store_is_not_run(
     work.mkdir()
     request = Request(command=("true", "ü"), arms=("host@dir",), rounds=1, directory=str(work))
     with pytest.raises(KeyboardInterrupt):
-        launch(request, paths(tmp_path), store, Quiet(), WaitPolicy())
+        launch(request, paths(tmp_path), store, Quiet(), StartOptions())
     name = store.get("last").id
     record = tmp_path / "data" / "begun" / name
     assert (record.stat().st_mode & 0o777, record.parent.stat().st_mode & 0o777) == (0o600, 0o700)
     with pytest.raises(KeyboardInterrupt):  # as it was: it goes on
-        resume("last", paths(tmp_path), store, Quiet(), WaitPolicy())
+        resume("last", paths(tmp_path), store, Quiet(), StartOptions())
     changes = (
         ("request", """replace(request, '"true"', '"sh"')"""),
         ("request", """replace(request, '"prepare": ""', '"prepare": "id"')"""),
@@ -162,15 +163,15 @@ def test_a_session_that_somebody_has_changed_in_the_store_is_not_run(
             connection.execute(text(f"UPDATE kit_sessions SET {column} = {value}"))
             assert connection.execute(text(f"SELECT {column} FROM kit_sessions")).scalar_one() != before
         with pytest.raises(UsageError, match=f"session {name} is not what was begun here"):
-            resume("last", paths(tmp_path), store, Quiet(), WaitPolicy())
+            resume("last", paths(tmp_path), store, Quiet(), StartOptions())
         with engine.begin() as connection:
             connection.execute(text(f"UPDATE kit_sessions SET {column} = :before"), {"before": before})
         engine.dispose()
     with pytest.raises(KeyboardInterrupt):
-        resume("last", paths(tmp_path), store, Quiet(), WaitPolicy())
+        resume("last", paths(tmp_path), store, Quiet(), StartOptions())
     record.unlink()
     with pytest.raises(UsageError, match="was not begun here"):
-        resume("last", paths(tmp_path), store, Quiet(), WaitPolicy())
+        resume("last", paths(tmp_path), store, Quiet(), StartOptions())
 
 
 def test_what_is_changed_while_a_session_waits_for_the_machine_is_not_run(
@@ -181,7 +182,7 @@ def test_what_is_changed_while_a_session_waits_for_the_machine_is_not_run(
     request = Request(command=("true",), arms=("host@dir",), rounds=1, directory=str(work))
     monkeypatch.setattr("kit.session.start._ready", stop)
     with pytest.raises(KeyboardInterrupt):
-        launch(request, paths(tmp_path), store, Quiet(), WaitPolicy())
+        launch(request, paths(tmp_path), store, Quiet(), StartOptions())
 
     def change(*_: object) -> None:
         with create_engine(f"sqlite:///{tmp_path}/shared.db").begin() as connection:
@@ -194,7 +195,7 @@ def test_what_is_changed_while_a_session_waits_for_the_machine_is_not_run(
     monkeypatch.setattr("kit.session.start.wait_idle", change)
     monkeypatch.setattr("kit.session.start._ready", seen)
     with pytest.raises(KeyboardInterrupt):
-        resume("last", paths(tmp_path), store, Quiet(), WaitPolicy(idle=1.0))
+        resume("last", paths(tmp_path), store, Quiet(), StartOptions(idle=1.0))
     assert store.get("last").request.command == ("sh",)
     assert run[0].request.command == ("true",)
 
@@ -212,17 +213,17 @@ def test_a_session_stopped_before_its_first_sample_is_resumed(tmp_path: Path, mo
     )
 
     with monkeypatch.context() as patch:
-        patch.setattr("kit.session.start._gather", stop)
+        patch.setattr("kit.session.start.gather", stop)
         with pytest.raises(KeyboardInterrupt):
-            launch(request, paths(tmp_path), store, Quiet(), WaitPolicy())
+            launch(request, paths(tmp_path), store, Quiet(), StartOptions())
     (stopped,) = store.list()
     assert (stopped.status, stopped.samples) == (INTERRUPTED, ())
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    done = resume("last", paths(tmp_path), store, Quiet(), WaitPolicy())
+    done = resume("last", paths(tmp_path), store, Quiet(), StartOptions())
     assert (done.status, {sample.status for sample in done.samples}) == (DONE, {"ok"})
     assert store.get(stopped.id).samples == done.samples and store.get("last").arms == ("host@dir",)
-    again = resume("last", paths(tmp_path), store, Quiet(), WaitPolicy())
+    again = resume("last", paths(tmp_path), store, Quiet(), StartOptions())
     assert again == store.get("last") and again.samples == done.samples
 
 
@@ -234,12 +235,14 @@ def test_a_finished_session_of_which_the_store_lost_runs_is_finished_again(tmp_p
     (tmp_path / "work").mkdir()
     work = str(tmp_path / "work")
     request = Request(command=("true",), arms=("host@dir",), rounds=2, cache="cold", rerun=False, directory=work)
-    whole = launch(request, paths(tmp_path), store, Quiet(), WaitPolicy())
+    whole = launch(request, paths(tmp_path), store, Quiet(), StartOptions())
     after.create(replace(whole, samples=()))
     after.take(whole.id, [SampleTaken(whole.samples[-1]), StatusChanged(DONE)])
-    done = resume("last", paths(tmp_path), after, Quiet(), WaitPolicy())
+    done = resume("last", paths(tmp_path), after, Quiet(), StartOptions())
     assert [(sample.round, sample.status) for sample in done.samples] == [(2, "ok"), (1, "ok")]
-    assert done.samples[0] == whole.samples[-1] and after.get(whole.id).status == DONE
+    # Its flags are judged again, with the new run beside it.
+    assert replace(done.samples[0], flags="") == replace(whole.samples[-1], flags="")
+    assert after.get(whole.id).status == DONE
 
 
 def test_of_a_finished_session_nothing_is_touched(kit: Kit, tmp_path: Path) -> None:
@@ -254,11 +257,11 @@ def test_of_a_finished_session_nothing_is_touched(kit: Kit, tmp_path: Path) -> N
 def test_consent_names_a_device_of_the_session(tmp_path: Path) -> None:
     store = new_store(tmp_path / "kit.db")
     with pytest.raises(UsageError, match="--wipe /dev/x: this session uses no such device"):
-        launch(STOPPED.request, paths(tmp_path), store, Quiet(), WaitPolicy(), [Path("/dev/x")])
+        launch(STOPPED.request, paths(tmp_path), store, Quiet(), StartOptions(wipe=(Path("/dev/x"),)))
     store.create(STOPPED)
     record_begun(tmp_path / "data", STOPPED, print)
     with pytest.raises(UsageError, match="--wipe /dev/x: this session uses no such device"):
-        resume("last", paths(tmp_path), store, Quiet(), WaitPolicy(), [Path("/dev/x")])
+        resume("last", paths(tmp_path), store, Quiet(), StartOptions(wipe=(Path("/dev/x"),)))
     assert store.get("last").status == INTERRUPTED
 
 
@@ -275,7 +278,7 @@ def test_a_damaged_session_of_the_past_keeps_no_other_from_beginning(
     request = Request(command=("true",), arms=("host@dir",), rounds=1, directory=str(tmp_path / "work"))
     monkeypatch.setattr("kit.session.start._ready", stop)
     with pytest.raises(KeyboardInterrupt):
-        launch(request, paths(tmp_path), store, Quiet(), WaitPolicy())
+        launch(request, paths(tmp_path), store, Quiet(), StartOptions())
 
 
 def test_ctrl_c_before_the_reference_has_run_is_no_bad_input(

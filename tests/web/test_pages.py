@@ -27,7 +27,7 @@ from kit.report.data.structured import render_csv
 from kit.report.page.html import render_html
 from kit.report.page.page import view
 from kit.report.plot import plot_attribution, plot_intervals, plot_runs, plot_track
-from kit.report.plot.raster import to_png
+from kit.report.plot.picture import to_png
 from kit.store import Store, open_store
 from kit.web import server
 from kit.web.app import make_app

@@ -16,6 +16,7 @@ from kit.analysis.session.scaling import Growth, growths
 from kit.analysis.session.stopping import looks, widening
 from kit.analysis.session.tasks import TaskCost, compare_tasks
 from kit.analysis.traces.calls import CallCosts, Overhead, compare_calls, overheads
+from kit.model.fact import DEFAULT_REFERENCE
 from kit.model.plan import DEFAULT_MARGIN
 from kit.model.sample import Sample
 from kit.model.session import Session
@@ -161,7 +162,9 @@ def analyse(session: Session, metric: str = "", reference: str = "") -> Analysis
         not_comparable(runs, session.baselines),
         runs,
         runs_by_point(runs, session.arms),
-        rank(runs, session.arms, metric, reference, session.request.margin, rounds),
+        rank(
+            runs, session.arms, metric, reference, session.request.margin, rounds, DEFAULT_REFERENCE.text(session.facts)
+        ),
         _unrepeated(session, comparisons, widening(rounds))
         if any(item.rerun_of is not None for item in marked)
         else (),
@@ -176,7 +179,8 @@ def rank_so_far(session: Session) -> tuple[tuple[Ranking, ...], tuple[Comparison
     """Return the rankings of a running session and what the last one shows. Other statistics are left out, since the
     next run waits."""
     runs, rounds = Runs(session.samples), looks(session)
-    rankings = rank(runs, session.arms, margin=session.request.margin, rounds=rounds)
+    default = DEFAULT_REFERENCE.text(session.facts)
+    rankings = rank(runs, session.arms, margin=session.request.margin, rounds=rounds, default_reference=default)
     if not rankings:
         return (), ()
     metrics = (rankings[-1].metric,)

@@ -28,7 +28,7 @@ from kit.analysis.session.stopping import widening
 from kit.analysis.stats import estimators, variance_pooling
 from kit.core.errors import UsageError
 from kit.model.arm import known_arm
-from kit.model.drivers import registered
+from kit.model.default_driver import common_drivers
 from kit.model.metric import described
 from kit.model.plan import DEFAULT_MARGIN
 
@@ -38,8 +38,8 @@ MORE_IS_BETTER = "more"
 #: Verdicts of a row against the reference; '' if one round or none contains both. ``slower`` is worse and ``faster``
 #: better in any metric.
 REFERENCE, SLOWER, FASTER, EQUIVALENT, INCONCLUSIVE = "reference", "slower", "faster", "equivalent", "inconclusive"
-#: The common choices; the first one that ran is the reference.
-_COMMON = tuple(f"layer:{words}" for words, driver in registered() if driver.usual)
+#: The common choices; the first one that ran is the reference if the session names none.
+_COMMON = tuple(f"layer:{words}" for words in common_drivers())
 
 
 @dataclass(frozen=True)
@@ -164,11 +164,14 @@ def rank(
     reference: str = "",
     margin: float = DEFAULT_MARGIN,
     rounds: int = 0,
+    default_reference: str = "",
 ) -> tuple[Ranking, ...]:
     """Return one ranking for each point that contains two arms or more, over the whole run. ``metric``: ``whole`` where
     it was measured, else ``real``. ``margin``: differences below it are equivalent, 0.03 for 3 %. ``rounds``: as
-    kit.analysis.session.stopping.looks returns them. Raises UsageError for a metric or a reference that is missing."""
-    found = [made for point in runs.points if (made := _rank(runs, arms, point, metric, reference, margin, rounds))]
+    kit.analysis.session.stopping.looks returns them. ``default_reference``: the reference if none is named, provided
+    that it ran. Raises UsageError for a metric or a reference that is missing."""
+    made = (_rank(runs, arms, point, metric, reference, margin, rounds, default_reference) for point in runs.points)
+    found = [ranking for ranking in made if ranking]
     if not found and (metric or reference):
         _explain(runs, arms, metric, reference)
     return tuple(found)
@@ -185,7 +188,14 @@ def _explain(runs: Runs, arms: Sequence[str], metric: str, reference: str) -> No
 
 
 def _rank(
-    runs: Runs, arms: Sequence[str], point: str, metric: str, reference: str, margin: float, rounds: int
+    runs: Runs,
+    arms: Sequence[str],
+    point: str,
+    metric: str,
+    reference: str,
+    margin: float,
+    rounds: int,
+    default_reference: str,
 ) -> Ranking | None:
     keys = [(arm, point) for arm in arms if runs.has((arm, point)) and not is_control(arm)]
     picks, grounds = split_picks([arm for arm, _ in keys])
@@ -207,15 +217,15 @@ def _rank(
     pairs = [pair for pair in paired if pair and pair.positive]
     contrasts = [pair.ratio() for pair in pairs]
     everyone = _compare(pairs, contrasts, [pair for pair in wanted if set(pair) <= set(picks)], rounds)
-    chosen = reference or _choose(picks, everyone, better)
+    chosen = reference or _choose(picks, everyone, better, default_reference)
     own = _compare(pairs, contrasts, [pair for pair in wanted if chosen in pair], rounds)
     found = {pair: own.get(pair, item) for pair, item in everyone.items()} | own
     rows = _rows(runs, keys, phase, metric, picks, found, chosen, better, margin)
-    first = grounds[0] if grounds else ""
-    across = _compare(pairs, contrasts, [(first, other) for other in grounds[1:]], rounds)
+    first, *others = [arm for arm in grounds if not _is_rebuild(arm)] or [""]
+    across = _compare(pairs, contrasts, [(first, other) for other in others], rounds)
     return Ranking(
         metric, figure.unit, better, phase, point, chosen, rows,
-        tuple(across[other, first] for other in grounds[1:] if (other, first) in across),
+        tuple(across[other, first] for other in others if (other, first) in across),
         tuple(found[pair] for pair in wanted if pair in found), adjusting.name if adjusting else "",
         tuple(arm for arm, _ in keys if arm not in {row.arm for row in rows}), margin, rounds,
         tuple(pair for pick in picks for pair in _outdone(pick, picks, pairs, contrasts, rounds, better)),
@@ -238,13 +248,21 @@ def _outdone(
 def split_picks(arms: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the arms that a user could pick, and ``bare`` on each filesystem, which shows the filesystem's cost.
 
-    A pick runs a build in a container on a driver; ``runtime`` is a rung of the ladder. Without any pick, all arms are
-    picks: filesystems compared by ``bare``, unions, imported figures."""
+    A pick runs a build in a container on a driver; ``runtime`` is a rung of the ladder. A rebuild with a filled cache
+    does less work than the other arms: it is no pick, and follows ``bare``. Without any pick, all arms are picks:
+    filesystems compared by ``bare``, unions, imported figures."""
     parsed = {arm: known_arm(arm) for arm in arms if not is_control(arm)}
-    picks = [arm for arm, made in parsed.items() if made and made.contained and made.placement != "runtime"]
-    if not picks:
+    able = [arm for arm, made in parsed.items() if made and made.contained and made.placement != "runtime"]
+    if not able:
         return list(parsed), []
-    return picks, [arm for arm, made in parsed.items() if made and made.placement in ("bare", "host")]
+    picks = [arm for arm in able if not _is_rebuild(arm)] or able
+    grounds = [arm for arm, made in parsed.items() if made and made.placement in ("bare", "host")]
+    return picks, [*grounds, *(arm for arm in able if arm not in picks)]
+
+
+def _is_rebuild(arm: str) -> bool:
+    made = known_arm(arm)
+    return made is not None and made.rebuild
 
 
 def _measured(runs: Runs, keys: Sequence[Key], phase: str, metric: str) -> bool:
@@ -296,9 +314,10 @@ def _turned(item: Difference) -> Difference:
     )  # fmt: skip
 
 
-def _choose(picks: Sequence[str], found: dict[tuple[str, str], Difference], better: str) -> str:
-    """Return the first common choice that ran, else the best pick: the one that beats most others."""
-    for name in _COMMON:
+def _choose(picks: Sequence[str], found: dict[tuple[str, str], Difference], better: str, default_reference: str) -> str:
+    """Return the default reference if it ran, else the first common one that ran, else the best pick: the one
+    that beats most others."""
+    for name in (default_reference, *_COMMON):
         if name in picks:
             return name
     wins = {one: sum(_beats(found.get((one, other)), better) for other in picks) for one in picks}

@@ -18,6 +18,7 @@ from kit.fleet.client.observer import FleetObserver
 from kit.fleet.client.split import SplitCourse
 from kit.fleet.settings import allow_many_files
 from kit.host.machine import Host, read_host
+from kit.model.default_driver import Docker
 from kit.model.drivers import SYSTEM
 from kit.model.event import RunsPlanned, SessionStarted, StatusChanged
 from kit.model.fact import WORKER, makers
@@ -27,11 +28,13 @@ from kit.model.plan import SHARED_ROUNDS, Plan
 from kit.model.session import DONE, FAILED, INTERRUPTED, RUNNING, Request, Session
 from kit.session.plan.planning import plan_of, prepare, with_guest_cores
 from kit.session.setup.resumable import check_begun, record_begun
-from kit.session.start import new_session
+from kit.session.start import check_reference, new_session
 from kit.store import Outbox, Store
 
 #: Seconds to wait for a lost scheduler, or for the last lost machine.
 PATIENCE = 600.0
+#: The Docker of a fleet's default arms: the machines may have any version, and all have overlay2.
+_DOCKER = Docker()
 #: Number of machines, or sessions, that are named at the start.
 _NAMED = 8
 
@@ -45,6 +48,7 @@ class FleetContext:
     paths: Paths
     store: Store
     observer: FleetObserver
+    reference: str = ""  # the arm of the ranking
 
 
 def run_split(request: Request, context: FleetContext) -> Session:
@@ -53,7 +57,7 @@ def run_split(request: Request, context: FleetContext) -> Session:
     _check_split(request)
     request = replace(request, rounds=request.rounds or SHARED_ROUNDS)
     members = _chosen(request, context)
-    session = _planned(request, members[0]).with_facts(member_facts(members))
+    session = _planned(request, members[0], context).with_facts(member_facts(members))
     record_begun(context.paths.data, session, context.observer.tell)
     return _carry_split(session, members, context)
 
@@ -61,6 +65,7 @@ def run_split(request: Request, context: FleetContext) -> Session:
 def resume_split(name: str, context: FleetContext) -> Session:
     """Finish a stopped session. Raises the errors of run_split."""
     session = context.store.get(name)
+    check_reference(context.reference, session.arms)
     if session.imported or not WORKER.text(session.facts) or (session.samples and not makers(session.facts)):
         raise UsageError(
             f"session {session.id} is not a --split session of this store",
@@ -70,7 +75,7 @@ def resume_split(name: str, context: FleetContext) -> Session:
         context.observer.tell(f"session {session.id} is done: nothing is left to run")
         return session
     check_begun(context.paths.data, session)
-    members = _chosen(session.request, context)
+    members = _chosen(session.request, context, session.kept_plan())
     before = class_of(session.facts)
     if session.samples and any(member.kind != before for member in members):
         raise UsageError(
@@ -132,7 +137,7 @@ def run_each(request: Request, context: FleetContext) -> tuple[Session, ...]:
     allow_many_files()  # each session has an outbox
     sessions = {}
     for member in members:
-        sessions[member.name] = _planned(request, member).with_facts(member_facts([member]))
+        sessions[member.name] = _planned(request, member, context).with_facts(member_facts([member]))
     observer = context.observer
     with ExitStack() as stack:
         stores = {}
@@ -164,13 +169,13 @@ def _runs(plan: Plan) -> int:
     return len(plan.arms) * len(plan.points) * (plan.rounds + (plan.cache == "warm"))
 
 
-def _chosen(request: Request, context: FleetContext) -> tuple[Member, ...]:
-    """Return the chosen machines, the idle ones first."""
+def _chosen(request: Request, context: FleetContext, plan: Plan | None = None) -> tuple[Member, ...]:
+    """Return the chosen machines, the idle ones first. ``plan``: that of a session that has begun."""
     if request.engine == SYSTEM:
         raise UsageError(
             "a fleet measures with engines of its own", "leave out --engine system, or run kit compare there"
         )
-    arms = () if request.guest else plan_of(request).arms  # a guest has its own drivers
+    arms = () if request.guest else (plan or plan_of(request, _DOCKER)).arms  # a guest has its own drivers
     with fleet_at(context.address) as fleet:
         members, busy = fleet.members(), fleet.busy()
     free = sorted(members, key=lambda address: bool(busy.get(address)))
@@ -188,7 +193,8 @@ def _chosen(request: Request, context: FleetContext) -> tuple[Member, ...]:
     return chosen
 
 
-def _planned(request: Request, member: Member) -> Session:
+def _planned(request: Request, member: Member, context: FleetContext) -> Session:
     """Return the session as that machine would plan it."""
     host: Host = replace(read_host(), cores=member.cores, root=member.root)
-    return new_session(prepare(request, with_guest_cores(request, host)))
+    prepared = prepare(request, with_guest_cores(request, host), _DOCKER)
+    return new_session(prepared, context.reference)

@@ -23,7 +23,7 @@ from kit.model.plan import Plan
 from kit.model.sample import Sample
 from kit.model.session import DONE, FAILED, Session
 from kit.session.plan.interleave_policy import ordered_as, undecided
-from kit.session.plan.request_snapshot import whole_rounds
+from kit.session.plan.schedule import whole_rounds
 from kit.session.wire.claims import Bounds
 from kit.session.wire.messages import Done, Failed, Last
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ class Counters:
     own_cpu: float
     cgroup_user: float | None
     cgroup_sys: float | None
-    load_cpu: float  # of a background load
+    beside_cpu: float  # of what runs beside the arm
     steal: float
     psi_cpu: float | None
     psi_io: float | None
@@ -56,20 +56,20 @@ class Counters:
 
     @property
     def outside(self) -> float | None:
-        """Return the CPU spent outside the group, the load and the kit itself. It still includes the idle machine's own
-        share."""
+        """Return the CPU spent outside the group, what runs beside it, and the kit itself. It still includes the idle
+        machine's own share."""
         if self.cgroup_user is None or self.cgroup_sys is None:
             return None
-        return self.machine_cpu - self.cgroup_user - self.cgroup_sys - self.load_cpu - self.own_cpu
+        return self.machine_cpu - self.cgroup_user - self.cgroup_sys - self.beside_cpu - self.own_cpu
 
 
 def read_counters(
-    cgroup: Cgroup | None, device: str | None, load: Cgroup | None = None, session: Cgroup | None = None
+    cgroup: Cgroup | None, device: str | None, beside: Sequence[Cgroup] = (), session: Cgroup | None = None
 ) -> Counters:
-    """Read everything now. ``device``: MAJOR:MINOR of the backing device, or None. ``load``: a background load's group.
-    ``session``: the group of all that the session has started."""
+    """Read everything now. ``device``: MAJOR:MINOR of the backing device, or None. ``beside``: groups of a background
+    load and a registry. ``session``: the group of all that the session has started."""
     group = cgroup.cpu() if cgroup else None
-    beside = load.cpu() if load else None
+    spent = [cpu for item in beside if (cpu := item.cpu())]
     io = _device(device)
     return Counters(
         clock=time.monotonic(),
@@ -77,7 +77,7 @@ def read_counters(
         own_cpu=time.process_time(),
         cgroup_user=group.user if group else None,
         cgroup_sys=group.sys if group else None,
-        load_cpu=beside.user + beside.sys if beside else 0.0,
+        beside_cpu=sum(cpu.user + cpu.sys for cpu in spent),
         steal=_steal(),
         psi_cpu=pressure("cpu"),
         psi_io=pressure("io"),

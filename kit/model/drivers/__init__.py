@@ -13,7 +13,7 @@ from kit.model.drivers.copies import DOCKER_NATIVE, NATIVE, VFS
 from kit.model.drivers.device_mapper import DEVICEMAPPER, DEVMAPPER
 from kit.model.drivers.erofs import EROFS
 from kit.model.drivers.fuse import CONTAINERD_FUSE_OVERLAYFS, FUSE_OVERLAYFS, MERGERFS, UNIONFS_FUSE
-from kit.model.drivers.overlay import DOCKER_OVERLAYFS, OVERLAY, OVERLAY2, OVERLAYFS, UNION_OVERLAY
+from kit.model.drivers.overlay import BUILDAH_OVERLAY, DOCKER_OVERLAYFS, OVERLAY, OVERLAY2, OVERLAYFS, UNION_OVERLAY
 from kit.model.drivers.zfs import CONTAINERD_ZFS, ZFS
 
 UNION = "union"
@@ -25,13 +25,16 @@ DRIVERS: dict[str, tuple[Driver, ...]] = {
     ),
     "podman": (OVERLAY, VFS, BTRFS, FUSE_OVERLAYFS),
     "containerd": (OVERLAYFS, NATIVE, BTRFS, DEVMAPPER, CONTAINERD_ZFS, BLOCKFILE, EROFS, CONTAINERD_FUSE_OVERLAYFS),
+    "buildah": (BUILDAH_OVERLAY, VFS),
     UNION: (UNION_OVERLAY, UNIONFS_FUSE, MERGERFS),
 }  # fmt: skip
 #: The default engine, and the running Docker: its drivers are Docker's, and its settings are the user's.
 DEFAULT_ENGINE, SYSTEM = "docker", "system"
 ENGINES = (*(engine for engine in DRIVERS if engine != UNION), SYSTEM)
-#: Possible engines of an arm that names none.
-SESSION_ENGINES = (DEFAULT_ENGINE, SYSTEM)
+#: Possible engines of an arm that names none, as help and errors name them.
+SESSION_ENGINES = (DEFAULT_ENGINE, f"{DEFAULT_ENGINE}@VERSION", SYSTEM)
+#: Engines that build images; of these, the ones that do nothing else.
+BUILDERS, BUILD_ONLY = ("docker", "podman", "buildah"), ("buildah",)
 #: Engines available in other versions, in roots of their own.
 VERSIONED = ("docker", "containerd")
 
@@ -39,6 +42,11 @@ VERSIONED = ("docker", "containerd")
 def drivers(engine: str) -> tuple[Driver, ...]:
     """Return the drivers of ``docker``, ``docker@26.1``, ``union`` …; the running Docker has Docker's."""
     return DRIVERS.get(engine.partition("@")[0], DRIVERS[DEFAULT_ENGINE])
+
+
+def is_session_engine(engine: str) -> bool:
+    """Return whether arms that name no engine may have this one."""
+    return engine == SYSTEM or engine.partition("@")[0] == DEFAULT_ENGINE
 
 
 def graph_drivers() -> tuple[Driver, ...]:
@@ -55,6 +63,11 @@ def registered() -> Iterator[tuple[str, Driver]]:
     for engine, known in DRIVERS.items():
         if engine != UNION:
             yield from ((arm_words(engine, driver.name), driver) for driver in known)
+
+
+def default_placement(engine: str) -> str:
+    """Return the placement by which an engine's drivers are tried and compared."""
+    return "build" if engine.partition("@")[0] in BUILD_ONLY else "layer"
 
 
 def arm_words(engine: str, name: str) -> str:

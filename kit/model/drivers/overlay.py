@@ -24,11 +24,12 @@ _FEATURES = Options(
     "the kernel's overlay",
 )
 
-OVERLAY2 = Driver("overlay2", _FIX, _KERNEL, unfit=_UNFIT, usual=True, tried_in_roots=True)
+OVERLAY2 = Driver("overlay2", _FIX, _KERNEL, unfit=_UNFIT, tried_in_roots=True)
 #: Podman's driver, which passes mount options on.
-OVERLAY = Driver("overlay", _FIX, _KERNEL, unfit=_UNFIT, features=_FEATURES, usual=True)
+OVERLAY = Driver("overlay", _FIX, _KERNEL, unfit=_UNFIT, features=_FEATURES)
+BUILDAH_OVERLAY = Driver("overlay", _FIX, _KERNEL, unfit=_UNFIT)
 OVERLAYFS = Driver(
-    "overlayfs", _FIX, _KERNEL, unfit=_UNFIT, features=_FEATURES, features_root="2.1", usual=True, tried_in_roots=True
+    "overlayfs", _FIX, _KERNEL, unfit=_UNFIT, features=_FEATURES, features_root="2.1", tried_in_roots=True
 )
 DOCKER_OVERLAYFS = Driver(
     "overlayfs",
@@ -38,7 +39,6 @@ DOCKER_OVERLAYFS = Driver(
     root="26.1",
     unfit=_UNFIT,
     image_store=True,
-    usual=True,
     tried_in_roots=True,
 )
 #: Mounted by the kit.

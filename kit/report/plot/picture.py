@@ -1,12 +1,14 @@
-"""A picture: SVG elements whose style comes from classes, and the words for those who do not see it."""
+"""A picture: SVG elements whose style comes from classes, and the words for those who do not see it; as SVG or PNG."""
 
 from __future__ import annotations
 
 import hashlib
 import re
 from dataclasses import dataclass, replace
+from functools import cache
 from html import escape
 
+from kit.core.errors import MachineError, not_installed
 from kit.core.sanitize import printable
 
 #: Width of one character of the labels, in the units of a picture; labels are set in 13 of them.
@@ -15,6 +17,8 @@ _WIDEST_LABEL = 330.0
 _HEAD = 30.0  # for the title of a file
 _LONGEST = 100  # name of a file, without its ending
 FONTS = "'DejaVu Sans', 'Liberation Sans', 'Noto Sans', Roboto, Arial, Helvetica, 'Segoe UI', sans-serif"
+#: Dots of a PNG for each unit of a picture: legible on paper and on dense screens.
+ZOOM = 2.0
 
 #: Light style of the classes; a page has its own, including dark ones.
 _STYLE = f"""
@@ -148,3 +152,28 @@ def shortened(words: str, width: float) -> str:
 
 def label_width(labels: list[str]) -> float:
     return min(_WIDEST_LABEL, max((len(label) for label in labels), default=0) * CHARACTER + 14)
+
+
+def to_png(svg: str) -> bytes:
+    """Return a PNG. Raises MachineError if the renderer or all fonts are missing."""
+    _need_font()
+    return _render(svg)
+
+
+def _render(svg: str, fonts: bool = True) -> bytes:
+    """Return a PNG. ``fonts``: the machine's; loading them takes most of the time."""
+    try:
+        import resvg_py
+    except ImportError:
+        raise not_installed("PNG needs", "resvg-py", "plots") from None
+    return bytes(resvg_py.svg_to_bytes(svg_string=svg, zoom=ZOOM, skip_system_fonts=not fonts))
+
+
+@cache
+def _need_font() -> None:
+    """Raise MachineError without fonts: the picture would otherwise silently lack all letters."""
+    empty = '<svg xmlns="http://www.w3.org/2000/svg" width="40" height="20">{}</svg>'
+    if _render(empty.format(f'<text x="2" y="15" font-family="{FONTS}">kit</text>')) == _render(
+        empty.format(""), fonts=False
+    ):
+        raise MachineError("this machine has no font to draw letters with", "run apt-get install fonts-dejavu-core")

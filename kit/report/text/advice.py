@@ -16,6 +16,8 @@ from kit.analysis.session.ranking import (
     Ranking,
     RankRow,
 )
+from kit.model.arm import known_arm
+from kit.model.default_driver import GRAPH_DRIVER, IMAGE_STORE
 from kit.report.format import units
 from kit.report.format.interval import percent_interval
 
@@ -170,6 +172,26 @@ def _only(ranking: Ranking, row: RankRow) -> str:
     said = found.get(relation(ranking, pair.arm, pair.other), "")
     more = " Run more rounds for an interval." if pair.low_all is None else ""
     return f"{row.arm} vs {pair.other}: {difference(pair)}{said}.{more}"
+
+
+def switch_notes(ranking: Ranking) -> Iterator[str]:
+    """Say what it costs to switch a Docker to containerd's image store, where a session has both drivers: of layers
+    first."""
+    known = {row.arm: arm for row in ranking.picks if (arm := known_arm(row.arm))}
+    for name, arm in sorted(known.items(), key=lambda item: item[1].placement != "layer"):
+        before = str(replace(arm, driver=GRAPH_DRIVER))
+        pair = _pair(ranking, name, before) if arm.driver == IMAGE_STORE and before in known else None
+        if pair:
+            better, worse = ("faster", "slower") if is_time(ranking) else ("better", "worse")
+            found = {
+                EQUIVALENT: f", equivalent within {margin(ranking)}",
+                INCONCLUSIVE: ", not significant",
+                _BETTER: f", {better}",
+                _WORSE: f", {worse}",
+            }
+            verdict = found.get(relation(ranking, name, before), "")
+            said = f"Switching from {before} to {name} (containerd's image store) changes the result"
+            yield f"{said}{units.at(ranking.point)} by {difference(pair)}{verdict}."
 
 
 def relation(ranking: Ranking, arm: str, other: str) -> str:

@@ -22,7 +22,7 @@ from kit.report.format import units
 from kit.report.format.interval import percent_interval, share_interval
 from kit.report.format.wrap import NARROW, screen, wrap
 from kit.report.text import summary
-from kit.report.text.advice import advice, difference, sweep_advice
+from kit.report.text.advice import advice, difference, sweep_advice, switch_notes
 from kit.report.text.calls import largest_group
 from kit.report.text.caveats import (
     busy_notes,
@@ -263,6 +263,7 @@ def _step(name: str) -> str:
 def _notes(session: Session, analysis: Analysis) -> Iterator[str]:
     """Say how to read the table, and what changes that; the most important first."""
     yield from (legend(ranking) for ranking in analysis.rankings if len(analysis.rankings) == 1)
+    yield from [line for ranking in analysis.rankings for line in switch_notes(ranking)][:1]
     yield from _why(analysis)
     yield from [*unranked_notes(analysis)][:1]
     for floor in analysis.floors[:1]:

@@ -26,6 +26,7 @@ _WHERE = {
     "bind": "on a bind mount, with the root filesystem from {driver}",
     "volume": "on a volume, with the root filesystem from {driver}",
     "tmpfs": "on a tmpfs, with the root filesystem from {driver}",
+    "build": "as the steps of an image build by {driver}",
     "runtime": "in a container whose root filesystem and tree are plain directories",
     "bare": "without a container on {filesystem}",
     "union": "in a union of plain directories, {driver}",

@@ -20,6 +20,7 @@ from kit.analysis.session.ranking import (
     Ranking,
     RankRow,
 )
+from kit.model.arm import known_arm
 from kit.model.metric import described
 from kit.report.format import units
 from kit.report.format.interval import percent_interval
@@ -131,7 +132,8 @@ def _cells(row: RankRow, ranking: Ranking, index: Index) -> list[str]:
 
 def _verdict(row: RankRow, ranking: Ranking) -> str:
     if not row.pick:
-        return "baseline"
+        made = known_arm(row.arm)
+        return "rebuild" if made and made.rebuild else "baseline"
     other = {} if is_time(ranking) else {SLOWER: "worse", FASTER: "better"}
     return other.get(row.verdict, row.verdict) if row.against else ""
 

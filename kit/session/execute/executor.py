@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from kit.core.errors import RunError, UsageError
-from kit.core.paths import Paths
-from kit.engines.root import given_programs
+from kit.core.errors import RunError
+from kit.engines.registry import registry_blocker
 from kit.filesystem import BackingOptions
 from kit.filesystem.backing import DEFAULT_SIZE
 from kit.host.cgroup.cgroup import Cgroup
-from kit.host.machine import Host
-from kit.image import Image
 from kit.model.arm import Arm
-from kit.model.event import EventSink, FactsKnown
-from kit.model.fact import COMPILER, LOAD, PROGRAM, RUNNING_ENGINE, Fact, Kind
+from kit.model.event import FactsKnown
+from kit.model.fact import COMPILER, LOAD, Fact
 from kit.model.plan import Plan
-from kit.model.scenario import Scenario
-from kit.model.session import DONE, FAILED, NotRun, Request, Session
-from kit.session.execute.materials import Folders, shown, workloads
+from kit.model.session import DONE, FAILED, NotRun, Session
+from kit.session.execute.materials import LoadMaterials, Materials, shown, workloads
 from kit.session.execute.session_loop import run_session
 from kit.session.execute.traced import traced_rounds
 from kit.session.measure.background import Load
@@ -32,36 +28,10 @@ from kit.session.measure.context import MachineLease, RunContext
 from kit.session.measure.pilot import Pilot, pilot_run
 from kit.session.measure.workload import Workload
 from kit.session.plan.interleave_policy import decide
-from kit.session.prepared import Prepared
+from kit.session.prepared import Prepared, SessionContext
 from kit.session.setup.facts import session_facts
 from kit.session.setup.provision import LoadSpec, Provision, ProvisionSpec
-
-
-@dataclass(frozen=True)
-class SessionContext:
-    """The common part of new and resumed sessions, on this machine or in a guest."""
-
-    prepared: Prepared
-    host: Host
-    paths: Paths
-    events: EventSink
-    wipe: tuple[Path, ...] = ()  # devices that the user permits to overwrite in this start
-
-
-@dataclass(frozen=True)
-class Materials:
-    """The materials of a session's workload. ``load``: those of the background load, if any."""
-
-    image: Image | None
-    folders: Folders
-    load: LoadMaterials | None = None
-
-
-@dataclass(frozen=True)
-class LoadMaterials:
-    scenario: Scenario
-    image: Image
-    folders: Folders
+from kit.session.setup.resumable import check_engines
 
 
 def execute(session: Session, context: SessionContext, lease: MachineLease, materials: Materials) -> Session:
@@ -74,7 +44,7 @@ def execute(session: Session, context: SessionContext, lease: MachineLease, mate
         beside = _load_spec(materials.load, lease, stack) if materials.load else None
         options = backing_options(context)
         spec = ProvisionSpec(lease.setting, context.host, options, image, directory)
-        made = workloads(prepared.scenarios, image, folders)
+        made = workloads(prepared.scenarios, image, folders, directory)
         pilot = partial(_pilot, context, spec, made, lease)
         plan, facts = decide(session, prepared, context.host, pilot)
         session = session.with_facts(facts)
@@ -114,34 +84,6 @@ def _pilot(
         return pilot_run(run)
 
 
-def check_kernel(session: Session, kind: Kind, kernel: str) -> None:
-    """Raises UsageError if the session began on another kernel: runs on two kernels are not comparable."""
-    then = kind.text(session.facts, default=kernel)
-    if then != kernel:
-        raise UsageError(
-            f"session {session.id} ran on kernel {then}, this is {kernel}", "start a new one with kit compare"
-        )
-
-
-def check_engines(session: Session, found: Iterable[Fact]) -> None:
-    """Raises UsageError if the session has runs of another version of an engine or of its parts: they are not
-    comparable."""
-    for fact in found if session.samples else ():
-        then = session.facts.get(fact.key, fact.text)
-        if fact.kind in (PROGRAM, RUNNING_ENGINE) and then != fact.text:
-            raise UsageError(
-                f"session {session.id} ran with {fact.key} {then}, here it is {fact.text}",
-                "start a new one with kit compare; or install that version again, and resume",
-            )
-
-
-def equipped(lease: MachineLease, request: Request) -> MachineLease:
-    """Return the lease with the user's engine options. Raises UsageError."""
-    docker = given_programs(Path(request.docker).absolute(), lease.paths.cache) if request.docker else None
-    device = Path(request.thin_device) if request.thin_device else None
-    return replace(lease, setting=replace(lease.setting, docker=docker, thin_device=device))
-
-
 def _load_spec(materials: LoadMaterials, lease: MachineLease, stack: ExitStack) -> tuple[Workload, LoadSpec]:
     """Return the background load's workload and its materials."""
     directory = stack.enter_context(shown(materials.folders, lease, "load-of"))
@@ -161,11 +103,15 @@ def _load(workload: Workload, spec: LoadSpec, provision: Provision, lease: Machi
 def _make_ready(provision: Provision, prepared: Prepared, lease: MachineLease) -> tuple[NotRun, ...]:
     """Make the arms ready; return those that can't run, in the order of the arms."""
     not_run: dict[Arm, NotRun] = {}
+    scenario = prepared.scenario
+    registry = registry_blocker() if scenario.registry else None
     for arm in prepared.plan.arms:
-        unsupported = provision.unsupported(arm) if prepared.scenario.engine else None
+        unsupported = provision.unsupported(arm, scenario.engine) if scenario.engine else None
         if unsupported:
-            reason = f"{prepared.scenario.name} drives the engine itself, {unsupported.reason}"
+            reason = f"{scenario.name} drives the engine itself: {unsupported.reason}"
             not_run[arm] = NotRun(str(arm), reason, unsupported.fix)
+        elif registry:
+            not_run[arm] = NotRun(str(arm), registry.reason, registry.fix)
     not_run |= provision.all_ready([arm for arm in prepared.plan.arms if arm not in not_run], lease.setting.tell)
     return tuple(not_run[arm] for arm in prepared.plan.arms if arm in not_run)
 
@@ -195,7 +141,7 @@ def backing_options(context: SessionContext) -> BackingOptions:
         images=context.paths.loops,
         directory=Path(request.directory).absolute() if request.directory else None,
         device=Path(request.device) if request.device else None,
-        wipe=context.wipe,
+        wipe=context.start.wipe,
         mkfs=request.mkfs,
         mount=request.mount,
         export=request.export,

@@ -55,7 +55,7 @@ class Fetcher:
         origin = (item.name, item.fetch, self.image.digest, digests, self.scenario.env, self.scenario.user)
 
         def make(scratch: Path) -> Path:
-            self.tell(f"fetching {item.name} of {self.scenario.label} (once, over the network)")
+            self.tell(f"fetching {item.name} of {self.scenario.label} (once; most need the network)")
             try:
                 return self._run(item, earlier, scratch)
             except KitError as error:

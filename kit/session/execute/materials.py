@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kit.core.errors import UsageError
 from kit.engines import EngineConfig
-from kit.host.machine import Host
+from kit.engines.root import given_programs
 from kit.image import Image, ImageCache, recipes
+from kit.image.image_file import find_image_file, from_image_file, has_layers
+from kit.image.oci_layout import MARKER
 from kit.model.event import EventSink
 from kit.model.scenario import Input, Scenario
 from kit.session.execute.fetch import Fetcher, show_inputs
@@ -18,7 +20,7 @@ from kit.session.inputs.input_cache import PreparedInput
 from kit.session.inputs.sources import prepare_input
 from kit.session.measure.context import MachineLease
 from kit.session.measure.workload import Workload
-from kit.session.prepared import Prepared
+from kit.session.prepared import Prepared, SessionContext
 
 #: The image in which ``kit compare -- COMMAND`` runs without --image and --rootfs.
 DEFAULT_IMAGE = "kernel"
@@ -27,48 +29,86 @@ Folders = Mapping[str, tuple[PreparedInput, ...]]
 
 
 @dataclass(frozen=True)
-class Gatherer:
-    lease: MachineLease
-    host: Host
-    observer: EventSink
-    timeout: float | None = None  # seconds, for fetching each input
+class Materials:
+    """The materials of a session's workload. ``load``: those of the background load, if any."""
 
-    def image(self, prepared: Prepared) -> Image | None:
-        """Return the requested image, else the scenario's own; None if every arm is the host itself."""
-        request = prepared.request
-        cache = ImageCache(self.lease.paths.cache)
-        if request.rootfs:
-            return cache.from_directory(Path(request.rootfs))
-        if request.image:
-            return named_image(request.image, cache, self.lease.setting, self.observer)
-        if all(arm.placement == "host" for arm in prepared.plan.arms):
-            return None
-        return cache.from_recipe(prepared.scenario.image or DEFAULT_IMAGE, tell=self.observer.tell)
+    image: Image | None
+    folders: Folders
+    load: LoadMaterials | None = None
 
-    def _inputs(
-        self, scenario: Scenario, image: Image | None, prepared: dict[Input, PreparedInput]
-    ) -> tuple[PreparedInput, ...]:
-        """Return all inputs of a scenario from the cache, in their order. Raises UnavailableError if one can't be
-        obtained here, and the errors of prepare_input. ``prepared``: available inputs with a source; a branch is looked
-        up once."""
-        lease, tell = self.lease, self.observer.tell
-        log = lease.paths.logs(lease.setting.session) / f"fetch-{scenario.name}.log"
-        fetcher = Fetcher(scenario, image, self.host, lease.setting, lease.paths.cache, log, tell, self.timeout)
-        found: list[PreparedInput] = []
-        for item in scenario.inputs:
-            if item.source:
-                if item not in prepared:
-                    prepared[item] = prepare_input(item, lease.paths.cache, tell, self.timeout)
-                found.append(prepared[item])
-            elif item.fetch:
-                found.append(fetcher.fetch(item, found))
-        return tuple(found)
 
-    def folders(self, scenarios: Sequence[Scenario], image: Image | None) -> Folders:
-        """Return the inputs of each point of a sweep."""
-        prepared: dict[Input, PreparedInput] = {}
-        found = {str(number): self._inputs(scenario, image, prepared) for number, scenario in enumerate(scenarios, 1)}
-        return {"": found["1"]} if len(set(found.values())) == 1 else found
+@dataclass(frozen=True)
+class LoadMaterials:
+    scenario: Scenario
+    image: Image
+    folders: Folders
+
+
+def gather(context: SessionContext, lease: MachineLease) -> Materials:
+    """Find, build or fetch image and inputs, also those of the background load. Raises UnavailableError if an input
+    can't be obtained here, and the errors of prepare_input."""
+    prepared = context.prepared
+    image = _image(prepared, lease, context.events)
+    folders = _folders(list(prepared.scenarios.values()), image, context, lease)
+    if not prepared.load:
+        return Materials(image, folders)
+    theirs = ImageCache(lease.paths.cache).from_recipe(prepared.load.image, tell=context.events.tell)
+    return Materials(
+        image, folders, LoadMaterials(prepared.load, theirs, _folders([prepared.load], theirs, context, lease))
+    )
+
+
+def equipped(lease: MachineLease, docker: str, thin_device: str) -> MachineLease:
+    """Return the lease with the user's Docker and device, if any. Raises UsageError."""
+    programs = given_programs(Path(docker).absolute(), lease.paths.cache) if docker else None
+    device = Path(thin_device) if thin_device else None
+    return replace(lease, setting=replace(lease.setting, docker=programs, thin_device=device))
+
+
+def _image(prepared: Prepared, lease: MachineLease, events: EventSink) -> Image | None:
+    """Return the requested image, else the scenario's own; None if every arm is the host itself."""
+    request = prepared.request
+    cache = ImageCache(lease.paths.cache)
+    if request.rootfs:
+        return cache.from_directory(Path(request.rootfs))
+    if request.image:
+        return named_image(request.image, cache, lease.setting, events)
+    if all(arm.placement == "host" for arm in prepared.plan.arms):
+        return None
+    return cache.from_recipe(prepared.scenario.image or DEFAULT_IMAGE, tell=events.tell)
+
+
+def _folders(
+    scenarios: Sequence[Scenario], image: Image | None, context: SessionContext, lease: MachineLease
+) -> Folders:
+    """Return the inputs of each point of a sweep."""
+    prepared: dict[Input, PreparedInput] = {}  # a branch is looked up once
+    found = {
+        str(number): _inputs(scenario, image, context, lease, prepared) for number, scenario in enumerate(scenarios, 1)
+    }
+    return {"": found["1"]} if len(set(found.values())) == 1 else found
+
+
+def _inputs(
+    scenario: Scenario,
+    image: Image | None,
+    context: SessionContext,
+    lease: MachineLease,
+    prepared: dict[Input, PreparedInput],
+) -> tuple[PreparedInput, ...]:
+    """Return all inputs of a scenario from the cache, in their order. ``prepared``: available inputs with a source."""
+    cache, tell, timeout = lease.paths.cache, context.events.tell, context.prepared.plan.timeout
+    log = lease.paths.logs(lease.setting.session) / f"fetch-{scenario.name}.log"
+    fetcher = Fetcher(scenario, image, context.host, lease.setting, cache, log, tell, timeout)
+    found: list[PreparedInput] = []
+    for item in scenario.inputs:
+        if item.source:
+            if item not in prepared:
+                prepared[item] = prepare_input(item, cache, tell, timeout)
+            found.append(prepared[item])
+        elif item.fetch:
+            found.append(fetcher.fetch(item, found))
+    return tuple(found)
 
 
 @contextmanager
@@ -84,25 +124,34 @@ def shown(folders: Folders, lease: MachineLease, name: str) -> Iterator[Path | N
         yield directory
 
 
-def workloads(scenarios: Mapping[str, Scenario], image: Image | None, folders: Folders) -> dict[str, Workload]:
-    """Return one workload for each point of a sweep."""
+def workloads(
+    scenarios: Mapping[str, Scenario], image: Image | None, folders: Folders, directory: Path | None
+) -> dict[str, Workload]:
+    """Return the workload of each point of a sweep. ``directory``: the result of ``shown``."""
     found = {}
     for number, (point, scenario) in enumerate(scenarios.items(), 1):
         folder = "" if "" in folders else str(number)
-        found[point] = Workload(scenario, image, folders[folder], folder)
+        found[point] = Workload(scenario, image, folders[folder], folder, directory)
     return found
 
 
 def named_image(name: str, cache: ImageCache, setting: EngineConfig, observer: EventSink, force: bool = False) -> Image:
-    """Return a bundled recipe, a tarball on disk (of a root filesystem, or of ``docker save``), or a registry
-    reference."""
-    from kit.engines.pull import from_archive, from_registry, is_archive
+    """Return a bundled recipe, a file on disk (the tarball of a root filesystem, or an image with layers), or a
+    registry reference."""
+    from kit.engines.pull import from_registry
 
     if name in recipes():
         return cache.from_recipe(name, force, observer.tell)
-    path = Path(name)
-    if path.is_file():
-        return from_archive(path, cache) if is_archive(path) else cache.from_tarball(path)
-    if name.startswith((".", "/")) or name.endswith((".tar", ".xz", ".gz", ".zst")):
+    found = find_image_file(name)
+    if found:
+        path, inside = found
+        if has_layers(path):
+            return from_image_file(path, inside, cache)
+        if inside:
+            raise UsageError(f"{path} is a root filesystem without the image '{inside}'", f"use --image {path}")
+        return cache.from_tarball(path)
+    if Path(name).is_dir() and name.startswith((".", "/")):
+        raise UsageError(f"{name} is a directory without {MARKER}", "use --rootfs for a root filesystem")
+    if name.startswith((".", "/")) or name.partition(":")[0].endswith((".tar", ".xz", ".gz", ".zst")):
         raise UsageError(f"no image file {name}", f"use a file that exists, or a recipe: {', '.join(recipes())}")
     return from_registry(name, cache, setting, observer.tell)

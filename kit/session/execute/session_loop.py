@@ -25,10 +25,10 @@ from kit.host.lock import machine_lock
 from kit.host.namespace import enter_private_mounts
 from kit.host.recovery.journal import Journal
 from kit.model.event import EventSink, FactsKnown, RunFlagged, RunsAdded, RunsPlanned, SampleTaken
-from kit.model.fact import NO_RERUN, STOPPED, Fact
+from kit.model.fact import DEFAULT_REFERENCE, NO_RERUN, STOPPED, Fact
 from kit.model.plan import PlanStep
 from kit.model.sample import TRACED, Sample
-from kit.model.session import DONE, FAILED, Session, check_session_id
+from kit.model.session import DONE, FAILED, Session
 from kit.probe import probe_binary
 from kit.session.measure.context import MachineLease, RunContext
 from kit.session.measure.interleaved_round import run_interleaved
@@ -42,9 +42,9 @@ from kit.session.setup.workers import one_at_a_time
 @contextmanager
 def held_machine(name: str, paths: Paths, wait: bool, observer: EventSink) -> Iterator[MachineLease]:
     """Hold the machine: lock, leftovers of dead sessions cleaned, private mounts, run directory, control group.
+    ``name``: a valid session id.
 
     Interrupts wait for ``interruptible``: everything made here and in the block is undone, whenever they come."""
-    check_session_id(name)
     mode = passable_mode()
     with interrupts_held(), ExitStack() as stack:
         stack.enter_context(machine_lock(paths.lock, name, wait, observer.tell))
@@ -127,7 +127,8 @@ def run_session(session: Session, run: RunContext, left: Callable[[], float | No
     ``left``: remaining seconds of the budget. Raises KeyboardInterrupt when interrupted, and KitError if the machine
     can't continue."""
     not_run = {item.arm for item in session.not_run}
-    schedule = Schedule(run.plan, [str(arm) for arm in run.plan.arms if str(arm) not in not_run])
+    able = [str(arm) for arm in run.plan.arms if str(arm) not in not_run]
+    schedule = Schedule(run.plan, able, DEFAULT_REFERENCE.text(session.facts))
     done = sum(sample.kind == "measured" for sample in session.samples)
     run.events.take(RunsPlanned(schedule.least(session.samples), done))
     run.places.sync()  # pending write-back would survive the drop of caches below, and the machine would not be idle

@@ -21,10 +21,11 @@ from kit.model.fact import KERNEL, RUN_ORDER, RUN_ORDER_WHY
 from kit.model.plan import OFF
 from kit.model.sample import SEQUENTIAL
 from kit.model.session import Session
-from kit.session.execute.executor import SessionContext, check_kernel, execute
+from kit.session.execute.executor import execute
 from kit.session.execute.session_loop import held_machine
 from kit.session.plan.planning import profiles
-from kit.session.prepared import Prepared
+from kit.session.prepared import Prepared, SessionContext
+from kit.session.setup.resumable import check_kernel
 from kit.session.wire.messages import GuestJob
 from kit.session.wire.remote_observer import Channel
 

@@ -20,8 +20,9 @@ from kit.host.command import run
 from kit.host.mounts import mount_of
 from kit.image import unpack
 from kit.model.drivers import kernel_modules
-from kit.session.execute.executor import Materials, SessionContext
+from kit.session.execute.materials import Materials
 from kit.session.measure.context import MachineLease
+from kit.session.prepared import SessionContext
 from kit.session.wire.messages import GuestJob
 
 #: The guest's path of what the host keeps in its cache directory.

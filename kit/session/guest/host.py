@@ -11,19 +11,21 @@ from pathlib import Path
 from kit.core.errors import RunError
 from kit.filesystem.backing import GIB
 from kit.filesystem.block import unmount
-from kit.guest import Boot, Disk, Machine
+from kit.guest import Boot, Disk, Machine, Tools
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.command import ended, run, spawn
 from kit.host.interrupt import interruptible
 from kit.host.safe_fs import copy_file, plain_files
 from kit.model.fact import GUEST, stored
 from kit.model.session import Session
-from kit.session.execute.executor import Materials, SessionContext
+from kit.session.execute.materials import Materials
 from kit.session.guest.console import console_log
 from kit.session.guest.disks import guest_disks
+from kit.session.guest.kernel import with_kernel
 from kit.session.guest.listener import Guest
 from kit.session.measure.context import MachineLease
 from kit.session.measure.phase_log import MOST_LOG
+from kit.session.prepared import SessionContext
 from kit.session.wire.messages import GuestJob
 
 #: Maximum bytes, without holes, and number of all logs that are copied from a guest.
@@ -36,8 +38,10 @@ def visit(
     session: Session, context: SessionContext, lease: MachineLease, materials: Materials, machine: Machine
 ) -> Session:
     """Run the session in a guest; return it in its final state. Raises KitError, KeyboardInterrupt."""
-    machine.check()
     tell = context.events.tell
+    with interruptible():
+        machine = with_kernel(machine, session, context.prepared.plan.arms, Tools(lease.paths.cache, tell))
+    machine.check()
     with ExitStack() as stack:
         directory = lease.paths.state / "guest"
         stack.enter_context(lease.setting.journal.directory(directory, 0o700))

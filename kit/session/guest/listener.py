@@ -17,8 +17,8 @@ from kit.host.interrupt import interruptible
 from kit.model.event import FactsKnown
 from kit.model.fact import HOST_CPU, HOST_KERNEL, MACHINE, WORKER, Fact, stored
 from kit.model.session import DONE, FAILED, Session
-from kit.session.execute.executor import SessionContext
 from kit.session.measure.phase_log import last_lines
+from kit.session.prepared import SessionContext
 from kit.session.wire.claims import Bounds
 from kit.session.wire.messages import Alive, Done, Failed, Message, MessageReader
 from kit.session.wire.remote_session import RemoteSession

@@ -20,8 +20,9 @@ from kit.probe import spin
 from kit.session.measure.context import RunContext
 from kit.session.measure.interleave import OwnClock, Underway, interleave
 from kit.session.measure.phase import counters_of, flushed
+from kit.session.measure.phase_log import PhaseLog
 from kit.session.measure.run import Run
-from kit.session.measure.workload import PhaseLog, last_words
+from kit.session.measure.workload import last_words
 from kit.session.setup.caches import drop_caches
 
 #: Returns the deadline of a step that begins now, given the step's own limit in seconds, or None.
@@ -114,9 +115,7 @@ def _finish(turner: _Turner, command: Command, saying: PhaseLog, underway: Under
     turner.clock.go()
     underway.freezer.thaw()
     phase = flushed(command.name, run.sandbox, work, idle)
-    phase, error = run.workload.read(command, phase, run.sandbox, saying, underway.own_time)
-    run.phases.append(phase)
-    run.fail(error)
+    run.add(command, phase, saying, underway.own_time)
     underway.freezer.freeze()
     turner.clock.stop()
 

@@ -1,19 +1,42 @@
-"""Measures one phase: counters, the probe's run, counters, a sync of the backing filesystem, counters."""
+"""Measures one phase: counters, the probe's run, counters, a sync of the backing filesystem, counters. Tracers are
+attached outside the first two."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import IO, Any
 
 from kit.engines.sandbox import Sandbox
+from kit.host.cgroup.cgroup import Cgroup
 from kit.host.cgroup.counters import Counters, read_counters
 from kit.host.cgroup.idle_load import IdleRate
 from kit.model.metric import MEASURED
+from kit.model.plan import PlanStep
 from kit.model.sample import Phase
 from kit.probe.client import Timing
-from kit.session.measure.tracing import Tracing
+from kit.trace.tracer import Recording, Traced, Tracer
+
+
+@dataclass(frozen=True)
+class Tracing:
+    """The tracers of one run. ``group``: the session's; ``scratch``: a directory of its own; ``log``: the run's."""
+
+    tracers: Sequence[Tracer]
+    step: PlanStep
+    group: Cgroup
+    scratch: Path
+    log: Path
+
+    @contextmanager
+    def around(self, phase: str, sandbox: Sandbox) -> Iterator[Sequence[Recording]]:
+        """Attach all tracers for the length of the block. Raises RunError if one can't be attached."""
+        step = self.step
+        subject = Traced(str(step.arm), step.round, phase, sandbox.cgroup, self.group, self.scratch, self.log)
+        with ExitStack() as stack:
+            yield [stack.enter_context(tracer.around(subject)) for tracer in self.tracers]
 
 
 def measure_phase(
@@ -39,7 +62,7 @@ def measure_phase(
 
 def counters_of(sandbox: Sandbox) -> Counters:
     """Read all counters of a sandbox now."""
-    return read_counters(sandbox.cgroup, sandbox.backing.device, sandbox.load, sandbox.session)
+    return read_counters(sandbox.cgroup, sandbox.backing.device, sandbox.beside, sandbox.session)
 
 
 @dataclass(frozen=True)

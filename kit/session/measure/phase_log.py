@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import hashlib
 import re
+import time
 from pathlib import Path
+from typing import IO
 
 from kit.model.plan import PlanStep
 from kit.parsers import LONGEST
@@ -21,6 +23,22 @@ _LONGEST_NAME = 200
 _LAST = 16 << 10
 _LINE = 500
 _CHUNK = 1 << 20
+
+
+class PhaseLog:
+    """A phase's part of its run's log. ``start``: its position, ``began``: its beginning as Unix time."""
+
+    def __init__(self, logfile: Path) -> None:
+        self.logfile = logfile
+        self.began = time.time()
+        self.output: IO[bytes] = logfile.open("ab", buffering=0)
+        self.start = self.output.tell()
+
+    def __enter__(self) -> PhaseLog:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.output.close()
 
 
 def last_lines(path: Path, count: int) -> list[str]:

@@ -20,8 +20,8 @@ from kit.host.cgroup.idle_load import IdleRate
 from kit.host.cgroup.task_states import waits
 from kit.model.plan import PlanStep
 from kit.session.measure.context import RunContext
+from kit.session.measure.phase import measure_phase
 from kit.session.measure.run import Run
-from kit.session.measure.tracing import Tracing
 
 #: Seconds after which a pilot run is ended: by then it has shown how the workload waits.
 LONGEST_PILOT = 120.0
@@ -63,10 +63,12 @@ def _run(step: PlanStep, context: RunContext) -> Pilot:
         run.make_sandbox(partial(_deadline, context))
         run.settle()
         if not run.error:
-            tracing = Tracing((), step, context.group, context.lease.setting.run, run.logfile)
-            on_phase = partial(context.show, step)
             with run.noting(), looks.at(run.sandbox):
-                run.fail(run.workload.run(run.sandbox, run.logfile, run.phases, _NOT_WATCHED, on_phase, tracing))
+                for command in run.commands:
+                    with run.phase(command) as log:
+                        words = run.workload.words(command, run.sandbox)
+                        phase = measure_phase(command.name, run.sandbox, words, command.cwd, log.output, _NOT_WATCHED)
+                        run.add(command, phase, log)
             late = was_ended(run.sandbox.deadline, context.plan.timeout, time.monotonic())
     seconds = sum(phase.real or 0.0 for phase in run.phases)
     return Pilot(

@@ -6,22 +6,25 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
+from itertools import takewhile
 from types import TracebackType
 
 from kit.core.deadline import Deadline
-from kit.core.errors import KitError, said_by_system
+from kit.core.errors import KitError, TimedOut, said_by_system
 from kit.engines import Sandbox
+from kit.engines.registry import Registry
 from kit.host.cgroup.idle_load import IdleRate
 from kit.model.arm import Arm
 from kit.model.plan import PlanStep
 from kit.model.sample import RUN_ORDER, Phase, Sample, run_order
+from kit.model.scenario import Command
 from kit.probe import Spin, spin
 from kit.session.measure.background import Beside, Load
 from kit.session.measure.context import ArmProvider, RunContext
-from kit.session.measure.phase_log import cut_middle, log_name
-from kit.session.measure.tracing import Tracing
-from kit.session.setup.caches import drop_caches
+from kit.session.measure.phase import Tracing, measure_phase
+from kit.session.measure.phase_log import PhaseLog, cut_middle, log_name
+from kit.session.measure.workload import last_words
+from kit.session.setup.caches import drop_caches, read_below
 
 
 class Run:
@@ -41,6 +44,7 @@ class Run:
         self._engine = Stopwatch()
         self._stack = ExitStack()
         self._sandbox: Sandbox | None = None
+        self._registry: Registry | None = None
         self._started = time.time()
         self.logfile.parent.mkdir(parents=True, exist_ok=True)
 
@@ -92,12 +96,44 @@ class Run:
         make = context.places.fresh_sandbox if context.plan.fresh else context.places.sandbox
         with self._engine:
             sandbox = self.workload.fill(self._stack.enter_context(_placed(make, self.step.arm)))
-        load = context.load.group if context.load else None
-        self._sandbox = replace(sandbox, deadline=deadline(), load=load, session=context.group)
+            self._registry = self._stack.enter_context(self.workload.registry(context.lease.setting))
+        groups = (context.load and context.load.group, self._registry and self._registry.cgroup)
+        self._sandbox = replace(
+            sandbox,
+            deadline=deadline(),
+            registry=self._registry.address if self._registry else "",
+            beside=tuple(group for group in groups if group),
+            session=context.group,
+        )
         self.fail(self.workload.prepare(self.sandbox, self.logfile))
+        if not self.error:
+            self.workload.rehearse(self.sandbox)
 
     def settle(self) -> None:
         settle(self.sandbox, self._context.places, self._context.plan.cache)
+        if self._registry:
+            read_below(self._registry.directory)  # every arm pulls the same blobs from the page cache
+
+    @property
+    def commands(self) -> Iterator[Command]:
+        """Yield the commands of the timed phases, until the run has failed."""
+        return takewhile(lambda command: not self.error, self.workload.scenario.phases)
+
+    @contextmanager
+    def phase(self, command: Command) -> Iterator[PhaseLog]:
+        """Announce a timed phase, and yield its log. The run fails if the block is past its deadline."""
+        self.tell(command.name)
+        with PhaseLog(self.logfile) as log:
+            try:
+                yield log
+            except TimedOut as reason:
+                self.fail(last_words(f"{command.name} {reason.message}", self.logfile))
+
+    def add(self, command: Command, phase: Phase, log: PhaseLog, clock: Callable[[float], float] | None = None) -> None:
+        """Add a finished phase, with its own report. ``clock``: as for Workload.read."""
+        phase, error = self.workload.read(command, phase, self.sandbox, log, clock)
+        self.phases.append(phase)
+        self.fail(error)
 
     def sample(self) -> Sample:
         cut_middle(self.logfile)
@@ -136,10 +172,12 @@ def run_whole(step: PlanStep, context: RunContext, idle: IdleRate, deadline: Cal
             spins.append(spin(probe))
             with _beside(context.load, step.arm) as beside:
                 run.settle()
-                on_phase = partial(context.show, step)
                 tracing = Tracing(context.tracers, step, context.group, context.lease.setting.run, run.logfile)
-                if not run.error:
-                    run.fail(run.workload.run(run.sandbox, run.logfile, run.phases, idle, on_phase, tracing))
+                for command in run.commands:
+                    with run.phase(command) as log:
+                        words = run.workload.words(command, run.sandbox)
+                        phase = measure_phase(command.name, run.sandbox, words, command.cwd, log.output, idle, tracing)
+                        run.add(command, phase, log)
             run.load = beside.text if beside else ""
             spins.append(spin(probe))
     return run.sample()

@@ -1,46 +1,27 @@
-"""A scenario with its inputs: fills a sandbox and runs the phases in it."""
+"""A scenario with its inputs: fills a sandbox, runs the untimed steps in it, and reads what the phases report."""
 
 from __future__ import annotations
 
 import shlex
 import tempfile
-import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO
 
 from kit.core.errors import MORE_ROOM, RunError, TimedOut
-from kit.engines import Sandbox
-from kit.host.cgroup.idle_load import IdleRate
+from kit.engines import EngineConfig, Sandbox
+from kit.engines.registry import Registry, serve_registry
 from kit.image import Image
 from kit.model.arm import Arm
 from kit.model.sample import Phase, input_digest
 from kit.model.scenario import Command, Scenario
-from kit.parsers import parse_report
+from kit.parsers import NOTHING, Report, parse_report
 from kit.probe import Timing, probe_digest
 from kit.session.inputs.input_cache import PreparedInput
-from kit.session.measure.phase import measure_phase
-from kit.session.measure.phase_log import MOST_REPORT, last_lines, output_since
-from kit.session.measure.tracing import Tracing
+from kit.session.measure.phase_log import MOST_REPORT, PhaseLog, last_lines, output_since
 
 _LAST_LINES = 6
-
-
-class PhaseLog:
-    """A phase's part of its run's log. ``start``: its position, ``began``: its beginning as Unix time."""
-
-    def __init__(self, logfile: Path) -> None:
-        self.logfile = logfile
-        self.began = time.time()
-        self.output: IO[bytes] = logfile.open("ab", buffering=0)
-        self.start = self.output.tell()
-
-    def __enter__(self) -> PhaseLog:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.output.close()
 
 
 @dataclass(frozen=True)
@@ -49,6 +30,7 @@ class Workload:
     image: Image | None
     inputs: tuple[PreparedInput, ...]
     folder: str = ""  # of the inputs, if the points of a sweep have different ones
+    shown: Path | None = None  # this machine's directory of the inputs
 
     def words(self, step: Command, sandbox: Sandbox) -> tuple[str, ...]:
         """Return the command of a step for this sandbox."""
@@ -58,6 +40,8 @@ class Workload:
             names["lower"] = self.scenario.lower if sandbox.layered else f"{sandbox.tree}/lower"
         if self.scenario.engine:
             names["engine"] = sandbox.socket
+        if self.scenario.registry:
+            names["registry"] = sandbox.registry
         return step.render(names)
 
     def digests(self, arm: Arm) -> tuple[tuple[str, str], ...]:
@@ -67,6 +51,12 @@ class Workload:
         if self.image and arm.placement != "host":
             found.append(("image", self.image.digest))
         return tuple(found)
+
+    def registry(self, setting: EngineConfig) -> AbstractContextManager[Registry | None]:
+        """Serve the scenario's registry; yields None if it has none. Raises KitError."""
+        if not self.scenario.registry or self.shown is None:
+            return nullcontext()
+        return serve_registry(self.shown / self.folder / self.scenario.registry, setting)
 
     def fill(self, sandbox: Sandbox) -> Sandbox:
         """Put the inputs into the tree and give the tree to the scenario's user. Untimed. Raises RunError."""
@@ -97,29 +87,9 @@ class Workload:
                 return _explain(step, timing, logfile, sandbox)
         return ""
 
-    def run(
-        self,
-        sandbox: Sandbox,
-        logfile: Path,
-        phases: list[Phase],
-        idle: IdleRate,
-        on_phase: Callable[[str], None],
-        tracing: Tracing,
-    ) -> str:
-        """Run the timed phases in order, adding each to ``phases``. Stops at a failure and returns it, or ''."""
-        for step in self.scenario.phases:
-            on_phase(step.name)
-            with PhaseLog(logfile) as saying:
-                try:
-                    words = self.words(step, sandbox)
-                    phase = measure_phase(step.name, sandbox, words, step.cwd, saying.output, idle, tracing)
-                except TimedOut as reason:
-                    return last_words(f"{step.name} {reason.message}", logfile)
-            phase, error = self.read(step, phase, sandbox, saying)
-            phases.append(phase)
-            if error:
-                return error
-        return ""
+    def rehearse(self, sandbox: Sandbox) -> None:
+        """Put the arm into the state in which it is measured. Raises RunError, TimedOut."""
+        sandbox.rehearse((self.words(step, sandbox), step.cwd) for step in self.scenario.phases)
 
     def read(
         self,
@@ -133,19 +103,32 @@ class Workload:
         None if the phase was never frozen."""
         if phase.status != "ok":
             return phase, _explain(step, phase, saying.logfile, sandbox)
-        if not step.report:
-            return phase, ""
         try:
-            said = self._said(step.printer, sandbox) if step.printer else output_since(saying.logfile, saying.start)
-            found = parse_report(step.report, said)
-            report = found.on_clock(clock) if clock else found.since(saying.began)
+            report = self._reported(step, sandbox, saying, clock)
         except RunError as reason:
             return phase, f"{step.name}: {reason.message}"
         return replace(phase, reported=report.figures, tasks=report.tasks), ""
 
+    def _reported(
+        self, step: Command, sandbox: Sandbox, saying: PhaseLog, clock: Callable[[float], float] | None
+    ) -> Report:
+        """Return what the phase reports, then what the arm itself does. Raises RunError."""
+
+        def own(report: Report) -> Report:
+            return report.on_clock(clock) if clock else report.since(saying.began)
+
+        phase = arm = NOTHING
+        if sandbox.report_format:  # of the last command: before the phase's reporter is one
+            arm = own(parse_report(sandbox.report_format, sandbox.report())).summed()
+        if step.report and sandbox.probe.ran:
+            said = self._said(step.printer, sandbox) if step.printer else output_since(saying.logfile, saying.start)
+            phase = own(parse_report(step.report, said))
+        return Report((*phase.figures, *arm.figures), phase.tasks)
+
     def _said(self, printer: Command, sandbox: Sandbox) -> str:
         """Return the output of a phase's reporter, which is outside the phase and its log. Raises RunError."""
-        return _do(sandbox, self.words(printer, sandbox), printer.cwd)
+        with sandbox.probe.aside():
+            return _do(sandbox, self.words(printer, sandbox), printer.cwd)
 
 
 def _do(sandbox: Sandbox, argv: Sequence[str], cwd: str = ".") -> str:

@@ -55,6 +55,7 @@ def _reasons(prepared: Prepared, host: Host) -> Iterator[str]:
             f"{scenario.name} reports times by a clock of its own, which goes on while it is frozen",
         ),
         (scenario.engine, f"{scenario.name} drives the engine, which is not frozen with its arm"),
+        (scenario.registry, f"{scenario.name} pulls from a registry, which is not frozen with its arm"),
     ):
         if asked:
             yield reason

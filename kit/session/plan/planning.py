@@ -1,4 +1,5 @@
-"""The meaning of a request on this machine: scenarios, plan and filesystems. Nothing is held, built or run."""
+"""The meaning of a request on this machine: scenarios, plan and filesystems, and the form in which it is stored.
+Nothing is held, built or run."""
 
 from __future__ import annotations
 
@@ -7,23 +8,31 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from kit.core.errors import MachineError, UsageError
 from kit.core.paths import find_paths, resource
 from kit.core.regular import read_text
+from kit.engines.installed import installed_docker
+from kit.engines.root import check_version, given_programs
 from kit.filesystem import BackingOptions, Profile, bundled, find_profile, recorded
 from kit.filesystem.plain import check_directory
 from kit.host.machine import Host
+from kit.image import recipes
+from kit.image.image_file import find_image_file
 from kit.model.arm import arms_of, parse_arm
-from kit.model.drivers import SYSTEM
-from kit.model.plan import Plan, default_arms, make_plan, slice_of
+from kit.model.default_driver import Docker
+from kit.model.drivers import SESSION_ENGINES, SYSTEM, is_session_engine
+from kit.model.plan import Plan, default_arms, make_plan, reference_of, slice_of
 from kit.model.scenario import Scenario, command_scenario
 from kit.model.scenariofile import parse_scenario
 from kit.model.session import Request, Session
-from kit.model.sweep import points
+from kit.model.sweep import Values, join_values, points
 from kit.session.plan.interleave_policy import why_not
-from kit.session.plan.request_snapshot import absolute_paths, as_planned
 from kit.session.prepared import Prepared
+
+#: Fields of a request that are always paths.
+_PATHS = ("rootfs", "directory", "device", "thin_device", "docker", "kernel", "modules")
 
 
 def find_scenario(name: str) -> Scenario:
@@ -43,17 +52,20 @@ def scenario_names() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in resource("scenarios").glob("*.toml")))
 
 
-def prepare(request: Request, host: Host) -> Prepared:
-    """Return what a new session runs here. Raises UsageError, MachineError."""
-    request = replace(request, seed=request.seed or secrets.randbelow(10**9) + 1)
-    load = _check_load(request, host)
+def prepare(request: Request, host: Host, docker: Docker | None = None) -> Prepared:
+    """Return what a new session runs here. ``docker``: as ``plan_of``. Raises UsageError, MachineError."""
+    load = _find_load(request, host)
     scenario = _scenario(request)
-    request = absolute_paths(request, scenario, load)
-    scenarios = _bind(scenario, request, host)
-    load = load and load.bind(dict(request.load_params), host.cores)
+    params = scenario.with_sources(request.params, _located)
+    scenarios = scenario.at_points(params, host.cores)
+    if load:
+        load = load.bind(dict(load.with_sources(request.load_params, _located)), host.cores)
     known = profiles(request)
-    plan = _plan(request, tuple(scenarios), known)
-    prepared = Prepared(as_planned(request, plan, scenarios.values(), load), scenarios, plan, known, load)
+    docker = docker or the_docker(request)
+    request = replace(request, seed=request.seed or secrets.randbelow(10**9) + 1)
+    plan = _plan(request, tuple(scenarios), known, docker)
+    stored = _as_stored(request, params, scenarios, plan, load)
+    prepared = Prepared(stored, scenarios, plan, known, load, reference_of(plan.arms, docker))
     reason = why_not(prepared, host) if plan.interleave is not None else ""
     if reason:
         raise UsageError(f"--interleave {request.interleave}: {reason}", "leave --interleave out")
@@ -63,7 +75,7 @@ def prepare(request: Request, host: Host) -> Prepared:
 def prepare_begun(session: Session, host: Host) -> Prepared:
     """Return the prepared form of a session that was planned earlier, on this or another machine. Raises UsageError."""
     request, plan = session.request, session.kept_plan()
-    scenarios = _bind(_scenario(request), request, host)
+    scenarios = _scenario(request).at_points(request.params, host.cores)
     if set(scenarios) != set(plan.points):
         raise UsageError(f"session {session.id}: its parameters are not those of its plan", "start a new one")
     load = find_scenario(request.load).bind(dict(request.load_params), host.cores) if request.load else None
@@ -76,12 +88,7 @@ def _scenario(request: Request) -> Scenario:
     return command_scenario(request.command, request.source or None, request.prepare or None)
 
 
-def _bind(scenario: Scenario, request: Request, host: Host) -> dict[str, Scenario]:
-    """Return the scenario at each point of the sweep, by the point's label; one, labelled '', without a sweep."""
-    return {label: scenario.bind(dict(values), host.cores) for label, values in points(request.params).items()}
-
-
-def _check_load(request: Request, host: Host) -> Scenario | None:
+def _find_load(request: Request, host: Host) -> Scenario | None:
     """Return the background load, before anything is held or built. Raises UsageError."""
     if not request.load:
         if request.load_params:
@@ -92,9 +99,53 @@ def _check_load(request: Request, host: Host) -> Scenario | None:
         raise UsageError(
             "--load and --fresh exclude each other", "leave out one: the load needs the session's own filesystems"
         )
+    if load.registry:
+        raise UsageError(
+            f"--load {request.load} needs a registry, which only the measured scenario has", "use another load"
+        )
     if not host.root:
         raise MachineError("a background load needs root", "run as root: sudo kit …")
     return load
+
+
+def _as_stored(
+    request: Request, params: Values, scenarios: Mapping[str, Scenario], plan: Plan, load: Scenario | None
+) -> Request:
+    """Return the request with its defaults and with absolute paths: all arms, all parameters, and the minimum number of
+    rounds unless it is open. A resumed session then runs the same, whatever the current directory and a later kit's
+    defaults. ``scenarios`` and ``load``: as bound."""
+    named = {name for name, _ in params}
+    rest = {
+        name: join_values((text,)) for item in scenarios.values() for name, text in item.values if name not in named
+    }
+    paths: dict[str, Any] = {name: _absolute(getattr(request, name)) for name in _PATHS}
+    paths |= {name: _absolute(text) for name in ("scenario", "load") if ".toml" in (text := getattr(request, name))}
+    return replace(
+        request,
+        **paths,
+        source=_located(request.source),
+        params=(*params, *rest.items()),
+        load_params=load.values if load else (),
+        arms=tuple(map(str, plan.arms)),
+        seed=plan.seed,
+        rounds=request.rounds if plan.until_decided else plan.rounds,
+        image=request.image if request.image in recipes() else _image(request.image),
+    )
+
+
+def _located(name: str) -> str:
+    """Return a file's absolute path; return other names (deb:PACKAGE, git:URL, a registry's image) unchanged."""
+    file = bool(name) and not name.startswith(("deb:", "git:")) and (name[0] == "." or Path(name).exists())
+    return _absolute(name) if file else name
+
+
+def _image(name: str) -> str:
+    """Return the same for an image: a file or an OCI layout may be followed by a colon and a name in it."""
+    return _absolute(name) if name.startswith(".") or find_image_file(name) else name
+
+
+def _absolute(name: str) -> str:
+    return str(Path(name).absolute()) if name else ""
 
 
 def with_guest_cores(request: Request, host: Host) -> Host:
@@ -111,21 +162,36 @@ def with_guest_cores(request: Request, host: Host) -> Host:
     return replace(host, cores=machine.cores(request.guest_cores or host.cores))
 
 
-def plan_of(request: Request) -> Plan:
-    """Return the plan of a request, independent of the machine. Raises UsageError."""
-    return _plan(request, tuple(points(request.params)), profiles(request))
+def plan_of(request: Request, docker: Docker | None = None) -> Plan:
+    """Return the plan of a request. Of the machine, the default arms alone depend on it: on the Docker that would run
+    here, unless ``docker`` says which one. Raises UsageError."""
+    return _plan(request, tuple(points(request.params)), profiles(request), docker or the_docker(request))
 
 
-def _plan(request: Request, labels: tuple[str, ...], known: Mapping[str, Profile]) -> Plan:
+def the_docker(request: Request) -> Docker:
+    """Return the Docker that arms without a version run. A guest has its own, which is older than the image store. A
+    file that is missing here may exist where the session will run. Raises UsageError."""
+    if request.guest or request.engine == SYSTEM:
+        return Docker()
+    given = Path(request.docker).absolute() if request.docker else None
+    if given is None:
+        return installed_docker()
+    return installed_docker(given_programs(given, find_paths().cache)) if given.exists() else Docker()
+
+
+def _plan(request: Request, labels: tuple[str, ...], known: Mapping[str, Profile], docker: Docker) -> Plan:
+    if not is_session_engine(request.engine):
+        raise UsageError(f"--engine {request.engine}: unknown engine", f"use one of: {', '.join(SESSION_ENGINES)}")
+    check_version(request.engine, "--engine: ")
     baseline = parse_arm(request.baseline, request.engine) if request.baseline else None
     if request.arms:
         arms = arms_of(request.arms, request.engine)
     elif request.engine == SYSTEM:
         from kit.engines.system import running_driver
 
-        arms = default_arms(SYSTEM, running_driver())
+        arms = default_arms(SYSTEM, docker, running_driver())
     else:
-        arms = default_arms()
+        arms = default_arms(request.engine, docker)
     plan = make_plan(
         arms,
         request.rounds,
@@ -142,11 +208,12 @@ def _plan(request: Request, labels: tuple[str, ...], known: Mapping[str, Profile
         rerun=request.rerun,
         margin=request.margin,
     )
-    if request.directory:
-        check_directory(Path(request.directory).absolute())
     options = BackingOptions(profiles=known)
     for arm in plan.arms:
+        check_version(arm.engine, f"arm '{arm}': ")
         find_profile(arm.filesystem, options)
+    if request.directory:
+        check_directory(Path(request.directory).absolute())
     return plan
 
 

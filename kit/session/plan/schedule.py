@@ -12,6 +12,7 @@ from kit.analysis.session.ladder import rungs
 from kit.analysis.session.ranking import Ranking, rank
 from kit.model.plan import MOST_ROUNDS, SHARED_ROUNDS, Plan, PlanStep
 from kit.model.sample import Sample
+from kit.model.session import Session
 
 #: An arm whose simultaneous interval lies above this ratio to the reference is dropped after the minimum number of
 #: rounds: its exact penalty changes no decision.
@@ -37,10 +38,12 @@ class End:
 class Schedule:
     """Gives rounds one by one; also continues a stopped session from its samples alone.
 
-    ``able``: the arms that can run here. Call ``next`` again after every round, with all samples so far."""
+    ``able``: the arms that can run here. ``default_reference``: the ranking's reference, provided that it runs. Call
+    ``next`` again after every round, with all samples so far."""
 
-    def __init__(self, plan: Plan, able: Iterable[str]) -> None:
+    def __init__(self, plan: Plan, able: Iterable[str], default_reference: str = "") -> None:
         self._plan = plan
+        self._default_reference = default_reference
         self._able = frozenset(able)
         self._number = 0
         # Interleaved rounds need no warm-up: root filesystems and inputs are read before, and all arms run together.
@@ -143,7 +146,9 @@ class Schedule:
         """Return the same as ``_active``, for a session that ends when each arm has a verdict."""
         plan, rounds = self._plan, len({item.round for item in earlier if item.kind == "measured"})
         arms = [str(arm) for arm in plan.arms if str(arm) in self._able]
-        rankings = rank(Runs(earlier), arms, margin=plan.margin, rounds=rounds)
+        rankings = rank(
+            Runs(earlier), arms, margin=plan.margin, rounds=rounds, default_reference=self._default_reference
+        )
         if not any(item.verdict for found in rankings for item in found.rows if item.against):
             if len([arm for arm in plan.arms if not arm.control and str(arm) in self._able]) < 2:
                 return frozenset(), f"{rounds} rounds: one arm, nothing to compare it with"
@@ -280,3 +285,14 @@ def related(plan: Plan, name: str) -> set[str]:
         if name in chain:
             found |= set(chain)
     return found
+
+
+def whole_rounds(session: Session, plan: Plan) -> set[int]:
+    """Return the rounds of which the session has every run."""
+    able = {str(arm) for arm in plan.arms} - {item.arm for item in session.not_run}
+    wanted = {(arm, point) for arm in able for point in plan.points}
+    found: dict[int, set[tuple[str, str]]] = {}
+    for sample in session.samples:
+        if sample.kind == "measured":
+            found.setdefault(sample.round, set()).add((sample.arm, sample.point))
+    return {number for number, had in found.items() if had >= wanted}

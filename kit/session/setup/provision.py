@@ -111,9 +111,9 @@ class Provision:
             if self._load:
                 self._load_ground(arm, self._load).unpack_root()
 
-    def unsupported(self, arm: Arm) -> Blocker | None:
+    def unsupported(self, arm: Arm, interfaces: Sequence[str]) -> Blocker | None:
         """Return why a scenario that drives the engine itself can't run on the arm's engine; None if it can."""
-        return self._engine(arm).unsupported
+        return self._engine(arm).unsupported(interfaces)
 
     def sync(self, but: Backing | None = None) -> None:
         """Write back what preparations or a run have left dirty, so that it is not charged to the next run. ``but``: a

@@ -1,11 +1,11 @@
-"""Records which sessions began here. Anyone who may write to a shared store can put any command into it. So the store
+"""Which sessions can continue here. Anyone who may write to a shared store can put any command into it. So the store
 decides what a session runs only if this user's own record agrees."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
@@ -15,6 +15,7 @@ from kit.core.codec import encode_json
 from kit.core.errors import KitError, UsageError, said_by_system
 from kit.core.private import make_private
 from kit.core.regular import open_regular
+from kit.model.fact import PROGRAM, RUNNING_ENGINE, Fact, Kind
 from kit.model.plan import Plan
 from kit.model.session import Request, Session
 
@@ -29,10 +30,11 @@ def record_begun(data: Path, session: Session, tell: Callable[[str], None]) -> N
         make_private(data)
         make_private(data / "begun")
         descriptor = os.open(_path(data, session.id), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with open(descriptor, "wb") as file:
-            file.write(_digest(session))
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            os.write(descriptor, _digest(session))
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
     except (KitError, OSError) as error:
         reason = error.message if isinstance(error, KitError) else said_by_system(error)
         tell(f"session {session.id} can't be resumed if it stops: {reason}")
@@ -57,6 +59,27 @@ def check_begun(data: Path, session: Session) -> None:
             "store, or another kit has begun it",
             "start a new one with kit compare; check who may write with kit store setup",
         )
+
+
+def check_kernel(session: Session, kind: Kind, kernel: str) -> None:
+    """Raises UsageError if the session began on another kernel: runs on two kernels are not comparable."""
+    then = kind.text(session.facts, default=kernel)
+    if then != kernel:
+        raise UsageError(
+            f"session {session.id} ran on kernel {then}, this is {kernel}", "start a new one with kit compare"
+        )
+
+
+def check_engines(session: Session, found: Iterable[Fact]) -> None:
+    """Raises UsageError if the session has runs of another version of an engine or of its parts: they are not
+    comparable."""
+    for fact in found if session.samples else ():
+        then = session.facts.get(fact.key, fact.text)
+        if fact.kind in (PROGRAM, RUNNING_ENGINE) and then != fact.text:
+            raise UsageError(
+                f"session {session.id} ran with {fact.key} {then}, here it is {fact.text}",
+                "start a new one with kit compare; or install that version again, and resume",
+            )
 
 
 def _path(data: Path, session_id: str) -> Path:

@@ -13,7 +13,7 @@ from kit.core.errors import KitError, RunError
 from kit.model.event import Event, FactsKnown
 from kit.model.scenario import Scenario
 from kit.model.session import Session
-from kit.session.execute.executor import Materials
+from kit.session.execute.materials import Materials
 
 HEARTBEAT = 10.0  # seconds
 #: Maximum bytes of a line. The thousands of tasks of a run take one or two million.

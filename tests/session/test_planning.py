@@ -14,9 +14,8 @@ from kit.model.arm import parse_arms
 from kit.model.plan import Plan
 from kit.model.session import Request, Session
 from kit.model.sweep import join_values, split_values
-from kit.session.execute.executor import Materials
+from kit.session.execute.materials import Materials
 from kit.session.plan.planning import find_scenario, prepare, prepare_begun
-from kit.session.plan.request_snapshot import absolute_paths
 from kit.session.start import new_session
 from kit.session.wire.messages import GuestJob
 from kit.store import open_store
@@ -28,7 +27,6 @@ def begun(request: Request) -> tuple[Session, Plan]:
     return new_session(prepared), prepared.plan
 
 
-SMOKE = find_scenario("smoke")
 PLAN = Plan(
     parse_arms("bare,bare+control,layer:containerd/overlayfs@xfs+cpus=2"), (("bare+control", "bare"),), 7, 3,
     cache="cold", fresh=True, points=("jobs=1", "jobs=2"), precision=0.02, budget=60.0, timeout=5.0, assigned=(1, 3),
@@ -111,11 +109,11 @@ def test_paths_do_not_depend_on_the_working_directory(tmp_path: Path, monkeypatc
 def test_what_is_no_file_stays_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for source in ("deb:linux-source-6.1", "git:https://x/y.git#main", ""):
-        assert absolute_paths(Request(source=source), SMOKE).source == source
+        assert begun(Request(command=("true",), source=source))[0].request.source == source
     (tmp_path / "smoke").touch()
     for image in ("smoke", "debian:12", ""):  # a recipe's name means the recipe
-        assert absolute_paths(Request(image=image), SMOKE).image == image
-    assert absolute_paths(Request(source="./none"), SMOKE).source == f"{tmp_path}/none"
+        assert begun(Request(command=("true",), image=image))[0].request.image == image
+    assert begun(Request(command=("true",), source="./none"))[0].request.source == f"{tmp_path}/none"
 
 
 def test_values_are_joined_as_they_are_split() -> None:

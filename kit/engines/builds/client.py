@@ -1,0 +1,36 @@
+"""Docker's client: which of the installed ones can build."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Mapping
+
+from kit.core.errors import MachineError
+from kit.host.command import CommandError, environment, require, run
+
+#: From this version on the client needs a plugin for BuildKit.
+_SPLIT = 23
+
+
+def docker_client(buildkit: bool, env: Mapping[str, str]) -> str:
+    """Return the path of the first ``docker`` that can build, with BuildKit if ``buildkit``. ``env``: in which it
+    will build. Raises MachineError that names the missing package."""
+    first = require("docker", "docker.io")
+    if not buildkit:
+        return first
+    for directory in environment()["PATH"].split(":"):
+        client = shutil.which("docker", path=directory)
+        if client and _has_buildkit(client, env):
+            return client
+    raise MachineError("the installed docker client cannot use BuildKit", "run apt-get install docker-buildx")
+
+
+def _has_buildkit(client: str, env: Mapping[str, str]) -> bool:
+    said = re.search(r"\b(\d+)\.\d+", run([client, "--version"]))
+    if said and int(said[1]) < _SPLIT:
+        return True
+    try:
+        return bool(run([client, "buildx", "version"], env=env))
+    except CommandError:
+        return False

@@ -1,0 +1,103 @@
+"""Divides a build's output: what the step's command has printed, and what the build tool says of its own work."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable
+from threading import Thread
+from typing import IO
+
+from kit.core.errors import RunError
+
+_BEGAN, _ENDED = b"kit-step began ", b"kit-step ended "
+_CHUNK = 1 << 16
+#: Most lines of a build tool's own that are kept, and most bytes of a line.
+_MOST, _LONGEST = 10_000, 2_000
+#: Lines of a failed build that the run's log gets.
+_SHOWN = 20
+#: Seconds within which the last output arrives after the tool has ended.
+_PATIENCE = 10.0
+
+
+#: What BuildKit prints of a step's output: the number of the step, and seconds since its start.
+_LOGGED = re.compile(rb"#\d+ \d+\.\d+ (.*)")
+
+
+def logged(line: bytes) -> bytes | None:
+    """Return what a step has printed in this line of BuildKit's; None if the line is BuildKit's own."""
+    match = _LOGGED.match(line)
+    return match[1] if match else None
+
+
+class BuildOutput:
+    """Reads a build's output from a pipe, in a thread of the kit's: outside the arm, in no measured time.
+
+    ``lines``: those of the build tool, each after its time of arrival (Unix time). ``answer``: the timer's answer about
+    the command, None if the command did not run, as with a cached step."""
+
+    def __init__(self, output: IO[bytes], logged: Callable[[bytes], bytes | None]) -> None:
+        self.lines: list[str] = []
+        self.answer: bytes | None = None
+        self._logged = logged
+        self._inside = False
+        self._held = b""  # a newline of the command's is held back: the last one is the timer's
+        self._target = os.dup(output.fileno())
+        self._source, self.pipe = os.pipe2(os.O_CLOEXEC)
+        self._thread = Thread(target=self._read, name="build output", daemon=True)
+        self._note(b"kit-build began")
+
+    def begin(self) -> None:
+        """Read until the pipe's last writer has ended. Call it once the build has the pipe."""
+        os.close(self.pipe)
+        self._thread.start()
+
+    def end(self, failed: bool = False) -> None:
+        """Wait for the end of the output. Of a failed build, the tool's last lines follow the command's. Raises
+        RunError if something keeps the pipe open."""
+        if self._target < 0:
+            return
+        self._thread.join(_PATIENCE)
+        if self._thread.is_alive():
+            raise RunError("the build has ended, but a process keeps its output open", "see with ps what it left")
+        self._note(b"kit-build ended")
+        for line in self.lines[-_SHOWN:] if failed else ():
+            self._write(f"{line.partition(' ')[2]}\n".encode())
+        os.close(self._target)
+        self._target = -1
+
+    def _read(self) -> None:
+        rest = b""
+        try:
+            while chunk := os.read(self._source, _CHUNK):
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    self._take(line)
+            if rest:
+                self._take(rest)
+        finally:
+            os.close(self._source)
+
+    def _take(self, line: bytes) -> None:
+        said = self._logged(line)
+        if said is not None and said.startswith(_BEGAN):
+            self._inside = True
+            self._note(said)
+        elif said is not None and said.startswith(_ENDED):
+            self._inside, self._held = False, b""
+            when, _, self.answer = said.removeprefix(_ENDED).partition(b" ")
+            self._note(_ENDED + when)
+        elif self._inside and said is not None:
+            self._write(self._held + said)
+            self._held = b"\n"
+        else:
+            self._note(line)
+
+    def _write(self, data: bytes) -> None:
+        while data:
+            data = data[os.write(self._target, data) :]
+
+    def _note(self, line: bytes) -> None:
+        if len(self.lines) < _MOST:
+            self.lines.append(f"{time.time():.6f} {line[:_LONGEST].decode(errors='replace').strip()}")

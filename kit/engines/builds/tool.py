@@ -1,0 +1,40 @@
+"""Build tools: the command line of one build, and what it leaves behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kit.host.cgroup.cgroup import Cgroup
+
+
+@dataclass(frozen=True)
+class BuildFiles:
+    """The files of one build. ``image``: the name that its image gets."""
+
+    dockerfile: Path
+    context: Path
+    image: str
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Return the arguments that all build tools share."""
+        return f"--file={self.dockerfile}", f"--tag={self.image}", "--network=none", str(self.context)
+
+
+@dataclass(frozen=True)
+class BuildTool:
+    """``report_format``: the parser of its output. ``words``: the command line before a build's own arguments. ``size``
+    returns the bytes of an image, ``forget`` removes these images and the build cache. ``cgroup``: of the client and
+    the steps. ``daemons``: of the daemon that builds, if any. ``logged``: returns the part of a line of its output that
+    the step has printed, None if the tool itself has."""
+
+    report_format: str
+    words: Sequence[str]
+    cgroup: Cgroup
+    size: Callable[[str], int]
+    forget: Callable[[Sequence[str]], None]
+    daemons: Cgroup | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+    logged: Callable[[bytes], bytes | None] = lambda line: line

@@ -1,0 +1,172 @@
+"""Combines the layers of an image into one root filesystem as the OCI Image Format Specification says, whiteouts
+included."""
+
+from __future__ import annotations
+
+import tarfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from kit.image.tar_reader import BoundedEntry, members
+
+_WHITEOUT, _OPAQUE = ".wh.", ".wh..wh..opq"
+#: Headers that tarfile writes again, or that describe a sparse file which is written whole.
+_OWN_HEADERS = ("path", "linkpath", "size", "uid", "gid", "uname", "gname")
+_SPARSE = "GNU.sparse."
+#: Maximum bytes of holes: an archive of a kilobyte may contain more than any disk holds.
+_MOST_HOLES = 1 << 30
+#: Maximum number of entries of a layer; the kit keeps their names.
+_MOST_ENTRIES = 2_000_000
+_LONGEST_NAME = 4096  # PATH_MAX
+
+
+@dataclass
+class _Hidden:
+    """The names of lower layers that upper layers hide."""
+
+    names: set[str] = field(default_factory=set)  # that they hold themselves, or have removed
+    below: set[str] = field(default_factory=set)  # below which nothing of a lower layer is seen
+
+    def hides(self, name: str) -> bool:
+        return name in self.names or any(parent in self.below for parent in _parents(name))
+
+
+def flatten(layers: list[Path], rootfs: Path) -> None:
+    """Write the visible content of all layers, lowest first, as one tarball whose names begin with ``./``."""
+    hidden = _Hidden()
+    kept: list[dict[str, int]] = []
+    for layer in reversed(layers):
+        own, above = _read(layer, hidden)
+        kept.insert(0, own)
+        hidden.names |= above.names
+        hidden.below |= above.below
+    with tarfile.open(rootfs, "w", format=tarfile.PAX_FORMAT) as target:
+        output = _Output(target)
+        for layer, own in zip(layers, kept, strict=True):
+            _copy(layer, own, output)
+
+
+def _read(layer: Path, hidden: _Hidden) -> tuple[dict[str, int], _Hidden]:
+    """Return the visible names of a layer, each with the number of its last entry; and what this layer hides."""
+    own: dict[str, int] = {}
+    above = _Hidden()
+    with tarfile.open(layer, "r:", tarinfo=BoundedEntry) as tar:
+        for number, member in enumerate(members(tar, _MOST_ENTRIES)):
+            name = _name(member.name)
+            parent, _, last = name.rpartition("/")
+            if last == _OPAQUE:
+                above.below.add(parent)
+            elif last.startswith(_WHITEOUT):
+                gone = f"{parent}/{last.removeprefix(_WHITEOUT)}".lstrip("/")
+                above.names.add(gone)
+                above.below.add(gone)
+            elif name:
+                own[name] = number
+                above.names.add(name)
+                if not member.isdir():
+                    above.below.add(name)
+    return {name: number for name, number in own.items() if not hidden.hides(name)}, above
+
+
+@dataclass
+class _Links:
+    """Files of a layer that upper layers hide, and hard links to them that they do not hide."""
+
+    files: dict[str, int] = field(default_factory=dict)  # position of the hidden entry in the layer
+    links: dict[str, str] = field(default_factory=dict)  # a hidden hard link: its file
+    moved: dict[str, str] = field(default_factory=dict)  # a hidden file: the visible name that replaced it
+
+    def hide(self, member: tarfile.TarInfo, name: str) -> None:
+        self.files.pop(name, None)
+        self.links.pop(name, None)
+        self.moved.pop(name, None)
+        if member.islnk():
+            self.links[name] = self.file(member)
+        elif member.isreg():
+            self.files[name] = member.offset
+
+    def file(self, member: tarfile.TarInfo) -> str:
+        first = _name(member.linkname)
+        return self.links.get(first, first)
+
+
+@dataclass
+class _Output:
+    """The root filesystem so far, the names in it, and the bytes of holes that became zeros."""
+
+    tar: tarfile.TarFile
+    written: set[str] = field(default_factory=set)
+    holes: int = 0
+
+    def check_holes(self, member: tarfile.TarInfo) -> None:
+        parts: Any = member.sparse  # (offset, size)
+        if parts is not None:
+            self.holes += member.size - sum(size for _, size in parts)
+        if self.holes > _MOST_HOLES:
+            raise ValueError(f"{member.name[:60]} has more than {_MOST_HOLES >> 30} GiB of holes")
+
+    def add(self, member: tarfile.TarInfo, name: str, source: IO[bytes] | None) -> None:
+        member.name = f"./{name}"
+        member.pax_headers = {
+            key: text
+            for key, text in member.pax_headers.items()
+            if key not in _OWN_HEADERS and not key.startswith(_SPARSE)
+        }
+        self.tar.addfile(member, source)
+        self.tar.members = []  # type: ignore[attr-defined]  # or it keeps them all
+        self.written.add(name)
+
+
+def _copy(layer: Path, own: dict[str, int], output: _Output) -> None:
+    """Add the visible entries of a layer. ``own``: their names, each with the number of its entry."""
+    with (
+        tarfile.open(layer, "r:", tarinfo=BoundedEntry) as tar,
+        tarfile.open(layer, "r:", tarinfo=BoundedEntry) as again,
+    ):
+        links = _Links()
+        for number, member in enumerate(members(tar, _MOST_ENTRIES)):
+            name = _name(member.name)
+            if own.get(name) != number:
+                links.hide(member, name)
+                continue
+            output.check_holes(member)
+            source: IO[bytes] | None = tar.extractfile(member) if member.isreg() else None
+            if member.islnk():
+                first = links.file(member)
+                first = links.moved.get(first, first)
+                if first in output.written:
+                    member.linkname = f"./{first}"
+                else:
+                    file = _hidden_file(again, links, first)
+                    output.check_holes(file)
+                    links.moved[first] = name
+                    member.type, member.linkname, member.size = tarfile.REGTYPE, "", file.size
+                    source = again.extractfile(file)
+            elif member.isreg():
+                member.type = tarfile.REGTYPE  # a sparse one is written whole
+            output.add(member, name, source)
+
+
+def _hidden_file(tar: tarfile.TarFile, links: _Links, name: str) -> tarfile.TarInfo:
+    if name not in links.files:
+        raise ValueError(f"a hard link points to the missing file {name[:60]}")
+    assert tar.fileobj
+    tar.fileobj.seek(links.files[name])
+    return tar.tarinfo.fromtarfile(tar)
+
+
+def _name(text: str) -> str:
+    parts = [part for part in text.split("/") if part not in ("", ".")]
+    if ".." in parts or len(text) > _LONGEST_NAME:
+        raise ValueError(f"the file name {text[:60]} is not allowed")
+    return "/".join(parts)
+
+
+def _parents(name: str) -> Iterator[str]:
+    """Yield all directories that contain a name, the root as '' among them, and the name itself."""
+    yield ""
+    for index, letter in enumerate(name):
+        if letter == "/":
+            yield name[:index]

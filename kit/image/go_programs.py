@@ -1,0 +1,76 @@
+"""Programs that a recipe builds from Go modules, on this machine: where Debian has no package of that version."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kit.core.errors import MachineError, RunError
+from kit.host.command import CommandError, require, run
+from kit.host.safe_fs import scratch
+
+#: Since this version ``go`` fetches the version that GOTOOLCHAIN names, as a module.
+_FETCHING = (1, 21)
+_NEWER = f"install Go {'.'.join(map(str, _FETCHING))} or later: apt-get install golang-go (Debian 13 or later)"
+
+
+@dataclass(frozen=True)
+class GoPrograms:
+    """``version``: of Go, as 1.26.8: it decides the bytes, too. ``packages``: as PATH@VERSION of their module.
+    ``flags``: of go install."""
+
+    version: str
+    packages: Sequence[str]
+    flags: Sequence[str] = ()
+
+    def build(self, directory: Path, together: Sequence[str | Path]) -> None:
+        """Write the programs into a new directory; everything else that Go writes is removed. ``together``: begins a
+        command line that ends with the kit. Raises MachineError without a Go that can, RunError if a build fails."""
+        directory.mkdir()
+        with scratch(directory.parent) as made:
+            environment = self._environment(made, directory)
+            self._check(environment)
+            for package in self.packages:
+                words = [*together, "go", "install", "-trimpath", "-modcacherw", *self.flags, package]
+                try:
+                    run(words, env=environment, cwd=made)
+                except CommandError as error:
+                    raise RunError(f"building {package} failed: {explain(error.said)}", _fix(error.said)) from None
+
+    def _environment(self, made: Path, directory: Path) -> dict[str, str]:
+        """Return variables that override the user's: the same programs come out everywhere. What says where modules
+        are, GOPROXY for example, stays the user's."""
+        ours = {
+            "CGO_ENABLED": "0", "GOAMD64": "", "GOARM64": "", "GOBIN": str(directory), "GOCACHE": str(made / "build"),
+            "GOEXPERIMENT": "", "GOFLAGS": "", "GOPATH": str(made / "go"), "GOTOOLCHAIN": f"go{self.version}",
+            "GOTMPDIR": str(made), "GOWORK": "off",
+        }  # fmt: skip
+        theirs = ("GOENV", "GOPROXY", "GONOPROXY", "GOSUMDB", "GONOSUMDB", "GOPRIVATE", "SSL_CERT_FILE", "SSL_CERT_DIR")
+        return {**{name: os.environ[name] for name in theirs if name in os.environ}, **ours}
+
+    def _check(self, environment: dict[str, str]) -> None:
+        try:
+            require("go", "golang-go")
+        except MachineError as error:
+            raise MachineError(error.message, _NEWER) from None
+        found = re.search(r"go(\d+)\.(\d+)", run(["go", "version"], env={**environment, "GOTOOLCHAIN": "local"}))
+        if not found or tuple(map(int, found.groups())) < _FETCHING:
+            raise MachineError(f"{found[0] if found else 'this go'} cannot fetch Go {self.version}", _NEWER)
+        try:
+            run(["go", "version"], env=environment)
+        except CommandError as error:
+            raise MachineError(f"go cannot fetch Go {self.version}: {explain(error.said)}", _fix(error.said)) from None
+
+
+def explain(said: str) -> str:
+    """Return why go failed, from its output: the last lines, without those of its progress."""
+    lines = [line.strip() for line in said.splitlines() if line.strip() and not line.startswith("go: downloading ")]
+    return "; ".join(lines[-2:]) or "go does not say why"
+
+
+def _fix(said: str) -> str:
+    lost = re.search(r"dial tcp|no such host|i/o timeout|Forbidden|not found|connection re", said)
+    return "check that go reaches its module proxy: go env GOPROXY" if lost else "see the output in session.log"

@@ -1,0 +1,134 @@
+"""Images with layers that a user has as a file or a directory: an archive of ``docker save``, or an OCI layout."""
+
+from __future__ import annotations
+
+import hashlib
+import lzma
+import os
+import struct
+import tarfile
+import zlib
+from io import BufferedReader
+from pathlib import Path
+from typing import IO, cast
+
+from kit.core.codec import UnreadableError
+from kit.core.errors import UsageError
+from kit.host.safe_fs import remove
+from kit.image.decompress import Allowance, plain
+from kit.image.docker_archive import MARKER as DOCKER
+from kit.image.docker_archive import read_docker_archive, write_docker_archive
+from kit.image.flatten import flatten
+from kit.image.image import Image, ImageCache
+from kit.image.image_files import ImageFiles, files_size, image_files, unpack_layers
+from kit.image.manifest import WRITE_AGAIN, Manifest, OtherMachineError, UnusableError
+from kit.image.oci_layout import MARKER as OCI
+from kit.image.oci_layout import read_oci_layout
+from kit.image.tar_reader import BoundedEntry, members
+
+#: Directories of a root filesystem (Filesystem Hierarchy Standard): an archive that begins with one is no image.
+_ROOT = frozenset(
+    {
+        "bin", "boot", "dev", "etc", "home", "lib", "lib64", "media", "mnt", "opt", "proc", "root", "run", "sbin",
+        "srv", "sys", "tmp", "usr", "var",
+    }
+)  # fmt: skip
+#: Entries that are looked at for the marker of an image.
+_LOOKED_AT = 50_000
+#: Exceptions of tarfile for damaged archives, and of decoding what is in them.
+_DAMAGED = (
+    tarfile.TarError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, EOFError, RecursionError,
+    zlib.error, lzma.LZMAError, struct.error,
+)  # fmt: skip
+
+
+def find_image_file(name: str) -> tuple[Path, str] | None:
+    """Return the file or directory of ``PATH`` or ``PATH:NAME``, and the NAME; None if neither exists. NAME is that of
+    an image, if the file has several."""
+    ends = [len(name), *(at for at, letter in enumerate(name) if letter == ":")]
+    for end in ends:
+        path = Path(name[:end])
+        # debian:12 is an image of a registry, also beside a file debian.
+        if end < len(name) and not ("/" in name[:end] or ".tar" in path.name):
+            continue
+        if path.is_file() or (path / OCI).is_file():
+            return path, name[end + 1 :]
+    return None
+
+
+def has_layers(path: Path) -> bool:
+    """Return True for an image with layers, False for the tarball of a root filesystem. Raises UsageError if
+    decompressing it takes too much memory."""
+    if path.is_dir():
+        return True
+    found = False
+    try:
+        with plain(path) as stream:
+            # Nothing comes from a program that refuses the file; it says why at the end of the block.
+            found = bool(cast(BufferedReader, stream).peek(1)) and _has_marker(stream)
+    except (*_DAMAGED, UnusableError, OSError):
+        pass  # also of a program whose output is not read to its end
+    return found
+
+
+def _has_marker(stream: IO[bytes]) -> bool:
+    with tarfile.open(fileobj=stream, mode="r|", tarinfo=BoundedEntry) as tar:
+        for member in members(tar, _LOOKED_AT):
+            name = os.path.normpath(member.name)
+            if name in (DOCKER, OCI):
+                return True
+            if name.partition("/")[0] in _ROOT:
+                return False
+    return False
+
+
+def from_image_file(path: Path, name: str, cache: ImageCache) -> Image:
+    """Return an image with layers from a file or a directory. ``name``: '' for the only one. Raises UsageError."""
+    what = path / "index.json" if path.is_dir() else path
+    if not what.is_file():
+        raise UsageError(f"{path}: index.json is missing", WRITE_AGAIN)
+    stat = what.stat()
+    said = f"{what.resolve()} {stat.st_size} {stat.st_mtime_ns} {name}"
+    key = hashlib.sha256(said.encode()).hexdigest()[:12]
+    shown = f"{path.name}:{name}" if name else path.name
+    origin = f"{path}:{name}" if name else str(path)
+    return cache.make(
+        f"saved-{key}", shown, origin, lambda rootfs, archive: read_image_file(path, rootfs, archive, name)
+    )
+
+
+def read_image_file(path: Path, rootfs: Path, archive: Path, name: str = "") -> dict[str, str]:
+    """Write an image's root filesystem, and the image itself as ``docker save`` does, without its names. Returns its
+    environment. Raises UsageError."""
+    scratch = rootfs.with_name("parts")
+    scratch.mkdir()
+    try:
+        allowance = Allowance.of(files_size(path))
+        with image_files(path, scratch, allowance) as files:
+            manifest = _manifest(files, name)
+            layers = unpack_layers(files, manifest.layers, scratch, allowance)
+        flatten(layers, rootfs)
+        digests = [layer.diff_id for layer in manifest.layers]
+        write_docker_archive(archive, manifest.config, list(zip(digests, layers, strict=True)))
+    except UnusableError as error:
+        raise UsageError(f"{path}: {error.reason}", error.fix) from None
+    except UnreadableError as error:
+        raise UsageError(f"{path}: damaged or unsupported: {error.message}", WRITE_AGAIN) from None
+    except _DAMAGED as error:
+        raise UsageError(f"{path}: damaged or unsupported: {str(error) or type(error).__name__}", WRITE_AGAIN) from None
+    finally:
+        remove(scratch)
+    return dict(manifest.env)
+
+
+def _manifest(files: ImageFiles, name: str) -> Manifest:
+    """Return the image by Docker's manifest if there is one: Docker itself reads it, and the index of Docker 25.0.0
+    has layers in a wrong order. It knows one platform alone, so the index beside it is next."""
+    if not files.has(DOCKER):
+        return read_oci_layout(files, name)
+    try:
+        return read_docker_archive(files, name)
+    except OtherMachineError:
+        if not files.has(OCI):
+            raise
+        return read_oci_layout(files, name)

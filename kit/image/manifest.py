@@ -1,0 +1,154 @@
+"""What the kit needs to know of an image, whatever format it comes in: its configuration and its layers in order."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from kit.core.codec import decode_json
+
+#: Maximum bytes of a JSON document: registries accept manifests of 4 MiB (OCI Distribution Specification 1.1), and so
+#: do Podman and skopeo.
+LONGEST_JSON = 4 << 20
+#: Maximum number of layers: overlayfs mounts 500 of them (OVL_MAX_STACK).
+_MOST_LAYERS = 500
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+WRITE_AGAIN = "write it again: skopeo copy SOURCE oci-archive:FILE, or docker save IMAGE -o FILE"
+#: Go's names of what a machine runs, by what uname -m says; its own architecture first.
+_ARCHITECTURES = {
+    "x86_64": ("amd64", "386"),
+    "aarch64": ("arm64", "arm"),
+    "armv7l": ("arm",),
+    "ppc64le": ("ppc64le",),
+    "riscv64": ("riscv64",),
+    "s390x": ("s390x",),
+}
+
+
+class UnusableError(Exception):
+    """An image can't be read: the reason, and the fix. Its reader adds which file it is."""
+
+    def __init__(self, reason: str, fix: str = WRITE_AGAIN) -> None:
+        self.reason = reason
+        self.fix = fix
+        super().__init__(reason)
+
+
+class OtherMachineError(UnusableError):
+    """An image is for another operating system or architecture."""
+
+
+@dataclass(frozen=True)
+class Layer:
+    """``file``: its name in the archive or directory; ``diff_id``: digest of the uncompressed tarball; ``digest`` and
+    ``size``: of the file, '' and None where the format does not say."""
+
+    file: str
+    diff_id: str
+    digest: str = ""
+    size: int | None = None
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """``config``: the image's configuration as it is; ``layers``: lowest first."""
+
+    config: bytes
+    env: tuple[tuple[str, str], ...]
+    layers: tuple[Layer, ...]
+
+
+class Platform(msgspec.Struct, frozen=True):
+    """As configurations and descriptors have it; '' where it is not said."""
+
+    architecture: str = ""
+    os: str = ""
+    variant: str = ""
+
+    def __str__(self) -> str:
+        return "/".join(filter(None, (self.os, self.architecture, self.variant)))
+
+    @property
+    def rank(self) -> tuple[int, str] | None:
+        """Return how well it suits this machine, the least first; None if it does not."""
+        ours = architectures()
+        if self.os not in ("", "linux") or self.architecture not in ("", *ours):
+            return None
+        return (ours.index(self.architecture) if self.architecture else len(ours), self.variant)
+
+
+def architectures() -> tuple[str, ...]:
+    """Return Go's names of the architectures that this machine runs, its own first."""
+    machine = platform.machine()
+    return _ARCHITECTURES.get(machine, (machine,))
+
+
+def other_machine(found: Sequence[Platform]) -> OtherMachineError:
+    """Return the error for an image that exists for these platforms alone."""
+    names = list(dict.fromkeys(str(item)[:40] for item in found))
+    return OtherMachineError(
+        f"it has no image for this machine (linux/{architectures()[0]}), only for {listing(names)}",
+        "use an image for this machine, or write it again with all platforms",
+    )
+
+
+class _RootFs(msgspec.Struct):
+    diff_ids: tuple[str, ...]
+
+
+class _Settings(msgspec.Struct):
+    env: tuple[str, ...] | None = msgspec.field(name="Env", default=None)
+
+
+class _Config(msgspec.Struct):
+    rootfs: _RootFs
+    architecture: str = ""
+    os: str = ""
+    variant: str = ""
+    config: _Settings | None = None
+
+
+def make_manifest(config: bytes, files: Sequence[tuple[str, str, int | None]]) -> Manifest:
+    """Return the description of an image. ``files``: file, digest and size of each layer. Raises UnusableError,
+    UnreadableError."""
+    read = decode_json(_Config, config)
+    made_for = Platform(read.architecture, read.os, read.variant)
+    if made_for.rank is None:
+        raise other_machine([made_for])
+    digests = read.rootfs.diff_ids
+    if len(digests) != len(files):
+        raise UnusableError(f"it has {len(files)} layers, and its configuration lists {len(digests)}")
+    if len(files) > _MOST_LAYERS:
+        raise UnusableError(f"it has {len(files)} layers, more than {_MOST_LAYERS}", "use an image of fewer layers")
+    for digest in digests:
+        hexadecimal(digest)
+    env = (read.config and read.config.env) or ()
+    return Manifest(
+        config,
+        tuple((key, value) for key, equals, value in (entry.partition("=") for entry in env) if equals),
+        tuple(Layer(file, diff_id, digest, size) for (file, digest, size), diff_id in zip(files, digests, strict=True)),
+    )
+
+
+def hexadecimal(digest: str) -> str:
+    """Return the hexadecimal part of a digest. Raises UnusableError for anything but SHA-256."""
+    if not _DIGEST.fullmatch(digest):
+        raise UnusableError(f"'{digest[:90]}' is not a SHA-256 digest")
+    return digest.removeprefix("sha256:")
+
+
+def check_digest(content: bytes, digest: str, what: str) -> None:
+    """Raises UnusableError if the content has another digest."""
+    if hashlib.sha256(content).hexdigest() != hexadecimal(digest):
+        raise UnusableError(f"{what} does not have the digest {digest[:19]}…: the file is damaged")
+
+
+def listing(names: Sequence[str]) -> str:
+    """Return some names, and how many more there are."""
+    shown = ", ".join(names[:5])
+    return f"{shown} and {len(names) - 5} more" if len(names) > 5 else shown

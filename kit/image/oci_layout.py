@@ -1,0 +1,174 @@
+"""Images in OCI layout (OCI Image Format Specification 1.1): index, manifests and blobs, as buildx, Podman, Buildah and
+skopeo write them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from kit.core.codec import decode_json
+from kit.image.image_files import ImageFiles, read_json
+from kit.image.manifest import (
+    LONGEST_JSON,
+    Manifest,
+    Platform,
+    UnusableError,
+    check_digest,
+    hexadecimal,
+    listing,
+    make_manifest,
+    other_machine,
+)
+
+#: The file by which a layout is known.
+MARKER = "oci-layout"
+_INDEXES = (
+    "application/vnd.oci.image.index.v1+json",
+    "application/vnd.docker.distribution.manifest.list.v2+json",
+)
+_MANIFESTS = (
+    "application/vnd.oci.image.manifest.v1+json",
+    "application/vnd.docker.distribution.manifest.v2+json",
+)
+_CONFIGS = ("application/vnd.oci.image.config.v1+json", "application/vnd.docker.container.image.v1+json")
+#: Layers; those marked as not distributable are often left out, and then lie elsewhere.
+_LAYER = re.compile(
+    r"application/vnd\.(?:oci\.image\.layer\.(nondistributable\.)?v1\.tar|docker\.image\.rootfs\.(foreign\.)?diff\.tar)"
+    r"(?:[+.](?:gzip|zstd))?"
+)
+#: The names of an image in a layout; the second is containerd's and Docker's, which write the tag alone to the first.
+_NAMES = ("org.opencontainers.image.ref.name", "io.containerd.image.name")
+#: Docker's attestations of an image, listed beside it.
+_ATTESTATION = "vnd.docker.reference.type"
+#: Maximum number of indexes that other indexes list. A loop of them would need a digest of itself.
+_MOST_INDEXES = 16
+
+
+class _Descriptor(msgspec.Struct):
+    digest: str
+    size: int
+    media_type: str = msgspec.field(name="mediaType")
+    platform: Platform | None = None
+    annotations: dict[str, str] | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(filter(None, ((self.annotations or {}).get(key) for key in _NAMES)))
+
+
+class _Index(msgspec.Struct):
+    manifests: tuple[_Descriptor, ...]
+
+
+class _Manifest(msgspec.Struct):
+    config: _Descriptor
+    layers: tuple[_Descriptor, ...]
+
+
+def read_oci_layout(files: ImageFiles, name: str) -> Manifest:
+    """Return the image of that name, or with '' the only one, for this machine. Raises UnusableError,
+    UnreadableError."""
+    index = decode_json(_Index, read_json(files, "index.json"))
+    chosen = _for_machine(files, _named(_images(index), name))
+    manifest = decode_json(_Manifest, _blob(files, chosen))
+    if manifest.config.media_type not in _CONFIGS:
+        raise UnusableError(
+            f"it is not a container image: its configuration is {manifest.config.media_type[:90]}",
+            "use an image's layout",
+        )
+    layers = []
+    for number, layer in enumerate(manifest.layers, 1):
+        kind = _LAYER.fullmatch(layer.media_type)
+        if not kind:
+            raise UnusableError(
+                f"layer {number} is {layer.media_type[:90]}, which can't be unpacked", "use an image of tarballs"
+            )
+        file = _file(layer)
+        if any(kind.groups()) and not files.has(file):
+            raise UnusableError(
+                f"layer {number} may not be distributed, and is not in it", "use an image that has all its layers"
+            )
+        layers.append((file, layer.digest, layer.size))
+    return make_manifest(_blob(files, manifest.config), layers)
+
+
+def _images(index: _Index) -> tuple[_Descriptor, ...]:
+    return tuple(item for item in index.manifests if _ATTESTATION not in (item.annotations or {}))
+
+
+def _named(found: Sequence[_Descriptor], name: str) -> list[_Descriptor]:
+    """Return the descriptors of one image: that of a name or digest, or the only one."""
+    images: dict[str, list[_Descriptor]] = {}
+    for item in found:
+        # Without a name, manifests of several platforms are one image; any other is one by itself.
+        label = item.names[-1] if item.names else "" if item.platform else item.digest
+        images.setdefault(label, []).append(item)
+    if name:
+        chosen = [item for item in found if name in (*item.names, item.digest)]
+        if chosen:
+            return chosen
+        raise UnusableError(
+            f"it has no image '{name[:90]}', only {_inside(images)}", "use one of these: --image FILE:NAME"
+        )
+    if len({tuple(item.digest for item in items) for items in images.values()}) > 1:
+        raise UnusableError(f"it has several images: {_inside(images)}", "name one after a colon: --image FILE:NAME")
+    if not images:
+        raise UnusableError("it has no image")
+    return next(iter(images.values()))
+
+
+def _inside(images: dict[str, list[_Descriptor]]) -> str:
+    return listing([f"'{label[:90]}'" if label else "one without a name" for label in images]) or "it is empty"
+
+
+def _for_machine(files: ImageFiles, found: Sequence[_Descriptor]) -> _Descriptor:
+    """Return the manifest that suits this machine best."""
+    able, others = [], []
+    for item in _manifests(files, found, set()):
+        rank = (item.platform or Platform()).rank
+        if rank is None:
+            others.append(item.platform or Platform())
+        else:
+            able.append((rank, item))
+    if able:
+        best = min(rank for rank, _ in able)
+        chosen = {item.digest: item for rank, item in able if rank == best}
+        if len(chosen) > 1:
+            said = f"it has several images: {listing(list(chosen))}"
+            raise UnusableError(said, "name one by its digest, after a colon: --image FILE:DIGEST")
+        return next(iter(chosen.values()))
+    if others:
+        raise other_machine(others)
+    raise UnusableError("its index has no image")
+
+
+def _manifests(files: ImageFiles, found: Sequence[_Descriptor], seen: set[str]) -> Iterator[_Descriptor]:
+    """Yield the manifests of images, those of nested indexes among them. ``seen``: digests of indexes so far."""
+    for item in found:
+        if item.media_type in _MANIFESTS:
+            yield item
+        elif item.media_type not in _INDEXES:
+            raise UnusableError(f"it is not a container image: {item.media_type[:90]}", "use an image's layout")
+        elif item.digest not in seen:
+            seen.add(item.digest)
+            if len(seen) > _MOST_INDEXES:
+                raise UnusableError(f"more than {_MOST_INDEXES} indexes, one in the other")
+            yield from _manifests(files, _images(decode_json(_Index, _blob(files, item))), seen)
+
+
+def _blob(files: ImageFiles, descriptor: _Descriptor) -> bytes:
+    """Return a document, checked."""
+    name = _file(descriptor)
+    if descriptor.size > LONGEST_JSON:
+        raise UnusableError(f"{name[:32]}… has {descriptor.size} bytes, more than {LONGEST_JSON >> 20} MiB")
+    text = read_json(files, name)
+    if len(text) != descriptor.size:
+        raise UnusableError(f"{name[:32]}… has {len(text)} bytes, and {descriptor.size} are announced")
+    check_digest(text, descriptor.digest, f"{name[:32]}…")
+    return text
+
+
+def _file(descriptor: _Descriptor) -> str:
+    return f"blobs/sha256/{hexadecimal(descriptor.digest)}"

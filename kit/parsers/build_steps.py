@@ -1,0 +1,91 @@
+"""The output of an image build, each line after its time of arrival: Docker's classic builder, podman build and
+buildah print the same form. ``kit-…`` lines are the kit's own: of the build's beginning and end, and of its command.
+
+Each part of the build is a task whose kind says what it was for; docs/how-to/measure-an-image-build.md explains them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+
+from kit.parsers.figure import Reported
+from kit.parsers.task import BuildTask
+
+CONTEXT, METADATA, COPY, START, RUN, COMMIT, EXPORT, LOOKUP, FINISH = (
+    "context", "metadata", "copy", "start", "run", "commit", "export", "lookup", "finish",
+)  # fmt: skip
+_LINE = re.compile(r"(?P<when>\d{1,12}\.\d{1,9}) (?P<text>.*)")
+_STEP = re.compile(r"(?:Step|STEP) \d+/\d+ ?: (?P<instruction>.*)")
+_CACHED = re.compile(r"--+> Using cache")
+_DONE = re.compile(r"Successfully (?:built|tagged) ")
+_MARK = re.compile(r"kit-(?P<what>step|build) (?P<how>began|ended)(?: (?P<when>\d{1,12}\.\d{1,9}))?")
+_SIZE = re.compile(r"kit-build size (?P<bytes>\d{1,18})")
+#: What a build does from such a mark on.
+_FROM = {
+    ("build", "began"): CONTEXT, ("step", "began"): RUN, ("step", "ended"): COMMIT, ("build", "ended"): "",
+}  # fmt: skip
+
+
+def parse_build_steps(text: str) -> tuple[Reported | BuildTask, ...]:
+    """Return the build's parts in their order, and the size of its image. Raises ValueError for an output without an
+    end."""
+    return parts(text, _begins)
+
+
+def parts(text: str, begins: Callable[[str], str | None]) -> tuple[Reported | BuildTask, ...]:
+    """Return the parts of a build. ``begins`` returns the kind of part that a line of the build tool's begins, None if
+    it begins none; LOOKUP renames the part that has begun. Raises ValueError for an output without an end."""
+    sizes: list[Reported] = []
+    found: list[tuple[float, str]] = []
+    for when, said in _lines(text):
+        size = _SIZE.fullmatch(said)
+        mark = _MARK.fullmatch(said)
+        if size:
+            sizes.append(Reported("image size", int(size["bytes"]) / 1e6, "MB"))
+        elif mark:
+            found.append((float(mark["when"] or when), _FROM[mark["what"], mark["how"]]))
+        elif (kind := begins(said)) == LOOKUP and found:
+            found[-1] = found[-1][0], LOOKUP
+        elif kind:
+            found.append((when, kind))
+    if found and found[-1][1]:
+        raise ValueError("the build's output has no end")
+    return (*_tasks(found), *sizes)
+
+
+def _tasks(found: list[tuple[float, str]]) -> Iterator[BuildTask]:
+    """Yield the parts between these beginnings. A line may arrive late, never early: none begins after the next."""
+    times = [when for when, _ in found]
+    for place in range(len(times) - 2, -1, -1):
+        times[place] = min(times[place], times[place + 1])
+    for (began, ended), (_, kind) in zip(pairwise(times), found, strict=False):
+        if kind:
+            yield BuildTask(kind, kind, began, ended - began)
+
+
+def _lines(text: str) -> Iterator[tuple[float, str]]:
+    """Yield the lines with their times; a line without one has that of the line before."""
+    when = 0.0
+    for line in text.splitlines():
+        match = _LINE.fullmatch(line)
+        when = float(match["when"]) if match else when
+        yield when, match["text"] if match else line
+
+
+def _begins(said: str) -> str | None:
+    if _CACHED.match(said):
+        return LOOKUP
+    if _DONE.match(said):
+        return FINISH
+    step = _STEP.match(said)
+    return instruction_kind(step["instruction"]) if step else None
+
+
+def instruction_kind(line: str) -> str:
+    """Return the kind of part that an instruction of a Dockerfile begins. A RUN without the timer copies sources."""
+    word = line.partition(" ")[0]
+    if word == "RUN":
+        return START if "kit-probe" in line else COPY
+    return COPY if word == "COPY" else METADATA

@@ -1,0 +1,34 @@
+"""The output of an image build by BuildKit (``--progress=plain``), each line with its time: see build_steps.
+
+BuildKit prints its progress about seven times a second, so a part's beginning is known to 0.15 s. The beginning and end
+of the command are exact: the timer states them."""
+
+from __future__ import annotations
+
+import re
+
+from kit.parsers.build_steps import CONTEXT, EXPORT, LOOKUP, METADATA, instruction_kind, parts
+from kit.parsers.figure import Reported
+from kit.parsers.task import BuildTask
+
+_STEP = re.compile(r"#\d+ \[(?P<where>[^\]]*)\] (?P<instruction>.*)")
+_EXPORT = re.compile(r"#\d+ exporting to ")
+_CACHED = re.compile(r"#\d+ CACHED")
+
+
+def parse_buildkit(text: str) -> tuple[Reported | BuildTask, ...]:
+    """Return the build's parts in their order, and the size of its image. Raises ValueError for an output without an
+    end."""
+    return parts(text, _begins)
+
+
+def _begins(said: str) -> str | None:
+    if _CACHED.fullmatch(said):
+        return LOOKUP
+    if _EXPORT.match(said):
+        return EXPORT
+    step = _STEP.match(said)
+    if not step:
+        return None
+    kind = instruction_kind(step["instruction"])
+    return CONTEXT if kind == METADATA else kind

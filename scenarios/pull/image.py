@@ -1,0 +1,186 @@
+"""Make an image of a given shape, as the storage of a registry: image.py DIRECTORY LAYERS COMPRESSION FILES MIB.
+
+The directory is what docker-registry keeps of one repository, kit-pull, with one tag, latest: blobs by their digests,
+and links to them (distribution, registry/storage/paths.go). The same arguments give the same bytes."""
+
+import gzip
+import hashlib
+import json
+import platform
+import random
+import shutil
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterator
+from io import BytesIO
+from itertools import accumulate, cycle
+from pathlib import Path
+
+REPOSITORY = "kit-pull"
+#: It runs without any library.
+BUSYBOX = Path("/bin/busybox")
+FILE_BYTES = {"small": 8 << 10, "large": 8 << 20}
+MEDIA = {"gzip": "tar+gzip", "zstd": "tar+zstd", "none": "tar"}
+#: The share of an image that a container reads until it is ready: Slacker (FAST 2016) found 6.4 % for 57 images.
+READ_AT_START = 0.064
+#: A container reads these files, says so, and waits.
+COMMAND = "busybox xargs busybox cat < /start >/dev/null && echo ready && exec busybox sleep 3600"
+#: Text repeats after so many bytes: further away than gzip and zstd look back by default.
+_TEXT = 16 << 20
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+
+
+def text(size: int) -> bytes:
+    """Return words of which a few are frequent: gzip packs them to less than half, as it does many images."""
+    numbers = random.Random(31)
+    words = [numbers.randbytes(numbers.randint(2, 9)) for _ in range(4096)]
+    frequency = list(accumulate(1 / rank for rank in range(1, len(words) + 1)))
+    made = bytearray()
+    while len(made) < size:
+        made += b" ".join(numbers.choices(words, cum_weights=frequency, k=100_000))
+    return bytes(made[:size])
+
+
+def share_out(count: int, layers: int) -> list[list[int]]:
+    """Return the numbers of the files in each layer, as many in each as in the others, or one more."""
+    return [list(range(count * layer // layers, count * (layer + 1) // layers)) for layer in range(layers)]
+
+
+def read_first(count: int) -> list[int]:
+    """Return the files that a container reads at its start: one at least, from all over the image."""
+    wanted = max(1, round(count * READ_AT_START))
+    return [count * number // wanted for number in range(wanted)]
+
+
+def path(number: int) -> str:
+    return f"data/{number // 256:04}/{number:06}"
+
+
+def pieces(size: int, whole: bytes) -> Iterator[bytes]:
+    """Yield the content of one file after the other."""
+    for start in cycle(range(0, max(len(whole) - size, 0) + 1, size)):
+        yield whole[start : start + size]
+
+
+def add(tar: tarfile.TarFile, name: str, content: bytes | None, mode: int = 0o644) -> None:
+    """Add a file, or a directory if there is no content."""
+    entry = tarfile.TarInfo(name)
+    entry.mode = mode
+    if content is None:
+        entry.type, entry.mode = tarfile.DIRTYPE, 0o755
+        tar.addfile(entry)
+    else:
+        entry.size = len(content)
+        tar.addfile(entry, BytesIO(content))
+
+
+def base(tar: tarfile.TarFile, count: int) -> None:
+    """Add what a container needs in order to run: a static busybox, mount points, the list of what it reads first."""
+    for directory in ("bin", "dev", "etc", "proc", "sys", "tmp", "data"):
+        add(tar, directory, None)
+    add(tar, "bin/busybox", BUSYBOX.read_bytes(), 0o755)
+    add(tar, "start", "".join(f"/{path(number)}\n" for number in read_first(count)).encode())
+
+
+def digest_of(file: Path) -> str:
+    with file.open("rb") as opened:
+        return "sha256:" + hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+def compress(tar: Path, compression: str) -> Path:
+    """Return the compressed file, or the file itself."""
+    packed = tar.with_suffix(".packed")
+    if compression == "none":
+        return tar
+    if compression == "zstd":
+        subprocess.run(["zstd", "-q", "-T1", "-o", packed, tar], check=True)
+    else:
+        with tar.open("rb") as source, packed.open("wb") as target, gzip.GzipFile("", "wb", 6, target, 0) as zipped:
+            shutil.copyfileobj(source, zipped, 1 << 20)
+    return packed
+
+
+class Storage:
+    """Writes the directory of a registry."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root / "docker/registry/v2"
+        self._repository = self._root / "repositories" / REPOSITORY
+
+    def take(self, file: Path) -> str:
+        """Move a file to the blobs, and return its digest."""
+        digest = digest_of(file)
+        target = self._root / "blobs/sha256" / digest[7:9] / digest[7:] / "data"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        file.rename(target)
+        self._link("_layers", digest)
+        return digest
+
+    def publish(self, manifest: Path) -> None:
+        """Take the manifest as that of the tag."""
+        digest = self.take(manifest)
+        self._link("_manifests/revisions", digest)
+        self._link("_manifests/tags/latest/index", digest)
+        self._write("_manifests/tags/latest/current/link", digest)
+
+    def _link(self, kind: str, digest: str) -> None:
+        self._write(f"{kind}/sha256/{digest[7:]}/link", digest)
+
+    def _write(self, name: str, digest: str) -> None:
+        target = self._repository / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(digest)
+
+
+def write_json(file: Path, document: object) -> Path:
+    file.write_text(json.dumps(document))
+    return file
+
+
+def make(root: Path, layers: int, compression: str, files: str, mebibytes: int) -> None:
+    """Make the image. Its sizes are in ``sizes.json``, beside what the registry serves."""
+    size = FILE_BYTES[files]
+    count = max(layers, (mebibytes << 20) // size)
+    content = pieces(size, text(min(count * size, _TEXT)))
+    storage, listed, differences, unpacked = Storage(root), [], [], 0
+    root.mkdir(parents=True)
+    work = root / "work"
+    work.mkdir()
+    for number, held in enumerate(share_out(count, layers)):
+        with tarfile.open(work / "layer.tar", "w", format=tarfile.USTAR_FORMAT) as tar:
+            if number == 0:
+                base(tar, count)
+            for file in held:
+                add(tar, path(file), next(content))
+        differences.append(digest_of(work / "layer.tar"))
+        unpacked += (work / "layer.tar").stat().st_size
+        packed = compress(work / "layer.tar", compression)
+        media = f"application/vnd.oci.image.layer.v1.{MEDIA[compression]}"
+        listed.append({"mediaType": media, "size": packed.stat().st_size, "digest": storage.take(packed)})
+    config = {
+        "architecture": _ARCHITECTURES.get(platform.machine(), platform.machine()),
+        "os": "linux",
+        "config": {"Cmd": ["/bin/busybox", "sh", "-c", COMMAND], "Env": ["PATH=/bin"]},
+        "rootfs": {"type": "layers", "diff_ids": differences},
+        "history": [{"created_by": f"layer {number}"} for number in range(layers)],
+    }
+    configured = write_json(work / "config", config)
+    length = configured.stat().st_size
+    manifest = {
+        "schemaVersion": 2,
+        "mediaType": "application/vnd.oci.image.manifest.v1+json",
+        "config": {
+            "mediaType": "application/vnd.oci.image.config.v1+json",
+            "size": length,
+            "digest": storage.take(configured),
+        },
+        "layers": listed,
+    }
+    storage.publish(write_json(work / "manifest", manifest))
+    shutil.rmtree(work)
+    write_json(root / "sizes.json", {"packed": sum(layer["size"] for layer in listed), "unpacked": unpacked})
+
+
+if __name__ == "__main__":
+    make(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4], int(sys.argv[5]))

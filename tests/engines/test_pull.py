@@ -1,0 +1,56 @@
+"""Images of a registry: by which program, from which registry, and how it is reached."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kit.core.errors import MachineError
+from kit.engines.pull import registry_words, sources
+from kit.image import ImageCache
+from kit.session.setup.cleanups import CLEANUPS
+
+
+def test_registries_are_reached_as_the_machines_own_docker_reaches_them(tmp_path: Path) -> None:
+    file = tmp_path / "daemon.json"
+    assert registry_words(file) == ()
+    file.write_text('{"registry-mirrors": ["https://m"], "insecure-registries": ["r:5000"], "data-root": "/x"}')
+    assert registry_words(file) == ("--registry-mirror=https://m", "--insecure-registry=r:5000")
+    for text in ("{", "[]", '{"registry-mirrors": 3}'):
+        file.write_text(text)
+        assert registry_words(file) == ()
+
+
+def test_without_root_nobody_elses_docker_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a user without skopeo."""
+    from kit.engines import EngineConfig
+    from kit.engines.pull import from_registry
+    from kit.host.recovery.journal import Journal
+
+    setting = EngineConfig("x", tmp_path, tmp_path / "probe", Journal(tmp_path / "x.jsonl", CLEANUPS), "none", tmp_path)
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    monkeypatch.setattr("kit.engines.pull.which", lambda tool: None)
+    with pytest.raises(MachineError, match="needs skopeo, or root"):
+        from_registry("debian:12", ImageCache(tmp_path / "cache"), setting, lambda text: None)
+
+
+@pytest.mark.parametrize(
+    ("reference", "found"),
+    [
+        ("debian:12", [("m/library/debian:12", False), ("docker.io/library/debian:12", False)]),
+        ("me/app:1", [("m/me/app:1", False), ("docker.io/me/app:1", False)]),
+        ("debian:12@sha256:ab", [("m/library/debian@sha256:ab", False), ("docker.io/library/debian@sha256:ab", False)]),
+        ("ghcr.io/me/app:1", [("ghcr.io/me/app:1", False)]),
+        ("r:5000/app:1", [("r:5000/app:1", True)]),
+        ("s:5000/app:1", [("s:5000/app:1", False)]),
+        ("localhost/app:1", [("localhost/app:1", True)]),
+        ("127.0.0.1:5000/app:1", [("127.0.0.1:5000/app:1", True)]),
+        ("[::1]:5000/app:1", [("[::1]:5000/app:1", True)]),
+        ("10.1.2.3:5000/app:1", [("10.1.2.3:5000/app:1", True)]),
+        ("11.1.2.3/app:1", [("11.1.2.3/app:1", False)]),
+    ],
+)
+def test_skopeo_asks_where_docker_would(reference: str, found: list[tuple[str, bool]]) -> None:
+    configuration = {"registry-mirrors": ("https://m/",), "insecure-registries": ("r:5000", "10.0.0.0/8")}
+    assert sources(reference, configuration) == found

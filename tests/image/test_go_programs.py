@@ -1,0 +1,50 @@
+"""Programs in Go: what is said where this machine cannot build them. tests/machine/test_docker_29.py builds some."""
+
+from pathlib import Path
+
+import pytest
+
+from kit.core.errors import MachineError
+from kit.image.go_programs import GoPrograms, explain
+
+PROGRAMS = GoPrograms("1.26.8", ("example.org/a@v1.0.0",))
+
+
+def go(directory: Path, script: str) -> str:
+    """A go that answers as the real one does; returns a PATH with it."""
+    directory.mkdir()
+    (directory / "go").write_text(f"#!/bin/sh\n{script}\n")
+    (directory / "go").chmod(0o755)
+    return f"{directory}:/usr/bin:/bin"
+
+
+def test_a_missing_go_is_named_with_the_package_that_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MachineError, match="go is not installed") as caught:
+        PROGRAMS.build(tmp_path / "programs", ())
+    assert "apt-get install golang-go (Debian 13 or later)" in caught.value.hint
+    assert sorted(tmp_path.iterdir()) == [tmp_path / "programs"]
+
+
+def test_a_go_that_is_too_old_to_fetch_another_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", go(tmp_path / "bin", "echo go version go1.19.8 linux/amd64"))
+    with pytest.raises(MachineError, match=r"go1\.19 cannot fetch Go 1\.26\.8") as caught:
+        PROGRAMS.build(tmp_path / "programs", ())
+    assert "1.21 or later" in caught.value.hint
+
+
+def test_a_version_of_go_that_cannot_be_fetched_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = "go: download go1.26.8: golang.org/toolchain@v0.0.1: reading it: 403 Forbidden"
+    script = f'[ "$GOTOOLCHAIN" = local ] && exec echo go version go1.22.1 linux/amd64\necho "{refused}" >&2\nexit 1'
+    monkeypatch.setenv("PATH", go(tmp_path / "bin", script))
+    with pytest.raises(
+        MachineError, match=r"go cannot fetch Go 1\.26\.8: go: download go1\.26\.8: .* Forbidden"
+    ) as caught:
+        PROGRAMS.build(tmp_path / "programs", ())
+    assert caught.value.hint == "check that go reaches its module proxy: go env GOPROXY"
+
+
+def test_the_reason_is_the_last_of_what_go_says() -> None:
+    said = "go: downloading example.org/a v1.0.0\ngo: example.org/a@v1.0.0: module lookup disabled by GOPROXY=off\n"
+    assert explain(said) == "go: example.org/a@v1.0.0: module lookup disabled by GOPROXY=off"
+    assert explain("") == "go does not say why"

@@ -1,0 +1,76 @@
+"""Docker 29 and containerd 2.3, built from Go modules: what a new installation uses, and the kit's arms on both."""
+
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kit.core.paths import find_paths
+from kit.engines.dockerd import Dockerd
+from kit.engines.supervisor import Program
+from kit.filesystem import BackingOptions
+from kit.filesystem.backing import GIB
+from kit.host.machine import read_host
+from kit.image import ImageCache
+from kit.model.arm import parse_arm
+from kit.model.default_driver import Docker, default_driver
+from kit.model.fact import DRIVER_STATUS, PROGRAM
+from kit.report.text.progress import Quiet
+from kit.session.execute.session_loop import held_machine
+from kit.session.setup.provision import Provision, ProvisionSpec
+from tests.engine_suite import EngineSuite
+
+#: Its programs take about ten minutes of CPU to build.
+ASKED = os.environ.get("KIT_TEST_DOCKER_29")
+pytestmark = [
+    pytest.mark.machine,
+    pytest.mark.unmeasured,
+    pytest.mark.images(*(["docker-29"] if ASKED else [])),
+    pytest.mark.skipif(not ASKED, reason="KIT_TEST_DOCKER_29 is not set: building Docker 29 takes ten minutes of CPU"),
+]
+
+ARMS = ("layer:docker@29/overlayfs", "bind:docker@29/overlay2", "layer:containerd@2.3/overlayfs")
+
+
+class Unconfigured(Dockerd):
+    """Without what the kit says of drivers: dockerd chooses, as in a new installation."""
+
+    def programs(self) -> tuple[Program, ...]:
+        containerd, dockerd = super().programs()
+        (self.home.directory / "dockerd.json").write_text("{}")
+        words = [word for word in dockerd.argv if not word.startswith("--storage-driver")]
+        return containerd, Program(dockerd.name, words, dockerd.socket)
+
+
+@pytest.mark.skipif(not shutil.which("go"), reason="go is not installed: Docker 29 is built from Go modules")
+def test_docker_29_uses_the_image_store_by_itself_and_runs_both_drivers(
+    tiny: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suite = EngineSuite()
+    with held_machine("docker-29", find_paths(), True, Quiet()) as lease:
+        image = ImageCache(lease.paths.cache).from_tarball(tiny)
+        options = BackingOptions(size=16 * GIB, images=lease.paths.state / "loops")
+        spec = ProvisionSpec(lease.setting, read_host(), options, image, None)
+        run, group = lease.setting.run / "new", f"{lease.setting.cgroup}/new"
+        run.mkdir()
+        own = replace(spec, setting=replace(lease.setting, run=run, cgroup=group, part="new"))
+        with monkeypatch.context() as patched, Provision(own) as made:
+            patched.setattr("kit.engines.docker.Dockerd", Unconfigured)
+            arm = parse_arm(f"layer:docker@29/{default_driver('docker@29', Docker())}")
+            assert made.ready(arm) is None
+            suite.test_runs_commands_in_an_empty_tree(made, arm)
+            (status,) = [fact.text for fact in made.facts() if fact.kind is DRIVER_STATUS]
+            assert status == "driver-type: io.containerd.snapshotter.v1"
+        with Provision(spec) as made:
+            arms = [parse_arm(text) for text in ARMS]
+            assert made.all_ready(arms) == {}
+            for arm in arms:
+                suite.test_runs_commands_in_an_empty_tree(made, arm)
+                suite.test_every_run_starts_from_the_same_state(made, arm)
+            facts = {fact.key: fact.text for fact in made.facts() if fact.kind in (PROGRAM, DRIVER_STATUS)}
+    assert facts["dockerd of docker@29"].startswith("Docker version 29.")
+    assert " 2.3." in facts["containerd of containerd@2.3"]
+    assert "snapshotter" in facts["overlayfs of docker@29 on ext4"]
+    assert "snapshotter" not in facts["overlay2 of docker@29 on ext4"]

@@ -1,0 +1,97 @@
+"""Plans: which engine's default they follow, and which versions exist, before anything is built or started."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kit.core.errors import UsageError
+from kit.host.machine import read_host
+from kit.model.default_driver import Docker
+from kit.model.fact import DEFAULT_REFERENCE
+from kit.model.session import Request
+from kit.session.plan.planning import plan_of, prepare, the_docker
+from kit.session.start import new_session
+from tests.command_line import Kit
+
+
+def arms(request: Request, docker: Docker | None = None) -> list[str]:
+    return [str(arm) for arm in plan_of(request, docker).arms]
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        (
+            {"arms": ("bare", "layer:docker@29x/overlay2")},
+            "arm 'layer:docker@29x/overlay2': unknown version docker@29x",
+        ),
+        ({"arms": ("bare", "layer:docker@99/overlay2")}, "unknown version docker@99"),
+        ({"arms": ("bare",), "baseline": "layer:containerd@3/overlayfs"}, "unknown version containerd@3"),
+        ({"arms": ("bare",), "engine": "docker@"}, "--engine: unknown version docker@"),
+        ({"engine": "docker@99"}, "--engine: unknown version docker@99"),
+        ({"arms": ("bare",), "engine": "podman"}, "--engine podman: unknown engine"),
+    ],
+)
+def test_an_engine_that_does_not_exist_is_named_while_planning(asked: dict[str, Any], says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        plan_of(Request("smoke", **asked))
+    assert says in caught.value.message
+    assert "docker@29" in caught.value.hint or "containerd@2.3" in caught.value.hint or "system" in caught.value.hint
+
+
+def test_the_command_says_so_at_once(kit: Kit, tmp_path: Path) -> None:
+    wrong = "layer:docker@29x/overlay2"
+    night = tmp_path / "night.toml"
+    night.write_text(f'[[tasks]]\nscenario = "smoke"\narms = ["bare", "{wrong}"]\n')
+    for words, where in (
+        (("compare", "smoke", "--arms", f"bare,{wrong}", "--dry-run"), f"arm '{wrong}'"),
+        (("compare", "smoke", "--arms", f"bare,{wrong}"), f"arm '{wrong}'"),
+        (("nightly", str(night), "--check"), "task 1"),
+        (("nightly", str(night)), "task 1"),
+    ):
+        done = kit(*words)
+        assert done.returncode == 2
+        assert done.stderr.splitlines()[-2] == f"kit: {where}: unknown version docker@29x"
+
+
+def dockerd(directory: Path, version: str) -> Path:
+    """A program that says its version; nothing else is asked of it while planning."""
+    directory.mkdir()
+    (directory / "dockerd").write_text(f"#!/bin/sh\necho 'Docker version {version}, build x'\n")
+    (directory / "dockerd").chmod(0o755)
+    return directory
+
+
+def test_default_arms_and_reference_are_those_of_the_dockerd_that_is_given(tmp_path: Path) -> None:
+    new, old = dockerd(tmp_path / "new", "29.1.0"), dockerd(tmp_path / "old", "20.10.24")
+    for given, driver in ((new, "overlayfs"), (new / "dockerd", "overlayfs"), (old, "overlay2")):
+        prepared = prepare(Request("smoke", docker=str(given)), read_host())
+        assert [str(arm) for arm in prepared.plan.arms if arm.placement == "bind"] == [f"bind:{driver}"]
+        session = new_session(prepared)
+        assert DEFAULT_REFERENCE.text(session.facts) == prepared.default_reference == f"layer:{driver}"
+        # It is stored: another machine, or a later kit, takes the same arms and the same reference.
+        assert session.request.arms == tuple(map(str, prepared.plan.arms))
+
+
+def test_a_version_in_the_name_of_the_engine_decides_without_the_machine() -> None:
+    for here in (Docker(), Docker("20.10"), Docker("29.1", False)):
+        found = prepare(Request("smoke", engine="docker@29"), read_host(), here)
+        assert [str(arm) for arm in found.plan.arms][2:5] == [
+            f"{placement}:docker@29/overlayfs" for placement in ("runtime", "bind", "volume")
+        ]
+        assert found.default_reference == "layer:docker@29/overlayfs"
+        assert "layer:docker@29/overlay2" in map(str, found.plan.arms)
+
+
+def test_a_guest_has_a_docker_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", f"{dockerd(tmp_path / 'bin', '29.1.0')}:/usr/bin:/bin")
+    assert the_docker(Request("smoke")).version == "29.1.0"
+    assert the_docker(Request("smoke", guest="uml")) == Docker()
+    assert "layer:overlayfs" not in arms(Request("smoke", guest="uml"))
+    assert arms(Request("smoke"), Docker())[2:4] == ["runtime:overlay2", "bind:overlay2"]  # as a fleet plans
+
+
+def test_a_session_of_arms_without_a_default_driver_has_no_reference_planned() -> None:
+    prepared = prepare(Request("smoke", arms=("bare", "bare@xfs")), read_host())
+    assert prepared.default_reference == "" and DEFAULT_REFERENCE.text(new_session(prepared).facts) == ""

@@ -1,0 +1,164 @@
+"""scenarios/pull: the image that a registry serves, and what a client says of an engine's answers."""
+
+import gzip
+import hashlib
+import io
+import json
+import shutil
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from kit.core.errors import UsageError
+from kit.host.machine import read_host
+from kit.model.session import Request
+from kit.session.plan.planning import find_scenario, prepare
+
+SCENARIOS = Path(__file__).parents[2] / "scenarios"
+
+
+def _load(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """Not by an import, which would leave bytecode in what a session digests."""
+    path = SCENARIOS / f"{name}.py"
+    module = ModuleType(path.stem)
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    exec(compile(path.read_text(), path, "exec"), module.__dict__)
+    return module
+
+
+@pytest.fixture
+def image(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
+    module = _load("pull/image", monkeypatch)
+    monkeypatch.setattr(module, "BUSYBOX", tmp_path / "busybox")
+    (tmp_path / "busybox").write_bytes(b"static")
+    return module
+
+
+@pytest.fixture
+def clients(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    _load("lifecycle/engine", monkeypatch)
+    return _load("pull/clients", monkeypatch)
+
+
+def _blob(root: Path, digest: str) -> bytes:
+    data = (root / "docker/registry/v2/blobs/sha256" / digest[7:9] / digest[7:] / "data").read_bytes()
+    assert digest == "sha256:" + hashlib.sha256(data).hexdigest()
+    return data
+
+
+def _manifest(root: Path) -> dict[str, Any]:
+    link = root / "docker/registry/v2/repositories/kit-pull/_manifests/tags/latest/current/link"
+    found: dict[str, Any] = json.loads(_blob(root, link.read_text()))
+    return found
+
+
+def _unpacked(data: bytes, media: str) -> bytes:
+    if media.endswith("gzip"):
+        return gzip.decompress(data)
+    if media.endswith("zstd"):
+        return subprocess.run(["zstd", "-dq"], input=data, capture_output=True, check=True).stdout
+    return data
+
+
+def _layers(root: Path) -> Iterator[bytes]:
+    manifest = _manifest(root)
+    expected = json.loads(_blob(root, manifest["config"]["digest"]))["rootfs"]["diff_ids"]
+    assert len(expected) == len(manifest["layers"])
+    for layer, difference in zip(manifest["layers"], expected, strict=True):
+        packed = _blob(root, layer["digest"])
+        assert layer["size"] == len(packed)
+        tar = _unpacked(packed, layer["mediaType"])
+        assert difference == "sha256:" + hashlib.sha256(tar).hexdigest()
+        yield tar
+
+
+def _files(root: Path) -> dict[str, bytes]:
+    found = {}
+    for data in _layers(root):
+        with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+            for entry in tar:
+                file = tar.extractfile(entry)
+                assert entry.name not in found
+                if file:
+                    found[entry.name] = file.read()
+    return found
+
+
+@pytest.mark.parametrize("compression", ["gzip", "zstd", "none"])
+def test_every_compression_holds_the_same_files(image: ModuleType, tmp_path: Path, compression: str) -> None:
+    if compression == "zstd" and shutil.which("zstd") is None:
+        pytest.skip("needs zstd: apt-get install zstd")
+    image.make(tmp_path / "r", 3, compression, "small", 1)
+    files = _files(tmp_path / "r")
+    data = {name: content for name, content in files.items() if name.startswith("data/")}
+    assert (len(data), {len(content) for content in data.values()}) == (128, {8 << 10})
+    assert files["bin/busybox"] == b"static"
+    first = files["start"].decode().split()
+    assert len(first) == 8 and {name.lstrip("/") for name in first} <= data.keys()  # 6.4 % of 128
+    sizes = json.loads((tmp_path / "r/sizes.json").read_text())
+    assert sizes["unpacked"] == sum(map(len, _layers(tmp_path / "r")))
+    packed = sum(layer["size"] for layer in _manifest(tmp_path / "r")["layers"])
+    assert sizes["packed"] == packed
+    assert packed == sizes["unpacked"] if compression == "none" else packed < sizes["unpacked"] / 1.5
+    assert not (tmp_path / "r/work").exists()
+
+
+def test_the_same_arguments_give_the_same_bytes(image: ModuleType, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        image.make(tmp_path / name, 2, "gzip", "small", 1)
+    assert _manifest(tmp_path / "one") == _manifest(tmp_path / "two")
+
+
+def test_every_layer_has_a_file_however_small_the_image(image: ModuleType, tmp_path: Path) -> None:
+    image.make(tmp_path / "r", 50, "none", "small", 0)
+    assert len(list(_layers(tmp_path / "r"))) == 50
+    assert sum(name.startswith("data/") for name in _files(tmp_path / "r")) == 50
+
+
+def test_files_are_shared_out_once_each(image: ModuleType) -> None:
+    shares = image.share_out(16, 3)
+    assert [number for share in shares for number in share] == list(range(16))
+    assert {len(share) for share in shares} == {5, 6}
+    assert (image.read_first(1), image.read_first(32)) == ([0], [0, 16])
+
+
+def test_each_compression_of_the_scenario_has_a_media_type(image: ModuleType) -> None:
+    choices = {param.name: param.choices for param in find_scenario("pull").params}
+    assert set(choices["compression"]) == image.MEDIA.keys()
+    assert set(choices["files"]) == image.FILE_BYTES.keys()
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ('{"errorDetail": {}, "error": "no such layer"}', "no such layer"),  # Docker, Podman: the last line of many
+        ('{"cause": "tls", "message": "no TLS", "response": 500}', "no TLS"),  # Podman: instead of progress
+    ],
+)
+def test_a_failed_pull_ends_with_its_reason(clients: ModuleType, line: str, reason: str) -> None:
+    clients.check_progress(iter(['{"status": "Pulling"}', "", "no JSON"]))
+    with pytest.raises(SystemExit, match=f"pull: {reason}"):
+        clients.check_progress(iter(['{"status": "Pulling"}', line]))
+
+
+def test_only_the_expected_output_means_ready(clients: ModuleType) -> None:
+    clients.check_output("\x01\x00\x00\x00\x00\x00\x00\x06ready\n")
+    with pytest.raises(SystemExit, match="first output is 'sh: no cat"):
+        clients.check_output("sh: no cat\n")
+
+
+def test_an_interface_is_the_name_of_its_socket(clients: ModuleType) -> None:
+    assert isinstance(clients.client("", "127.0.0.1:1"), clients.PlainClient)
+    assert isinstance(clients.client("/kit/ctr", "127.0.0.1:1"), clients.CtrClient)
+    assert set(find_scenario("pull").engine) == {"docker", "ctr"}
+
+
+def test_a_load_has_no_registry() -> None:
+    with pytest.raises(UsageError, match="--load pull:short needs a registry"):
+        prepare(Request("smoke", arms=("bare",), load="pull:short"), read_host())
