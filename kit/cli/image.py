@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import asdict
 
 import click
@@ -43,7 +44,8 @@ def build(name: str, force: bool, wait: bool, cache_from: tuple[str, ...]) -> No
     cache = ImageCache(paths.cache)
     observer = make_observer(False)
     try:
-        with held_machine("image-build", paths, wait, observer) as lease, interruptible():
+        # Control groups are the machine's: in a container, which has a lock of its own, another kit may build too.
+        with held_machine(f"image-build-{os.getpid()}", paths, wait, observer) as lease, interruptible():
             made = named_image(name, cache, lease.setting, observer, force)
     finally:
         observer.close()

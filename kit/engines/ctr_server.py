@@ -13,6 +13,7 @@ import os
 import socketserver
 import subprocess
 import sys
+from pathlib import Path
 
 
 class Handler(socketserver.StreamRequestHandler):
@@ -44,7 +45,9 @@ class CtrServer(socketserver.ThreadingUnixStreamServer):
     def __init__(self, path: str, cgroup: str, command: list[str]) -> None:
         self.cgroup = cgroup
         self.command = command
-        super().__init__(path, Handler)
+        # Who waits for the socket connects at once: it has its name when it listens, not when it is bound.
+        super().__init__(f"{path}~", Handler)
+        Path(f"{path}~").rename(path)
 
 
 if __name__ == "__main__":
