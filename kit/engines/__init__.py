@@ -22,6 +22,7 @@ ENGINES = {
     "docker-build": "kit.engines.builds.engine:BuildEngine",
     "podman-build": "kit.engines.builds.engine:PodmanBuildEngine",
     "buildah-build": "kit.engines.builds.engine:BuildahEngine",
+    "buildkit-build": "kit.engines.builds.buildkit:BuildkitEngine",
     "system": "kit.engines.system:SystemEngine",
 }
 

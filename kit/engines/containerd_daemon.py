@@ -18,7 +18,7 @@ from kit.engines import ctr_server
 from kit.engines.containerd_program import containerd_program
 from kit.engines.supervisor import PATIENCE, DaemonDirs, Supervisor
 from kit.host.cgroup.cgroup import Cgroup
-from kit.host.command import died, run, run_bytes, spawn, stop, writing
+from kit.host.command import died, run, spawn, stop, writing
 from kit.host.interrupt import interruptible
 from kit.image import Image
 from kit.image.layout import CONTROL, TREE
@@ -140,17 +140,9 @@ def _write_archive(image: Image, pipe: IO[bytes]) -> None:
             while data := file.read(1 << 20):
                 pipe.write(data)
         return
-    config = {
-        "architecture": run_bytes(["dpkg", "--print-architecture"]).decode().strip(),
-        "os": "linux",
-        "config": {"Env": [f"{key}={value}" for key, value in image.env]},
-        "rootfs": {"type": "layers", "diff_ids": [f"sha256:{image.digest}"]},
-        "history": [{"created_by": image.origin}],
-    }
     manifest = [{"Config": "config.json", "RepoTags": [f"{_NAME}:{image.digest[:12]}"], "Layers": ["layer.tar"]}]
     with tarfile.open(fileobj=pipe, mode="w|", format=tarfile.GNU_FORMAT) as tar:
-        for name, document in (("manifest.json", manifest), ("config.json", config)):
-            data = json.dumps(document).encode()
+        for name, data in (("manifest.json", json.dumps(manifest).encode()), ("config.json", image.config)):
             entry = tarfile.TarInfo(name)
             entry.size = len(data)
             tar.addfile(entry, io.BytesIO(data))

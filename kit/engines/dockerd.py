@@ -12,6 +12,9 @@ from kit.model.drivers import find_driver
 
 #: Bytes of a build step's output, and of a second's.
 _MOST_LOG = 1 << 30
+#: Runs a daemon whose BuildKit does not cut the output of a step: by size, and by speed (moby/buildkit,
+#: util/progress/logs). It reads -1, without a limit, since later versions only.
+UNCUT = ("env", f"BUILDKIT_STEP_LOG_MAX_SIZE={_MOST_LOG}", f"BUILDKIT_STEP_LOG_MAX_SPEED={_MOST_LOG}")
 
 
 class Dockerd(DockerServer):
@@ -35,9 +38,7 @@ class Dockerd(DockerServer):
         features = {"features": {"containerd-snapshotter": driver is not None and driver.image_store}}
         config.write_text(json.dumps(features))
         words = [
-            # Else BuildKit cuts the output of a step: by size, and by speed (moby/buildkit, util/progress/logs). It
-            # reads -1, without a limit, since later versions only.
-            *("env", f"BUILDKIT_STEP_LOG_MAX_SIZE={_MOST_LOG}", f"BUILDKIT_STEP_LOG_MAX_SPEED={_MOST_LOG}"),
+            *UNCUT,
             "dockerd",
             f"--config-file={config}",
             f"--data-root={self.home.data}",

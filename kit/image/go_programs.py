@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +21,7 @@ _NEWER = f"install Go {'.'.join(map(str, _FETCHING))} or later: apt-get install 
 
 @dataclass(frozen=True)
 class GoPrograms:
-    """``version``: of Go, as 1.26.8: it decides the bytes, too. ``packages``: as PATH@VERSION of their module.
+    """``version``: of Go, as 1.26.8: it decides the bytes, too. ``packages``: as MODULE/cmd/PROGRAM@VERSION.
     ``flags``: of go install."""
 
     version: str
@@ -34,9 +36,10 @@ class GoPrograms:
             environment = self._environment(made, directory)
             self._check(environment)
             for package in self.packages:
-                words = [*together, "go", "install", "-trimpath", "-modcacherw", *self.flags, package]
                 try:
-                    run(words, env=environment, cwd=made)
+                    source = _source(package, environment, made)
+                    words = ["go", "install", "-trimpath", "-modcacherw", *self.flags, f"./cmd/{_split(package)[1]}"]
+                    run([*together, *words], env=environment, cwd=source)
                 except CommandError as error:
                     raise RunError(f"building {package} failed: {explain(error.said)}", _fix(error.said)) from None
 
@@ -63,6 +66,24 @@ class GoPrograms:
             run(["go", "version"], env=environment)
         except CommandError as error:
             raise MachineError(f"go cannot fetch Go {self.version}: {explain(error.said)}", _fix(error.said)) from None
+
+
+def _split(package: str) -> tuple[str, str, str]:
+    """Return the module, the program and the version of MODULE/cmd/PROGRAM@VERSION."""
+    path, _, version = package.partition("@")
+    module, _, program = path.rpartition("/cmd/")
+    return module, program, version
+
+
+def _source(package: str, environment: dict[str, str], made: Path) -> Path:
+    """Return a directory with the module's source. Only from there does go build a module that excludes or replaces
+    others (go help install)."""
+    module, _, version = _split(package)
+    found = json.loads(run(["go", "mod", "download", "-modcacherw", "-json", f"{module}@{version}"], env=environment))
+    source = made / "source" / f"{module}@{version}".replace("/", "_")
+    if not source.is_dir():
+        shutil.copytree(found["Dir"], source)
+    return source
 
 
 def explain(said: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import json
 import os
 import platform
 import tarfile
@@ -20,6 +21,7 @@ from kit.core.flock import try_lock
 from kit.host import safe_fs
 from kit.host.command import run
 from kit.host.durable import publish, read_record, write_record
+from kit.image.manifest import architectures
 from kit.image.peer_image import Builder, Environment, checked, taken_or_built
 from kit.image.recipe import SOURCE_DATE_EPOCH, Recipe, read_recipe
 
@@ -45,6 +47,18 @@ class Image:
     @property
     def tag(self) -> str:
         return f"kit:{self.digest[:12]}"
+
+    @property
+    def config(self) -> bytes:
+        """Return its configuration as an image of one layer (OCI Image Format Specification 1.1, config.md)."""
+        document = {
+            "architecture": architectures()[0],
+            "os": "linux",
+            "config": {"Env": [f"{key}={value}" for key, value in self.env]},
+            "rootfs": {"type": "layers", "diff_ids": [f"sha256:{self.digest}"]},
+            "history": [{"created_by": self.origin}],
+        }
+        return json.dumps(document).encode()
 
 
 class ImageCache:

@@ -41,7 +41,7 @@ class Recipe:
     customize: tuple[str, ...] = ()  # mmdebstrap customize hooks
     layers: str = ""  # program beside the recipe that writes layers above the packages: see kit.image.layered
     go: str = field(default="", repr=False)  # version of Go that builds the following
-    go_programs: tuple[str, ...] = field(default=(), repr=False)  # packages as PATH@VERSION, put into /usr/bin
+    go_programs: tuple[str, ...] = field(default=(), repr=False)  # see GoPrograms; put into /usr/bin
     go_flags: tuple[str, ...] = field(default=(), repr=False)  # of go install
 
     @property

@@ -13,7 +13,7 @@ import pytest
 from kit.core.deadline import Deadline
 from kit.core.errors import RunError, TimedOut
 from kit.engines.builds.dockerfile import Chain
-from kit.engines.builds.output import BuildOutput, logged
+from kit.engines.builds.output import BuildOutput, printed_in_buildkit
 from kit.engines.builds.probe import BuildDirs, BuildProbe
 from kit.engines.builds.tool import BuildTool
 from kit.engines.sandbox import Invocation
@@ -98,10 +98,10 @@ def test_the_timer_says_how_a_command_ended(probe: Path) -> None:
 
 
 def test_lines_of_a_step_are_distinguished_from_buildkits_own() -> None:
-    assert logged(b"#7 0.234 text of #3 a step") == b"text of #3 a step"
-    assert logged(b"#7 10.2 ") == b""
+    assert printed_in_buildkit(b"#7 0.234 text of #3 a step") == b"text of #3 a step"
+    assert printed_in_buildkit(b"#7 10.2 ") == b""
     for own in (b"#7 DONE 0.4s", b"#5 transferring context: 103B 0.0s done", b"", b"#8 exporting layers 0.3s done"):
-        assert logged(own) is None
+        assert printed_in_buildkit(own) is None
 
 
 def test_the_log_of_a_failed_build_says_why() -> None:

@@ -1,13 +1,17 @@
 """Programs in Go: what is said where this machine cannot build them. tests/machine/test_docker_29.py builds some."""
 
+import subprocess
+import zipfile
 from pathlib import Path
 
 import pytest
 
 from kit.core.errors import MachineError
+from kit.host.command import run, which
 from kit.image.go_programs import GoPrograms, explain
+from tests.image_archives import directory
 
-PROGRAMS = GoPrograms("1.26.8", ("example.org/a@v1.0.0",))
+PROGRAMS = GoPrograms("1.26.8", ("example.org/a/cmd/a@v1.0.0",))
 
 
 def go(directory: Path, script: str) -> str:
@@ -48,3 +52,22 @@ def test_the_reason_is_the_last_of_what_go_says() -> None:
     said = "go: downloading example.org/a v1.0.0\ngo: example.org/a@v1.0.0: module lookup disabled by GOPROXY=off\n"
     assert explain(said) == "go: example.org/a@v1.0.0: module lookup disabled by GOPROXY=off"
     assert explain("") == "go does not say why"
+
+
+def test_a_module_that_replaces_others_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``go install`` refuses it by its name. The module comes from a proxy of files (go help goproxy)."""
+    if which("go") is None:
+        pytest.skip("needs go: apt-get install golang-go")
+    module = "module example.org/m\n\ngo 1.21\n\nreplace example.org/n => example.org/o v1.0.0\n"
+    files = directory(tmp_path / "proxy/example.org/m/@v", {
+        "v1.0.0.info": b'{"Version": "v1.0.0"}', "v1.0.0.mod": module.encode(),
+    })  # fmt: skip
+    with zipfile.ZipFile(files / "v1.0.0.zip", "w") as packed:
+        packed.writestr("example.org/m@v1.0.0/go.mod", module)
+        packed.writestr("example.org/m@v1.0.0/cmd/p/main.go", 'package main\n\nfunc main() { println("built") }\n')
+    monkeypatch.setenv("GOPROXY", f"file://{tmp_path}/proxy")
+    monkeypatch.setenv("GOSUMDB", "off")
+    version = run(["go", "env", "GOVERSION"]).strip().removeprefix("go")
+    GoPrograms(version, ("example.org/m/cmd/p@v1.0.0",)).build(tmp_path / "programs", ())
+    assert subprocess.run([tmp_path / "programs/p"], capture_output=True, check=True).stderr == b"built\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["programs", "proxy"]

@@ -31,6 +31,10 @@ from kit.model.arm import Arm, parse_arm, parse_arms
             "build:buildah/overlay@xfs+cache=changed+mount=cache",
             Arm("build", "buildah", "overlay", "xfs", (("cache", "changed"), ("mount", "cache"))),
         ),
+        (
+            "build:buildkit@0.34/native+mount=cache",
+            Arm("build", "buildkit@0.34", "native", options=(("mount", "cache"),)),
+        ),
     ],
 )
 def test_parses_and_prints_back(text: str, arm: Arm) -> None:

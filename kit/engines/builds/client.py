@@ -1,16 +1,22 @@
-"""Docker's client: which of the installed ones can build."""
+"""Docker's client: which of the installed ones can build, and in which environment."""
 
 from __future__ import annotations
 
 import re
 import shutil
 from collections.abc import Mapping
+from pathlib import Path
 
 from kit.core.errors import MachineError
 from kit.host.command import CommandError, environment, require, run
 
 #: From this version on the client needs a plugin for BuildKit.
 _SPLIT = 23
+
+
+def client_environment(settings: Path) -> dict[str, str]:
+    """Return the environment of a client that reads Docker's settings, without the user's settings and plugins."""
+    return {**environment(), "DOCKER_CONFIG": str(settings), "HOME": str(settings)}
 
 
 def docker_client(buildkit: bool, env: Mapping[str, str]) -> str:

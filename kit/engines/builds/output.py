@@ -22,12 +22,12 @@ _PATIENCE = 10.0
 
 
 #: What BuildKit prints of a step's output: the number of the step, and seconds since its start.
-_LOGGED = re.compile(rb"#\d+ \d+\.\d+ (.*)")
+_PRINTED = re.compile(rb"#\d+ \d+\.\d+ (.*)")
 
 
-def logged(line: bytes) -> bytes | None:
+def printed_in_buildkit(line: bytes) -> bytes | None:
     """Return what a step has printed in this line of BuildKit's; None if the line is BuildKit's own."""
-    match = _LOGGED.match(line)
+    match = _PRINTED.match(line)
     return match[1] if match else None
 
 
@@ -37,10 +37,10 @@ class BuildOutput:
     ``lines``: those of the build tool, each after its time of arrival (Unix time). ``answer``: the timer's answer about
     the command, None if the command did not run, as with a cached step."""
 
-    def __init__(self, output: IO[bytes], logged: Callable[[bytes], bytes | None]) -> None:
+    def __init__(self, output: IO[bytes], printed: Callable[[bytes], bytes | None]) -> None:
         self.lines: list[str] = []
         self.answer: bytes | None = None
-        self._logged = logged
+        self._printed = printed
         self._inside = False
         self._held = b""  # a newline of the command's is held back: the last one is the timer's
         self._target = os.dup(output.fileno())
@@ -80,7 +80,7 @@ class BuildOutput:
             os.close(self._source)
 
     def _take(self, line: bytes) -> None:
-        said = self._logged(line)
+        said = self._printed(line)
         if said is not None and said.startswith(_BEGAN):
             self._inside = True
             self._note(said)

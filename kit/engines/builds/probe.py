@@ -62,9 +62,9 @@ class BuildProbe(Probe):
         """Request the build of one more step."""
         step = Invocation(tuple(argv), cwd, dict(env), uid, gid)
         files = self._files(step)
-        self._output = reader = BuildOutput(output, self._tool.logged)
+        self._output = reader = BuildOutput(output, self._tool.printed)
         with open(reader.pipe, "wb", closefd=False) as pipe:
-            super().start([*self._tool.words, *files.words], cwd="/", env=self._tool.env, output=pipe)
+            super().start(self._tool.argv(files), cwd="/", env=self._tool.env, output=pipe)
         reader.begin()
         self._steps.append(step)
         self.images.append(files.image)
@@ -74,7 +74,7 @@ class BuildProbe(Probe):
         path = self._dirs.files / f"Dockerfile.{number}"
         path.write_text(self._chain.dockerfile(step))
         context = self._dirs.empty if self._chain.copied else self._dirs.context
-        return BuildFiles(path, context, f"{self._name}:{number}")
+        return BuildFiles(path, context, f"{self._name}:{number}", self._chain.image)
 
     def timing(self, alive: Callable[[], str] = lambda: "") -> Timing:
         """Return the command's timing, with the real time of the build; no CPU and memory of a cached step. A failure

@@ -13,7 +13,15 @@ from kit.model.drivers.copies import DOCKER_NATIVE, NATIVE, VFS
 from kit.model.drivers.device_mapper import DEVICEMAPPER, DEVMAPPER
 from kit.model.drivers.erofs import EROFS
 from kit.model.drivers.fuse import CONTAINERD_FUSE_OVERLAYFS, FUSE_OVERLAYFS, MERGERFS, UNIONFS_FUSE
-from kit.model.drivers.overlay import BUILDAH_OVERLAY, DOCKER_OVERLAYFS, OVERLAY, OVERLAY2, OVERLAYFS, UNION_OVERLAY
+from kit.model.drivers.overlay import (
+    BUILDAH_OVERLAY,
+    BUILDKIT_OVERLAYFS,
+    DOCKER_OVERLAYFS,
+    OVERLAY,
+    OVERLAY2,
+    OVERLAYFS,
+    UNION_OVERLAY,
+)
 from kit.model.drivers.zfs import CONTAINERD_ZFS, ZFS
 
 UNION = "union"
@@ -26,6 +34,7 @@ DRIVERS: dict[str, tuple[Driver, ...]] = {
     "podman": (OVERLAY, VFS, BTRFS, FUSE_OVERLAYFS),
     "containerd": (OVERLAYFS, NATIVE, BTRFS, DEVMAPPER, CONTAINERD_ZFS, BLOCKFILE, EROFS, CONTAINERD_FUSE_OVERLAYFS),
     "buildah": (BUILDAH_OVERLAY, VFS),
+    "buildkit": (BUILDKIT_OVERLAYFS, NATIVE, FUSE_OVERLAYFS),
     UNION: (UNION_OVERLAY, UNIONFS_FUSE, MERGERFS),
 }  # fmt: skip
 #: The default engine, and the running Docker: its drivers are Docker's, and its settings are the user's.
@@ -34,9 +43,9 @@ ENGINES = (*(engine for engine in DRIVERS if engine != UNION), SYSTEM)
 #: Possible engines of an arm that names none, as help and errors name them.
 SESSION_ENGINES = (DEFAULT_ENGINE, f"{DEFAULT_ENGINE}@VERSION", SYSTEM)
 #: Engines that build images; of these, the ones that do nothing else.
-BUILDERS, BUILD_ONLY = ("docker", "podman", "buildah"), ("buildah",)
+BUILDERS, BUILD_ONLY = ("docker", "podman", "buildah", "buildkit"), ("buildah", "buildkit")
 #: Engines available in other versions, in roots of their own.
-VERSIONED = ("docker", "containerd")
+VERSIONED = ("docker", "containerd", "buildkit")
 
 
 def drivers(engine: str) -> tuple[Driver, ...]:

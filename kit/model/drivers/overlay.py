@@ -28,6 +28,7 @@ OVERLAY2 = Driver("overlay2", _FIX, _KERNEL, unfit=_UNFIT, tried_in_roots=True)
 #: Podman's driver, which passes mount options on.
 OVERLAY = Driver("overlay", _FIX, _KERNEL, unfit=_UNFIT, features=_FEATURES)
 BUILDAH_OVERLAY = Driver("overlay", _FIX, _KERNEL, unfit=_UNFIT)
+BUILDKIT_OVERLAYFS = Driver("overlayfs", _FIX, _KERNEL, unfit=_UNFIT)
 OVERLAYFS = Driver(
     "overlayfs", _FIX, _KERNEL, unfit=_UNFIT, features=_FEATURES, features_root="2.1", tried_in_roots=True
 )

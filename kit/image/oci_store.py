@@ -1,0 +1,99 @@
+"""A directory in OCI layout that a build tool reads images from and writes them to."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kit.image.decompress import Allowance
+from kit.image.docker_archive import read_docker_archive
+from kit.image.image import Image
+from kit.image.image_files import image_files
+from kit.image.oci_layout import MARKER
+
+_MEDIA = "application/vnd.oci.image"
+_NAME = "io.containerd.image.name"
+
+
+@dataclass
+class OciStore:
+    """``path``: the directory, made by ``add``. Images are found by the full names under which they were written."""
+
+    path: Path
+    _kept: frozenset[str] = field(default=frozenset(), init=False)
+
+    def add(self, image: Image) -> None:
+        """Write an image under its tag, with its layers if it has them, else as one layer."""
+        self._blobs.mkdir(parents=True)
+        config, layers = self._of_archive(image.archive) if image.archive else self._of_rootfs(image)
+        manifest = {
+            "schemaVersion": 2,
+            "mediaType": f"{_MEDIA}.manifest.v1+json",
+            "config": self._written(config, f"{_MEDIA}.config.v1+json"),
+            "layers": [self._described(digest, f"{_MEDIA}.layer.v1.tar") for digest in layers],
+        }
+        described = self._written(json.dumps(manifest).encode(), f"{_MEDIA}.manifest.v1+json")
+        names = {_NAME: image.tag, "org.opencontainers.image.ref.name": image.tag.partition(":")[2]}
+        (self.path / MARKER).write_text(json.dumps({"imageLayoutVersion": "1.0.0"}))
+        self._write_index([{**described, "annotations": names}])
+
+    def _of_archive(self, archive: Path) -> tuple[bytes, list[str]]:
+        """Write the layers; return the configuration, and the layers' digests."""
+        with image_files(archive, self.path, Allowance.of(archive.stat().st_size)) as files:
+            read = read_docker_archive(files, "")
+            for layer in read.layers:
+                with files.open(layer.file) as source, (self._blobs / _hex(layer.diff_id)).open("wb") as target:
+                    shutil.copyfileobj(source, target, 1 << 20)
+        return read.config, [layer.diff_id for layer in read.layers]
+
+    def _of_rootfs(self, image: Image) -> tuple[bytes, list[str]]:
+        shutil.copyfile(image.rootfs, self._blobs / image.digest)
+        return image.config, [f"sha256:{image.digest}"]
+
+    def digest(self, name: str) -> str:
+        """Return the digest of an image's manifest. Raises KeyError."""
+        return {item["annotations"][_NAME]: str(item["digest"]) for item in self._index()}[name]
+
+    def size(self, name: str) -> int:
+        """Return the bytes of an image's layers, as they are stored. Raises KeyError."""
+        manifest = json.loads((self._blobs / _hex(self.digest(name))).read_bytes())
+        return sum(int(layer["size"]) for layer in manifest["layers"])
+
+    def keep(self) -> None:
+        """Have ``clear`` keep what is there now."""
+        self._kept = frozenset(os.listdir(self._blobs))
+
+    def clear(self) -> None:
+        """Remove everything that was not kept."""
+        self._write_index([item for item in self._index() if _hex(item["digest"]) in self._kept])
+        for name in set(os.listdir(self._blobs)) - self._kept:
+            (self._blobs / name).unlink()
+
+    @property
+    def _blobs(self) -> Path:
+        return self.path / "blobs/sha256"
+
+    def _index(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = json.loads((self.path / "index.json").read_bytes())["manifests"]
+        return found
+
+    def _write_index(self, manifests: list[dict[str, Any]]) -> None:
+        (self.path / "index.json").write_text(json.dumps({"schemaVersion": 2, "manifests": manifests}))
+
+    def _written(self, document: bytes, media_type: str) -> dict[str, Any]:
+        """Write a document, and return its descriptor."""
+        digest = f"sha256:{hashlib.sha256(document).hexdigest()}"
+        (self._blobs / _hex(digest)).write_bytes(document)
+        return self._described(digest, media_type)
+
+    def _described(self, digest: str, media_type: str) -> dict[str, Any]:
+        return {"mediaType": media_type, "digest": digest, "size": (self._blobs / _hex(digest)).stat().st_size}
+
+
+def _hex(digest: str) -> str:
+    return digest.removeprefix("sha256:")
