@@ -56,8 +56,8 @@ class Recipe:
         packages = f"{len(self.packages)} packages of {self.suite}"
         if not self.go_programs:
             return f"{packages} (once, about a minute)"
-        programs = f"{len(self.go_programs)} program{'s' if len(self.go_programs) > 1 else ''} in Go"
-        return f"{packages} and {programs} (once, about ten minutes)"
+        count = len(self.go_programs)
+        return f"{packages} and {count} program{'s' if count > 1 else ''} in Go (once, about {2 * count} minutes)"
 
     @property
     def _file(self) -> Path:

@@ -71,7 +71,7 @@ def test_a_rebuild_runs_only_what_a_change_concerns(provision: Provision, cache:
         report = parse_report(sandbox.report_format, sandbox.report()).summed()
     found = {figure.name: figure.value for figure in report.figures}
     assert ("build: run" in found) == ran
-    assert found["image size"] > 0
+    assert found["image size"]
     assert {"build: lookup", "build: export"} <= found.keys()
 
 
