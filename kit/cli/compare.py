@@ -47,7 +47,7 @@ def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, 
     if given["resume"] and (given["scenario"] or command):
         raise UsageError("--resume takes no scenario: the session has its own", "use kit compare --resume SESSION")
     if given["dry_run"]:
-        _describe(request, given["reference"])
+        _describe(request, given["reference"], bool(given["fleet"]))
         return 0
     store = the_store(store_url, patient=True)
     observer = make_observer(quiet)
@@ -119,15 +119,17 @@ def report(session: Session, outputs: Mapping[str, str], rank: str = "", referen
         write(path, render(name, session, analysis))
 
 
-def _describe(request: Request | None, reference: str) -> None:
+def _describe(request: Request | None, reference: str, on_fleet: bool) -> None:
     """Describe the plan of a request: everything is read and looked up, nothing is built, mounted or started."""
     from kit.host.machine import read_host
-    from kit.session.plan.planning import prepare, with_guest_cores
+    from kit.model.default_driver import lacking
+    from kit.session.plan.planning import prepare, the_docker, with_guest_cores
     from kit.session.start import check_reference
 
     if request is None:
         raise UsageError("--dry-run works with a new session only", "use kit show SESSION to see what it has measured")
-    prepared = prepare(request, with_guest_cores(request, read_host()))
+    docker = the_docker(request)
+    prepared = prepare(request, with_guest_cores(request, read_host()), docker)
     scenarios, plan = prepared.scenarios, prepared.plan
     check_reference(reference, plan.arms)
     baselines = dict(plan.baselines)
@@ -139,7 +141,10 @@ def _describe(request: Request | None, reference: str) -> None:
         )
     for arm in plan.arms:
         against = f", against {baselines[str(arm)]}" if str(arm) in baselines else ""
-        click.echo(f"  {arm}{against}")
+        reason = "" if on_fleet else lacking(arm.engine, arm.driver, docker)
+        click.echo(f"  {arm}{against}" + (f"; not run: {reason}" if reason else ""))
+    if on_fleet and not (request.arms or request.guest):
+        click.echo("these are the default arms of this machine; those of a fleet follow the Docker of its machines")
     runs = plan.rounds * len(plan.arms) * len(plan.points)
     least = "at least " if plan.open_ended else ""
     guest = f"; in a guest ({request.guest})" if request.guest else ""

@@ -7,9 +7,9 @@ import json
 import re
 import sys
 import tarfile
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -20,6 +20,7 @@ from kit.engines.supervisor import PATIENCE, DaemonDirs, Supervisor
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.command import died, run, spawn, stop, writing
 from kit.host.interrupt import interruptible
+from kit.host.waiting import NotReadyError, wait_for
 from kit.image import Image
 from kit.image.layout import CONTROL, TREE
 
@@ -106,11 +107,10 @@ class ContainerdDaemon:
         with (self._home.directory / "ctr.log").open("ab") as output:
             process = spawn(start, output=output, cgroup_procs=Cgroup.named(self._home.cgroup).create().procs)
         try:
-            deadline = time.monotonic() + PATIENCE
-            while not path.exists():
-                if died(process) or time.monotonic() > deadline:
-                    raise RunError(f"commands of ctr can't be served: {died(process) or 'no answer'}", SESSION_LOG)
-                time.sleep(0.01)
+            try:
+                wait_for(path.exists, partial(died, process), PATIENCE)
+            except NotReadyError as error:
+                raise RunError(f"commands of ctr can't be served: {error}", SESSION_LOG) from None
             yield
         finally:
             stop(process)

@@ -1,28 +1,31 @@
-"""The Docker that the kit would run: asks its dockerd, and the configuration of this machine's daemon."""
+"""The Docker that the kit would run: asks its dockerd, and the configuration and data of this machine's daemon."""
 
 from __future__ import annotations
 
-import json
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from kit.core.errors import KitError
+from kit.engines.daemon_configuration import CONFIGURATION, data_root, read_configuration
 from kit.host.command import run, which
-from kit.model.default_driver import Docker
+from kit.model.default_driver import Docker, keeping_drivers
 from kit.model.drivers import graph_drivers
-
-#: The configuration of the machine's own daemon (dockerd(8)).
-CONFIGURATION = Path("/etc/docker/daemon.json")
 
 
 def installed_docker(programs: Path | None = None, configuration: Path = CONFIGURATION) -> Docker:
-    """Return the Docker on PATH, with this machine's configuration; or the one in the directory ``programs``, which
-    that configuration does not concern. Without a dockerd its version is ''."""
+    """Return the Docker on PATH, with this machine's configuration and data; or the one in the directory ``programs``,
+    which these do not concern. Without a dockerd its version is ''."""
     dockerd = which("dockerd") if programs is None else str(programs / "dockerd")
     if not dockerd:
         return Docker()
-    return Docker(version_of(Path(dockerd)), _image_store(configuration) if programs is None else None)
+    version = version_of(Path(dockerd))
+    if programs is not None:
+        return Docker(version)
+    found = read_configuration(configuration)
+    return Docker(version, _image_store(found), _kept(data_root(found), version))
 
 
 def version_of(program: Path) -> str:
@@ -39,18 +42,24 @@ def _version(program: Path, changed: int) -> str:
     return found[1] if found else ""
 
 
-def _image_store(configuration: Path) -> bool | None:
+def _image_store(configuration: Mapping[str, Any]) -> bool | None:
     """Return whether the configuration switches containerd's image store on or off; None if it does neither. A graph
     driver that it names, or mapped users, switch the store off, as in dockerd itself."""
-    try:
-        found = json.loads(configuration.read_text(encoding="utf-8"))
-    except (OSError, ValueError):  # dockerd itself would refuse it
-        return None
-    if not isinstance(found, dict):
-        return None
-    features = found.get("features")
+    features = configuration.get("features")
     wanted = features.get("containerd-snapshotter") if isinstance(features, dict) else None
     if isinstance(wanted, bool):
         return wanted
-    named = found.get("storage-driver") in [driver.name for driver in graph_drivers()]
-    return False if named or found.get("userns-remap") else None
+    named = configuration.get("storage-driver") in [driver.name for driver in graph_drivers()]
+    return False if named or configuration.get("userns-remap") else None
+
+
+def _kept(root: Path, version: str) -> str:
+    """Return the first graph driver that has data in a data-root; '' without one, and where this user may not look."""
+    return next((name for name in keeping_drivers(version) if _has_entry(root / name)), "")
+
+
+def _has_entry(directory: Path) -> bool:
+    try:
+        return any(directory.iterdir())
+    except OSError:
+        return False

@@ -4,7 +4,6 @@ The user's own Docker stays untouched, with its images and names."""
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,6 +15,7 @@ from typing import Any
 from kit.core.errors import MachineError, RunError
 from kit.engines import EngineConfig
 from kit.engines.containerd_program import SHIMS
+from kit.engines.daemon_configuration import CONFIGURATION, read_configuration
 from kit.engines.dockerd import Dockerd
 from kit.engines.supervisor import DaemonDirs
 from kit.host import safe_fs
@@ -26,8 +26,7 @@ from kit.image import Image, ImageCache
 from kit.image.image_file import read_image_file
 from kit.image.peer_image import taken_or_built
 
-_CONFIGURATION = Path("/etc/docker/daemon.json")
-#: Keys of that file, and dockerd's options of the same meaning.
+#: Keys of the configuration of the machine's own Docker, and dockerd's options of the same meaning.
 _KEYS = {"registry-mirrors": "registry-mirror", "insecure-registries": "insecure-registry"}
 _HUB = "docker.io"
 _LOCAL = ("127.0.0.0/8", "::1/128")
@@ -63,7 +62,7 @@ def _copied(reference: str, layout: Path) -> Path:
     """Copy an image as OCI layout; return its directory. Raises RunError."""
     asked = {name: os.environ[name] for name in _SKOPEO_FILES if name in os.environ}
     errors = []
-    for source, insecure in sources(reference, _configured(_CONFIGURATION)):
+    for source, insecure in sources(reference, _registries(CONFIGURATION)):
         words = ["skopeo", *_policy(), "copy", "--quiet", *(["--src-tls-verify=false"] if insecure else [])]
         try:
             with interruptible():
@@ -135,7 +134,7 @@ def _private_docker(cache: ImageCache, setting: EngineConfig) -> Iterator[Any]:
         made = setting.journal.directory(cache.directory / f".pull-{setting.session}", 0o700)
         data = stack.enter_context(made) / "docker"
         stack.enter_context(covered(SHIMS, setting.journal))
-        words = registry_words(_CONFIGURATION)
+        words = registry_words(CONFIGURATION)
         daemon = Dockerd("vfs", DaemonDirs(data, setting.run / "pull", f"{setting.cgroup}/pull"), words=words)
         stack.callback(daemon.stop)
         daemon.start()
@@ -144,14 +143,12 @@ def _private_docker(cache: ImageCache, setting: EngineConfig) -> Iterator[Any]:
 
 def registry_words(configuration: Path) -> tuple[str, ...]:
     """Return how the machine's own Docker reaches registries, as options of another: mirrors, and those without TLS."""
-    known = _configured(configuration)
+    known = _registries(configuration)
     return tuple(f"--{option}={value}" for key, option in _KEYS.items() for value in known[key])
 
 
-def _configured(configuration: Path) -> dict[str, tuple[str, ...]]:
-    """Return registries of the machine's own Docker; none if the file is missing, or its Docker can't read it."""
-    try:
-        known = json.loads(configuration.read_text(encoding="utf-8"))
-        return {key: tuple(item for item in known.get(key) or () if isinstance(item, str)) for key in _KEYS}
-    except (OSError, ValueError, AttributeError, TypeError):
-        return dict.fromkeys(_KEYS, ())
+def _registries(configuration: Path) -> dict[str, tuple[str, ...]]:
+    """Return the registries that the machine's own Docker names."""
+    known = read_configuration(configuration)
+    listed = {key: value if isinstance(value := known.get(key), list) else [] for key in _KEYS}
+    return {key: tuple(item for item in value if isinstance(item, str)) for key, value in listed.items()}

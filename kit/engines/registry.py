@@ -6,10 +6,10 @@ import json
 import os
 import re
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from kit.core.errors import SESSION_LOG, MachineError, RunError
@@ -17,6 +17,7 @@ from kit.engines.engine import Blocker, EngineConfig
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.command import died, require, spawn, stop
 from kit.host.safe_fs import remove
+from kit.host.waiting import NotReadyError, wait_for
 
 _PROGRAM = "docker-registry"
 #: Seconds within which it must serve.
@@ -55,13 +56,12 @@ def serve_registry(directory: Path, setting: EngineConfig) -> Iterator[Registry]
             words = [_PROGRAM, "serve", str(own / "config.yml")]
             process = spawn(words, output=output, cgroup_procs=cgroup.procs if cgroup else ())
         try:
-            deadline = time.monotonic() + _PATIENCE
-            while not (found := _LISTENING.search(log.read_text(errors="replace"))):
-                how = died(process)
-                if how or time.monotonic() > deadline:
-                    said = (log.read_text(errors="replace").strip().splitlines() or ["no output"])[-1]
-                    raise RunError(f"{_PROGRAM} does not serve: {how or 'no answer'}: {said}", SESSION_LOG)
-                time.sleep(0.01)
+            try:
+                found = wait_for(lambda: _LISTENING.search(log.read_text(errors="replace")), partial(died, process),
+                                 _PATIENCE)  # fmt: skip
+            except NotReadyError as error:
+                said = (log.read_text(errors="replace").strip().splitlines() or ["no output"])[-1]
+                raise RunError(f"{_PROGRAM} does not serve: {error}: {said}", SESSION_LOG) from None
             yield Registry(found[1], directory, cgroup)
         finally:
             stop(process)

@@ -15,7 +15,7 @@ from kit.core.private import make_private
 from kit.host import safe_fs
 from kit.host.command import environment, run
 from kit.host.durable import publish
-from kit.image import ImageCache, recipes, unpack
+from kit.image import ImageCache, read_recipe, recipes, unpack
 
 #: $1 root, $2 number of shared directories, then these, then the program. pivot_root(2) explains the last two lines
 #: before exec: the old root is stacked below the new one, and released.
@@ -87,6 +87,17 @@ def versions(engine: str) -> tuple[str, ...]:
     if engine == "containerd":
         return tuple(name.partition("@")[2] for name in _CONTAINED)
     return tuple(name.removeprefix(f"{engine}-") for name in recipes() if name.startswith(f"{engine}-"))
+
+
+def version_in(image: str, engine: str, package: str) -> str:
+    """Return the version of an engine in a recipe's image: that of the engine root which has the same package from the
+    same suite; '' without one."""
+    suite = read_recipe(image).suite
+    for version in versions(engine):
+        root = read_recipe(root_name(engine, version))
+        if root.suite == suite and package in root.packages:
+            return version
+    return ""
 
 
 def check_version(engine: str, where: str = "") -> None:

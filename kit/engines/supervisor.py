@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +14,7 @@ from kit.filesystem.block import unmount
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.command import Process, spawn, stop
 from kit.host.mounts import mounts_below
+from kit.host.waiting import NotReadyError, wait_for
 
 log = logging.getLogger(__name__)
 
@@ -120,10 +120,8 @@ class Supervisor:
         self._home.clear()
 
     def _wait(self, name: str, socket: Path) -> None:
-        deadline = time.monotonic() + PATIENCE
-        while not socket.exists():
-            if self._processes[name].poll() is not None:
-                raise RunError(f"{name} does not start: {self._last_words()}", SESSION_LOG)
-            if time.monotonic() > deadline:
-                raise RunError(f"{name} does not start within {PATIENCE} s", SESSION_LOG)
-            time.sleep(0.01)
+        process = self._processes[name]
+        try:
+            wait_for(socket.exists, lambda: self._last_words() if process.poll() is not None else "", PATIENCE)
+        except NotReadyError as error:
+            raise RunError(f"{name} does not start: {error}", SESSION_LOG) from None

@@ -7,7 +7,6 @@ up: files of the image can't be changed in it."""
 from __future__ import annotations
 
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -21,13 +20,16 @@ from kit.engines.sandbox import Sandbox
 from kit.filesystem.block import unmount
 from kit.filesystem.mounted import check_in_force
 from kit.host.cgroup.cgroup import Cgroup
-from kit.host.command import require, run, spawn, stop
+from kit.host.command import died, require, run, spawn, stop
 from kit.host.machine import Host, kernel_filesystems
 from kit.host.mounts import mount_of, mounts_below
+from kit.host.waiting import NotReadyError, wait_for
 from kit.image.layout import INPUTS, TREE
 from kit.model.arm import Arm, driver_of
 
 _FUSE = "allow_other,suid,dev,use_ino"
+#: Seconds within which a program must mount.
+_PATIENCE = 10
 
 
 class UnionEngine(BareEngine):
@@ -104,12 +106,11 @@ class UnionEngine(BareEngine):
         output = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 (the stack closes it)
         process = spawn(words, output=output, cgroup_procs=group.procs)
         stack.callback(stop, process)
-        deadline = time.monotonic() + 10
-        while not mounts_below(merged):  # the table: a stat of the path fails if the daemon is dead
-            if process.poll() is not None or time.monotonic() > deadline:
-                output.seek(0)
-                said = output.read().decode(errors="replace").strip() or "no output"
-                raise RunError(f"{arm.driver} does not mount: {said}", "see with kit doctor what works here")
-            time.sleep(0.02)
+        try:  # the table: a stat of the path fails if the daemon is dead
+            wait_for(partial(mounts_below, merged), partial(died, process), _PATIENCE)
+        except NotReadyError as error:
+            output.seek(0)
+            said = output.read().decode(errors="replace").strip() or str(error)
+            raise RunError(f"{arm.driver} does not mount: {said}", "see with kit doctor what works here") from None
         stack.callback(unmount, merged)
         return group

@@ -16,7 +16,7 @@ import msgspec
 
 from kit.core.codec import decode_json
 from kit.image.image_files import ImageFiles, read_json
-from kit.image.manifest import Manifest, UnusableError, check_digest, listing, make_manifest
+from kit.image.manifest import Manifest, check_digest, make_manifest, no_such_image, several_images
 
 #: The file by which an archive is known.
 MARKER = "manifest.json"
@@ -42,11 +42,11 @@ def read_docker_archive(files: ImageFiles, name: str) -> Manifest:
 
 def _named(found: Sequence[_Entry], name: str) -> _Entry:
     chosen = [entry for entry in found if not name or name in (entry.tags or ())]
-    inside = listing([f"'{(entry.tags or (entry.config,))[0][:90]}'" for entry in found]) or "it is empty"
+    inside = [f"'{(entry.tags or (entry.config,))[0][:90]}'" for entry in found]
     if not chosen:
-        raise UnusableError(f"it has no image '{name[:90]}', only {inside}", "use one of these: --image FILE:NAME")
+        raise no_such_image(name, inside)
     if len({entry.config for entry in chosen}) > 1:
-        raise UnusableError(f"it has several images: {inside}", "name one after a colon: --image FILE:NAME")
+        raise several_images(inside)
     return chosen[0]
 
 

@@ -24,10 +24,19 @@ _ARCHITECTURES = {
     "x86_64": ("amd64", "386"),
     "aarch64": ("arm64", "arm"),
     "armv7l": ("arm",),
+    "armv6l": ("arm",),
     "ppc64le": ("ppc64le",),
     "riscv64": ("riscv64",),
     "s390x": ("s390x",),
 }
+
+
+#: The newest variant of 32-bit ARM that a machine runs, by what uname -m says; the variant of images that name none
+#: (containerd, platforms/database.go).
+_ARM_VARIANTS = {"aarch64": 8, "armv7l": 7, "armv6l": 6}
+_ARM_VARIANT = 7
+#: The rank of a variant that is no number, after all others.
+_UNKNOWN_VARIANT = 1_000
 
 
 class UnusableError(Exception):
@@ -74,12 +83,21 @@ class Platform(msgspec.Struct, frozen=True):
         return "/".join(filter(None, (self.os, self.architecture, self.variant)))
 
     @property
-    def rank(self) -> tuple[int, str] | None:
-        """Return how well it suits this machine, the least first; None if it does not."""
+    def rank(self) -> tuple[int, int] | None:
+        """Return how well it suits this machine, the least first; None if it does not. Of 32-bit ARM the newest variant
+        that this machine runs is best, of others the oldest, which runs on every machine of the architecture."""
         ours = architectures()
         if self.os not in ("", "linux") or self.architecture not in ("", *ours):
             return None
-        return (ours.index(self.architecture) if self.architecture else len(ours), self.variant)
+        place = ours.index(self.architecture) if self.architecture else len(ours)
+        variant = re.fullmatch(r"v?(\d{1,3})", self.variant)
+        if self.variant and not variant:
+            return place, _UNKNOWN_VARIANT
+        if self.architecture != "arm":
+            return place, int(variant[1]) if variant else 0
+        newest = _ARM_VARIANTS.get(platform.machine(), _ARM_VARIANT)
+        number = int(variant[1]) if variant else min(newest, _ARM_VARIANT)
+        return (place, newest - number) if number <= newest else None
 
 
 def architectures() -> tuple[str, ...]:
@@ -95,6 +113,20 @@ def other_machine(found: Sequence[Platform]) -> OtherMachineError:
         f"it has no image for this machine (linux/{architectures()[0]}), only for {listing(names)}",
         "use an image for this machine, or write it again with all platforms",
     )
+
+
+def no_such_image(name: str, inside: Sequence[str]) -> UnusableError:
+    """Return the error for a file that has no image of that name. ``inside``: in words, the images that it has."""
+    if not inside:
+        return UnusableError("it has no image")
+    return UnusableError(
+        f"it has no image '{name[:90]}', only {listing(inside)}", "use one of these: --image FILE:NAME"
+    )
+
+
+def several_images(inside: Sequence[str]) -> UnusableError:
+    """Return the error for a file of which no image is named."""
+    return UnusableError(f"it has several images: {listing(inside)}", "name one after a colon: --image FILE:NAME")
 
 
 class _RootFs(msgspec.Struct):

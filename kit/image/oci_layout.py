@@ -19,7 +19,9 @@ from kit.image.manifest import (
     hexadecimal,
     listing,
     make_manifest,
+    no_such_image,
     other_machine,
+    several_images,
 )
 
 #: The file by which a layout is known.
@@ -105,22 +107,17 @@ def _named(found: Sequence[_Descriptor], name: str) -> list[_Descriptor]:
         # Without a name, manifests of several platforms are one image; any other is one by itself.
         label = item.names[-1] if item.names else "" if item.platform else item.digest
         images.setdefault(label, []).append(item)
+    inside = [f"'{label[:90]}'" if label else "one without a name" for label in images]
     if name:
         chosen = [item for item in found if name in (*item.names, item.digest)]
         if chosen:
             return chosen
-        raise UnusableError(
-            f"it has no image '{name[:90]}', only {_inside(images)}", "use one of these: --image FILE:NAME"
-        )
+        raise no_such_image(name, inside)
     if len({tuple(item.digest for item in items) for items in images.values()}) > 1:
-        raise UnusableError(f"it has several images: {_inside(images)}", "name one after a colon: --image FILE:NAME")
+        raise several_images(inside)
     if not images:
-        raise UnusableError("it has no image")
+        raise no_such_image(name, inside)
     return next(iter(images.values()))
-
-
-def _inside(images: dict[str, list[_Descriptor]]) -> str:
-    return listing([f"'{label[:90]}'" if label else "one without a name" for label in images]) or "it is empty"
 
 
 def _for_machine(files: ImageFiles, found: Sequence[_Descriptor]) -> _Descriptor:

@@ -16,6 +16,12 @@ _OWN_FILESYSTEM = (
 UML, QEMU, OWN_KERNEL = "uml", "qemu", "kernel"
 
 
+def version_number(version: str) -> tuple[int, ...]:
+    """Return ``20.10.24+dfsg1`` as (20, 10, 24); () for text that does not begin with a number."""
+    found = re.match(r"\d+(?:\.\d+)*", version)
+    return tuple(map(int, found[0].split("."))) if found else ()
+
+
 @dataclass(frozen=True)
 class KernelPart:
     """Part of the kernel. ``called``: its name in sentences. ``listed``: its name in the file ``where`` of /proc, once
@@ -42,9 +48,9 @@ class Driver:
     """One driver as its engine names it.
 
     ``fix``: what would make it work where its engine does not start with it; ``{arm}`` means ENGINE/DRIVER,
-    ``{versions}``, ``{root}`` and ``{kernel}`` for the fields. ``versions``: which of its engine have it, where not all
-    do; ``root``: an engine root that does. ``packages``: programs it needs beside its engine's, and the Debian package
-    of each. ``blocker``: why no build of its engine has it.
+    ``{versions}``, ``{root}`` and ``{kernel}`` for the fields. ``since``, ``before``: the first version of its engine
+    that has it, and the first that does not any more; ``root``: an engine root that does. ``packages``: programs it
+    needs beside its engine's, and the Debian package of each. ``blocker``: why no build of its engine has it.
     """
 
     name: str
@@ -52,7 +58,8 @@ class Driver:
     kernel: KernelPart | None = None
     filesystem: str = ""  # the backing one that it needs; '': any will do
     packages: Mapping[str, str] = field(default_factory=dict)
-    versions: str = ""
+    since: str = ""
+    before: str = ""
     root: str = ""
     blocker: str = ""
     unfit: Mapping[str, str] = field(default_factory=dict)  # types of filesystems that can't hold it: what then
@@ -74,6 +81,18 @@ class Driver:
     def notes(self) -> tuple[str, ...]:
         """Return all notes that a reader must know."""
         return tuple(text for text in (self.note, _OWN_FILESYSTEM if self.own_filesystem else "") if text)
+
+    @property
+    def versions(self) -> str:
+        """Return the versions of its engine that have it, in words; '' if all have it."""
+        return f"below {self.before}" if self.before else f"{self.since} or later" if self.since else ""
+
+    def is_in(self, version: str) -> bool:
+        """Return whether this version of its engine may have it; True for an unknown version."""
+        number = version_number(version)
+        if not number:
+            return True
+        return number >= version_number(self.since) and not (self.before and number >= version_number(self.before))
 
     def mend(self, arm: str, on: str = "") -> str:
         """Return the fix in the words of ``arm``, ENGINE/DRIVER. ``on``: the type of the intended filesystem."""

@@ -5,21 +5,22 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from kit.core.codec import Count, Whole
 from kit.core.errors import MachineError, UsageError
 from kit.core.quantity import size
 from kit.model.arm import Arm
+from kit.model.default_driver import Docker, lacking
 
 
 @dataclass(frozen=True)
 class Member:
     """One machine. ``kind``: its class: machines of a class are equal; ``named``: by its user. ``together``: its lock
     is its own, so other workers may measure on the same machine meanwhile. ``drivers``, ``filesystems``: those that
-    were tried and work; None if nothing was tried. ``died``: signal and time at which the previous worker died; '' if
-    it did not."""
+    were tried and work; None if nothing was tried. ``docker``: the one that its arms without a version run. ``died``:
+    signal and time at which the previous worker died; '' if it did not."""
 
     name: str
     kind: str
@@ -36,6 +37,7 @@ class Member:
     together: bool = False
     drivers: tuple[str, ...] | None = None
     filesystems: tuple[str, ...] | None = None
+    docker: Docker = field(default_factory=Docker)
     died: str = ""
 
     def lacks(self, arms: Iterable[Arm]) -> str:
@@ -43,8 +45,11 @@ class Member:
         for arm in arms:
             if self.filesystems is not None and arm.filesystem not in self.filesystems:
                 return f"{self.name} has no {arm.filesystem}"
-            if self.drivers is not None and arm.driver and f"{arm.engine}/{arm.driver}" not in self.drivers:
+            tried = bool(arm.driver) and "@" not in arm.engine  # engine roots are made when they are needed
+            if self.drivers is not None and tried and f"{arm.engine}/{arm.driver}" not in self.drivers:
                 return f"{self.name} has no {arm.engine}/{arm.driver}"
+            if reason := lacking(arm.engine, arm.driver, self.docker):
+                return f"{self.name}: {reason}"
         return ""
 
 
@@ -96,6 +101,7 @@ _TEXTS: dict[str, Callable[[Member], tuple[str, ...]]] = {
     "class": lambda member: (member.kind,),
     "cpu": lambda member: (member.cpu,),
     "kernel": lambda member: (member.kernel.split()[0],),
+    "docker": lambda member: (member.docker.version,),
     "driver": lambda member: tuple(name for pair in member.drivers or () for name in (pair, pair.partition("/")[2])),
     "filesystem": lambda member: member.filesystems or (),
 }

@@ -13,7 +13,8 @@ from pathlib import Path
 from kit.core.errors import KitError, MachineError, said_by_system
 from kit.core.paths import Paths
 from kit.engines import Sandbox
-from kit.engines.installed import CONFIGURATION, installed_docker
+from kit.engines.daemon_configuration import CONFIGURATION
+from kit.engines.installed import installed_docker
 from kit.engines.root import root_name, versions
 from kit.filesystem import BackingOptions, bundled
 from kit.filesystem.backing import GIB
@@ -138,6 +139,9 @@ def driver_arms(docker: Docker) -> Iterator[tuple[str, str, Arm]]:
 
 def default_words(docker: Docker) -> str:
     """Return in words what a Docker uses by default."""
+    if docker.keeps:
+        kept = f"keeps its graph driver {docker.kept}, which has data in its data-root"
+        return f"version {docker.version}; it {kept}: not the image store of new installations"
     store = f"{docker.driver}, in containerd's image store" if docker.driver == IMAGE_STORE else docker.driver
     why = "" if docker.configured is None else f" (set in {CONFIGURATION})"
     return f"version {docker.version}; its default driver is {store}{why}"

@@ -67,8 +67,11 @@ def test_the_configuration_may_turn_the_image_store_on_or_off(
     program(tmp_path / "bin", "Docker version 29.1.0, build x")
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
     path = tmp_path / "daemon.json"
+    if isinstance(configuration, dict):  # else that of this machine would be looked at
+        configuration = {**configuration, "data-root": f"{tmp_path}/data"}
     path.write_text(json.dumps(configuration))
-    assert installed_docker(configuration=path) == Docker("29.1.0", configured)
+    found = installed_docker(configuration=path)
+    assert (found.version, found.configured) == ("29.1.0", configured)
     # The configuration is that of the machine's own daemon.
     assert installed_docker(tmp_path / "bin", path) == Docker("29.1.0")
 
@@ -77,5 +80,33 @@ def test_a_configuration_that_is_no_json_says_nothing(tmp_path: Path, monkeypatc
     program(tmp_path / "bin", "Docker version 28.5.2")
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
     (tmp_path / "daemon.json").write_text("{,")
-    assert installed_docker(configuration=tmp_path / "daemon.json") == Docker("28.5.2")
-    assert installed_docker(configuration=tmp_path / "none") == Docker("28.5.2")
+    for name in ("daemon.json", "none"):
+        found = installed_docker(configuration=tmp_path / name)
+        assert (found.version, found.configured) == ("28.5.2", None)
+
+
+@pytest.mark.parametrize(
+    ("version", "entries", "kept"),
+    [
+        ("29.1.0", ("overlay2/l/",), "overlay2"),
+        ("29.1.0", ("btrfs/subvolumes/", "image/btrfs/"), "btrfs"),
+        ("29.1.0", ("btrfs/subvolumes/", "overlay2/l/"), "overlay2"),
+        ("29.1.0", ("vfs/dir/",), ""),
+        ("29.1.0", ("aufs/diff/",), ""),
+        ("20.10.24", ("aufs/diff/",), "aufs"),
+        ("29.1.0", ("overlay2/",), ""),
+        ("29.1.0", ("rootfs/overlayfs/", "containerd/"), ""),
+        ("29.1.0", (), ""),
+    ],
+)
+def test_data_of_a_graph_driver_in_the_data_root_is_found(
+    version: str, entries: tuple[str, ...], kept: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program(tmp_path / "bin", f"Docker version {version}, build x")
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
+    for entry in entries:
+        (tmp_path / "data" / entry).mkdir(parents=True)
+    (tmp_path / "daemon.json").write_text(json.dumps({"data-root": f"{tmp_path}/data"}))
+    assert installed_docker(configuration=tmp_path / "daemon.json") == Docker(version, None, kept)
+    # That data is the machine's own daemon's.
+    assert installed_docker(tmp_path / "bin", tmp_path / "daemon.json") == Docker(version)

@@ -17,7 +17,9 @@ from kit.fleet.client import run
 from kit.fleet.client.each import EachCourse
 from kit.fleet.service import agent
 from kit.fleet.share import Assignment, Share
+from kit.model.default_driver import Docker
 from kit.model.event import SampleTaken, SessionStarted
+from kit.model.fact import DEFAULT_REFERENCE
 from kit.model.machine import Selection
 from kit.model.session import DONE, INTERRUPTED, Request, Session
 from kit.report.text.progress import Quiet
@@ -54,10 +56,85 @@ def each_with(
 ) -> tuple[run.FleetContext, Store]:
     monkeypatch.setattr(run, "Dispatch", dispatch)
     monkeypatch.setattr(run, "_chosen", lambda request, context, plan=None: (ONE, TWO))
-    monkeypatch.setattr(run, "_planned", lambda request, member, context: FIRST if member is ONE else SECOND)
+    monkeypatch.setattr(run, "_planned", lambda request, member, docker, context: FIRST if member is ONE else SECOND)
     store = new_store(tmp_path / "kit.db")
     paths = replace(find_paths(), data=tmp_path)
     return run.FleetContext(Address("127.0.0.1", 1), Selection(), paths, store, Quiet()), store
+
+
+class Nobody:
+    """In the place of a fleet that has no machine left: the sessions are planned, and none is run."""
+
+    def __init__(self, address: Address, course: EachCourse, tell: Callable[[str], None], patience: float) -> None:
+        pass
+
+    def run(self) -> None:
+        raise RunError("no machine is left")
+
+
+class Hears(Quiet):
+    def __init__(self) -> None:
+        super().__init__()
+        self.said: list[str] = []
+
+    def tell(self, text: str) -> None:
+        self.said.append(text)
+
+
+NEW, OLD = Docker("29.1.0"), Docker("20.10.24")
+
+
+@pytest.mark.parametrize(
+    ("dockers", "request_", "arms", "reference", "says"),
+    [
+        ((NEW, NEW), Request("smoke"), ["overlayfs", "overlay2", "btrfs", "vfs", "fuse-overlayfs", "zfs"],
+         "layer:overlayfs", ""),
+        ((OLD, OLD), Request("smoke"),
+         ["overlay2", "btrfs", "vfs", "fuse-overlayfs", "aufs", "devicemapper", "zfs"], "layer:overlay2", ""),
+        ((NEW, OLD), Request("smoke"), ["overlay2", "btrfs", "vfs", "fuse-overlayfs", "zfs"], "layer:overlay2",
+         "(29.1.0 with overlayfs on one; 20.10.24 with overlay2 on two)"),
+        ((Docker("29.1.0", None, "overlay2"), NEW), Request("smoke"),
+         ["overlay2", "overlayfs", "btrfs", "vfs", "fuse-overlayfs", "zfs"], "layer:overlay2",
+         "(29.1.0 with overlay2 on one; 29.1.0 with overlayfs on two)"),
+        ((OLD, NEW), Request("smoke", engine="docker@29"),
+         [f"docker@29/{name}" for name in ("overlayfs", "overlay2", "btrfs", "vfs", "fuse-overlayfs", "zfs")],
+         "layer:docker@29/overlayfs", ""),
+        ((NEW, NEW), Request("smoke", guest="uml"),
+         ["overlay2", "btrfs", "vfs", "fuse-overlayfs", "aufs", "devicemapper", "zfs"], "layer:overlay2", ""),
+        ((NEW, OLD), Request("smoke", arms=("bare", "layer:overlay2", "layer:overlayfs")), ["overlay2", "overlayfs"],
+         "layer:overlay2", ""),
+    ],
+)  # fmt: skip
+def test_default_arms_follow_the_docker_of_the_machines(
+    dockers: tuple[Docker, Docker], request_: Request, arms: list[str], reference: str, says: str, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    members = tuple(replace(member, docker=docker) for member, docker in zip((ONE, TWO), dockers, strict=True))
+    monkeypatch.setattr(run, "Dispatch", Nobody)
+    monkeypatch.setattr(run, "_chosen", lambda request, context, plan=None: members)
+    hears = Hears()
+    paths = replace(find_paths(), data=tmp_path)
+    context = run.FleetContext(Address("127.0.0.1", 1), Selection(), paths, new_store(tmp_path / "kit.db"), hears)
+    for session in run.run_each(request_, context):
+        found = [arm for arm in session.arms if arm.startswith("layer:")]
+        assert found == [f"layer:{name}" for name in arms]
+        assert DEFAULT_REFERENCE.text(session.facts) == reference
+        assert session.request.arms == session.arms  # as stored: a later Docker changes neither
+    said = [text for text in hears.said if "Docker differs" in text]
+    assert len(said) == bool(says) and all(says in text for text in said)
+
+
+def test_default_arms_are_those_that_every_machine_is_known_to_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = replace(TWO, docker=OLD, drivers=("docker/overlay2", "docker/vfs"), filesystems=("ext4",))
+    monkeypatch.setattr(run, "Dispatch", Nobody)
+    monkeypatch.setattr(run, "_chosen", lambda request, context, plan=None: (replace(ONE, docker=OLD), tried))
+    paths = replace(find_paths(), data=tmp_path)
+    context = run.FleetContext(Address("127.0.0.1", 1), Selection(), paths, new_store(tmp_path / "kit.db"), Quiet())
+    for session in run.run_each(Request("smoke", control=False), context):
+        ladder = [f"{placement}:overlay2" for placement in ("runtime", "bind", "volume", "layer")]
+        assert list(session.arms) == ["bare", *ladder, "layer:vfs"]
 
 
 def test_what_an_unfinished_session_found_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,7 +198,7 @@ def test_a_split_session_that_was_not_begun_here_is_given_to_no_machine(
         return session
 
     monkeypatch.setattr(run, "_carry_split", note)
-    monkeypatch.setattr(run, "_planned", lambda request, member, context: FIRST)
+    monkeypatch.setattr(run, "_planned", lambda request, member, docker, context: FIRST)
     mine = run.run_split(FIRST.request, context)
     planted = replace(mine, id=SECOND.id, request=replace(mine.request, command=("sh",)))
     for session in (mine, planted):

@@ -17,7 +17,7 @@ from kit.core.errors import UsageError
 from kit.image import Image, ImageCache
 from kit.image import decompress as decompression
 from kit.image.image_file import find_image_file, from_image_file, has_layers
-from kit.image.manifest import LONGEST_JSON
+from kit.image.manifest import LONGEST_JSON, Platform
 from tests.image_archives import (
     FORMS,
     INDEX,
@@ -168,6 +168,33 @@ def test_of_several_platforms_this_machines_is_picked(tmp_path: Path, nested: bo
     ]
     listed = [oci_index(files, oci_index(files, *images), **named("1"))] if nested else images
     assert names(read(directory(tmp_path / "layout", oci_layout(files, *listed)))) == ["./a", "./b"]
+
+
+@pytest.mark.parametrize(
+    ("machine", "listed", "best"),
+    [
+        ("armv7l", ["arm/v5", "arm/v6", "arm/v7", "arm64/v8"], "arm/v7"),
+        ("armv7l", ["arm/v5", "arm/v6"], "arm/v6"),
+        ("armv7l", ["arm/v6", "arm"], "arm"),  # without a variant it is v7
+        ("armv7l", ["arm/v8"], ""),
+        ("armv6l", ["arm/v5", "arm/v6", "arm/v7"], "arm/v6"),
+        ("armv6l", ["arm"], "arm"),
+        ("aarch64", ["arm/v7", "arm64/v9", "arm64"], "arm64"),
+        ("aarch64", ["arm/v6", "arm/v8", "arm/v7"], "arm/v8"),
+        ("x86_64", ["amd64/v3", "amd64/v2", "amd64"], "amd64"),
+        ("x86_64", ["amd64/v3", "amd64/v10", "amd64/v2"], "amd64/v2"),
+        ("x86_64", ["386", "amd64/odd"], "amd64/odd"),
+        ("x86_64", ["arm/v7"], ""),
+    ],
+)
+def test_the_best_variant_is_first(machine: str, listed: list[str], best: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.machine", lambda: machine)
+    ranks = {}
+    for text in listed:
+        architecture, _, variant = text.partition("/")
+        if (rank := Platform(architecture, "linux", variant).rank) is not None:
+            ranks[text] = rank
+    assert min(ranks, key=lambda text: ranks[text], default="") == best
 
 
 def test_what_is_missing_for_this_machine_is_said(tmp_path: Path) -> None:

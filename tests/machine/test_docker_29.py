@@ -1,7 +1,6 @@
 """Docker 29 and containerd 2.3, built from Go modules: what a new installation uses, and the kit's arms on both."""
 
 import os
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -44,7 +43,14 @@ class Unconfigured(Dockerd):
         return containerd, Program(dockerd.name, words, dockerd.socket)
 
 
-@pytest.mark.skipif(not shutil.which("go"), reason="go is not installed: Docker 29 is built from Go modules")
+class Upgraded(Unconfigured):
+    """In a data-root that a graph driver has used before."""
+
+    def programs(self) -> tuple[Program, ...]:
+        (self.home.data / "overlay2/l").mkdir(parents=True)
+        return super().programs()
+
+
 def test_docker_29_uses_the_image_store_by_itself_and_runs_both_drivers(
     tiny: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -53,16 +59,20 @@ def test_docker_29_uses_the_image_store_by_itself_and_runs_both_drivers(
         image = ImageCache(lease.paths.cache).from_tarball(tiny)
         options = BackingOptions(size=16 * GIB, images=lease.paths.state / "loops")
         spec = ProvisionSpec(lease.setting, read_host(), options, image, None)
-        run, group = lease.setting.run / "new", f"{lease.setting.cgroup}/new"
-        run.mkdir()
-        own = replace(spec, setting=replace(lease.setting, run=run, cgroup=group, part="new"))
-        with monkeypatch.context() as patched, Provision(own) as made:
-            patched.setattr("kit.engines.docker.Dockerd", Unconfigured)
-            arm = parse_arm(f"layer:docker@29/{default_driver('docker@29', Docker())}")
-            assert made.ready(arm) is None
-            suite.test_runs_commands_in_an_empty_tree(made, arm)
-            (status,) = [fact.text for fact in made.facts() if fact.kind is DRIVER_STATUS]
-            assert status == "driver-type: io.containerd.snapshotter.v1"
+        for part, server, arm, image_store in (
+            ("new", Unconfigured, default_driver("docker@29", Docker()), True),
+            ("kept", Upgraded, Docker("29", kept="overlay2").driver, False),
+        ):
+            run, group = lease.setting.run / part, f"{lease.setting.cgroup}/{part}"
+            run.mkdir()
+            own = replace(spec, setting=replace(lease.setting, run=run, cgroup=group, part=part))
+            with monkeypatch.context() as patched, Provision(own) as made:
+                patched.setattr("kit.engines.docker.Dockerd", server)
+                chosen = parse_arm(f"layer:docker@29/{arm}")
+                assert made.ready(chosen) is None
+                suite.test_runs_commands_in_an_empty_tree(made, chosen)
+                (status,) = [fact.text for fact in made.facts() if fact.kind is DRIVER_STATUS]
+                assert (status == "driver-type: io.containerd.snapshotter.v1") == image_store, status
         with Provision(spec) as made:
             arms = [parse_arm(text) for text in ARMS]
             assert made.all_ready(arms) == {}

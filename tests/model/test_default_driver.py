@@ -3,7 +3,7 @@
 import pytest
 
 from kit.model.arm import parse_arm
-from kit.model.default_driver import Docker, common_drivers, default_driver
+from kit.model.default_driver import Docker, common_docker, common_drivers, default_driver, lacking
 
 
 @pytest.mark.parametrize(
@@ -23,6 +23,71 @@ from kit.model.default_driver import Docker, common_drivers, default_driver
 def test_docker_uses_what_its_version_and_its_configuration_say(version: str, alone: str, on: str, off: str) -> None:
     found = [Docker(version, configured).driver for configured in (None, True, False)]
     assert found == [alone, on, off]
+
+
+@pytest.mark.parametrize(
+    ("version", "configured", "driver", "keeps"),
+    [
+        ("29.1.0", None, "overlay2", True),
+        ("29.1.0", True, "overlayfs", False),
+        ("29.1.0", False, "overlay2", False),
+        ("28.5.2", None, "overlay2", False),
+    ],
+)
+def test_docker_29_keeps_the_graph_driver_that_has_data(
+    version: str, configured: bool | None, driver: str, keeps: bool
+) -> None:
+    found = Docker(version, configured, "overlay2")
+    assert (found.driver, found.keeps) == (driver, keeps)
+    assert "overlayfs" in found.drivers
+
+
+@pytest.mark.parametrize(
+    ("version", "none_of", "all_of"),
+    [
+        ("", ("overlayfs",), ("aufs", "devicemapper")),
+        ("20.10.24+dfsg1", ("overlayfs",), ("aufs", "devicemapper")),
+        ("24.0.7", ("aufs",), ("overlayfs", "devicemapper")),
+        ("25.0", ("aufs", "devicemapper"), ("overlayfs", "btrfs", "zfs", "vfs", "fuse-overlayfs")),
+        ("29.8+v2.0.0-beta.24", ("aufs", "devicemapper"), ("overlayfs", "overlay2", "zfs")),
+    ],
+)
+def test_a_version_has_only_drivers_that_it_may_have(
+    version: str, none_of: tuple[str, ...], all_of: tuple[str, ...]
+) -> None:
+    found = set(Docker(version).drivers)
+    assert not found & set(none_of) and found >= set(all_of)
+
+
+@pytest.mark.parametrize(
+    ("engine", "driver", "reason"),
+    [
+        ("docker@29", "aufs", "docker 29 has no aufs, only docker below 24 has it"),
+        ("docker@26.1", "devicemapper", "docker 26.1 has no devicemapper, only docker below 25 has it"),
+        ("docker@20.10", "overlayfs", "docker 20.10 has no overlayfs, only docker 24 or later has it"),
+        ("docker", "aufs", "docker 28.5 has no aufs, only docker below 24 has it"),
+        ("containerd@1.7", "erofs", "containerd 1.7 has no erofs, only containerd 2.1 or later has it"),
+        ("docker@20.10", "aufs", ""),
+        ("docker@29", "overlay2", ""),
+        ("containerd@2.1", "erofs", ""),
+        ("containerd", "erofs", ""),
+        ("system", "aufs", ""),
+        ("podman", "overlay", ""),
+        ("", "", ""),
+    ],
+)
+def test_what_a_version_lacks_is_named(engine: str, driver: str, reason: str) -> None:
+    assert lacking(engine, driver, Docker("28.5")) == reason
+
+
+def test_one_docker_stands_for_many_machines() -> None:
+    old, new, kept = Docker("20.10.24"), Docker("29.1.0"), Docker("29.1.0", None, "btrfs")
+    assert common_docker([new, Docker("30.0")]) == new
+    assert common_docker([new, old]).drivers == old.drivers
+    assert common_docker([new, kept]).driver == common_docker([kept, new]).driver == "overlay2"
+    assert common_docker([new, Docker()]).drivers == Docker().drivers
+    # The oldest uses the image store, as it is configured; a newer one does not.
+    assert common_docker([Docker("28.5", True), kept]).driver == "overlay2"
 
 
 def test_each_engine_has_a_default() -> None:

@@ -28,7 +28,7 @@ SHINYFS = Driver(
     KernelPart("shine (CONFIG_SHINY_FS)", "shinyfs", ("shiny-mod",)),
     filesystem="xfs",
     packages={"mount.shinyfs": "shiny-tools"},
-    versions="99 or later",
+    since="99",
     root="99.1",
     options=Options({"gloss": re.compile("on|off")}, "+gloss=on"),
     copies_all=True,

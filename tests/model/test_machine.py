@@ -6,6 +6,7 @@ import pytest
 
 from kit.core.errors import MachineError, UsageError
 from kit.model.arm import parse_arms
+from kit.model.default_driver import Docker
 from kit.model.machine import Member, Selection, choose, parse_where
 
 SMALL = Member(
@@ -13,7 +14,7 @@ SMALL = Member(
     cores=8, memory=32 << 30, virtualization="none", root=True, machine="0123",
 )  # fmt: skip
 ALSO = replace(SMALL, name="s2")
-LARGE = replace(SMALL, name="l1", kind="large", cores=64, memory=256 << 30)
+LARGE = replace(SMALL, name="l1", kind="large", cores=64, memory=256 << 30, docker=Docker("29.1.0"))
 
 
 def names(selection: Selection, *members: Member, arms: str = "bare") -> list[str]:
@@ -30,6 +31,7 @@ def names(selection: Selection, *members: Member, arms: str = "bare") -> list[st
         ("cpu=*Gold*", ["s1", "s2", "l1"]),
         ("kernel=6.8.*", ["s1", "s2", "l1"]),
         ("class=large", ["l1"]),
+        ("docker=29*", ["l1"]),
     ],
 )
 def test_conditions_pick_machines(where: str, found: list[str]) -> None:
@@ -72,3 +74,11 @@ def test_a_machine_that_was_examined_takes_no_arm_that_does_not_work_there() -> 
         names(Selection(), some, arms="layer:btrfs@ext4")
     with pytest.raises(MachineError, match="s1 has no zfs"):
         names(Selection(), some, arms="bare@zfs")
+    # Engine roots are made there when they are needed: none was tried.
+    assert names(Selection(), some, arms="layer:docker@29/btrfs@ext4") == ["s1"]
+
+
+def test_a_machine_takes_no_arm_that_its_docker_cannot_have() -> None:
+    with pytest.raises(MachineError, match=r"s1: docker 29\.1\.0 has no aufs, only docker below 24 has it"):
+        names(Selection(), replace(SMALL, docker=Docker("29.1.0")), arms="bare,layer:aufs")
+    assert names(Selection(), replace(SMALL, docker=Docker("20.10.24")), arms="bare,layer:aufs") == ["s1"]

@@ -14,30 +14,47 @@ from kit.session.plan.planning import plan_of, prepare, the_docker
 from kit.session.start import new_session
 from tests.command_line import Kit
 
+DOCKERS = "use one of: docker@20.10, docker@26.1, docker@28, docker@29; or --docker PATH, a Docker of yours"
+
 
 def arms(request: Request, docker: Docker | None = None) -> list[str]:
     return [str(arm) for arm in plan_of(request, docker).arms]
 
 
 @pytest.mark.parametrize(
-    ("asked", "says"),
+    ("asked", "says", "fix"),
     [
         (
             {"arms": ("bare", "layer:docker@29x/overlay2")},
             "arm 'layer:docker@29x/overlay2': unknown version docker@29x",
+            DOCKERS,
         ),
-        ({"arms": ("bare", "layer:docker@99/overlay2")}, "unknown version docker@99"),
-        ({"arms": ("bare",), "baseline": "layer:containerd@3/overlayfs"}, "unknown version containerd@3"),
-        ({"arms": ("bare",), "engine": "docker@"}, "--engine: unknown version docker@"),
-        ({"engine": "docker@99"}, "--engine: unknown version docker@99"),
-        ({"arms": ("bare",), "engine": "podman"}, "--engine podman: unknown engine"),
+        ({"arms": ("bare", "layer:docker@99/overlay2")}, "arm 'layer:docker@99/overlay2': unknown version docker@99",
+         DOCKERS),
+        ({"arms": ("bare",), "baseline": "layer:containerd@3/overlayfs"},
+         "arm 'layer:containerd@3/overlayfs': unknown version containerd@3",
+         "use one of: containerd@1.6, containerd@1.7, containerd@2.1, containerd@2.3; or --docker PATH, a Docker of "
+         "yours"),
+        ({"arms": ("bare",), "engine": "docker@"}, "--engine: unknown version docker@", DOCKERS),
+        ({"engine": "docker@99"}, "--engine: unknown version docker@99", DOCKERS),
+        ({"arms": ("bare",), "engine": "podman"}, "--engine podman: unknown engine",
+         "use one of: docker, docker@VERSION, system"),
+        ({"arms": ("bare", "layer:docker@29/aufs+cpus=1")},
+         "arm 'layer:docker@29/aufs+cpus=1': docker 29 has no aufs, only docker below 24 has it",
+         "use layer:docker@20.10/aufs+cpus=1, or leave it out"),
+        ({"arms": ("bare", "bind:devicemapper"), "engine": "docker@28"},
+         "arm 'bind:docker@28/devicemapper': docker 28 has no devicemapper, only docker below 25 has it",
+         "use bind:docker@20.10/devicemapper, or leave it out"),
+        ({"arms": ("bare",), "baseline": "layer:containerd@1.7/erofs"},
+         "arm 'layer:containerd@1.7/erofs': containerd 1.7 has no erofs, only containerd 2.1 or later has it",
+         "use layer:containerd@2.1/erofs, or leave it out"),
     ],
-)
-def test_an_engine_that_does_not_exist_is_named_while_planning(asked: dict[str, Any], says: str) -> None:
+)  # fmt: skip
+def test_what_does_not_exist_is_named_while_planning(asked: dict[str, Any], says: str, fix: str) -> None:
     with pytest.raises(UsageError) as caught:
         plan_of(Request("smoke", **asked))
-    assert says in caught.value.message
-    assert "docker@29" in caught.value.hint or "containerd@2.3" in caught.value.hint or "system" in caught.value.hint
+    assert caught.value.message == says
+    assert caught.value.hint == fix
 
 
 def test_the_command_says_so_at_once(kit: Kit, tmp_path: Path) -> None:
@@ -81,15 +98,28 @@ def test_a_version_in_the_name_of_the_engine_decides_without_the_machine() -> No
             f"{placement}:docker@29/overlayfs" for placement in ("runtime", "bind", "volume")
         ]
         assert found.default_reference == "layer:docker@29/overlayfs"
-        assert "layer:docker@29/overlay2" in map(str, found.plan.arms)
+        assert [str(arm) for arm in found.plan.arms if arm.placement == "layer"] == [
+            f"layer:docker@29/{name}" for name in ("overlayfs", "overlay2", "btrfs", "vfs", "fuse-overlayfs", "zfs")
+        ]
+
+
+def test_a_dry_run_names_what_the_docker_here_cannot_have(kit: Kit, tmp_path: Path) -> None:
+    words = ("compare", "smoke", "--arms", "bare,layer:overlay2,layer:aufs", "--dry-run", "--docker")
+    new, old = (
+        kit(*words, str(dockerd(tmp_path / version, version))).stdout.splitlines() for version in ("29.1.0", "20.10.24")
+    )
+    reason = "; not run: docker 29.1.0 has no aufs, only docker below 24 has it"
+    assert [line for line in new if "not run" in line] == [f"  layer:aufs, against bare{reason}"]
+    assert not [line for line in old if "not run" in line]
 
 
 def test_a_guest_has_a_docker_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{dockerd(tmp_path / 'bin', '29.1.0')}:/usr/bin:/bin")
     assert the_docker(Request("smoke")).version == "29.1.0"
-    assert the_docker(Request("smoke", guest="uml")) == Docker()
-    assert "layer:overlayfs" not in arms(Request("smoke", guest="uml"))
-    assert arms(Request("smoke"), Docker())[2:4] == ["runtime:overlay2", "bind:overlay2"]  # as a fleet plans
+    assert the_docker(Request("smoke", guest="uml")) == Docker("20.10")  # Debian 12's
+    found = arms(Request("smoke", guest="uml"))
+    assert found[2:4] == ["runtime:overlay2", "bind:overlay2"]
+    assert "layer:overlayfs" not in found and "layer:devicemapper" in found
 
 
 def test_a_session_of_arms_without_a_default_driver_has_no_reference_planned() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
@@ -18,23 +19,21 @@ from kit.fleet.client.observer import FleetObserver
 from kit.fleet.client.split import SplitCourse
 from kit.fleet.settings import allow_many_files
 from kit.host.machine import Host, read_host
-from kit.model.default_driver import Docker
+from kit.model.default_driver import Docker, common_docker
 from kit.model.drivers import SYSTEM
 from kit.model.event import RunsPlanned, SessionStarted, StatusChanged
 from kit.model.fact import WORKER, makers
 from kit.model.machine import Member, Selection, choose
 from kit.model.machine_class import class_of
-from kit.model.plan import SHARED_ROUNDS, Plan
+from kit.model.plan import SHARED_ROUNDS, Plan, default_arms
 from kit.model.session import DONE, FAILED, INTERRUPTED, RUNNING, Request, Session
-from kit.session.plan.planning import plan_of, prepare, with_guest_cores
+from kit.session.plan.planning import plan_of, prepare, the_docker, with_guest_cores
 from kit.session.setup.resumable import check_begun, record_begun
 from kit.session.start import check_reference, new_session
 from kit.store import Outbox, Store
 
 #: Seconds to wait for a lost scheduler, or for the last lost machine.
 PATIENCE = 600.0
-#: The Docker of a fleet's default arms: the machines may have any version, and all have overlay2.
-_DOCKER = Docker()
 #: Number of machines, or sessions, that are named at the start.
 _NAMED = 8
 
@@ -57,7 +56,8 @@ def run_split(request: Request, context: FleetContext) -> Session:
     _check_split(request)
     request = replace(request, rounds=request.rounds or SHARED_ROUNDS)
     members = _chosen(request, context)
-    session = _planned(request, members[0], context).with_facts(member_facts(members))
+    request, docker = _with_arms(request, members, context)
+    session = _planned(request, members[0], docker, context).with_facts(member_facts(members))
     record_begun(context.paths.data, session, context.observer.tell)
     return _carry_split(session, members, context)
 
@@ -135,9 +135,10 @@ def run_each(request: Request, context: FleetContext) -> tuple[Session, ...]:
     store."""
     members = _chosen(request, context)
     allow_many_files()  # each session has an outbox
+    request, docker = _with_arms(request, members, context)
     sessions = {}
     for member in members:
-        sessions[member.name] = _planned(request, member, context).with_facts(member_facts([member]))
+        sessions[member.name] = _planned(request, member, docker, context).with_facts(member_facts([member]))
     observer = context.observer
     with ExitStack() as stack:
         stores = {}
@@ -175,7 +176,9 @@ def _chosen(request: Request, context: FleetContext, plan: Plan | None = None) -
         raise UsageError(
             "a fleet measures with engines of its own", "leave out --engine system, or run kit compare there"
         )
-    arms = () if request.guest else (plan or plan_of(request, _DOCKER)).arms  # a guest has its own drivers
+    named = (plan or plan_of(request, Docker())).arms
+    # A guest has its own drivers, and the default arms follow the machines.
+    arms = named if (plan or request.arms) and not request.guest else ()
     with fleet_at(context.address) as fleet:
         members, busy = fleet.members(), fleet.busy()
     free = sorted(members, key=lambda address: bool(busy.get(address)))
@@ -193,8 +196,34 @@ def _chosen(request: Request, context: FleetContext, plan: Plan | None = None) -
     return chosen
 
 
-def _planned(request: Request, member: Member, context: FleetContext) -> Session:
-    """Return the session as that machine would plan it."""
+def _with_arms(request: Request, members: Sequence[Member], context: FleetContext) -> tuple[Request, Docker]:
+    """Return the request with the default arms, if it names none: those that all machines may run, as far as known. And
+    the Docker by which they and the reference are chosen."""
+    if request.guest:
+        return request, the_docker(request)
+    docker = common_docker([member.docker for member in members])
+    if request.arms:
+        return request, docker
+    if "@" not in request.engine and len({member.docker.drivers for member in members}) > 1:
+        context.observer.tell(
+            f"the machines' Docker differs ({_dockers(members)}): the default arms are those that all can have, with "
+            f"{docker.driver} as default driver; pick like machines with --where docker=…, or name --arms"
+        )
+    arms = [arm for arm in default_arms(request.engine, docker) if not any(member.lacks([arm]) for member in members)]
+    return replace(request, arms=tuple(map(str, arms))), docker
+
+
+def _dockers(members: Sequence[Member]) -> str:
+    """Return in words which machines have which Docker."""
+    found: dict[str, list[str]] = {}
+    for member in members:
+        docker = member.docker
+        found.setdefault(f"{docker.version} with {docker.driver}" if docker.version else "none", []).append(member.name)
+    return "; ".join(f"{what} on {listed(names, _NAMED)}" for what, names in found.items())
+
+
+def _planned(request: Request, member: Member, docker: Docker, context: FleetContext) -> Session:
+    """Return the session as that machine would plan it. ``docker``: that of all machines."""
     host: Host = replace(read_host(), cores=member.cores, root=member.root)
-    prepared = prepare(request, with_guest_cores(request, host), _DOCKER)
+    prepared = prepare(request, with_guest_cores(request, host), docker)
     return new_session(prepared, context.reference)

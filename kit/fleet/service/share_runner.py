@@ -14,6 +14,7 @@ from signal import SIGINT, strsignal
 from kit import __version__
 from kit.core.codec import decode_json, encode_json
 from kit.core.errors import RunError, UsageError
+from kit.engines.installed import installed_docker
 from kit.fleet.service.capabilities import Working
 from kit.fleet.share import Assignment, Share
 from kit.host.command import Process, died, talking
@@ -49,6 +50,7 @@ def describe(name: str, kind: str, together: bool, working: Working | None) -> M
         together=together,
         drivers=working.drivers if working else None,
         filesystems=working.filesystems if working else None,
+        docker=installed_docker(),
     )
 
 

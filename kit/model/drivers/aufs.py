@@ -6,7 +6,7 @@ AUFS = Driver(
     "aufs",
     "use a kernel with aufs (kit kernel build {kernel}, then --guest) and a Docker {versions} (docker@{root}/aufs)",
     KernelPart("aufs", "aufs", ("aufs",)),
-    versions="below 24",
+    before="24",
     root="20.10",
     guests=(OWN_KERNEL,),
     guest_kernel="aufs",

@@ -5,7 +5,7 @@ from kit.model.driver import Driver
 BLOCKFILE = Driver(
     "blockfile",
     "use containerd {versions}: layer:containerd@{root}/blockfile",
-    versions="1.7 or later",
+    since="1.7",
     root="1.7",
     own_filesystem=True,
     tried_in_roots=True,

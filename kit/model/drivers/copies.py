@@ -7,7 +7,7 @@ NATIVE = Driver("native", copies_all=True)
 DOCKER_NATIVE = Driver(
     "native",
     "use Docker {versions}: docker@{root}/native, or --docker PATH",
-    versions="24 or later",
+    since="24",
     root="26.1",
     image_store=True,
     copies_all=True,

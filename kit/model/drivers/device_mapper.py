@@ -15,7 +15,7 @@ DEVICEMAPPER = Driver(
     "devicemapper",
     "use a kernel with device-mapper (--guest has one) and a Docker {versions} (docker@{root}/devicemapper)",
     _KERNEL,
-    versions="below 25",
+    before="25",
     root="20.10",
     options=Options({THIN_POOL: re.compile("")}, f"+{THIN_POOL} (direct-lvm: a pool without loop files of dockerd's)"),
     storage_options=("dm.override_udev_sync_check=true",),

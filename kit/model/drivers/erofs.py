@@ -6,7 +6,7 @@ EROFS = Driver(
     "erofs",
     "use containerd {versions}: layer:containerd@{root}/erofs, and a kernel with EROFS",
     KernelPart("EROFS (CONFIG_EROFS_FS)", "erofs", ("erofs",)),
-    versions="2.1 or later",
+    since="2.1",
     root="2.1",
     tried_in_roots=True,
 )

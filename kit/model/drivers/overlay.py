@@ -36,7 +36,7 @@ DOCKER_OVERLAYFS = Driver(
     "overlayfs",
     "use Docker {versions}: docker@{root}/overlayfs, or --docker PATH",
     _KERNEL,
-    versions="24 or later",
+    since="24",
     root="26.1",
     unfit=_UNFIT,
     image_store=True,

@@ -12,7 +12,7 @@ from kit.model.machine import Member, MemberStatus, ShareStatus
 from kit.report.format import units
 
 _HEADERS = ("machine", "class", "kit", "can", "runs")
-_ABILITIES = ("machines", "cores", "memory", "kernel", "drivers", "filesystems")
+_ABILITIES = ("machines", "cores", "memory", "kernel", "docker", "drivers", "filesystems")
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,9 @@ def _ability(member: Member) -> Sequence[str]:
     drivers, filesystems = (
         "not checked" if known is None else ", ".join(known) or "none" for known in (member.drivers, member.filesystems)
     )
-    return str(member.cores), f"{member.memory / 2**30:.0f} GiB", member.kernel.split(" ")[0], drivers, filesystems
+    docker = f"{member.docker.version}, {member.docker.driver}" if member.docker.version else "none"
+    memory, kernel = f"{member.memory / 2**30:.0f} GiB", member.kernel.split(" ")[0]
+    return str(member.cores), memory, kernel, docker, drivers, filesystems
 
 
 def _machines(count: int) -> str:
@@ -95,6 +97,8 @@ def _letter(number: int) -> str:
 
 def _can(member: Member) -> str:
     root = "root" if member.root else "no root"
+    docker = f"\nDocker {member.docker.version}" if member.docker.version else ""
     if member.drivers is None:
-        return f"{root}, not checked"
-    return f"{root}, {_several(len(member.drivers), 'driver')}, {_several(len(member.filesystems or ()), 'filesystem')}"
+        return f"{root}, not checked{docker}"
+    found = f"{_several(len(member.drivers), 'driver')}, {_several(len(member.filesystems or ()), 'filesystem')}"
+    return f"{root}, {found}{docker}"

@@ -14,15 +14,15 @@ from kit.core.errors import MachineError, UsageError
 from kit.core.paths import find_paths, resource
 from kit.core.regular import read_text
 from kit.engines.installed import installed_docker
-from kit.engines.root import check_version, given_programs
+from kit.engines.root import check_version, given_programs, version_in
 from kit.filesystem import BackingOptions, Profile, bundled, find_profile, recorded
 from kit.filesystem.plain import check_directory
 from kit.host.machine import Host
 from kit.image import recipes
 from kit.image.image_file import find_image_file
-from kit.model.arm import arms_of, parse_arm
-from kit.model.default_driver import Docker
-from kit.model.drivers import SESSION_ENGINES, SYSTEM, is_session_engine
+from kit.model.arm import Arm, arms_of, driver_of, parse_arm
+from kit.model.default_driver import Docker, lacking
+from kit.model.drivers import DEFAULT_ENGINE, SESSION_ENGINES, SYSTEM, is_session_engine
 from kit.model.plan import Plan, default_arms, make_plan, reference_of, slice_of
 from kit.model.scenario import Scenario, command_scenario
 from kit.model.scenariofile import parse_scenario
@@ -169,9 +169,11 @@ def plan_of(request: Request, docker: Docker | None = None) -> Plan:
 
 
 def the_docker(request: Request) -> Docker:
-    """Return the Docker that arms without a version run. A guest has its own, which is older than the image store. A
-    file that is missing here may exist where the session will run. Raises UsageError."""
-    if request.guest or request.engine == SYSTEM:
+    """Return the Docker that arms without a version run. A guest has one of its own. A file that is missing here may
+    exist where the session will run. Raises UsageError."""
+    if request.guest:
+        return Docker(version_in("guest", DEFAULT_ENGINE, "docker.io"))
+    if request.engine == SYSTEM:
         return Docker()
     given = Path(request.docker).absolute() if request.docker else None
     if given is None:
@@ -211,10 +213,20 @@ def _plan(request: Request, labels: tuple[str, ...], known: Mapping[str, Profile
     options = BackingOptions(profiles=known)
     for arm in plan.arms:
         check_version(arm.engine, f"arm '{arm}': ")
+        _check_driver(arm)
         find_profile(arm.filesystem, options)
     if request.directory:
         check_directory(Path(request.directory).absolute())
     return plan
+
+
+def _check_driver(arm: Arm) -> None:
+    """Check that the version which an arm names may have its driver. Raises UsageError."""
+    name, at, _ = arm.engine.partition("@")
+    reason = lacking(arm.engine, arm.driver, Docker()) if at else ""
+    if reason:
+        able = replace(arm, engine=f"{name}@{driver_of(arm).root}")
+        raise UsageError(f"arm '{arm}': {reason}", f"use {able}, or leave it out")
 
 
 def profiles(request: Request) -> Mapping[str, Profile]:
