@@ -140,8 +140,7 @@ def driver_arms(docker: Docker) -> Iterator[tuple[str, str, Arm]]:
 def default_words(docker: Docker) -> str:
     """Return in words what a Docker uses by default."""
     if docker.keeps:
-        kept = f"keeps its graph driver {docker.kept}, which has data in its data-root"
-        return f"version {docker.version}; it {kept}: not the image store of new installations"
+        return f"version {docker.version}; it keeps its graph driver {docker.kept}, which has data in its data-root"
     store = f"{docker.driver}, in containerd's image store" if docker.driver == IMAGE_STORE else docker.driver
     why = "" if docker.configured is None else f" (set in {CONFIGURATION})"
     return f"version {docker.version}; its default driver is {store}{why}"

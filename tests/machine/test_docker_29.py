@@ -59,7 +59,7 @@ def test_docker_29_uses_the_image_store_by_itself_and_runs_both_drivers(
         image = ImageCache(lease.paths.cache).from_tarball(tiny)
         options = BackingOptions(size=16 * GIB, images=lease.paths.state / "loops")
         spec = ProvisionSpec(lease.setting, read_host(), options, image, None)
-        for part, server, arm, image_store in (
+        for part, server, driver, image_store in (
             ("new", Unconfigured, default_driver("docker@29", Docker()), True),
             ("kept", Upgraded, Docker("29", kept="overlay2").driver, False),
         ):
@@ -68,7 +68,7 @@ def test_docker_29_uses_the_image_store_by_itself_and_runs_both_drivers(
             own = replace(spec, setting=replace(lease.setting, run=run, cgroup=group, part=part))
             with monkeypatch.context() as patched, Provision(own) as made:
                 patched.setattr("kit.engines.docker.Dockerd", server)
-                chosen = parse_arm(f"layer:docker@29/{arm}")
+                chosen = parse_arm(f"layer:docker@29/{driver}")
                 assert made.ready(chosen) is None
                 suite.test_runs_commands_in_an_empty_tree(made, chosen)
                 (status,) = [fact.text for fact in made.facts() if fact.kind is DRIVER_STATUS]

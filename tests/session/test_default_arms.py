@@ -10,6 +10,7 @@ from kit.host.machine import read_host
 from kit.model.default_driver import Docker
 from kit.model.fact import DEFAULT_REFERENCE
 from kit.model.session import Request
+from kit.session.doctor import default_words
 from kit.session.plan.planning import plan_of, prepare, the_docker
 from kit.session.start import new_session
 from tests.command_line import Kit
@@ -89,6 +90,21 @@ def test_default_arms_and_reference_are_those_of_the_dockerd_that_is_given(tmp_p
         assert DEFAULT_REFERENCE.text(session.facts) == prepared.default_reference == f"layer:{driver}"
         # It is stored: another machine, or a later kit, takes the same arms and the same reference.
         assert session.request.arms == tuple(map(str, prepared.plan.arms))
+
+
+@pytest.mark.parametrize(
+    ("docker", "says"),
+    [
+        (Docker("29.1.0"), "version 29.1.0; its default driver is overlayfs, in containerd's image store"),
+        (Docker("29.1.0", None, "btrfs"),
+         "version 29.1.0; it keeps its graph driver btrfs, which has data in its data-root"),
+        (Docker("29.1.0", False, "btrfs"),
+         "version 29.1.0; its default driver is overlay2 (set in /etc/docker/daemon.json)"),
+        (Docker("28.5.2", None, "overlay2"), "version 28.5.2; its default driver is overlay2"),
+    ],
+)  # fmt: skip
+def test_doctor_says_what_a_docker_uses_and_why(docker: Docker, says: str) -> None:
+    assert default_words(docker) == says
 
 
 def test_a_version_in_the_name_of_the_engine_decides_without_the_machine() -> None:
