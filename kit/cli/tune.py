@@ -15,7 +15,11 @@ Examples:
 
 The settings live until the next reboot at most.
 
-Exit codes: 0 done, 1 another session runs, 2 the kernel refuses a setting or the right is missing."""
+\b
+Exit codes:
+  0 done
+  1 another session runs, or the record is unreadable
+  2 the kernel refuses a setting, or the right is missing"""
 
 
 @click.command(epilog=_EPILOG)

@@ -98,7 +98,7 @@ class Tuning:
     def _read(self) -> Tuned | None:
         tuned = read_record(Tuned, self._record)
         if tuned is None and self._record.exists():
-            raise RunError(f"{self._record} can't be read", "reboot to get the settings of before, then remove it")
+            raise RunError(f"{self._record} can't be read", "remove it after a reboot, which resets every setting")
         return tuned
 
 
