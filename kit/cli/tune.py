@@ -1,0 +1,60 @@
+"""``kit tune``."""
+
+from __future__ import annotations
+
+import click
+
+from kit.cli.options import wait_option
+from kit.core.errors import UsageError
+
+_EPILOG = """\b
+Examples:
+  kit tune                  what would change
+  sudo kit tune --apply     before the sessions
+  sudo kit tune --restore   after them; also after a killed kit tune
+
+The settings live until the next reboot at most.
+
+\b
+Exit codes:
+  0 done
+  1 another session runs, or the record is unreadable
+  2 the kernel refuses a setting, or the right is missing"""
+
+
+@click.command(epilog=_EPILOG)
+@click.option("--apply", is_flag=True, help="Set the machine up for measuring.")
+@click.option("--restore", is_flag=True, help="Give back the settings of before.")
+@wait_option
+def tune(apply: bool, restore: bool, wait: bool) -> None:
+    """Show or set kernel settings that make figures steadier."""
+    from kit.core.paths import find_paths
+    from kit.host.lock import machine_lock
+    from kit.host.tuning import Tuning
+
+    if apply and restore:
+        raise UsageError("tune: --apply and --restore exclude each other", "give one of them")
+    paths = find_paths()
+    tuning = Tuning(paths.state)
+    if not apply and not restore:
+        changes = tuning.plan()
+        for change in changes:
+            click.echo(str(change))
+        click.echo("set them: sudo kit tune --apply" if changes else "nothing to change")
+        return
+    with machine_lock(paths.lock, "kit tune", wait, click.echo):
+        if apply:
+            done = tuning.apply()
+            for change in done:
+                click.echo(str(change))
+            click.echo("give them back: sudo kit tune --restore" if done else "nothing to change")
+            return
+        restored = tuning.restore()
+    for change in restored.back:
+        click.echo(str(change))
+    for line in restored.left:
+        click.echo(line, err=True)
+    if restored.rebooted:
+        click.echo("the machine has rebooted since: its settings are those of before already")
+    elif not restored.back:
+        click.echo("nothing to restore")
