@@ -21,7 +21,7 @@ class KernelSetting:
     why: str
 
 
-#: What pyperf's `system tune` sets, too, apart from huge pages.
+#: The governor and Intel's turbo are what pyperf's `system tune` sets, too.
 SETTINGS = (
     KernelSetting(
         "CPU governor", f"{_CPU}/cpu[0-9]*/cpufreq/scaling_governor", "performance",

@@ -28,13 +28,13 @@ def test_programs_in_go_are_pinned_and_change_the_digest() -> None:
     """Everybody builds the same bytes: of one version of Go, and of each module."""
     for recipe in map(read_recipe, recipes()):
         assert bool(recipe.go) == bool(recipe.go_programs)
-        assert all(re.fullmatch(r"[\w./-]+@v\d+\.\d+\.\d+[\w.-]*", name) for name in recipe.go_programs)
+        assert all(re.fullmatch(r"[\w./-]+/cmd/[\w-]+@v\d+\.\d+\.\d+[\w.-]*", name) for name in recipe.go_programs)
         assert re.fullmatch(r"(\d+\.\d+\.\d+)?", recipe.go)
     plain = parse_recipe(GOOD, "x.toml", "x")
-    built = parse_recipe(GOOD + 'go = "1.26.8"\ngo_programs = ["example.org/a@v1.0.0"]\n', "x.toml", "x")
+    built = parse_recipe(GOOD + 'go = "1.26.8"\ngo_programs = ["example.org/a/cmd/a@v1.0.0"]\n', "x.toml", "x")
     newer = replace(built, go="1.26.9")
     assert len({plain.digest, built.digest, newer.digest, replace(built, go_flags=("-tags=a",)).digest}) == 4
-    assert built.sources == "2 packages of bookworm and 1 program in Go (once, about ten minutes)"
+    assert built.sources == "2 packages of bookworm and 1 program in Go (once, about 2 minutes)"
 
 
 @pytest.mark.parametrize(
