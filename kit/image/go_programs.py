@@ -37,11 +37,24 @@ class GoPrograms:
             self._check(environment)
             for package in self.packages:
                 try:
-                    source = _source(package, environment, made)
-                    words = ["go", "install", "-trimpath", "-modcacherw", *self.flags, f"./cmd/{_split(package)[1]}"]
-                    run([*together, *words], env=environment, cwd=source)
+                    self._install(package, environment, made, together)
                 except CommandError as error:
                     raise RunError(f"building {package} failed: {explain(error.said)}", _fix(error.said)) from None
+
+    def _install(
+        self, package: str, environment: dict[str, str], made: Path, together: Sequence[str | Path]
+    ) -> None:
+        """Build one package in its module's own directory: only there does go build a module that excludes or replaces
+        others (go help install). Raises CommandError."""
+        path, _, version = package.partition("@")
+        module, _, program = path.rpartition("/cmd/")
+        download = ["go", "mod", "download", "-modcacherw", "-json", f"{module}@{version}"]
+        found = json.loads(run([*together, *download], env=environment, cwd=made))
+        source = made / "source" / f"{module}@{version}".replace("/", "_")
+        if not source.is_dir():
+            shutil.copytree(found["Dir"], source)
+        install = ["go", "install", "-trimpath", "-modcacherw", *self.flags, f"./cmd/{program}"]
+        run([*together, *install], env=environment, cwd=source)
 
     def _environment(self, made: Path, directory: Path) -> dict[str, str]:
         """Return variables that override the user's: the same programs come out everywhere. What says where modules
@@ -66,24 +79,6 @@ class GoPrograms:
             run(["go", "version"], env=environment)
         except CommandError as error:
             raise MachineError(f"go cannot fetch Go {self.version}: {explain(error.said)}", _fix(error.said)) from None
-
-
-def _split(package: str) -> tuple[str, str, str]:
-    """Return the module, the program and the version of MODULE/cmd/PROGRAM@VERSION."""
-    path, _, version = package.partition("@")
-    module, _, program = path.rpartition("/cmd/")
-    return module, program, version
-
-
-def _source(package: str, environment: dict[str, str], made: Path) -> Path:
-    """Return a directory with the module's source. Only from there does go build a module that excludes or replaces
-    others (go help install)."""
-    module, _, version = _split(package)
-    found = json.loads(run(["go", "mod", "download", "-modcacherw", "-json", f"{module}@{version}"], env=environment))
-    source = made / "source" / f"{module}@{version}".replace("/", "_")
-    if not source.is_dir():
-        shutil.copytree(found["Dir"], source)
-    return source
 
 
 def explain(said: str) -> str:

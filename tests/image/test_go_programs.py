@@ -67,7 +67,8 @@ def test_a_module_that_replaces_others_is_built(tmp_path: Path, monkeypatch: pyt
         packed.writestr("example.org/m@v1.0.0/cmd/p/main.go", 'package main\n\nfunc main() { println("built") }\n')
     monkeypatch.setenv("GOPROXY", f"file://{tmp_path}/proxy")
     monkeypatch.setenv("GOSUMDB", "off")
+    monkeypatch.chdir(directory(tmp_path / "somewhere", {"go.mod": b"the user's, and go can't read it"}))
     version = run(["go", "env", "GOVERSION"]).strip().removeprefix("go")
     GoPrograms(version, ("example.org/m/cmd/p@v1.0.0",)).build(tmp_path / "programs", ())
     assert subprocess.run([tmp_path / "programs/p"], capture_output=True, check=True).stderr == b"built\n"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["programs", "proxy"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["programs", "proxy", "somewhere"]
