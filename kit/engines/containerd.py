@@ -10,13 +10,12 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
-from kit.core.errors import MORE_ROOM, RunError
 from kit.engines.backing_root import BackingRoot, unpack_tree
 from kit.engines.container import arm_cgroup, check_features
 from kit.engines.containerd_daemon import ContainerdDaemon
 from kit.engines.control import control_directory
 from kit.engines.engine import Blocker, EngineConfig
-from kit.engines.managed import PrivateEngine
+from kit.engines.managed import PrivateEngine, driver_errors
 from kit.engines.sandbox import Sandbox
 from kit.filesystem.block import block_file
 from kit.filesystem.thin_pool import thin_pool
@@ -24,7 +23,7 @@ from kit.host.command import run
 from kit.host.machine import Host
 from kit.host.mounts import mount_of
 from kit.image.layout import CONTROL, INPUTS, TREE
-from kit.model.arm import Arm, fix_of
+from kit.model.arm import Arm
 from kit.model.fact import DRIVER_STATUS, PROGRAM, Fact
 from kit.model.scenario import CTR
 
@@ -53,7 +52,7 @@ class ContainerdEngine(PrivateEngine[ContainerdDaemon]):
 
     def start_daemon(self, stack: ExitStack, arm: Arm, backing_root: BackingRoot) -> ContainerdDaemon:
         name = self.new_name()
-        with _explained(arm, backing_root):
+        with driver_errors(arm, backing_root):
             plugin = self._plugin(stack, arm, backing_root, name)
             daemon = ContainerdDaemon(arm.driver, self.home(backing_root, name, arm.driver), plugin)
             stack.callback(daemon.stop)
@@ -61,7 +60,7 @@ class ContainerdEngine(PrivateEngine[ContainerdDaemon]):
         return daemon
 
     def fill_daemon(self, daemon: ContainerdDaemon, arm: Arm, backing_root: BackingRoot) -> list[Fact]:
-        with _explained(arm, backing_root):
+        with driver_errors(arm, backing_root):
             daemon.load(backing_root.needed_image)
         of = f" of {arm.engine}"
         found = [PROGRAM.fact(self.version(tool), f"{tool}{of}") for tool in ("containerd", "runc")]
@@ -138,16 +137,6 @@ def _serve_ctr(stack: ExitStack, daemon: ContainerdDaemon, control: Path) -> str
     """Run commands of ctr for the arm, beside the daemon: a client inside the arm would have no network."""
     stack.enter_context(daemon.commands(control / CTR))
     return f"{CONTROL}/{CTR}"
-
-
-@contextmanager
-def _explained(arm: Arm, backing_root: BackingRoot) -> Iterator[None]:
-    try:
-        yield
-    except RunError as error:
-        reason = backing_root.backing.full() or error.message
-        hint = MORE_ROOM if backing_root.backing.full() else fix_of(arm, backing_root.backing.type) or error.hint
-        raise RunError(f"{arm.driver} on {backing_root.backing.name}: {reason}", hint) from None
 
 
 def _bind(source: Path, target: str, mode: str = "rw") -> str:

@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from kit.core.errors import RunError
 from kit.engines.backing_root import BackingRoot, unpack_tree
 from kit.engines.container import (
     ContainerSpec,
@@ -25,14 +24,14 @@ from kit.engines.docker_server import DockerServer
 from kit.engines.dockerd import Dockerd
 from kit.engines.engine import EngineConfig
 from kit.engines.fuse_daemon import move_daemon
-from kit.engines.managed import PrivateEngine
+from kit.engines.managed import PrivateEngine, driver_errors
 from kit.engines.plain_runtime import VARIABLE
 from kit.engines.sandbox import Sandbox
 from kit.engines.supervisor import DaemonDirs
 from kit.filesystem.thin_pool import thin_pool
 from kit.host.cgroup.cgroup import Cgroup
 from kit.image.layout import CONTROL, INPUTS, TREE
-from kit.model.arm import Arm, driver_of, fix_of
+from kit.model.arm import Arm, driver_of
 from kit.model.drivers import DEFAULT_ENGINE
 from kit.model.drivers.device_mapper import THIN_POOL
 from kit.model.fact import DRIVER_STATUS, PROGRAM, RUNS, Fact
@@ -50,13 +49,10 @@ class DockerEngine(PrivateEngine[DockerServer]):
 
     def start_daemon(self, stack: ExitStack, arm: Arm, backing_root: BackingRoot) -> DockerServer:
         name = self.new_name("d")
-        try:
+        with driver_errors(arm, backing_root):
             daemon = self.make_daemon(stack, arm, backing_root, name)
             stack.callback(daemon.stop)
             daemon.start()
-        except RunError as error:
-            hint = fix_of(arm, backing_root.backing.type) or error.hint
-            raise RunError(f"{arm.driver} on {backing_root.backing.name}: {error.message}", hint) from None
         return daemon
 
     def fill_daemon(self, daemon: DockerServer, arm: Arm, backing_root: BackingRoot) -> list[Fact]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from kit.core.errors import MachineError
+from kit.core.errors import MORE_ROOM, MachineError, RunError
 from kit.engines.backing_root import BackingRoot
 from kit.engines.containerd_program import SHIMS
 from kit.engines.engine import Blocker, EngineConfig
@@ -25,6 +25,19 @@ from kit.model.scenario import DOCKER
 
 D = TypeVar("D")
 _Which = tuple[tuple[str, ...], Path]  # Arm.daemon, and the backing filesystem
+
+
+@contextmanager
+def driver_errors(arm: Arm, backing_root: BackingRoot) -> Iterator[None]:
+    """Name the driver and the backing filesystem in an error of a daemon; a full filesystem takes precedence as the
+    reason. Raises RunError."""
+    backing = backing_root.backing
+    try:
+        yield
+    except RunError as error:
+        full = backing.full()
+        hint = MORE_ROOM if full else fix_of(arm, backing.type) or error.hint
+        raise RunError(f"{arm.driver} on {backing.name}: {full or error.message}", hint) from None
 
 
 class PrivateEngine(ABC, Generic[D]):

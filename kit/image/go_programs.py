@@ -41,9 +41,7 @@ class GoPrograms:
                 except CommandError as error:
                     raise RunError(f"building {package} failed: {explain(error.said)}", _fix(error.said)) from None
 
-    def _install(
-        self, package: str, environment: dict[str, str], made: Path, together: Sequence[str | Path]
-    ) -> None:
+    def _install(self, package: str, environment: dict[str, str], made: Path, together: Sequence[str | Path]) -> None:
         """Build one package in its module's own directory: only there does go build a module that excludes or replaces
         others (go help install). Raises CommandError."""
         path, _, version = package.partition("@")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
-from kit.core.errors import MachineError, RunError
+from kit.core.errors import MachineError
 from kit.engines.backing_root import BackingRoot
 from kit.engines.builds.building import BuildingEngine
 from kit.engines.builds.buildkitd import Buildkitd
@@ -12,10 +12,11 @@ from kit.engines.builds.client import client_environment
 from kit.engines.builds.output import printed_in_buildkit
 from kit.engines.builds.tool import BuildTool
 from kit.engines.engine import EngineConfig
+from kit.engines.managed import driver_errors
 from kit.engines.root import versions
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.command import which
-from kit.model.arm import Arm, fix_of
+from kit.model.arm import Arm
 from kit.model.fact import PROGRAM, Fact
 
 
@@ -37,11 +38,8 @@ class BuildkitEngine(BuildingEngine[Buildkitd]):
     def start_daemon(self, stack: ExitStack, arm: Arm, backing_root: BackingRoot) -> Buildkitd:
         daemon = Buildkitd(arm.driver, self.home(backing_root, self.new_name("d"), f"buildkit-{arm.driver}"))
         stack.callback(daemon.stop)
-        try:
+        with driver_errors(arm, backing_root):
             daemon.start()
-        except RunError as error:
-            hint = fix_of(arm, backing_root.backing.type) or error.hint
-            raise RunError(f"{arm.driver} on {backing_root.backing.name}: {error.message}", hint) from None
         return daemon
 
     def fill_daemon(self, daemon: Buildkitd, arm: Arm, backing_root: BackingRoot) -> list[Fact]:
