@@ -30,18 +30,20 @@ _INDEXES = (
     "application/vnd.oci.image.index.v1+json",
     "application/vnd.docker.distribution.manifest.list.v2+json",
 )
+MANIFEST, CONFIG = "application/vnd.oci.image.manifest.v1+json", "application/vnd.oci.image.config.v1+json"
+TARBALL = "application/vnd.oci.image.layer.v1.tar"
 _MANIFESTS = (
-    "application/vnd.oci.image.manifest.v1+json",
+    MANIFEST,
     "application/vnd.docker.distribution.manifest.v2+json",
 )
-_CONFIGS = ("application/vnd.oci.image.config.v1+json", "application/vnd.docker.container.image.v1+json")
+_CONFIGS = (CONFIG, "application/vnd.docker.container.image.v1+json")
 #: Layers; those marked as not distributable are often left out, and then lie elsewhere.
 _LAYER = re.compile(
     r"application/vnd\.(?:oci\.image\.layer\.(nondistributable\.)?v1\.tar|docker\.image\.rootfs\.(foreign\.)?diff\.tar)"
     r"(?:[+.](?:gzip|zstd))?"
 )
 #: The names of an image in a layout; the second is containerd's and Docker's, which write the tag alone to the first.
-_NAMES = ("org.opencontainers.image.ref.name", "io.containerd.image.name")
+TAG, NAME = "org.opencontainers.image.ref.name", "io.containerd.image.name"
 #: Docker's attestations of an image, listed beside it.
 _ATTESTATION = "vnd.docker.reference.type"
 #: Maximum number of indexes that other indexes list. A loop of them would need a digest of itself.
@@ -57,7 +59,7 @@ class _Descriptor(msgspec.Struct):
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(filter(None, ((self.annotations or {}).get(key) for key in _NAMES)))
+        return tuple(filter(None, ((self.annotations or {}).get(key) for key in (TAG, NAME))))
 
 
 class _Index(msgspec.Struct):

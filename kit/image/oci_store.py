@@ -14,10 +14,8 @@ from kit.image.decompress import Allowance
 from kit.image.docker_archive import read_docker_archive
 from kit.image.image import Image
 from kit.image.image_files import image_files
-from kit.image.oci_layout import MARKER
-
-_MEDIA = "application/vnd.oci.image"
-_NAME = "io.containerd.image.name"
+from kit.image.manifest import hexadecimal
+from kit.image.oci_layout import CONFIG, MANIFEST, MARKER, NAME, TAG, TARBALL
 
 
 @dataclass
@@ -33,12 +31,12 @@ class OciStore:
         config, layers = self._of_archive(image.archive) if image.archive else self._of_rootfs(image)
         manifest = {
             "schemaVersion": 2,
-            "mediaType": f"{_MEDIA}.manifest.v1+json",
-            "config": self._written(config, f"{_MEDIA}.config.v1+json"),
-            "layers": [self._described(digest, f"{_MEDIA}.layer.v1.tar") for digest in layers],
+            "mediaType": MANIFEST,
+            "config": self._written(config, CONFIG),
+            "layers": [self._described(digest, TARBALL) for digest in layers],
         }
-        described = self._written(json.dumps(manifest).encode(), f"{_MEDIA}.manifest.v1+json")
-        names = {_NAME: image.tag, "org.opencontainers.image.ref.name": image.tag.partition(":")[2]}
+        described = self._written(json.dumps(manifest).encode(), MANIFEST)
+        names = {NAME: image.tag, TAG: image.tag.partition(":")[2]}
         (self.path / MARKER).write_text(json.dumps({"imageLayoutVersion": "1.0.0"}))
         self._write_index([{**described, "annotations": names}])
 
@@ -47,7 +45,7 @@ class OciStore:
         with image_files(archive, self.path, Allowance.of(archive.stat().st_size)) as files:
             read = read_docker_archive(files, "")
             for layer in read.layers:
-                with files.open(layer.file) as source, (self._blobs / _hex(layer.diff_id)).open("wb") as target:
+                with files.open(layer.file) as source, (self._blobs / hexadecimal(layer.diff_id)).open("wb") as target:
                     shutil.copyfileobj(source, target, 1 << 20)
         return read.config, [layer.diff_id for layer in read.layers]
 
@@ -57,11 +55,11 @@ class OciStore:
 
     def digest(self, name: str) -> str:
         """Return the digest of an image's manifest. Raises KeyError."""
-        return {item["annotations"][_NAME]: str(item["digest"]) for item in self._index()}[name]
+        return {item["annotations"][NAME]: str(item["digest"]) for item in self._index()}[name]
 
     def size(self, name: str) -> int:
         """Return the bytes of an image's layers, as they are stored. Raises KeyError."""
-        manifest = json.loads((self._blobs / _hex(self.digest(name))).read_bytes())
+        manifest = json.loads((self._blobs / hexadecimal(self.digest(name))).read_bytes())
         return sum(int(layer["size"]) for layer in manifest["layers"])
 
     def keep(self) -> None:
@@ -70,7 +68,7 @@ class OciStore:
 
     def clear(self) -> None:
         """Remove everything that was not kept."""
-        self._write_index([item for item in self._index() if _hex(item["digest"]) in self._kept])
+        self._write_index([item for item in self._index() if hexadecimal(item["digest"]) in self._kept])
         for name in set(os.listdir(self._blobs)) - self._kept:
             (self._blobs / name).unlink()
 
@@ -88,12 +86,8 @@ class OciStore:
     def _written(self, document: bytes, media_type: str) -> dict[str, Any]:
         """Write a document, and return its descriptor."""
         digest = f"sha256:{hashlib.sha256(document).hexdigest()}"
-        (self._blobs / _hex(digest)).write_bytes(document)
+        (self._blobs / hexadecimal(digest)).write_bytes(document)
         return self._described(digest, media_type)
 
     def _described(self, digest: str, media_type: str) -> dict[str, Any]:
-        return {"mediaType": media_type, "digest": digest, "size": (self._blobs / _hex(digest)).stat().st_size}
-
-
-def _hex(digest: str) -> str:
-    return digest.removeprefix("sha256:")
+        return {"mediaType": media_type, "digest": digest, "size": (self._blobs / hexadecimal(digest)).stat().st_size}
