@@ -9,12 +9,18 @@ import pytest
 
 from kit.core.errors import RunError
 from kit.engines import Sandbox
+from kit.filesystem import BackingOptions
+from kit.filesystem.backing import GIB
 from kit.host.cgroup.idle_load import IdleRate
+from kit.host.machine import read_host
+from kit.image import ImageCache
 from kit.image.layout import CONTROL
-from kit.model.arm import Arm
+from kit.model.arm import Arm, parse_arm
+from kit.parsers import parse_report
 from kit.probe import Timing
+from kit.session.measure.context import MachineLease
 from kit.session.measure.phase import measure_phase
-from kit.session.setup.provision import Provision
+from kit.session.setup.provision import Provision, ProvisionSpec
 
 pytestmark = pytest.mark.machine
 
@@ -24,6 +30,34 @@ def sh(sandbox: Sandbox, script: str) -> tuple[Timing, str]:
         timing = sandbox.run(["sh", "-c", script], ".", output)
         output.seek(0)
         return timing, output.read().decode()
+
+
+def spec_of(lease: MachineLease, image: Path, inputs: Path | None = None) -> ProvisionSpec:
+    """What an engine is tried with: a tarball as its image, in filesystems of 16 GiB."""
+    options = BackingOptions(size=16 * GIB, images=lease.paths.state / "loops")
+    made = ImageCache(lease.paths.cache).from_tarball(image)
+    return ProvisionSpec(lease.setting, read_host(), options, made, inputs)
+
+
+def some_inputs(lease: MachineLease) -> Path:
+    """A directory with the file ``given``."""
+    inputs = lease.paths.cache / "some-inputs"
+    inputs.mkdir(exist_ok=True)
+    (inputs / "given").write_text("an input")
+    return inputs
+
+
+def rebuilt(provision: Provision, text: str) -> tuple[str, dict[str, float | None]]:
+    """What a command prints in a rebuild, and the figures that the build tool reports of it. The provision has
+    ``some_inputs``."""
+    assert provision.ready(parse_arm(text)) is None
+    command = ["sh", "-c", "echo it ran; cat /kit-inputs/given"]
+    with provision.sandbox(parse_arm(text)) as sandbox, tempfile.TemporaryFile() as output:
+        sandbox.rehearse([(command, ".")])
+        assert sandbox.run(command, ".", output).ok
+        output.seek(0)
+        figures = parse_report(sandbox.report_format, sandbox.report()).summed().figures
+        return output.read().decode(), {figure.name: figure.value for figure in figures}
 
 
 class EngineSuite:

@@ -9,17 +9,13 @@ import pytest
 from kit.core.paths import find_paths
 from kit.engines.dockerd import Dockerd
 from kit.engines.supervisor import Program
-from kit.filesystem import BackingOptions
-from kit.filesystem.backing import GIB
-from kit.host.machine import read_host
-from kit.image import ImageCache
 from kit.model.arm import parse_arm
 from kit.model.default_driver import Docker, default_driver
 from kit.model.fact import DRIVER_STATUS, PROGRAM
 from kit.report.text.progress import Quiet
 from kit.session.execute.session_loop import held_machine
-from kit.session.setup.provision import Provision, ProvisionSpec
-from tests.engine_suite import EngineSuite
+from kit.session.setup.provision import Provision
+from tests.engine_suite import EngineSuite, spec_of
 
 #: Its programs take about ten minutes of CPU to build.
 ASKED = os.environ.get("KIT_TEST_DOCKER_29")
@@ -56,9 +52,7 @@ def test_docker_29_uses_the_image_store_by_itself_and_runs_both_drivers(
 ) -> None:
     suite = EngineSuite()
     with held_machine("docker-29", find_paths(), True, Quiet()) as lease:
-        image = ImageCache(lease.paths.cache).from_tarball(tiny)
-        options = BackingOptions(size=16 * GIB, images=lease.paths.state / "loops")
-        spec = ProvisionSpec(lease.setting, read_host(), options, image, None)
+        spec = spec_of(lease, tiny)
         for part, server, driver, image_store in (
             ("new", Unconfigured, default_driver("docker@29", Docker()), True),
             ("kept", Upgraded, Docker("29", kept="overlay2").driver, False),

@@ -18,7 +18,6 @@ from docker.errors import DockerException
 
 from kit.core.paths import find_paths
 from kit.filesystem import BackingOptions
-from kit.filesystem.backing import GIB
 from kit.host.command import run
 from kit.host.machine import read_host
 from kit.image import ImageCache
@@ -26,12 +25,11 @@ from kit.model.arm import Arm, parse_arm
 from kit.model.driver import Driver
 from kit.model.drivers import DRIVERS
 from kit.model.fact import DRIVER_STATUS
-from kit.parsers import parse_report
 from kit.report.text.progress import Quiet
 from kit.session.execute.session_loop import held_machine
 from kit.session.measure.context import MachineLease
 from kit.session.setup.provision import Provision, ProvisionSpec
-from tests.engine_suite import EngineSuite, sh
+from tests.engine_suite import EngineSuite, rebuilt, sh, some_inputs, spec_of
 from tests.leftovers import left_on_machine
 from tests.machine.arms import arms_of
 from tests.waiting import wait_until
@@ -52,12 +50,7 @@ def lease() -> Iterator[MachineLease]:
 
 @pytest.fixture(scope="module")
 def provision(lease: MachineLease, tiny: Path) -> Iterator[Provision]:
-    image = ImageCache(lease.paths.cache).from_tarball(tiny)
-    inputs = lease.paths.cache / "some-inputs"
-    inputs.mkdir(exist_ok=True)
-    (inputs / "given").write_text("an input")
-    options = BackingOptions(size=16 * GIB, images=lease.paths.state / "loops")
-    with Provision(ProvisionSpec(lease.setting, read_host(), options, image, inputs)) as made:
+    with Provision(spec_of(lease, tiny, some_inputs(lease))) as made:
         yield made
     assert not [line for line in Path("/proc/self/mountinfo").read_text().splitlines() if "/run/kit/" in line]
     assert not [line for line in left_on_machine() if line.startswith("loop")]
@@ -125,12 +118,12 @@ def test_an_engine_that_fails_beside_others_leaves_them_running(
     monkeypatch.setitem(DRIVERS, "docker", (*DRIVERS["docker"], Driver("shinyfs", "polish {arm}")))
     words = ("bare", "layer:shinyfs", "layer:overlay2", "bind:podman/overlay", "layer:containerd/native", "layer:btrfs")
     arms = [parse_arm(text) for text in (*words, "bind:btrfs", "runtime:overlay2")]
-    image = ImageCache(lease.paths.cache).from_tarball(tiny)
-    options = BackingOptions(size=16 * GIB, images=lease.paths.state / "loops")
-    setting = replace(lease.setting, run=lease.setting.run / "beside", cgroup=f"{lease.setting.cgroup}/beside")
+    setting = replace(
+        lease.setting, run=lease.setting.run / "beside", cgroup=f"{lease.setting.cgroup}/beside", part="beside"
+    )
     setting.run.mkdir()
     told: list[str] = []
-    with Provision(ProvisionSpec(replace(setting, part="beside"), read_host(), options, image, None)) as made:
+    with Provision(replace(spec_of(lease, tiny), setting=setting)) as made:
         assert [item.arm for item in made.all_ready(arms, told.append).values()] == ["layer:shinyfs"]
         for filesystem in ("ext4", "btrfs"):
             mine = [f"setting up {arm}" for arm in arms if arm.filesystem == filesystem and arm.driver != "shinyfs"]
@@ -152,16 +145,10 @@ def test_an_engine_that_fails_beside_others_leaves_them_running(
     ],
 )
 def test_a_rebuild_runs_only_what_a_change_concerns(provision: Provision, text: str, ran: bool) -> None:
-    assert provision.ready(parse_arm(text)) is None
-    command = ["sh", "-c", "echo it ran; cat /kit-inputs/given"]
-    with provision.sandbox(parse_arm(text)) as sandbox, tempfile.TemporaryFile() as output:
-        sandbox.rehearse([(command, ".")])
-        assert sandbox.run(command, ".", output).ok
-        output.seek(0)
-        assert output.read().decode() == ("it ran\nan input" if ran else "")
-        found = {figure.name for figure in parse_report(sandbox.report_format, sandbox.report()).summed().figures}
+    said, found = rebuilt(provision, text)
+    assert said == ("it ran\nan input" if ran else "")
     assert ("build: run" in found) == ran
-    assert {"build: lookup", "image size"} <= found
+    assert {"build: lookup", "image size"} <= found.keys()
 
 
 def test_a_build_step_may_print_much(provision: Provision) -> None:
