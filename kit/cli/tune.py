@@ -24,7 +24,7 @@ Exit codes:
 
 @click.command(epilog=_EPILOG)
 @click.option("--apply", is_flag=True, help="Set the machine up for measuring.")
-@click.option("--restore", is_flag=True, help="Give back the settings of before.")
+@click.option("--restore", is_flag=True, help="Restore the previous settings.")
 @wait_option
 def tune(apply: bool, restore: bool, wait: bool) -> None:
     """Show or set kernel settings that make figures steadier."""
@@ -47,7 +47,7 @@ def tune(apply: bool, restore: bool, wait: bool) -> None:
             done = tuning.apply()
             for change in done:
                 click.echo(str(change))
-            click.echo("give them back: sudo kit tune --restore" if done else "nothing to change")
+            click.echo("restore the previous settings: sudo kit tune --restore" if done else "nothing to change")
             return
         restored = tuning.restore()
     for change in restored.back:
@@ -55,6 +55,6 @@ def tune(apply: bool, restore: bool, wait: bool) -> None:
     for line in restored.left:
         click.echo(line, err=True)
     if restored.rebooted:
-        click.echo("the machine has rebooted since: its settings are those of before already")
+        click.echo("the machine has rebooted since, which restored its settings")
     elif not restored.back:
         click.echo("nothing to restore")
