@@ -32,6 +32,8 @@ _HUB = "docker.io"
 _LOCAL = ("127.0.0.0/8", "::1/128")
 #: Variables that name skopeo's own files: logins and registries.
 _SKOPEO_FILES = ("REGISTRY_AUTH_FILE", "CONTAINERS_REGISTRIES_CONF")
+#: Where skopeo looks for logins first if there is no XDG_RUNTIME_DIR. Root's Podman makes it, closed to all others.
+_LOGINS = Path("/run/containers")
 _MESSAGE = re.compile(r'msg="((?:[^"\\]|\\.)*)"')
 _CHECK = "check the reference and the connection to the registry"
 
@@ -60,7 +62,7 @@ def from_registry(reference: str, cache: ImageCache, setting: EngineConfig, tell
 
 def _copied(reference: str, layout: Path) -> Path:
     """Copy an image as OCI layout; return its directory. Raises RunError."""
-    asked = {name: os.environ[name] for name in _SKOPEO_FILES if name in os.environ}
+    asked = skopeo_variables(layout.parent)
     errors = []
     for source, insecure in sources(reference, _registries(CONFIGURATION)):
         words = ["skopeo", *_policy(), "copy", "--quiet", *(["--src-tls-verify=false"] if insecure else [])]
@@ -72,6 +74,15 @@ def _copied(reference: str, layout: Path) -> Path:
             errors.append(_said(error.said))
             safe_fs.remove(layout)
     raise RunError(f"image {reference}: {errors[-1]}", _CHECK)
+
+
+def skopeo_variables(scratch: Path) -> dict[str, str]:
+    """Return the variables that skopeo needs beside the kit's. Where it may not look for logins it would end; with an
+    empty directory to look into it goes on to those in the user's home."""
+    asked = {name: os.environ[name] for name in _SKOPEO_FILES if name in os.environ}
+    if "XDG_RUNTIME_DIR" not in os.environ and _LOGINS.is_dir() and not os.access(_LOGINS, os.X_OK):
+        asked["XDG_RUNTIME_DIR"] = str(scratch)
+    return asked
 
 
 def _said(text: str) -> str:

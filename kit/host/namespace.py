@@ -78,8 +78,8 @@ def _kept(path: Path) -> Iterator[None]:
     the last session removes it."""
     while True:
         with suppress(FileExistsError):
-            path.mkdir()
-            path.chmod(_OURS)
+            path.mkdir(_OURS)  # marked from its first moment: another session may look at it before the next line
+            path.chmod(_OURS)  # whatever the umask took
         with suppress(FileNotFoundError):
             opened = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             fcntl.flock(opened, fcntl.LOCK_SH)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from kit.core.errors import MachineError
-from kit.engines.pull import registry_words, sources
+from kit.engines.pull import registry_words, skopeo_variables, sources
 from kit.image import ImageCache
 from kit.session.setup.cleanups import CLEANUPS
+
+NOBODY = 65534
 
 
 def test_registries_are_reached_as_the_machines_own_docker_reaches_them(tmp_path: Path) -> None:
@@ -20,6 +25,36 @@ def test_registries_are_reached_as_the_machines_own_docker_reaches_them(tmp_path
     for text in ("{", "[]", '{"registry-mirrors": 3}'):
         file.write_text(text)
         assert registry_words(file) == ()
+
+
+@pytest.fixture
+def open_directory() -> Iterator[Path]:
+    """A directory that every user may enter, as /run; ``tmp_path`` is its user's alone."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+def test_skopeo_is_kept_from_logins_that_its_user_may_not_read(
+    open_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logins = open_directory / "containers"
+    monkeypatch.setattr("kit.engines.pull._LOGINS", logins)
+    monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
+    assert skopeo_variables(tmp_path) == {}
+    logins.mkdir(0o700)
+    assert skopeo_variables(tmp_path) == {}
+    logins.chmod(0)
+    root = os.getuid() == 0
+    if root:  # who may look everywhere
+        os.setresuid(NOBODY, NOBODY, 0)
+    try:
+        assert skopeo_variables(tmp_path) == {"XDG_RUNTIME_DIR": str(tmp_path)}
+        monkeypatch.setenv("XDG_RUNTIME_DIR", "/run/user/1")
+        assert skopeo_variables(tmp_path) == {}
+    finally:
+        if root:
+            os.setresuid(0, 0, 0)
 
 
 def test_without_root_nobody_elses_docker_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
