@@ -8,13 +8,20 @@ from collections.abc import Sequence
 from kit.engines.containerd_program import containerd_program
 from kit.engines.docker_server import PLAIN_RUNTIME, DockerServer
 from kit.engines.supervisor import DaemonDirs, Program
+from kit.model.driver import version_number
 from kit.model.drivers import find_driver
 
-#: Bytes of a build step's output, and of a second's.
+#: Bytes of a build step's output, in a second and in all. Only later versions read -1, which is without a limit.
 _MOST_LOG = 1 << 30
-#: Runs a daemon whose BuildKit does not cut the output of a step: by size, and by speed (moby/buildkit,
-#: util/progress/logs). It reads -1, without a limit, since later versions only.
-UNCUT = ("env", f"BUILDKIT_STEP_LOG_MAX_SIZE={_MOST_LOG}", f"BUILDKIT_STEP_LOG_MAX_SPEED={_MOST_LOG}")
+#: BuildKit before 0.10 never ends a build once it reads more than a mebibyte of output at a time (moby/buildkit,
+#: control/control.go): it gets less. Docker has a later one since this version.
+_LESS_LOG, _ENDS_SINCE = 1_000_000, 23
+
+
+def log_words(bytes_: int = _MOST_LOG) -> tuple[str, ...]:
+    """Return the words before a daemon whose BuildKit cuts the output of a step after so many bytes, and at no speed
+    (moby/buildkit, util/progress/logs)."""
+    return "env", f"BUILDKIT_STEP_LOG_MAX_SIZE={bytes_}", f"BUILDKIT_STEP_LOG_MAX_SPEED={_MOST_LOG}"
 
 
 class Dockerd(DockerServer):
@@ -38,7 +45,7 @@ class Dockerd(DockerServer):
         features = {"features": {"containerd-snapshotter": driver is not None and driver.image_store}}
         config.write_text(json.dumps(features))
         words = [
-            *UNCUT,
+            *log_words(_MOST_LOG if self._version() >= (_ENDS_SINCE,) else _LESS_LOG),
             "dockerd",
             f"--config-file={config}",
             f"--data-root={self.home.data}",
@@ -57,3 +64,6 @@ class Dockerd(DockerServer):
             *self._more,
         ]
         return containerd, Program("dockerd", words, self.socket)
+
+    def _version(self) -> tuple[int, ...]:
+        return version_number(self.home.root.version("dockerd").removeprefix("Docker version "))

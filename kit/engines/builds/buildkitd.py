@@ -8,7 +8,7 @@ import json
 from collections.abc import Sequence
 
 from kit.engines.builds.tool import BuildFiles
-from kit.engines.dockerd import UNCUT
+from kit.engines.dockerd import log_words
 from kit.engines.supervisor import DaemonDirs, Program, Supervisor
 from kit.host.command import run
 from kit.image.oci_store import OciStore
@@ -33,7 +33,7 @@ class Buildkitd:
         self.home.make()
         config, socket = self.home.directory / "buildkitd.toml", self.home.directory / "s"
         config.write_text("\n".join(self._settings()) + "\n")
-        self._supervisor.start([Program("buildkitd", [*UNCUT, "buildkitd", f"--config={config}"], socket)])
+        self._supervisor.start([Program("buildkitd", [*log_words(), "buildkitd", f"--config={config}"], socket)])
 
     def _settings(self) -> Sequence[str]:
         """Return the lines of its configuration; without it buildkitd reads the user's (buildkitd.toml.md)."""
