@@ -136,12 +136,14 @@ def test_interleaved_arms(kit: Kit, tiny: Path) -> None:
     ("command", "order", "why"),
     [
         (f"{BUSY}; {BUSY}", "interleaved", "a run takes "),
+        (f"{BUSY}; {BUSY}; dd if=/dev/zero of=big bs=1M count=600 status=none", "interleaved", "a run takes "),
         (f"{BUSY}; {BUSY}; sleep 0.7", "sequential", "slices would hide "),
         ("true", "sequential", "too short for time slices"),
     ],
 )
 def test_what_a_command_does_decides(kit: Kit, tiny: Path, command: str, order: str, why: str) -> None:
-    """A pilot run finds a command that sleeps for a fifth of its time, and one that is too short."""
+    """A pilot run finds a command that sleeps for a fifth of its time, and one that is too short. What is written back
+    after the command's end is no wait of the command."""
     done = kit(*WORDS, "--image", tiny, "--rounds", "2", "--json", "-", "--", "sh", "-c", command)
     assert done.returncode == 0, done.stderr
     facts = json.loads(done.stdout)["session"]["facts"]

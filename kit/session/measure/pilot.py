@@ -20,7 +20,7 @@ from kit.host.cgroup.idle_load import IdleRate
 from kit.host.cgroup.task_states import waits
 from kit.model.plan import PlanStep
 from kit.session.measure.context import RunContext
-from kit.session.measure.phase import measure_phase
+from kit.session.measure.phase import Work, counters_of, flushed
 from kit.session.measure.run import Run
 
 #: Seconds after which a pilot run is ended: by then it has shown how the workload waits.
@@ -63,12 +63,15 @@ def _run(step: PlanStep, context: RunContext) -> Pilot:
         run.make_sandbox(partial(_deadline, context))
         run.settle()
         if not run.error:
-            with run.noting(), looks.at(run.sandbox):
+            with run.noting():
                 for command in run.commands:
                     with run.phase(command) as log:
                         words = run.workload.words(command, run.sandbox)
-                        phase = measure_phase(command.name, run.sandbox, words, command.cwd, log.output, _NOT_WATCHED)
-                        run.add(command, phase, log)
+                        before = counters_of(run.sandbox)
+                        with looks.at(run.sandbox):  # and not at the flush, in which nothing of the workload runs
+                            timing = run.sandbox.run(words, command.cwd, log.output)
+                        work = Work(timing, counters_of(run.sandbox).since(before))
+                        run.add(command, flushed(command.name, run.sandbox, work, _NOT_WATCHED), log)
             late = was_ended(run.sandbox.deadline, context.plan.timeout, time.monotonic())
     seconds = sum(phase.real or 0.0 for phase in run.phases)
     return Pilot(
@@ -92,7 +95,7 @@ def _deadline(context: RunContext) -> Deadline | None:
 
 @dataclass
 class _Looks:
-    """Observes a sandbox's control groups at equal intervals. ``seconds``: the total duration."""
+    """Observes a sandbox's control groups at equal intervals while commands run. ``seconds``: their total duration."""
 
     seen: list[bool] = field(default_factory=list)
     seconds: float = 0.0
@@ -113,4 +116,4 @@ class _Looks:
         began = time.monotonic()
         while not ended.wait(_STEP):
             self.seen.append(waits(groups))
-        self.seconds = time.monotonic() - began
+        self.seconds += time.monotonic() - began
