@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,8 +12,7 @@ from kit.core.errors import MachineError
 from kit.engines.pull import registry_words, skopeo_variables, sources
 from kit.image import ImageCache
 from kit.session.setup.cleanups import CLEANUPS
-
-NOBODY = 65534
+from tests.ordinary_user import ordinary_user
 
 
 def test_registries_are_reached_as_the_machines_own_docker_reaches_them(tmp_path: Path) -> None:
@@ -45,16 +43,10 @@ def test_skopeo_is_kept_from_logins_that_its_user_may_not_read(
     logins.mkdir(0o700)
     assert skopeo_variables(tmp_path) == {}
     logins.chmod(0)
-    root = os.getuid() == 0
-    if root:  # who may look everywhere
-        os.setresuid(NOBODY, NOBODY, 0)
-    try:
+    with ordinary_user():  # root may look everywhere
         assert skopeo_variables(tmp_path) == {"XDG_RUNTIME_DIR": str(tmp_path)}
         monkeypatch.setenv("XDG_RUNTIME_DIR", "/run/user/1")
         assert skopeo_variables(tmp_path) == {}
-    finally:
-        if root:
-            os.setresuid(0, 0, 0)
 
 
 def test_without_root_nobody_elses_docker_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

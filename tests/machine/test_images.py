@@ -26,11 +26,10 @@ from kit.session.execute.session_loop import held_machine
 from tests.command_line import Kit
 from tests.image_archives import layer, save
 from tests.leftovers import left_on_machine
+from tests.ordinary_user import NOBODY, ordinary_user
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.machine, pytest.mark.unmeasured(clean=True)]
-
-NOBODY = 65534
 
 
 @contextmanager
@@ -131,19 +130,15 @@ def pulled(tag: str, home: Path, monkeypatch: pytest.MonkeyPatch, skopeo: bool) 
         held_machine(f"image-tests-{os.getpid()}", find_paths(), True, Quiet()) as lease,
         monkeypatch.context() as patch,
     ):
-        if skopeo:
-            home.parent.chmod(0o755)
-            patch.setenv("HOME", str(home))
-            home.mkdir()
-            os.chown(home, NOBODY, NOBODY)
-            # The real user too: skopeo looks for logins in a directory of the real user, which root may have closed.
-            os.setresuid(NOBODY, NOBODY, 0)
-        else:
+        if not skopeo:
             patch.setattr("kit.engines.pull.which", lambda tool: None)
-        try:
             return from_registry(tag, ImageCache(home), lease.setting, print)
-        finally:
-            os.setresuid(0, 0, 0)
+        home.parent.chmod(0o755)
+        patch.setenv("HOME", str(home))
+        home.mkdir()
+        os.chown(home, NOBODY, NOBODY)
+        with ordinary_user():
+            return from_registry(tag, ImageCache(home), lease.setting, print)
 
 
 def test_an_image_from_a_registry(kit: Kit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
