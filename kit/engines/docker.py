@@ -63,7 +63,7 @@ class DockerEngine(PrivateEngine[DockerServer]):
     def make_daemon(self, stack: ExitStack, arm: Arm, backing_root: BackingRoot, name: str) -> DockerServer:
         options = (*driver_of(arm).storage_options, *self._pool(stack, arm, backing_root, name))
         home = self.home(backing_root, name, arm.driver)
-        return Dockerd(arm.driver, home, options, self.daemon_words(home))
+        return Dockerd(arm.driver, home, options, self.daemon_words(home), self.version("dockerd"))
 
     def daemon_words(self, home: DaemonDirs) -> tuple[str, ...]:
         """Return further options of dockerd."""

@@ -18,18 +18,27 @@ _MOST_LOG = 1 << 30
 _LESS_LOG, _ENDS_SINCE = 1_000_000, 23
 
 
-def log_words(bytes_: int = _MOST_LOG) -> tuple[str, ...]:
-    """Return the words before a daemon whose BuildKit cuts the output of a step after so many bytes, and at no speed
+def log_words(most: int = _MOST_LOG) -> tuple[str, ...]:
+    """Return the words before a daemon whose BuildKit cuts the output of a step after ``most`` bytes, and at no speed
     (moby/buildkit, util/progress/logs)."""
-    return "env", f"BUILDKIT_STEP_LOG_MAX_SIZE={bytes_}", f"BUILDKIT_STEP_LOG_MAX_SPEED={_MOST_LOG}"
+    return "env", f"BUILDKIT_STEP_LOG_MAX_SIZE={most}", f"BUILDKIT_STEP_LOG_MAX_SPEED={_MOST_LOG}"
 
 
 class Dockerd(DockerServer):
-    """``words``: further options of dockerd."""
+    """``words``: further options of dockerd. ``version``: what it says of itself; '' is taken for an old one."""
 
-    def __init__(self, driver: str, home: DaemonDirs, options: Sequence[str] = (), words: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        driver: str,
+        home: DaemonDirs,
+        options: Sequence[str] = (),
+        words: Sequence[str] = (),
+        version: str = "",
+    ) -> None:
         super().__init__(driver, home, options)
         self._more = words
+        ends = version_number(version.removeprefix("Docker version ")) >= (_ENDS_SINCE,)
+        self._most_log = _MOST_LOG if ends else _LESS_LOG
 
     @property
     def runtime_name(self) -> str:
@@ -45,7 +54,7 @@ class Dockerd(DockerServer):
         features = {"features": {"containerd-snapshotter": driver is not None and driver.image_store}}
         config.write_text(json.dumps(features))
         words = [
-            *log_words(_MOST_LOG if self._version() >= (_ENDS_SINCE,) else _LESS_LOG),
+            *log_words(self._most_log),
             "dockerd",
             f"--config-file={config}",
             f"--data-root={self.home.data}",
@@ -64,6 +73,3 @@ class Dockerd(DockerServer):
             *self._more,
         ]
         return containerd, Program("dockerd", words, self.socket)
-
-    def _version(self) -> tuple[int, ...]:
-        return version_number(self.home.root.version("dockerd").removeprefix("Docker version "))

@@ -4,10 +4,10 @@ attached outside the first two."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 from kit.engines.sandbox import Sandbox
 from kit.host.cgroup.cgroup import Cgroup
@@ -18,6 +18,13 @@ from kit.model.plan import PlanStep
 from kit.model.sample import Phase
 from kit.probe.client import Timing
 from kit.trace.tracer import Recording, Traced, Tracer
+
+
+class Observer(Protocol):
+    """Observes the commands of a run, and nothing else of it: no flush."""
+
+    def around(self, phase: str, sandbox: Sandbox) -> AbstractContextManager[Sequence[Recording]]:
+        """Observe during the block, and yield what is added to the phase. Raises RunError."""
 
 
 @dataclass(frozen=True)
@@ -46,11 +53,11 @@ def measure_phase(
     cwd: str,
     output: IO[bytes],
     idle: IdleRate,
-    tracing: Tracing | None = None,
+    observer: Observer | None = None,
 ) -> Phase:
-    """Run one phase in a sandbox. Tracers are attached before the first reading of counters. Raises RunError if the
+    """Run one phase in a sandbox. ``observer`` begins before the first reading of counters. Raises RunError if the
     command can't be started or the arm dies."""
-    with tracing.around(name, sandbox) if tracing else nullcontext(()) as recordings:
+    with observer.around(name, sandbox) if observer else nullcontext(()) as recordings:
         before = counters_of(sandbox)
         timing = sandbox.run(argv, cwd, output)
         after = counters_of(sandbox)

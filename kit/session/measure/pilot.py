@@ -20,7 +20,6 @@ from kit.host.cgroup.idle_load import IdleRate
 from kit.host.cgroup.task_states import waits
 from kit.model.plan import PlanStep
 from kit.session.measure.context import RunContext
-from kit.session.measure.phase import Work, counters_of, flushed
 from kit.session.measure.run import Run
 
 #: Seconds after which a pilot run is ended: by then it has shown how the workload waits.
@@ -64,14 +63,7 @@ def _run(step: PlanStep, context: RunContext) -> Pilot:
         run.settle()
         if not run.error:
             with run.noting():
-                for command in run.commands:
-                    with run.phase(command) as log:
-                        words = run.workload.words(command, run.sandbox)
-                        before = counters_of(run.sandbox)
-                        with looks.at(run.sandbox):  # and not at the flush, in which nothing of the workload runs
-                            timing = run.sandbox.run(words, command.cwd, log.output)
-                        work = Work(timing, counters_of(run.sandbox).since(before))
-                        run.add(command, flushed(command.name, run.sandbox, work, _NOT_WATCHED), log)
+                run.measure(_NOT_WATCHED, looks)
             late = was_ended(run.sandbox.deadline, context.plan.timeout, time.monotonic())
     seconds = sum(phase.real or 0.0 for phase in run.phases)
     return Pilot(
@@ -95,19 +87,20 @@ def _deadline(context: RunContext) -> Deadline | None:
 
 @dataclass
 class _Looks:
-    """Observes a sandbox's control groups at equal intervals while commands run. ``seconds``: their total duration."""
+    """Observes a sandbox's control groups at equal intervals while commands run, but not while their data are flushed:
+    then nothing of the workload runs. ``seconds``: the commands' total duration."""
 
     seen: list[bool] = field(default_factory=list)
     seconds: float = 0.0
 
     @contextmanager
-    def at(self, sandbox: Sandbox) -> Iterator[None]:
+    def around(self, phase: str, sandbox: Sandbox) -> Iterator[tuple[()]]:
         groups = [group for group in (sandbox.cgroup, sandbox.daemons) if group]
         ended = threading.Event()
         thread = threading.Thread(target=self._look, args=(groups, ended), name="pilot", daemon=True)
         thread.start()
         try:
-            yield
+            yield ()
         finally:
             ended.set()
             thread.join()

@@ -21,7 +21,7 @@ from kit.model.scenario import Command
 from kit.probe import Spin, spin
 from kit.session.measure.background import Beside, Load
 from kit.session.measure.context import ArmProvider, RunContext
-from kit.session.measure.phase import Tracing, measure_phase
+from kit.session.measure.phase import Observer, Tracing, measure_phase
 from kit.session.measure.phase_log import PhaseLog, cut_middle, log_name
 from kit.session.measure.workload import last_words
 from kit.session.setup.caches import drop_caches, read_below
@@ -135,6 +135,14 @@ class Run:
         self.phases.append(phase)
         self.fail(error)
 
+    def measure(self, idle: IdleRate, observer: Observer) -> None:
+        """Run the timed phases, one after the other. Raises RunError, OSError."""
+        for command in self.commands:
+            with self.phase(command) as log:
+                words = self.workload.words(command, self.sandbox)
+                phase = measure_phase(command.name, self.sandbox, words, command.cwd, log.output, idle, observer)
+                self.add(command, phase, log)
+
     def sample(self) -> Sample:
         cut_middle(self.logfile)
         step, load, spins = self.step, self._context.load, self.spins
@@ -173,11 +181,7 @@ def run_whole(step: PlanStep, context: RunContext, idle: IdleRate, deadline: Cal
             with _beside(context.load, step.arm) as beside:
                 run.settle()
                 tracing = Tracing(context.tracers, step, context.group, context.lease.setting.run, run.logfile)
-                for command in run.commands:
-                    with run.phase(command) as log:
-                        words = run.workload.words(command, run.sandbox)
-                        phase = measure_phase(command.name, run.sandbox, words, command.cwd, log.output, idle, tracing)
-                        run.add(command, phase, log)
+                run.measure(idle, tracing)
             run.load = beside.text if beside else ""
             spins.append(spin(probe))
     return run.sample()
