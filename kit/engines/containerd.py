@@ -15,10 +15,12 @@ from kit.engines.container import arm_cgroup, check_features
 from kit.engines.containerd_daemon import ContainerdDaemon
 from kit.engines.control import control_directory
 from kit.engines.engine import Blocker, EngineConfig
+from kit.engines.fuse_daemon import move_daemon
 from kit.engines.managed import PrivateEngine, driver_errors
 from kit.engines.sandbox import Sandbox
 from kit.filesystem.block import block_file
 from kit.filesystem.thin_pool import thin_pool
+from kit.host.cgroup.cgroup import Cgroup
 from kit.host.command import run
 from kit.host.machine import Host
 from kit.host.mounts import mount_of
@@ -113,6 +115,8 @@ class ContainerdEngine(PrivateEngine[ContainerdDaemon]):
             if backing_root.inputs:
                 mounts.append(_bind(backing_root.inputs, INPUTS, "ro"))
             source = ["--rootfs", str(backing_root.plain_root.path)] if arm.plain_root else [daemon.image]
+            serving = Cgroup.named(f"{self._setting.cgroup}/f{name}")
+            stack.callback(serving.remove)  # a daemon of the container's root ends with it
             stack.callback(daemon.remove, name)
             pid = daemon.run(name, [*_limits(arm), *(word for mount in mounts for word in ("--mount", mount))], source)
             probe = control.server.accept(lambda: daemon.alive() or daemon.why_dead(name))
@@ -130,6 +134,7 @@ class ContainerdEngine(PrivateEngine[ContainerdDaemon]):
                 layered=arm.placement == "layer",
                 own=Path(f"/proc/{pid}/root") if arm.own_filesystem else None,
                 engine=partial(_serve_ctr, stack, daemon, control.path),
+                daemons=move_daemon(pid, Cgroup.named(daemon.cgroup), serving),
             )
 
 

@@ -15,7 +15,7 @@ from typing import IO
 
 from kit.core.errors import SESSION_LOG, RunError
 from kit.engines import ctr_server
-from kit.engines.containerd_program import containerd_program
+from kit.engines.containerd_program import containerd_programs
 from kit.engines.supervisor import PATIENCE, DaemonDirs, Supervisor
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.command import died, run, spawn, stop, writing
@@ -23,6 +23,7 @@ from kit.host.interrupt import interruptible
 from kit.host.waiting import NotReadyError, wait_for
 from kit.image import Image
 from kit.image.layout import CONTROL, TREE
+from kit.model.drivers import find_driver
 
 _NAME = "kit.local/kit"
 
@@ -41,11 +42,24 @@ class ContainerdDaemon:
     def start(self) -> None:
         """Start the daemon and wait until it serves. Raises RunError with the log's message; stop it then too."""
         self._home.make()
-        self._supervisor.start([containerd_program(self._home, self.options)])
+        driver = find_driver("containerd", self.driver)
+        self._supervisor.start(containerd_programs(self._home, driver, [*self.options, *self._unpacking()]))
         self._check_snapshotter()
+
+    def _unpacking(self) -> list[str]:
+        """Return the lines with which version 2 unpacks what it pulls into this snapshotter, and no other one
+        (containerd, docs/transfer.md)."""
+        lines = ['[[plugins."io.containerd.transfer.v1.local".unpack_config]]', 'platform = "linux"']
+        lines.append(f'snapshotter = "{self.driver}"')
+        return [*lines, 'differ = "erofs"'] if self.driver == "erofs" else lines
 
     def stop(self) -> None:
         self._supervisor.stop()
+
+    @property
+    def cgroup(self) -> str:
+        """Return the name of its programs' control group."""
+        return self._home.cgroup
 
     def alive(self) -> str:
         """Return why the daemon is dead, or ''."""
@@ -81,9 +95,8 @@ class ContainerdDaemon:
 
     def load(self, image: Image) -> None:
         """Import and unpack the image. Raises RunError."""
-        local = ["--local"] if "--local" in self._ctr("images", "import", "--help") else []
         name = ["--index-name", _NAME] if image.archive else []  # an archive with layers has none
-        words = self._words("images", "import", *local, *name, "--snapshotter", self.driver, "-")
+        words = self._words("images", "import", *name, "--snapshotter", self.driver, "-")
         with interruptible(), writing(words, what=f"import of image {image.name}") as pipe:
             _write_archive(image, pipe)
         self.image = self._ctr("images", "list", "--quiet").split()[0]

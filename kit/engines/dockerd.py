@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from kit.engines.containerd_program import containerd_program
+from kit.engines.containerd_program import containerd_programs
 from kit.engines.docker_server import PLAIN_RUNTIME, DockerServer
 from kit.engines.supervisor import DaemonDirs, Program
 from kit.model.driver import version_number
@@ -45,12 +45,12 @@ class Dockerd(DockerServer):
         return PLAIN_RUNTIME
 
     def programs(self) -> tuple[Program, ...]:
-        containerd = containerd_program(self.home)
+        driver = find_driver("docker", self.driver)
+        *before, containerd = containerd_programs(self.home, driver)
         directory = self.home.directory
         runtime = self.plain_runtime("runc")
         config = directory / "dockerd.json"
         # Do not read the user's /etc/docker/daemon.json.
-        driver = find_driver("docker", self.driver)
         features = {"features": {"containerd-snapshotter": driver is not None and driver.image_store}}
         config.write_text(json.dumps(features))
         words = [
@@ -72,4 +72,4 @@ class Dockerd(DockerServer):
             *(f"--storage-opt={option}" for option in self.options),
             *self._more,
         ]
-        return containerd, Program("dockerd", words, self.socket)
+        return *before, containerd, Program("dockerd", words, self.socket)

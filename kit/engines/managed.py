@@ -16,7 +16,7 @@ from kit.engines.engine import Blocker, EngineConfig
 from kit.engines.root import EngineRoot, engine_root
 from kit.engines.sandbox import Sandbox
 from kit.engines.supervisor import DaemonDirs
-from kit.host.command import require
+from kit.host.command import require, which
 from kit.host.machine import Host
 from kit.host.namespace import covered
 from kit.model.arm import Arm, driver_of, fix_of
@@ -64,8 +64,6 @@ class PrivateEngine(ABC, Generic[D]):
         self._opened = False
 
     def check(self, arm: Arm, host: Host) -> Blocker | None:
-        if driver_of(arm).blocker:
-            return Blocker(driver_of(arm).blocker, fix_of(arm))
         if not host.root:
             reason = f"a private {self.tools[0]} needs root"
             return Blocker(reason, "run as root: sudo kit …, or use --engine system")
@@ -82,9 +80,12 @@ class PrivateEngine(ABC, Generic[D]):
         return (*self.tools, *driver_of(arm).packages)
 
     def require_tools(self, arm: Arm) -> None:
-        """Raises MachineError with the package of the first missing tool."""
+        """Raises MachineError with the package of the first missing tool, or the driver's fix if Debian has none."""
+        packages = driver_of(arm).packages
         for tool in self.tools_of(arm):
-            require(tool, driver_of(arm).packages.get(tool, ""))
+            if packages.get(tool) == "" and not which(tool):
+                raise MachineError(f"{tool} is not installed", fix_of(arm))
+            require(tool, packages.get(tool, ""))
 
     def open(self) -> None:
         """Open the engine root, or hide the host's shims."""

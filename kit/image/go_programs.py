@@ -22,11 +22,12 @@ _NEWER = f"install Go {'.'.join(map(str, _FETCHING))} or later: apt-get install 
 @dataclass(frozen=True)
 class GoPrograms:
     """``version``: of Go, as 1.26.8: it decides the bytes, too. ``packages``: as MODULE/cmd/PROGRAM@VERSION.
-    ``flags``: of go install."""
+    ``flags``: of go install. ``mains``: files PROGRAM.go, for packages that their modules lack."""
 
     version: str
     packages: Sequence[str]
     flags: Sequence[str] = ()
+    mains: Sequence[Path] = ()
 
     def build(self, directory: Path, together: Sequence[str | Path]) -> None:
         """Write the programs into a new directory; everything else that Go writes is removed. ``together``: begins a
@@ -42,17 +43,28 @@ class GoPrograms:
                     raise RunError(f"building {package} failed: {explain(error.said)}", _fix(error.said)) from None
 
     def _install(self, package: str, environment: dict[str, str], made: Path, together: Sequence[str | Path]) -> None:
-        """Build one package in its module's own directory: only there does go build a module that excludes or replaces
-        others (go help install). Raises CommandError."""
+        """Raises CommandError."""
         path, _, version = package.partition("@")
         module, _, program = path.rpartition("/cmd/")
-        download = ["go", "mod", "download", "-modcacherw", "-json", f"{module}@{version}"]
-        found = json.loads(run([*together, *download], env=environment, cwd=made))
+        main = next((file for file in self.mains if file.stem == program), None)
+        start = [*together, "go"]
+        flags = ["-trimpath", "-modcacherw", *self.flags]
+        if main:
+            source = made / "source" / program
+            source.mkdir(parents=True)
+            shutil.copy(main, source)
+            for words in (["mod", "init", f"kit.local/{program}"], ["get", "-modcacherw", f"{module}@{version}"]):
+                run([*start, *words], env=environment, cwd=source)
+            run([*start, "install", "-mod=mod", *flags, "."], env=environment, cwd=source)
+            return
+        # In the module's own directory: only there does go build a module that excludes or replaces others
+        # (go help install).
+        download = ["mod", "download", "-modcacherw", "-json", f"{module}@{version}"]
+        found = json.loads(run([*start, *download], env=environment, cwd=made))
         source = made / "source" / f"{module}@{version}".replace("/", "_")
         if not source.is_dir():
             shutil.copytree(found["Dir"], source)
-        install = ["go", "install", "-trimpath", "-modcacherw", *self.flags, f"./cmd/{program}"]
-        run([*together, *install], env=environment, cwd=source)
+        run([*start, "install", *flags, f"./cmd/{program}"], env=environment, cwd=source)
 
     def _environment(self, made: Path, directory: Path) -> dict[str, str]:
         """Return variables that override the user's: the same programs come out everywhere. What says where modules

@@ -46,9 +46,10 @@ class Recipe:
 
     @property
     def digest(self) -> str:
-        program = self._program.read_text(encoding="utf-8") if self.layers else ""
+        files = [self._program] if self.layers else self._mains
+        programs = "".join(file.read_text(encoding="utf-8") for file in files)
         built = repr((self.go, self.go_programs, self.go_flags)) if self.go else ""  # other images keep their digests
-        return hashlib.sha256((repr(self) + program + built).encode()).hexdigest()
+        return hashlib.sha256((repr(self) + programs + built).encode()).hexdigest()
 
     @property
     def sources(self) -> str:
@@ -67,6 +68,10 @@ class Recipe:
     def _program(self) -> Path:
         return resource("images") / self.name / self.layers
 
+    @property
+    def _mains(self) -> list[Path]:
+        return sorted(self._file.parent.glob("*.go")) if self.go else []
+
     def build(self, destination: Path, archive: Path, log: Path) -> None:
         """Write the root filesystem as a tarball, and an archive of its layers if it has any. Raises MachineError
         without mmdebstrap, RunError if it fails; ``log`` then contains mmdebstrap's output."""
@@ -74,7 +79,7 @@ class Recipe:
         with scratch(destination.parent) as made:
             programs = made / "programs"
             if self.go_programs:
-                GoPrograms(self.go, self.go_programs, self.go_flags).build(programs, _together())
+                GoPrograms(self.go, self.go_programs, self.go_flags, self._mains).build(programs, _together())
             self._make(destination, programs, log)
         if self.layers:
             add_layers(self._program, destination, archive, SOURCE_DATE_EPOCH)

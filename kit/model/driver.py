@@ -44,13 +44,24 @@ class Options:
 
 
 @dataclass(frozen=True)
+class ProxyPlugin:
+    """A snapshotter that is a program beside containerd (containerd, docs/PLUGINS.md, proxy plugins).
+
+    ``words``: its command line; ``{socket}`` is where it serves, ``{root}`` the directory of its snapshots. ``lazy``:
+    it mounts a layer of a special format from the registry, and fetches what is read."""
+
+    words: tuple[str, ...]
+    lazy: bool = False
+
+
+@dataclass(frozen=True)
 class Driver:
     """One driver as its engine names it.
 
     ``fix``: what would make it work where its engine does not start with it; ``{arm}`` means ENGINE/DRIVER,
     ``{versions}``, ``{root}`` and ``{kernel}`` for the fields. ``since``, ``before``: the first version of its engine
     that has it, and the first that does not any more; ``root``: an engine root that does. ``packages``: programs it
-    needs beside its engine's, and the Debian package of each. ``blocker``: why no build of its engine has it.
+    needs beside its engine's, and the Debian package of each; '' if Debian has none.
     """
 
     name: str
@@ -61,7 +72,7 @@ class Driver:
     since: str = ""
     before: str = ""
     root: str = ""
-    blocker: str = ""
+    plugin: ProxyPlugin | None = None
     unfit: Mapping[str, str] = field(default_factory=dict)  # types of filesystems that can't hold it: what then
     features: Options = Options()  # which its engine hands on to the mount
     features_root: str = ""  # an engine root that hands them on, where not all do

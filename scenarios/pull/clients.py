@@ -18,6 +18,8 @@ from engine import Docker, Plain, _Connection
 
 NAME = "kit-pull"
 READY = "ready"
+#: The beginning of what ctr says of itself: warnings, of a deprecated control group for example.
+_LOGGED = 'time="'
 _MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 
 
@@ -153,13 +155,9 @@ class CtrClient:
         for image in self._do("images", "list", "--quiet").split():
             if f"/{NAME}:" in image:
                 self._do("images", "delete", "--sync", image)
-        # Version 2 pulls in the daemon, whose default snapshotter is another one, unless the client does it.
-        local = "--local" in self._do("images", "pull", "--help")
-        Path("options.json").write_text(json.dumps(["--local"] if local else []))
 
     def pull(self) -> None:
-        options = json.loads(Path("options.json").read_text())
-        self._do("images", "pull", *options, "--plain-http", self._image)
+        self._do("images", "pull", "--plain-http", self._image)
 
     def create(self) -> bool:
         return False  # ctr containers create takes no control group
@@ -167,7 +165,7 @@ class CtrClient:
     def start(self) -> None:
         """Start both. The command goes on after its first output, as the container does; a child waits for its end."""
         output = self._run("run", "--cgroup", f"{{cgroup}}/{NAME}", self._image, NAME)
-        check_output(next(output, ""))
+        check_output(next((line for line in output if not line.startswith(_LOGGED)), ""))
         self._ended.unlink(missing_ok=True)
         if os.fork() == 0:
             try:

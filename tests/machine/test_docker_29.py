@@ -1,6 +1,8 @@
 """Docker 29 and containerd 2.3, built from Go modules: what a new installation uses, and the kit's arms on both."""
 
+import json
 import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from kit.model.fact import DRIVER_STATUS, PROGRAM
 from kit.report.text.progress import Quiet
 from kit.session.execute.session_loop import held_machine
 from kit.session.setup.provision import Provision
+from tests.command_line import Kit
 from tests.engine_suite import EngineSuite, spec_of
 
 #: Its programs take about ten minutes of CPU to build.
@@ -26,7 +29,11 @@ pytestmark = [
     pytest.mark.skipif(not ASKED, reason="KIT_TEST_DOCKER_29 is not set: building Docker 29 takes ten minutes of CPU"),
 ]
 
-ARMS = ("layer:docker@29/overlayfs", "bind:docker@29/overlay2", "layer:containerd@2.3/overlayfs")
+ARMS = (
+    "layer:docker@29/overlayfs", "bind:docker@29/overlay2", "layer:docker@29/stargz",
+    "layer:containerd@2.3/overlayfs", "layer:containerd@2.3/erofs", "layer:containerd@2.3/fuse-overlayfs",
+    "layer:containerd@2.3/stargz",
+)  # fmt: skip
 
 
 class Unconfigured(Dockerd):
@@ -78,3 +85,21 @@ def test_docker_29_uses_the_image_store_by_itself_and_runs_both_drivers(
     assert " 2.3." in facts["containerd of containerd@2.3"]
     assert "snapshotter" in facts["overlayfs of docker@29 on ext4"]
     assert "snapshotter" not in facts["overlay2 of docker@29 on ext4"]
+
+
+@pytest.mark.images("storage")
+def test_a_lazy_snapshotter_fetches_what_a_container_reads(kit: Kit, tmp_path: Path) -> None:
+    if shutil.which("docker-registry") is None:
+        pytest.skip("needs docker-registry: apt-get install docker-registry")
+    arms, out = ("layer:docker@29/overlayfs", "layer:docker@29/stargz", "layer:containerd@2.3/stargz"), tmp_path / "out"
+    words = ("pull:short", "--param", "compression=estargz", "--arms", ",".join(arms), "--rounds", "1")
+    done = kit("compare", *words, "--size", "6G", "--json", out, timeout=900)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = json.loads(out.read_text())
+    read = {
+        item["arm"]: figure["value"]
+        for item in found["samples"]
+        for figure in item["reported"]
+        if figure["name"] == "disk used by the pulled image"
+    }
+    assert read

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -34,6 +35,7 @@ def _load(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 @pytest.fixture
 def image(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
+    _load("pull/estargz", monkeypatch)
     module = _load("pull/image", monkeypatch)
     monkeypatch.setattr(module, "BUSYBOX", tmp_path / "busybox")
     (tmp_path / "busybox").write_bytes(b"static")
@@ -84,13 +86,13 @@ def _files(root: Path) -> dict[str, bytes]:
         with tarfile.open(fileobj=io.BytesIO(data)) as tar:
             for entry in tar:
                 file = tar.extractfile(entry)
-                assert entry.name not in found
+                assert entry.name not in found or entry.name == "stargz.index.json"
                 if file:
                     found[entry.name] = file.read()
     return found
 
 
-@pytest.mark.parametrize("compression", ["gzip", "zstd", "none"])
+@pytest.mark.parametrize("compression", ["gzip", "zstd", "none", "estargz"])
 def test_every_compression_holds_the_same_files(image: ModuleType, tmp_path: Path, compression: str) -> None:
     if compression == "zstd" and shutil.which("zstd") is None:
         pytest.skip("needs zstd: apt-get install zstd")
@@ -107,6 +109,40 @@ def test_every_compression_holds_the_same_files(image: ModuleType, tmp_path: Pat
     assert sizes["packed"] == packed
     assert packed == sizes["unpacked"] if compression == "none" else packed < sizes["unpacked"] / 1.5
     assert not (tmp_path / "r/work").exists()
+
+
+@pytest.mark.parametrize(
+    ("files", "chunks"), [("small", {"reg": 66, "dir": 7}), ("large", {"reg": 3, "dir": 7, "chunk": 1})]
+)
+def test_an_estargz_layer_can_be_read_file_by_file(
+    image: ModuleType, tmp_path: Path, files: str, chunks: dict[str, int]
+) -> None:
+    """As a lazy snapshotter does: from the footer to the table of contents, from there to a file."""
+    image.make(tmp_path / "r", 2, "estargz", files, 1)
+    layer = _manifest(tmp_path / "r")["layers"][0]
+    packed = _blob(tmp_path / "r", layer["digest"])
+    assert packed[-51:][16:38].endswith(b"STARGZ") and gzip.decompress(packed[-51:]) == b""
+    with tarfile.open(fileobj=io.BytesIO(gzip.decompress(packed[int(packed[-51:][16:32], 16) :]))) as tar:
+        toc = tar.extractfile("stargz.index.json")
+        assert toc
+        content = toc.read()
+    assert layer["annotations"] == {
+        "containerd.io/snapshot/stargz/toc.digest": "sha256:" + hashlib.sha256(content).hexdigest()
+    }
+    entries = json.loads(content)["entries"]
+    assert Counter(entry["type"] for entry in entries) == chunks
+    (whole, *_) = _layers(tmp_path / "r")
+    with tarfile.open(fileobj=io.BytesIO(whole)) as tar:
+        for entry in entries:
+            if entry["type"] == "dir":
+                continue
+            with gzip.open(io.BytesIO(packed[entry["offset"] :])) as member:
+                chunk = member.read(entry["chunkSize"])
+            assert entry["chunkDigest"] == "sha256:" + hashlib.sha256(chunk).hexdigest()
+            file = tar.extractfile(entry["name"])
+            assert file
+            file.seek(entry["chunkOffset"])
+            assert file.read(entry["chunkSize"]) == chunk
 
 
 def test_the_same_arguments_give_the_same_bytes(image: ModuleType, tmp_path: Path) -> None:

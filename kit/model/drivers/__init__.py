@@ -12,7 +12,14 @@ from kit.model.drivers.btrfs import BTRFS
 from kit.model.drivers.copies import DOCKER_NATIVE, NATIVE, VFS
 from kit.model.drivers.device_mapper import DEVICEMAPPER, DEVMAPPER
 from kit.model.drivers.erofs import EROFS
-from kit.model.drivers.fuse import CONTAINERD_FUSE_OVERLAYFS, FUSE_OVERLAYFS, MERGERFS, UNIONFS_FUSE
+from kit.model.drivers.fuse import (
+    CONTAINERD_FUSE_OVERLAYFS,
+    DOCKER_STARGZ,
+    FUSE_OVERLAYFS,
+    MERGERFS,
+    STARGZ,
+    UNIONFS_FUSE,
+)
 from kit.model.drivers.overlay import (
     BUILDAH_OVERLAY,
     BUILDKIT_OVERLAYFS,
@@ -29,10 +36,13 @@ UNION = "union"
 DRIVERS: dict[str, tuple[Driver, ...]] = {
     "docker": (
         OVERLAY2, BTRFS, VFS, FUSE_OVERLAYFS, AUFS, DEVICEMAPPER, ZFS,
-        DOCKER_OVERLAYFS, DOCKER_NATIVE,
+        DOCKER_OVERLAYFS, DOCKER_NATIVE, DOCKER_STARGZ,
     ),
     "podman": (OVERLAY, VFS, BTRFS, FUSE_OVERLAYFS),
-    "containerd": (OVERLAYFS, NATIVE, BTRFS, DEVMAPPER, CONTAINERD_ZFS, BLOCKFILE, EROFS, CONTAINERD_FUSE_OVERLAYFS),
+    "containerd": (
+        OVERLAYFS, NATIVE, BTRFS, DEVMAPPER, CONTAINERD_ZFS, BLOCKFILE, EROFS,
+        CONTAINERD_FUSE_OVERLAYFS, STARGZ,
+    ),
     "buildah": (BUILDAH_OVERLAY, VFS),
     "buildkit": (BUILDKIT_OVERLAYFS, NATIVE, FUSE_OVERLAYFS),
     UNION: (UNION_OVERLAY, UNIONFS_FUSE, MERGERFS),
@@ -45,7 +55,7 @@ SESSION_ENGINES = (DEFAULT_ENGINE, f"{DEFAULT_ENGINE}@VERSION", SYSTEM)
 #: Engines that build images; of these, the ones that do nothing else.
 BUILDERS, BUILD_ONLY = ("docker", "podman", "buildah", "buildkit"), ("buildah", "buildkit")
 #: Engines available in other versions, in roots of their own.
-VERSIONED = ("docker", "containerd", "buildkit")
+VERSIONED = ("docker", "containerd", "podman", "buildkit")
 
 
 def drivers(engine: str) -> tuple[Driver, ...]:

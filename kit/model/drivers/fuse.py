@@ -1,6 +1,6 @@
 """Unions that a program mounts through FUSE."""
 
-from kit.model.driver import Driver, KernelPart
+from kit.model.driver import Driver, KernelPart, ProxyPlugin
 
 _KERNEL = KernelPart("FUSE (CONFIG_FUSE_FS)", "fuse", ("fuse",))
 
@@ -13,11 +13,33 @@ FUSE_OVERLAYFS = Driver(
 )
 CONTAINERD_FUSE_OVERLAYFS = Driver(
     "fuse-overlayfs",
-    "use layer:fuse-overlayfs, "
-    "Docker with that driver; Debian does not have its snapshotter (containerd-fuse-overlayfs-grpc)",
+    "use layer:containerd@{root}/fuse-overlayfs, which has the snapshotter; Debian has no package of it",
     _KERNEL,
-    blocker="containerd has no snapshotter fuse-overlayfs built in",
-    listed=False,
+    packages={"fuse-overlayfs": "fuse-overlayfs", "containerd-fuse-overlayfs-grpc": ""},
+    root="2.3",
+    plugin=ProxyPlugin(("containerd-fuse-overlayfs-grpc", "{socket}", "{root}")),
+)
+_STARGZ = ProxyPlugin(("containerd-stargz-grpc", "--address", "{socket}", "--root", "{root}"), lazy=True)
+_STARGZ_NOTE = "it fetches from the registry what a container reads, where the layers have the format eStargz"
+#: Overlay over layers that a program serves through FUSE (containerd/stargz-snapshotter).
+STARGZ = Driver(
+    "stargz",
+    "use layer:containerd@{root}/stargz, which has the snapshotter; Debian has no package of it",
+    _KERNEL,
+    packages={"containerd-stargz-grpc": ""},
+    root="2.3",
+    plugin=_STARGZ,
+    note=_STARGZ_NOTE,
+)
+DOCKER_STARGZ = Driver(
+    "stargz",
+    "use layer:docker@{root}/stargz, which has the snapshotter; Debian has no package of it",
+    _KERNEL,
+    packages={"containerd-stargz-grpc": ""},
+    root="29",
+    image_store=True,
+    plugin=_STARGZ,
+    note=_STARGZ_NOTE,
 )
 UNIONFS_FUSE = Driver("unionfs-fuse", kernel=_KERNEL, packages={"unionfs-fuse": "unionfs-fuse"})
 MERGERFS = Driver("mergerfs", kernel=_KERNEL, packages={"mergerfs": "mergerfs"})
