@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 import signal
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from threading import Lock
@@ -15,13 +15,12 @@ from kit.engines.backing_root import BackingRoot
 from kit.engines.docker import DockerEngine
 from kit.engines.docker_server import PLAIN_RUNTIME, DockerServer
 from kit.engines.engine import Blocker
-from kit.engines.supervisor import DaemonDirs, Program
+from kit.engines.supervisor import Program
 from kit.host import safe_fs
 from kit.host.command import require, run, which
 from kit.host.machine import Host
 from kit.image import Image
 from kit.model.arm import Arm
-from kit.model.drivers.overlay import COMPOSEFS, PARTIAL
 
 #: Without this capability (linux/capability.h) no limit can be raised, and Podman's defaults exceed the usual limits.
 _CAP_SYS_RESOURCE = 24
@@ -61,16 +60,11 @@ class PodmanEngine(DockerEngine):
             return super().start_daemon(stack, arm, backing_root)
 
     def make_daemon(self, stack: ExitStack, arm: Arm, backing_root: BackingRoot, name: str) -> DockerServer:
-        home = self.home(backing_root, name, f"podman-{arm.driver}")
-        return PodmanService(arm.driver, home, arm.feature_words, dict(arm.options))
+        return PodmanService(arm.driver, self.home(backing_root, name, f"podman-{arm.driver}"), arm.feature_words)
 
 
 class PodmanService(DockerServer):
-    """``options``: mount options of its overlay. ``settings``: options of the arm that are settings of its storage."""
-
-    def __init__(self, driver: str, home: DaemonDirs, options: Sequence[str], settings: Collection[str] = ()) -> None:
-        super().__init__(driver, home, options)
-        self._settings = settings
+    """``options``: mount options of its overlay."""
 
     @property
     def _temporary(self) -> Path:
@@ -140,33 +134,23 @@ class PodmanService(DockerServer):
     def runtime_name(self) -> str:
         return str(self.home.directory / PLAIN_RUNTIME)
 
-    def _storage_lines(self) -> list[str]:
-        """Return the settings of its storage (containers-storage.conf(5))."""
-        driver, overlay, pull = self.driver, [], []
-        if driver == "fuse-overlayfs":
-            driver, overlay = "overlay", [f'mount_program = "{require("fuse-overlayfs")}"']
-        if self.options:
-            overlay.append(f'mountopt = "nodev,{",".join(self.options)}"')
-        if PARTIAL in self._settings or COMPOSEFS in self._settings:
-            pull.append('enable_partial_images = "true"')
-        if COMPOSEFS in self._settings:
-            pull.append('convert_images = "true"')
-            overlay.append('use_composefs = "true"')
-        lines = ["[storage]", f'driver = "{driver}"', f'graphroot = "{self.home.data}"']
-        lines.append(f'runroot = "{self.home.directory / "r"}"')
-        if pull:
-            lines += ["[storage.options]", f"pull_options = {{{', '.join(pull)}}}"]
-        return [*lines, "[storage.options.overlay]", *overlay] if overlay else lines
-
     def programs(self) -> Sequence[Program]:
         """Return the service's programs. Storage, state and configuration are the session's, never the user's."""
         (self.home.directory / "containers.conf").write_text("")
         (self.home.directory / "x").mkdir(mode=0o700)
         self._temporary.mkdir()
         storage = self.home.directory / "storage.conf"
+        driver, options = self.driver, ""
+        if driver == "fuse-overlayfs":
+            driver, options = "overlay", f'[storage.options.overlay]\nmount_program = "{require("fuse-overlayfs")}"\n'
+        if self.options:
+            options = f'[storage.options.overlay]\nmountopt = "nodev,{",".join(self.options)}"\n'
+        run_root = self.home.directory / "r"
         runtime, limited = oci_runtime(), not _may_raise_limits()
         plain = self.plain_runtime(runtime, *(["inherit-limits"] if limited else []))
-        storage.write_text("\n".join(self._storage_lines()) + "\n")
+        storage.write_text(
+            f'[storage]\ndriver = "{driver}"\ngraphroot = "{self.home.data}"\nrunroot = "{run_root}"\n{options}'
+        )
         words = [
             *self.client_words(),
             f"--runtime={plain if limited else runtime}",

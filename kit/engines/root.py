@@ -64,8 +64,8 @@ class EngineRoot:
         return ["nsenter", f"--mount=/proc/{pid}/ns/mnt", "--", *argv]
 
     def version(self, tool: str) -> str:
-        words = [tool, "--version"]
-        return run(["chroot", str(self.path), *words] if self.path else self._first(words)).splitlines()[0].strip()
+        """Return the first line of what the tool says. Some read /proc first (fuse-overlayfs 1.15, Podman 5)."""
+        return run(self.enter([tool, "--version"], ())).splitlines()[0].strip()
 
 
 #: containerd comes with Docker: the engine root that contains each version.

@@ -26,20 +26,7 @@ _FEATURES = Options(
 
 OVERLAY2 = Driver("overlay2", _FIX, _KERNEL, unfit=_UNFIT, tried_in_roots=True)
 #: Podman's driver, which passes mount options on.
-#: Podman pulls the missing parts of layers in the format zstd:chunked; and it keeps layers as composefs images.
-PARTIAL, COMPOSEFS = "partial", "composefs"
-OVERLAY = Driver(
-    "overlay",
-    _FIX,
-    _KERNEL,
-    unfit=_UNFIT,
-    features=_FEATURES,
-    options=Options(
-        {PARTIAL: re.compile(""), COMPOSEFS: re.compile("")},
-        f"+{PARTIAL} (pulls parts of zstd:chunked layers) +{COMPOSEFS} (podman@5.8)",
-        "podman/overlay",
-    ),
-)
+OVERLAY = Driver("overlay", _FIX, _KERNEL, unfit=_UNFIT, features=_FEATURES)
 BUILDAH_OVERLAY = Driver("overlay", _FIX, _KERNEL, unfit=_UNFIT)
 BUILDKIT_OVERLAYFS = Driver("overlayfs", _FIX, _KERNEL, unfit=_UNFIT)
 OVERLAYFS = Driver(
