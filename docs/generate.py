@@ -88,7 +88,13 @@ def filesystems() -> str:
 
 def drivers() -> str:
     """Every driver of every engine."""
+    from kit.model.driver import Driver
     from kit.model.drivers import DRIVERS, UNION, default_placement
+
+    def needed(driver: Driver) -> list[str]:
+        """Return its packages; a program that Debian has in none is in an engine root."""
+        root = f" (in the root of {driver.root})" if driver.root else ""
+        return [package or f"`{program}`{root}" for program, package in driver.packages.items()]
 
     parts = []
     for engine, known in DRIVERS.items():
@@ -98,7 +104,7 @@ def drivers() -> str:
                 f"`{prefix}{item.name}`",
                 item.kernel.called if item.kernel else "",
                 item.filesystem or "any",
-                ", ".join([*item.packages.values(), *([item.versions] if item.versions else [])]),
+                ", ".join([*needed(item), *([item.versions] if item.versions else [])]),
                 ", ".join(item.guests),
             )
             for item in known

@@ -67,6 +67,9 @@ class PrivateEngine(ABC, Generic[D]):
         if not host.root:
             reason = f"a private {self.tools[0]} needs root"
             return Blocker(reason, "run as root: sudo kit …, or use --engine system")
+        plugin = driver_of(arm).plugin
+        if plugin and self._version not in ("", driver_of(arm).root):
+            return Blocker(f"{arm.engine} has no {plugin.words[0]}", fix_of(arm))
         if self._version or self._programs:
             return None  # the engine root has its own tools
         try:

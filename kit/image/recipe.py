@@ -46,7 +46,7 @@ class Recipe:
 
     @property
     def digest(self) -> str:
-        files = [self._program] if self.layers else self._mains
+        files = [self._program] if self.layers else self.mains
         programs = "".join(file.read_text(encoding="utf-8") for file in files)
         built = repr((self.go, self.go_programs, self.go_flags)) if self.go else ""  # other images keep their digests
         return hashlib.sha256((repr(self) + programs + built).encode()).hexdigest()
@@ -69,7 +69,8 @@ class Recipe:
         return resource("images") / self.name / self.layers
 
     @property
-    def _mains(self) -> list[Path]:
+    def mains(self) -> list[Path]:
+        """Return the files beside the recipe that are main packages, as PROGRAM.go: see GoPrograms."""
         return sorted(self._file.parent.glob("*.go")) if self.go else []
 
     def build(self, destination: Path, archive: Path, log: Path) -> None:
@@ -79,7 +80,7 @@ class Recipe:
         with scratch(destination.parent) as made:
             programs = made / "programs"
             if self.go_programs:
-                GoPrograms(self.go, self.go_programs, self.go_flags, self._mains).build(programs, _together())
+                GoPrograms(self.go, self.go_programs, self.go_flags, self.mains).build(programs, _together())
             self._make(destination, programs, log)
         if self.layers:
             add_layers(self._program, destination, archive, SOURCE_DATE_EPOCH)

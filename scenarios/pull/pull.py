@@ -66,7 +66,7 @@ def prepare(engine: Client) -> None:
 
 def space(inputs: str) -> None:
     """Report the pull, and the disk after it. A filesystem that has not grown by an eighth of the image does not hold
-    it: the container's root then lies on a device of its own."""
+    it: the container's root then lies on a device of its own, or is fetched as it is read."""
     state = load()
     sizes = json.loads((Path(inputs) / "registry/sizes.json").read_text())
     grown = used() - state["used"]
@@ -77,7 +77,7 @@ def space(inputs: str) -> None:
     if grown > sizes["unpacked"] / 8:
         say("disk used by the pulled image", grown / MIB, "MiB")
     else:
-        print("disk used is not known: this filesystem does not hold the image")
+        print("disk used is not known: this filesystem does not hold the image, or not yet")
 
 
 def start(engine: Client) -> None:

@@ -54,21 +54,40 @@ def test_the_reason_is_the_last_of_what_go_says() -> None:
     assert explain("") == "go does not say why"
 
 
-def test_a_module_that_replaces_others_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """``go install`` refuses it by its name. The module comes from a proxy of files (go help goproxy)."""
+def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str, files: dict[str, str]) -> str:
+    """Make a proxy of files (go help goproxy) with one module, example.org/m, and return the version of Go here."""
     if which("go") is None:
         pytest.skip("needs go: apt-get install golang-go")
-    module = "module example.org/m\n\ngo 1.21\n\nreplace example.org/n => example.org/o v1.0.0\n"
-    files = directory(tmp_path / "proxy/example.org/m/@v", {
-        "v1.0.0.info": b'{"Version": "v1.0.0"}', "v1.0.0.mod": module.encode(),
+    proxy = directory(tmp_path / "proxy/example.org/m/@v", {
+        "v1.0.0.info": b'{"Version": "v1.0.0"}', "v1.0.0.mod": module.encode(), "list": b"v1.0.0\n",
     })  # fmt: skip
-    with zipfile.ZipFile(files / "v1.0.0.zip", "w") as packed:
-        packed.writestr("example.org/m@v1.0.0/go.mod", module)
-        packed.writestr("example.org/m@v1.0.0/cmd/p/main.go", 'package main\n\nfunc main() { println("built") }\n')
+    with zipfile.ZipFile(proxy / "v1.0.0.zip", "w") as packed:
+        for name, text in {"go.mod": module, **files}.items():
+            packed.writestr(f"example.org/m@v1.0.0/{name}", text)
     monkeypatch.setenv("GOPROXY", f"file://{tmp_path}/proxy")
     monkeypatch.setenv("GOSUMDB", "off")
     monkeypatch.chdir(directory(tmp_path / "somewhere", {"go.mod": b"the user's, and go can't read it"}))
-    version = run(["go", "env", "GOVERSION"]).strip().removeprefix("go")
+    return run(["go", "env", "GOVERSION"]).strip().removeprefix("go")
+
+
+def said(program: Path) -> bytes:
+    return subprocess.run([program], capture_output=True, check=True).stderr
+
+
+def test_a_module_that_replaces_others_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``go install`` refuses it by its name."""
+    module = "module example.org/m\n\ngo 1.21\n\nreplace example.org/n => example.org/o v1.0.0\n"
+    main = 'package main\n\nfunc main() { println("built") }\n'
+    version = serve(tmp_path, monkeypatch, module, {"cmd/p/main.go": main})
     GoPrograms(version, ("example.org/m/cmd/p@v1.0.0",)).build(tmp_path / "programs", ())
-    assert subprocess.run([tmp_path / "programs/p"], capture_output=True, check=True).stderr == b"built\n"
+    assert said(tmp_path / "programs/p") == b"built\n"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["programs", "proxy", "somewhere"]
+
+
+def test_a_program_whose_module_lacks_it_is_built_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    library = 'package m\n\nfunc Say() { println("from the module") }\n'
+    version = serve(tmp_path, monkeypatch, "module example.org/m\n\ngo 1.21\n", {"m.go": library})
+    main = 'package main\n\nimport "example.org/m"\n\nfunc main() { m.Say() }\n'
+    file = directory(tmp_path / "recipe", {"p.go": main.encode()}) / "p.go"
+    GoPrograms(version, ("example.org/m/cmd/p@v1.0.0",), mains=(file,)).build(tmp_path / "programs", ())
+    assert said(tmp_path / "programs/p") == b"from the module\n"

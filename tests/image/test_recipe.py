@@ -30,6 +30,7 @@ def test_programs_in_go_are_pinned_and_change_the_digest() -> None:
         assert bool(recipe.go) == bool(recipe.go_programs)
         assert all(re.fullmatch(r"[\w./-]+/cmd/[\w-]+@v\d+\.\d+\.\d+[\w.-]*", name) for name in recipe.go_programs)
         assert re.fullmatch(r"(\d+\.\d+\.\d+)?", recipe.go)
+        assert {file.stem for file in recipe.mains} <= {re.split("[/@]", name)[-2] for name in recipe.go_programs}
     plain = parse_recipe(GOOD, "x.toml", "x")
     built = parse_recipe(GOOD + 'go = "1.26.8"\ngo_programs = ["example.org/a/cmd/a@v1.0.0"]\n', "x.toml", "x")
     newer = replace(built, go="1.26.9")
