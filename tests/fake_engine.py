@@ -35,7 +35,7 @@ from kit.store import Store
 from tests.sinks import Stored
 from tests.stores import new_store
 
-TIMING = Timing(0, None, 1.0, 0.5, 0.25, 1024, 1, 0, 2, 3, math.inf)
+TIMING = Timing(0, None, 1.0, 0.5, 0.25, 1024, 1, 0, 2, 3, 4096, math.inf)
 
 
 @pytest.fixture

@@ -73,8 +73,15 @@ class Figures:
     )
     flush_bytes: Annotated[Finite | None, Metric(BYTES)] = None
     flush_cpu: Annotated[Finite | None, Metric()] = None
+    # The increase until its flush has ended.
+    space: Annotated[Finite | None, Metric(BYTES, compared=True, title="space used")] = None
+    inodes: Annotated[Finite | None, Metric(COUNT, compared=True, title="inodes used")] = None
+    dirtied_bytes: Annotated[Finite | None, Metric(BYTES)] = None
     read_bytes: Annotated[Finite | None, Metric(BYTES)] = None
     write_bytes: Annotated[Finite | None, Metric(BYTES)] = None
+    written: ClassVar[Metric] = Metric(
+        BYTES, compared=True, title="written to the device", parts=("write_bytes", "flush_bytes")
+    )
     read_ops: Annotated[Finite | None, Metric(COUNT)] = None
     write_ops: Annotated[Finite | None, Metric(COUNT)] = None
     minor_faults: Annotated[Finite | None, Metric(COUNT)] = None

@@ -24,6 +24,9 @@ _GOODBYE = 10.0
 _PATIENCE = 60.0
 #: Maximum bytes of an answer: twice the longest one.
 _LONGEST_ANSWER = 1024
+#: Bytes of the unit of ru_oublock (getrusage(2)): the kernel counts what a process dirtied in the page cache or wrote
+#: directly.
+_BLOCK = 512
 _STATES = ("exit", "signal", "error")
 
 
@@ -44,6 +47,7 @@ class Timing:
     major_faults: int
     voluntary_switches: int
     involuntary_switches: int
+    dirtied_bytes: int
     ended: float  # on the same clock, CLOCK_MONOTONIC
 
     @property
@@ -223,6 +227,7 @@ def _timing(exited: bool, numbers: Mapping[str, int]) -> Timing:
         major_faults=numbers["majflt"],
         voluntary_switches=numbers["nvcsw"],
         involuntary_switches=numbers["nivcsw"],
+        dirtied_bytes=numbers["oublock"] * _BLOCK,
         ended=numbers["end_ns"] / 1e9,
     )
 

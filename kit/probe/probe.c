@@ -193,10 +193,11 @@ static void run_command(const struct command *command, char *line, size_t room)
 	int signalled = WIFSIGNALED(status);
 	snprintf(line, room,
 		 "status=%s code=%d real_ns=%lld end_ns=%lld user_us=%lld sys_us=%lld maxrss_kib=%ld minflt=%ld majflt=%ld "
-		 "nvcsw=%ld nivcsw=%ld\n",
+		 "nvcsw=%ld nivcsw=%ld oublock=%ld\n",
 		 signalled ? "signal" : "exit", signalled ? WTERMSIG(status) : WEXITSTATUS(status),
 		 (long long)(end - start), (long long)end, (long long)usec(usage.ru_utime),
-		 (long long)usec(usage.ru_stime), usage.ru_maxrss, usage.ru_minflt, usage.ru_majflt, usage.ru_nvcsw, usage.ru_nivcsw);
+		 (long long)usec(usage.ru_stime), usage.ru_maxrss, usage.ru_minflt, usage.ru_majflt, usage.ru_nvcsw, usage.ru_nivcsw,
+		 usage.ru_oublock);
 }
 
 static int answer_run(int sock, int output, char **field, int count)

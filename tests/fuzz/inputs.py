@@ -397,7 +397,8 @@ CHANGES: tuple[Change, ...] = (
 _EXPORTED = dump([night(1, 0.1)]).encode()
 EXPORT = json.loads(dump([replace(night(1, 0.05), not_run=(NotRun("layer:aufs", "no", "boot"),))]))
 ANSWER = (
-    "status=exit code=0 real_ns=12 end_ns=15 user_us=1 sys_us=2 maxrss_kib=3 minflt=4 majflt=5 nvcsw=6 nivcsw=7\n",
+    "status=exit code=0 real_ns=12 end_ns=15 user_us=1 sys_us=2 maxrss_kib=3 minflt=4 majflt=5 nvcsw=6 nivcsw=7 "
+    "oublock=8\n",
     "status=error errno=2 what=exec\n",
     "status=signal code=9 real_ns=1\n",
 )

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kit.host.cgroup.counters import Counters
-from kit.model.metric import COMPARED, MEASURED, METRICS
+from kit.model.metric import MEASURED, METRICS
 from kit.model.sample import Phase, Sample, total
 from kit.probe.client import Timing
 from tests.changed_kit import ChangedKit
@@ -45,25 +45,23 @@ def test_a_total_is_the_sum_or_the_greatest() -> None:
     assert whole.max_rss == 2.0
 
 
-def described_in(text: str) -> tuple[dict[str, str], set[str]]:
-    """Of docs/reference/metrics.md: the units of the figures in the table, and by which arms are compared."""
+def described_in(text: str) -> dict[str, str]:
+    """Of docs/reference/metrics.md: the units of the figures in the table."""
     units: dict[str, str] = {}
     table = text.partition("| figure | unit |")[2].partition("\n\n")[0]
     for row in re.findall(r"^\| (`.*?) \| (.*?) \|", table, re.MULTILINE):
         names, said = re.findall("`([a-z_]+)`", row[0]), row[1].split(", ")
         units |= dict(zip(names, said if len(said) > 1 else said * len(names), strict=True))
-    (sentence,) = re.findall(r"^Arms are compared by (.*?), and thresholds", text, re.MULTILINE | re.DOTALL)
-    return units, set(re.findall("`([a-z_]+)`", sentence))
+    return units
 
 
 @pytest.mark.skipif(not METHOD.exists(), reason="the kit is tested without its documents")
 def test_the_document_lists_what_the_table_holds() -> None:
-    units, compared = described_in(METHOD.read_text(encoding="utf-8"))
+    units = described_in(METHOD.read_text(encoding="utf-8"))
     of_the_run = {item.name for item in fields(Sample)}
     assert {name: unit for name, unit in units.items() if name not in of_the_run} == {
         name: metric.unit or "count" for name, metric in METRICS.items()
     }
-    assert compared == set(COMPARED)
 
 
 LINE = """    swapped: Annotated[Finite | None, Metric(BYTES, compared=True, column="swapped")] = None"""

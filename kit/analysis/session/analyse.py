@@ -10,6 +10,7 @@ from kit.analysis.runs.busy import BusyRounds, busy_rounds
 from kit.analysis.runs.compare import Comparison, compare, not_comparable
 from kit.analysis.runs.drift import Drift, drifts
 from kit.analysis.runs.run_table import Runs
+from kit.analysis.session.footprint import Footprint, footprints
 from kit.analysis.session.ladder import Ladder, climb, whole_ladder
 from kit.analysis.session.ranking import Ranking, rank
 from kit.analysis.session.scaling import Growth, growths
@@ -91,6 +92,7 @@ class Analysis:
     tasks: tuple[TaskCost, ...]  # empty where no build tool has recorded any
     calls: tuple[CallCosts, ...] = ()  # empty where nothing was traced, as the next
     overheads: tuple[Overhead, ...] = ()
+    footprints: tuple[Footprint, ...] = ()  # empty where no arm takes much more of the disk than the reference
     busy: tuple[BusyRounds, ...] = ()  # empty where no other program is known to have used much CPU
 
     def arm(self, arm: str, point: str) -> ArmRuns:
@@ -151,6 +153,9 @@ def analyse(session: Session, metric: str = "", reference: str = "") -> Analysis
     runs = Runs(session.samples)
     rounds = looks(session)
     comparisons = compare(runs, session.baselines, widening=widening(rounds))
+    rankings = rank(
+        runs, session.arms, metric, reference, session.request.margin, rounds, DEFAULT_REFERENCE.text(session.facts)
+    )
     marked = [item for item in session.samples if item.flags or item.rerun_of is not None]
     return Analysis(
         comparisons,
@@ -162,15 +167,14 @@ def analyse(session: Session, metric: str = "", reference: str = "") -> Analysis
         not_comparable(runs, session.baselines),
         runs,
         runs_by_point(runs, session.arms),
-        rank(
-            runs, session.arms, metric, reference, session.request.margin, rounds, DEFAULT_REFERENCE.text(session.facts)
-        ),
+        rankings,
         _unrepeated(session, comparisons, widening(rounds))
         if any(item.rerun_of is not None for item in marked)
         else (),
         compare_tasks(runs, session.baselines),
         compare_calls(session.samples, runs, session.baselines),
         overheads(session.samples, runs),
+        tuple(footprints(runs, session.arms, rankings)),
         busy_rounds(session),
     )
 

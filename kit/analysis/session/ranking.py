@@ -177,6 +177,14 @@ def rank(
     return tuple(found)
 
 
+def rank_by(runs: Runs, arms: Sequence[str], metric: str, ranking: Ranking) -> Ranking | None:
+    """Return the ranking of the same point by another metric; None if its reference or all other arms lack it."""
+    key = ranking.reference, ranking.point
+    if not _measured(runs, [key], runs.phases([key])[-1], metric):
+        return None
+    return _rank(runs, arms, ranking.point, metric, ranking.reference, ranking.margin, ranking.rounds, "")
+
+
 def _explain(runs: Runs, arms: Sequence[str], metric: str, reference: str) -> None:
     ran = [arm for arm in arms if any(runs.has((arm, point)) for point in runs.points)]
     if reference and reference not in ran:

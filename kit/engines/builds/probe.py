@@ -21,6 +21,7 @@ from kit.probe.client import parse_answer
 #: The figures of a command's process tree.
 _OF_TREE = (
     "user", "sys", "max_rss", "minor_faults", "major_faults", "voluntary_switches", "involuntary_switches",
+    "dirtied_bytes",
 )  # fmt: skip
 
 

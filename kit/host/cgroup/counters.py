@@ -37,6 +37,8 @@ class Counters:
     write_bytes: float | None
     read_ops: float | None
     write_ops: float | None
+    space: float | None = None
+    inodes: float | None = None
 
     def since(self, earlier: Counters) -> Counters:
         """Return the increase since an earlier reading, field by field."""
@@ -64,13 +66,19 @@ class Counters:
 
 
 def read_counters(
-    cgroup: Cgroup | None, device: str | None, beside: Sequence[Cgroup] = (), session: Cgroup | None = None
+    cgroup: Cgroup | None,
+    device: str | None,
+    beside: Sequence[Cgroup] = (),
+    session: Cgroup | None = None,
+    backing: Path | None = None,
 ) -> Counters:
     """Read everything now. ``device``: MAJOR:MINOR of the backing device, or None. ``beside``: groups of a background
-    load and a registry. ``session``: the group of all that the session has started."""
+    load and a registry. ``session``: the group of all that the session has started. ``backing``: the backing
+    filesystem's directory."""
     group = cgroup.cpu() if cgroup else None
     spent = [cpu for item in beside if (cpu := item.cpu())]
     io = _device(device)
+    used = _used(backing)
     return Counters(
         clock=time.monotonic(),
         machine_cpu=machine_cpu()[0],
@@ -89,6 +97,8 @@ def read_counters(
         read_bytes=io[1],
         write_ops=io[2],
         write_bytes=io[3],
+        space=used[0],
+        inodes=used[1],
     )
 
 
@@ -115,6 +125,15 @@ def _device(number: str | None) -> tuple[float | None, float | None, float | Non
         return None, None, None, None
     stat = [int(word) for word in path.read_text().split()]
     return stat[0], stat[2] * _SECTOR, stat[4], stat[6] * _SECTOR
+
+
+def _used(directory: Path | None) -> tuple[float | None, float | None]:
+    """Return the bytes and inodes in use on a filesystem (statvfs(3)). btrfs counts no inodes."""
+    if directory is None:
+        return None, None
+    found = os.statvfs(directory)
+    inodes = found.f_files - found.f_ffree if found.f_files else None
+    return (found.f_blocks - found.f_bfree) * found.f_frsize, inodes
 
 
 def device_writes(devices: Iterable[str]) -> float:

@@ -60,10 +60,15 @@ def ratio_interval(item: Comparison) -> str:
     """Return ``1.056 [1.031, 1.082]``; a difference where a zero leaves no ratio."""
     if item.ratio is None:
         return difference_interval(item)
-    if item.low is None or item.high is None:
-        return f"{_times(item.ratio, _OTHER)} {_NO_INTERVAL}"
-    places = min(decimals(item.ratio, item.low, item.high), _OTHER)
-    return f"{_times(item.ratio, places)} [{_times(item.low, places)}, {_times(item.high, places)}]"
+    return times_interval(item.ratio, item.low, item.high)
+
+
+def times_interval(ratio: float, low: float | None, high: float | None) -> str:
+    """Return ``1.056 [1.031, 1.082]``."""
+    if low is None or high is None:
+        return f"{_times(ratio, _OTHER)} {_NO_INTERVAL}"
+    places = min(decimals(ratio, low, high), _OTHER)
+    return f"{_times(ratio, places)} [{_times(low, places)}, {_times(high, places)}]"
 
 
 def difference_interval(item: Comparison) -> str:

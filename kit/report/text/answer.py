@@ -28,6 +28,7 @@ from kit.report.text.caveats import (
     busy_notes,
     copied,
     fleet_notes,
+    footprint_notes,
     outside_cpu_notes,
     unranked_notes,
     way_taken,
@@ -264,6 +265,7 @@ def _notes(session: Session, analysis: Analysis) -> Iterator[str]:
     """Say how to read the table, and what changes that; the most important first."""
     yield from (legend(ranking) for ranking in analysis.rankings if len(analysis.rankings) == 1)
     yield from [line for ranking in analysis.rankings for line in switch_notes(ranking)][:1]
+    yield from footprint_notes(analysis)
     yield from _why(analysis)
     yield from [*unranked_notes(analysis)][:1]
     for floor in analysis.floors[:1]:

@@ -8,6 +8,7 @@ from operator import attrgetter
 from kit.analysis.fleet.split_session import machines_of
 from kit.analysis.runs.busy import BusyRounds
 from kit.analysis.session.analyse import Analysis, whole_real
+from kit.analysis.session.footprint import SPACE, WRITTEN
 from kit.model.arm import driver_of, known_arm
 from kit.model.drivers import registered
 from kit.model.fact import (
@@ -25,7 +26,7 @@ from kit.model.plan import OFF
 from kit.model.sample import INTERLEAVED, SEQUENTIAL
 from kit.model.session import Session
 from kit.report.format import units
-from kit.report.format.interval import difference_interval, percent_interval
+from kit.report.format.interval import difference_interval, percent_interval, times_interval
 
 #: Megabytes that a warm run may read without a note.
 _WARM_READS = 10.0
@@ -56,6 +57,7 @@ def notes(session: Session, analysis: Analysis) -> list[str]:
             found.append("; ".join(f"{fact.key}: {fact.text}" for fact in compilers) + ": they DIFFER")
     found += _filesystems(session)
     found += _loads(session)
+    found += footprint_notes(analysis)
     found += outside_cpu_notes(analysis)
     found += fleet_notes(session)
     found += driver_notes([arm for arm in session.arms if any(arm == other for other, _ in seen)])
@@ -119,6 +121,20 @@ def unranked_notes(analysis: Analysis) -> Iterator[str]:
                 f"Not ranked{units.at(ranking.point)}: {', '.join(ranking.unranked)}: no valid round contains both it "
                 f"and {ranking.reference}, or its figures are 0."
             )
+
+
+def footprint_notes(analysis: Analysis) -> Iterator[str]:
+    """Return, for each point, the arms that take much more of the disk than the reference."""
+    what = {SPACE: ("uses", "space"), WRITTEN: ("writes", "bytes")}
+    for point in dict.fromkeys(item.point for item in analysis.footprints):
+        found = [item for item in analysis.footprints if item.point == point]
+        said = []
+        for item in found[:_NAMED]:
+            (verb, noun), ratio = what[item.metric], item.against
+            times = times_interval(ratio.ratio, ratio.low_all, ratio.high_all)
+            said.append(f"{ratio.arm} {verb} {times} times the {noun} of {ratio.other}")
+        more = f"; {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+        yield f"Disk{units.at(point)}: {'; '.join(said)}{more}."
 
 
 def outside_cpu_notes(analysis: Analysis) -> Iterator[str]:

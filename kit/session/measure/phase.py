@@ -69,7 +69,8 @@ def measure_phase(
 
 def counters_of(sandbox: Sandbox) -> Counters:
     """Read all counters of a sandbox now."""
-    return read_counters(sandbox.cgroup, sandbox.backing.device, sandbox.beside, sandbox.session)
+    backing = sandbox.backing
+    return read_counters(sandbox.cgroup, backing.device, sandbox.beside, sandbox.session, backing.path)
 
 
 @dataclass(frozen=True)
@@ -89,11 +90,12 @@ def flushed(name: str, sandbox: Sandbox, work: Work, idle: IdleRate, before: Cou
     sandbox.sync()
     flush = counters_of(sandbox).since(start)
     timing = work.timing
+    used = _metrics(work.spent + flush)
     return Phase(
         name=name,
         status="ok" if timing.ok else "failed",
         **_metrics(timing),
-        **_metrics(work.spent),
+        **{**_metrics(work.spent), "space": used["space"], "inodes": used["inodes"]},
         outside=_less_idle(work.spent, idle),
         flush=flush.clock,
         flush_bytes=flush.write_bytes,

@@ -1,0 +1,33 @@
+"""Arms that take much more of the disk than the reference: space in use, or bytes written to the device. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kit.analysis.runs.run_table import Runs
+from kit.analysis.session.ranking import Difference, Ranking, rank_by
+
+#: The ratio to the reference from which an arm's space or writes are notable.
+NOTABLE = 1.5
+#: The metrics, in the order in which they are named.
+SPACE, WRITTEN = "space", "written"
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """An arm whose ``metric`` is significantly above the reference's, NOTABLE times or more."""
+
+    metric: str
+    point: str
+    against: Difference
+
+
+def footprints(runs: Runs, arms: Sequence[str], rankings: Sequence[Ranking]) -> Iterator[Footprint]:
+    """Yield the arms that have a notable footprint, the largest ratio of each metric first."""
+    for ranking in rankings:
+        for metric in (SPACE, WRITTEN):
+            found = rank_by(runs, arms, metric, ranking)
+            for row in reversed(found.rows if found else ()):
+                if row.against and row.against.significant and row.against.ratio >= NOTABLE:
+                    yield Footprint(metric, ranking.point, row.against)
