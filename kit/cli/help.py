@@ -25,7 +25,7 @@ An arm is one way to run the build: a placement, a driver, a backing filesystem,
   build:DRIVER[@FS]    each phase is a RUN step of an image build; also {builders}
   union:UNION[@FS]     a union of plain directories, no engine: {unions}
   host[@FS]            the host's own toolchain, no chroot
-  options: +seccomp=unconfined +cgroup=none +cpus=N +memory=SIZE (not of build); +control: a copy
+  options: +seccomp=unconfined +cgroup=none +cpus=N +memory=SIZE +nosync (not of build); +control: a copy
   options of build: +cache=warm +cache=changed (rebuilds) +mount=cache (a cache mount)
     +buildkit (Docker's BuildKit, not its classic builder)
 

@@ -42,6 +42,7 @@ OPTIONS = {
     "cpus": re.compile(r"[1-9][0-9]{0,3}(\.[0-9]{1,2})?|0\.(0[1-9]|[1-9][0-9]?)"),
     "memory": re.compile(r"[1-9][0-9]{0,11}[kmg]?"),
     "cgroup": re.compile(r"none"),
+    "nosync": re.compile(r""),
     "control": re.compile(r""),
 }
 #: Options of a build arm: what the build cache holds before a run, and a cache mount for the build tree.
@@ -55,8 +56,9 @@ BUILDKIT = "buildkit"
 BUILDKIT_OPTION = {BUILDKIT: re.compile(r"")}
 #: Most arms of one session; each runs in every round.
 MOST_ARMS = 100
-#: The only option of bare and host: a second, identical copy of the arm, to show the noise.
-CONTROL = "control"
+#: The option for a second, identical copy of the arm, which shows the noise; and the one for programs that do not wait
+#: for the disk. No other options need a container.
+CONTROL, NOSYNC = "control", "nosync"
 
 _GRAMMAR = re.compile(
     r"(?P<placement>[a-z]+)"
@@ -101,6 +103,11 @@ class Arm:
     def control(self) -> bool:
         """Return whether this is a copy identical to another arm, so that every difference between the two is noise."""
         return (CONTROL, "") in self.options
+
+    @property
+    def nosync(self) -> bool:
+        """Return whether its programs do not wait until data are on the disk."""
+        return (NOSYNC, "") in self.options
 
     def copy(self) -> Arm:
         """Return the control of this arm."""
@@ -211,8 +218,12 @@ def parse_arm(text: str, engine: str = DEFAULT_ENGINE) -> Arm:
             raise UsageError(
                 f"arm '{text}': {placement} runs in no container and takes no driver", f"write {placement}"
             )
-        if set(options) - {(CONTROL, "")}:
-            raise UsageError(f"arm '{text}': {placement} runs in no container and takes no options", "drop the options")
+        taken = {(CONTROL, "")} | ({(NOSYNC, "")} if placement == "bare" else set())
+        if set(options) - taken:
+            listed = " and ".join(f"+{key}" for key, _ in sorted(taken, reverse=True))
+            raise UsageError(
+                f"arm '{text}': {placement} runs in no container and takes {listed} alone", "drop the other options"
+            )
         filesystem = match["filesystem"] or default_filesystem(engine, "")
         return Arm(placement, "", "", filesystem, options)
     if not match["driver"] and placement != "runtime":
@@ -247,7 +258,7 @@ def _parse_union(match: re.Match[str], text: str) -> Arm:
     known = {key: value for item in unions.values() for key, value in item.features.known.items()}
     options = _parse_options(match["options"], text, {**OPTIONS, **known})
     driver = _choose("union", match["driver"] or "", tuple(unions), text)
-    if match["engine"] or {key for key, _ in options} - {CONTROL} - set(unions[driver].features.known):
+    if match["engine"] or {key for key, _ in options} - {CONTROL, NOSYNC} - set(unions[driver].features.known):
         raise UsageError(
             f"arm '{text}': a union has no engine, and features only with overlay",
             "use for example union:overlay+metacopy=on, or union:mergerfs",

@@ -83,7 +83,7 @@ def test_help_has_examples(kit: Kit, command: str) -> None:
         ("compare smoke --budget soon", "not a time"),
         ("compare smoke --param jobs=1,1", "a value is given twice"),
         ("compare smoke --param jobs=1,many", "not a whole number"),
-        ("compare smoke --arms bare+seccomp=unconfined", "takes no options"),
+        ("compare smoke --arms bare+seccomp=unconfined", "takes +nosync and +control alone"),
         ("compare smoke --arms layer:overlay2+control=2", "leave out the value"),
         ("show last --explain --json", "exclude each other"),
         ("compare smoke --json /nonexistent/x.json", "can't be written"),

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kit.engines.nosync import find_library
 from tests.command_line import Kit
 
 pytestmark = [pytest.mark.machine, pytest.mark.images("smoke")]
@@ -183,3 +184,25 @@ def test_yocto_without_poky_is_not_run_and_says_how_to_get_it(kit: Kit, tmp_path
     found = compare(kit, tmp_path, *words, code=1)
     assert "not run: bare" in found["table"]
     assert f"git clone -b scarthgap file://{tmp_path}/poky, then give --param poky=DIRECTORY" in found["table"]
+
+
+@pytest.mark.unmeasured
+def test_nosync_leaves_data_to_the_flush_and_the_disk_s_figures_agree(kit: Kit, tiny: Path, tmp_path: Path) -> None:
+    if find_library() is None:
+        pytest.skip("needs libeatmydata: apt-get install libeatmydata1")
+    written = 16 << 20
+    scenario = small_scenario(
+        tmp_path / "dd.toml",
+        phase("write", "dd if=/dev/zero of=data bs=1M count=16 conv=fsync; for i in 1 2 3 4 5; do : > $i; done"),
+    )
+    arms = ("bare", "bare+nosync", "layer:overlay2", "layer:overlay2+nosync")
+    found = compare(kit, tmp_path, scenario, "--arms", ",".join(arms), "--rounds", "1", "--interleave", "off")
+    assert {item["status"] for item in found["samples"]} == {"ok"}, found["table"]
+    for item in found["samples"]:
+        assert item["write_bytes"] + item["flush_bytes"] >= written
+        assert (item["write_bytes"] < written / 2) == ("+nosync" in item["arm"])
+        assert item["dirtied_bytes"] == pytest.approx(written, rel=0.05)
+        assert item["space"] == pytest.approx(written, rel=0.05)
+        assert item["inodes"] == 6
+    found = compare(kit, tmp_path, scenario, "--image", tiny, "--arms", "bare+nosync", "--rounds", "1", code=1)
+    assert "programs of the image do not load libeatmydata.so" in found["table"]

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from kit.core.errors import KitError, said_by_system
 from kit.engines import BackingRoot, Blocker, Engine, EngineConfig, Sandbox, engine_name, make_engine
+from kit.engines.nosync import nosync_blocker, without_syncs
 from kit.filesystem import Backing, BackingOptions, make_backing
 from kit.host.machine import Host
 from kit.image import Image
@@ -90,7 +91,7 @@ class Provision:
         """Open the shared resources of arms, one arm after the other: if two arms want one device, the first one gets
         it."""
         engine = self._engine(arm)
-        blocker = engine.check(arm, self._spec.host)
+        blocker = engine.check(arm, self._spec.host) or (nosync_blocker() if arm.nosync else None)
         if blocker:
             raise KitError(blocker.reason, blocker.fix)
         engine.open()
@@ -146,7 +147,7 @@ class Provision:
         backing_root = self._ground(arm)
         backing_root.backing.check_alive()
         with self._engine(arm).sandbox(arm, backing_root) as sandbox:
-            yield sandbox
+            yield without_syncs(sandbox) if arm.nosync else sandbox
 
     @contextmanager
     def beside(self, arm: Arm) -> Iterator[Sandbox]:
