@@ -6,6 +6,7 @@ import math
 import random
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -72,7 +73,7 @@ def on_disk(session: Session, **factors: tuple[float, float]) -> Session:
     def more(sample: Sample) -> Sample:
         space, written = factors.get(sample.arm.partition(":")[2], (1.0, 1.0))
         figures = {"space": 1e9 * space, "write_bytes": 1.5e9 * written, "flush_bytes": 5e8 * written}
-        noisy = {name: value * dice.uniform(0.99, 1.01) for name, value in figures.items()}
+        noisy: dict[str, Any] = {name: value * dice.uniform(0.99, 1.01) for name, value in figures.items()}
         return replace(sample, phases=tuple(replace(phase, **noisy) for phase in sample.phases))
 
     return replace(session, samples=tuple(map(more, session.samples)))
