@@ -1,5 +1,6 @@
 """One suite that every engine passes, whatever it is. A subclass's ``arm`` fixture says which arm is tried."""
 
+import os
 import tarfile
 import tempfile
 from dataclasses import replace
@@ -111,6 +112,14 @@ class EngineSuite:
             return
         assert phase.write_bytes is not None and phase.flush_bytes is not None
         assert phase.write_bytes + phase.flush_bytes >= 16 << 20
+
+    def test_programs_run_on_the_cpus_that_they_are_pinned_to(self, provision: Provision, arm: Arm) -> None:
+        if arm.placement == "build":
+            pytest.skip("a daemon starts the steps of a build")
+        (last,) = sorted(os.sched_getaffinity(0))[-1:]
+        with provision.sandbox(arm) as sandbox:
+            sandbox.pin({last})
+            assert sh(sandbox, "sh -c 'grep Cpus_allowed_list /proc/self/status'")[1].split()[-1] == str(last)
 
     def test_a_missing_command_is_explained(self, provision: Provision, arm: Arm) -> None:
         with provision.sandbox(arm) as sandbox, tempfile.TemporaryFile() as output:

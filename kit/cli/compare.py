@@ -198,6 +198,7 @@ def _request(command: tuple[str, ...], given: dict[str, Any]) -> Request:
         baseline=given["baseline"],
         seed=given["seed"] or 0,
         cache=given["cache"],
+        cpuset=given["cpuset"],
         fresh=given["fresh"],
         directory=given["directory"],
         device=given["device"],

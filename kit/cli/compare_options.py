@@ -134,6 +134,7 @@ _MEASUREMENT = option_group(
     _of("baseline"),
     _of("control"),
     _of("cache"),
+    _of("cpuset"),
     _of("precision"),
     _of("timeout"),
     _of("rerun"),

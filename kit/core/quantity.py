@@ -50,6 +50,17 @@ def size(text: str, option: str = "--size") -> int:
     return int(match[1]) * _UNITS[match[2]]
 
 
+def cpu_list(text: str, option: str = "--cpuset") -> tuple[int, ...]:
+    """Return ``0-3,6`` as the numbers of CPUs (cpuset(7), list format). Raises UsageError."""
+    found: set[int] = set()
+    for part in text.split(","):
+        match = re.fullmatch(r"([0-9]{1,4})(?:-([0-9]{1,4}))?", part.strip())
+        if not match or int(match[1]) > int(match[2] or match[1]):
+            raise UsageError(f"{option} {text}: not a list of CPUs", f"use for example {option} 0-3,6")
+        found.update(range(int(match[1]), int(match[2] or match[1]) + 1))
+    return tuple(sorted(found))
+
+
 def percentage(text: str, option: str) -> float:
     """Return ``2%`` or ``2 %`` as 0.02. Raises UsageError."""
     match = re.fullmatch(r"([0-9]{1,2}(?:\.[0-9]{1,9})?)\s*%", text.strip())

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from kit.core.deadline import Deadline
-from kit.core.errors import TimedOut
+from kit.core.errors import RunError, TimedOut
 from kit.filesystem import Backing
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.durable import sync_filesystem
@@ -79,6 +80,14 @@ class Sandbox:
         if self.own:
             sync_filesystem(self.own)
         self.backing.sync()
+
+    def pin(self, cpus: Iterable[int]) -> None:
+        """Run what is in its control group, and all that it starts, on these CPUs alone. A runtime resets the affinity
+        that it inherits (runc, since 1.2), so this comes after the start. Raises RunError without a control group."""
+        if self.cgroup is None:
+            raise RunError("the programs of the arm are not known: it has no control group", "run as root: sudo kit …")
+        for pid in self.cgroup.pids():
+            os.sched_setaffinity(pid, cpus)
 
     def run(self, argv: Sequence[str], cwd: str, output: IO[bytes]) -> Timing:
         """Run a command inside the arm; ``cwd`` is relative to the tree. Raises RunError and TimedOut, see Probe.run.

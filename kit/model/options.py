@@ -50,6 +50,7 @@ _TABLE = (
     Option("engine", f"Use this engine where an arm names none: docker, docker@VERSION, or system.  [{DEFAULT_ENGINE}]",
            "ENGINE", default=DEFAULT_ENGINE),
     Option("cache", "State of the page cache before each run.  [warm]", default="warm", choices=CACHES),
+    Option("cpuset", "Run the programs of all arms on these CPUs alone.", "0-3,6"),
     Option("load", "Run this beside each run: niced, on the same filesystem.", "SCENARIO"),
     Option("interleave", "Interleave the arms of a round: auto, off, or a slice length such as 0.5s.  [auto]", "MODE",
            default=AUTO),

@@ -62,7 +62,8 @@ class Plan:
     ``timeout`` (seconds): a run that takes longer is ended. ``points``: labels of the settings of swept parameters, all
     run in each round. ``assigned``: those of the rounds that are made here, all where it is empty; others are another
     machine's. ``interleave`` (seconds): the arms of a round run in time slices of that length; None: sequentially.
-    ``rerun``: whether a round that something outside has hit is run again.
+    ``rerun``: whether a round that something outside has hit is run again. ``cpuset``: the CPUs of all arms' programs,
+    all where it is empty.
     """
 
     arms: tuple[Arm, ...]
@@ -80,6 +81,7 @@ class Plan:
     rerun: bool = True
     until_decided: bool = False
     margin: Amount = DEFAULT_MARGIN
+    cpuset: tuple[Count, ...] = ()
 
     def __post_init__(self) -> None:
         for arm in self.arms:
@@ -228,6 +230,7 @@ def make_plan(
     interleave: float | None = None,
     rerun: bool = True,
     margin: float = DEFAULT_MARGIN,
+    cpuset: tuple[int, ...] = (),
 ) -> Plan:
     """Return the plan. ``rounds``: AUTO_ROUNDS leaves their number open. ``control`` None: from CONTROL_FROM rounds on,
     and if their number is open. Raises UsageError."""
@@ -243,7 +246,7 @@ def make_plan(
         rounds = max(rounds, SEQUENTIAL_ROUNDS)
     every, pairs = with_baselines(arms, baseline)
     plan = Plan(every, pairs, rounds, seed, cache, fresh, points, precision, budget, timeout, (), interleave, rerun,
-                until_decided, margin)  # fmt: skip
+                until_decided, margin, cpuset)  # fmt: skip
     if control or (control is None and (rounds >= CONTROL_FROM or plan.open_ended)):
         every, pairs = with_control(every, pairs)
     return replace(plan, arms=every, baselines=pairs)

@@ -43,6 +43,7 @@ class Request:
     rounds: Count = AUTO_ROUNDS
     seed: Whole = 0
     cache: str = "warm"
+    cpuset: str = ""  # CPUs of all arms' programs, 0-3,6; '': all
     fresh: bool = False
     size: Whole = 0
     directory: str = ""

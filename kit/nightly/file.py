@@ -10,7 +10,7 @@ from kit.analysis.history.night import DEFAULT_OUTPUT, Job, Task
 from kit.analysis.history.regression import LIMIT, RULES
 from kit.analysis.session.threshold import parse_threshold
 from kit.core.errors import UsageError
-from kit.core.quantity import duration
+from kit.core.quantity import cpu_list, duration
 from kit.core.table import UnknownKeyError, WrongTypeError, read_table
 from kit.core.toml import parse_toml
 from kit.model.arm import arm_names, arms_of
@@ -109,6 +109,7 @@ def _task(task: Any, defaults: Mapping[str, Any], where: str) -> Task:
         arms = tuple(map(str, arms_of(names, engine))) if names else ()
         quantities = read_quantities({**_ALWAYS, **given}, "")
         slice_of(given.get("interleave", AUTO))
+        cpu_list(given.get("cpuset") or "0")
         thresholds = tuple(parse_threshold(text, engine) for text in given.get("thresholds", ()))
     except UsageError as error:
         raise UsageError(f"{where}: {error.message}", error.hint) from None

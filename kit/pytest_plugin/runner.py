@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 #: Options of a request that pytest's command line also has.
 SHARED = (
-    "rounds", "precision", "budget", "margin", "timeout", "cache", "seed", "load", "interleave", "guest", "engine",
-    "rerun", "explain_calls", "profile",
+    "rounds", "precision", "budget", "margin", "timeout", "cache", "cpuset", "seed", "load", "interleave", "guest",
+    "engine", "rerun", "explain_calls", "profile",
 )  # fmt: skip
 RUNNER = pytest.StashKey["SessionRunner"]()
 

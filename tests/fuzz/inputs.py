@@ -24,7 +24,7 @@ from kit.cli.infile import read_lines
 from kit.cli.timeoutput import parse_time_output
 from kit.core.codec import UnreadableError, decode, decode_json, encode, encode_json, encode_tagged
 from kit.core.errors import UsageError
-from kit.core.quantity import duration, pairs, percentage, size
+from kit.core.quantity import cpu_list, duration, pairs, percentage, size
 from kit.core.sanitize import printable
 from kit.filesystem import BackingOptions, Profile, bundled, find_profile
 from kit.filesystem.profile import parse_profiles, recorded
@@ -133,6 +133,7 @@ INPUTS: dict[str, tuple[st.SearchStrategy[Any], Call]] = {
         lambda case: parse_arms(case[0], "docker", case[1]),
     ),
     "size": (odd.mutated(odd.QUANTITIES), lambda text: size(text).to_bytes(8)),
+    "cpu list": (odd.mutated(odd.QUANTITIES), cpu_list),
     "percentage": (odd.mutated(odd.QUANTITIES), lambda text: percentage(text, "--precision")),
     "duration": (odd.mutated(odd.QUANTITIES), lambda text: duration(text, "--budget")),
     "pairs": (st.lists(odd.mutated(odd.QUANTITIES), max_size=3).map(tuple), lambda texts: pairs(texts, "--param")),

@@ -78,6 +78,8 @@ def test_help_has_examples(kit: Kit, command: str) -> None:
         ("compare smoke --param nosuch=1", "no parameter 'nosuch'"),
         ("compare smoke --param jobs", "not KEY=VALUE"),
         ("compare smoke --size lots", "not a size"),
+        ("compare smoke --cpuset 3-1", "not a list of CPUs"),
+        ("compare smoke --cpuset 0 --guest uml", "--cpuset does not reach into a guest"),
         ("compare smoke --precision 2", "not a percentage"),
         ("compare smoke --precision 0%", "not a percentage"),
         ("compare smoke --budget soon", "not a time"),

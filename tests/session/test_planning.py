@@ -30,7 +30,7 @@ def begun(request: Request) -> tuple[Session, Plan]:
 PLAN = Plan(
     parse_arms("bare,bare+control,layer:containerd/overlayfs@xfs+cpus=2"), (("bare+control", "bare"),), 7, 3,
     cache="cold", fresh=True, points=("jobs=1", "jobs=2"), precision=0.02, budget=60.0, timeout=5.0, assigned=(1, 3),
-    interleave=0.5, rerun=False, until_decided=True, margin=0.05,
+    interleave=0.5, rerun=False, until_decided=True, margin=0.05, cpuset=(0,),
 )  # fmt: skip
 
 
@@ -119,3 +119,11 @@ def test_what_is_no_file_stays_as_it_is(tmp_path: Path, monkeypatch: pytest.Monk
 def test_values_are_joined_as_they_are_split() -> None:
     for values in (("1",), ("1", "2"), ("a,b", "c"), ("",)):
         assert split_values(join_values(values)) == values
+
+
+def test_a_cpuset_gives_the_number_of_jobs_and_is_resumed() -> None:
+    host = replace(read_host(), cores=8)
+    prepared = prepare(Request("smoke", arms=("bare",), cpuset="1-2,5"), host)
+    assert prepared.plan.cpuset == (1, 2, 5)
+    (scenario,) = prepared.scenarios.values()
+    assert dict(scenario.values)["jobs"] == "3"

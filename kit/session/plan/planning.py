@@ -12,6 +12,7 @@ from typing import Any
 
 from kit.core.errors import MachineError, UsageError
 from kit.core.paths import find_paths, resource
+from kit.core.quantity import cpu_list
 from kit.core.regular import read_text
 from kit.engines.installed import installed_docker
 from kit.engines.root import check_version, given_programs, version_in
@@ -54,6 +55,7 @@ def scenario_names() -> tuple[str, ...]:
 
 def prepare(request: Request, host: Host, docker: Docker | None = None) -> Prepared:
     """Return what a new session runs here. ``docker``: as ``plan_of``. Raises UsageError, MachineError."""
+    host = _with_cpuset(request, host)
     load = _find_load(request, host)
     scenario = _scenario(request)
     params = scenario.with_sources(request.params, _located)
@@ -75,11 +77,19 @@ def prepare(request: Request, host: Host, docker: Docker | None = None) -> Prepa
 def prepare_begun(session: Session, host: Host) -> Prepared:
     """Return the prepared form of a session that was planned earlier, on this or another machine. Raises UsageError."""
     request, plan = session.request, session.kept_plan()
+    host = _with_cpuset(request, host)
     scenarios = _scenario(request).at_points(request.params, host.cores)
     if set(scenarios) != set(plan.points):
         raise UsageError(f"session {session.id}: its parameters are not those of its plan", "start a new one")
     load = find_scenario(request.load).bind(dict(request.load_params), host.cores) if request.load else None
     return Prepared(request, scenarios, plan, profiles(request), load)
+
+
+def _with_cpuset(request: Request, host: Host) -> Host:
+    """Return the host with the cores that programs of arms find. Raises UsageError."""
+    if request.cpuset and request.guest:
+        raise UsageError("--cpuset does not reach into a guest", "use --guest-cores N")
+    return replace(host, cores=len(cpu_list(request.cpuset))) if request.cpuset else host
 
 
 def _scenario(request: Request) -> Scenario:
@@ -209,6 +219,7 @@ def _plan(request: Request, labels: tuple[str, ...], known: Mapping[str, Profile
         interleave=slice_of(request.interleave),
         rerun=request.rerun,
         margin=request.margin,
+        cpuset=cpu_list(request.cpuset) if request.cpuset else (),
     )
     options = BackingOptions(profiles=known)
     for arm in plan.arms:

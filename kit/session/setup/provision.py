@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shlex
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +17,7 @@ from kit.engines.nosync import nosync_blocker, without_syncs
 from kit.filesystem import Backing, BackingOptions, make_backing
 from kit.host.machine import Host
 from kit.image import Image
-from kit.model.arm import Arm
+from kit.model.arm import BUILD, Arm
 from kit.model.fact import FILESYSTEM, UNCONFIRMED, Fact
 from kit.model.session import NotRun
 from kit.session.setup.caches import drop_names, forget_below, read_below
@@ -33,6 +34,7 @@ class ProvisionSpec:
     image: Image | None
     inputs: Path | None
     apart: bool = False  # every arm has a filesystem of its own
+    cpuset: tuple[int, ...] = ()  # the CPUs of arms' programs; empty: all
 
 
 @dataclass(frozen=True)
@@ -91,13 +93,22 @@ class Provision:
         """Open the shared resources of arms, one arm after the other: if two arms want one device, the first one gets
         it."""
         engine = self._engine(arm)
-        blocker = engine.check(arm, self._spec.host) or (nosync_blocker() if arm.nosync else None)
+        blocker = engine.check(arm, self._spec.host) or self._blocker(arm)
         if blocker:
             raise KitError(blocker.reason, blocker.fix)
         engine.open()
         self._ground(arm)
         if self._load:
             self._load_ground(arm, self._load)
+
+    def _blocker(self, arm: Arm) -> Blocker | None:
+        """Return why the arm can't have what every engine's arms may have."""
+        missing = set(self._spec.cpuset) - os.sched_getaffinity(0)
+        if missing:
+            return Blocker(f"CPU {min(missing)} of --cpuset is not one of this machine's", "see nproc, and lscpu")
+        if self._spec.cpuset and arm.placement == BUILD:
+            return Blocker("a daemon starts the steps of a build: --cpuset does not reach them", "leave out --cpuset")
+        return nosync_blocker() if arm.nosync else None
 
     def _start(self, arms: Sequence[Arm], not_run: dict[Arm, NotRun]) -> None:
         with _noted(not_run, *arms):
@@ -147,6 +158,8 @@ class Provision:
         backing_root = self._ground(arm)
         backing_root.backing.check_alive()
         with self._engine(arm).sandbox(arm, backing_root) as sandbox:
+            if self._spec.cpuset:
+                sandbox.pin(self._spec.cpuset)
             yield without_syncs(sandbox) if arm.nosync else sandbox
 
     @contextmanager
