@@ -97,6 +97,8 @@ class Figures:
     psi_io_own: Annotated[Finite | None, Metric()] = None
     psi_memory_own: Annotated[Finite | None, Metric()] = None
     steal: Annotated[Finite | None, Metric()] = None
+    swapped: Annotated[Finite | None, Metric(BYTES)] = None
+    throttled: Annotated[Finite | None, Metric(COUNT)] = None
     # Of interleaved runs: number of slices; bytes written while frozen, and others' bytes in its slices.
     slices: Annotated[Finite | None, Metric(COUNT)] = None
     frozen_write_bytes: Annotated[Finite | None, Metric(BYTES)] = None

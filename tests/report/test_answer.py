@@ -92,6 +92,22 @@ def test_it_names_the_arms_that_take_much_more_of_the_disk_than_the_reference() 
     assert not analyse(made(costs)).footprints  # an older session has no such figures
 
 
+def test_it_names_the_rounds_in_which_the_machine_swapped_or_was_hot() -> None:
+    def strained(sample: Sample) -> Sample:
+        figures: dict[str, Any] = {
+            "swapped": 5e6 if sample.round == 2 else 4096.0,
+            "throttled": float(sample.round > 3),
+        }
+        return replace(sample, phases=tuple(replace(phase, **figures) for phase in sample.phases))
+
+    session = made(COSTS)
+    assert "The machine swapped" not in shown(session)
+    said = shown(replace(session, samples=tuple(map(strained, session.samples)))).splitlines()
+    assert said[1:3] == [
+        "The machine swapped in round 2.", "The CPU was throttled for its temperature in rounds 4 and 5.",
+    ]  # fmt: skip
+
+
 IMAGE_STORE = {"bare": 8.5, "bind:overlayfs": 8.6, "layer:overlayfs": 9.2, "layer:overlay2": 8.7, "layer:vfs": 8.6}
 
 

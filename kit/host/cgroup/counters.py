@@ -6,12 +6,13 @@ import os
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from kit.host.cgroup.cgroup import Cgroup, machine_cpu, read_pressure
 
-_USER_HZ = os.sysconf("SC_CLK_TCK")
+_USER_HZ, _PAGE = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
 _SECTOR = 512  # unit of /sys/block/*/stat, whatever the device's own (Documentation/block/stat.rst)
 
 
@@ -39,6 +40,8 @@ class Counters:
     write_ops: float | None
     space: float | None = None
     inodes: float | None = None
+    swapped: float | None = None
+    throttled: float | None = None
 
     def since(self, earlier: Counters) -> Counters:
         """Return the increase since an earlier reading, field by field."""
@@ -99,6 +102,8 @@ def read_counters(
         write_bytes=io[3],
         space=used[0],
         inodes=used[1],
+        swapped=_swapped(),
+        throttled=_throttled(),
     )
 
 
@@ -117,6 +122,23 @@ def _own_pressure(resource: str, *groups: Cgroup | None) -> float | None:
 def _steal() -> float:
     values = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
     return int(values[7]) / _USER_HZ
+
+
+def _swapped() -> float:
+    """Return the bytes that the machine has read from swap space and written to it (proc_vmstat(5))."""
+    pages = (line.split() for line in Path("/proc/vmstat").read_text().splitlines() if line.startswith("pswp"))
+    return sum(int(count) for _, count in pages) * _PAGE
+
+
+@lru_cache
+def _throttle_counts() -> tuple[Path, ...]:
+    return tuple(Path("/sys/devices/system/cpu").glob("cpu[0-9]*/thermal_throttle/core_throttle_count"))
+
+
+def _throttled() -> float | None:
+    """Return how often the cores were throttled for their temperature (Documentation/ABI/testing/
+    sysfs-devices-system-cpu). None where the CPU, or a virtual machine, does not say."""
+    return sum(int(path.read_text()) for path in _throttle_counts()) if _throttle_counts() else None
 
 
 def _device(number: str | None) -> tuple[float | None, float | None, float | None, float | None]:

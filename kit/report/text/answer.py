@@ -30,6 +30,7 @@ from kit.report.text.caveats import (
     fleet_notes,
     footprint_notes,
     outside_cpu_notes,
+    strain_notes,
     unranked_notes,
     way_taken,
     written_meanwhile,
@@ -86,7 +87,8 @@ def _head(session: Session, analysis: Analysis, width: int) -> str:
     lines = [wrap(summary.summary(session, analysis), width)]  # whole: its end says whether the session reached its own
     if session.guest:
         lines.append(wrap(f"IN A GUEST: {session.guest}", width))  # and this says what the figures are worth
-    lines += [wrap(line, width, most=3) for line in busy_notes(session, analysis)]  # as this does
+    strain = [*busy_notes(session, analysis), *strain_notes(session)]
+    lines += [wrap(line, width, most=3) for line in strain]  # as this does
     return "\n".join(lines)
 
 

@@ -30,6 +30,8 @@ from kit.report.format.interval import difference_interval, percent_interval, ti
 
 #: Megabytes that a warm run may read without a note.
 _WARM_READS = 10.0
+#: Bytes that a run may swap without a note: the kernel moves some idle pages at any time.
+_SWAPPED = 1 << 20
 #: The share of an arm's data written while it was frozen, above which a note says so.
 _FROZEN = 0.05
 #: Machines that a note names at most; rounds in a row that are named by the first and the last; names of rounds.
@@ -39,7 +41,7 @@ _NAMED, _SPAN, _SPANS = 3, 4, 8
 def notes(session: Session, analysis: Analysis) -> list[str]:
     """Return the caveats that a reader of the table needs."""
     seen = {pair for pair in set(map(attrgetter("arm", "kind"), session.samples)) if pair[1] != "warmup"}
-    found = [*busy_notes(session, analysis), *analysis.unlike, *unranked_notes(analysis)]
+    found = [*busy_notes(session, analysis), *strain_notes(session), *analysis.unlike, *unranked_notes(analysis)]
     if any(item.ratio is not None and item.low is not None for item in analysis.comparisons):
         found.append(_intervals(analysis))
     if any(item.leaves_tree(phase) for item in analysis.arms for phase in item.phases):
@@ -92,6 +94,20 @@ def busy_notes(session: Session, analysis: Analysis) -> Iterator[str]:
                 yield f"Outside CPU is unknown in {_rounds(item.rounds)}{f' of {where}' if name else ''}: {why}."
     if len(machines) > _NAMED:
         yield f"{len(machines) - _NAMED} more machines were busy."
+
+
+def strain_notes(session: Session) -> Iterator[str]:
+    """Return in which rounds the machine swapped or slowed down its CPU, of which no arm is the cause or all are."""
+    measured = [sample for sample in session.samples if sample.counts]
+    for name, least, said in (
+        ("swapped", _SWAPPED, "The machine swapped"),
+        ("throttled", 0.0, "The CPU was throttled for its temperature"),
+    ):
+        found = {
+            sample.round for sample in measured if sum(phase.metric(name) or 0.0 for phase in sample.phases) > least
+        }
+        if found:
+            yield f"{said} in {_rounds(sorted(found))}."
 
 
 def _used(item: BusyRounds) -> str:
