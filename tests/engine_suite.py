@@ -10,6 +10,7 @@ import pytest
 
 from kit.core.errors import RunError
 from kit.engines import Sandbox
+from kit.engines.nosync import find_library
 from kit.filesystem import BackingOptions
 from kit.filesystem.backing import GIB
 from kit.host.cgroup.idle_load import IdleRate
@@ -139,9 +140,14 @@ class EngineSuite:
             pytest.skip("host is root on the machine itself")
         if arm.placement == "build":
             pytest.skip("a build step has no control directory: its timer is a file of the image")
-        script = "for file in new kit-probe s; do echo x 2>&- >> $0/$file && echo $file; done; rm -f $0/s; ls $0"
+        script = (
+            "for file in new kit-probe s; do echo x 2>&- >> $0/$file && echo $file; done; rm -f $0/s; echo held; ls $0"
+        )
         with provision.sandbox(arm) as sandbox, tempfile.TemporaryFile() as output:
             sandbox.run(["sh", "-c", script, CONTROL], ".", output)
             output.seek(0)
             said = output.read().decode().splitlines()
-            assert {"new", "kit-probe"} & {*said[:-2]} == set() and said[-2:] == ["kit-probe", "s"], said
+            written, held = said[: said.index("held")], said[said.index("held") + 1 :]
+            library = find_library()
+            assert {"new", "kit-probe"} & {*written} == set(), said
+            assert held == ["kit-probe", *([library.name] if library else []), "s"]

@@ -96,7 +96,7 @@ def test_engines_of_other_versions_and_unions() -> None:
     )
     for text, says in (
         ("layer:podman/overlay2", "unknown driver 'overlay2'"),
-        ("layer:podman@4/overlay", "unknown engine 'podman'"),
+        ("layer:system@4/overlay2", "unknown engine 'system'"),
         ("union:docker/overlay", "a union has no engine"),
         ("union:mergerfs+metacopy=on", "features only with overlay"),
         ("union", "unknown union ''"),
