@@ -64,7 +64,7 @@ def test_the_document_lists_what_the_table_holds() -> None:
     }
 
 
-LINE = """    swapped: Annotated[Finite | None, Metric(BYTES, compared=True, column="swapped")] = None"""
+LINE = """    spilled: Annotated[Finite | None, Metric(BYTES, compared=True, column="spilled")] = None"""
 USE = """
 import sys
 from dataclasses import replace
@@ -76,18 +76,18 @@ from kit.store.exchange import load
 
 store = open_store(sys.argv[1], Path())
 (old,) = load(Path(sys.argv[2]).read_text(), "exported")
-assert {phase.swapped for sample in old.samples for phase in sample.phases} == {None}
+assert {phase.spilled for sample in old.samples for phase in sample.phases} == {None}
 
 def swapping(sample):
     more = 3 if sample.arm.startswith("layer") else 1
-    return replace(sample, phases=tuple(replace(p, swapped=1e6 * more + sample.round) for p in sample.phases))
+    return replace(sample, phases=tuple(replace(p, spilled=1e6 * more + sample.round) for p in sample.phases))
 
 new = replace(old, id=old.id + "-new", created=old.created + 1, samples=tuple(map(swapping, old.samples)))
 store.add(new)
 again = store.get(new.id)
 assert again.samples == new.samples
-print(total(again.samples[0].phases).swapped)
-print(parse_threshold("layer:overlay2 swapped < 5 %"))
+print(total(again.samples[0].phases).spilled)
+print(parse_threshold("layer:overlay2 spilled < 5 %"))
 """
 
 
@@ -101,22 +101,22 @@ def test_a_metric_is_a_line_in_the_table(tmp_path: Path) -> None:
     exported.write_text(dump([session]))
     other = ChangedKit(tmp_path / "copy")
     other.insert("kit/model/metric.py", "steal: Annotated", LINE)
-    assert other.python(USE, url, str(exported)).splitlines() == ["2000002.0", "layer:overlay2 swapped < 5 %"]
+    assert other.python(USE, url, str(exported)).splitlines() == ["2000002.0", "layer:overlay2 spilled < 5 %"]
 
     def show(*words: str) -> str:
         return other.command("show", f"{session.id}-new", *words, "--store", url)
 
     table = show("--full")
-    assert re.search(r"outside +flush +swapped", table)
+    assert re.search(r"outside +flush +spilled", table)
     assert "6,000,007 B" in table and "3.000 [3.000, 3.000]" in table
     document = json.loads(show("--json"))
-    assert document["samples"][0]["swapped"] == 1000001.0
+    assert document["samples"][0]["spilled"] == 1000001.0
     (found,) = (
         item
         for item in document["comparisons"]
-        if (item["metric"], item["arm"], item["phase"]) == ("swapped", "layer:overlay2", "total")
+        if (item["metric"], item["arm"], item["phase"]) == ("spilled", "layer:overlay2", "total")
     )
     assert found["unit"] == "B" and found["ratio"] == pytest.approx(3, rel=1e-4)
-    assert "swapped" in show("--format", "csv").splitlines()[0].split(",")
-    assert "swapped, B" in show("--rank", "swapped")
+    assert "spilled" in show("--format", "csv").splitlines()[0].split(",")
+    assert "spilled, B" in show("--rank", "spilled")
     assert other.touched == {"kit/model/metric.py"}
