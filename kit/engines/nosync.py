@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import tempfile
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 from kit.core.errors import RunError
@@ -17,6 +18,7 @@ _NAME = "libeatmydata.so"
 _DIRECTORIES = ("lib/*-linux-gnu", "lib64", "lib", "lib/libeatmydata", "lib64/libeatmydata")
 
 
+@lru_cache
 def find_library() -> Path | None:
     """Return the machine's library; None if it is not installed."""
     found = (path for place in _DIRECTORIES for path in sorted(Path("/usr").glob(f"{place}/{_NAME}")))

@@ -43,28 +43,26 @@ class GoPrograms:
                     raise RunError(f"building {package} failed: {explain(error.said)}", _fix(error.said)) from None
 
     def _install(self, package: str, environment: dict[str, str], made: Path, together: Sequence[str | Path]) -> None:
-        """Raises CommandError."""
+        """Build one package. Raises CommandError."""
         path, _, version = package.partition("@")
         module, _, program = path.rpartition("/cmd/")
         main = next((file for file in self.mains if file.stem == program), None)
-        start = [*together, "go"]
-        flags = ["-trimpath", "-modcacherw", *self.flags]
-        if main:
-            source = made / "source" / program
+
+        def go(*words: str, cwd: Path) -> str:
+            return run([*together, "go", *words], env=environment, cwd=cwd)
+
+        if main:  # in a module of its own, which requires the other one
+            source, what = made / "source" / program, ["-mod=mod", "."]
             source.mkdir(parents=True)
             shutil.copy(main, source)
-            for words in (["mod", "init", f"kit.local/{program}"], ["get", "-modcacherw", f"{module}@{version}"]):
-                run([*start, *words], env=environment, cwd=source)
-            run([*start, "install", "-mod=mod", *flags, "."], env=environment, cwd=source)
-            return
-        # In the module's own directory: only there does go build a module that excludes or replaces others
-        # (go help install).
-        download = ["mod", "download", "-modcacherw", "-json", f"{module}@{version}"]
-        found = json.loads(run([*start, *download], env=environment, cwd=made))
-        source = made / "source" / f"{module}@{version}".replace("/", "_")
-        if not source.is_dir():
-            shutil.copytree(found["Dir"], source)
-        run([*start, "install", *flags, f"./cmd/{program}"], env=environment, cwd=source)
+            go("mod", "init", f"kit.local/{program}", cwd=source)
+            go("get", "-modcacherw", f"{module}@{version}", cwd=source)
+        else:  # in its module's own directory: only there does go build one that excludes or replaces others
+            found = json.loads(go("mod", "download", "-modcacherw", "-json", f"{module}@{version}", cwd=made))
+            source, what = made / "source" / f"{module}@{version}".replace("/", "_"), [f"./cmd/{program}"]
+            if not source.is_dir():
+                shutil.copytree(found["Dir"], source)
+        go("install", "-trimpath", "-modcacherw", *self.flags, *what, cwd=source)
 
     def _environment(self, made: Path, directory: Path) -> dict[str, str]:
         """Return variables that override the user's: the same programs come out everywhere. What says where modules

@@ -46,7 +46,7 @@ class Recipe:
 
     @property
     def digest(self) -> str:
-        files = [self._program] if self.layers else self.mains
+        files = [*([self._program] if self.layers else []), *self.mains]
         programs = "".join(file.read_text(encoding="utf-8") for file in files)
         built = repr((self.go, self.go_programs, self.go_flags)) if self.go else ""  # other images keep their digests
         return hashlib.sha256((repr(self) + programs + built).encode()).hexdigest()

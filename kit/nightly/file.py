@@ -109,7 +109,8 @@ def _task(task: Any, defaults: Mapping[str, Any], where: str) -> Task:
         arms = tuple(map(str, arms_of(names, engine))) if names else ()
         quantities = read_quantities({**_ALWAYS, **given}, "")
         slice_of(given.get("interleave", AUTO))
-        cpu_list(given.get("cpuset") or "0")
+        if given.get("cpuset"):
+            cpu_list(given["cpuset"])
         thresholds = tuple(parse_threshold(text, engine) for text in given.get("thresholds", ()))
     except UsageError as error:
         raise UsageError(f"{where}: {error.message}", error.hint) from None

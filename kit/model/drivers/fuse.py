@@ -1,5 +1,7 @@
 """Unions that a program mounts through FUSE."""
 
+from dataclasses import replace
+
 from kit.model.driver import Driver, KernelPart, ProxyPlugin
 
 _KERNEL = KernelPart("FUSE (CONFIG_FUSE_FS)", "fuse", ("fuse",))
@@ -19,8 +21,6 @@ CONTAINERD_FUSE_OVERLAYFS = Driver(
     root="2.3",
     plugin=ProxyPlugin(("containerd-fuse-overlayfs-grpc", "{socket}", "{root}")),
 )
-_STARGZ = ProxyPlugin(("containerd-stargz-grpc", "--address", "{socket}", "--root", "{root}"), lazy=True)
-_STARGZ_NOTE = "it fetches from the registry what a container reads, where the layers have the format eStargz"
 #: Overlay over layers that a program serves through FUSE (containerd/stargz-snapshotter).
 STARGZ = Driver(
     "stargz",
@@ -28,18 +28,14 @@ STARGZ = Driver(
     _KERNEL,
     packages={"containerd-stargz-grpc": ""},
     root="2.3",
-    plugin=_STARGZ,
-    note=_STARGZ_NOTE,
+    plugin=ProxyPlugin(("containerd-stargz-grpc", "--address", "{socket}", "--root", "{root}"), lazy=True),
+    note="it fetches from the registry what a container reads, where the layers have the format eStargz",
 )
-DOCKER_STARGZ = Driver(
-    "stargz",
-    "use layer:docker@{root}/stargz, which has the snapshotter; Debian has no package of it",
-    _KERNEL,
-    packages={"containerd-stargz-grpc": ""},
+DOCKER_STARGZ = replace(
+    STARGZ,
+    fix="use layer:docker@{root}/stargz, which has the snapshotter; Debian has no package of it",
     root="29",
     image_store=True,
-    plugin=_STARGZ,
-    note=_STARGZ_NOTE,
 )
 UNIONFS_FUSE = Driver("unionfs-fuse", kernel=_KERNEL, packages={"unionfs-fuse": "unionfs-fuse"})
 MERGERFS = Driver("mergerfs", kernel=_KERNEL, packages={"mergerfs": "mergerfs"})

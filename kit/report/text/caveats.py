@@ -97,7 +97,7 @@ def busy_notes(session: Session, analysis: Analysis) -> Iterator[str]:
 
 
 def strain_notes(session: Session) -> Iterator[str]:
-    """Return in which rounds the machine swapped or slowed down its CPU, of which no arm is the cause or all are."""
+    """Return in which rounds the machine swapped, and in which its CPU was throttled."""
     measured = [sample for sample in session.samples if sample.counts]
     for name, least, said in (
         ("swapped", _SWAPPED, "The machine swapped"),

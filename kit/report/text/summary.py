@@ -28,8 +28,7 @@ def head(session: Session) -> str:
 def summary(session: Session, analysis: Analysis) -> str:
     """Return ``kernel:short, 2 cores, ext4 and btrfs: 4 interleaved rounds in 8 min 20 s; decided``."""
     cores = re.search(r"\d+ cores?", CPU.text(session.facts))
-    pinned = f"CPUs {session.request.cpuset}" if session.request.cpuset else ""
-    cpus = pinned or (cores[0] if cores else "")
+    cpus = f"CPUs {session.request.cpuset}" if session.request.cpuset else cores[0] if cores else ""
     where = [session.title, *([cpus] if cpus else []), *([both] if (both := _filesystems(session)) else [])]
     took = elapsed(session)
     parts = [f"{', '.join(where)}: {rounds(session)}{f' in {units.duration(took)}' if took else ''}"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import IO, Any, Protocol
 
@@ -90,12 +90,13 @@ def flushed(name: str, sandbox: Sandbox, work: Work, idle: IdleRate, before: Cou
     sandbox.sync()
     flush = counters_of(sandbox).since(start)
     timing = work.timing
-    used = _metrics(work.spent + flush)
+    whole = work.spent + flush
+    spent = replace(work.spent, space=whole.space, inodes=whole.inodes)
     return Phase(
         name=name,
         status="ok" if timing.ok else "failed",
         **_metrics(timing),
-        **{**_metrics(work.spent), "space": used["space"], "inodes": used["inodes"]},
+        **_metrics(spent),
         outside=_less_idle(work.spent, idle),
         flush=flush.clock,
         flush_bytes=flush.write_bytes,
