@@ -15,12 +15,13 @@ from kit.engines.backing_root import BackingRoot
 from kit.engines.docker import DockerEngine
 from kit.engines.docker_server import PLAIN_RUNTIME, DockerServer
 from kit.engines.engine import Blocker
-from kit.engines.supervisor import Program
+from kit.engines.supervisor import DaemonDirs, Program
 from kit.host import safe_fs
 from kit.host.command import require, run, which
 from kit.host.machine import Host
 from kit.image import Image
 from kit.model.arm import Arm
+from kit.model.drivers.overlay import PARTIAL
 
 #: Without this capability (linux/capability.h) no limit can be raised, and Podman's defaults exceed the usual limits.
 _CAP_SYS_RESOURCE = 24
@@ -60,11 +61,17 @@ class PodmanEngine(DockerEngine):
             return super().start_daemon(stack, arm, backing_root)
 
     def make_daemon(self, stack: ExitStack, arm: Arm, backing_root: BackingRoot, name: str) -> DockerServer:
-        return PodmanService(arm.driver, self.home(backing_root, name, f"podman-{arm.driver}"), arm.feature_words)
+        home = self.home(backing_root, name, f"podman-{arm.driver}")
+        return PodmanService(arm.driver, home, arm.feature_words, (PARTIAL, "") in arm.options)
 
 
 class PodmanService(DockerServer):
-    """``options``: mount options of its overlay."""
+    """``options``: mount options of its overlay. ``partial``: it pulls only the missing files of a layer, where the
+    layer's format permits that."""
+
+    def __init__(self, driver: str, home: DaemonDirs, options: Sequence[str], partial: bool = False) -> None:
+        super().__init__(driver, home, options)
+        self._partial = partial
 
     @property
     def _temporary(self) -> Path:
@@ -145,6 +152,8 @@ class PodmanService(DockerServer):
             driver, options = "overlay", f'[storage.options.overlay]\nmount_program = "{require("fuse-overlayfs")}"\n'
         if self.options:
             options = f'[storage.options.overlay]\nmountopt = "nodev,{",".join(self.options)}"\n'
+        if self._partial:
+            options = f'[storage.options]\npull_options = {{enable_partial_images = "true"}}\n{options}'
         run_root = self.home.directory / "r"
         runtime, limited = oci_runtime(), not _may_raise_limits()
         plain = self.plain_runtime(runtime, *(["inherit-limits"] if limited else []))

@@ -108,6 +108,12 @@ def test_it_names_the_rounds_in_which_the_machine_swapped_or_was_hot() -> None:
     ]  # fmt: skip
 
 
+def test_an_arm_that_does_not_wait_for_the_disk_is_marked() -> None:
+    session = made({"bare": 8.5, "layer:overlay2": 8.7, "layer:overlay2+nosync": 6.7})
+    (note,) = (line for line in _notes(session, analyse(session)) if "crash" in line)
+    assert note.startswith("layer:overlay2+nosync: a crash of the machine may lose")
+
+
 IMAGE_STORE = {"bare": 8.5, "bind:overlayfs": 8.6, "layer:overlayfs": 9.2, "layer:overlay2": 8.7, "layer:vfs": 8.6}
 
 

@@ -35,7 +35,8 @@ def _load(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 @pytest.fixture
 def image(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
-    _load("pull/estargz", monkeypatch)
+    for name in ("chunked", "estargz"):
+        _load(f"pull/{name}", monkeypatch)
     module = _load("pull/image", monkeypatch)
     monkeypatch.setattr(module, "BUSYBOX", tmp_path / "busybox")
     (tmp_path / "busybox").write_bytes(b"static")
@@ -92,10 +93,11 @@ def _files(root: Path) -> dict[str, bytes]:
     return found
 
 
-@pytest.mark.parametrize("compression", ["gzip", "zstd", "none", "estargz"])
+@pytest.mark.parametrize("compression", ["gzip", "zstd", "none", "estargz", "zstd:chunked"])
 def test_every_compression_holds_the_same_files(image: ModuleType, tmp_path: Path, compression: str) -> None:
-    if compression == "zstd" and shutil.which("zstd") is None:
-        pytest.skip("needs zstd: apt-get install zstd")
+    for tool in {"zstd": ("zstd",), "zstd:chunked": ("zstd", "skopeo")}.get(compression, ()):
+        if shutil.which(tool) is None:
+            pytest.skip(f"needs {tool}: apt-get install {tool}")
     image.make(tmp_path / "r", 3, compression, "small", 1)
     files = _files(tmp_path / "r")
     data = {name: content for name, content in files.items() if name.startswith("data/")}

@@ -25,8 +25,17 @@ _FEATURES = Options(
 )
 
 OVERLAY2 = Driver("overlay2", _FIX, _KERNEL, unfit=_UNFIT, tried_in_roots=True)
+#: An option of Podman's storage (containers-storage.conf(5), enable_partial_images).
+PARTIAL = "partial"
 #: Podman's driver, which passes mount options on.
-OVERLAY = Driver("overlay", _FIX, _KERNEL, unfit=_UNFIT, features=_FEATURES)
+OVERLAY = Driver(
+    "overlay",
+    _FIX,
+    _KERNEL,
+    unfit=_UNFIT,
+    features=_FEATURES,
+    options=Options({PARTIAL: re.compile("")}, f"+{PARTIAL} (pulls only the missing files of zstd:chunked layers)"),
+)
 BUILDAH_OVERLAY = Driver("overlay", _FIX, _KERNEL, unfit=_UNFIT)
 BUILDKIT_OVERLAYFS = Driver("overlayfs", _FIX, _KERNEL, unfit=_UNFIT)
 OVERLAYFS = Driver(

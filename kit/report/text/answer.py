@@ -29,6 +29,7 @@ from kit.report.text.caveats import (
     copied,
     fleet_notes,
     footprint_notes,
+    nosync_notes,
     outside_cpu_notes,
     strain_notes,
     unranked_notes,
@@ -267,6 +268,7 @@ def _notes(session: Session, analysis: Analysis) -> Iterator[str]:
     """Say how to read the table, and what changes that; the most important first."""
     yield from (legend(ranking) for ranking in analysis.rankings if len(analysis.rankings) == 1)
     yield from [line for ranking in analysis.rankings for line in switch_notes(ranking)][:1]
+    yield from nosync_notes(session)
     yield from footprint_notes(analysis)
     yield from _why(analysis)
     yield from [*unranked_notes(analysis)][:1]

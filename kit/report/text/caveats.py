@@ -59,6 +59,7 @@ def notes(session: Session, analysis: Analysis) -> list[str]:
             found.append("; ".join(f"{fact.key}: {fact.text}" for fact in compilers) + ": they DIFFER")
     found += _filesystems(session)
     found += _loads(session)
+    found += nosync_notes(session)
     found += footprint_notes(analysis)
     found += outside_cpu_notes(analysis)
     found += fleet_notes(session)
@@ -151,6 +152,13 @@ def footprint_notes(analysis: Analysis) -> Iterator[str]:
             said.append(f"{ratio.arm} {verb} {times} times the {noun} of {ratio.other}")
         more = f"; {len(found) - _NAMED} more" if len(found) > _NAMED else ""
         yield f"Disk{units.at(point)}: {'; '.join(said)}{more}."
+
+
+def nosync_notes(session: Session) -> Iterator[str]:
+    """Return what the arms that do not wait for the disk risk; nothing without one."""
+    found = [text for text in session.arms if (arm := known_arm(text)) and arm.nosync]
+    if found:
+        yield f"{units.listed(found)}: a crash of the machine may lose what a program believes to be on the disk."
 
 
 def outside_cpu_notes(analysis: Analysis) -> Iterator[str]:
