@@ -46,7 +46,7 @@ def test_nothing_else_is(odd: Path) -> None:
     with pytest.raises(UsageError, match="odd: not a regular file"):
         machine_of(odd)
     assert read_record(Session, odd) is None
-    assert len(os.listdir("/proc/self/fd")) == descriptors
+    assert len(os.listdir("/proc/self/fd")) <= descriptors  # less where another test's leftovers were collected
 
 
 @pytest.mark.parametrize("words", [("import",), ("nightly", "--check"), ("compare", "smoke", "--dry-run", "--fs-file")])
