@@ -34,6 +34,10 @@ def sh(sandbox: Sandbox, script: str) -> tuple[Timing, str]:
         return timing, output.read().decode()
 
 
+def names(pids: set[int]) -> list[str]:
+    return [Path(f"/proc/{pid}/comm").read_text().strip() for pid in pids]
+
+
 def spec_of(lease: MachineLease, image: Path, inputs: Path | None = None) -> ProvisionSpec:
     """What an engine is tried with: a tarball as its image, in filesystems of 16 GiB."""
     options = BackingOptions(size=16 * GIB, images=lease.paths.state / "loops")
@@ -121,6 +125,19 @@ class EngineSuite:
         with provision.sandbox(arm) as sandbox:
             sandbox.pin({last})
             assert sh(sandbox, "sh -c 'grep Cpus_allowed_list /proc/self/status'")[1].split()[-1] == str(last)
+
+    def test_copies_run_as_one(self, provision: Provision, arm: Arm) -> None:
+        if arm.placement == "host":
+            pytest.skip("host has no root filesystem of its own: its copies would have different paths")
+        with provision.sandbox(arm, 2) as sandbox:
+            timing, said = sh(sandbox, "mkdir /tmp/mine mine && ls; exec sleep 0.2")
+            assert timing.ok and said == "mine\n", said  # the second is not in its way
+            assert timing.copies == 2 and timing.real > timing.spread >= 0
+            if arm.placement != "build":  # whose step ends with all that it started
+                sh(sandbox, "sleep 1000 > /dev/null 2>&1 &")
+                assert sandbox.cgroup and names(sandbox.cgroup.pids()).count("sleep") == 2
+                sandbox.kill()
+                assert sandbox.cgroup.pids() == set()
 
     def test_a_missing_command_is_explained(self, provision: Provision, arm: Arm) -> None:
         with provision.sandbox(arm) as sandbox, tempfile.TemporaryFile() as output:

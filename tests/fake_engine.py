@@ -65,7 +65,7 @@ class FakeEngine:
         self.slow: dict[str, int] = {}  # turns that a command of an arm takes by turns, if not one
 
     @contextmanager
-    def sandbox(self, arm: Arm) -> Iterator[Sandbox]:
+    def sandbox(self, arm: Arm, copies: int = 1) -> Iterator[Sandbox]:
         if str(arm) == self.broken:
             raise RunError("it is broken")
         self.events.append(f"place {arm}")

@@ -169,6 +169,7 @@ def _request(command: tuple[str, ...], given: dict[str, Any]) -> Request:
     from kit.filesystem import read_profiles
     from kit.model.arm import arm_names
     from kit.model.session import Request
+    from kit.model.sweep import COPIES
 
     if bool(given["scenario"]) == bool(command):
         hint = "use kit compare smoke, or kit compare -- make; list scenarios with kit scenarios"
@@ -187,7 +188,7 @@ def _request(command: tuple[str, ...], given: dict[str, Any]) -> Request:
     return Request(
         scenario=given["scenario"] or "",
         title=given["title"],
-        params=pairs(given["params"], "--param"),
+        params=(*pairs(given["params"], "--param"), *((COPIES, text) for text in (given["copies"],) if text)),
         command=command,
         source=given["source"],
         prepare=given["prepare"],

@@ -134,6 +134,7 @@ _MEASUREMENT = option_group(
     _of("baseline"),
     _of("control"),
     _of("cache"),
+    option("--copies", default="", metavar="N,N,…", help="Run this many copies of the workload at once.  [1]"),
     _of("cpuset"),
     _of("precision"),
     _of("timeout"),

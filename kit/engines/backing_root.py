@@ -3,20 +3,24 @@ root."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
-from kit.core.errors import MachineError
+from kit.core.errors import MachineError, RunError
 from kit.engines.plain_root import PlainRoot
 from kit.engines.sandbox import DEFAULT_ENV
 from kit.filesystem import Backing
 from kit.filesystem.block import unmount
+from kit.host.command import run
 from kit.host.mounts import mounts_below
 from kit.host.safe_fs import remove, unpack
 from kit.image import Image
+
+#: Directories of a plain root that each sandbox of a group has for itself.
+_OWN = ("tmp", "var/tmp", "root", "home")
 
 
 @dataclass
@@ -25,6 +29,7 @@ class BackingRoot:
     image: Image | None
     inputs: Path | None
     prefix: str = ""  # of all names on the backing, if two backing roots share it
+    group: str = ""  # of the control groups of sandboxes that run as one; "" of a sandbox by itself
     _numbers: count[int] = field(default_factory=lambda: count(1))
     _plain_root: PlainRoot | None = None
 
@@ -41,6 +46,39 @@ class BackingRoot:
         assert self._plain_root, "unpack_root comes first"
         self._plain_root.check()
         return self._plain_root
+
+    @contextmanager
+    def used_root(self) -> Iterator[tuple[Path, Mapping[Path, str]]]:
+        """Yield the plain root for one run, and the directories to mount in it; restore it afterwards.
+
+        The sandboxes of a group share the root, as builds of one machine do. Each has its own temporary directories and
+        homes. Raises RunError if one of them changed anything else."""
+        root = self.plain_root
+        with ExitStack() as stack:
+            stack.callback(self._restore)
+            own = stack.enter_context(self._own_directories(root.path)) if self.group else {}
+            yield root.path, own
+
+    @contextmanager
+    def _own_directories(self, root: Path) -> Iterator[Mapping[Path, str]]:
+        with self.tree() as directory:
+            made = {}
+            for number, name in enumerate(name for name in _OWN if (root / name).is_dir()):
+                run(["cp", "-a", root / name, directory / str(number)], what=f"copy of /{name}")
+                made[directory / str(number)] = f"/{name}"
+            yield made
+
+    def _restore(self) -> None:
+        changed = self.plain_root.restore()
+        if changed and self.group:
+            raise RunError(
+                f"the workload changes /{changed[0]}, which its copies share outside a container's own root",
+                "leave out this arm, or run one copy",
+            )
+
+    def below(self, parent: str) -> str:
+        """Return the name of the control group below which the sandbox makes its own."""
+        return f"{parent}/{self.group}" if self.group else parent
 
     @property
     def needed_image(self) -> Image:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -24,15 +24,22 @@ from kit.model.arm import Arm
 from kit.model.fact import Fact
 from kit.probe import Probe
 
-#: Runs in a mount namespace of its own, so these mounts end with it. $1 root, $2 tree, $3 control, $4 inputs.
+#: Runs in a mount namespace of its own, so these mounts end with it. $1 root, $2 tree, $3 control, $4 inputs, then
+#: pairs of a directory and its place.
 _ENTER = f"""
+root=$1 control=$3
 [ -z "$2" ] || mount --bind "$2" "$1{TREE}"
 mount --bind -o ro "$3" "$1{CONTROL}"
 [ -z "$4" ] || mount --bind -o ro "$4" "$1{INPUTS}"
 mount --rbind /dev "$1/dev"
 mount -t proc proc "$1/proc"
 mount -t sysfs -o ro sysfs "$1/sys"
-exec "$3/kit-probe" serve "$3/s" "$1"
+shift 4
+while [ $# -gt 0 ]; do
+    mount --bind "$1" "$root$2"
+    shift 2
+done
+exec "$control/kit-probe" serve "$control/s" "$root"
 """
 
 
@@ -69,18 +76,12 @@ class BareEngine:
     def sandbox(self, arm: Arm, backing_root: BackingRoot) -> Iterator[Sandbox]:
         with ExitStack() as stack:
             tree = stack.enter_context(backing_root.tree())
-            if arm.plain_root:
-                stack.callback(backing_root.plain_root.restore)
             inside = arm.placement == "host"
-            entered = self.enter(
-                stack,
-                "bare",
-                lambda control: (
-                    host_argv(control)
-                    if inside
-                    else chroot_argv(backing_root.plain_root.path, tree, control, backing_root.inputs)
-                ),
-            )
+            argv: Callable[[Control], list[str]] = host_argv
+            if not inside:
+                plain, own = stack.enter_context(backing_root.used_root())
+                argv = partial(chroot_argv, plain, tree, inputs=backing_root.inputs, own=own)
+            entered = self.enter(stack, backing_root, "bare", argv)
             yield Sandbox(
                 tree=str(tree) if inside else TREE,
                 inputs=str(backing_root.inputs or "") if inside else INPUTS,
@@ -94,17 +95,20 @@ class BareEngine:
                 else backing_root.env,
             )
 
-    def enter(self, stack: ExitStack, kind: str, argv: Callable[[Control], list[str]]) -> Entered:
+    def enter(
+        self, stack: ExitStack, backing_root: BackingRoot, kind: str, argv: Callable[[Control], list[str]]
+    ) -> Entered:
         """Start the probe in a control group of its own, with the command that ``argv`` returns."""
         self._count += 1
         name = f"{kind}-{self._count}"
-        return start_probe(stack, self.setting.run / name, self.setting.probe, self._cgroup(name), argv)
+        group = self._cgroup(f"{backing_root.below(self.setting.cgroup)}/{name}")
+        return start_probe(stack, self.setting.run / name, self.setting.probe, group, argv)
 
     def _cgroup(self, name: str) -> Cgroup | None:
         """Return the arm's new group. Without root none can be made: CPU figures then cover only the waited-for
         tree."""
         try:
-            return Cgroup.named(f"{self.setting.cgroup}/{name}").create()
+            return Cgroup.named(name).create()
         except MachineError:
             if os.geteuid() == 0:
                 raise
@@ -143,9 +147,13 @@ def host_argv(control: Control) -> list[str]:
     return [str(control.path / "kit-probe"), "serve", str(control.server.path)]
 
 
-def chroot_argv(root: Path, tree: Path | None, control: Control, inputs: Path | None) -> list[str]:
-    """Return the command that enters the root. ``tree`` None: the tree is a directory of the root filesystem itself."""
+def chroot_argv(
+    root: Path, tree: Path | None, control: Control, inputs: Path | None, own: Mapping[Path, str] | None = None
+) -> list[str]:
+    """Return the command that enters the root. ``tree`` None: the tree is a directory of the root filesystem itself.
+    ``own``: directories that are mounted in the root."""
     arguments = [str(root), str(tree or ""), str(control.path), str(inputs or "")]
+    arguments += [word for directory, place in (own or {}).items() for word in (str(directory), place)]
     return ["unshare", "--mount", "--propagation", "private", "--", "sh", "-euc", _ENTER, "sh", *arguments]
 
 

@@ -103,9 +103,11 @@ class ContainerdEngine(PrivateEngine[ContainerdDaemon]):
         daemon = self._daemons[arm.daemon, backing_root.backing.path]
         name = self.new_name()
         with ExitStack() as stack:
-            mounts = []
+            mounts, source = [], [daemon.image]
             if arm.plain_root:
-                stack.callback(backing_root.plain_root.restore)
+                plain, own = stack.enter_context(backing_root.used_root())
+                source = ["--rootfs", str(plain)]
+                mounts += [_bind(directory, target) for directory, target in own.items()]
             if arm.placement in ("bind", "runtime"):
                 mounts.append(_bind(stack.enter_context(backing_root.tree()), TREE))
             elif arm.placement == "tmpfs":
@@ -114,25 +116,27 @@ class ContainerdEngine(PrivateEngine[ContainerdDaemon]):
             mounts.append(_bind(control.path, CONTROL, "ro"))
             if backing_root.inputs:
                 mounts.append(_bind(backing_root.inputs, INPUTS, "ro"))
-            source = ["--rootfs", str(backing_root.plain_root.path)] if arm.plain_root else [daemon.image]
-            serving = Cgroup.named(f"{self._setting.cgroup}/f{name}")
+            serving = Cgroup.named(f"{backing_root.below(f'{self._setting.cgroup}/served')}/{name}")
             stack.callback(serving.remove)  # a daemon of the container's root ends with it
             stack.callback(daemon.remove, name)
-            pid = daemon.run(name, [*_limits(arm), *(word for mount in mounts for word in ("--mount", mount))], source)
+            words = [*_limits(arm), *(word for mount in mounts for word in ("--mount", mount))]
+            pid = daemon.run(
+                name, [*words, "--cgroup", f"{backing_root.below(daemon.container_cgroup)}/{name}"], source
+            )
             probe = control.server.accept(lambda: daemon.alive() or daemon.why_dead(name))
             stack.callback(probe.close)
             check_features(arm, pid)
             yield Sandbox(
                 tree=TREE,
                 inputs=INPUTS,
-                cgroup=arm_cgroup(stack, arm, pid, f"{self._setting.cgroup}/n{name}"),
+                cgroup=arm_cgroup(stack, arm, pid, f"{backing_root.below(self._setting.cgroup)}/n{name}"),
                 backing=backing_root.backing,
                 probe=probe,
                 unpack=partial(unpack_tree, Path(f"/proc/{pid}/root{TREE}")),
                 alive=daemon.alive,
                 env=backing_root.env,
                 layered=arm.placement == "layer",
-                own=Path(f"/proc/{pid}/root") if arm.own_filesystem else None,
+                own=(Path(f"/proc/{pid}/root"),) if arm.own_filesystem else (),
                 engine=partial(_serve_ctr, stack, daemon, control.path),
                 daemons=move_daemon(pid, Cgroup.named(daemon.cgroup), serving),
             )

@@ -61,6 +61,11 @@ class ContainerdDaemon:
         """Return the name of its programs' control group."""
         return self._home.cgroup
 
+    @property
+    def container_cgroup(self) -> str:
+        """Return the control group of its containers."""
+        return self._home.container_cgroup
+
     def alive(self) -> str:
         """Return why the daemon is dead, or ''."""
         return self._supervisor.alive()
@@ -107,8 +112,7 @@ class ContainerdDaemon:
         pid_file.unlink(missing_ok=True)
         chosen = ["--snapshotter", self.driver] if source[0] != "--rootfs" else []
         words = ["--detach", "--null-io", "--cwd", TREE, "--pid-file", str(pid_file)]
-        words += ["--cgroup", f"{self._home.container_cgroup}/{name}", *chosen, *options]
-        self._ctr("run", *words, *source, name, f"{CONTROL}/kit-probe", "serve", f"{CONTROL}/s")
+        self._ctr("run", *words, *chosen, *options, *source, name, f"{CONTROL}/kit-probe", "serve", f"{CONTROL}/s")
         return int(pid_file.read_text())
 
     @contextmanager

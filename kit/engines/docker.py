@@ -82,21 +82,23 @@ class DockerEngine(PrivateEngine[DockerServer]):
         daemon = self._daemons[arm.daemon, backing_root.backing.path]
         name = self.new_name("c")
         with ExitStack() as stack:
-            if arm.plain_root:
-                stack.callback(backing_root.plain_root.restore)
-            mounts = _tree_mount(stack, arm, backing_root, daemon)
-            control = stack.enter_context(control_directory(self._setting.run / name, self._setting.probe))
             root = os.geteuid() == 0
-            options: dict[str, Any] = {"cgroup_parent": daemon.home.container_cgroup} if root else {}
-            environment = {}
-            if arm.placement == "runtime":
+            options: dict[str, Any] = (
+                {"cgroup_parent": backing_root.below(daemon.home.container_cgroup)} if root else {}
+            )
+            mounts, environment = {}, {}
+            if arm.plain_root:
+                plain, own = stack.enter_context(backing_root.used_root())
                 options["runtime"] = daemon.runtime_name
-                environment[VARIABLE] = str(backing_root.plain_root.path)
+                environment[VARIABLE] = str(plain)
+                mounts = {str(source): (target, "rw") for source, target in own.items()}
+            mounts |= _tree_mount(stack, arm, backing_root, daemon)
+            control = stack.enter_context(control_directory(self._setting.run / name, self._setting.probe))
             spec = ContainerSpec(
                 backing_root.needed_image.tag, daemon.host, arm, control, backing_root.inputs, mounts,
                 arm.placement == "tmpfs", environment, options,
             )  # fmt: skip
-            serving = Cgroup.named(f"{self._setting.cgroup}/f{name}")
+            serving = Cgroup.named(f"{backing_root.below(f'{self._setting.cgroup}/served')}/{name}")
             if root:
                 stack.callback(serving.remove)  # the daemon ends with its container
             running = start_container(stack, spec, daemon.alive)
@@ -104,14 +106,14 @@ class DockerEngine(PrivateEngine[DockerServer]):
             sandbox = Sandbox(
                 tree=TREE,
                 inputs=INPUTS,
-                cgroup=arm_cgroup(stack, arm, running.pid, f"{self._setting.cgroup}/n{name}"),
+                cgroup=arm_cgroup(stack, arm, running.pid, f"{backing_root.below(self._setting.cgroup)}/n{name}"),
                 backing=backing_root.backing,
                 probe=running.probe,
                 unpack=partial(unpack_tree, Path(f"/proc/{running.pid}/root{TREE}")),
                 alive=daemon.alive,
                 env=backing_root.env,
                 layered=arm.placement == "layer",
-                own=Path(f"/proc/{running.pid}/root") if arm.own_filesystem else None,
+                own=(Path(f"/proc/{running.pid}/root"),) if arm.own_filesystem else (),
                 engine=partial(_show_socket, daemon, control),
                 daemons=move_daemon(running.pid, Cgroup.named(daemon.home.cgroup), serving) if root else None,
             )

@@ -43,14 +43,14 @@ class Sandbox:
 
     ``tree`` and ``inputs`` are paths as the arm sees them. ``unpack(tarball)`` fills the tree, untimed. ``alive``
     returns why the arm is dead, or ''. ``env``, ``uid`` and ``gid`` apply to the commands run in it. ``layered``: the
-    tree lies in a writable layer above the image's. ``own``: the path of a root filesystem of its own, above the
-    backing one (a thin device, a loop file). ``engine()`` puts the engine's socket where the arm sees it and returns
-    its path there, '' without an engine; ``socket`` keeps it. ``registry``: HOST:PORT of the scenario's, or ''. Control
-    groups: ``beside`` of the background load and the registry;
-    ``session`` of everything that the session has started; ``daemons`` of the processes that serve its filesystem. The
-    daemons are frozen after the arm, and their CPU is not the arm's. ``deadline``: when everything in it is ended.
-    ``report()`` returns what the arm itself reports of the last command, in the ``report_format``, a name of
-    kit.parsers; '' without one. ``rehearsal``: puts the arm into the state in which these commands are measured."""
+    tree lies in a writable layer above the image's. ``own``: the paths of root filesystems of its own, above
+    the backing one (a thin device, a loop file). ``engine()`` puts the engine's socket where the arm sees it and
+    returns its path there, '' without an engine; ``socket`` keeps it. ``registry``: HOST:PORT of the scenario's, or ''.
+    Control groups: ``beside`` of the background load and the registry; ``session`` of everything that the session has
+    started; ``daemons`` of the processes that serve its filesystem. The daemons are frozen after the arm, and their CPU
+    is not the arm's. ``deadline``: when everything in it is ended. ``report()`` returns what the arm itself reports of
+    the last command, in the ``report_format``, a name of kit.parsers; '' without one. ``rehearsal``: puts the arm into
+    the state in which these commands are measured."""
 
     tree: str
     inputs: str
@@ -69,7 +69,7 @@ class Sandbox:
     beside: Sequence[Cgroup] = ()
     session: Cgroup | None = None
     daemons: Cgroup | None = None
-    own: Path | None = None
+    own: tuple[Path, ...] = ()
     deadline: Deadline | None = None
     report_format: str = ""
     report: Callable[[], str] = str
@@ -77,8 +77,8 @@ class Sandbox:
 
     def sync(self) -> None:
         """Write back everything dirty. The backing filesystem does not know the dirty data of a filesystem above it."""
-        if self.own:
-            sync_filesystem(self.own)
+        for path in self.own:
+            sync_filesystem(path)
         self.backing.sync()
 
     def pin(self, cpus: Iterable[int]) -> None:

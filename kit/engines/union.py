@@ -58,7 +58,9 @@ class UnionEngine(BareEngine):
         with ExitStack() as stack:
             root, daemons = stack.enter_context(self._mounted(arm, backing_root))
             tree = root / TREE.lstrip("/")
-            entered = self.enter(stack, "union", lambda control: chroot_argv(root, None, control, backing_root.inputs))
+            entered = self.enter(
+                stack, backing_root, "union", lambda control: chroot_argv(root, None, control, backing_root.inputs)
+            )
             yield Sandbox(
                 tree=TREE,
                 inputs=INPUTS,
@@ -90,18 +92,18 @@ class UnionEngine(BareEngine):
                 stack.callback(unmount, merged)
                 check_in_force(str(arm), wanted, mount_of(merged))
             else:
-                daemons = self._fuse(stack, arm, (lower, upper, merged))
+                # Of the branch's name there is one on each filesystem.
+                name = f"{backing_root.below(f'{self.setting.cgroup}/served')}/{branch.parent.name}-{branch.name}"
+                daemons = self._fuse(stack, arm, (lower, upper, merged), Cgroup.named(name).create())
             yield merged, daemons
 
-    def _fuse(self, stack: ExitStack, arm: Arm, where: tuple[Path, Path, Path]) -> Cgroup:
+    def _fuse(self, stack: ExitStack, arm: Arm, where: tuple[Path, Path, Path], group: Cgroup) -> Cgroup:
         """Start the daemon outside the arm's control group: its CPU is in `outside`, as with any FUSE driver."""
         lower, upper, merged = where
         words = {
             "unionfs-fuse": ["unionfs-fuse", "-f", "-o", f"cow,{_FUSE}", f"{upper}=RW:{lower}=RO", str(merged)],
             "mergerfs": ["mergerfs", "-f", "-o", f"category.create=ff,{_FUSE}", f"{upper}=RW:{lower}=RO", str(merged)],
         }[arm.driver]
-        branch = merged.parent  # of whose name there is one on each filesystem
-        group = Cgroup.named(f"{self.setting.cgroup}/{branch.parent.name}-{branch.name}").create()
         stack.callback(group.remove)
         output = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 (the stack closes it)
         process = spawn(words, output=output, cgroup_procs=group.procs)

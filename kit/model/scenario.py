@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from kit.core.errors import UsageError
 from kit.core.quantity import split_words
-from kit.model.sweep import Values, map_values, points
+from kit.model.sweep import COPIES, Values, map_values, points
 
 #: Names in braces in commands and sources; ``${…}`` is a shell's.
 BRACES = re.compile(r"(?<!\$)\{([a-z][a-z0-9_]*)\}")
@@ -35,6 +35,12 @@ class Param:
         if self.choices and value not in self.choices:
             raise UsageError(f"parameter {self.name}={value!r} is unknown", f"use one of: {', '.join(self.choices)}")
         return value
+
+
+#: The parameter that every scenario has.
+_COPIES = Param(COPIES, "1", "int")
+#: Most copies of a scenario that run at once.
+MOST_COPIES = 256
 
 
 @dataclass(frozen=True)
@@ -120,6 +126,11 @@ class Scenario:
         what = (self.phases, self.prepare, inputs, self.env, self.user, values, self.lower)
         return hashlib.sha256(repr(what).encode()).hexdigest()
 
+    @property
+    def copies(self) -> int:
+        """Return how many copies of it run at once."""
+        return int(dict(self.values).get(COPIES, "1"))
+
     def with_sources(self, given: Values, change: Callable[[str], str]) -> Values:
         """Return the parameters with ``change`` applied to those that only state where an input comes from, and the
         defaults that it changes. For a scenario that is not bound yet."""
@@ -136,22 +147,25 @@ class Scenario:
 
     def bind(self, given: Mapping[str, str], cores: int) -> Scenario:
         """Put the parameters' values (``given`` over defaults) into inputs and steps. Raises UsageError."""
-        known = {param.name: param for param in self.params}
+        params = (*self.params, _COPIES) if COPIES in given else self.params
+        known = {param.name: param for param in params}
         for name in given:
             if name not in known:
                 hint = f"use one of: {', '.join(known)}" if known else "leave it out: the scenario has no parameters"
                 raise UsageError(f"scenario {self.name} has no parameter '{name}'", hint)
         names: dict[str, str] = {"cores": str(cores), "here": self.here}
-        for param in self.params:
+        for param in params:
             text = given.get(param.name, _substitute(param.default, names))
             names[param.name] = param.check(text)
+        if not 1 <= int(names.get(COPIES, "1")) <= MOST_COPIES:
+            raise UsageError(f"copies={names[COPIES]}: not from 1 to {MOST_COPIES}", "use for example --copies 1,2,4")
         words = frozenset(param.name for param in self.params if param.type == "words")
         return replace(
             self,
             phases=tuple(_bind_step(step, names, words) for step in self.phases),
             prepare=tuple(_bind_step(step, names, words) for step in self.prepare),
             inputs=tuple(_bind_input(item, names, words) for item in self.inputs),
-            values=tuple((param.name, names[param.name]) for param in self.params),
+            values=tuple((param.name, names[param.name]) for param in params),
         )
 
 

@@ -14,12 +14,14 @@ from kit.core.errors import UsageError
 from kit.core.table import MissingKeyError, UnknownKeyError, WrongTypeError, read_table
 from kit.core.toml import parse_toml
 from kit.model.scenario import BRACES, ENGINE_INTERFACES, Command, Input, Param, Scenario
+from kit.model.sweep import COPIES
 from kit.parsers import PARSERS
 
 #: Names that every scenario may use in braces beside its own parameters. Names of places depend on the arm; ``here`` is
 #: the directory of the scenario's file. ``lower``, ``engine`` and ``registry`` exist if the scenario asks for them.
 PLACE_NAMES = ("tree", "inputs", "lower", "engine", "registry")
 MACHINE_NAMES = ("cores", "here")
+_RESERVED = (*PLACE_NAMES, *MACHINE_NAMES, COPIES)
 PARAM_TYPES = ("text", "int", "words")
 #: Most phases, steps, parameters, inputs and variants, each: far above any real scenario.
 MOST = 100
@@ -127,10 +129,10 @@ class _Reader:
 
     def params(self, tables: Mapping[str, Any]) -> tuple[Param, ...]:
         found = []
-        form = f"use lower-case letters, digits and _; not {', '.join((*PLACE_NAMES, *MACHINE_NAMES))}"
+        form = f"use lower-case letters, digits and _; not {', '.join(_RESERVED)}"
         for name, table in self.named(tables, "params", _PARAM_NAME, form).items():
             where = f"params.{name}"
-            if name in (*PLACE_NAMES, *MACHINE_NAMES):
+            if name in _RESERVED:
                 raise self.fail(where, "is a reserved name", form)
             param = self.read(Param, table, where, name=name)
             if param.type not in PARAM_TYPES:

@@ -11,6 +11,8 @@ from kit.core.errors import UsageError
 
 Values = tuple[tuple[str, str], ...]
 
+#: The parameter of every scenario: how many copies of it run at once.
+COPIES = "copies"
 #: Most points of one sweep: each is run on every arm in every round.
 MOST_POINTS = 1000
 

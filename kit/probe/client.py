@@ -49,6 +49,8 @@ class Timing:
     involuntary_switches: int
     dirtied_bytes: int
     ended: float  # on the same clock, CLOCK_MONOTONIC
+    copies: int = 1  # that ran at once
+    spread: float = 0.0  # seconds from the end of the first copy to that of the last
 
     @property
     def ok(self) -> bool:

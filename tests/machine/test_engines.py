@@ -76,6 +76,17 @@ class TestEveryArm(EngineSuite):
     pass
 
 
+def test_copies_that_change_the_root_they_share_fail(provision: Provision) -> None:
+    arm = parse_arm("bare")
+    assert provision.ready(arm) is None
+    with pytest.raises(RunError, match="the workload changes /etc/mine, which its copies share"):  # noqa: SIM117
+        with provision.sandbox(arm, 2) as sandbox:
+            timing, said = sh(sandbox, "mkdir /etc/mine")
+            assert timing.exit_code == 1 and "mine" in said
+    with provision.sandbox(arm) as sandbox:
+        assert sh(sandbox, "ls /etc/mine")[0].exit_code != 0
+
+
 def test_cgroup_none_has_no_controller_on_its_processes(provision: Provision) -> None:
     """In the root group of every hierarchy, but for the group that its CPU is counted in."""
 

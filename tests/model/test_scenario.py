@@ -99,6 +99,15 @@ def test_errors_name_file_line_and_key(old: str, new: str, says: str) -> None:
         parse_scenario(GOOD.replace(old, new), "demo.toml")
 
 
+def test_every_scenario_has_copies() -> None:
+    scenario = parse_scenario(GOOD, "demo.toml")
+    one, two = scenario.at_points((("copies", "1,2"),), 1).values()
+    assert (one.copies, two.copies, scenario.bind({}, 1).copies) == (1, 2, 1)
+    assert one.digest != two.digest
+    with pytest.raises(UsageError, match=r"params\.copies: is a reserved name"):
+        parse_scenario(GOOD.replace("[params.jobs]", "[params.copies]"), "demo.toml")
+
+
 def test_unknown_parameter_variant_and_bad_value() -> None:
     scenario = parse_scenario(GOOD, "demo.toml")
     with pytest.raises(UsageError, match="no parameter 'x'"):

@@ -11,6 +11,7 @@ from kit.core.deadline import run_deadline
 from kit.engines import Sandbox
 from kit.host.cgroup.counters import Counters, read_counters
 from kit.host.cgroup.freezer import Freezer
+from kit.probe import Timing
 from kit.session.measure.interleave import OwnClock, Underway
 from tests.fake_engine import TIMING
 
@@ -89,13 +90,16 @@ def test_a_freeze_after_the_commands_end_is_not_subtracted(
         if ends_in_freeze and not ended:
             ended.append(moment.now - 0.005)
 
+    def timing(at: float) -> Timing:
+        return replace(TIMING, real=300.0, ended=at, copies=2, spread=150.0)
+
     def answers(seconds: float) -> bool:
         moment.now += 1.0
         if not ends_in_freeze and len(command.rests):
             ended.append(moment.now)
         return bool(ended)
 
-    probe = SimpleNamespace(answers=answers, timing=lambda dead: replace(TIMING, real=300.0, ended=ended[0]))
+    probe = SimpleNamespace(answers=answers, timing=lambda dead: timing(ended[0]))
     sandbox = cast(Sandbox, SimpleNamespace(probe=probe, dead=lambda: "", end=lambda: None))
     freezer = cast(Freezer, SimpleNamespace(thaw=lambda: None, freeze=freeze))
     command = Underway(sandbox, freezer, OwnClock(stopped=moment.now))
@@ -103,3 +107,4 @@ def test_a_freeze_after_the_commands_end_is_not_subtracted(
     moment.now += 100.0
     command.turn(1.0, ())
     assert command.work.timing.real == pytest.approx(300.0 - frozen_for)
+    assert command.work.timing.spread == pytest.approx(150.0 - frozen_for)

@@ -69,6 +69,10 @@ class Cgroup:
                     paths[name] = mounts[name] / path.lstrip("/")
         return cls(paths)
 
+    @property
+    def parent(self) -> Cgroup:
+        return Cgroup({kind: path.parent for kind, path in self.paths.items()})
+
     def create(self) -> Cgroup:
         """Create the group where CPU is accounted: in the unified hierarchy and, on v1, for cpuacct. No controller is
         enabled, so membership costs a bare arm only the accounting."""

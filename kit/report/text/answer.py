@@ -18,6 +18,7 @@ from kit.model.fact import NO_TRACING, TOGETHER
 from kit.model.plan import MOST_ROUNDS
 from kit.model.sample import TRACED
 from kit.model.session import INTERRUPTED, Session
+from kit.model.sweep import COPIES, parse_point
 from kit.report.format import units
 from kit.report.format.interval import percent_interval, share_interval
 from kit.report.format.wrap import NARROW, screen, wrap
@@ -209,6 +210,8 @@ def _sweep(rankings: Sequence[Ranking], width: int) -> str:
     shown = list(rankings)
     while True:
         rows = [[arm, *(_at(arm, ranking) for ranking in shown)] for arm in arms]
+        if any(COPIES in parse_point(ranking.point) for ranking in shown):
+            rows.append(["copies per hour", *map(_per_hour, shown)])
         headers = ["", *(ranking.point for ranking in shown)]
         made = tabulate(rows, headers, tablefmt="simple", disable_numparse=True)
         if len(shown) <= 2 or max(map(len, made.splitlines())) <= width:
@@ -218,6 +221,13 @@ def _sweep(rankings: Sequence[Ranking], width: int) -> str:
     what = caption(rankings[0]).replace(units.at(rankings[0].point), "", 1)
     lines = [wrap(f"{what}; vs {rankings[0].reference}", width), made]
     return "\n".join([*lines, f"{left} points between are left out: --full"] if left else lines)
+
+
+def _per_hour(ranking: Ranking) -> str:
+    """Return how many copies of the workload the reference ends in an hour."""
+    typical = next((row.typical for row in ranking.rows if row.against is None), None)
+    copies = int(parse_point(ranking.point).get(COPIES, "1"))
+    return f"{copies * 3600 / typical:,.0f}" if typical else units.NOTHING
 
 
 def _at(arm: str, ranking: Ranking) -> str:

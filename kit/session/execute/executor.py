@@ -43,7 +43,9 @@ def execute(session: Session, context: SessionContext, lease: MachineLease, mate
         directory = stack.enter_context(shown(folders, lease, "of"))
         beside = _load_spec(materials.load, lease, stack) if materials.load else None
         options = backing_options(context)
-        spec = ProvisionSpec(lease.setting, context.host, options, image, directory, cpuset=prepared.plan.cpuset)
+        copies = any(scenario.copies > 1 for scenario in prepared.scenarios.values())
+        cpuset = prepared.plan.cpuset
+        spec = ProvisionSpec(lease.setting, context.host, options, image, directory, cpuset=cpuset, copies=copies)
         made = workloads(prepared.scenarios, image, folders, directory)
         pilot = partial(_pilot, context, spec, made, lease)
         plan, facts = decide(session, prepared, context.host, pilot)

@@ -119,6 +119,10 @@ class Underway:
         self.frozen_bytes = None if written is None else self.frozen_bytes + written
         self._last = now
 
+    def _frozen_until(self, at: float) -> float:
+        """Return the seconds for which the command had been frozen at a time.monotonic()."""
+        return sum(go - stop for stop, go in self.rests if go <= at)
+
     @property
     def work(self) -> Work:
         """Return the result of the command. Raises the RunError or TimedOut with which it ended."""
@@ -126,8 +130,10 @@ class Underway:
             raise self.error
         assert self.timing and self.spent, "it has not ended"
         # A command may end during the freeze of its group: its answer is read one freeze later, which does not count.
-        frozen_for = sum(go - stop for stop, go in self.rests if go <= self.timing.ended)
-        timing = replace(self.timing, real=self.timing.real - frozen_for)
+        timing = self.timing
+        frozen_for = self._frozen_until(timing.ended)
+        since = frozen_for - self._frozen_until(timing.ended - timing.spread)
+        timing = replace(timing, real=timing.real - frozen_for, spread=timing.spread - since)
         written, frozen = self.spent.write_bytes, self.frozen_bytes
         spent = replace(self.spent, write_bytes=None if written is None or frozen is None else written + frozen)
         return Work(timing, spent, self.turns, frozen, self.others_bytes)

@@ -16,6 +16,7 @@ from kit.host.cgroup.idle_load import IdleRate
 from kit.model.metric import MEASURED
 from kit.model.plan import PlanStep
 from kit.model.sample import Phase
+from kit.parsers.figure import MORE, Reported
 from kit.probe.client import Timing
 from kit.trace.tracer import Recording, Traced, Tracer
 
@@ -101,12 +102,20 @@ def flushed(name: str, sandbox: Sandbox, work: Work, idle: IdleRate, before: Cou
         flush=flush.clock,
         flush_bytes=flush.write_bytes,
         flush_cpu=_less_idle(flush, idle),
+        reported=tuple(_of_copies(timing)),
         exit_code=timing.exit_code,
         signal=timing.signal,
         slices=work.turns,
         frozen_write_bytes=work.frozen_write_bytes,
         others_write_bytes=work.others_write_bytes,
     )
+
+
+def _of_copies(timing: Timing) -> Iterator[Reported]:
+    """Yield the figures of several copies that ran at once."""
+    if timing.copies > 1:
+        yield Reported("copies done per hour", timing.copies * 3600 / timing.real, "", MORE)
+        yield Reported("first copy's end to last's", timing.spread, "s")
 
 
 def _metrics(read: Timing | Counters) -> dict[str, Any]:

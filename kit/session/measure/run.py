@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import takewhile
 from types import TracebackType
 
@@ -95,7 +96,9 @@ class Run:
         self.tell("place")
         make = context.places.fresh_sandbox if context.plan.fresh else context.places.sandbox
         with self._engine:
-            sandbox = self.workload.fill(self._stack.enter_context(_placed(make, self.step.arm)))
+            sandbox = self.workload.fill(
+                self._stack.enter_context(_placed(partial(make, self.step.arm, self.workload.scenario.copies)))
+            )
             self._registry = self._stack.enter_context(self.workload.registry(context.lease.setting))
         groups = (context.load and context.load.group, self._registry and self._registry.cgroup)
         self._sandbox = replace(
@@ -188,11 +191,11 @@ def run_whole(step: PlanStep, context: RunContext, idle: IdleRate, deadline: Cal
 
 
 @contextmanager
-def _placed(make: Callable[[Arm], AbstractContextManager[Sandbox]], arm: Arm) -> Iterator[Sandbox]:
+def _placed(make: Callable[[], AbstractContextManager[Sandbox]]) -> Iterator[Sandbox]:
     """Release a sandbox, and end everything in it before the next run, even if the release fails."""
     made: Sandbox | None = None
     try:
-        with make(arm) as sandbox:
+        with make() as sandbox:
             made = sandbox
             yield sandbox
     except BaseException:

@@ -107,7 +107,7 @@ class Workload:
             report = self._reported(step, sandbox, saying, clock)
         except RunError as reason:
             return phase, f"{step.name}: {reason.message}"
-        return replace(phase, reported=report.figures, tasks=report.tasks), ""
+        return replace(phase, reported=(*phase.reported, *report.figures), tasks=report.tasks), ""
 
     def _reported(
         self, step: Command, sandbox: Sandbox, saying: PhaseLog, clock: Callable[[float], float] | None

@@ -28,7 +28,7 @@ from kit.model.plan import Plan, default_arms, make_plan, reference_of, slice_of
 from kit.model.scenario import Scenario, command_scenario
 from kit.model.scenariofile import parse_scenario
 from kit.model.session import Request, Session
-from kit.model.sweep import Values, join_values, points
+from kit.model.sweep import COPIES, Values, join_values, points
 from kit.session.plan.interleave_policy import why_not
 from kit.session.prepared import Prepared
 
@@ -109,6 +109,8 @@ def _find_load(request: Request, host: Host) -> Scenario | None:
         raise UsageError(
             "--load and --fresh exclude each other", "leave out one: the load needs the session's own filesystems"
         )
+    if COPIES in dict(request.load_params):
+        raise UsageError("--load-param copies: a load runs once", "use --copies N, or a load with more jobs")
     if load.registry:
         raise UsageError(
             f"--load {request.load} needs a registry, which only the measured scenario has", "use another load"

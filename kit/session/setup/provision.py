@@ -9,15 +9,18 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import count
 from pathlib import Path
 
 from kit.core.errors import KitError, said_by_system
 from kit.engines import BackingRoot, Blocker, Engine, EngineConfig, Sandbox, engine_name, make_engine
+from kit.engines.copies import as_one
 from kit.engines.nosync import nosync_blocker, without_syncs
 from kit.filesystem import Backing, BackingOptions, make_backing
 from kit.host.machine import Host
 from kit.image import Image
 from kit.model.arm import BUILD, Arm
+from kit.model.drivers import SYSTEM
 from kit.model.fact import FILESYSTEM, UNCONFIRMED, Fact
 from kit.model.session import NotRun
 from kit.session.setup.caches import drop_names, forget_below, read_below
@@ -35,6 +38,7 @@ class ProvisionSpec:
     inputs: Path | None
     apart: bool = False  # every arm has a filesystem of its own
     cpuset: tuple[int, ...] = ()  # the CPUs of arms' programs; empty: all
+    copies: bool = False  # runs of several sandboxes at once are planned
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,7 @@ class Provision:
         self._control_grounds: dict[str, BackingRoot] = {}
         self._engines: dict[str, Engine] = {}
         self._workers = Workers()
-        self._fresh = 0
+        self._numbers = count(1)
 
     def __enter__(self) -> Provision:
         return self
@@ -108,6 +112,11 @@ class Provision:
             return Blocker(f"CPU {min(missing)} of --cpuset is not one of this machine's", "see nproc, and lscpu")
         if self._spec.cpuset and arm.placement == BUILD:
             return Blocker("a daemon starts the steps of a build: --cpuset does not reach them", "leave out --cpuset")
+        if self._spec.copies:
+            if arm.placement == "host":
+                return Blocker("copies on the host would have different paths", "use bare")
+            if not self._spec.host.root or arm.engine == SYSTEM:
+                return Blocker("copies need a common control group of a private engine's", "run as root: sudo kit …")
         return nosync_blocker() if arm.nosync else None
 
     def _start(self, arms: Sequence[Arm], not_run: dict[Arm, NotRun]) -> None:
@@ -154,13 +163,22 @@ class Provision:
         return [top for backing_root in self._grounds.values() for top in sorted(backing_root.backing.path.iterdir())]
 
     @contextmanager
-    def sandbox(self, arm: Arm) -> Iterator[Sandbox]:
+    def sandbox(self, arm: Arm, copies: int = 1) -> Iterator[Sandbox]:
+        """Yield a sandbox, or several as one."""
         backing_root = self._ground(arm)
         backing_root.backing.check_alive()
-        with self._engine(arm).sandbox(arm, backing_root) as sandbox:
+        make = self._copies(arm, backing_root, copies) if copies > 1 else self._engine(arm).sandbox(arm, backing_root)
+        with make as sandbox:
             if self._spec.cpuset:
                 sandbox.pin(self._spec.cpuset)
             yield without_syncs(sandbox) if arm.nosync else sandbox
+
+    @contextmanager
+    def _copies(self, arm: Arm, backing_root: BackingRoot, copies: int) -> Iterator[Sandbox]:
+        backing_root = replace(backing_root, group=f"copies-{next(self._numbers)}")
+        with ExitStack() as stack:
+            made = [stack.enter_context(self._engine(arm).sandbox(arm, backing_root)) for _ in range(copies)]
+            yield as_one(made)
 
     @contextmanager
     def beside(self, arm: Arm) -> Iterator[Sandbox]:
@@ -171,18 +189,17 @@ class Provision:
             yield sandbox
 
     @contextmanager
-    def fresh_sandbox(self, arm: Arm) -> Iterator[Sandbox]:
-        """Yield a sandbox on a filesystem of its own, made for this one run."""
-        self._fresh += 1
+    def fresh_sandbox(self, arm: Arm, copies: int = 1) -> Iterator[Sandbox]:
+        """Yield a sandbox, or several as one, on a filesystem of its own, made for this one run."""
         setting = self._spec.setting
-        part = f"f{self._fresh}"
+        part = f"f{next(self._numbers)}"
         own = replace(setting, run=setting.run / part, cgroup=f"{setting.cgroup}/{part}", part=part)
         own.run.mkdir()
         with Provision(replace(self._spec, setting=own)) as provision:
             blocked = provision.ready(arm)
             if blocked:
                 raise KitError(f"{arm}: {blocked.reason}", blocked.fix)
-            with provision.sandbox(arm) as sandbox:
+            with provision.sandbox(arm, copies) as sandbox:
                 yield sandbox
 
     def facts(self) -> list[Fact]:
