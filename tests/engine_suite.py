@@ -13,6 +13,7 @@ from kit.engines import Sandbox
 from kit.engines.nosync import find_library
 from kit.filesystem import BackingOptions
 from kit.filesystem.backing import GIB
+from kit.host.cgroup.cgroup import Cgroup
 from kit.host.cgroup.idle_load import IdleRate
 from kit.host.machine import read_host
 from kit.image import ImageCache
@@ -23,6 +24,7 @@ from kit.probe import Timing
 from kit.session.measure.context import MachineLease
 from kit.session.measure.phase import measure_phase
 from kit.session.setup.provision import Provision, ProvisionSpec
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.machine
 
@@ -34,8 +36,9 @@ def sh(sandbox: Sandbox, script: str) -> tuple[Timing, str]:
         return timing, output.read().decode()
 
 
-def names(pids: set[int]) -> list[str]:
-    return [Path(f"/proc/{pid}/comm").read_text().strip() for pid in pids]
+def names(group: Cgroup | None) -> list[str]:
+    assert group
+    return [Path(f"/proc/{pid}/comm").read_text().strip() for pid in group.pids()]
 
 
 def spec_of(lease: MachineLease, image: Path, inputs: Path | None = None) -> ProvisionSpec:
@@ -135,9 +138,7 @@ class EngineSuite:
             assert timing.copies == 2 and timing.real > timing.spread >= 0
             if arm.placement != "build":  # whose step ends with all that it started
                 sh(sandbox, "sleep 1000 > /dev/null 2>&1 &")
-                assert sandbox.cgroup and names(sandbox.cgroup.pids()).count("sleep") == 2
-                sandbox.kill()
-                assert sandbox.cgroup.pids() == set()
+                wait_until(lambda: names(sandbox.cgroup).count("sleep") == 2, 10)
 
     def test_a_missing_command_is_explained(self, provision: Provision, arm: Arm) -> None:
         with provision.sandbox(arm) as sandbox, tempfile.TemporaryFile() as output:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from kit.core.deadline import Deadline
+from kit.core.errors import RunError
 from kit.engines.sandbox import Invocation, Sandbox
 from kit.host.cgroup.cgroup import Cgroup
 from kit.probe import Probe, Timing
@@ -49,9 +50,14 @@ def as_one(sandboxes: Sequence[Sandbox]) -> Sandbox:
 
 
 def _parent(groups: Sequence[Cgroup | None]) -> Cgroup | None:
-    """Return the group that contains these: their parent, or the one group of all."""
-    first = groups[0]
-    return first.parent if first and len({str(group) for group in groups}) > 1 else first
+    """Return the group that contains these: their parent, or the one group of all. Raises RunError."""
+    found = [group for group in groups if group]
+    if not found or all(group == found[0] for group in found):
+        return groups[0]
+    parent = found[0].parent
+    if len(found) < len(groups) or any(group.parent != parent for group in found):
+        raise RunError("the copies of this arm have no common control group", "leave out this arm, or run one copy")
+    return parent
 
 
 class CopiesProbe(Probe):

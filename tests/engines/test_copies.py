@@ -1,8 +1,18 @@
-"""The timing of copies that ran at once."""
+"""Copies that run at once: their timing and their control group."""
 
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
-from kit.engines.copies import joined
+import pytest
+
+from kit.core.errors import RunError
+from kit.engines import Sandbox
+from kit.engines.copies import as_one, joined
+from kit.filesystem import Backing
+from kit.host.cgroup.cgroup import UNIFIED, Cgroup
+from kit.probe import Probe
 from tests.fake_engine import TIMING
 
 
@@ -19,3 +29,18 @@ def test_copies_have_failed_if_one_has() -> None:
     assert [joined(timings).ok for timings in ([TIMING, TIMING], [TIMING, failed], [failed, TIMING])] == [
         True, False, False,
     ]  # fmt: skip
+
+
+def test_copies_need_a_common_group(tmp_path: Path) -> None:
+    def made(*names: str) -> Cgroup | None:
+        groups = [Cgroup({UNIFIED: tmp_path / name}) for name in names]
+        backing = Backing("fake", tmp_path, "fake", "fake", "", None)
+        probe = cast(Probe, SimpleNamespace(connection=None))
+        return as_one(
+            [Sandbox("/t", "/i", group, backing, probe, lambda path: None, lambda: "", {}) for group in groups]
+        ).cgroup
+
+    assert made("a/b", "a/c") == Cgroup({UNIFIED: tmp_path / "a"})
+    assert made("a", "a") == Cgroup({UNIFIED: tmp_path / "a"})  # all steps of builds
+    with pytest.raises(RunError, match="no common control group"):
+        made("a/b", "c/d")

@@ -46,7 +46,7 @@ BLOCKED = (
 
 @pytest.fixture(scope="module")
 def lease() -> Iterator[MachineLease]:
-    with held_machine("engine-suite", find_paths(), True, Quiet()) as held:
+    with held_machine(f"engine-suite-{os.getpid()}", find_paths(), True, Quiet()) as held:
         yield held
 
 
