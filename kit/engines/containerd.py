@@ -101,7 +101,7 @@ class ContainerdEngine(PrivateEngine[ContainerdDaemon]):
     @contextmanager
     def sandbox(self, arm: Arm, backing_root: BackingRoot) -> Iterator[Sandbox]:
         daemon = self._daemons[arm.daemon, backing_root.backing.path]
-        name = self.new_name()
+        name = f"{self._setting.part}{self.new_name()}"  # all containerds of a session share runc's directory
         with ExitStack() as stack:
             mounts = []
             if arm.plain_root:
@@ -118,9 +118,10 @@ class ContainerdEngine(PrivateEngine[ContainerdDaemon]):
             serving = Cgroup.named(f"{self._setting.cgroup}/f{name}")
             stack.callback(serving.remove)  # a daemon of the container's root ends with it
             stack.callback(daemon.remove, name)
-            pid = daemon.run(name, [*_limits(arm), *(word for mount in mounts for word in ("--mount", mount))], source)
+            daemon.run(name, [*_limits(arm), *(word for mount in mounts for word in ("--mount", mount))], source)
             probe = control.server.accept(lambda: daemon.alive() or daemon.why_dead(name))
             stack.callback(probe.close)
+            pid = probe.pid
             check_features(arm, pid)
             yield Sandbox(
                 tree=TREE,
@@ -134,7 +135,7 @@ class ContainerdEngine(PrivateEngine[ContainerdDaemon]):
                 layered=arm.placement == "layer",
                 own=Path(f"/proc/{pid}/root") if arm.own_filesystem else None,
                 engine=partial(_serve_ctr, stack, daemon, control.path),
-                daemons=move_daemon(pid, Cgroup.named(daemon.cgroup), serving),
+                daemons=move_daemon(pid, Cgroup.named(daemon.cgroup), serving, backing_root.backing.path),
             )
 
 

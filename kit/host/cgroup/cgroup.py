@@ -69,6 +69,12 @@ class Cgroup:
                     paths[name] = mounts[name] / path.lstrip("/")
         return cls(paths)
 
+    @property
+    def name(self) -> str:
+        """Return the name that ``named`` takes; '' for the root group."""
+        mounts = hierarchies()
+        return next((str(path.relative_to(mounts[kind])) for kind, path in self.paths.items()), "")
+
     def create(self) -> Cgroup:
         """Create the group where CPU is accounted: in the unified hierarchy and, on v1, for cpuacct. No controller is
         enabled, so membership costs a bare arm only the accounting."""
