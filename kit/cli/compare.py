@@ -141,7 +141,8 @@ def _describe(request: Request | None, reference: str, on_fleet: bool) -> None:
         )
     for arm in plan.arms:
         against = f", against {baselines[str(arm)]}" if str(arm) in baselines else ""
-        reason = "" if on_fleet else lacking(arm.engine, arm.driver, docker)
+        reasons = (lacking(part.engine, part.driver, docker) for part in arm.parts if not on_fleet)
+        reason = next(filter(None, reasons), "")
         click.echo(f"  {arm}{against}" + (f"; not run: {reason}" if reason else ""))
     if on_fleet and not (request.arms or request.guest):
         click.echo("these are the default arms of this machine; those of a fleet follow the Docker of its machines")

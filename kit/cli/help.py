@@ -28,6 +28,8 @@ An arm is one way to run the build: a placement, a driver, a backing filesystem,
   options: +seccomp=unconfined +cgroup=none +cpus=N +memory=SIZE +nosync (not of build); +control: a copy
   options of build: +cache=warm +cache=changed (rebuilds) +mount=cache (a cache mount)
     +buildkit (Docker's BuildKit, not its classic builder)
+  an engine in a container of another one: layer:docker/overlay2/podman/vfs;
+    +data-root=volume (its data on a volume of the outer container)
 
 {drivers}
 {filesystems}

@@ -98,11 +98,11 @@ def _job(file: str, output: str, wait_idle: str) -> Job:
 def _check_versions(job: Job) -> None:
     """Check the versions of engines before the first task runs, not before the last. Raises UsageError."""
     from kit.engines.root import check_version
-    from kit.model.arm import arms_of
+    from kit.model.arm import arms_of, engines_of
 
     for number, task in enumerate(job.tasks, 1):
         request = task.request
-        for engine in (request.engine, *(arm.engine for arm in arms_of(request.arms, request.engine))):
+        for engine in (request.engine, *engines_of(arms_of(request.arms, request.engine))):
             check_version(engine, f"task {number}: ")
 
 

@@ -23,6 +23,7 @@ ENGINES = {
     "podman-build": "kit.engines.builds.engine:PodmanBuildEngine",
     "buildah-build": "kit.engines.builds.engine:BuildahEngine",
     "buildkit-build": "kit.engines.builds.buildkit:BuildkitEngine",
+    "nested": "kit.engines.nested:NestedEngine",
     "system": "kit.engines.system:SystemEngine",
 }
 
@@ -31,6 +32,8 @@ def make_engine(name: str, setting: EngineConfig) -> Engine:
     """Return the engine of an arm. ``docker@26.1`` is that version of Docker, in an engine root."""
     name, _, version = name.partition("@")
     maker: Callable[..., Engine] = pkgutil.resolve_name(ENGINES[name])
+    if name == "nested":
+        return maker(setting, make_engine)  # of its outer and inner engines
     return maker(setting, version) if version else maker(setting)
 
 
@@ -38,6 +41,8 @@ def engine_name(arm: Arm) -> str:
     """Return the key of the arm's engine, with its version."""
     if arm.placement == "union":
         return "union"
+    if arm.outer:
+        return "nested"
     if arm.placement == BUILD:
         engine, at, version = arm.engine.partition("@")
         return f"{engine}-build{at}{version}"

@@ -101,7 +101,7 @@ class ContainerdEngine(PrivateEngine[ContainerdDaemon]):
     @contextmanager
     def sandbox(self, arm: Arm, backing_root: BackingRoot) -> Iterator[Sandbox]:
         daemon = self._daemons[arm.daemon, backing_root.backing.path]
-        name = self.new_name()
+        name = f"{self._setting.part}{self.new_name()}"  # all containerds of a session share runc's directory
         with ExitStack() as stack:
             mounts, source = [], [daemon.image]
             if arm.plain_root:
@@ -120,11 +120,10 @@ class ContainerdEngine(PrivateEngine[ContainerdDaemon]):
             stack.callback(serving.remove)  # a daemon of the container's root ends with it
             stack.callback(daemon.remove, name)
             words = [*_limits(arm), *(word for mount in mounts for word in ("--mount", mount))]
-            pid = daemon.run(
-                name, [*words, "--cgroup", f"{backing_root.below(daemon.container_cgroup)}/{name}"], source
-            )
+            daemon.run(name, [*words, "--cgroup", f"{backing_root.below(daemon.container_cgroup)}/{name}"], source)
             probe = control.server.accept(lambda: daemon.alive() or daemon.why_dead(name))
             stack.callback(probe.close)
+            pid = probe.pid
             check_features(arm, pid)
             yield Sandbox(
                 tree=TREE,
@@ -138,7 +137,7 @@ class ContainerdEngine(PrivateEngine[ContainerdDaemon]):
                 layered=arm.placement == "layer",
                 own=(Path(f"/proc/{pid}/root"),) if arm.own_filesystem else (),
                 engine=partial(_serve_ctr, stack, daemon, control.path),
-                daemons=move_daemon(pid, Cgroup.named(daemon.cgroup), serving),
+                daemons=move_daemon(pid, Cgroup.named(daemon.cgroup), serving, backing_root.backing.path),
             )
 
 

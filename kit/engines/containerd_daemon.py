@@ -106,14 +106,11 @@ class ContainerdDaemon:
             _write_archive(image, pipe)
         self.image = self._ctr("images", "list", "--quiet").split()[0]
 
-    def run(self, name: str, options: Sequence[str], source: Sequence[str]) -> int:
-        """Start a container with the probe as its first process; returns its PID. Raises RunError."""
-        pid_file = self._home.directory / "p"
-        pid_file.unlink(missing_ok=True)
+    def run(self, name: str, options: Sequence[str], source: Sequence[str]) -> None:
+        """Start a container with the probe as its first process. Raises RunError."""
         chosen = ["--snapshotter", self.driver] if source[0] != "--rootfs" else []
-        words = ["--detach", "--null-io", "--cwd", TREE, "--pid-file", str(pid_file)]
+        words = ["--detach", "--null-io", "--cwd", TREE]
         self._ctr("run", *words, *chosen, *options, *source, name, f"{CONTROL}/kit-probe", "serve", f"{CONTROL}/s")
-        return int(pid_file.read_text())
 
     @contextmanager
     def commands(self, path: Path) -> Iterator[None]:

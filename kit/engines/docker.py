@@ -115,7 +115,9 @@ class DockerEngine(PrivateEngine[DockerServer]):
                 layered=arm.placement == "layer",
                 own=(Path(f"/proc/{running.pid}/root"),) if arm.own_filesystem else (),
                 engine=partial(_show_socket, daemon, control),
-                daemons=move_daemon(running.pid, Cgroup.named(daemon.home.cgroup), serving) if root else None,
+                daemons=move_daemon(running.pid, Cgroup.named(daemon.home.cgroup), serving, daemon.home.data)
+                if root
+                else None,
             )
             if not root:
                 stack.callback(empty_tree, sandbox)

@@ -11,13 +11,14 @@ from kit.host.cgroup.cgroup import Cgroup
 from kit.host.mounts import mount_of, read_mounts
 
 
-def move_daemon(container: int, engine: Cgroup, group: Cgroup) -> Cgroup | None:
-    """Return the group with the daemon in it, None if the container's root is not a FUSE filesystem.
+def move_daemon(container: int, engine: Cgroup, group: Cgroup, data: Path) -> Cgroup | None:
+    """Return the group with the daemon in it, None if the engine has mounted no FUSE filesystem as the container's
+    root.
 
-    ``container``: a process in it; ``engine``: the control group of the engine's processes. Raises RunError if none of
-    these processes serves the root."""
+    ``container``: a process in it; ``engine``: the control group of the engine's processes; ``data``: the engine's
+    directory, which may lie on a FUSE filesystem itself. Raises RunError if none of these processes serves the root."""
     root = mount_of(Path("/"), container)
-    if root.type.partition(".")[0] not in ("fuse", "fuseblk"):
+    if root.type.partition(".")[0] not in ("fuse", "fuseblk") or root.device == mount_of(data).device:
         return None
     found = [process for process in engine.pids() if _serves(process, root.device)]
     if not found:

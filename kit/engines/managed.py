@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -53,7 +54,7 @@ class PrivateEngine(ABC, Generic[D]):
         self._version = version
         self._programs = None if version else programs
         self._tag = tag
-        self._root = EngineRoot(programs=self._programs)
+        self._root = EngineRoot(programs=self._programs, within=setting.within)
         self._stack = ExitStack()
         self._daemons: dict[_Which, D] = {}
         self._running: dict[_Which, ExitStack] = {}
@@ -95,7 +96,8 @@ class PrivateEngine(ABC, Generic[D]):
         if self._opened:
             return
         if self._version:
-            self._root = engine_root(self.root_of, self._version, self._setting.cache, self._setting.tell)
+            root = engine_root(self.root_of, self._version, self._setting.cache, self._setting.tell)
+            self._root = replace(root, within=self._setting.within)
         elif "containerd" in self.tools:
             self._stack.enter_context(covered(SHIMS, self._setting.journal))
         self._opened = True

@@ -38,34 +38,56 @@ exec "$@"
 """
 
 
+#: Mounts the PIDs of a container's namespace. The mount namespace is that of the parent, which the kit knows.
+_SEE_PIDS = 'mount -t proc kit /proc; exec "$@"'
+
+
 @dataclass(frozen=True)
 class EngineRoot:
     """The unpacked root filesystem of one version; ``path`` None is the host's own. ``programs``: a directory of the
-    host whose programs precede those of PATH."""
+    host whose programs precede those of PATH. ``within``: a process of the container whose PIDs, IPC, network and host
+    name the programs share; 0: none."""
 
     path: Path | None = None
     programs: Path | None = None
-
-    def _first(self, argv: Sequence[str]) -> list[str]:
-        return ["env", f"PATH={self.programs}:{environment()['PATH']}", *argv] if self.programs else list(argv)
+    within: int = 0
 
     def enter(self, argv: Sequence[str], shared: Sequence[Path]) -> list[str]:
         """Return the command line that runs ``argv`` in the root, with ``shared`` directories under their own paths."""
-        if self.path is None:
-            return self._first(argv)
-        words = [str(self.path), str(len(shared)), *map(str, shared), *argv]
-        return ["unshare", "--mount", "--propagation", "private", "--", "sh", "-euc", _ENTER, "sh", *words]
+        words = self._first(argv)
+        if self.within:
+            words = ["nsenter", *_namespaces(self.within, "pid"), "--", "sh", "-euc", _SEE_PIDS, "sh", *words]
+        if self.path:
+            words = ["sh", "-euc", _ENTER, "sh", str(self.path), str(len(shared)), *map(str, shared), *words]
+        return ["unshare", "--mount", "--propagation", "private", "--", *words] if self._apart else words
 
     def join(self, argv: Sequence[str], pid: int) -> list[str]:
         """Return the command line that runs ``argv`` in the root that the process ``pid`` has entered: the two share
         all mounts."""
-        if self.path is None:
-            return self._first(argv)
-        return ["nsenter", f"--mount=/proc/{pid}/ns/mnt", "--", *argv]
+        words = self._first(argv)
+        if not self._apart:
+            return words
+        container = _namespaces(pid, "pid_for_children") if self.within else []
+        return ["nsenter", f"--mount=/proc/{pid}/ns/mnt", *container, "--", *words]
+
+    @property
+    def _apart(self) -> bool:
+        """Return whether its programs have a mount namespace of their own."""
+        return self.path is not None or self.within != 0
+
+    def _first(self, argv: Sequence[str]) -> list[str]:
+        return ["env", f"PATH={self.programs}:{environment()['PATH']}", *argv] if self.programs else list(argv)
 
     def version(self, tool: str) -> str:
         """Return the first line of what the tool says. Some read /proc first (fuse-overlayfs 1.15, Podman 5)."""
         return run(self.enter([tool, "--version"], ())).splitlines()[0].strip()
+
+
+def _namespaces(pid: int, pids: str) -> list[str]:
+    """Return nsenter's options for the namespaces of a process that programs in its container share. ``pids``: which
+    PID namespace of it, as /proc names it."""
+    names = {"ipc": "ipc", "uts": "uts", "net": "net", "pid": pids}
+    return [f"--{kind}=/proc/{pid}/ns/{name}" for kind, name in names.items()]
 
 
 #: containerd comes with Docker: the engine root that contains each version.

@@ -81,6 +81,6 @@ def lacking(arms: Sequence[Arm]) -> Iterator[str]:
 
 def drivers_lacking(arms: Sequence[Arm]) -> Iterator[str]:
     """Return the same for the requirements of drivers."""
-    for name, part in {arm.driver: driver_of(arm).kernel for arm in arms}.items():
+    for name, part in {part.driver: driver_of(part).kernel for arm in arms for part in arm.parts}.items():
         if part and not _there(part):
             yield f"the guest's kernel {platform.release()} has no {part.called}: arms on {name} will not run"

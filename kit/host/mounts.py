@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,6 +58,20 @@ def mount_of(path: Path, process: int | str = "self") -> Mount:
     if best is None:
         raise RunError(f"{path} lies on no known mount", "check /proc/self/mountinfo")
     return best
+
+
+def own_path(path: Path, process: int) -> Path:
+    """Return the path at which this process sees a directory that another process sees at ``path``. Raises RunError if
+    no mount of this process shows it."""
+    theirs = mount_of(path, process)
+    inside = Path(theirs.root) / path.relative_to(theirs.path)
+    for mount in read_mounts():
+        if mount.device == theirs.device and inside.is_relative_to(mount.root):
+            found = mount.path / inside.relative_to(mount.root)
+            with suppress(OSError):  # hidden by another mount
+                if found.samefile(f"/proc/{process}/root{path}"):
+                    return found
+    raise RunError(f"{path} of process {process} lies on no mount of this session", "use an engine without @VERSION")
 
 
 def mounts_below(directory: Path) -> tuple[Mount, ...]:

@@ -2,6 +2,7 @@
 
 bare[@FS][+OPTION…]    host[@FS]    runtime[@FS]
 PLACEMENT:[ENGINE/]DRIVER[@FS][+OPTION…]
+PLACEMENT:ENGINE/DRIVER/ENGINE/DRIVER[@FS][+OPTION…]
 build:[BUILDER/]DRIVER[@FS][+OPTION…]
 union:UNION[@FS][+FEATURE…]"""
 
@@ -54,6 +55,12 @@ BUILD_OPTIONS = {
 #: The option of Docker's build arms that asks for the daemon's BuildKit instead of its classic builder.
 BUILDKIT = "buildkit"
 BUILDKIT_OPTION = {BUILDKIT: re.compile(r"")}
+#: Placements in a nested engine, and engines that nest. Its option: where the inner engine's data lie in the outer
+#: container, if not in its writable layer.
+NESTED_PLACEMENTS = ("bind", "volume", "layer", "tmpfs")
+NESTING = ("docker", "podman", "containerd")
+DATA_ROOT = "data-root"
+NESTED_OPTIONS = {DATA_ROOT: re.compile(r"volume")}
 #: Most arms of one session; each runs in every round.
 MOST_ARMS = 100
 #: The option for a second, identical copy of the arm, which shows the noise; and the one for programs that do not wait
@@ -62,7 +69,7 @@ CONTROL, NOSYNC = "control", "nosync"
 
 _GRAMMAR = re.compile(
     r"(?P<placement>[a-z]+)"
-    r"(?::(?:(?P<engine>[\w.@-]+)/)?(?P<driver>[\w-]+))?"
+    r"(?::(?:(?:(?P<outer>[\w.@-]+/[\w-]+)/)?(?P<engine>[\w.@-]+)/)?(?P<driver>[\w-]+))?"
     r"(?:@(?P<filesystem>[\w-]+))?"
     r"(?P<options>(?:\+[\w-]+(?:=[^+,]*)?)*)",
     re.ASCII,
@@ -71,13 +78,15 @@ _GRAMMAR = re.compile(
 
 @dataclass(frozen=True, order=True)
 class Arm:
-    """One way to run a scenario. ``str(arm)`` prints it in the grammar, defaults left out."""
+    """One way to run a scenario. ``str(arm)`` prints it in the grammar, defaults left out. ``outer``: of a nested
+    engine, ENGINE/DRIVER of the container that it runs in."""
 
     placement: str
     engine: str = ""
     driver: str = ""
     filesystem: str = DEFAULT_FILESYSTEM
     options: tuple[tuple[str, str], ...] = ()
+    outer: str = ""
 
     @property
     def contained(self) -> bool:
@@ -92,6 +101,22 @@ class Arm:
     def own_filesystem(self) -> bool:
         """Return whether the container's root is a filesystem of its own above the backing one."""
         return driver_of(self).own_filesystem and not self.plain_root
+
+    @property
+    def outside(self) -> Arm:
+        """Return the arm of the outer container: in its build tree lie the inner engine's data."""
+        engine, _, driver = self.outer.rpartition("/")
+        return Arm(self.option(DATA_ROOT, "layer"), engine, driver, self.filesystem)
+
+    @property
+    def inside(self) -> Arm:
+        """Return the arm as the inner engine runs it."""
+        return replace(self.without(DATA_ROOT), outer="")
+
+    @property
+    def parts(self) -> tuple[Arm, ...]:
+        """Return the arms whose engines it uses: the outer container's first; without one itself alone."""
+        return (self.outside, self.inside) if self.outer else (self,)
 
     def option(self, name: str, default: str = "") -> str:
         return dict(self.options).get(name, default)
@@ -141,6 +166,7 @@ class Arm:
             *self.feature_words,
             *(key for key, _ in self.options if key in driver_of(self).options.known),
             *((str(self),) if self.placement == BUILD else ()),  # its build cache is its own
+            *((self.engine, self.outer, self.option(DATA_ROOT)) if self.outer else ()),
         )
 
     def without(self, *options: str) -> Arm:
@@ -150,18 +176,20 @@ class Arm:
     def __str__(self) -> str:
         text = self.placement
         if self.driver:
-            engine = "" if self.engine in ("", DEFAULT_ENGINE) else f"{self.engine}/"
-            text += f":{engine}{self.driver}"
-        if self.filesystem != default_filesystem(self.engine, self.driver):
+            engine = "" if self.engine in ("", DEFAULT_ENGINE) and not self.outer else f"{self.engine}/"
+            text += f":{self.outer}{'/' if self.outer else ''}{engine}{self.driver}"
+        if self.filesystem != default_filesystem(self.engine, self.driver, self.outer):
             text += f"@{self.filesystem}"
         return text + "".join(f"+{key}={value}" if value else f"+{key}" for key, value in self.options)
 
 
-def default_filesystem(engine: str, driver: str) -> str:
+def default_filesystem(engine: str, driver: str, outer: str = "") -> str:
+    """Return the backing filesystem that a driver needs; without one, that of the ``outer`` ENGINE/DRIVER."""
     if engine == SYSTEM:
         return "dir"
-    known = find_driver(engine, driver)
-    return (known and known.filesystem) or DEFAULT_FILESYSTEM
+    around, _, other = outer.rpartition("/")
+    found = (find_driver(engine, driver), find_driver(around, other))
+    return next((known.filesystem for known in found if known and known.filesystem), DEFAULT_FILESYSTEM)
 
 
 _NONE = Driver("")
@@ -170,6 +198,11 @@ _NONE = Driver("")
 def driver_of(arm: Arm) -> Driver:
     """Return its driver's record; for an arm without a driver a record without a name."""
     return find_driver(UNION if arm.placement == UNION else arm.engine, arm.driver) or _NONE
+
+
+def engines_of(arms: Sequence[Arm]) -> tuple[str, ...]:
+    """Return the engines that arms use, outer ones too; '' for arms without one."""
+    return tuple(part.engine for arm in arms for part in arm.parts)
 
 
 def fix_of(arm: Arm, on: str = "") -> str:
@@ -235,14 +268,28 @@ def parse_arm(text: str, engine: str = DEFAULT_ENGINE) -> Arm:
     driver = match["driver"] or _runtime_driver(engine, match["filesystem"])
     known = {item.name: item for item in drivers(engine)}
     chosen = known[_choose("driver", driver, tuple(known), text)]
-    filesystem = match["filesystem"] or default_filesystem(engine, driver)
+    outer = _check_outer(match["outer"] or "", placement, name, text)
+    filesystem = match["filesystem"] or default_filesystem(engine, driver, outer)
     if name in BUILD_ONLY and placement != BUILD:
         raise UsageError(f"arm '{text}': {name} only builds images", f"use {BUILD}:{engine}/{driver}")
     if placement == BUILD:
         return _build_arm(Arm(placement, engine, driver, filesystem), name, match["options"], text)
     # The kit does not set up the engine that is already running.
     allowed = OPTIONS if name == SYSTEM else {**OPTIONS, **chosen.features.known, **chosen.options.known}
-    return Arm(placement, engine, driver, filesystem, _parse_options(match["options"], text, allowed))
+    options = _parse_options(match["options"], text, {**allowed, **(NESTED_OPTIONS if outer else {})})
+    return Arm(placement, engine, driver, filesystem, options, outer)
+
+
+def _check_outer(outer: str, placement: str, inner: str, text: str) -> str:
+    """Return ENGINE/DRIVER of the outer container, '' without one. Raises UsageError."""
+    if outer:
+        engine, _, driver = outer.rpartition("/")
+        name = engine.partition("@")[0]
+        _choose("outer engine", name, NESTING, text)
+        _choose("inner engine", inner, NESTING, text)
+        _choose("outer driver", driver, tuple(item.name for item in drivers(engine)), text)
+        _choose("placement in a nested engine", placement, NESTED_PLACEMENTS, text)
+    return outer
 
 
 def _build_arm(arm: Arm, engine: str, options: str, text: str) -> Arm:

@@ -45,11 +45,12 @@ class Member:
         for arm in arms:
             if self.filesystems is not None and arm.filesystem not in self.filesystems:
                 return f"{self.name} has no {arm.filesystem}"
-            tried = bool(arm.driver) and "@" not in arm.engine  # engine roots are made when they are needed
-            if self.drivers is not None and tried and f"{arm.engine}/{arm.driver}" not in self.drivers:
-                return f"{self.name} has no {arm.engine}/{arm.driver}"
-            if reason := lacking(arm.engine, arm.driver, self.docker):
-                return f"{self.name}: {reason}"
+            for part in arm.parts:
+                tried = bool(part.driver) and "@" not in part.engine  # engine roots are made when they are needed
+                if self.drivers is not None and tried and f"{part.engine}/{part.driver}" not in self.drivers:
+                    return f"{self.name} has no {part.engine}/{part.driver}"
+                if reason := lacking(part.engine, part.driver, self.docker):
+                    return f"{self.name}: {reason}"
         return ""
 
 

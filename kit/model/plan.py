@@ -151,7 +151,7 @@ def reference_of(arms: Sequence[Arm], docker: Docker) -> str:
     found = []
     for number, arm in enumerate(arms):
         engine, at, _ = arm.engine.partition("@")
-        plain = not arm.options and arm.filesystem == default_filesystem(arm.engine, arm.driver)
+        plain = not (arm.options or arm.outer) and arm.filesystem == default_filesystem(arm.engine, arm.driver)
         if arm.placement == "layer" and plain and (engine == SYSTEM or is_common(engine, arm.driver)):
             is_default = engine == SYSTEM or arm.driver == default_driver(arm.engine, docker)
             found.append((ENGINES.index(engine), bool(at), not is_default, number))

@@ -32,9 +32,13 @@ class Processes:
 
 @pytest.fixture
 def root(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    found = SimpleNamespace(type="fuse.fuse-overlayfs")
+    found = SimpleNamespace(type="fuse.fuse-overlayfs", data="7:0")
     module = "kit.engines.fuse_daemon"
-    monkeypatch.setattr(f"{module}.mount_of", lambda path, pid: Mount("0:42", path, found.type, "", ""))
+
+    def mount_of(path: Path, pid: int | str = "self") -> Mount:
+        return Mount("0:42" if path == Path("/") else found.data, path, found.type, "", "")
+
+    monkeypatch.setattr(f"{module}.mount_of", mount_of)
     monkeypatch.setattr(
         f"{module}.read_mounts",
         lambda pid: (Mount("0:41", Path("/other/merged"), "fuse", "", ""), Mount("0:42", Path(MERGED), "fuse", "", "")),
@@ -52,7 +56,7 @@ def move(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> object:
 
     monkeypatch.setattr(Path, "read_bytes", read)
     group: Cgroup = processes  # type: ignore[assignment]
-    return move_daemon(7, group, group)
+    return move_daemon(7, group, group, Path("/data"))
 
 
 @pytest.mark.parametrize("point", [MERGED, "8e5f/merged"])
@@ -75,6 +79,14 @@ def test_the_daemon_that_was_given_the_mount_point(
 def test_a_root_without_fuse_has_no_daemon(root: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
     root.type = "overlay"
     assert move(Processes({}), monkeypatch) is None
+
+
+def test_a_directory_on_fuse_is_not_served_by_the_engine(
+    root: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The engine runs in a container of another engine, whose root is FUSE."""
+    root.data = "0:42"
+    assert move(Processes({1: ["dockerd"]}), monkeypatch) is None
 
 
 def test_a_daemon_that_is_not_found_is_an_error(root: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:

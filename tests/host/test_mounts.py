@@ -69,3 +69,30 @@ print(mount.type, mount.source, mount.path)
 """
     assert in_mount_namespace(script, point) == f"tmpfs x y {point}\n"
     assert mount_of(point).path != point
+
+
+def test_a_directory_of_another_process_has_a_path_here(tmp_path: Path) -> None:
+    """A bind mount that only the other sees; then a filesystem that only the other has mounted."""
+    (tmp_path / "mine/deep").mkdir(parents=True)
+    (tmp_path / "theirs").mkdir()
+    script = """
+import subprocess, sys
+from pathlib import Path
+from kit.core.errors import RunError
+from kit.host.mounts import own_path
+mine, theirs = map(Path, sys.argv[1:])
+mounts = f"mount --bind {mine} {theirs}; echo; read x; mount -t tmpfs none {theirs}; mkdir {theirs}/deep; echo; read x"
+words = ["unshare", "--mount", "--propagation", "private", "--", "sh", "-euc", mounts]
+with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+    other.stdout.readline()
+    print(own_path(theirs / "deep", other.pid))
+    print(file=other.stdin, flush=True)
+    other.stdout.readline()
+    try:
+        own_path(theirs / "deep", other.pid)
+    except RunError as error:
+        print(error.message.replace(str(other.pid), "PID"))
+    other.stdin.close()
+"""
+    said = in_mount_namespace(script, tmp_path / "mine", tmp_path / "theirs")
+    assert said == f"{tmp_path}/mine/deep\n{tmp_path}/theirs/deep of process PID lies on no mount of this session\n"

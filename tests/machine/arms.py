@@ -21,6 +21,8 @@ ARMS = (
     "layer:containerd/overlayfs", "bind:containerd/native", "runtime:containerd/overlayfs+cgroup=none",
     "layer:containerd/btrfs", "layer:containerd@1.7/blockfile", "tmpfs:containerd/overlayfs+cpus=2+memory=1g",
     "build:overlay2", "build:overlay2+buildkit+mount=cache", "build:buildah/overlay+cache=changed", "build:podman/vfs",
+    "layer:docker/overlay2/podman/vfs", "layer:docker/overlay2/podman/fuse-overlayfs",
+    "layer:docker/overlay2/docker/overlay2+data-root=volume", "layer:docker/overlay2/docker/vfs",
 )  # fmt: skip
 TESTS = tuple(name for name in vars(EngineSuite) if name.startswith("test_"))
 

@@ -41,6 +41,7 @@ pytestmark = [pytest.mark.machine, pytest.mark.unmeasured, pytest.mark.images("d
 BLOCKED = (
     "layer:aufs", "layer:devicemapper", "layer:zfs", "bare@zfs", "layer:containerd/devmapper", "layer:containerd/erofs",
     "layer:containerd/zfs", "layer:containerd/fuse-overlayfs", "volume:containerd/overlayfs",
+    "layer:docker/overlay2/docker/overlay2", "layer:docker@26.1/overlay2/podman/vfs",
 )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from kit.core.errors import UsageError
-from kit.model.arm import Arm, parse_arm, parse_arms
+from kit.model.arm import Arm, engines_of, parse_arm, parse_arms
 
 
 @pytest.mark.parametrize(
@@ -34,6 +34,12 @@ from kit.model.arm import Arm, parse_arm, parse_arms
         (
             "build:buildkit@0.34/native+mount=cache",
             Arm("build", "buildkit@0.34", "native", options=(("mount", "cache"),)),
+        ),
+        ("layer:docker/overlay2/podman/vfs", Arm("layer", "podman", "vfs", outer="docker/overlay2")),
+        ("bind:docker@26.1/btrfs/docker/vfs", Arm("bind", "docker", "vfs", "btrfs", outer="docker@26.1/btrfs")),
+        (
+            "layer:podman/overlay/podman/overlay@xfs+data-root=volume+volatile",
+            Arm("layer", "podman", "overlay", "xfs", (("data-root", "volume"), ("volatile", "")), "podman/overlay"),
         ),
     ],
 )
@@ -72,6 +78,17 @@ def test_prints_without_defaults() -> None:
         ("build:overlay2+mount=cache", "classic builder has no cache mounts"),
         ("build:podman/overlay+buildkit", "unknown option 'buildkit'"),
         ("layer:overlay2+cache=warm", "unknown option 'cache'"),
+        ("layer:docker/overlay2/vfs", "not understood"),
+        ("layer:docker/overlay2/podman/vfs/x", "not understood"),
+        ("layer:system/overlay2/podman/vfs", "unknown outer engine 'system'"),
+        ("layer:docker/overlay2/system/overlay2", "unknown inner engine 'system'"),
+        ("layer:docker/nope/podman/vfs", "unknown outer driver 'nope'"),
+        ("layer:docker/overlay2/podman/overlay2", "unknown driver 'overlay2'"),
+        ("runtime:docker/overlay2/podman/vfs", "unknown placement in a nested engine 'runtime'"),
+        ("build:docker/overlay2/podman/vfs", "unknown placement in a nested engine 'build'"),
+        ("union:docker/overlay2/podman/overlay", "a union has no engine"),
+        ("layer:overlay2+data-root=volume", "unknown option 'data-root'"),
+        ("layer:docker/overlay2/podman/vfs+data-root=layer", "not valid"),
     ],
 )
 def test_errors_name_what_is_wrong(text: str, says: str) -> None:
@@ -139,3 +156,12 @@ def test_a_build_arm_shares_its_daemon_with_no_other() -> None:
 def test_a_rebuild_has_the_cache_of_an_earlier_build() -> None:
     assert [parse_arm(text).rebuild for text in ("build:vfs+cache=warm", "build:vfs+cache=changed")] == [True, True]
     assert not parse_arm("build:podman/vfs+mount=cache").rebuild and not parse_arm("layer:vfs").rebuild
+
+
+def test_a_nested_arm_is_an_outer_and_an_inner_one() -> None:
+    arm = parse_arm("bind:docker/overlay2/podman/overlay@xfs+data-root=volume+volatile+control")
+    assert list(map(str, arm.parts)) == ["volume:overlay2@xfs", "bind:podman/overlay@xfs+control+volatile"]
+    assert engines_of([arm, parse_arm("layer:btrfs")]) == ("docker", "podman", "docker")
+    ordinary, nested = parse_arm("layer:podman/vfs"), parse_arm("layer:docker/overlay2/podman/vfs")
+    assert ordinary.parts == (ordinary,) and str(nested.outside) == "layer:overlay2"
+    assert len({ordinary.daemon, nested.daemon, parse_arm(f"{nested}+data-root=volume").daemon}) == 3

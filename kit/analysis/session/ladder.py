@@ -79,7 +79,9 @@ def rungs(arm: str, baseline: str, others: Sequence[str]) -> tuple[tuple[str, st
         known = [parse_arm(other) for other in others]
     except UsageError:  # labels of imported figures
         return ()
-    if bottom.placement != "bare" or not top.contained or top.filesystem != bottom.filesystem or top.control:
+    if bottom.placement != "bare" or not top.contained or top.filesystem != bottom.filesystem:
+        return ()
+    if top.control or top.outer:  # a bind mount in an outer container is no directory of the backing filesystem
         return ()
     chain = [(bottom, ""), *_between(top, known)]
     names: list[str] = []

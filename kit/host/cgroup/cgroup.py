@@ -73,6 +73,12 @@ class Cgroup:
     def parent(self) -> Cgroup:
         return Cgroup({kind: path.parent for kind, path in self.paths.items()})
 
+    @property
+    def name(self) -> str:
+        """Return the name that ``named`` takes; '' for the root group."""
+        mounts = hierarchies()
+        return next((str(path.relative_to(mounts[kind])) for kind, path in self.paths.items()), "")
+
     def create(self) -> Cgroup:
         """Create the group where CPU is accounted: in the unified hierarchy and, on v1, for cpuacct. No controller is
         enabled, so membership costs a bare arm only the accounting."""

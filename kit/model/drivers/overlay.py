@@ -10,7 +10,11 @@ _NO_NFS = (
     "overlay writes to no NFS, which has no trusted.* attributes: use containerd/native, which copies all, or a disk"
 )
 _NO_TYPES = "overlay needs file types in directories (d_type): use ext4, xfs with ftype=1 or btrfs"
-_UNFIT = {"nfs": _NO_NFS, "nfs4": _NO_NFS, "jfs": _NO_TYPES, "reiserfs": _NO_TYPES}
+_NO_NEST = (
+    "overlay writes to no overlay: put the inner engine's data on a volume with +data-root=volume, or use the inner "
+    "driver vfs or fuse-overlayfs"
+)
+_UNFIT = {"nfs": _NO_NFS, "nfs4": _NO_NFS, "jfs": _NO_TYPES, "reiserfs": _NO_TYPES, "overlay": _NO_NEST}
 #: Commonly tuned features.
 _FEATURES = Options(
     {

@@ -238,7 +238,7 @@ def driver_notes(arms: Sequence[str]) -> Iterator[str]:
     for arm in arms:
         found = known_arm(arm)
         if found and not found.plain_root:
-            for note in driver_of(found).notes:
+            for note in dict.fromkeys(note for part in found.parts for note in driver_of(part).notes):
                 of.setdefault(note, []).append(arm)
     yield from (f"{', '.join(named)}: {note}" for note, named in of.items())
 

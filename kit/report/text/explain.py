@@ -146,7 +146,8 @@ def where(arm: str) -> str:
 
 def _driver(arm: Arm) -> str:
     options = "".join(f" +{key}={value}" for key, value in arm.options)
-    return f"{arm.driver} on {arm.filesystem}{options}"
+    driver = f"{arm.outer}/{arm.engine}/{arm.driver}" if arm.outer else arm.driver
+    return f"{driver} on {arm.filesystem}{options}"
 
 
 def _abs(ratio: float | None) -> str:

@@ -19,6 +19,7 @@ from kit.guest.python import python_disk
 from kit.host.command import run
 from kit.host.mounts import mount_of
 from kit.image import unpack
+from kit.model.arm import engines_of
 from kit.model.drivers import kernel_modules
 from kit.session.execute.materials import Materials
 from kit.session.measure.context import MachineLease
@@ -87,8 +88,8 @@ def _cache_disk(errand: GuestJob, context: SessionContext, lease: MachineLease, 
     wanted |= {image.rootfs.parent for image in images if image}
     for folders in (materials.folders, materials.load.folders if materials.load else {}):
         wanted |= {prepared.path for items in folders.values() for prepared in items}
-    for arm in context.prepared.plan.arms:
-        engine, _, version = arm.engine.partition("@")
+    for name in engines_of(context.prepared.plan.arms):
+        engine, _, version = name.partition("@")
         if version in versions(engine):
             root = image_root(root_name(engine, version), cache, tools.tell)
             image = tools.image(root_name(engine, version))

@@ -37,7 +37,7 @@ def build_kernel(
 
 def needed_kernel(arms: Sequence[Arm]) -> str:
     """Return the recipe of the kernel that a driver of these arms needs in a guest; '' if no driver needs one."""
-    return next(filter(None, (driver_of(arm).guest_kernel for arm in arms)), "")
+    return next(filter(None, (driver_of(part).guest_kernel for arm in arms for part in arm.parts)), "")
 
 
 def kernel_ahead(arms: Sequence[Arm], kinds: Sequence[str], cache: Path) -> list[str]:

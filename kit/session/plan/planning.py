@@ -225,8 +225,9 @@ def _plan(request: Request, labels: tuple[str, ...], known: Mapping[str, Profile
     )
     options = BackingOptions(profiles=known)
     for arm in plan.arms:
-        check_version(arm.engine, f"arm '{arm}': ")
-        _check_driver(arm)
+        for part in arm.parts:
+            check_version(part.engine, f"arm '{arm}': ")
+            _check_driver(part)
         find_profile(arm.filesystem, options)
     if request.directory:
         check_directory(Path(request.directory).absolute())
