@@ -159,6 +159,11 @@ class Scenario:
             names[param.name] = param.check(text)
         if not 1 <= int(names.get(COPIES, "1")) <= MOST_COPIES:
             raise UsageError(f"copies={names[COPIES]}: not from 1 to {MOST_COPIES}", "use for example --copies 1,2,4")
+        if self.engine and int(names.get(COPIES, "1")) > 1:
+            raise UsageError(
+                f"{self.name} drives the engine itself: its copies would share their containers' names",
+                "leave out --copies",
+            )
         words = frozenset(param.name for param in self.params if param.type == "words")
         return replace(
             self,

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from kit.core.errors import UsageError
@@ -104,6 +106,8 @@ def test_every_scenario_has_copies() -> None:
     one, two = scenario.at_points((("copies", "1,2"),), 1).values()
     assert (one.copies, two.copies, scenario.bind({}, 1).copies) == (1, 2, 1)
     assert one.digest != two.digest
+    with pytest.raises(UsageError, match="demo drives the engine itself"):
+        replace(scenario, engine=("docker",)).bind({"copies": "2"}, 1)
     with pytest.raises(UsageError, match=r"params\.copies: is a reserved name"):
         parse_scenario(GOOD.replace("[params.jobs]", "[params.copies]"), "demo.toml")
 
