@@ -201,7 +201,7 @@ class Watch:
                     self._note(path)
 
     def _note(self, path: Path) -> None:
-        self.session = path.parent.name.removeprefix("kit-")
+        self.session = next(name for name in path.parts if name.startswith("kit-")).removeprefix("kit-")
         programs = [Path(f"/proc/{pid}/comm").read_text() for pid in (path / "cgroup.procs").read_text().split()]
         if (
             any("fuse" in name or "mergerfs" in name for name in programs)
@@ -228,4 +228,4 @@ def groups() -> list[Path]:
     """Of sessions that this KIT_HOME knows: others run beside them."""
     mount = hierarchies()[UNIFIED]
     names = [path.name for path in (find_paths().data / "logs").glob("*")]
-    return [path for name in names for path in mount.glob(f"kit-{name}/*") if (path / "cgroup.freeze").exists()]
+    return [path for name in names for path in mount.glob(f"kit-{name}/**/") if (path / "cgroup.freeze").exists()]
