@@ -1,6 +1,7 @@
 """Interleaved rounds on the real machine: an arm is frozen while others run, and nothing stays frozen."""
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -228,4 +229,5 @@ def groups() -> list[Path]:
     """Of sessions that this KIT_HOME knows: others run beside them."""
     mount = hierarchies()[UNIFIED]
     names = [path.name for path in (find_paths().data / "logs").glob("*")]
-    return [path for name in names for path in mount.glob(f"kit-{name}/**/") if (path / "cgroup.freeze").exists()]
+    walks = (os.walk(mount / f"kit-{name}") for name in names)  # passes over what is removed meanwhile
+    return [Path(directory) for walk in walks for directory, _, files in walk if "cgroup.freeze" in files]
