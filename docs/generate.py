@@ -56,12 +56,15 @@ def metrics() -> str:
     """The metrics by which arms are compared."""
     from kit.model.metric import METRICS
 
+    def made(item: Any) -> str:
+        return _code(item.parts).replace(", ", " + ") + (f" / `{item.over}`" if item.over else "")
+
     rows = [
-        (f"`{item.name}`", item.unit or "count", f"{item.better} is better", _code(item.parts).replace(", ", " + "))
+        (f"`{item.name}`", item.unit or "count", f"{item.better} is better", made(item))
         for item in METRICS.values()
         if item.compared
     ]
-    return _table(("metric", "unit", "", "sum of"), rows)
+    return _table(("metric", "unit", "", "made of"), rows)
 
 
 def arms() -> str:

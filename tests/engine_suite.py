@@ -13,7 +13,7 @@ from kit.engines import Sandbox
 from kit.engines.nosync import find_library
 from kit.filesystem import BackingOptions
 from kit.filesystem.backing import GIB
-from kit.host.cgroup.cgroup import Cgroup
+from kit.host.cgroup.cgroup import UNIFIED, Cgroup
 from kit.host.cgroup.idle_load import IdleRate
 from kit.host.machine import read_host
 from kit.image import ImageCache
@@ -34,6 +34,10 @@ def sh(sandbox: Sandbox, script: str) -> tuple[Timing, str]:
         timing = sandbox.run(["sh", "-c", script], ".", output)
         output.seek(0)
         return timing, output.read().decode()
+
+
+def has_peak(group: Cgroup) -> bool:
+    return UNIFIED in group.paths and (group.paths[UNIFIED] / "memory.peak").exists()
 
 
 def names(group: Cgroup | None) -> list[str]:
@@ -112,10 +116,15 @@ class EngineSuite:
     def test_what_is_written_reaches_the_backing_device(self, provision: Provision, arm: Arm) -> None:
         with provision.sandbox(arm) as sandbox, tempfile.TemporaryFile() as output:
             sandbox.sync()
-            words = ["dd", "if=/dev/zero", "of=big", "bs=1M", "count=16"]
+            words = ["dd", "if=/dev/zero", "of=big", "bs=16M", "count=1"]
             phase = measure_phase("p", sandbox, words, ".", output, IdleRate(0.0))
         assert phase.flush is not None and phase.flush >= 0
         assert phase.outside is not None
+        accounted = sandbox.cgroup and (sandbox.cgroup.paths.keys() & {"memory"} or has_peak(sandbox.cgroup))
+        assert (phase.arm_memory is None) == (not accounted)
+        if phase.arm_memory is not None:  # the buffer of dd and the page cache, with the programs of the arm
+            assert 32 << 20 <= phase.arm_memory < 128 << 20
+        assert (phase.daemon_memory is None) == (sandbox.daemons is None)
         if sandbox.backing.device is None or arm.placement == "tmpfs":
             return
         assert phase.write_bytes is not None and phase.flush_bytes is not None

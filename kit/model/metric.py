@@ -24,7 +24,7 @@ class Metric:
     place where processes left the tree. ``as_difference``: compared there by its difference, since it is next to
     nothing on most baselines. ``noise``: SPEED, OWN or '', where it is as any other. ``title``: what it is in a
     heading. ``parts``: it is their sum, and no phase holds it; ``otherwise``: or the sum of these, where a part is not
-    measured.
+    measured. ``over``: that sum is divided by this metric, where it is not 0.
     """
 
     unit: str = SECONDS
@@ -38,6 +38,7 @@ class Metric:
     title: str = ""
     parts: tuple[str, ...] = ()
     otherwise: tuple[str, ...] = ()
+    over: str = ""
     name: str = ""  # that of its line
 
     @property
@@ -82,6 +83,9 @@ class Figures:
     written: ClassVar[Metric] = Metric(
         BYTES, compared=True, title="written to the device", parts=("write_bytes", "flush_bytes")
     )
+    amplification: ClassVar[Metric] = Metric(
+        COUNT, compared=True, title="write amplification", parts=("written",), over="dirtied_bytes"
+    )
     read_ops: Annotated[Finite | None, Metric(COUNT)] = None
     write_ops: Annotated[Finite | None, Metric(COUNT)] = None
     minor_faults: Annotated[Finite | None, Metric(COUNT)] = None
@@ -89,6 +93,17 @@ class Figures:
     voluntary_switches: Annotated[Finite | None, Metric(COUNT)] = None
     involuntary_switches: Annotated[Finite | None, Metric(COUNT)] = None
     max_rss: Annotated[Finite | None, Metric(BYTES, additive=False)] = None
+    # Peaks: of the arm's control group with its page cache, and of the processes that serve its filesystem.
+    arm_memory: Annotated[Finite | None, Metric(BYTES, additive=False)] = None
+    daemon_memory: Annotated[Finite | None, Metric(BYTES, additive=False)] = None
+    peak_memory: ClassVar[Metric] = Metric(
+        BYTES,
+        additive=False,
+        compared=True,
+        title="peak memory",
+        parts=("arm_memory", "daemon_memory"),
+        otherwise=("arm_memory",),
+    )
     # Of the machine, and of the arm, its engine and its load.
     psi_cpu: Annotated[Finite | None, Metric()] = None
     psi_io: Annotated[Finite | None, Metric()] = None

@@ -64,3 +64,21 @@ def test_of_two_runs_in_a_round_the_later_counts() -> None:
     assert both.values(KEY, "build", "real")[one].tolist() == [1.5, 3.0] and other.tolist() == [0, 1]
     nothing = Runs([])
     assert not nothing.has(KEY) and not nothing.rounds(KEY).size and nothing.phases([KEY]) == ()
+
+
+def test_write_amplification_is_of_sums_and_of_writes_alone() -> None:
+    first = build(1.0, write_bytes=20.0, flush_bytes=10.0, dirtied_bytes=10.0)
+    second = Phase("clean", "ok", 1.0, write_bytes=6.0, flush_bytes=4.0, dirtied_bytes=0.0)
+    found = Runs([run(1, first, second)])
+    assert found.values(KEY, "build", "amplification").tolist() == [3.0]
+    assert np.isnan(found.values(KEY, "clean", "amplification")).all()  # nothing was written to divide by
+    assert found.values(KEY, "total", "amplification").tolist() == [4.0]
+
+
+def test_peak_memory_is_the_greatest_of_the_phases_with_that_of_daemons() -> None:
+    alone = Runs([run(1, build(1.0, arm_memory=30.0), Phase("clean", "ok", 1.0))])
+    assert alone.values(KEY, "build", "peak_memory").tolist() == [30.0]
+    assert alone.values(KEY, "total", "peak_memory").tolist() == [30.0]  # a lower one of a later phase is not known
+    served = Runs([run(1, build(1.0, arm_memory=30.0, daemon_memory=5.0), Phase("clean", "ok", 1.0, arm_memory=9.0))])
+    assert served.values(KEY, "total", "peak_memory").tolist() == [35.0]
+    assert np.isnan(Runs([run(1, build(1.0))]).values(KEY, "build", "peak_memory")).all()

@@ -206,3 +206,34 @@ def test_nosync_leaves_data_to_the_flush_and_the_disk_s_figures_agree(kit: Kit, 
         assert item["inodes"] == 6
     found = compare(kit, tmp_path, scenario, "--image", tiny, "--arms", "bare+nosync", "--rounds", "1", code=1)
     assert "programs of the image do not load libeatmydata.so" in found["table"]
+
+
+@pytest.mark.unmeasured
+def test_peak_memory_and_write_amplification_are_those_of_programs_of_which_they_are_known(
+    kit: Kit, tmp_path: Path
+) -> None:
+    """dd fills a buffer of 200 MiB, then writes a file of 64 MiB once, then one in 256 parts, each to the disk."""
+    scenario = small_scenario(
+        tmp_path / "known.toml",
+        phase("allocate", "dd if=/dev/zero of=/dev/null bs=200M count=1")
+        + phase("write", "dd if=/dev/zero of=large bs=1M count=64 conv=fsync")
+        + phase("sync", "dd if=/dev/zero of=small bs=4k count=256 oflag=dsync"),
+    )
+    arms = ("bare", "layer:overlay2", "layer:fuse-overlayfs")
+    found = compare(kit, tmp_path, scenario, "--arms", ",".join(arms), "--rounds", "1", "--cache", "cold")
+    row = {(item["arm"], item["phase"]): item for item in found["samples"]}
+
+    def amplification(arm: str, name: str) -> float:
+        item = row[arm, name]
+        return float((item["write_bytes"] + item["flush_bytes"]) / item["dirtied_bytes"])
+
+    mib = 1 << 20
+    for arm in arms:
+        assert row[arm, "write"]["write_bytes"] >= 64 * mib
+        assert 0.95 < amplification(arm, "write") < 1.2
+        assert amplification(arm, "sync") > 1.5  # the journal has a record of each
+        assert (row[arm, "allocate"]["daemon_memory"] is None) == ("fuse" not in arm)
+        if arm != "bare":
+            assert 200 * mib < row[arm, "allocate"]["arm_memory"] < 232 * mib
+            assert 64 * mib < row[arm, "write"]["arm_memory"] < 110 * mib
+    assert row["layer:fuse-overlayfs", "write"]["daemon_memory"] > mib

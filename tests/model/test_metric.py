@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from kit.host.cgroup.counters import Counters
-from kit.model.metric import MEASURED, METRICS
+from kit.host.cgroup.memory import PeakMemory
+from kit.model.metric import COUNT, MEASURED, METRICS
 from kit.model.sample import Phase, Sample, total
 from kit.probe.client import Timing
 from tests.changed_kit import ChangedKit
@@ -27,14 +28,15 @@ WORKED_OUT = {
 
 def test_every_measured_metric_is_a_field_of_a_phase_and_is_read_once() -> None:
     assert set(MEASURED) <= {item.name for item in fields(Phase)}
-    read = [item.name for kind in (Timing, Counters) for item in fields(kind) if item.name in METRICS]
+    read = [item.name for kind in (Timing, Counters, PeakMemory) for item in fields(kind) if item.name in METRICS]
     assert sorted([*read, *WORKED_OUT]) == sorted(MEASURED)
 
 
 def test_metrics_name_others_that_are_there() -> None:
     for metric in METRICS.values():
         for name in (*metric.parts, *metric.otherwise, *filter(None, [metric.whole_group])):
-            assert METRICS[name].unit == metric.unit, metric.name
+            assert METRICS[name].unit == (METRICS[metric.over].unit if metric.over else metric.unit), metric.name
+        assert not metric.over or metric.unit == COUNT, metric.name  # a ratio
     assert all(METRICS[name].compared for name in METRICS if METRICS[name].column)
 
 

@@ -66,29 +66,35 @@ def test_it_says_what_to_take_first() -> None:
     assert aside.startswith("Not considered: layer:vfs (all files are copied")
 
 
-def on_disk(session: Session, **factors: tuple[float, float]) -> Session:
-    """Give every run 1 GB of space and 2 GB of writes, times the factors of its arm and up to a percent of noise."""
+def with_footprint(session: Session, **factors: tuple[float, float, float]) -> Session:
+    """Give every run 1 GB of space, 2 GB of writes and 300 MB of memory, times the factors of its arm and up to a
+    percent of noise."""
     dice = random.Random(7)
 
     def more(sample: Sample) -> Sample:
-        space, written = factors.get(sample.arm.partition(":")[2], (1.0, 1.0))
+        space, written, memory = factors.get(sample.arm.partition(":")[2], (1.0, 1.0, 1.0))
         figures = {"space": 1e9 * space, "write_bytes": 1.5e9 * written, "flush_bytes": 5e8 * written}
+        if sample.arm.startswith("layer"):
+            figures["arm_memory"] = 3e8 * memory
         noisy: dict[str, Any] = {name: value * dice.uniform(0.99, 1.01) for name, value in figures.items()}
         return replace(sample, phases=tuple(replace(phase, **noisy) for phase in sample.phases))
 
     return replace(session, samples=tuple(map(more, session.samples)))
 
 
-def test_it_names_the_arms_that_take_much_more_of_the_disk_than_the_reference() -> None:
+def test_it_names_the_arms_that_take_much_more_than_the_reference() -> None:
     costs = {name: COSTS[name] for name in ("bare", "layer:overlay2", "layer:vfs", "layer:btrfs", "bare@btrfs")}
-    (note,) = (line for line in _notes(made(costs), analyse(on_disk(made(costs), vfs=(12, 1.0), btrfs=(1.4, 2.5))))
-               if line.startswith("Disk"))  # fmt: skip
+    large = with_footprint(made(costs), vfs=(12, 1.0, 1.0), btrfs=(1.4, 2.5, 3.0))
+    note, memory = (line for line in _notes(made(costs), analyse(large)) if line.startswith(("Disk", "Memory")))
     assert re.fullmatch(
         r"Disk: layer:vfs uses 1[12]\.\d+ \[1[12]\.\d+, 12\.\d+\] times the space of layer:overlay2; "
         r"layer:btrfs writes 2\.\d+ \[2\.\d+, 2\.\d+\] times the bytes of layer:overlay2\.",
         note,
     ), note
-    assert not [line for line in _notes(made(costs), analyse(on_disk(made(costs)))) if line.startswith("Disk")]
+    assert re.fullmatch(
+        r"Memory: layer:btrfs uses [23]\.\d+ \[2\.\d+, 3\.\d+\] times the memory of layer:overlay2\.", memory
+    )
+    assert not analyse(with_footprint(made(costs))).footprints
     assert not analyse(made(costs)).footprints  # an older session has no such figures
 
 

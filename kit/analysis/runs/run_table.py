@@ -91,14 +91,16 @@ class Runs:
         known = described(metric)
         if not known.measured:
             made = self._sum(key, phase, known.parts)
-            return (
-                np.where(np.isfinite(made), made, self._sum(key, phase, known.otherwise)) if known.otherwise else made
-            )
+            if known.otherwise:
+                made = np.where(np.isfinite(made), made, self._sum(key, phase, known.otherwise))
+            if known.over:
+                under = self.values(key, phase, known.over)
+                made = np.divide(made, under, out=np.full(made.shape, np.nan), where=under > 0)
+            return made
         if phase == TOTAL:
             parts = [self.values(key, name, metric) for name in self.phases([key]) if name != TOTAL]
             if parts:  # else a workload's only phase has that name
-                together = np.sum if known.additive else np.max
-                return together(parts, axis=0)  # type: ignore[no-any-return]
+                return np.sum(parts, axis=0) if known.additive else np.fmax.reduce(parts)  # type: ignore[no-any-return]
         if metric not in MEASURED:  # a figure that other arms report, or did at other points
             return self.figure(key, phase, metric)
         if metric in FIGURES:

@@ -92,7 +92,7 @@ class Analysis:
     tasks: tuple[TaskCost, ...]  # empty where no build tool has recorded any
     calls: tuple[CallCosts, ...] = ()  # empty where nothing was traced, as the next
     overheads: tuple[Overhead, ...] = ()
-    footprints: tuple[Footprint, ...] = ()  # empty where no arm takes much more of the disk than the reference
+    footprints: tuple[Footprint, ...] = ()  # empty where no arm takes much more than the reference
     busy: tuple[BusyRounds, ...] = ()  # empty where no other program is known to have used much CPU
 
     def arm(self, arm: str, point: str) -> ArmRuns:

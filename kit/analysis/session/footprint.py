@@ -1,4 +1,4 @@
-"""Arms that take much more of the disk than the reference: space in use, or bytes written to the device. Pure."""
+"""Arms that take much more than the reference: space in use, bytes written to the device, or memory. Pure."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from kit.analysis.runs.run_table import Runs
 from kit.analysis.session.ranking import Difference, Ranking, rank_by
 
-#: The ratio to the reference from which an arm's space or writes are notable.
+#: The ratio to the reference from which an arm's space, writes or memory are notable.
 NOTABLE = 1.5
 #: The metrics, in the order in which they are named.
-SPACE, WRITTEN = "space", "written"
+SPACE, WRITTEN, MEMORY = "space", "written", "peak_memory"
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Footprint:
 def footprints(runs: Runs, arms: Sequence[str], rankings: Sequence[Ranking]) -> Iterator[Footprint]:
     """Yield the arms that have a notable footprint, the largest ratio of each metric first."""
     for ranking in rankings:
-        for metric in (SPACE, WRITTEN):
+        for metric in (SPACE, WRITTEN, MEMORY):
             found = rank_by(runs, arms, metric, ranking)
             for row in reversed(found.rows if found else ()):
                 if row.against and row.against.significant and row.against.ratio >= NOTABLE:

@@ -8,7 +8,7 @@ from operator import attrgetter
 from kit.analysis.fleet.split_session import machines_of
 from kit.analysis.runs.busy import BusyRounds
 from kit.analysis.session.analyse import Analysis, whole_real
-from kit.analysis.session.footprint import SPACE, WRITTEN
+from kit.analysis.session.footprint import MEMORY, SPACE, WRITTEN
 from kit.model.arm import driver_of, known_arm
 from kit.model.drivers import registered
 from kit.model.fact import (
@@ -141,17 +141,21 @@ def unranked_notes(analysis: Analysis) -> Iterator[str]:
 
 
 def footprint_notes(analysis: Analysis) -> Iterator[str]:
-    """Return, for each point, the arms that take much more of the disk than the reference."""
-    what = {SPACE: ("uses", "space"), WRITTEN: ("writes", "bytes")}
-    for point in dict.fromkeys(item.point for item in analysis.footprints):
-        found = [item for item in analysis.footprints if item.point == point]
+    """Return, for each point, the arms that take much more of the disk or the memory than the reference."""
+    what = {
+        SPACE: ("Disk", "uses", "space"),
+        WRITTEN: ("Disk", "writes", "bytes"),
+        MEMORY: ("Memory", "uses", "memory"),
+    }
+    for point, head in dict.fromkeys((item.point, what[item.metric][0]) for item in analysis.footprints):
+        found = [item for item in analysis.footprints if (item.point, what[item.metric][0]) == (point, head)]
         said = []
         for item in found[:_NAMED]:
-            (verb, noun), ratio = what[item.metric], item.against
+            (_, verb, noun), ratio = what[item.metric], item.against
             times = times_interval(ratio.ratio, ratio.low_all, ratio.high_all)
             said.append(f"{ratio.arm} {verb} {times} times the {noun} of {ratio.other}")
         more = f"; {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-        yield f"Disk{units.at(point)}: {'; '.join(said)}{more}."
+        yield f"{head}{units.at(point)}: {'; '.join(said)}{more}."
 
 
 def nosync_notes(session: Session) -> Iterator[str]:

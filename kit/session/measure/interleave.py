@@ -13,6 +13,7 @@ from kit.core.errors import RunError, TimedOut
 from kit.engines import Sandbox
 from kit.host.cgroup.counters import Counters, device_writes
 from kit.host.cgroup.freezer import Freezer
+from kit.host.cgroup.memory import MemoryWatch, PeakMemory
 from kit.probe import Timing
 from kit.session.measure.phase import Work, counters_of
 
@@ -54,6 +55,7 @@ class Underway:
     sandbox: Sandbox
     freezer: Freezer
     clock: OwnClock = field(default_factory=OwnClock)
+    memory: MemoryWatch | None = None
     turns: int = 0
     rests: list[tuple[float, float]] = field(default_factory=list)
     frozen_bytes: float | None = 0.0
@@ -136,7 +138,8 @@ class Underway:
         timing = replace(timing, real=timing.real - frozen_for, spread=timing.spread - since)
         written, frozen = self.spent.write_bytes, self.frozen_bytes
         spent = replace(self.spent, write_bytes=None if written is None or frozen is None else written + frozen)
-        return Work(timing, spent, self.turns, frozen, self.others_bytes)
+        memory = self.memory.read() if self.memory else PeakMemory()
+        return Work(timing, spent, self.turns, frozen, self.others_bytes, memory)
 
 
 def interleave(underway: Sequence[Underway], seconds: float, order: random.Random) -> None:

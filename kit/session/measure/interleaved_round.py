@@ -13,6 +13,7 @@ from kit.core.deadline import Deadline
 from kit.core.errors import MachineError, RunError, TimedOut
 from kit.host.cgroup.freezer import Freezer
 from kit.host.cgroup.idle_load import IdleRate
+from kit.host.cgroup.memory import watch_memory
 from kit.model.plan import PlanStep
 from kit.model.sample import Sample
 from kit.model.scenario import Command
@@ -99,8 +100,9 @@ def _begin(turner: _Turner, command: Command, stack: ExitStack) -> tuple[PhaseLo
     stack.callback(_let_go, freezer)
     freezer.freeze()
     run.tell(command.name)
+    memory = stack.enter_context(watch_memory(run.sandbox.cgroup, run.sandbox.daemons))
     run.sandbox.start(run.workload.words(command, run.sandbox), command.cwd, saying.output)
-    return saying, Underway(run.sandbox, freezer, turner.clock)
+    return saying, Underway(run.sandbox, freezer, turner.clock, memory)
 
 
 def _finish(turner: _Turner, command: Command, saying: PhaseLog, underway: Underway, idle: IdleRate) -> None:

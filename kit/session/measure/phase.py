@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import IO, Any, Protocol
 
@@ -13,6 +13,7 @@ from kit.engines.sandbox import Sandbox
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.cgroup.counters import Counters, read_counters
 from kit.host.cgroup.idle_load import IdleRate
+from kit.host.cgroup.memory import PeakMemory, watch_memory
 from kit.model.metric import MEASURED
 from kit.model.plan import PlanStep
 from kit.model.sample import Phase
@@ -58,11 +59,13 @@ def measure_phase(
 ) -> Phase:
     """Run one phase in a sandbox. ``observer`` begins before the first reading of counters. Raises RunError if the
     command can't be started or the arm dies."""
-    with observer.around(name, sandbox) if observer else nullcontext(()) as recordings:
+    observing = observer.around(name, sandbox) if observer else nullcontext(())
+    with observing as recordings, watch_memory(sandbox.cgroup, sandbox.daemons) as memory:
         before = counters_of(sandbox)
         timing = sandbox.run(argv, cwd, output)
         after = counters_of(sandbox)
-    phase = flushed(name, sandbox, Work(timing, after.since(before)), idle, after)
+        work = Work(timing, after.since(before), memory=memory.read())
+    phase = flushed(name, sandbox, work, idle, after)
     for recording in recordings:
         phase = recording.add_to(phase)
     return phase
@@ -83,6 +86,7 @@ class Work:
     turns: int | None = None
     frozen_write_bytes: float | None = None
     others_write_bytes: float | None = None
+    memory: PeakMemory = field(default_factory=PeakMemory)
 
 
 def flushed(name: str, sandbox: Sandbox, work: Work, idle: IdleRate, before: Counters | None = None) -> Phase:
@@ -98,6 +102,7 @@ def flushed(name: str, sandbox: Sandbox, work: Work, idle: IdleRate, before: Cou
         status="ok" if timing.ok else "failed",
         **_metrics(timing),
         **_metrics(spent),
+        **_metrics(work.memory),
         outside=_less_idle(work.spent, idle),
         flush=flush.clock,
         flush_bytes=flush.write_bytes,
@@ -118,8 +123,8 @@ def _of_copies(timing: Timing) -> Iterator[Reported]:
         yield Reported("first copy's end to last's", timing.spread, "s")
 
 
-def _metrics(read: Timing | Counters) -> dict[str, Any]:
-    """Return the counters that have the name of a metric."""
+def _metrics(read: Timing | Counters | PeakMemory) -> dict[str, Any]:
+    """Return the fields that have the name of a metric."""
     return {item.name: getattr(read, item.name) for item in fields(read) if item.name in MEASURED}
 
 

@@ -30,7 +30,8 @@ _RUNS = """
 SELECT s.id AS session, s.title AS scenario, s.machine, {started} AS started, s.status AS session_status,
     r.arm, r.point, r.round, r.kind, r.status, r.flags, p.name AS phase, p.real,
     p."user" AS user_time, p.sys AS sys_time, p.cgroup_user, p.cgroup_sys, p.outside, p.flush,
-    p.read_bytes, p.write_bytes, p.dirtied_bytes, p.space, p.inodes, p.max_rss, s.role
+    p.read_bytes, p.write_bytes, p.dirtied_bytes, p.space, p.inodes, p.max_rss,
+    p.arm_memory, p.daemon_memory, s.role
 FROM kit_samples r JOIN kit_sessions s ON s.id = r.session JOIN kit_phases p ON p.sample = r.id
 """
 
