@@ -22,6 +22,8 @@ LARGE = 16 << 20  # the file of which a container changes one byte
 NEIGHBOUR = 64 << 20  # bytes that the neighbour keeps dirty
 REWRITES = 20
 TURNS = 5  # containers started and stopped beside the neighbour
+READERS = 5  # containers that read the large file after the first one
+FREED = 60  # seconds until the space of a removed container is given up
 
 
 def say(name: str, value: float, unit: str, more: bool = False) -> None:
@@ -106,6 +108,50 @@ def space(engine: Engine) -> None:
             engine.remove(name)
 
 
+def free(engine: Engine) -> None:
+    """Time to remove a container that has written some thousand files and 64 MiB, and until its space is free: some
+    filesystems free it later."""
+    before = used()
+    engine.create("kit-life-free", "cp -r /usr/lib /copy; for i in 1 2 3 4; do cp /large /copy/$i; done")
+    engine.start("kit-life-free")
+    engine.wait("kit-life-free")
+    taken = used() - before
+    begin = time.monotonic()
+    say(
+        "remove a container with 64 MiB and thousands of files",
+        timed(lambda: engine.remove("kit-life-free")) * 1e3,
+        "ms",
+    )
+    if taken < 4 * LARGE:
+        return  # it has a device of its own: nothing here shows what is free there
+    while used() - before > taken / 10:
+        if time.monotonic() - begin > FREED:
+            raise SystemExit(f"{taken} bytes of a removed container are not free after {FREED} s")
+        time.sleep(0.01)
+    say("remove it, until its space is free", (time.monotonic() - begin) * 1e3, "ms")
+
+
+def cached() -> int:
+    """Bytes of files in the machine's page cache."""
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("Cached:")) * 1024
+
+
+def page_cache(engine: Engine) -> None:
+    """Page cache that each further container of an image takes, made and run to read 16 MiB of it (moby 11053)."""
+    taken = []
+    for name in names(1 + READERS):
+        before = cached()
+        engine.create(name, "md5sum /large")
+        engine.start(name)
+        engine.wait(name)
+        taken.append(cached() - before)
+    for name in names(1 + READERS):
+        engine.remove(name)
+    further = sorted(taken[1:])  # others use the page cache too: the median leaves out most of that
+    say("page cache per further container that reads 16 MiB", further[READERS // 2] / 1024, "KiB")
+
+
 def rewrite(seconds: list[float], enough: threading.Event) -> None:
     """A neighbour that writes the same file over and over and asks for no sync: memory alone, on a quiet disk."""
     round_ = os.urandom(1 << 20)
@@ -182,6 +228,8 @@ def main(phase: str, socket: str, number: str = "0") -> None:
         "commit": lambda: commit(engine),
         "build": lambda: engine.build(dockerfile(int(number))),
         "space": lambda: space(engine),
+        "free": lambda: free(engine),
+        "page-cache": lambda: page_cache(engine),
         "neighbour": lambda: neighbour(engine),
         "clean": lambda: engine.clean(),
     }

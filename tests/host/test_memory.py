@@ -45,4 +45,4 @@ def test_a_peak_that_an_earlier_one_hides_is_not_known(
 ) -> None:
     (tmp_path / "memory.peak").write_text(f"{now}\n")
     with (tmp_path / "memory.peak").open("rb") as file:
-        assert MemoryWatch(file.fileno(), earlier, None).read().arm_memory == found
+        assert MemoryWatch(file=file.fileno(), earlier=earlier).read().arm_memory == found

@@ -122,15 +122,13 @@ def test_layers(kit: Kit, tmp_path: Path) -> None:
 def test_lifecycle_of_an_engine_and_of_plain_directories(kit: Kit, tmp_path: Path) -> None:
     words = ("lifecycle:short", "--param", "count=2", "--param", "steps=2", "--cache", "cold")
     found = compare(kit, tmp_path, *words, "--arms", ",".join(ARMS), "--rounds", "1")
-    names = {"start, the last of 2", "commit", "disk used per container, idle"}
+    names = {"start, the last of 2", "commit", "disk used per container, idle", "remove it, until its space is free"}
     assert figures(found) >= {(arm, name) for arm in ARMS for name in names}
-    space = {
-        item["arm"]: figure["value"]
-        for item in found["samples"]
-        for figure in item["reported"]
-        if figure["name"] == "disk used per container, one byte of 16 MiB changed"
-    }
-    assert space["layer:overlay2"] > 16 * 1024  # KiB: the driver copies the whole file up
+    value = {(item["arm"], figure["name"]): figure["value"] for item in found["samples"] for figure in item["reported"]}
+    # In KiB: the driver copies the whole file up.
+    assert value["layer:overlay2", "disk used per container, one byte of 16 MiB changed"] > 16 * 1024
+    page_cache = "page cache per further container that reads 16 MiB"
+    assert value["layer:overlay2", page_cache] < 8 * 1024 and value["bare", page_cache] > 12 * 1024  # a copy
 
 
 @pytest.mark.unmeasured
@@ -230,9 +228,10 @@ def test_peak_memory_and_write_amplification_are_those_of_programs_of_which_they
     mib = 1 << 20
     for arm in arms:
         assert row[arm, "write"]["write_bytes"] >= 64 * mib
-        assert 0.95 < amplification(arm, "write") < 1.2
-        assert amplification(arm, "sync") > 1.5  # the journal has a record of each
         assert (row[arm, "allocate"]["daemon_memory"] is None) == ("fuse" not in arm)
+        if "fuse" not in arm:
+            assert 0.95 < amplification(arm, "write") < 1.2
+            assert amplification(arm, "sync") > 1.5  # the journal has a record of each
         if arm != "bare":
             assert 200 * mib < row[arm, "allocate"]["arm_memory"] < 232 * mib
             assert 64 * mib < row[arm, "write"]["arm_memory"] < 110 * mib

@@ -21,12 +21,13 @@ class PeakMemory:
 
 @dataclass(frozen=True)
 class MemoryWatch:
-    """A watch that has begun. ``file``: of the group's peak; None if no memory controller accounts the group.
+    """A watch that has begun. ``file``: of the group's peak; None if no memory controller accounted the group then.
     ``earlier``: the peak before the watch, where the kernel can't reset it, else None."""
 
-    file: int | None
-    earlier: int | None
-    daemons: Cgroup | None
+    group: Cgroup | None = None
+    daemons: Cgroup | None = None
+    file: int | None = None
+    earlier: int | None = None
 
     def read(self) -> PeakMemory:
         """Return the peaks since the beginning."""
@@ -34,7 +35,12 @@ class MemoryWatch:
 
     def _arm(self) -> float | None:
         """Return the group's peak; None if it is not known, because an earlier one was higher."""
-        peak = None if self.file is None else _number(self.file)
+        if self.file is None:  # a group that was made during the watch: the first step of a build makes one
+            path = _path(self.group)
+            with suppress(OSError):  # it has ended
+                return float(path.read_text()) if path else None
+            return None
+        peak = _number(self.file)
         return None if peak is None or (self.earlier is not None and peak <= self.earlier) else peak
 
 
@@ -42,29 +48,33 @@ class MemoryWatch:
 def watch_memory(group: Cgroup | None, daemons: Cgroup | None = None) -> Iterator[MemoryWatch]:
     """Watch until the block ends. No memory controller is enabled for that: it would cost the arm time."""
     with ExitStack() as stack:
-        file, earlier = _open(group, stack) if group else (None, None)
+        path = _path(group)
+        file, earlier = _open(path, stack) if path else (None, None)
         for pid in daemons.pids() if daemons else ():
             with suppress(OSError):  # it has ended
                 Path(f"/proc/{pid}/clear_refs").write_text("5")  # VmHWM becomes VmRSS (proc_pid_clear_refs(5))
-        yield MemoryWatch(file, earlier, daemons)
+        yield MemoryWatch(group, daemons, file, earlier)
 
 
-def _open(group: Cgroup, stack: ExitStack) -> tuple[int | None, int | None]:
-    """Open the file of the group's peak and reset it. Under v2 that is possible since Linux 6.12, for this descriptor
-    alone (Documentation/admin-guide/cgroup-v2.rst)."""
-    for kind, name in ((UNIFIED, "memory.peak"), ("memory", "memory.max_usage_in_bytes")):
-        path = group.paths[kind] / name if kind in group.paths else None
-        if path and path.exists():
-            try:
-                file = os.open(path, os.O_RDWR)
-                stack.callback(os.close, file)
-                os.pwrite(file, b"0", 0)
-                return file, None
-            except OSError:
-                file = os.open(path, os.O_RDONLY)
-                stack.callback(os.close, file)
-                return file, _number(file)
-    return None, None
+def _path(group: Cgroup | None) -> Path | None:
+    """Return the file with the group's peak; None if no memory controller accounts the group."""
+    names = {UNIFIED: "memory.peak", "memory": "memory.max_usage_in_bytes"}
+    files = [group.paths[kind] / name for kind, name in names.items() if kind in group.paths] if group else []
+    return next((file for file in files if file.exists()), None)
+
+
+def _open(path: Path, stack: ExitStack) -> tuple[int, int | None]:
+    """Return the opened file, and the peak until now if it can't be reset. Under v2 that is possible since Linux 6.12,
+    for this descriptor alone (Documentation/admin-guide/cgroup-v2.rst)."""
+    try:
+        file = os.open(path, os.O_RDWR)
+        stack.callback(os.close, file)
+        os.pwrite(file, b"0", 0)
+        return file, None
+    except OSError:
+        file = os.open(path, os.O_RDONLY)
+        stack.callback(os.close, file)
+        return file, _number(file)
 
 
 def _number(file: int) -> int | None:
