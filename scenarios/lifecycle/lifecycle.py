@@ -138,7 +138,7 @@ def cached() -> int:
 
 
 def page_cache(engine: Engine) -> None:
-    """Page cache that each further container of an image takes, made and run to read 16 MiB of it (moby 11053)."""
+    """Page cache that each further container of an image takes, made and run to read 16 MiB of it."""
     taken = []
     for name in names(1 + READERS):
         before = cached()
