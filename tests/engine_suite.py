@@ -120,9 +120,10 @@ class EngineSuite:
             sandbox.sync()
             words = ["dd", "if=/dev/zero", "of=big", "bs=16M", "count=1"]
             phase = measure_phase("p", sandbox, words, ".", output, IdleRate(0.0))
+            accounted = accounts_memory(sandbox.cgroup)
         assert phase.flush is not None and phase.flush >= 0
         assert phase.outside is not None
-        assert (phase.arm_memory is None) == (not accounts_memory(sandbox.cgroup))
+        assert (phase.arm_memory is None) == (not accounted)
         if phase.arm_memory is not None:  # the buffer of dd and the page cache, with the programs of the arm
             assert 32 << 20 <= phase.arm_memory < 128 << 20
         assert (phase.daemon_memory is None) == (sandbox.daemons is None)

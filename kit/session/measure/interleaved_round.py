@@ -95,12 +95,12 @@ def _begin(turner: _Turner, command: Command, stack: ExitStack) -> tuple[PhaseLo
     run = turner.run
     if run.sandbox.cgroup is None:
         raise MachineError("the arm has no control group to freeze", "use --interleave off")
+    memory = stack.enter_context(watch_memory(run.sandbox.cgroup, run.sandbox.daemons))
     freezer = Freezer.of(run.sandbox.cgroup, *([run.sandbox.daemons] if run.sandbox.daemons else []))
     saying = stack.enter_context(PhaseLog(run.logfile))
     stack.callback(_let_go, freezer)
     freezer.freeze()
     run.tell(command.name)
-    memory = stack.enter_context(watch_memory(run.sandbox.cgroup, run.sandbox.daemons))
     run.sandbox.start(run.workload.words(command, run.sandbox), command.cwd, saying.output)
     return saying, Underway(run.sandbox, freezer, turner.clock, memory)
 
