@@ -20,6 +20,7 @@ from kit.filesystem import BackingOptions, bundled
 from kit.filesystem.backing import GIB
 from kit.host.cgroup.cgroup import Cgroup, machine_cpu
 from kit.host.cgroup.counters import pressure, read_counters
+from kit.host.cgroup.energy import machine_energy
 from kit.host.command import require
 from kit.host.interrupt import checkpoint
 from kit.host.machine import Host, read_host
@@ -283,6 +284,11 @@ def _measuring(provision: Provision, host: Host, docker: Docker) -> Iterator[Dia
     source = machine_cpu()[1]
     exact = "exact" if source != "/proc/stat" else "counted in ticks of 10 ms"
     yield Diagnosis("measuring", "outside CPU", True, f"machine CPU from {source}, {exact}")
+    energy = machine_energy()
+    if energy.source:
+        yield _figure(
+            "energy", not energy.reason, f"counted for {energy.source}", energy.reason, "run as root: sudo kit …"
+        )
     missing = "no /proc/pressure"
     yield _figure("pressure", pressure("cpu") is not None, "/proc/pressure", missing, "boot with psi=1")
     yield _figure(

@@ -27,7 +27,7 @@ from kit.model.fact import MACHINE
 from kit.model.sample import PHASE_FIELDS
 
 #: Raised with each change of a table: the store of another kit is refused.
-SCHEMA_VERSION = 19
+SCHEMA_VERSION = 20
 
 
 def machine_of(facts: Mapping[str, str]) -> str:
