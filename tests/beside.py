@@ -24,7 +24,7 @@ from kit.session.setup.caches import DROP_CACHES
 from tests.builder import MEASURED, locked, stage
 
 #: Files of which one worker runs all, and tests, by what is dear in them: daemons, a build, a browser, a server, a
-#: sandbox, the disks of a guest.
+#: sandbox, the disks of a guest, the machine's settings.
 TOGETHER = {
     "machine/test_engines.py": "bench",
     "machine/test_yocto.py": "bitbake",
@@ -38,6 +38,7 @@ TOGETHER = {
     "store/test_outbox_flush.py": "postgresql",
     "store/test_roles.py": "postgresql",
     "machine/test_docs.py": "sandbox",
+    "machine/test_tune.py": "settings",
     "machine/test_guest.py::test_a_session_in_a_guest": "disks",
     "machine/test_nfs.py::test_server_and_client_in_one_guest": "disks",
 }

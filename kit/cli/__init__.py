@@ -45,7 +45,7 @@ SECTIONS = {
         "doctor": ("kit.cli.doctor:doctor", "Try what works on this machine; show fixes."),
         "image": ("kit.cli.image:image", "Build, list and remove images."),
         "kernel": ("kit.cli.kernel:kernel", "Build, list and remove guest kernels."),
-        "tune": ("kit.cli.tune:tune", "Show or set kernel settings that make figures steadier."),
+        "tune": ("kit.cli.tune:tune", "Show or set what makes figures steadier."),
         "clean": ("kit.cli.clean:clean", "Undo what a killed session left on this machine."),
         "completion": ("kit.cli.completion:completion", "Print the completion script for bash, zsh or fish."),
         "help": ("kit.cli.help:help_", "Explain a topic: arms."),

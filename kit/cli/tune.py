@@ -13,13 +13,14 @@ Examples:
   sudo kit tune --apply     before the sessions
   sudo kit tune --restore   after them; also after a killed kit tune
 
-The settings live until the next reboot at most.
+The settings live until the next reboot at most. Timers and services are
+stopped, not disabled.
 
 \b
 Exit codes:
   0 done
   1 another session runs, or the record is unreadable
-  2 the kernel refuses a setting, or the right is missing"""
+  2 the system refuses a setting, or the right is missing"""
 
 
 @click.command(epilog=_EPILOG)
@@ -27,7 +28,7 @@ Exit codes:
 @click.option("--restore", is_flag=True, help="Restore the previous settings.")
 @wait_option
 def tune(apply: bool, restore: bool, wait: bool) -> None:
-    """Show or set kernel settings that make figures steadier."""
+    """Show or set what makes figures steadier."""
     from kit.core.paths import find_paths
     from kit.host.lock import machine_lock
     from kit.host.tuning import Tuning

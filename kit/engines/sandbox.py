@@ -12,6 +12,7 @@ from kit.core.deadline import Deadline
 from kit.core.errors import RunError, TimedOut
 from kit.filesystem import Backing
 from kit.host.cgroup.cgroup import Cgroup
+from kit.host.cgroup.energy import machine_energy
 from kit.host.durable import sync_filesystem
 from kit.probe import Probe, Timing
 
@@ -113,7 +114,9 @@ class Sandbox:
                 raise
 
     def dead(self) -> str:
-        """Return why nothing can run in it any more, or ''."""
+        """Return why nothing can run in it any more, or ''. Whoever waits for a command asks every second, which also
+        keeps up with the energy counters."""
+        machine_energy().joules()
         return self.backing.alive() or self.alive()
 
     def start(self, argv: Sequence[str], cwd: str, output: IO[bytes]) -> None:

@@ -1,26 +1,38 @@
-"""Sets kernel settings for measuring, and gives back what was before. The record of it is durable before the first
+"""Sets the machine up for measuring, and gives back what was before. The record of it is durable before the first
 setting changes, so that a killed kit can be undone."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from kit.core.errors import MachineError, RunError, said_by_system
+from kit.core.errors import RunError
 from kit.core.private import make_private
 from kit.host.durable import read_record, write_record
-from kit.host.kernel_setting import read_settings, read_value
 from kit.host.recovery.process_id import Owner
+from kit.host.setting import KERNEL_SETTINGS, Reading, Setting
+from kit.host.unit import UNIT_SETTINGS
+
+SETTINGS: tuple[Setting, ...] = (*KERNEL_SETTINGS, *UNIT_SETTINGS)
+
+
+def read_settings(root: Path = Path("/")) -> Iterator[Reading]:
+    """Return each setting that this machine has. A virtual machine has mostly no CPU frequencies."""
+    for setting in SETTINGS:
+        yield from setting.find(root)
 
 
 @dataclass(frozen=True)
 class SettingChange:
-    path: str
+    """``place``: the path of a file, or the name of a unit."""
+
+    place: str
     before: str
     after: str
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.before} → {self.after}"
+        return f"{self.place}: {self.before} → {self.after}"
 
 
 @dataclass(frozen=True)
@@ -49,30 +61,27 @@ class Tuning:
 
     def plan(self) -> tuple[SettingChange, ...]:
         """Return what ``apply`` would change."""
-        return tuple(
-            SettingChange(str(reading.path), reading.value, reading.setting.wanted)
-            for reading in read_settings(self._root)
-            if reading.noisy
-        )
+        return tuple(_change(reading) for reading in read_settings(self._root) if reading.noisy)
 
     def apply(self) -> tuple[SettingChange, ...]:
         """Set what is noisy, and return it. A setting that an earlier call changed keeps its first value in the record.
-        Raises MachineError for a setting that the kernel refuses: those before it are set, and can be given back."""
-        changes = self.plan()
-        if not changes:
+        Raises MachineError for a setting that the system refuses: those before it are set, and can be given back."""
+        readings = [reading for reading in read_settings(self._root) if reading.noisy]
+        if not readings:
             return ()
+        changes = tuple(map(_change, readings))
         earlier = self._read()
         kept = earlier.changes if earlier and earlier.boot == self._boot else ()
-        known = {change.path for change in kept}
+        known = {change.place for change in kept}
         make_private(self._record.parent)
-        new = tuple(change for change in changes if change.path not in known)
+        new = tuple(change for change in changes if change.place not in known)
         write_record(self._record, Tuned(self._boot, kept + new))
-        for change in changes:
-            _write(change.path, change.after)
+        for reading in readings:
+            reading.setting.write(reading.place, reading.setting.wanted)
         return changes
 
     def restore(self) -> Restored:
-        """Give back what ``apply`` changed. After a reboot nothing is: the kernel has its own values again. A value
+        """Give back what ``apply`` changed. After a reboot nothing is: the machine has its own values again. A value
         that somebody else has set since is left. Raises MachineError, RunError; a second call then goes on."""
         tuned = self._read()
         if tuned is None:
@@ -81,17 +90,17 @@ class Tuning:
             self._record.unlink()
             return Restored((), (), rebooted=True)
         back, left = [], []
-        own = {str(reading.path) for reading in read_settings(self._root)}
+        own = {reading.place: reading for reading in read_settings(self._root)}
         for change in tuned.changes:
-            if change.path not in own:
-                left.append(f"{change.path}: this machine has no such setting now")
+            if change.place not in own:
+                left.append(f"{change.place}: this machine has no such setting now")
                 continue
-            value = read_value(Path(change.path))
+            setting, value = own[change.place].setting, own[change.place].value
             if value == change.after:
-                _write(change.path, change.before)
-                back.append(SettingChange(change.path, change.after, change.before))
+                setting.write(change.place, change.before)
+                back.append(SettingChange(change.place, change.after, change.before))
             elif value != change.before:  # it is the one before where the kit died before it was set
-                left.append(f"{change.path}: somebody has set {value} since; it was {change.before}")
+                left.append(f"{change.place}: somebody has set {value} since; it was {change.before}")
         self._record.unlink()
         return Restored(tuple(back), tuple(left))
 
@@ -102,11 +111,5 @@ class Tuning:
         return tuned
 
 
-def _write(path: str, value: str) -> None:
-    try:
-        Path(path).write_text(value)
-    except PermissionError as error:
-        raise MachineError(f"{said_by_system(error)}; it can't be set to {value}", "run as root: sudo kit …") from None
-    except OSError as error:
-        fix = "see whether the firmware or a container forbids it"
-        raise MachineError(f"{path} can't be set to {value}: {error.strerror}", fix) from None
+def _change(reading: Reading) -> SettingChange:
+    return SettingChange(reading.place, reading.value, reading.setting.wanted)

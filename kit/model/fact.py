@@ -104,6 +104,7 @@ MEMORY = Kind("memory")
 CGROUPS = Kind("cgroups")
 OVERLAY = Kind("overlay")
 CPU_SOURCE = Kind("machine CPU from", volatile=True)
+ENERGY_SOURCE = Kind("energy from", volatile=True)
 DEVICE = Kind("identity of the {}", of="(?:thin )?device")
 
 # A guest, and the machine that it ran on
@@ -159,7 +160,7 @@ NO_TRACING = Kind("not traced", volatile=True)
 
 #: If a key fits several kinds, the first counts: exact keys, then those with a distinct beginning or end.
 KINDS = (
-    MACHINE, KERNEL, DISTRIBUTION, CPU, VIRTUALIZATION, MEMORY, CGROUPS, OVERLAY, CPU_SOURCE,
+    MACHINE, KERNEL, DISTRIBUTION, CPU, VIRTUALIZATION, MEMORY, CGROUPS, OVERLAY, CPU_SOURCE, ENERGY_SOURCE,
     CLASS, WORKER, TOGETHER,
     GUEST, ACCELERATOR, HOST_KERNEL, HOST_CPU, CACHES, ROUNDS, DEFAULT_REFERENCE, SEED, FRESH, PARAMETERS,
     DISTURBANCE_RULE,

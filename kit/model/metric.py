@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, get_origin, get_type_hints
 
 from kit.core.codec import Amount, Finite
 
-SECONDS, BYTES, COUNT = "s", "B", ""
+SECONDS, BYTES, JOULES, COUNT = "s", "B", "J", ""
 #: Sources of a metric's noise. SPEED: also the machine's speed, which spins before and after a run measure. OWN: the
 #: arm alone, as for a daemon, or for data left to write.
 SPEED, OWN = "speed", "own"
@@ -118,6 +118,7 @@ class Figures:
     slices: Annotated[Finite | None, Metric(COUNT)] = None
     frozen_write_bytes: Annotated[Finite | None, Metric(BYTES)] = None
     others_write_bytes: Annotated[Finite | None, Metric(BYTES)] = None
+    energy: Annotated[Finite | None, Metric(JOULES, compared=True, noise=SPEED)] = None
 
 
 def _table() -> Mapping[str, Metric]:

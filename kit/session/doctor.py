@@ -20,10 +20,11 @@ from kit.filesystem import BackingOptions, bundled
 from kit.filesystem.backing import GIB
 from kit.host.cgroup.cgroup import Cgroup, machine_cpu
 from kit.host.cgroup.counters import pressure, read_counters
+from kit.host.cgroup.energy import machine_energy
 from kit.host.command import require
 from kit.host.interrupt import checkpoint
-from kit.host.kernel_setting import SETTINGS, read_settings
 from kit.host.machine import Host, read_host
+from kit.host.tuning import SETTINGS, read_settings
 from kit.image import Image, ImageCache
 from kit.image.layout import CONTROL, TREE
 from kit.model.arm import CONTAINED, Arm, parse_arm
@@ -59,7 +60,7 @@ def examine(paths: Paths, observer: EventSink, wait: bool = False) -> Iterator[D
     """Test everything, one diagnosis at a time. Raises BusyError while a session holds the machine."""
     host = read_host()
     yield from _tools()
-    yield from kernel_settings()
+    yield from settings()
     yield from swap()
     with held_machine("doctor", paths, wait, observer) as lease:
         image = _tiny_image(lease)
@@ -97,25 +98,26 @@ def _tools() -> Iterator[Diagnosis]:
             yield Diagnosis("tool", tool, False, error.message, error.hint)
 
 
-def kernel_settings(root: Path = Path("/")) -> Iterator[Diagnosis]:
-    """Return each kernel setting of this machine that figures depend on: one line, also where each CPU has its own."""
+def settings(root: Path = Path("/")) -> Iterator[Diagnosis]:
+    """Return each setting of this machine that figures depend on: one line, also where it is in several places."""
     readings = list(read_settings(root))
     for setting in SETTINGS:
         found = [reading for reading in readings if reading.setting == setting]
-        if not found:
-            continue
-        values = ", ".join(sorted({reading.value for reading in found}))
-        if any(reading.noisy for reading in found):
+        noisy = [reading for reading in found if reading.noisy]
+        values = ", ".join(sorted({reading.label for reading in noisy or found}))
+        if noisy:
             yield Diagnosis("machine", setting.name, False, f"{values}: {setting.why}", "sudo kit tune --apply")
-        else:
+        elif found:
             yield Diagnosis("machine", setting.name, True, values)
 
 
 def swap(file: Path = Path("/proc/swaps")) -> Iterator[Diagnosis]:
     """Return advice where the machine has swap: /proc/swaps then has a line for each area below its heading."""
-    areas = [line.split()[0] for line in file.read_text().splitlines()[1:]]
+    areas = [line.split() for line in file.read_text().splitlines()[1:]]
     if areas:
-        text = f"{', '.join(areas)}: a build that swaps measures that disk"
+        used = sum(int(area[3]) for area in areas) / 1024
+        names = ", ".join(area[0] for area in areas)
+        text = f"{names}, {used:.0f} MiB in use: a build that swaps measures that disk"
         yield Diagnosis("machine", "swap", False, text, "sudo swapoff -a; afterwards sudo swapon -a")
 
 
@@ -282,6 +284,11 @@ def _measuring(provision: Provision, host: Host, docker: Docker) -> Iterator[Dia
     source = machine_cpu()[1]
     exact = "exact" if source != "/proc/stat" else "counted in ticks of 10 ms"
     yield Diagnosis("measuring", "outside CPU", True, f"machine CPU from {source}, {exact}")
+    energy = machine_energy()
+    if energy.source:
+        yield _figure(
+            "energy", not energy.reason, f"counted for {energy.source}", energy.reason, "run as root: sudo kit …"
+        )
     missing = "no /proc/pressure"
     yield _figure("pressure", pressure("cpu") is not None, "/proc/pressure", missing, "boot with psi=1")
     yield _figure(

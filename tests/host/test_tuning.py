@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from kit.core.errors import MachineError, RunError
-from kit.host import tuning as module
-from kit.host.kernel_setting import read_settings
-from kit.host.tuning import SettingChange, Tuning
+from kit.host.setting import KERNEL_SETTINGS, KernelSetting
+from kit.host.tuning import SettingChange, Tuning, read_settings
 
 
 @pytest.fixture
@@ -68,17 +67,17 @@ def test_a_killed_apply_is_undone(root: Path, tmp_path: Path, written: int) -> N
     child = os.fork()
     if not child:
         count = 0
-        real = module._write
+        real = KernelSetting.write
 
-        def write(path: str, value: str) -> None:
+        def write(self: KernelSetting, place: str, value: str) -> None:
             nonlocal count
             if count == written:
                 os.kill(os.getpid(), signal.SIGKILL)
-            real(path, value)
+            real(self, place, value)
             count += 1
 
         try:
-            module._write = write
+            KernelSetting.write = write  # type: ignore[method-assign]
             Tuning(tmp_path / "state", root).apply()
             os.kill(os.getpid(), signal.SIGKILL)
         finally:
@@ -123,7 +122,7 @@ def test_a_record_writes_to_settings_alone(root: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.write_text("performance")
     record = tmp_path / "state/tuned.json"
-    record.write_text(record.read_text().replace(str(next(iter(read_settings(root))).path), str(other)))
+    record.write_text(record.read_text().replace(str(next(iter(read_settings(root))).place), str(other)))
     assert "no such setting" in tuning.restore().left[0]
     assert other.read_text() == "performance"
 
@@ -141,7 +140,7 @@ def test_an_unreadable_record_is_kept(root: Path, tmp_path: Path) -> None:
 def test_a_refused_setting_is_named() -> None:
     """/dev/full refuses every write."""
     with pytest.raises(MachineError, match="can't be set to 1: No space left"):
-        module._write("/dev/full", "1")
+        KERNEL_SETTINGS[0].write("/dev/full", "1")
 
 
 def test_what_is_missing_is_not_advised_about(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from kit.host.cgroup.cgroup import Cgroup, machine_cpu, read_pressure
+from kit.host.cgroup.energy import machine_energy
 
 _USER_HZ, _PAGE = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
 _SECTOR = 512  # unit of /sys/block/*/stat, whatever the device's own (Documentation/block/stat.rst)
@@ -18,8 +19,8 @@ _SECTOR = 512  # unit of /sys/block/*/stat, whatever the device's own (Documenta
 
 @dataclass(frozen=True)
 class Counters:
-    """Seconds, bytes and counts since a fixed past moment. None: this machine does not count it. A field with the name
-    of a metric is that metric."""
+    """Seconds, bytes, joules and counts since a fixed past moment. None: this machine does not count it. A field with
+    the name of a metric is that metric."""
 
     clock: float
     machine_cpu: float
@@ -42,6 +43,7 @@ class Counters:
     inodes: float | None = None
     swapped: float | None = None
     throttled: float | None = None
+    energy: float | None = None
 
     def since(self, earlier: Counters) -> Counters:
         """Return the increase since an earlier reading, field by field."""
@@ -104,6 +106,7 @@ def read_counters(
         inodes=used[1],
         swapped=_swapped(),
         throttled=_throttled(),
+        energy=machine_energy().joules(),
     )
 
 

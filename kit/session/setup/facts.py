@@ -8,6 +8,7 @@ from pathlib import Path
 
 from kit.analysis.runs.disturbance import RULE
 from kit.host.cgroup.cgroup import machine_cpu
+from kit.host.cgroup.energy import EnergyMeter, machine_energy
 from kit.host.machine import Host
 from kit.image import Image
 from kit.model import fact
@@ -24,6 +25,7 @@ def session_facts(host: Host, plan: Plan, scenarios: Mapping[str, Scenario], ima
         *machine_facts(host),
         fact.CGROUPS.fact(host.cgroup_mode),
         fact.CPU_SOURCE.fact(machine_cpu()[1]),
+        *_energy(machine_energy()),
         fact.OVERLAY.fact(", ".join(f"{key}={value}" for key, value in host.overlay) or "no module parameters"),
         fact.CACHES.fact(plan.cache if permitted else "cold was requested, but dropping caches is not permitted here"),
         fact.ROUNDS.fact(_stopping_rule(plan)),
@@ -55,6 +57,12 @@ def _stopping_rule(plan: Plan) -> str:
     rule += [f"until every interval is within ±{plan.precision:.2%} of its ratio"] if plan.precision else []
     rule += [f"as long as a budget of {plan.budget:.0f} s lasts"] if plan.budget else []
     return ", ".join(rule)
+
+
+def _energy(meter: EnergyMeter) -> Iterator[Fact]:
+    """Return the packages whose energy is counted; nothing on a machine without counters, as virtual ones are."""
+    if meter.source:
+        yield fact.ENERGY_SOURCE.fact(f"unreadable: {meter.reason}" if meter.reason else meter.source)
 
 
 def _lacking(host: Host) -> Iterator[Fact]:
