@@ -13,20 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kit.core.errors import UsageError
+from kit.model.default import DEFAULT_ENGINE
 from kit.model.default_driver import GRAPH_DRIVER, Docker, default_driver
 from kit.model.driver import Driver
-from kit.model.drivers import (
-    BUILD_ONLY,
-    BUILDERS,
-    DEFAULT_ENGINE,
-    ENGINES,
-    SYSTEM,
-    UNION,
-    VERSIONED,
-    arm_words,
-    drivers,
-    find_driver,
-)
+from kit.model.drivers import BUILD_ONLY, BUILDERS, ENGINES, SYSTEM, UNION, VERSIONED, arm_words, drivers, find_driver
 
 #: Placements that need no container, in the order of the ladder.
 UNCONTAINED = ("bare", "host", "union")

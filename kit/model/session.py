@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 
 from kit.core.codec import Amount, Count, Moment, Whole
 from kit.core.errors import UsageError
-from kit.model.drivers import DEFAULT_ENGINE
+from kit.model.default import AUTO, AUTO_ROUNDS, DEFAULT_ENGINE
 from kit.model.fact import ACCELERATOR, GUEST, KERNEL, Fact, stored
-from kit.model.plan import AUTO, AUTO_ROUNDS, DEFAULT_MARGIN, Plan
+from kit.model.plan import DEFAULT_MARGIN, Plan
 from kit.model.sample import TRACED, Sample
 
 STATES = RUNNING, DONE, INTERRUPTED, FAILED = "running", "done", "interrupted", "failed"
