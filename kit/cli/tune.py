@@ -18,8 +18,9 @@ The settings live until the next reboot at most.
 \b
 Exit codes:
   0 done
-  1 another session runs, or the record is unreadable
-  2 the kernel refuses a setting, or the right is missing"""
+  1 the record is unreadable
+  2 the kernel refuses a setting, or the right is missing
+  4 another session holds the machine"""
 
 
 @click.command(epilog=_EPILOG)
