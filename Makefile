@@ -38,7 +38,7 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/bin/kit: $(VENV)/bin/python pyproject.toml
-	$(VENV)/bin/pip install --quiet --constraint .ci/constraints.txt --editable '.[all]'
+	$(VENV)/bin/pip install --quiet --editable '.[all]'
 	@touch $@
 
 $(VENV)/bin/tox: $(VENV)/bin/python

@@ -210,6 +210,14 @@ def facts() -> str:
     return _table(("fact", "begins a new series"), [(key, "no" if volatile else "yes") for key, volatile in keys])
 
 
+def exit_codes() -> str:
+    """What each exit code means."""
+    from kit.core.exit_code import MEANINGS
+
+    rows = [(str(code), f"{short}, {more}" if more else short) for code, (short, more) in MEANINGS.items()]
+    return _table(("code", "meaning"), rows)
+
+
 def errors() -> str:
     """The kinds of error with their exit codes."""
     from kit.core import errors as module
@@ -233,7 +241,7 @@ def json_keys() -> str:
 PARTS: dict[str, Callable[[], str]] = {
     "metrics": metrics, "arms": arms, "filesystems": filesystems, "drivers": drivers, "commands": commands,
     "scenarios": scenarios, "scenario-keys": scenario_keys, "nightly-keys": nightly_keys, "facts": facts,
-    "errors": errors, "json": json_keys,
+    "errors": errors, "exit-codes": exit_codes, "json": json_keys,
 }  # fmt: skip
 
 

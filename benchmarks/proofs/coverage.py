@@ -38,7 +38,8 @@ from kit.analysis.session.stopping import widening
 from kit.analysis.stats import variance_pooling
 from kit.analysis.stats.estimators import CONFIDENCE
 from kit.model.arm import Arm, parse_arms
-from kit.model.plan import AUTO_ROUNDS, Plan, make_plan
+from kit.model.default import AUTO_ROUNDS
+from kit.model.plan import Plan, make_plan
 from kit.model.sample import Sample
 
 NOTHING, TENTH = "layer:vfs", "layer:podman/overlay"

@@ -32,7 +32,8 @@ import numpy as np
 from kit.analysis.runs.run_table import Runs
 from kit.analysis.stats.estimators import Floats, Interval, family_confidence, mean_centre
 from kit.core.paths import find_paths
-from kit.model.plan import OFF, PlanStep
+from kit.model.default import OFF
+from kit.model.plan import PlanStep
 from kit.model.session import Request, Session
 from kit.report.text.progress import Lines
 from kit.session.prepared import StartOptions

@@ -43,7 +43,8 @@ from kit.analysis.session.stopping import widening
 from kit.analysis.stats import estimators, variance_pooling
 from kit.analysis.stats.estimators import Floats
 from kit.model.arm import parse_arms
-from kit.model.plan import AUTO_ROUNDS, DECIDE_FROM, DEFAULT_MARGIN, Plan, PlanStep, make_plan
+from kit.model.default import AUTO_ROUNDS
+from kit.model.plan import DECIDE_FROM, DEFAULT_MARGIN, Plan, PlanStep, make_plan
 from kit.model.sample import RUN_ORDER, Phase, Sample, run_order
 from kit.session.plan.schedule import End, Schedule
 

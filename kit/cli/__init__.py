@@ -6,17 +6,19 @@ Imports whatever it starts: session, nightly, fleet, report, web, the store, and
 from __future__ import annotations
 
 import gc
-import io
 import os
 import sys
+from contextlib import suppress
 from typing import NoReturn
 
 import click
 
 from kit import __version__
 from kit.cli.lazy import LazyGroup
+from kit.cli.streams import ReaderGoneError, drop_unread, flush_streams, take_streams
+from kit.core import exit_code
 from kit.core.errors import KitError, UsageError, said_by_system
-from kit.core.sanitize import printable, visible
+from kit.core.sanitize import printable
 from kit.host.interrupt import take_interrupts
 
 #: Each subcommand below its heading of --help: its module and its line.
@@ -56,7 +58,7 @@ _PROGRAM = "kit "
 
 COMMANDS = [name for section in SECTIONS.values() for name in section]
 
-_EPILOG = """\b
+_EPILOG = f"""\b
 Examples:
   kit compare smoke
   kit compare kernel --arms bare,bind:overlay2,layer:overlay2 --rounds 5
@@ -64,7 +66,7 @@ Examples:
   kit show last --format markdown
   kit nightly nightly.toml
 
-Exit codes: 0 done, 1 an arm failed, 2 usage or bad input, 130 interrupted."""
+{exit_code.described(*exit_code.MEANINGS)}"""
 
 #: Number of new objects before a search for reference cycles, instead of 700. Commands make some hundred thousand
 #: lasting objects, of modules and of stored data; searching them takes a tenth of the time.
@@ -92,40 +94,39 @@ def main() -> NoReturn:
     """Run the command; print an error as one line and exit with its code."""
     take_interrupts()
     gc.set_threshold(_GARBAGE)
-    if isinstance(sys.stdout, io.TextIOWrapper):  # a test may have put something else in its place
-        sys.stdout.flush()
-        terminal, encoding = sys.stdout.isatty(), sys.stdout.encoding
-        sys.stdout = _Plain(sys.stdout.detach(), encoding, "backslashreplace", line_buffering=terminal)
+    take_streams()
+    try:
+        code = _run()
+    finally:
+        drop_unread()
+    sys.exit(code)
+
+
+def _run() -> int:
     try:
         _check_words(sys.argv[1:])
         code = cli.main(standalone_mode=False, prog_name="kit")
+        flush_streams()
+    except ReaderGoneError:
+        code = exit_code.DONE
     except KitError as error:
         _complain(f"kit: {error}")
         code = error.exit_code
-    except click.exceptions.Abort:
-        code = _interrupted()
-    except KeyboardInterrupt:
-        code = _interrupted()
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        _complain("kit: interrupted; what was measured is kept: kit show last")
+        code = exit_code.INTERRUPTED
     except click.ClickException as error:
         _complain(f"kit: {usage_error(error)}")
-        code = error.exit_code
-    except BrokenPipeError:
-        code = 0  # whoever read us has seen enough
+        code = exit_code.USAGE
     except OSError as error:  # a right or a file that is missing where no one foresaw it
         _complain(f"kit: {said_by_system(error)}")
         code = KitError.exit_code
-    sys.exit(code if isinstance(code, int) else 0)
-
-
-class _Plain(io.TextIOWrapper):
-    """stdout without control characters that act on the terminal, whatever a store, a workload or a name contains."""
-
-    def write(self, text: str) -> int:
-        return super().write(visible(text))
+    return code if isinstance(code, int) else exit_code.DONE
 
 
 def _complain(text: str) -> None:
-    print(printable(text), file=sys.stderr)
+    with suppress(ReaderGoneError):
+        print(printable(text), file=sys.stderr)
 
 
 def _check_words(words: list[str]) -> None:
@@ -137,11 +138,6 @@ def _check_words(words: list[str]) -> None:
             word.encode()
         except UnicodeEncodeError:
             raise UsageError(f"{word!a} is not UTF-8", "give that word in UTF-8, or in a file") from None
-
-
-def _interrupted() -> int:
-    print("kit: interrupted; what was measured is kept: kit show last", file=sys.stderr)
-    return 130
 
 
 def usage_error(error: click.ClickException) -> UsageError:

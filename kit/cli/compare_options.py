@@ -18,10 +18,11 @@ from kit.cli.options import (
     wait_idle_option,
     wait_option,
 )
+from kit.core.exit_code import BUSY, DONE, FAILED, INTERRUPTED, NOT_RUN, USAGE, described
 from kit.model.options import OPTIONS
 from kit.report.renderer import offered
 
-EPILOG = """\b
+EPILOG = f"""\b
 Examples:
   kit compare smoke                                                check the set-up, one minute
   kit compare kernel:short                                         which driver for compiling?
@@ -33,7 +34,7 @@ Examples:
   kit compare --resume last --budget 30m
 
 The words after -- run without a shell, in a build tree with fresh sources for each run.
-Exit codes: 0 done, 1 an arm failed, 2 usage or bad input, 130 interrupted."""
+{described(DONE, FAILED, USAGE, NOT_RUN, BUSY, INTERRUPTED)}"""
 
 #: Shown with every option.
 MORE_EXAMPLES = """\b

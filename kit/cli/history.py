@@ -75,21 +75,22 @@ def history(
     from kit.analysis.history.change_attribution import find_common, long_enough, tracks_by_machine
     from kit.analysis.history.changepoint import ChangeHistory, find_changes
     from kit.analysis.history.history import SEVERAL, compared_alike, split
-    from kit.model.arm import parse_arm
+    from kit.model.arm import parse_arm, spelled
     from kit.report.history.change_attribution import fleet_lines
     from kit.report.history.history import Subject
     from kit.store.fleet_history import Figure, find_fleet_past
 
     store = the_store(store_url)
-    name = str(parse_arm(arm))
+    name = spelled(arm)
     entries = store.history(scenario, name, phase, metric, machine, most)
     if not entries:
+        parse_arm(arm)  # says what is wrong with the name
         at = f" on a machine '{machine}…'" if machine else ""
         raise UsageError(
             f"no finished session of '{scenario}'{at} has a comparison of {name}{_of(phase, metric)}",
             _known(store.titles()),
         )
-    chosen = baseline or entries[-1].outcome.comparison.baseline
+    chosen = spelled(baseline) if baseline else entries[-1].outcome.comparison.baseline
     groups = _by_point([item for item in entries if item.outcome.comparison.baseline == chosen])
     workers = {item.worker for item in entries if item.worker and SEVERAL not in item.worker}
     told = not machine and format_ == "table" and len(workers) > 1

@@ -54,6 +54,7 @@ def import_(
     FILE is written by kit export. LABEL=FILE… are outputs of `time`, imported as one session."""
     from kit import __version__
     from kit.cli.compare import report
+    from kit.model.arm import spelled
     from kit.model.session import DONE, Request, Session, new_session_id
 
     most = size(limit, "--limit")
@@ -65,7 +66,7 @@ def import_(
         return
     samples = _read(files, most)
     labels = tuple(dict.fromkeys(sample.arm for sample in samples))
-    first = baseline or labels[0]
+    first = spelled(baseline) if baseline else labels[0]
     if first not in labels:
         raise UsageError(f"--baseline {first}: no file has that label", f"use one of: {', '.join(labels)}")
     now = time.time()
@@ -112,6 +113,7 @@ def _import_sessions(names: tuple[str, ...], limit: int, store: Store) -> None:
 
 def _read(files: tuple[str, ...], limit: int) -> tuple[Sample, ...]:
     from kit.cli.timeoutput import parse_time_output
+    from kit.model.arm import spelled
     from kit.model.sample import Sample
 
     samples: list[Sample] = []
@@ -119,7 +121,7 @@ def _read(files: tuple[str, ...], limit: int) -> tuple[Sample, ...]:
     for item in files:
         label, equals, name = item.partition("=")
         path = Path(name if equals else item)
-        label = label if equals else path.stem
+        label = spelled(label if equals else path.stem)
         text = b"".join(read_lines(str(path), limit, "--limit")).decode(errors="replace")
         started = max(path.stat().st_mtime, 0.0)
         for phase in parse_time_output(text, str(path)):

@@ -13,15 +13,14 @@ import click
 
 from kit.cli.fleet_compare import check_fleet_options, fleet_context, fleet_machines_options
 from kit.cli.options import cache_from_option, store_option, the_store, wait_idle_option, write
-from kit.core.errors import KitError, UsageError
+from kit.core.errors import UsageError
+from kit.core.exit_code import MEANINGS, described
 from kit.core.quantity import duration
 from kit.core.redact import redact
 from kit.report.renderer import NIGHT, find, renderers
 
 if TYPE_CHECKING:
     from kit.analysis.history.night import Job, Night
-
-COULD_NOT_RUN = 2
 
 #: Files in the output directory.
 _FILES = [item for item in renderers(NIGHT) if item.suffix]
@@ -50,7 +49,7 @@ jobs for GitHub, GitLab, Jenkins and systemd.
 
 Written to the output directory: {", ".join(item.file for item in _FILES)}; the summary also to
 $GITHUB_STEP_SUMMARY.
-Exit codes: 0 good, 1 over a limit, 2 something could not run, 130 interrupted."""
+{described(*MEANINGS)}"""
 
 
 @click.command(epilog=_EPILOG)
@@ -66,22 +65,14 @@ def nightly(file: str, output: str, check: bool, wait_idle: str, quiet: bool, st
     """Run a file of tasks; check them against limits and history."""
     from kit.host.remote_cache import use_peers
 
-    try:
-        check_fleet_options(given)
-        use_peers(given["cache_from"])
-        job = _job(file, output, wait_idle)
-        _check_versions(job)
-        if check:
-            _describe(job)
-            return 0
-        night = _run(job, quiet, store_url, given)
-    except KitError as error:
-        raise _CouldNotRunError(error.message, error.hint) from None
-    return night.exit_code
-
-
-class _CouldNotRunError(KitError):
-    exit_code = COULD_NOT_RUN
+    check_fleet_options(given)
+    use_peers(given["cache_from"])
+    job = _job(file, output, wait_idle)
+    _check_versions(job)
+    if check:
+        _describe(job)
+        return 0
+    return _run(job, quiet, store_url, given).exit_code
 
 
 def _job(file: str, output: str, wait_idle: str) -> Job:

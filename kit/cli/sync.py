@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import click
 
 from kit.cli.options import json_flag, store_option
+from kit.core.exit_code import DONE, FAILED, USAGE, described
 
 if TYPE_CHECKING:
     from kit.store.outbox.outbox_flush import Delivery
 
-_EPILOG = """\b
+_EPILOG = f"""\b
 Examples:
   kit sync --store postgresql+psycopg://writer@db/kit
   KIT_STORE=postgresql+psycopg://writer@db/kit kit sync
@@ -21,7 +22,8 @@ Examples:
 
 A session continues when the server of its store is unreachable; its runs wait in the outbox beside kit.db. A later run,
 the end of the session, the next command that opens the store, or kit sync delivers them, each once.
-Exit codes: 0 nothing waits (a running session delivers its own), 1 something still waits, 2 usage or bad input."""
+Runs of a running session do not count as waiting: it delivers its own. 1 also means that something still waits.
+{described(DONE, FAILED, USAGE)}"""
 
 
 @click.command(epilog=_EPILOG)
@@ -49,7 +51,7 @@ def sync(as_json: bool, store_url: str) -> int:
             click.echo(f"  {item.session}, {_runs(item.runs)}: {item.waits}")
         if any(item.store not in ("", store.name) for item in left):
             click.echo("  fix: kit sync --store URL, with the URL that their sessions had")
-    return 1 if any(item.waits != RUNNING for item in left) else 0
+    return FAILED if any(item.waits != RUNNING for item in left) else DONE
 
 
 def _answer(store: str, gone: Sequence[Delivery], left: Sequence[Delivery]) -> str:

@@ -19,8 +19,9 @@ stopped, not disabled.
 \b
 Exit codes:
   0 done
-  1 another session runs, or the record is unreadable
-  2 the system refuses a setting, or the right is missing"""
+  1 the record is unreadable
+  2 the system refuses a setting, or the right is missing
+  4 another session holds the machine"""
 
 
 @click.command(epilog=_EPILOG)

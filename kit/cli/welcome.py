@@ -9,9 +9,10 @@ from kit.engines.installed import installed_docker, version_of
 from kit.filesystem import bundled
 from kit.host.command import which
 from kit.host.machine import Host, read_host
+from kit.model.default import DEFAULT_ENGINE
 from kit.model.default_driver import IMAGE_STORE
 from kit.model.driver import KernelPart
-from kit.model.drivers import DEFAULT_ENGINE, drivers
+from kit.model.drivers import drivers
 
 #: The program of each engine, as people call the engine.
 _ENGINES = {"dockerd": "Docker", "containerd": "containerd", "podman": "Podman"}

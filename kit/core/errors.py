@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kit.core import exit_code as codes
 from kit.core.redact import redact
 
 #: Most characters of an error, which quotes files and programs: a line of 400 with ``kit: `` before.
@@ -23,9 +24,9 @@ def brief(text: str) -> str:
 
 class KitError(Exception):
     """What went wrong and where (``message``), and what to do about it (``hint``), each in one line of 390 characters
-    at most. Exit code 2: bad input."""
+    at most. Bad input, by its exit code."""
 
-    exit_code = 2
+    exit_code = codes.USAGE
 
     def __init__(self, message: str, hint: str = "") -> None:
         self.message = brief(message)
@@ -68,9 +69,9 @@ class UnavailableError(MachineError):
 
 
 class RunError(KitError):
-    """Something that was running failed: a build, a daemon, a container. Exit code 1."""
+    """Something that was running failed: a build, a daemon, a container."""
 
-    exit_code = 1
+    exit_code = codes.FAILED
 
 
 class TimedOut(RunError):  # noqa: N818 (the word of the field)
@@ -82,9 +83,9 @@ class AwayError(RunError):
 
 
 class BusyError(KitError):
-    """Another session uses the machine; concurrent sessions would disturb each other. Exit code 1."""
+    """Another session uses the machine; concurrent sessions would disturb each other."""
 
-    exit_code = 1
+    exit_code = codes.BUSY
 
 
 def causes_of(error: BaseException) -> list[BaseException]:

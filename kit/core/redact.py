@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from functools import cache
 
 HIDDEN = "***"
 
@@ -17,50 +18,55 @@ _TOKENS = r"gh[pousr]_|github_pat_|glpat-|npm_|xox[a-z]-|dckr_pat_|pypi-AgE"
 _REST = r"\S{0,4000}"
 _RULES = (
     # https://TOKEN@host: the user name may be the secret. Up to the last "@": a password may contain "@" and "/".
-    (re.compile(rf"(?i)\b((?:[a-z]{{1,9}}\+)?(?:https?|ftps?)://)[^\s:@/]{{0,4000}}(?::{_REST})?@"), rf"\1{HIDDEN}@"),
+    (rf"(?i)\b((?:[a-z]{{1,9}}\+)?(?:https?|ftps?)://)[^\s:@/]{{0,4000}}(?::{_REST})?@", rf"\1{HIDDEN}@"),
     # scheme://user:password@host, whatever the password holds, also where the rest is no URL.
-    (re.compile(rf"(?i)\b([a-z][a-z0-9+.-]{{0,40}}://[^\s:/@]{{0,200}}):{_REST}@"), rf"\1:{HIDDEN}@"),
+    (rf"(?i)\b([a-z][a-z0-9+.-]{{0,40}}://[^\s:/@]{{0,200}}):{_REST}@", rf"\1:{HIDDEN}@"),
     # ?password=…, &access_token=…, --token=…, GITHUB_TOKEN='…'
-    (re.compile(rf"(?i)({_SECRET}=)(?:'[^']*'|\"[^\"]*\"|[^\s'\"&;,)]+)"), rf"\1{HIDDEN}"),
+    (rf"(?i)({_SECRET}=)(?:'[^']*'|\"[^\"]*\"|[^\s'\"&;,)]+)", rf"\1{HIDDEN}"),
     # git+ssh://TOKEN@host: no user's name is that long
-    (re.compile(r"(?i)\b((?:[a-z]{1,9}\+)?ssh://)[^\s:@/]{20,4000}@"), rf"\1{HIDDEN}@"),
+    (r"(?i)\b((?:[a-z]{1,9}\+)?ssh://)[^\s:@/]{20,4000}@", rf"\1{HIDDEN}@"),
     # A signed address: ?sig=…
-    (re.compile(r"(?i)([?&]sig=)[^\s'\"&;,)]+"), rf"\1{HIDDEN}"),
+    (r"(?i)([?&]sig=)[^\s'\"&;,)]+", rf"\1{HIDDEN}"),
     # password: …, MY_API_KEY: … in text. Not of words that parsers use: "unexpected token: }"
     (
-        re.compile(
-            r"(?i)\b((?:[a-z0-9]{1,40}[_-]){0,6}(?:password|passwd|passphrase|secret|(?:api|access|private|secret)[_-]?key"
-            r"|(?<=[_-])token)\s?:\s{1,2})[^\s'\"]+"
-        ),
+        r"(?i)\b((?:[a-z0-9]{1,40}[_-]){0,6}(?:password|passwd|passphrase|secret|(?:api|access|private|secret)[_-]?key"
+        r"|(?<=[_-])token)\s?:\s{1,2})[^\s'\"]+",
         rf"\1{HIDDEN}",
     ),
     # curl -u USER:PASSWORD. Of other programs, docker among them, -u and --user are numbers.
     (
-        re.compile(r"(?i)\b(curl\b[^\n]{0,1000}?(?:-u|--user|--proxy-user)['\",\s=]{0,6}[^\s:'\"]{1,200}:)[^\s'\"]+"),
+        r"(?i)\b(curl\b[^\n]{0,1000}?(?:-u|--user|--proxy-user)['\",\s=]{0,6}[^\s:'\"]{1,200}:)[^\s'\"]+",
         rf"\1{HIDDEN}",
     ),
     # mysql -pPASSWORD
-    (re.compile(r"\b((?:mysql|mariadb)[\w-]{0,20}\b[^\n]{0,1000}?[\s'\"]-p)(?!thread|ipe\b)[^\s'\"]+"), rf"\1{HIDDEN}"),
+    (r"\b((?:mysql|mariadb)[\w-]{0,20}\b[^\n]{0,1000}?[\s'\"]-p)(?!thread|ipe\b)[^\s'\"]+", rf"\1{HIDDEN}"),
     # --password …, --registry-token …: an option and its value as words of their own
-    (re.compile(rf"(?i)(--[\w-]{{0,40}}{_SECRET}\s{{1,4}})(?!-)\S{{1,4000}}"), rf"\1{HIDDEN}"),
+    (rf"(?i)(--[\w-]{{0,40}}{_SECRET}\s{{1,4}})(?!-)\S{{1,4000}}", rf"\1{HIDDEN}"),
     # "password": "…" of JSON and Python
-    (re.compile(rf"(?i)({_SECRET}(['\"])\s?:\s?(['\"]))(?:(?!\3).)+"), rf"\1{HIDDEN}"),
+    (rf"(?i)({_SECRET}(['\"])\s?:\s?(['\"]))(?:(?!\3).)+", rf"\1{HIDDEN}"),
     # Headers of requests
-    (re.compile(r"(?i)\b((?:(?:private|job|deploy|access|auth)-token|x-api-key)\s?:\s?)[^\s'\"]+"), rf"\1{HIDDEN}"),
-    (re.compile(r"(?i)\b((?:set-)?cookie2?\s?:\s?)(?:=\"[^\"\r\n]*\"|[^\r\n'\"])+"), rf"\1{HIDDEN}"),
-    (re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}"), rf"\1 {HIDDEN}"),
+    (r"(?i)\b((?:(?:private|job|deploy|access|auth)-token|x-api-key)\s?:\s?)[^\s'\"]+", rf"\1{HIDDEN}"),
+    (r"(?i)\b((?:set-)?cookie2?\s?:\s?)(?:=\"[^\"\r\n]*\"|[^\r\n'\"])+", rf"\1{HIDDEN}"),
+    (r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}", rf"\1 {HIDDEN}"),
     # Tokens of GitHub, GitLab, npm, Slack, Docker Hub and PyPI, wherever they are.
-    (re.compile(rf"\b(?:{_TOKENS})[\w-]{{16,}}"), HIDDEN),
+    (rf"\b(?:{_TOKENS})[\w-]{{16,}}", HIDDEN),
 )
 #: If none of these occurs, no rule matches: one search decides most texts.
-_MAYBE = re.compile(rf"(?i)@|=|:|--|bearer|basic|mysql|mariadb|{_TOKENS}")
+_MAYBE = rf"(?i)@|=|:|--|bearer|basic|mysql|mariadb|{_TOKENS}"
+
+
+@cache
+def _compiled() -> tuple[re.Pattern[str], tuple[tuple[re.Pattern[str], str], ...]]:
+    """Return the search and the rules, compiled on use: each start of the kit and of pytest imports this module."""
+    return re.compile(_MAYBE), tuple((re.compile(pattern), put) for pattern, put in _RULES)
 
 
 def redact(text: str) -> str:
     """Return the text with ``***`` for each password and token."""
-    if not _MAYBE.search(text):
+    maybe, rules = _compiled()
+    if not maybe.search(text):
         return text
-    for pattern, put in _RULES:
+    for pattern, put in rules:
         text = pattern.sub(put, text)
     return text
 

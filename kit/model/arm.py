@@ -13,20 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kit.core.errors import UsageError
+from kit.model.default import DEFAULT_ENGINE
 from kit.model.default_driver import GRAPH_DRIVER, Docker, default_driver
 from kit.model.driver import Driver
-from kit.model.drivers import (
-    BUILD_ONLY,
-    BUILDERS,
-    DEFAULT_ENGINE,
-    ENGINES,
-    SYSTEM,
-    UNION,
-    VERSIONED,
-    arm_words,
-    drivers,
-    find_driver,
-)
+from kit.model.drivers import BUILD_ONLY, BUILDERS, ENGINES, SYSTEM, UNION, VERSIONED, arm_words, drivers, find_driver
 
 #: Placements that need no container, in the order of the ladder.
 UNCONTAINED = ("bare", "host", "union")
@@ -327,12 +317,18 @@ def _runtime_driver(engine: str, filesystem: str | None) -> str:
     return known.name if known and not known.image_store else default_driver(engine, Docker()) or GRAPH_DRIVER
 
 
-def known_arm(text: str) -> Arm | None:
+def known_arm(text: str, engine: str = DEFAULT_ENGINE) -> Arm | None:
     """Return the arm; None if the kit does not know it: imported arms may have any name."""
     try:
-        return parse_arm(text)
+        return parse_arm(text, engine)
     except UsageError:
         return None
+
+
+def spelled(text: str, engine: str = DEFAULT_ENGINE) -> str:
+    """Return an arm's name as sessions have it, for a name as a user writes it: an imported arm's is as it is."""
+    found = known_arm(text, engine)
+    return str(found) if found else text.strip()
 
 
 def arm_names(text: str, filesystems: tuple[str, ...] = ()) -> tuple[str, ...]:

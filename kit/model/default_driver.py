@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from kit.model.default import DEFAULT_ENGINE
 from kit.model.driver import version_number
-from kit.model.drivers import DEFAULT_ENGINE, SYSTEM, arm_words, find_driver, graph_drivers
+from kit.model.drivers import SYSTEM, arm_words, find_driver, graph_drivers
 
 #: Docker's driver in its image store, and the one without.
 IMAGE_STORE, GRAPH_DRIVER = "overlayfs", "overlay2"

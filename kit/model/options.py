@@ -8,8 +8,7 @@ from typing import Any
 
 from kit.core.errors import UsageError
 from kit.core.quantity import duration, percentage, size
-from kit.model.drivers import DEFAULT_ENGINE
-from kit.model.plan import AUTO, AUTO_ROUNDS, CACHES
+from kit.model.default import AUTO, AUTO_ROUNDS, CACHES, DEFAULT_ENGINE
 
 
 @dataclass(frozen=True)

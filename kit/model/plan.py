@@ -11,12 +11,10 @@ from dataclasses import dataclass, replace
 from kit.core.codec import Amount, Count, Whole
 from kit.core.errors import UsageError
 from kit.model.arm import CONTROL, DEFAULT_FILESYSTEM, Arm, default_filesystem, known_arm, parse_arm
+from kit.model.default import AUTO, AUTO_ROUNDS, CACHES, OFF
 from kit.model.default_driver import Docker, default_driver, docker_of, is_common
 from kit.model.drivers import ENGINES, SYSTEM
 
-CACHES = ("warm", "cold")
-#: The number of rounds is open: the session stops when the question is answered.
-AUTO_ROUNDS = 0
 #: Rounds before the first look at the answer, and seconds after which an open session stops undecided.
 DECIDE_FROM, DEFAULT_BUDGET = 3, 600.0
 #: Default number of rounds that machines of a fleet share: an open number cannot be shared out.
@@ -25,8 +23,6 @@ SHARED_ROUNDS = 5
 DEFAULT_MARGIN = 0.03
 #: Rounds of traced runs, if calls are to be explained.
 TRACED_ROUNDS = 3
-#: Values of ``--interleave``: if results are valid, or never.
-AUTO, OFF = "auto", "off"
 #: From this number of rounds on every round contains a control.
 CONTROL_FROM = 4
 #: With a precision or a budget: the least rounds before any decision, and the most without one.

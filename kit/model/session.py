@@ -8,14 +8,15 @@ import shlex
 import string
 import textwrap
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kit.core.codec import Amount, Count, Moment, Whole
 from kit.core.errors import UsageError
-from kit.model.drivers import DEFAULT_ENGINE
+from kit.model.arm import spelled
+from kit.model.default import AUTO, AUTO_ROUNDS, DEFAULT_ENGINE
 from kit.model.fact import ACCELERATOR, GUEST, KERNEL, Fact, stored
-from kit.model.plan import AUTO, AUTO_ROUNDS, DEFAULT_MARGIN, Plan
+from kit.model.plan import DEFAULT_MARGIN, Plan
 from kit.model.sample import TRACED, Sample
 
 STATES = RUNNING, DONE, INTERRUPTED, FAILED = "running", "done", "interrupted", "failed"
@@ -132,6 +133,13 @@ class Session:
         """Return the failed runs, which fail the session: traced ones are left out, since measurement works without
         them."""
         return tuple(item for item in self.samples if item.status != "ok" and item.kind != TRACED)
+
+    def missed(self, named: Sequence[str]) -> tuple[NotRun, ...]:
+        """Return the arms that did not run although the user named them: in ``named``, or as the baseline."""
+        baseline = self.request.baseline
+        names = (*named, baseline) if baseline else named
+        asked = {spelled(name, self.request.engine) for name in names}
+        return tuple(item for item in self.not_run if item.arm in asked)
 
     def kept_plan(self) -> Plan:
         """Return the plan that the session began with. Raises UsageError without one."""

@@ -14,9 +14,10 @@ from kit.core.quantity import cpu_list, duration
 from kit.core.table import UnknownKeyError, WrongTypeError, read_table
 from kit.core.toml import parse_toml
 from kit.model.arm import arm_names, arms_of
-from kit.model.drivers import DEFAULT_ENGINE, SESSION_ENGINES, is_session_engine
+from kit.model.default import AUTO, CACHES, DEFAULT_ENGINE
+from kit.model.drivers import SESSION_ENGINES, is_session_engine
 from kit.model.options import OPTIONS, read_quantities
-from kit.model.plan import AUTO, CACHES, slice_of
+from kit.model.plan import slice_of
 from kit.model.session import Request
 
 T = TypeVar("T")

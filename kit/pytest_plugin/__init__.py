@@ -1,25 +1,26 @@
 """pytest: scenario files collected as benchmarks, one test per scenario and arm; a fixture and markers for tests of
 one's own.
 
-Inactive unless --kit-arms is given or the fixture is used. The process enters a private mount namespace when it
-measures as root, so what it mounts is not seen outside. Imports session, fleet, report, the store and words.
+Inactive unless --kit-arms is given or the fixture is used; until then it imports the options alone, since every run of
+pytest where the kit is installed imports it. The process enters a private mount namespace when it measures as root, so
+what it mounts is not seen outside. Imports session, fleet, report, the store and words.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from kit.model.options import OPTIONS, Option
-from kit.pytest_plugin.compare import kit_compare
-from kit.pytest_plugin.items import ScenarioFile, ScenarioItem
 from kit.pytest_plugin.runner import RUNNER, SHARED, SessionRunner, refuse_xdist
 
-__all__ = ["kit_compare"]
+if TYPE_CHECKING:
+    from kit.pytest_plugin.compare import Result
 
 _MARKERS = (
     "kit_scenario(name, **params): what kit_compare() runs in this test, for example kit_scenario('smoke', jobs=2)",
@@ -74,33 +75,31 @@ def pytest_configure(config: pytest.Config) -> None:
     for marker in _MARKERS:
         config.addinivalue_line("markers", marker)
     if config.getoption("kit_arms"):
+        from kit.pytest_plugin import items
+
         refuse_xdist(config)
+        config.pluginmanager.register(items, "kit-scenario-files")
 
 
-def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    if not parent.config.getoption("kit_arms") or file_path.suffix != ".toml":
-        return None
-    if not file_path.is_file() or "[[phases]]" not in file_path.read_text(encoding="utf-8", errors="replace"):
-        return None  # some other TOML file
-    collector: pytest.Collector = ScenarioFile.from_parent(parent, path=file_path)
-    return collector
+@pytest.fixture
+def kit_compare(request: pytest.FixtureRequest) -> Callable[..., Result]:
+    """Run a command or a scenario on arms: ``kit_compare(["make"], arms="bare,layer:overlay2", source=path)``, or
+    ``kit_compare()`` with the marker kit_scenario.
 
+    Keywords are those of kit.model.session.Request; what is not given comes from markers, then from the command line.
+    Fails the test if a run fails, an arm can't run here, or a kit_threshold of the test does not hold.
+    """
+    from kit.pytest_plugin.compare import comparing
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(
-    item: pytest.Item, call: pytest.CallInfo[None]
-) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Set the duration of each arm's own runs: the first arm runs all arms, interleaved."""
-    report = yield
-    if isinstance(item, ScenarioItem) and call.when == "call" and item.seconds is not None:
-        report.duration = item.seconds
-    return report
+    return comparing(request)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    runner = config.stash[RUNNER]
+    if not runner.sessions:
+        return
     from kit.report import render
 
-    runner = config.stash[RUNNER]
     for session in runner.sessions:
         terminalreporter.section(f"kit {session.title}")
         terminalreporter.write_line(render("answer", session))
@@ -110,13 +109,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    from kit.analysis.session.analyse import analyse
-    from kit.report.data.structured import document
-
     name = session.config.getoption("kit_json")
     sessions = session.config.stash[RUNNER].sessions
     if not name or not sessions:
         return
+    from kit.analysis.session.analyse import analyse
+    from kit.report.data.structured import document
+
     documents = [document(item, analyse(item)) for item in sessions]
     whole = documents[0] if len(documents) == 1 else {"schema": documents[0]["schema"], "sessions": documents}
     Path(name).write_text(json.dumps(whole, indent=1), encoding="utf-8")

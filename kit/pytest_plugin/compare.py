@@ -1,4 +1,4 @@
-"""The fixture ``kit_compare``: benchmarks as tests of users' own projects."""
+"""What the fixture ``kit_compare`` does: benchmarks as tests of users' own projects."""
 
 from __future__ import annotations
 
@@ -46,14 +46,8 @@ class Result:
         check(parse_threshold(threshold, self.session.request.engine), self.comparisons, undecided)
 
 
-@pytest.fixture
-def kit_compare(request: pytest.FixtureRequest) -> Callable[..., Result]:
-    """Run a command or a scenario on arms: ``kit_compare(["make"], arms="bare,layer:overlay2", source=path)``, or
-    ``kit_compare()`` with the marker kit_scenario.
-
-    Keywords are those of kit.model.session.Request; what is not given comes from markers, then from the command line.
-    Fails the test if a run fails, an arm can't run here, or a kit_threshold of the test does not hold.
-    """
+def comparing(request: pytest.FixtureRequest) -> Callable[..., Result]:
+    """Return the function that the fixture gives to a test."""
 
     def compare(command: Sequence[str] = (), **keywords: Any) -> Result:
         from kit.analysis.session.analyse import analyse

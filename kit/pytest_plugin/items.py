@@ -1,8 +1,8 @@
-"""Scenario files as test files, their arms as tests."""
+"""Scenario files as test files, their arms as tests: a plugin of its own, registered where --kit-arms is given."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -117,3 +117,23 @@ class ScenarioItem(pytest.Item):
 
     def reportinfo(self) -> tuple[Path, None, str]:
         return self.path, None, f"{self.path.stem}[{self.name}]"
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    if file_path.suffix != ".toml" or not file_path.is_file():
+        return None
+    if "[[phases]]" not in file_path.read_text(encoding="utf-8", errors="replace"):
+        return None  # some other TOML file
+    collector: pytest.Collector = ScenarioFile.from_parent(parent, path=file_path)
+    return collector
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Set the duration of each arm's own runs: the first arm runs all arms, interleaved."""
+    report = yield
+    if isinstance(item, ScenarioItem) and call.when == "call" and item.seconds is not None:
+        report.duration = item.seconds
+    return report

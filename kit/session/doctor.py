@@ -28,9 +28,10 @@ from kit.host.tuning import SETTINGS, read_settings
 from kit.image import Image, ImageCache
 from kit.image.layout import CONTROL, TREE
 from kit.model.arm import CONTAINED, Arm, parse_arm
+from kit.model.default import DEFAULT_ENGINE
 from kit.model.default_driver import IMAGE_STORE, Docker
 from kit.model.driver import OWN_KERNEL, QEMU, UML
-from kit.model.drivers import DEFAULT_ENGINE, DRIVERS, UNION, default_placement, drivers, in_guest_kernel, registered
+from kit.model.drivers import DRIVERS, UNION, default_placement, drivers, in_guest_kernel, registered
 from kit.model.event import EventSink
 from kit.session.execute.session_loop import held_machine
 from kit.session.measure.context import MachineLease

@@ -12,7 +12,7 @@ from kit.analysis.session.ranking import INCONCLUSIVE, Ranking, rank
 from kit.analysis.session.stopping import looks, widening
 from kit.analysis.stats import variance_pooling
 from kit.analysis.stats.estimators import mean_centre
-from kit.model.plan import AUTO_ROUNDS
+from kit.model.default import AUTO_ROUNDS
 from kit.model.sample import INTERLEAVED, RUN_ORDER, Phase, Sample
 from kit.model.session import DONE, Request, Session
 

@@ -38,13 +38,6 @@ try:
 except SystemExit:
     print(*(name for name in {SLOW!r} if name in sys.modules), file=sys.stderr)
 """
-_PLUGIN = f"""
-import sys
-import kit.pytest_plugin
-print(*(name for name in {SLOW!r} if name in sys.modules))
-"""
-
-
 _FLAT = """
 import random, sys
 from kit.analysis.stats.divisive import find_points
@@ -72,8 +65,3 @@ def test_help_imports_nothing_slow() -> None:
 
 def test_a_history_without_a_change_loads_no_scipy() -> None:
     assert python(_FLAT).stdout.splitlines() == ["[] False", "[100] True"]
-
-
-def test_the_plugin_costs_who_does_not_use_it_little() -> None:
-    done = python(_PLUGIN)
-    assert (done.returncode, done.stdout.split(), done.stderr) == (0, [], "")

@@ -13,6 +13,7 @@ from kit.analysis.history.night import Night, Part, Task
 from kit.analysis.history.regression import CHANGE, Rule
 from kit.analysis.session.threshold import parse_threshold
 from kit.core.errors import UsageError
+from kit.core.exit_code import DONE, FAILED, NOT_RUN, OVER_LIMIT
 from kit.model.session import NotRun, Request
 from kit.nightly.file import parse_nightly
 from kit.nightly.run import assess
@@ -111,9 +112,9 @@ def the_night(store: Store, penalties: list[float], rule: Rule = ON_CHANGE) -> N
     return Night("mine", 1e9, (assess(TASK, store.get("last"), store, rule),))
 
 
-def test_a_regression_ends_with_1_and_every_report_says_so(store: Store) -> None:
+def test_a_regression_ends_with_5_and_every_report_says_so(store: Store) -> None:
     found = the_night(store, [0.05] * 8 + [0.2] * 3)
-    assert found.exit_code == 1
+    assert found.exit_code == OVER_LIMIT == 5
     summary = render_summary(found)
     assert summary.startswith("## mine: REGRESSION") and "**REGRESSION: layer:overlay2 < 10 %" in summary
     assert "change point at 2026-0008" in summary
@@ -122,7 +123,7 @@ def test_a_regression_ends_with_1_and_every_report_says_so(store: Store) -> None
     failed = root.find(".//testcase/failure/..")
     assert failed is not None and failed.get("name") == "layer:overlay2 < 10 %"
     document = json.loads(render_night_json(found))
-    assert (document["exit_code"], document["tasks"][0]["thresholds"][0]["status"]) == (1, "regression")
+    assert (document["exit_code"], document["tasks"][0]["thresholds"][0]["status"]) == (5, "regression")
     histories = document["tasks"][0]["histories"]
     assert [len(item["changes"]) for item in histories] == [1, 0]  # of the whole run, and of the phase of a threshold
     assert histories[0]["changes"][0]["index"] == 8
@@ -137,7 +138,7 @@ def test_one_noisy_night_ends_with_0(store: Store) -> None:
 
 def test_a_penalty_above_its_limit_fails_the_first_night(store: Store) -> None:
     found = the_night(store, [15.35], Rule())
-    assert found.exit_code == 1
+    assert found.exit_code == OVER_LIMIT
     summary = render_summary(found)
     assert summary.startswith("## mine: OVER ITS LIMIT") and "**OVER: layer:overlay2 < 10 %" in summary
     assert ElementTree.fromstring(render_junit(found)).get("failures") == "1"
@@ -162,10 +163,10 @@ def test_a_changed_machine_is_named_and_is_no_regression(store: Store) -> None:
 def test_a_night_whose_server_is_away_is_kept_and_not_judged(tmp_path: Path) -> None:
     away = open_store("postgresql+psycopg://kit@127.0.0.1:1/kit", tmp_path / "kit.db", patient=True)
     found = Night("mine", 1e9, (assess(TASK, night(1, 0.05), away, ON_CHANGE),))
-    assert found.exit_code == 2 and "not compared with its history" in render_summary(found)
+    assert found.exit_code == FAILED and "not compared with its history" in render_summary(found)
 
 
-def test_what_could_not_run_ends_with_2(store: Store) -> None:
+def test_what_could_not_run_ends_with_3(store: Store) -> None:
     session = night(1, 0.05)
     blocked = replace(
         session, samples=tuple(item for item in session.samples if item.arm == "bare"),
@@ -173,13 +174,23 @@ def test_what_could_not_run_ends_with_2(store: Store) -> None:
     )  # fmt: skip
     store.add(blocked)
     found = Night("mine", 1e9, (assess(TASK, store.get("last"), store, ON_CHANGE),))
-    assert found.exit_code == 2
+    assert found.exit_code == NOT_RUN == 3
     root = ElementTree.fromstring(render_junit(found))
     assert (root.get("errors"), root.get("skipped")) == ("2", "1")
     assert "no overlay" in render_summary(found)
     none = Night("mine", 1e9, (Part(TASK, error="no\x00image\n  fix: build it"),))
-    assert none.exit_code == 2 and "could not run" in render_summary(none)
+    assert none.exit_code == NOT_RUN and "could not run" in render_summary(none)
     assert ElementTree.fromstring(render_junit(none)).get("errors") == "1"
+
+
+def test_an_arm_of_the_file_that_did_not_run_fails_the_night_also_without_a_limit(store: Store) -> None:
+    session = replace(night(1, 0.05), not_run=(NotRun("layer:aufs", "no aufs", "boot another"),))
+    store.add(session)
+    for arms, code in ((("bare", "layer:aufs"), NOT_RUN), ((), DONE)):
+        task = replace(TASK, request=replace(TASK.request, arms=arms))
+        found = Night("mine", 1e9, (assess(task, replace(session, request=task.request), store, Rule()),))
+        assert found.exit_code == code
+        assert ("mine: layer:aufs not run: no aufs" in render_summary(found)) == bool(arms)
 
 
 @pytest.mark.parametrize("words", [("nosuch.toml",), ("bad.toml",), ("arm.toml", "--check")])

@@ -101,6 +101,11 @@ def test_a_browser_runs_nothing_of_a_session(page: Page, tmp_path: Path) -> None
     assert page.locator("html[data-theme]").count() == 1
 
 
+def test_the_method_says_that_verdicts_rest_on_simulation() -> None:
+    method = render_html("title", [], []).partition('id="method"')[2]
+    assert "quantiles are simulated" in method and "Bonferroni" not in method
+
+
 @pytest.mark.machine
 @pytest.mark.unmeasured
 def test_a_page_lets_no_script_run_but_its_own(browser: object, tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ from kit.analysis.history.changepoint import CONFIRM, ChangeHistory
 from kit.analysis.history.regression import LIMIT, MISSING, Finding, Rule
 from kit.analysis.session.analyse import Analysis
 from kit.analysis.session.threshold import Threshold
-from kit.model.session import Request, Session
+from kit.core.exit_code import DONE, FAILED, NOT_RUN, OVER_LIMIT, worst
+from kit.model.session import NotRun, Request, Session
 from kit.model.sweep import points
 
 DEFAULT_OUTPUT = "kit-nightly"
@@ -64,14 +65,22 @@ class Part:
     common: tuple[CommonChange, ...] = ()  # changes of this machine, and of others of its class
 
     @property
-    def lacking(self) -> bool:
-        """Return whether a requested item could not run."""
-        return bool(self.error) or any(item.status == MISSING for item in self.findings)
+    def missed(self) -> tuple[NotRun, ...]:
+        """Return the arms of the file that did not run."""
+        return self.session.missed(self.task.request.arms) if self.session else ()
+
+    @property
+    def exit_code(self) -> int:
+        """Return whether a requested item failed or did not run, whatever the limits say."""
+        if self.error and self.session:
+            return FAILED
+        lacking = self.error or self.missed or any(item.status == MISSING for item in self.findings)
+        return NOT_RUN if lacking else DONE
 
 
 @dataclass(frozen=True)
 class Night:
-    """One run of a job. Its exit code: 1 where a threshold fails it, 2 where something could not run, else 0."""
+    """One run of a job."""
 
     name: str
     started: float  # Unix time
@@ -83,6 +92,7 @@ class Night:
 
     @property
     def exit_code(self) -> int:
+        """Return OVER_LIMIT where a threshold fails the night, else what failed or did not run."""
         if any(item.fails for item in self.findings):
-            return 1
-        return 2 if any(part.lacking for part in self.parts) else 0
+            return OVER_LIMIT
+        return worst(part.exit_code for part in self.parts)

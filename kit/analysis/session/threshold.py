@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kit.core.errors import UsageError
 from kit.model.arm import parse_arm
-from kit.model.drivers import DEFAULT_ENGINE
+from kit.model.default import DEFAULT_ENGINE
 from kit.model.metric import COMPARED
 
 if TYPE_CHECKING:

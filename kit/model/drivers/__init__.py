@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kit.model.default import DEFAULT_ENGINE
 from kit.model.driver import Driver
 from kit.model.drivers.aufs import AUFS
 from kit.model.drivers.blockfile import BLOCKFILE
@@ -47,8 +48,8 @@ DRIVERS: dict[str, tuple[Driver, ...]] = {
     "buildkit": (BUILDKIT_OVERLAYFS, NATIVE, FUSE_OVERLAYFS),
     UNION: (UNION_OVERLAY, UNIONFS_FUSE, MERGERFS),
 }  # fmt: skip
-#: The default engine, and the running Docker: its drivers are Docker's, and its settings are the user's.
-DEFAULT_ENGINE, SYSTEM = "docker", "system"
+#: The running Docker: its drivers are Docker's, and its settings are the user's.
+SYSTEM = "system"
 ENGINES = (*(engine for engine in DRIVERS if engine != UNION), SYSTEM)
 #: Possible engines of an arm that names none, as help and errors name them.
 SESSION_ENGINES = (DEFAULT_ENGINE, f"{DEFAULT_ENGINE}@VERSION", SYSTEM)

@@ -28,7 +28,7 @@ _RESULTS = {REGRESSION: "REGRESSION", OVER: "OVER ITS LIMIT", MISSING: "could no
 
 def result(night: Night) -> str:
     """Return the worst threshold's result: ``good``, ``suspect``, ``OVER ITS LIMIT``, ``REGRESSION``, …"""
-    found = {item.status for item in night.findings} | {MISSING for part in night.parts if part.lacking}
+    found = {item.status for item in night.findings} | {MISSING for part in night.parts if part.exit_code}
     worst = next((status for status in _WORST if status in found), GOOD)
     return _RESULTS.get(worst, worst)
 
@@ -40,6 +40,12 @@ def headlines(night: Night) -> list[str]:
         if part.error:
             lines.append(f"{part.task.name}: {'could not run' if part.session is None else 'incomplete'}: {part.error}")
         lines += [_finding_line(item) for item in part.findings if item.status == MISSING]
+        limited = {item.threshold.arm for item in part.findings}
+        lines += [
+            f"{part.task.name}: {item.arm} not run: {item.reason}; fix: {item.fix}"
+            for item in part.missed
+            if item.arm not in limited
+        ]
     return lines + [_finding_line(item) for item in night.findings if item.status in (OVER, SUSPECT) and not item.fails]
 
 

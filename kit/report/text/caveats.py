@@ -10,6 +10,7 @@ from kit.analysis.runs.busy import BusyRounds
 from kit.analysis.session.analyse import Analysis, whole_real
 from kit.analysis.session.footprint import MEMORY, SPACE, WRITTEN
 from kit.model.arm import driver_of, known_arm
+from kit.model.default import OFF
 from kit.model.drivers import registered
 from kit.model.fact import (
     CACHES,
@@ -22,7 +23,6 @@ from kit.model.fact import (
     UNCONFIRMED,
     read_facts,
 )
-from kit.model.plan import OFF
 from kit.model.sample import INTERLEAVED, SEQUENTIAL
 from kit.model.session import Session
 from kit.report.format import units

@@ -17,8 +17,8 @@ from kit.guest.kernel_check import lacking
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.cgroup.freezer import Freezer
 from kit.host.machine import read_host
+from kit.model.default import OFF
 from kit.model.fact import KERNEL, RUN_ORDER, RUN_ORDER_WHY
-from kit.model.plan import OFF
 from kit.model.sample import SEQUENTIAL
 from kit.model.session import Session
 from kit.session.execute.executor import execute

@@ -13,9 +13,10 @@ from kit.analysis.runs.waiting import LEAST_SLICES, MOST_HIDDEN, SHORTEST, SHORT
 from kit.filesystem import Profile
 from kit.host.machine import Host
 from kit.model.arm import Arm
+from kit.model.default import AUTO, OFF
 from kit.model.drivers import SYSTEM
 from kit.model.fact import RUN_ORDER, RUN_ORDER_WHY, SLICE, Fact
-from kit.model.plan import AUTO, OFF, Plan
+from kit.model.plan import Plan
 from kit.model.sample import SEQUENTIAL, run_order
 from kit.model.session import Session
 from kit.session.measure.pilot import Pilot

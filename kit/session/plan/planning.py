@@ -22,8 +22,9 @@ from kit.host.machine import Host
 from kit.image import recipes
 from kit.image.image_file import find_image_file
 from kit.model.arm import Arm, arms_of, driver_of, parse_arm
+from kit.model.default import DEFAULT_ENGINE
 from kit.model.default_driver import Docker, lacking
-from kit.model.drivers import DEFAULT_ENGINE, SESSION_ENGINES, SYSTEM, is_session_engine
+from kit.model.drivers import SESSION_ENGINES, SYSTEM, is_session_engine
 from kit.model.plan import Plan, default_arms, make_plan, reference_of, slice_of
 from kit.model.scenario import Scenario, command_scenario
 from kit.model.scenariofile import parse_scenario

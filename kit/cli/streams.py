@@ -1,0 +1,73 @@
+"""stdout and stderr of a command. stdout holds no character that acts on the terminal; and where the reader of either
+has gone, the command ends, which is no error of its own."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+from kit.core.sanitize import visible
+
+
+class ReaderGoneError(Exception):
+    """The reader of stdout or stderr has closed it. No OSError: click would end the command with a code of its own, and
+    other code would take it for a failure of a file or a server."""
+
+
+class _Stream(io.TextIOWrapper):
+    def write(self, text: str) -> int:
+        with _noticed():
+            return super().write(text)
+
+    def flush(self) -> None:
+        with _noticed():
+            super().flush()
+
+
+class _Plain(_Stream):
+    """Text without control characters that act on the terminal, whatever a store, a workload or a name contains."""
+
+    def write(self, text: str) -> int:
+        return super().write(visible(text))
+
+
+def take_streams() -> None:
+    """Put the kit's streams in the place of Python's, unless a test has put something else there."""
+    sys.stdout, sys.stderr = _taken(sys.stdout, _Plain), _taken(sys.stderr, _Stream)
+
+
+def flush_streams() -> None:
+    """Write what is buffered, before Python does at its end. Raises ReaderGoneError."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+
+
+def drop_unread() -> None:
+    """Discard what is still to be written to a reader that has gone."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except ReaderGoneError:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, stream.fileno())
+            os.close(nowhere)
+
+
+def _taken(stream: TextIO, kind: type[_Stream]) -> TextIO:
+    if not isinstance(stream, io.TextIOWrapper):
+        return stream
+    stream.flush()
+    encoding, by_line = stream.encoding, stream.line_buffering
+    return kind(stream.detach(), encoding, "backslashreplace", line_buffering=by_line)
+
+
+@contextmanager
+def _noticed() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise ReaderGoneError from None

@@ -1,0 +1,12 @@
+"""What holds where nobody gives an option, and the values that options name. Pure: the pytest plugin imports it at each
+start of pytest."""
+
+from __future__ import annotations
+
+#: The default engine, also of an arm that names none.
+DEFAULT_ENGINE = "docker"
+CACHES = ("warm", "cold")
+#: The number of rounds is open: the session stops when the question is answered.
+AUTO_ROUNDS = 0
+#: Values of ``--interleave``: if results are valid, or never.
+AUTO, OFF = "auto", "off"
