@@ -144,6 +144,12 @@ TIMES = (
     "\tUser time (seconds): 1.50\n\tSystem time (seconds): 0.25\n"
     "\tElapsed (wall clock) time (h:mm:ss or m:ss): 0:02.10\n\tMaximum resident set size (kbytes): 5120\n",
     "Elapsed (wall clock) time " * 2_000,
+    "\n Performance counter stats for 'make' (3 runs):\n\n  1.001806 (+0.000947) ###\n  1.000002 (-0.000857) #\n\n"
+    "          # Final result:\n          0.998859 +- 0.000523 seconds time elapsed  ( +- 0.87% )\n",
+    " Performance counter stats for 'make':\n\n 0.5 seconds time elapsed\n\n 0.4 seconds user\n 0.1 seconds sys\n" * 50,
+    '{"results": [{"command": "make", "mean": 1.5, "user": 1.1, "system": 0.2, "times": [1.4, 1.6],'
+    ' "exit_codes": [0, 1]}]}',
+    '{"benchmarks": [{"name": "test_a[x]", "stats": {"mean": 2.0, "data": [1.0, 3.0]}}]}',
 )
 LINES = ("noise\nkit: cycles = 12.5 per s, more is better\nkit: latency p99 = 3e-3 ms\n", "kit: fragments = 7\n")
 BONNIE = (

@@ -41,7 +41,7 @@ SECTIONS = {
         "store": ("kit.cli.store:store", "Set up a shared store; grant and revoke access."),
         "sync": ("kit.cli.sync:sync", "Deliver results measured while the store was away."),
         "export": ("kit.cli.export:export", "Write sessions to a file for another store."),
-        "import": ("kit.cli.importer:import_", "Read exported sessions, or outputs of `time`."),
+        "import": ("kit.cli.importer:import_", "Read exported sessions, or runs that others timed."),
     },
     "Set up": {
         "doctor": ("kit.cli.doctor:doctor", "Try what works on this machine; show fixes."),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +15,6 @@ from kit.core.errors import UsageError
 from kit.core.quantity import size
 
 if TYPE_CHECKING:
-    from kit.model.sample import Sample
     from kit.model.session import Session
     from kit.store import Store
 
@@ -25,17 +23,28 @@ Examples:
   kit import night.kit.json.gz         what kit export wrote, into this store
   kit import *.kit.json --store postgresql+psycopg://host/kit
   ( time make ) 2> bare.txt            in bash; /usr/bin/time, with or without -v, is read as well
+  perf stat -r 5 --table -o bare.txt make
   kit import bare=bare.txt devicemapper=dm.txt aufs=aufs.txt
   kit import bare=1.txt bare=2.txt layer=3.txt layer=4.txt --title 'Yocto, published'
 
+  hyperfine --export-json both.json 'make' 'docker run --rm mine make'; kit import both.json
+  kit import bench.json --arm-pattern 'test_build\\[(.*)\\]'        of pytest-benchmark
+
 The first label is the baseline. Several files of one label are several runs, compared in the order given; one run
-has no interval, and the table says so. A file's name without its ending is its label where none is given."""
+has no interval, and the table says so. A file's name without its ending is its label where none is given, and the
+names of commands or benchmarks are, where a file has several."""
 
 
 @click.command("import", epilog=_EPILOG)
 @click.argument("files", nargs=-1, required=True, metavar="FILE…")
 @click.option("--baseline", metavar="LABEL", help="Compare with this label.  [the first]")
 @click.option("--title", default="imported", show_default=True, help="Title of the session.")
+@click.option(
+    "--arm-pattern",
+    default="",
+    metavar="REGEX",
+    help="Label runs by the first group of REGEX in their names; leave out others.",
+)
 @click.option(
     "--limit", default="256M", show_default=True, metavar="SIZE", help="Refuse files that are larger, decompressed."
 )
@@ -45,15 +54,18 @@ def import_(
     files: tuple[str, ...],
     baseline: str | None,
     title: str,
+    arm_pattern: str,
     limit: str,
     store_url: str,
     **given: str | None,
 ) -> None:
-    """Read exported sessions, or outputs of `time`.
+    """Read exported sessions, or runs that others timed.
 
-    FILE is written by kit export. LABEL=FILE… are outputs of `time`, imported as one session."""
+    FILE is written by kit export. LABEL=FILE… are outputs of time, perf stat, hyperfine or pytest-benchmark, imported
+    as one session."""
     from kit import __version__
     from kit.cli.compare import report
+    from kit.cli.timed_runs import pattern_of, read_samples
     from kit.model.arm import spelled
     from kit.model.session import DONE, Request, Session, new_session_id
 
@@ -61,10 +73,10 @@ def import_(
     exported = [name for name in files if name == "-" or _is_export(name)]
     if exported:
         if len(exported) < len(files):
-            raise UsageError("exported sessions and outputs of `time` in one command", "import them one after another")
+            raise UsageError("exported sessions and timed runs in one command", "import them one after another")
         _import_sessions(files, most, the_store(store_url))
         return
-    samples = _read(files, most)
+    samples = read_samples(files, most, pattern_of(arm_pattern))
     labels = tuple(dict.fromkeys(sample.arm for sample in samples))
     first = spelled(baseline) if baseline else labels[0]
     if first not in labels:
@@ -109,22 +121,3 @@ def _import_sessions(names: tuple[str, ...], limit: int, store: Store) -> None:
     there = store.add_new(sessions())
     for session_id, what in found:
         click.echo(f"{session_id}: {'already stored, unchanged' if session_id in there else what}")
-
-
-def _read(files: tuple[str, ...], limit: int) -> tuple[Sample, ...]:
-    from kit.cli.timeoutput import parse_time_output
-    from kit.model.arm import spelled
-    from kit.model.sample import Sample
-
-    samples: list[Sample] = []
-    rounds: Counter[str] = Counter()
-    for item in files:
-        label, equals, name = item.partition("=")
-        path = Path(name if equals else item)
-        label = spelled(label if equals else path.stem)
-        text = b"".join(read_lines(str(path), limit, "--limit")).decode(errors="replace")
-        started = max(path.stat().st_mtime, 0.0)
-        for phase in parse_time_output(text, str(path)):
-            rounds[label] += 1
-            samples.append(Sample(label, rounds[label], "imported", "ok", started, (phase,)))
-    return tuple(samples)

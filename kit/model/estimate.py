@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from kit.core.quantity import shown_duration
 from kit.model.plan import Plan
-from kit.model.sample import Sample
+from kit.model.sample import IMPORTED, Sample
 from kit.model.session import Session
 
 
@@ -23,7 +23,7 @@ def round_seconds(samples: Sequence[Sample]) -> float | None:
     Gaps longer than ten median rounds are pauses and do not count. None with fewer than two."""
     starts: dict[int, float] = {}
     for item in samples:
-        if item.counts and item.kind != "imported" and item.rerun_of is None:
+        if item.counts and item.kind != IMPORTED and item.rerun_of is None:
             starts[item.round] = min(item.started, starts.get(item.round, item.started))
     gaps = sorted(later - earlier for earlier, later in pairwise(sorted(starts.values())))
     usual = [gap for gap in gaps if gap <= 10 * gaps[len(gaps) // 2]]

@@ -15,7 +15,7 @@ from kit.parsers.figure import Reported
 from kit.parsers.task import BuildTask
 
 TOTAL = "total"
-WARMUP, TRACED = "warmup", "traced"
+WARMUP, TRACED, IMPORTED = "warmup", "traced", "imported"
 _ADDITIVE = tuple(name for name in MEASURED if METRICS[name].additive)
 _GREATEST = tuple(name for name in MEASURED if not METRICS[name].additive)
 

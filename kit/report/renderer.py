@@ -54,6 +54,16 @@ RENDERERS = (
         "pytest-benchmark", SESSIONS, "data.pytest_benchmark:render_pytest_benchmark",
         "real times, for that tool", "json",
     ),
+    Renderer(
+        "openmetrics", SESSIONS, "data.openmetrics:render_openmetrics",
+        "penalties for Prometheus and GitLab", "prom",
+    ),
+    Renderer(
+        "benchmark-action", SESSIONS, "data.benchmark_action:render_benchmark_action",
+        "penalties for github-action-benchmark", "json",
+    ),
+    Renderer("bencher", SESSIONS, "data.bencher:render_bencher", "penalties for Bencher", "json"),
+    Renderer("hyperfine", SESSIONS, "data.hyperfine:render_hyperfine", "times and penalties for its scripts", "json"),
     Renderer("html", PAGE, "page.html:render_html", "a page that needs no network", "html", "text/html"),
     Renderer("table", BETWEEN, "history.session_diff:render_between", "a table"),
     Renderer("markdown", BETWEEN, "history.session_diff:render_between_markdown", "a table as Markdown", "md"),

@@ -334,3 +334,10 @@ def test_pytest_benchmark_gets_its_figures() -> None:
     ]
     assert document["benchmarks"][0]["stats"]["rounds"] == 4
     assert 1.0 < document["benchmarks"][5]["extra_info"]["ratio"] < 1.1
+    assert document["commit_info"]["id"] == "unknown"
+
+
+def test_pytest_benchmark_gets_the_commit() -> None:
+    commit = "c" * 40
+    document = json.loads(render_pytest_benchmark([night(1, 0.05, **{"CI commit": commit})]))
+    assert document["commit_info"]["id"] == document["benchmarks"][0]["extra_info"]["commit"] == commit

@@ -21,7 +21,6 @@ from hypothesis import strategies as st
 
 from kit.analysis.session.threshold import parse_threshold
 from kit.cli.infile import read_lines
-from kit.cli.timeoutput import parse_time_output
 from kit.core.codec import UnreadableError, decode, decode_json, encode, encode_json, encode_tagged
 from kit.core.errors import UsageError
 from kit.core.quantity import cpu_list, duration, pairs, percentage, size
@@ -58,6 +57,7 @@ from kit.model.session import DONE, FAILED, NotRun
 from kit.model.sweep import parse_point, points
 from kit.nightly.file import parse_nightly
 from kit.parsers import parse_report
+from kit.parsers.runs import read_runs
 from kit.parsers.task import BuildTask
 from kit.probe.client import Probe
 from kit.report.text.progress import Quiet
@@ -154,7 +154,7 @@ INPUTS: dict[str, tuple[st.SearchStrategy[Any], Call]] = {
     ),
     "profile": (odd.toml_texts(odd.PROFILES), _profiles),
     "mkfs words": (odd.mutated(["-O ^has_journal -E 'a=b,c'", 'x "y z"']), _mkfs),
-    "time output": (odd.mutated(odd.TIMES), lambda text: parse_time_output(text, "time.txt")),
+    "timed runs": (odd.mutated(odd.TIMES), lambda text: read_runs(text, "time.txt")),
     "lines": (odd.mutated(odd.LINES), _report("lines")),
     "bonnie": (odd.mutated([odd.BONNIE]), _report("bonnie")),
     "build steps": (odd.mutated([CLASSIC, CACHED, BUILDAH]), _report("build-steps")),

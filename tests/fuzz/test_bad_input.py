@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from kit.analysis.session.threshold import parse_threshold
-from kit.cli.timeoutput import parse_time_output
 from kit.core.errors import KitError, UnavailableError, UsageError
 from kit.core.quantity import duration, size, word_pairs
 from kit.core.toml import parse_toml
@@ -24,6 +23,7 @@ from kit.model.session import Request
 from kit.model.sweep import points
 from kit.nightly.file import parse_nightly
 from kit.parsers import parse_report
+from kit.parsers.runs import read_runs
 from kit.session.execute.fetch import take_fetched
 from kit.session.plan.planning import find_scenario, plan_of
 from tests import strategies as odd
@@ -194,7 +194,7 @@ def test_no_number_of_time_is_read_by_halves_or_beside_another_runs() -> None:
     two = long.replace("1234567890123", "1") + "User time (seconds): 2\n"
     for text in (long, two, "1234567890123.45user 0.1system 0:01elapsed"):
         with pytest.raises(UsageError):
-            parse_time_output(text, "x.txt")
+            read_runs(text, "x.txt")
 
 
 def test_words_that_are_not_utf_8() -> None:

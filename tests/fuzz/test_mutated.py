@@ -21,14 +21,13 @@ from kit.core.sanitize import visible
 from kit.model.session import Session
 from kit.report import render
 from kit.report.data.junit import render_junit
-from kit.report.data.pytest_benchmark import render_pytest_benchmark
 from kit.report.data.structured import session_facts
 from kit.report.history.history import Subject, render_history, render_history_csv, render_history_json
 from kit.report.history.night import render_night_json, render_summary
 from kit.report.history.session_diff import render_between
 from kit.report.page.html import render_html
 from kit.report.page.page import view
-from kit.report.renderer import SESSION, names
+from kit.report.renderer import SESSION, SESSIONS, names, renderers
 from tests.mutation import mutated
 from tests.nights import night
 
@@ -60,7 +59,11 @@ def render_everywhere(session: Session) -> None:
         for element in ElementTree.fromstring(picture.file()).iter():
             numbers = [element.attrib[name] for name in _NUMBERS if name in element.attrib]
             assert all(math.isfinite(float(number)) for number in numbers), (picture.title, element.attrib)
-    _strict(render_pytest_benchmark([session]))
+    for renderer in renderers(SESSIONS):
+        text = renderer.render([session])
+        assert visible(text) == text
+        if renderer.suffix == "json":
+            _strict(text)
     part = Part(Task(session.request), session, analysis, tracks=tuple(tracks))
     night_ = Night(session.title, 1.7e9, (part,))
     ElementTree.fromstring(render_junit(night_))

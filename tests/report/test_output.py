@@ -27,11 +27,11 @@ from kit.model.session import NotRun, Session
 from kit.parsers.figure import Reported
 from kit.report import render
 from kit.report.data.junit import render_junit
-from kit.report.data.pytest_benchmark import render_pytest_benchmark
 from kit.report.history.night import render_night_json, render_summary
 from kit.report.page.html import render_html
 from kit.report.page.page import SessionView, view
 from kit.report.plot import Picture
+from kit.report.renderer import SESSIONS, find, names
 from kit.report.text.progress import Lines, Quiet
 from kit.session.execute.session_loop import _session_log
 from kit.store import open_store
@@ -248,7 +248,7 @@ RENDERED = (
     "csv",
     "html",
     "svg",
-    "pytest-benchmark",
+    *names(SESSIONS),
     "junit",
     "summary",
     "night",
@@ -262,8 +262,8 @@ def rendered(name: str, session: Session, analysis: Analysis) -> str:
         return render_html(session.title, [view(session, analysis)])
     if name == "svg":
         return "".join(picture.file() for picture in view(session, analysis).pictures)
-    if name == "pytest-benchmark":
-        return render_pytest_benchmark([session])
+    if name in names(SESSIONS):
+        return find(SESSIONS, name).render([session])
     if name in ("junit", "summary", "night"):
         return {"junit": render_junit, "summary": render_summary, "night": render_night_json}[name](made)
     return render(name, session, analysis)

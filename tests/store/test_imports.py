@@ -123,7 +123,7 @@ SESSION = dump([night(1, 0.1)]).encode()
         (gzip.compress(SESSION)[:-20], "damaged"),
         (gzip.compress(SESSION)[:40] + bytes(100), "damaged"),
         (b"\x1f\x8b" + bytes(50), "damaged"),
-        (b"", "no output of `time`"),
+        (b"", "no timed run"),
     ],
 )  # fmt: skip
 def test_a_file_that_holds_something_else_is_refused_in_one_line(content: bytes, says: str, tmp_path: Path) -> None:

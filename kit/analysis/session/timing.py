@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from statistics import mean, median
 
-from kit.model.sample import TRACED, Sample
+from kit.model.sample import IMPORTED, TRACED, Sample
 from kit.model.session import Session
 
 #: A gap between two rounds this many times the usual one is a pause: the session was stopped and resumed.
@@ -41,7 +41,7 @@ def round_seconds(session: Session) -> float | None:
 
 
 def _rounds(session: Session) -> Iterator[_Round]:
-    timed = (item for item in session.samples if item.started > 0 and item.kind not in (TRACED, "imported"))
+    timed = (item for item in session.samples if item.started > 0 and item.kind not in (TRACED, IMPORTED))
     ordered = sorted(timed, key=lambda item: (item.round, item.rerun_of or 0))
     made = [list(group) for _, group in groupby(ordered, key=lambda item: (item.round, item.rerun_of))]
     for group in sorted(made, key=lambda group: min(item.started for item in group)):

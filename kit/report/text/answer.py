@@ -304,7 +304,8 @@ def _failures(session: Session) -> Iterator[str]:
     found = summary.failed(session)
     for where, sample in found[:1]:
         yield f"Failed: {where}: {sample.error or 'unknown reason'}"
-        yield f"{_LOG}{sample.log}"
+        if sample.log:
+            yield f"{_LOG}{sample.log}"
     if len(found) > 1:
         yield f"Failed: {len(found) - 1} more run{'s' if len(found) > 2 else ''}: --full"
 

@@ -23,7 +23,7 @@ from kit.model.fact import (
     UNCONFIRMED,
     read_facts,
 )
-from kit.model.sample import INTERLEAVED, SEQUENTIAL
+from kit.model.sample import IMPORTED, INTERLEAVED, SEQUENTIAL
 from kit.model.session import Session
 from kit.report.format import units
 from kit.report.format.interval import difference_interval, percent_interval, times_interval
@@ -50,7 +50,7 @@ def notes(session: Session, analysis: Analysis) -> list[str]:
         )
     if session.request.guest == "uml":
         found.append("User-Mode Linux books nearly all CPU time as user time: read the sum of user and sys")
-    if any(kind == "imported" for _, kind in seen):
+    if any(kind == IMPORTED for _, kind in seen):
         found.append("imported figures: machine, image and run order are unknown")
     if any(arm.startswith("host") for arm in session.arms):
         found.append("host: the host's own toolchain, not the image's; a difference may be the compiler's")

@@ -113,7 +113,10 @@ def _cell(item: ArmRuns, index: Index, phase: str, column: Metric, grouped: bool
 
 def _failures(session: Session) -> str:
     found = summary.failed(session)
-    return "\n".join(f"Failed: {where}: {sample.error}\n  full log: {sample.log}" for where, sample in found)
+    return "\n".join(
+        f"Failed: {where}: {sample.error}" + (f"\n  full log: {sample.log}" if sample.log else "")
+        for where, sample in found
+    )
 
 
 def _not_run(session: Session) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from kit.core.errors import UsageError
-from kit.model.sample import Phase
+from kit.parsers.runs.timed_run import TimedRun, exit_error
 
 # Every repetition is bounded, and none may begin inside a number. So time is proportional to the text, and no number is
 # read in part.
@@ -22,26 +22,48 @@ _VERBOSE = {
 _SHORT = re.compile(
     rf"(?<![0-9])(?<![0-9]\.)(?P<user>{_SECONDS})user{_GAP}(?P<sys>{_SECONDS})system{_GAP}(?P<real>[0-9:.]{{1,30}})elapsed"
 )
-_MAX_RSS = re.compile(
-    rf"Maximum resident set size \(kbytes\):{_GAP}([0-9]{{1,15}}){_GAP}$|(?<![0-9])([0-9]{{1,15}})maxresident\)k",
-    re.MULTILINE,
-)
+#: Figures and words beside the times, each once for each run, or left out.
+_COUNT = rf"{_GAP}(?P<value>[0-9]{{1,15}}){_GAP}$"
+_BESIDE = {
+    "max_rss": re.compile(
+        rf"Maximum resident set size \(kbytes\):{_COUNT}|(?<![0-9])(?P<short>[0-9]{{1,15}})maxresident\)k", re.MULTILINE
+    ),
+    "major_faults": re.compile(rf"Major \(requiring I/O\) page faults:{_COUNT}", re.MULTILINE),
+    "minor_faults": re.compile(rf"Minor \(reclaiming a frame\) page faults:{_COUNT}", re.MULTILINE),
+    "voluntary_switches": re.compile(rf"Voluntary context switches:{_COUNT}", re.MULTILINE),
+    "involuntary_switches": re.compile(rf"Involuntary context switches:{_COUNT}", re.MULTILINE),
+}
+_UNITS = {"max_rss": 1024.0}
+_NAME = re.compile(r'Command being timed: "(?P<name>[^\n]{0,2000})"$', re.MULTILINE)
+_EXIT = re.compile(rf"Exit status:{_COUNT}", re.MULTILINE)
 _FIGURE = r"([0-9hm:.,]{1,30}s?)"
 #: Figures on one line, as in posts: ``29m59.190s / 278m0.988s / 59m47.379s``.
 _SLASHED = re.compile(rf"^{_GAP}{_FIGURE}{_GAP}/{_GAP}{_FIGURE}{_GAP}/{_GAP}{_FIGURE}{_GAP}$", re.MULTILINE)
 
 
-def parse_time_output(text: str, where: str) -> tuple[Phase, ...]:
-    """Return every measurement in the text, in order. Raises UsageError if one is incomplete, or without any."""
+def read_time_output(text: str, where: str) -> tuple[TimedRun, ...]:
+    """Return every measurement in the text, in order. Raises UsageError if one is incomplete."""
     runs = _keyword(text, where) or _verbose(text, where) or _short(text) or _slashed(text)
-    if not runs:
-        raise UsageError(
-            f"{where}: no output of `time` in it",
-            "give a file with real, user and sys, as bash or GNU time prints them",
+    names = _of_each(_NAME, text, len(runs))
+    exits = _of_each(_EXIT, text, len(runs))
+    beside = {key: _of_each(form, text, len(runs)) for key, form in _BESIDE.items()}
+    return tuple(
+        TimedRun(
+            names[number] if names else "",
+            {
+                "real": real, "user": user, "sys": sys,
+                **{key: float(found[number]) * _UNITS.get(key, 1.0) for key, found in beside.items() if found},
+            },
+            exit_error(int(exits[number])) if exits else "",
         )
-    peak = _MAX_RSS.search(text)
-    rss = float(peak[1] or peak[2]) * 1024 if peak and len(runs) == 1 else None
-    return tuple(Phase("run", "ok", real=real, user=user, sys=sys, max_rss=rss) for real, user, sys in runs)
+        for number, (real, user, sys) in enumerate(runs)
+    )  # fmt: skip
+
+
+def _of_each(form: re.Pattern[str], text: str, count: int) -> list[str]:
+    """Return one text for each run; nothing if their numbers differ."""
+    found = [match[match.lastgroup or 0] for match in form.finditer(text)]
+    return found if len(found) == count else []
 
 
 def _keyword(text: str, where: str) -> list[tuple[float, float, float]]:

@@ -1,0 +1,23 @@
+"""A run that somebody else timed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class TimedRun:
+    """``name``: what was timed, '' if its output does not say. ``figures``: seconds, bytes and counts by the names of a
+    phase's metrics. ``error``: why the run failed, '' if it did not."""
+
+    name: str
+    figures: Mapping[str, float]
+    error: str = ""
+
+
+def exit_error(code: int | None) -> str:
+    """Return the reason of a failure by its exit code; a run that a signal ended has none."""
+    if code is None:
+        return "ended by a signal"
+    return f"exit code {code}" if code else ""

@@ -1,0 +1,85 @@
+"""The penalties of sessions that other programs track over time: one for each arm, point and figure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kit.analysis.history.outcome import Outcome
+from kit.analysis.history.tracked import tracked_outcomes
+from kit.analysis.runs.compare import Comparison
+from kit.analysis.session.analyse import Analysis, analyse
+from kit.model.fact import CI_COMMIT, COMMIT
+from kit.model.sample import IMPORTED
+from kit.model.session import Session
+from kit.report.format import units
+from kit.report.format.machine import machine_name
+from kit.report.format.sanitize import shown
+
+
+@dataclass(frozen=True)
+class Penalty:
+    """A penalty as a factor: 1.056 is 5.6 % more than the baseline. ``machine``: '' if all sessions ran on one.
+
+    ``low`` and ``high``: the individual 95 % interval, as in a history; None if there is none."""
+
+    session: Session
+    outcome: Outcome
+    machine: str
+    ratio: float
+
+    @property
+    def comparison(self) -> Comparison:
+        return self.outcome.comparison
+
+    @property
+    def low(self) -> float | None:
+        return self.comparison.low
+
+    @property
+    def high(self) -> float | None:
+        return self.comparison.high
+
+    @property
+    def series(self) -> str:
+        """Return the name that stays the same from session to session: ``smoke: layer:overlay2 / bare@ext4``."""
+        item = self.comparison
+        phase = "" if self.outcome.whole else f", {item.phase}"
+        machine = f" on {self.machine}" if self.machine else ""
+        return f"{self.session.title}: {units.against(item)}{phase}{machine}"
+
+
+@dataclass(frozen=True)
+class Newest:
+    """The newest session of each title and machine, with its analysis. ``machine``: '' if all ran on one."""
+
+    session: Session
+    analysis: Analysis
+    machine: str
+
+    @property
+    def imported(self) -> bool:
+        """Return whether others measured: machine, image and run order are unknown."""
+        return any(item.kind == IMPORTED for item in self.session.samples)
+
+    def penalties(self) -> Iterator[Penalty]:
+        for item in tracked_outcomes(self.analysis):
+            if item.comparison.ratio is not None:
+                yield Penalty(self.session, item, self.machine, item.comparison.ratio)
+
+
+def newest(sessions: Sequence[Session]) -> tuple[Newest, ...]:
+    """Return the sessions that tell the present state, safe to show. Older ones of the same title and machine are left
+    out: in these formats a series has one value."""
+    found: dict[tuple[str, str], Session] = {}
+    for session in sorted(map(shown, sessions), key=lambda item: item.created):
+        found[session.title, machine_name(session.facts)] = session
+    several = len({machine for _, machine in found}) > 1
+    return tuple(
+        Newest(session, analyse(session), machine if several else "") for (_, machine), session in found.items()
+    )
+
+
+def commit_of(session: Session) -> str:
+    """Return the commit of the sources, else of the CI job; '' if it is unknown."""
+    return COMMIT.text(session.facts) or CI_COMMIT.text(session.facts)

@@ -1,0 +1,160 @@
+"""Runs that hyperfine, pytest-benchmark and perf stat have timed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kit.core.errors import UsageError
+from kit.parsers.runs import read_runs
+from kit.report.data.hyperfine import render_hyperfine
+from kit.report.data.pytest_benchmark import render_pytest_benchmark
+from tests.command_line import Kit
+from tests.nights import night
+
+#: Of hyperfine 1.15 and of 1.20, which adds memory.
+HYPERFINE: dict[str, Any] = {
+    "results": [
+        {"command": "make", "mean": 1.5, "stddev": 0.1, "median": 1.5, "user": 1.1, "system": 0.2, "min": 1.4,
+         "max": 1.6, "times": [1.4, 1.6], "exit_codes": [0, 0]},
+        {"command": "docker run mine make", "mean": 2.0, "stddev": None, "median": 2.0, "user": 1.2, "system": 0.3,
+         "min": 2.0, "max": 2.0, "times": [2.0], "memory_usage_byte": [4096], "exit_codes": [0]},
+        {"command": "false", "mean": 0.1, "stddev": None, "median": 0.1, "user": 0.0, "system": 0.0, "min": 0.1,
+         "max": 0.1, "exit_codes": [1]},
+    ]
+}  # fmt: skip
+#: perf 6.1, with and without --table.
+PERF_TABLE = """
+ Performance counter stats for 'make -j2' (3 runs):
+
+              0.44 msec task-clock                       #    0.514 CPUs utilized            ( +-  6.12% )
+   <not supported>      cycles
+
+          # Table of individual measurements:
+          1.001806 (+0.000947) ###########
+          1.000002 (-0.000857) #############
+          0.990768 (-0.000090)
+
+          # Final result:
+          0.998859 +- 0.000523 seconds time elapsed  ( +- 60.87% )
+
+"""
+PERF_MEAN = """
+ Performance counter stats for 'make' (3 runs):
+
+                47      page-faults                      #   99.153 K/sec                    ( +-  1.88% )
+
+          2,000562 +- 0,000280 seconds time elapsed  ( +- 49,81% )
+"""
+PERF_ONE = """
+ Performance counter stats for 'make':
+
+       0.500000000 seconds time elapsed
+
+       0.400000000 seconds user
+       0.100000000 seconds sys
+
+
+"""
+
+
+def reals(text: str) -> list[tuple[str, float]]:
+    return [(run.name, run.figures["real"]) for run in read_runs(text, "f")]
+
+
+def test_hyperfine_gives_each_run() -> None:
+    text = json.dumps(HYPERFINE)
+    assert reals(text) == [("make", 1.4), ("make", 1.6), ("docker run mine make", 2.0), ("false", 0.1)]
+    first, _, single, failed = read_runs(text, "f")
+    assert set(first.figures) == {"real"}  # user and sys are means of the two
+    assert dict(single.figures) == {"real": 2.0, "user": 1.2, "sys": 0.3, "max_rss": 4096}
+    assert (single.error, failed.error) == ("", "exit code 1")
+
+
+def test_pytest_benchmark_gives_each_round() -> None:
+    document = {"benchmarks": [{"name": "test_a[x]", "stats": {"mean": 2.0, "data": [1.0, 3.0]}},
+                               {"name": "test_a[y]", "stats": {"mean": 2.5}}]}  # fmt: skip
+    assert reals(json.dumps(document)) == [("test_a[x]", 1.0), ("test_a[x]", 3.0), ("test_a[y]", 2.5)]
+
+
+def test_perf_stat_gives_each_run_of_a_table_or_the_mean() -> None:
+    assert reals(PERF_TABLE) == [("make -j2", 1.001806), ("make -j2", 1.000002), ("make -j2", 0.990768)]
+    assert reals("# started on Fri\n\n" + PERF_MEAN + PERF_TABLE)[:2] == [("make", 2.000562), ("make -j2", 1.001806)]
+    (run,) = read_runs(PERF_ONE, "f")
+    assert dict(run.figures) == {"real": 0.5, "user": 0.4, "sys": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (json.dumps(HYPERFINE).replace("1.4, 1.6", '"x"'), "f: not JSON of hyperfine"),
+        (json.dumps(HYPERFINE).replace("1.4, 1.6", "-1.0"), "f: not JSON of hyperfine"),
+        ('{"benchmarks": [{"stats": {}}]}', "f: not JSON of pytest-benchmark"),
+        (" Performance counter stats for 'make':\n\n", "f: no elapsed time of 'make'"),
+        ('{"results": []}', "f: no timed run"),
+        ('{"results": [{"command": "x"', "f: no timed run"),
+        ("{" * 100_000, "f: no timed run"),
+        ('{"results": ' + "[" * 100_000, "f: no timed run"),
+    ],
+)
+def test_what_can_not_be_read_is_named(text: str, says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        read_runs(text, "f")
+    assert caught.value.message.startswith(says)
+
+
+def test_the_kit_reads_what_it_exports() -> None:
+    session = night(1, 0.05)
+    assert len(reals(render_hyperfine([session]))) == 8
+    assert len(reals(render_pytest_benchmark([session]))) == 8 * 3
+
+
+def imported(kit: Kit, tmp_path: Path, *words: str) -> dict[str, list[float]]:
+    """The runs of each arm after kit import."""
+    done = kit("import", *words, "--json", tmp_path / "out.json", "--store", f"sqlite:///{tmp_path}/kit.db")
+    assert done.returncode == 0, done.stderr
+    assert "full log: \n" not in done.stdout
+    found: dict[str, list[float]] = {}
+    for row in json.loads((tmp_path / "out.json").read_text())["samples"]:
+        assert row["kind"] == "imported"
+        found.setdefault(row["arm"], []).append(row["real"])
+    return found
+
+
+def test_import_takes_arms_from_names(kit: Kit, tmp_path: Path) -> None:
+    path = tmp_path / "both.json"
+    path.write_text(json.dumps(HYPERFINE))
+    assert imported(kit, tmp_path, str(path)) == {"make": [1.4, 1.6], "docker run mine make": [2.0], "false": [0.1]}
+    by_pattern = imported(kit, tmp_path, str(path), "--arm-pattern", "^(docker|make)")
+    assert by_pattern == {"make": [1.4, 1.6], "docker": [2.0]}
+    assert imported(kit, tmp_path, f"here={path}", "--arm-pattern", "^make") == {"here": [1.4, 1.6]}
+
+
+def test_a_file_of_one_name_is_labelled_by_its_own(kit: Kit, tmp_path: Path) -> None:
+    (tmp_path / "bare.txt").write_text(PERF_TABLE)
+    (tmp_path / "layer.txt").write_text(PERF_MEAN)
+    found = imported(kit, tmp_path, str(tmp_path / "bare.txt"), str(tmp_path / "layer.txt"))
+    assert {arm: len(runs) for arm, runs in found.items()} == {"bare": 3, "layer": 1}
+
+
+def test_a_label_is_one_arm(kit: Kit, tmp_path: Path) -> None:
+    path = tmp_path / "both.json"
+    path.write_text(json.dumps(HYPERFINE))
+    for words, says in (
+        ((f"a={path}",), "3 names for the label 'a'"),
+        ((str(path), "--arm-pattern", "("), "--arm-pattern (: "),
+        ((str(path), "--arm-pattern", "nosuch"), "no run has a name that matches"),
+    ):
+        done = kit("import", *words, "--store", f"sqlite:///{tmp_path}/kit.db")
+        assert done.returncode == 2 and says in done.stderr, done.stderr
+    path.write_text(json.dumps(HYPERFINE).replace('"make"', json.dumps("make " + "x" * 200)))
+    assert "too long for the name of an arm" in kit("import", path, "--store", f"sqlite:///{tmp_path}/kit.db").stderr
+
+
+def test_a_secret_in_a_command_is_left_out(kit: Kit, tmp_path: Path) -> None:
+    path = tmp_path / "both.json"
+    path.write_text(json.dumps(HYPERFINE).replace('"make"', '"curl -u me:hunter2 x\\u001b"'))
+    assert "hunter2" not in str(imported(kit, tmp_path, str(path)))
