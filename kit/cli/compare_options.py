@@ -104,6 +104,8 @@ def _of(name: str, **more: Any) -> Callable[[Any], Any]:
     item = OPTIONS[name]
     if item.kind is bool:
         return option(item.words, is_flag=True, default=item.default, help=item.help)
+    if item.kind is dict:
+        return option(item.words, item.name, metavar=item.metavar, multiple=True, help=item.help)
     if item.choices:
         more["type"] = click.Choice(item.choices)
     return option(item.words, item.name, metavar=item.metavar, default=item.default, help=item.help, **more)
@@ -187,6 +189,7 @@ _FLEET = option_group("Fleet", fleet_options)
 _OUTPUT = option_group(
     "Output and store",
     _of("title"),
+    _of("labels"),
     rank_options,
     *(file_option(item.name) for item in offered() if item.name != "json"),
     store_option,

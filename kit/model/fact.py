@@ -135,6 +135,12 @@ LOAD = Kind("background load")
 #: Conditions that must agree before figures of different machines are compared.
 ASKED = (CACHES, FRESH, PARAMETERS, LOAD, RUN_ORDER)
 
+# What was built, and the user's own names for it: histories name those that change with a penalty
+COMMIT = Kind("source commit", volatile=True)
+CI_COMMIT = Kind("CI commit", volatile=True)
+LABEL = Kind("label {}", of=r"[\w.-]+", volatile=True)
+VERSIONS = (COMMIT, CI_COMMIT, LABEL)
+
 # Inputs, images and other materials
 FILESYSTEM = Kind("filesystem {}", of=r"\S+")
 UNCONFIRMED = Kind("unconfirmed options of {}")  # mount options that the kernel does not show
@@ -164,7 +170,7 @@ KINDS = (
     GUEST, ACCELERATOR, HOST_KERNEL, HOST_CPU, CACHES, ROUNDS, DEFAULT_REFERENCE, SEED, FRESH, PARAMETERS,
     DISTURBANCE_RULE,
     RUN_ORDER, SLICE, RUN_ORDER_WHY, IMAGE, LOAD, NO_PSI, NO_CGROUP_CPU, NO_CGROUP_CPU_ON_HOST, IDLE, NO_OUTSIDE_CPU,
-    STOPPED, TRACING, NO_TRACING,
+    STOPPED, TRACING, NO_TRACING, COMMIT, CI_COMMIT, LABEL,
     DEVICE, ROUNDS_OF, BUSY_BEFORE, FILESYSTEM, UNCONFIRMED, COMPILER, NO_RERUN, RUNS, RUNNING_ENGINE, RUNNING_STATUS,
     DRIVER_STATUS, PROGRAM,
 )  # fmt: skip

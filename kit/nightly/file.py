@@ -37,7 +37,7 @@ _PLAIN: dict[str, Any] = {"scenario": str, "command": tuple[str, ...]}
 #: Keys of a task, and keys that all tasks share.
 _KEYS = {
     **_PLAIN,
-    **{item.name: item.kind for item in OPTIONS.values()},
+    **{item.name: dict[str, Any] if item.kind is dict else item.kind for item in OPTIONS.values()},
     "arms": tuple[str, ...],
     "filesystems": tuple[str, ...],
     "params": dict[str, Any],
@@ -107,7 +107,8 @@ def _task(task: Any, defaults: Mapping[str, Any], where: str) -> Task:
         listed = given.get("arms", ())
         names = arm_names(",".join(listed), given.get("filesystems", ())) if listed else ()
         arms = tuple(map(str, arms_of(names, engine))) if names else ()
-        quantities = read_quantities({**_ALWAYS, **given}, "")
+        labels = dict(_pairs(given, "labels", where))
+        quantities = read_quantities({**_ALWAYS, **given, "labels": labels}, "")
         slice_of(given.get("interleave", AUTO))
         if given.get("cpuset"):
             cpu_list(given["cpuset"])

@@ -64,6 +64,9 @@ def _add_shared(add: Callable[..., None], item: Option) -> None:
     if item.kind is bool:
         add(words, dest=name, action="store_false" if words == "--kit-no-rerun" else "store_true", help=text)
         return
+    if item.kind is dict:
+        add(words, dest=name, action="append", default=[], metavar=item.metavar, help=text)
+        return
     kind = str if item.read else item.kind
     metavar = "N" if kind is int else item.metavar
     add(words, dest=name, type=kind, default=item.default, metavar=metavar, choices=item.choices or None, help=text)

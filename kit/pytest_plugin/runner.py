@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 #: Options of a request that pytest's command line also has.
 SHARED = (
     "rounds", "precision", "budget", "margin", "timeout", "cache", "cpuset", "seed", "load", "interleave", "guest",
-    "engine", "rerun", "explain_calls", "profile",
+    "engine", "rerun", "explain_calls", "profile", "labels",
 )  # fmt: skip
 RUNNER = pytest.StashKey["SessionRunner"]()
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from tabulate import tabulate
 
+from kit.analysis.history.history import DifferingVersion
 from kit.analysis.history.session_diff import PenaltyChange, SessionDiff
 from kit.analysis.runs.compare import LESS, MORE, NOT_DETECTED
 from kit.model.session import Session
@@ -44,7 +45,7 @@ def _lines(found: SessionDiff) -> list[str]:
         if arms:
             lines.append(f"only in {which}: {', '.join(arms)}")
     lines += [f"differs: {item}" for item in found.differs]
-    if not found.differs:
+    if all(isinstance(item, DifferingVersion) for item in found.differs):
         lines.append("no recorded fact of machine or settings differs")
     lines.append(
         "note: a penalty is a ratio within its session, so the speed of the machine cancels; in an arm's own time it "
