@@ -46,6 +46,7 @@ SECTIONS = {
         "image": ("kit.cli.image:image", "Build, list and remove images."),
         "kernel": ("kit.cli.kernel:kernel", "Build, list and remove guest kernels."),
         "tune": ("kit.cli.tune:tune", "Show or set kernel settings that make figures steadier."),
+        "prune": ("kit.cli.prune:prune", "Remove old sessions, logs and unused cache entries."),
         "clean": ("kit.cli.clean:clean", "Undo what a killed session left on this machine."),
         "completion": ("kit.cli.completion:completion", "Print the completion script for bash, zsh or fish."),
         "help": ("kit.cli.help:help_", "Explain a topic: arms."),

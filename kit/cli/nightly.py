@@ -128,7 +128,7 @@ def _describe(job: Job) -> None:
 
 def _run(job: Job, quiet: bool, store_url: str, given: Mapping[str, Any]) -> Night:
     from kit.core.paths import find_paths
-    from kit.nightly.run import run_night
+    from kit.nightly.run import prune_night, run_night
     from kit.report.text.progress import make_observer
 
     output = Path(job.output)
@@ -150,6 +150,11 @@ def _run(job: Job, quiet: bool, store_url: str, given: Mapping[str, Any]) -> Nig
     finally:
         observer.close()
     _write_reports(night, output)
+    try:
+        if pruned := prune_night(job, night, find_paths(), store):
+            click.echo(pruned)
+    except KitError as error:
+        click.echo(f"kit: old sessions are not removed: {error}", err=True)
     return night
 
 

@@ -28,6 +28,8 @@ class _File(TypedDict, total=False):
     budget: str
     wait_idle: str
     confirm: int
+    keep: str
+    keep_changes: bool
     defaults: dict[str, Any]
     tasks: list[Any]
 
@@ -58,7 +60,9 @@ def parse_nightly(text: str, source: str, name: str) -> Job:
     tasks = data.get("tasks", [])
     if not tasks:
         raise UsageError(f"{source}: no [[tasks]]", 'add [[tasks]] and below it scenario = "kernel:short"')
-    budget, idle = data.get("budget"), data.get("wait_idle")
+    budget, idle, keep = data.get("budget"), data.get("wait_idle"), data.get("keep")
+    if data.get("keep_changes") and not keep:
+        raise UsageError(f"{source}: keep_changes needs keep", 'add for example keep = "90d"')
     confirm = data.get("confirm", CONFIRM)
     if confirm < 2:
         raise UsageError(
@@ -73,6 +77,8 @@ def parse_nightly(text: str, source: str, name: str) -> Job:
         budget=duration(budget, f"{source}: budget") if budget else None,
         wait_idle=duration(idle, f"{source}: wait_idle") if idle else None,
         confirm=confirm,
+        keep=duration(keep, f"{source}: keep") if keep else None,
+        keep_changes=data.get("keep_changes", False),
     )
 
 
