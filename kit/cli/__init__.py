@@ -48,6 +48,7 @@ SECTIONS = {
         "tune": ("kit.cli.tune:tune", "Show or set kernel settings that make figures steadier."),
         "prune": ("kit.cli.prune:prune", "Remove old sessions, logs and unused cache entries."),
         "clean": ("kit.cli.clean:clean", "Undo what a killed session left on this machine."),
+        "config": ("kit.cli.config:config", "Show the settings that hold, and the file of each."),
         "completion": ("kit.cli.completion:completion", "Print the completion script for bash, zsh or fish."),
         "help": ("kit.cli.help:help_", "Explain a topic: arms."),
     },

@@ -65,6 +65,11 @@ class CompareCommand(cloup.Command):
             args = args[:cut]
             if not context.meta["kit.command"]:
                 raise click.UsageError("no command after --: name the command to measure", context)
+        if not context.resilient_parsing and not {"-h", "--help", "--help-all"} & {*args}:
+            from kit.host.settings_files import find_settings
+            from kit.model.settings import option_values
+
+            context.default_map = option_values(find_settings())
         return super().parse_args(context, args)
 
     def format_params(self, context: click.Context, formatter: click.HelpFormatter) -> None:

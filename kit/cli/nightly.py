@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kit.cli.fleet_compare import check_fleet_options, fleet_context, fleet_machines_options
-from kit.cli.options import cache_from_option, store_option, the_store, wait_idle_option, write
+from kit.cli.options import cache_from_option, json_option, store_option, the_store, wait_idle_option, write
 from kit.core.errors import KitError, UsageError
 from kit.core.quantity import duration
 from kit.core.redact import redact
@@ -60,6 +60,7 @@ Exit codes: 0 good, 1 over a limit, 2 something could not run, 130 interrupted."
 @fleet_machines_options
 @cache_from_option
 @wait_idle_option
+@json_option
 @click.option("-q", "--quiet", is_flag=True, help="Print only the summary, no progress.")
 @store_option
 def nightly(file: str, output: str, check: bool, wait_idle: str, quiet: bool, store_url: str, **given: Any) -> int:
@@ -149,21 +150,26 @@ def _run(job: Job, quiet: bool, store_url: str, given: Mapping[str, Any]) -> Nig
         night = run_night(job, find_paths(), store, observer, elsewhere)
     finally:
         observer.close()
-    _write_reports(night, output)
+    json_file = given["json_file"]
+    _write_reports(night, output, json_file)
     try:
         if pruned := prune_night(job, night, find_paths(), store):
-            click.echo(pruned)
+            click.echo(pruned, err=json_file == "-")
     except KitError as error:
         click.echo(f"kit: old sessions are not removed: {error}", err=True)
     return night
 
 
-def _write_reports(night: Night, output: Path) -> None:
+def _write_reports(night: Night, output: Path, json_file: str) -> None:
     for item in _FILES:
         write(str(output / item.file), item.render(night))
     step = os.environ.get("GITHUB_STEP_SUMMARY")
     if step:
         with open(step, "a", encoding="utf-8") as file:
             file.write(find(NIGHT, "summary").render(night))
+    if json_file:
+        write(json_file, find(NIGHT, "nightly").render(night))
+    if json_file == "-":
+        return
     click.echo(find(NIGHT, "terminal").render(night), nl=False)
     click.echo(f"\nreports: {output.absolute()}")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kit.cli.completion import complete_scenarios
-from kit.cli.options import store_option, the_store, wait_option
+from kit.cli.options import json_option, store_option, the_store, wait_option, write_json
 from kit.core.quantity import duration
 
 if TYPE_CHECKING:
@@ -34,10 +34,18 @@ since. The next session that needs one rebuilds it. In a shared store only the o
               help="Ignore this fact to find change points, as kit history does (repeatable).")  # fmt: skip
 @click.option("--scenario", default="", help="Only sessions of this scenario.", shell_complete=complete_scenarios)
 @click.option("--dry-run", is_flag=True, help="Show what would be removed.")
+@json_option
 @wait_option
 @store_option
 def prune(
-    keep: str, keep_changes: bool, across: tuple[str, ...], scenario: str, dry_run: bool, wait: bool, store_url: str
+    keep: str,
+    keep_changes: bool,
+    across: tuple[str, ...],
+    scenario: str,
+    dry_run: bool,
+    json_file: str,
+    wait: bool,
+    store_url: str,
 ) -> None:
     """Remove old sessions, logs and unused cache entries."""
     from kit.core.paths import find_paths
@@ -56,9 +64,20 @@ def prune(
         found = plan_pruning(store, paths, rule, now)
         if not dry_run:
             remove(store, paths, found)
+    if json_file:
+        write_json(json_file, _document(found, dry_run))
+    if json_file == "-":
+        return
     for line in _lines(found):
         click.echo(line)
     click.echo(f"{'would be removed' if dry_run else 'removed'}: {found}")
+
+
+def _document(found: Pruning, dry_run: bool) -> dict[str, Any]:
+    expired = found.expired
+    listed = [{"id": item.id, "created": item.created, "title": item.title} for item in expired.sessions]
+    files = {"logs": list(map(str, found.logs)), "caches": list(map(str, found.caches))}
+    return {"schema": 1, "dry_run": dry_run, "sessions": listed, "kept": dict(expired.kept), **files}
 
 
 def _lines(found: Pruning) -> Iterator[str]:

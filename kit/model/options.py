@@ -97,6 +97,26 @@ _TABLE = (
 OPTIONS: Mapping[str, Option] = {item.name: item for item in _TABLE}
 
 
+def read_text_as(item: Option, text: str, where: str) -> Any:
+    """Return text of a file without types as a nightly file would have it; errors name ``where``. Raises UsageError."""
+    if item.choices and text not in item.choices:
+        raise UsageError(f"{where}: unknown value '{text}'", f"use one of: {', '.join(filter(None, item.choices))}")
+    if item.kind is dict:
+        return text.splitlines()
+    if item.kind is bool:
+        if text.lower() not in _TRUTH:
+            raise UsageError(f"{where}: '{text}' is not true or false", "use true or false")
+        return _TRUTH[text.lower()]
+    if item.kind is int and not item.read:
+        if not re.fullmatch(r"[0-9]{1,9}", text):
+            raise UsageError(f"{where}: '{text}' is not a whole number", "use digits")
+        return int(text)
+    return text
+
+
+_TRUTH = {"true": True, "false": False}
+
+
 def read_quantities(given: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     """Return the values of numbers of rounds, sizes, times and percentages given as text, and of labels. ``prefix``:
     precedes an option's name in errors. Raises UsageError."""

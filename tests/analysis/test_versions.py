@@ -37,7 +37,7 @@ def test_the_commit_at_which_a_penalty_changed_is_named_everywhere() -> None:
     assert f"changed there: {said}" in text and " commit " in text
     view = track_view(track, (), "x")
     assert said in view.lines[0] and view.headers[2] == "commit" and view.rows[6][2] == "b" * 12
-    (change,) = json.loads(render_history_json(subject, [track]))["series"][0]["changes"]
+    (change,) = json.loads(render_history_json(subject, [track]))["histories"][0]["series"][0]["changes"]
     assert change["differs"][0] == {"name": "source commit", "before": A, "after": B}
     assert f",{B},,build=11," in render_history_csv(subject, [track])
     threshold = parse_threshold("layer:overlay2 < 15 %", "docker")

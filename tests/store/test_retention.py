@@ -43,7 +43,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def store(filled: Path, tmp_path: Path) -> Store:
-    return open_store("", shutil.copy(filled, tmp_path / "kit.db"))
+    return open_store("", Path(shutil.copy(filled, tmp_path / "kit.db")))
 
 
 def ids(store: Store) -> list[int]:

@@ -159,8 +159,17 @@ def history_rows(number: int, item: ChangeHistory) -> Iterator[dict[str, Any]]:
 
 
 def render_history_json(subject: Subject, told: Sequence[ChangeHistory]) -> str:
+    return render_histories_json([(subject, told)])
+
+
+def render_histories_json(histories: Sequence[tuple[Subject, Sequence[ChangeHistory]]]) -> str:
+    """Return one document of an arm's histories, of each point of a sweep."""
+    return json.dumps({"schema": 1, "histories": [_history(*item) for item in histories]}, indent=1) + "\n"
+
+
+def _history(subject: Subject, told: Sequence[ChangeHistory]) -> dict[str, Any]:
     subject, told = shown(subject), shown(tuple(told))
-    document = {
+    return {
         "subject": asdict(subject),
         "series": [
             {
@@ -171,7 +180,6 @@ def render_history_json(subject: Subject, told: Sequence[ChangeHistory]) -> str:
             for number, one in enumerate(told, 1)
         ],
     }
-    return json.dumps(document, indent=1) + "\n"
 
 
 def render_history_csv(subject: Subject, told: Sequence[ChangeHistory]) -> str:

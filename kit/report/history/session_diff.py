@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from dataclasses import asdict
 
 from tabulate import tabulate
 
@@ -10,6 +12,7 @@ from kit.analysis.history.history import DifferingVersion
 from kit.analysis.history.session_diff import PenaltyChange, SessionDiff
 from kit.analysis.runs.compare import LESS, MORE, NOT_DETECTED
 from kit.model.session import Session
+from kit.report.data.structured import session_facts
 from kit.report.format import units
 from kit.report.format.interval import percent_interval
 from kit.report.format.sanitize import shown
@@ -32,6 +35,13 @@ def render_between(before: Session, after: Session, found: SessionDiff, tablefmt
 
 def render_between_markdown(before: Session, after: Session, found: SessionDiff) -> str:
     return render_between(before, after, found, "github")
+
+
+def render_between_json(before: Session, after: Session, found: SessionDiff) -> str:
+    """Return both sessions without their samples, each penalty in both, and conditions that differ."""
+    before, after, found = shown(before), shown(after), shown(found)
+    document = {"schema": 1, "before": session_facts(before), "after": session_facts(after), **asdict(found)}
+    return json.dumps(document, indent=1) + "\n"
 
 
 def between_rows(found: SessionDiff) -> tuple[Sequence[str], Sequence[Sequence[str]], Sequence[str]]:
