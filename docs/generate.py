@@ -202,6 +202,20 @@ def _task_keys(table: Any) -> list[str]:
     return sorted(table.__optional_keys__ | table.__required_keys__)
 
 
+def settings() -> str:
+    """All keys of a file with settings."""
+    from kit.model.options import OPTIONS
+    from kit.model.settings import KEYS
+
+    others = {"store": "--store", "arms": "--arms", "rank": "--rank"}
+    kinds = {str: "text", int: "number", bool: "true or false"}
+    rows = []
+    for key, kind in KEYS.items():
+        kind_name = kinds.get(kind, "table" if "dict" in str(kind) else "list")
+        rows.append((f"`{key}`", kind_name, f"`{others[key] if key in others else OPTIONS[key].words}`"))
+    return _table(("key", "is", "option"), rows)
+
+
 def facts() -> str:
     """Every kind of fact."""
     from kit.model.fact import KINDS
@@ -240,8 +254,8 @@ def json_keys() -> str:
 
 PARTS: dict[str, Callable[[], str]] = {
     "metrics": metrics, "arms": arms, "filesystems": filesystems, "drivers": drivers, "commands": commands,
-    "scenarios": scenarios, "scenario-keys": scenario_keys, "nightly-keys": nightly_keys, "facts": facts,
-    "errors": errors, "exit-codes": exit_codes, "json": json_keys,
+    "scenarios": scenarios, "scenario-keys": scenario_keys, "nightly-keys": nightly_keys, "settings": settings,
+    "facts": facts, "errors": errors, "exit-codes": exit_codes, "json": json_keys,
 }  # fmt: skip
 
 

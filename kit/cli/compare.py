@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from kit.cli.compare_options import EPILOG, CompareCommand, compare_options
 from kit.cli.completion import complete_scenarios
@@ -65,7 +66,8 @@ def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, 
         elif request:
             session = launch(request, paths, store, observer, start)
         else:
-            budget = read_quantities(given, "--").get("budget")
+            asked = context.get_parameter_source("budget") is ParameterSource.COMMANDLINE
+            budget = read_quantities(given, "--").get("budget") if asked else None
             session = resume(given["resume"], paths, store, observer, start, budget)
     except KeyboardInterrupt:
         observer.close()

@@ -66,6 +66,11 @@ class CompareCommand(cloup.Command):
             args = args[:cut]
             if not context.meta["kit.command"]:
                 raise click.UsageError("no command after --: name the command to measure", context)
+        if not context.resilient_parsing and not {"-h", "--help", "--help-all"} & {*args}:
+            from kit.host.settings_files import find_settings
+            from kit.model.settings import option_values
+
+            context.default_map = option_values(find_settings())
         return super().parse_args(context, args)
 
     def format_params(self, context: click.Context, formatter: click.HelpFormatter) -> None:
@@ -105,6 +110,8 @@ def _of(name: str, **more: Any) -> Callable[[Any], Any]:
     item = OPTIONS[name]
     if item.kind is bool:
         return option(item.words, is_flag=True, default=item.default, help=item.help)
+    if item.kind is dict:
+        return option(item.words, item.name, metavar=item.metavar, multiple=True, help=item.help)
     if item.choices:
         more["type"] = click.Choice(item.choices)
     return option(item.words, item.name, metavar=item.metavar, default=item.default, help=item.help, **more)
@@ -188,6 +195,7 @@ _FLEET = option_group("Fleet", fleet_options)
 _OUTPUT = option_group(
     "Output and store",
     _of("title"),
+    _of("labels"),
     rank_options,
     *(file_option(item.name) for item in offered() if item.name != "json"),
     store_option,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from kit.cli.completion import complete_scenarios
-from kit.cli.options import format_option, store_option, the_store, write
+from kit.cli.options import output_options, store_option, the_store, write_rendered
 from kit.core.errors import UsageError
 from kit.core.quantity import percentage
 from kit.model.metric import COMPARED
@@ -58,18 +58,17 @@ def _chosen(command: Command) -> Command:
 @click.option("--phase", default="", help="Show this phase.  [the whole run]")
 @click.option("--metric", default="real", show_default=True, metavar="METRIC",
               help=f"{', '.join(COMPARED)}, or one of the workload's.")  # fmt: skip
-@format_option(FLEET)
-@click.option("-o", "--output", default="-", metavar="FILE", help="Write to a file instead of stdout.")
+@output_options(FLEET)
 @store_option
 def show(
     scenario: str, machine_class: str, since: datetime | None, phase: str, metric: str, format_: str, output: str,
-    store_url: str,
+    json_file: str, store_url: str,
 ) -> None:  # fmt: skip
     """Show what each arm costs over all machines.
 
     Mean, spread, prediction interval and outliers. SCENARIO defaults to that of the newest session."""
     fleet = _answer(the_store(store_url), scenario, machine_class, since, phase, metric)
-    write(output, find(FLEET, format_).render(fleet))
+    write_rendered(format_, output, json_file, lambda name: find(FLEET, name).render(fleet))
 
 
 @click.command(epilog=_PLAN)
@@ -77,12 +76,11 @@ def show(
 @click.option("--margin", metavar="P%", default="1%", help="Half width that the interval of the mean may have.  [1%]")
 @click.option("--probability", metavar="P%", default="80%", help="Probability of reaching it.  [80%]")
 @click.option("--arm", "arms", multiple=True, metavar="ARM", help="Plan for this arm (repeatable).  [all]")
-@format_option(PLAN)
-@click.option("-o", "--output", default="-", metavar="FILE", help="Write to a file instead of stdout.")
+@output_options(PLAN)
 @store_option
 def plan(
     scenario: str, machine_class: str, since: datetime | None, margin: str, probability: str, arms: tuple[str, ...],
-    format_: str, output: str, store_url: str,
+    format_: str, output: str, json_file: str, store_url: str,
 ) -> None:  # fmt: skip
     """Plan how many machines and rounds a question needs."""
     from kit.analysis.fleet.plan import cost_of, plan_fleet
@@ -100,7 +98,7 @@ def plan(
     apart = [name for name, item in listed if item.classes_differ]
     found = plan_fleet(fleet.title, [(name, item.whole) for name, item in listed], cost, percentage(margin, "--margin"),
                       percentage(probability, "--probability"), apart)  # fmt: skip
-    write(output, find(PLAN, format_).render(found))
+    write_rendered(format_, output, json_file, lambda name: find(PLAN, name).render(found))
 
 
 def _answer(

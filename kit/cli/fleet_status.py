@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
-from kit.cli.options import json_flag, tls_option
+from kit.cli.options import json_option, tls_option, write_json
 
 
 @click.command(
@@ -14,8 +12,8 @@ from kit.cli.options import json_flag, tls_option
 )
 @click.argument("scheduler", metavar="SCHEDULER", envvar="KIT_FLEET")
 @tls_option
-@json_flag
-def status(scheduler: str, tls: str, as_json: bool) -> None:
+@json_option
+def status(scheduler: str, tls: str, json_file: str) -> None:
     """Show what each machine can do, and what runs."""
     from kit.core.codec import encode
     from kit.fleet.address import parse_address
@@ -24,7 +22,8 @@ def status(scheduler: str, tls: str, as_json: bool) -> None:
 
     with fleet_at(parse_address(scheduler, tls)) as fleet:
         found = fleet.status()
-    if as_json:
-        click.echo(json.dumps([{**encode(item.member), "runs": encode(item.runs)} for item in found], indent=1))
-    else:
+    if json_file:
+        listed = [{**encode(item.member), "runs": encode(item.runs)} for item in found]
+        write_json(json_file, {"schema": 1, "machines": listed})
+    if json_file != "-":
         click.echo(render_members(found), nl=False)

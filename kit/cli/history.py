@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kit.cli.completion import complete_scenarios, complete_sessions
-from kit.cli.options import format_option, machine_option, store_option, the_store, write
+from kit.cli.options import machine_option, output_options, store_option, the_store, write_rendered
 from kit.core.errors import UsageError
 from kit.model.metric import COMPARED
 from kit.report.format.wrap import wrap
@@ -53,31 +53,19 @@ Each change has an interval (Welch's t test). Facts that differ between the sess
 )
 @click.option("--confirm", type=click.IntRange(2), default=3, metavar="N", help="Sessions that confirm a change.  [3]")
 @click.option("--all", "all_series", is_flag=True, help="Show all series, not only the newest.")
-@format_option(HISTORY)
-@click.option("-o", "--output", default="-", metavar="FILE", help="Write to a file instead of stdout.")
+@output_options(HISTORY)
 @store_option
 def history(
-    scenario: str,
-    arm: str,
-    phase: str,
-    metric: str,
-    baseline: str,
-    across: tuple[str, ...],
-    machine: str,
-    most: int,
-    confirm: int,
-    all_series: bool,
-    format_: str,
-    output: str,
-    store_url: str,
-) -> None:
+    scenario: str, arm: str, phase: str, metric: str, baseline: str, across: tuple[str, ...], machine: str, most: int,
+    confirm: int, all_series: bool, format_: str, output: str, json_file: str, store_url: str,
+) -> None:  # fmt: skip
     """Show an arm's penalty over time, and when it changed."""
     from kit.analysis.history.change_attribution import find_common, long_enough, tracks_by_machine
     from kit.analysis.history.changepoint import ChangeHistory, find_changes
     from kit.analysis.history.history import SEVERAL, compared_alike, split
     from kit.model.arm import parse_arm, spelled
     from kit.report.history.change_attribution import fleet_lines
-    from kit.report.history.history import Subject
+    from kit.report.history.history import Subject, render_histories_json
     from kit.store.fleet_history import Figure, find_fleet_past
 
     store = the_store(store_url)
@@ -95,7 +83,7 @@ def history(
     workers = {item.worker for item in entries if item.worker and SEVERAL not in item.worker}
     told = not machine and format_ == "table" and len(workers) > 1
     past = find_fleet_past(store, Figure(scenario, name, phase, metric)) if told else None
-    parts = []
+    parts, histories = [], []
     for point, listed in groups.items():
         series = split(listed, across)
         chosen_series = series if all_series else series[-1:]
@@ -103,6 +91,7 @@ def history(
         item = listed[-1].outcome.comparison
         at = f" at {point}" if point else ""
         subject = Subject(scenario, name, chosen, f"{item.metric} of {item.phase}{at}")
+        histories.append((subject, tracks))
         if past:
             watched = tracks_by_machine(compared_alike(past.entries, chosen, point), across, confirm)
             lines = fleet_lines(find_common(watched, past.drawn), long_enough(watched, confirm), past.there)
@@ -116,7 +105,10 @@ def history(
         machines = len({item.machine for item in entries})
         of = f", of {machines} machines: --machine" if machines > 1 else ""
         parts.append(f"only the newest {most} sessions are shown{of}: --last")
-    write(output, "\n".join(part.rstrip("\n") for part in parts) + "\n")
+    text = "\n".join(part.rstrip("\n") for part in parts) + "\n"
+    write_rendered(
+        format_, output, json_file, lambda form: render_histories_json(histories) if form == "json" else text
+    )
 
 
 def _of(phase: str, metric: str) -> str:
@@ -137,10 +129,9 @@ def _by_point(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
 @click.command("compare-sessions", epilog=_BETWEEN_EPILOG)
 @click.argument("before", metavar="A", shell_complete=complete_sessions)
 @click.argument("after", metavar="B", shell_complete=complete_sessions)
-@format_option(BETWEEN)
-@click.option("-o", "--output", default="-", metavar="FILE", help="Write to a file instead of stdout.")
+@output_options(BETWEEN)
 @store_option
-def compare_sessions(before: str, after: str, format_: str, output: str, store_url: str) -> None:
+def compare_sessions(before: str, after: str, format_: str, output: str, json_file: str, store_url: str) -> None:
     """Compare each penalty of two sessions."""
     from kit.analysis.history.session_diff import compare_sessions as compare
     from kit.analysis.session.analyse import analyse
@@ -148,4 +139,4 @@ def compare_sessions(before: str, after: str, format_: str, output: str, store_u
     store = the_store(store_url)
     one, two = store.get(before), store.get(after)
     found = compare((one, analyse(one)), (two, analyse(two)))
-    write(output, find(BETWEEN, format_).render(one, two, found))
+    write_rendered(format_, output, json_file, lambda name: find(BETWEEN, name).render(one, two, found))

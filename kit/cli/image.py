@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import asdict
 
 import click
 
-from kit.cli.options import cache_from_option, json_flag, wait_option
+from kit.cli.options import cache_from_option, json_option, wait_option, write_json
 
 
 @click.group(epilog="\b\nExamples:\n  kit image build kernel\n  kit image list\n  kit image rm kernel")
@@ -53,8 +52,8 @@ def build(name: str, force: bool, wait: bool, cache_from: tuple[str, ...]) -> No
 
 
 @image.command("list", epilog="\b\nExamples:\n  kit image list --json")
-@json_flag
-def list_(as_json: bool) -> None:
+@json_option
+def list_(json_file: str) -> None:
     """List cached images, newest first, and recipes."""
     from tabulate import tabulate
 
@@ -63,8 +62,9 @@ def list_(as_json: bool) -> None:
     from kit.report.format.units import moment
 
     found = ImageCache(find_paths().cache).list()
-    if as_json:
-        click.echo(json.dumps([asdict(item) for item in found], default=str, indent=1))
+    if json_file:
+        write_json(json_file, {"schema": 1, "images": [asdict(item) for item in found]})
+    if json_file == "-":
         return
     rows = [
         [item.name, item.digest[:12], f"{item.size / 2**20:.0f} MiB",

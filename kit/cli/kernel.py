@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import asdict
 
 import click
 
-from kit.cli.options import json_flag, wait_option
+from kit.cli.options import json_option, wait_option, write_json
 
 
 @click.group(epilog="\b\nExamples:\n  kit kernel build aufs\n  kit kernel list\n  kit kernel rm aufs")
@@ -61,8 +60,8 @@ def build(name: str, machine: str, source: str, force: bool, wait: bool) -> None
 
 
 @kernel.command("list", epilog="\b\nExamples:\n  kit kernel list\n  kit kernel list --json")
-@json_flag
-def list_(as_json: bool) -> None:
+@json_option
+def list_(json_file: str) -> None:
     """List built kernels, newest first, and recipes."""
     from tabulate import tabulate
 
@@ -73,8 +72,9 @@ def list_(as_json: bool) -> None:
     from kit.report.format.units import moment
 
     found = KernelCache(find_paths().cache).list()
-    if as_json:
-        click.echo(json.dumps([asdict(item) for item in found], default=str, indent=1))
+    if json_file:
+        write_json(json_file, {"schema": 1, "kernels": [asdict(item) for item in found]})
+    if json_file == "-":
         return
     rows = [
         [item.recipe, item.machine, ", ".join(in_guest_kernel(item.recipe)), item.release,

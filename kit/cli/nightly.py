@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kit.cli.fleet_compare import check_fleet_options, fleet_context, fleet_machines_options
-from kit.cli.options import cache_from_option, store_option, the_store, wait_idle_option, write
-from kit.core.errors import UsageError
+from kit.cli.options import cache_from_option, json_option, store_option, the_store, wait_idle_option, write
+from kit.core.errors import KitError, UsageError
 from kit.core.exit_code import MEANINGS, described
 from kit.core.quantity import duration
 from kit.core.redact import redact
@@ -59,6 +59,7 @@ $GITHUB_STEP_SUMMARY.
 @fleet_machines_options
 @cache_from_option
 @wait_idle_option
+@json_option
 @click.option("-q", "--quiet", is_flag=True, help="Print only the summary, no progress.")
 @store_option
 def nightly(file: str, output: str, check: bool, wait_idle: str, quiet: bool, store_url: str, **given: Any) -> int:
@@ -119,7 +120,7 @@ def _describe(job: Job) -> None:
 
 def _run(job: Job, quiet: bool, store_url: str, given: Mapping[str, Any]) -> Night:
     from kit.core.paths import find_paths
-    from kit.nightly.run import run_night
+    from kit.nightly.run import prune_night, run_night
     from kit.report.text.progress import make_observer
 
     output = Path(job.output)
@@ -140,16 +141,26 @@ def _run(job: Job, quiet: bool, store_url: str, given: Mapping[str, Any]) -> Nig
         night = run_night(job, find_paths(), store, observer, elsewhere)
     finally:
         observer.close()
-    _write_reports(night, output)
+    json_file = given["json_file"]
+    _write_reports(night, output, json_file)
+    try:
+        if pruned := prune_night(job, night, find_paths(), store):
+            click.echo(pruned, err=json_file == "-")
+    except KitError as error:
+        click.echo(f"kit: old sessions are not removed: {error}", err=True)
     return night
 
 
-def _write_reports(night: Night, output: Path) -> None:
+def _write_reports(night: Night, output: Path, json_file: str) -> None:
     for item in _FILES:
         write(str(output / item.file), item.render(night))
     step = os.environ.get("GITHUB_STEP_SUMMARY")
     if step:
         with open(step, "a", encoding="utf-8") as file:
             file.write(find(NIGHT, "summary").render(night))
+    if json_file:
+        write(json_file, find(NIGHT, "nightly").render(night))
+    if json_file == "-":
+        return
     click.echo(find(NIGHT, "terminal").render(night), nl=False)
     click.echo(f"\nreports: {output.absolute()}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -128,8 +129,49 @@ def _key(item: Renderer) -> str:
     return f"{item.name.replace('-', '_')}_file"
 
 
-def json_flag(command: Command) -> Command:
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
+def json_option(command: Command) -> Command:
+    """Add ``--json [FILE]``; ``write_json`` writes it. A document on stdout replaces what the command prints."""
+    return click.option(
+        "--json", "json_file", is_flag=False, flag_value="-", default="", metavar="[FILE]", callback=_check_json_file,
+        help="Also write JSON to this file; - prints it instead.  [-]",
+    )(command)  # fmt: skip
+
+
+def _check_json_file(context: click.Context, parameter: click.Parameter, path: str) -> str:
+    """Refuse what may be the command's argument, as in ``kit show --json last``. Raises UsageError."""
+    if path and path != "-" and "." not in path and "/" not in path:
+        raise UsageError(
+            f"--json {path}: no name of a file", f"use --json {path}.json; or --json at the end, for stdout"
+        )
+    check_writable(path)
+    return path
+
+
+def output_options(of: str) -> Callable[[Command], Command]:
+    """Add ``--format``, ``-o`` and ``--json`` for renderers of that subject; ``write_rendered`` reads them."""
+
+    def add(command: Command) -> Command:
+        output = click.option("-o", "--output", default="-", metavar="FILE", help="Write to a file instead of stdout.")
+        return format_option(of)(output(json_option(command)))
+
+    return add
+
+
+def write_rendered(format_: str, output: str, json_file: str, render: Callable[[str], str]) -> None:
+    """Write what ``render`` makes of the names of formats. Raises UsageError."""
+    if json_file:
+        write(json_file, _ended(render("json")))
+    if json_file != "-":
+        write(output, _ended(render(format_)))
+
+
+def _ended(text: str) -> str:
+    return text if text.endswith("\n") else f"{text}\n"
+
+
+def write_json(path: str, document: Mapping[str, Any]) -> None:
+    """Write a document to a file, or to stdout. Raises UsageError."""
+    write(path, json.dumps(document, default=str, indent=1) + "\n")
 
 
 def the_store(url: str, read_only: bool = False, patient: bool = False) -> Store:
@@ -137,7 +179,16 @@ def the_store(url: str, read_only: bool = False, patient: bool = False) -> Store
     from kit.store import open_store
 
     default = find_paths().store
+    url = url or configured_store()
     return open_store(url, default, read_only, lambda text: click.echo(f"kit: {text}", err=True), patient)
+
+
+def configured_store() -> str:
+    """Return the store's URL of the settings; '' without one."""
+    from kit.host.settings_files import find_settings
+
+    found = find_settings().get("store")
+    return str(found.value) if found else ""
 
 
 def check_writable(path: str | None) -> None:

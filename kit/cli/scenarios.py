@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 
 import click
 
-from kit.cli.options import json_flag
+from kit.cli.options import json_option, write_json
 
 _EPILOG = """\b
 Examples:
@@ -18,14 +17,15 @@ Examples:
 
 @click.command(epilog=_EPILOG)
 @click.argument("name", required=False)
-@json_flag
-def scenarios(name: str | None, as_json: bool) -> None:
+@json_option
+def scenarios(name: str | None, json_file: str) -> None:
     """List scenarios, variants and parameters."""
     from kit.session.plan.planning import find_scenario, scenario_names
 
     found = [find_scenario(item) for item in ([name] if name else scenario_names())]
-    if as_json:
-        click.echo(json.dumps([asdict(item) for item in found], indent=1))
+    if json_file:
+        write_json(json_file, {"schema": 1, "scenarios": [asdict(item) for item in found]})
+    if json_file == "-":
         return
     for item in found:
         click.echo(f"{item.label}: {item.summary}")

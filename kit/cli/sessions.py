@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
 from kit.cli.completion import complete_scenarios, complete_sessions
 from kit.cli.options import (
     flagged,
     format_flags,
-    format_option,
-    json_flag,
+    json_option,
     machine_option,
+    output_options,
     rank_options,
     store_option,
     the_store,
-    write,
+    write_json,
+    write_rendered,
 )
 from kit.core.errors import UsageError
 from kit.report.renderer import SESSION
@@ -45,9 +44,9 @@ Examples:
 @click.option("--arm", default="", help="Only sessions with this arm.")
 @machine_option
 @click.option("-n", "most", type=click.IntRange(1), default=40, metavar="N", help="List N sessions at most.  [40]")
-@json_flag
+@json_option
 @store_option
-def sessions(scenario: str, arm: str, machine: str, most: int, as_json: bool, store_url: str) -> None:
+def sessions(scenario: str, arm: str, machine: str, most: int, json_file: str, store_url: str) -> None:
     """List sessions, newest first."""
     from tabulate import tabulate
 
@@ -61,8 +60,9 @@ def sessions(scenario: str, arm: str, machine: str, most: int, as_json: bool, st
     wanted = SessionFilter(scenario, arm, machine)
     store = the_store(store_url)
     found = [shown(item) for item in store.list(wanted, most)]
-    if as_json:
-        click.echo(json.dumps([session_facts(item) for item in found], indent=1))
+    if json_file:
+        write_json(json_file, {"schema": 1, "sessions": [session_facts(item) for item in found]})
+    if json_file == "-":
         return
     if not found:
         click.echo("no session matches" if scenario or arm or machine else "no session yet: kit compare smoke")
@@ -81,12 +81,13 @@ def sessions(scenario: str, arm: str, machine: str, most: int, as_json: bool, st
 
 @click.command(epilog=_SHOW_EPILOG)
 @click.argument("session", default="last", shell_complete=complete_sessions)
-@format_option(SESSION)
-@format_flags("full", "explain", "calls", "profile", "json")
-@click.option("-o", "--output", default="-", metavar="FILE", help="Write to a file instead of stdout.")
+@output_options(SESSION)
+@format_flags("full", "explain", "calls", "profile")
 @rank_options
 @store_option
-def show(session: str, format_: str, output: str, rank: str, reference: str, store_url: str, **flags: bool) -> None:
+def show(
+    session: str, format_: str, output: str, json_file: str, rank: str, reference: str, store_url: str, **flags: bool
+) -> None:
     """Show a session again, in any format.
 
     SESSION is an id, its beginning, or last."""
@@ -97,5 +98,6 @@ def show(session: str, format_: str, output: str, rank: str, reference: str, sto
     if len(given) > 1:
         raise UsageError(f"--{given[0]} and --{given[1]} exclude each other", "give one of them")
     found = the_store(store_url).get(session)
-    text = render(given[0] if given else format_, found, analyse(found, rank, reference))
-    write(output, text if text.endswith("\n") else f"{text}\n")
+    analysis = analyse(found, rank, reference)
+    chosen = given[0] if given else format_
+    write_rendered(chosen, output, json_file, lambda name: render(name, found, analysis))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
 
-from kit.cli.options import json_flag, store_option
+from kit.cli.options import configured_store, json_option, store_option, write_json
 from kit.core.exit_code import DONE, FAILED, USAGE, described
 
 if TYPE_CHECKING:
@@ -27,9 +26,9 @@ Runs of a running session do not count as waiting: it delivers its own. 1 also m
 
 
 @click.command(epilog=_EPILOG)
-@json_flag
+@json_option
 @store_option
-def sync(as_json: bool, store_url: str) -> int:
+def sync(json_file: str, store_url: str) -> int:
     """Deliver results measured while the store was away.
 
     What cannot be delivered is listed with its reason."""
@@ -39,13 +38,14 @@ def sync(as_json: bool, store_url: str) -> int:
     from kit.store.store import reach_store
 
     paths = find_paths()
-    store = reach_store(store_url, paths.store, False, lambda text: None, patient=True)
+    store = reach_store(store_url or configured_store(), paths.store, False, lambda text: None, patient=True)
     found = list(deliver(store, outbox_directory(paths.data)))
     gone = [item for item in found if not item.waits]
     left = [item for item in found if item.waits]
-    if as_json:
-        click.echo(json.dumps({"store": store.name, "delivered": _listed(gone), "waits": _listed(left)}, indent=1))
-    else:
+    if json_file:
+        document = {"schema": 1, "store": store.name, "delivered": _listed(gone), "waits": _listed(left)}
+        write_json(json_file, document)
+    if json_file != "-":
         click.echo(_answer(store.name, gone, left))
         for item in left:
             click.echo(f"  {item.session}, {_runs(item.runs)}: {item.waits}")

@@ -12,6 +12,7 @@ from kit.core.private import check_place
 
 APP = "storage-driver-test-kit"
 _LOCK = Path("/run")
+_CONFIG = "config.toml"
 #: Letters that distinguish run directories of one user.
 _LABEL = 6
 
@@ -63,6 +64,16 @@ def _find_paths() -> Paths:
     return Paths(
         Path(dirs.user_data_dir), Path(dirs.user_cache_dir), Path(dirs.user_state_dir), _run_directory(), _LOCK
     )
+
+
+def config_file() -> Path:
+    """Return the file of this user's settings, which may be missing."""
+    home = os.environ.get("KIT_HOME")
+    if home:
+        return Path(home).absolute() / _CONFIG
+    from platformdirs import PlatformDirs
+
+    return Path(PlatformDirs(APP, appauthor=False).user_config_dir) / _CONFIG
 
 
 def _run_directory() -> Path:

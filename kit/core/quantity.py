@@ -69,12 +69,14 @@ def percentage(text: str, option: str) -> float:
     return float(match[1]) / 100
 
 
+_SECONDS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
+
+
 def duration(text: str, option: str) -> float:
-    """Return ``90s``, ``30m``, ``2h`` or ``1h30m`` in seconds. Raises UsageError."""
-    match = re.fullmatch(r"(?:([0-9]{1,6})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,6})s)?", text.strip())
-    seconds = (
-        sum(int(part or 0) * unit for part, unit in zip(match.groups(), (3600, 60, 1), strict=True)) if match else 0
-    )
+    """Return ``90s``, ``30m``, ``2h``, ``1h30m`` or ``90d`` in seconds. Raises UsageError."""
+    match = re.fullmatch("".join(f"(?:([0-9]{{1,6}}){unit})?" for unit in _SECONDS), text.strip())
+    parts = zip(match.groups(), _SECONDS.values(), strict=True) if match else ()
+    seconds = sum(int(part or 0) * unit for part, unit in parts)
     if not seconds:
         raise UsageError(f"{option} {text}: not a time", f"use for example {option} 30m, or 1h30m")
     return float(seconds)

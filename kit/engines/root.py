@@ -13,6 +13,7 @@ from pathlib import Path
 from kit.core.errors import RunError, UsageError
 from kit.core.private import make_private
 from kit.host import safe_fs
+from kit.host.cache_use import mark_used
 from kit.host.command import environment, run
 from kit.host.durable import publish
 from kit.image import ImageCache, read_recipe, recipes, unpack
@@ -158,6 +159,7 @@ def given_programs(given: Path, cache: Path) -> Path:
                 except RunError as error:
                     raise UsageError(f"{given} is not an archive: {error.message}", _GIVEN) from None
                 publish(new, target)
+        mark_used(target)
         given = next(iter(sorted(target.rglob("dockerd"))), target)
     directory = given.parent if given.is_file() else given
     if not (directory / "dockerd").is_file():
@@ -182,4 +184,5 @@ def image_root(name: str, cache: Path, tell: Callable[[str], None]) -> EngineRoo
         with safe_fs.scratch(path.parent) as scratch:
             unpack(image, scratch / "root")
             publish(scratch / "root", path)
+    mark_used(path)
     return EngineRoot(path)

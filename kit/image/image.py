@@ -19,6 +19,7 @@ from kit.core.codec import UnreadableError, decode
 from kit.core.errors import UsageError
 from kit.core.flock import try_lock
 from kit.host import safe_fs
+from kit.host.cache_use import mark_used
 from kit.host.command import run
 from kit.host.durable import publish, read_record, write_record
 from kit.image.manifest import architectures
@@ -156,6 +157,7 @@ class ImageCache:
         target = self.directory / key
         found = None if force else self._read(target)
         if found:
+            mark_used(target)
             return found
         self.directory.mkdir(parents=True, exist_ok=True)
         with self._alone(key, lambda: tell(f"waiting for another process that makes image {name}")):

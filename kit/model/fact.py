@@ -141,6 +141,7 @@ COMMIT = Kind("source commit", volatile=True)
 CI_COMMIT = Kind("CI commit", volatile=True)
 LABEL = Kind("label {}", of=r"[\w.-]+", volatile=True)
 VERSIONS = (COMMIT, CI_COMMIT, LABEL)
+KEPT = Kind("kept", volatile=True)  # why an old session was not removed
 
 # Inputs, images and other materials
 FILESYSTEM = Kind("filesystem {}", of=r"\S+")
@@ -171,7 +172,7 @@ KINDS = (
     GUEST, ACCELERATOR, HOST_KERNEL, HOST_CPU, CACHES, ROUNDS, DEFAULT_REFERENCE, SEED, FRESH, PARAMETERS,
     DISTURBANCE_RULE,
     RUN_ORDER, SLICE, RUN_ORDER_WHY, IMAGE, LOAD, NO_PSI, NO_CGROUP_CPU, NO_CGROUP_CPU_ON_HOST, IDLE, NO_OUTSIDE_CPU,
-    STOPPED, TRACING, NO_TRACING, COMMIT, CI_COMMIT, LABEL,
+    STOPPED, TRACING, NO_TRACING, COMMIT, CI_COMMIT, LABEL, KEPT,
     DEVICE, ROUNDS_OF, BUSY_BEFORE, FILESYSTEM, UNCONFIRMED, COMPILER, NO_RERUN, RUNS, RUNNING_ENGINE, RUNNING_STATUS,
     DRIVER_STATUS, PROGRAM,
 )  # fmt: skip

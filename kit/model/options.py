@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from kit.core.errors import UsageError
-from kit.core.quantity import duration, percentage, size
+from kit.core.quantity import duration, pairs, percentage, size
 from kit.model.default import AUTO, AUTO_ROUNDS, CACHES, DEFAULT_ENGINE
+from kit.model.fact import LABEL
 
 
 @dataclass(frozen=True)
 class Option:
     """An option for the field ``name`` of a request. ``default``: as a user would write it. ``kind``: its type in a
-    night file. ``read``: converts a user's text to the request's value; errors name the option. ``flag``: its name on
-    the command line, if different."""
+    file; that of a repeatable option is dict. ``read``: converts a user's value to the request's; errors name the
+    option. ``flag``: its name on the command line, if different."""
 
     name: str
     help: str
@@ -23,7 +25,7 @@ class Option:
     default: Any = ""
     choices: tuple[str, ...] = ()
     kind: type = str
-    read: Callable[[str, str], float] | None = None
+    read: Callable[[Any, str], Any] | None = None
     flag: str = ""
 
     @property
@@ -39,8 +41,24 @@ def _rounds(text: str, option: str) -> int:
     return AUTO_ROUNDS if text == "auto" else int(text)
 
 
+def _labels(given: Any, option: str) -> tuple[tuple[str, str], ...]:
+    """Return labels from a table, or from texts of the form KEY=VALUE."""
+    if isinstance(given, Mapping):
+        given = [f"{key}={value}" for key, value in given.items()]
+    found = dict(pairs(tuple(given), option))
+    for key, text in found.items():
+        if not re.fullmatch(LABEL.of, key):
+            raise UsageError(f"{option} {key}: not a label's name", "use letters, digits, '_', '.' and '-'")
+        if not text.isprintable() or len(text) > _LONGEST_LABEL:
+            raise UsageError(f"{option} {key}: not one line", f"use {_LONGEST_LABEL} printable characters at most")
+    return tuple(found.items())
+
+
+_LONGEST_LABEL = 200
 _TABLE = (
     Option("title", "Title of the session.  [the scenario, or the command's first words]"),
+    Option("labels", "Label the session, for histories (repeatable).", "K=V", default=(), kind=dict, read=_labels,
+           flag="--label"),
     Option("source", "Sources that COMMAND finds in the build tree at each start.", "DIR"),
     Option("prepare", "Shell command before each run of COMMAND, not timed.", "CMD"),
     Option("image", "Root filesystem: recipe, FILE[:NAME], OCI layout or registry reference.", "REF"),
@@ -78,8 +96,33 @@ _TABLE = (
 OPTIONS: Mapping[str, Option] = {item.name: item for item in _TABLE}
 
 
+def read_text_as(item: Option, text: str, where: str) -> Any:
+    """Return text of a file without types as a nightly file would have it; errors name ``where``. Raises UsageError."""
+    if item.choices and text not in item.choices:
+        raise UsageError(f"{where}: unknown value '{text}'", f"use one of: {', '.join(filter(None, item.choices))}")
+    if item.kind is dict:
+        return text.splitlines()
+    if item.kind is bool:
+        if text.lower() not in _TRUTH:
+            raise UsageError(f"{where}: '{text}' is not true or false", "use true or false")
+        return _TRUTH[text.lower()]
+    if item.kind is int and not item.read:
+        if not re.fullmatch(r"[0-9]{1,9}", text):
+            raise UsageError(f"{where}: '{text}' is not a whole number", "use digits")
+        return int(text)
+    return text
+
+
+_TRUTH = {"true": True, "false": False}
+
+
 def read_quantities(given: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    """Return the values of numbers of rounds, sizes, times and percentages given as text. ``prefix``: precedes an
-    option's name in errors. Raises UsageError."""
-    found = {item.name: (item.read, given.get(item.name)) for item in OPTIONS.values() if item.read}
-    return {name: read(text, f"{prefix}{name}") for name, (read, text) in found.items() if isinstance(text, str)}
+    """Return the values of numbers of rounds, sizes, times and percentages given as text, and of labels. ``prefix``:
+    precedes an option's name in errors. Raises UsageError."""
+    found = {}
+    for item in OPTIONS.values():
+        value = given.get(item.name)
+        if item.read and (isinstance(value, str) or (item.kind is dict and value is not None)):
+            name = item.words.replace("--", prefix, 1) if prefix else item.name
+            found[item.name] = item.read(value, name)
+    return found

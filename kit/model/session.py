@@ -71,6 +71,7 @@ class Request:
     rerun: bool = True  # disturbed runs
     interleave: str = AUTO  # the arms of a round in time slices: auto, off, or the length of one, 0.5s
     margin: Amount = DEFAULT_MARGIN  # differences below this share count as equivalent
+    labels: tuple[tuple[str, str], ...] = ()  # the user's names for what is built
 
     @property
     def until_decided(self) -> bool:

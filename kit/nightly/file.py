@@ -29,6 +29,8 @@ class _File(TypedDict, total=False):
     budget: str
     wait_idle: str
     confirm: int
+    keep: str
+    keep_changes: bool
     defaults: dict[str, Any]
     tasks: list[Any]
 
@@ -38,7 +40,7 @@ _PLAIN: dict[str, Any] = {"scenario": str, "command": tuple[str, ...]}
 #: Keys of a task, and keys that all tasks share.
 _KEYS = {
     **_PLAIN,
-    **{item.name: item.kind for item in OPTIONS.values()},
+    **{item.name: dict[str, Any] if item.kind is dict else item.kind for item in OPTIONS.values()},
     "arms": tuple[str, ...],
     "filesystems": tuple[str, ...],
     "params": dict[str, Any],
@@ -59,7 +61,9 @@ def parse_nightly(text: str, source: str, name: str) -> Job:
     tasks = data.get("tasks", [])
     if not tasks:
         raise UsageError(f"{source}: no [[tasks]]", 'add [[tasks]] and below it scenario = "kernel:short"')
-    budget, idle = data.get("budget"), data.get("wait_idle")
+    budget, idle, keep = data.get("budget"), data.get("wait_idle"), data.get("keep")
+    if data.get("keep_changes") and not keep:
+        raise UsageError(f"{source}: keep_changes needs keep", 'add for example keep = "90d"')
     confirm = data.get("confirm", CONFIRM)
     if confirm < 2:
         raise UsageError(
@@ -74,6 +78,8 @@ def parse_nightly(text: str, source: str, name: str) -> Job:
         budget=duration(budget, f"{source}: budget") if budget else None,
         wait_idle=duration(idle, f"{source}: wait_idle") if idle else None,
         confirm=confirm,
+        keep=duration(keep, f"{source}: keep") if keep else None,
+        keep_changes=data.get("keep_changes", False),
     )
 
 
@@ -108,7 +114,8 @@ def _task(task: Any, defaults: Mapping[str, Any], where: str) -> Task:
         listed = given.get("arms", ())
         names = arm_names(",".join(listed), given.get("filesystems", ())) if listed else ()
         arms = tuple(map(str, arms_of(names, engine))) if names else ()
-        quantities = read_quantities({**_ALWAYS, **given}, "")
+        labels = dict(_pairs(given, "labels", where))
+        quantities = read_quantities({**_ALWAYS, **given, "labels": labels}, "")
         slice_of(given.get("interleave", AUTO))
         if given.get("cpuset"):
             cpu_list(given["cpuset"])

@@ -18,8 +18,10 @@ from kit.model.event import EventSink
 from kit.model.plan import DEFAULT_BUDGET
 from kit.model.session import DONE, Request, Session
 from kit.session.prepared import StartOptions
+from kit.session.prune import plan_pruning, prune
 from kit.session.start import launch
 from kit.store import Store
+from kit.store.retention import Retention
 from kit.store.series import find_track, find_tracks, find_whose
 
 #: Makes a finished session from a request.
@@ -58,6 +60,18 @@ def _run(task: Task, job: Job, store: Store, observer: EventSink, deadline: floa
         observer.tell(f"could not run {task.name}: {error.message}")
         part = Part(task, error=str(error))
     return replace(part, seconds=time.monotonic() - began)
+
+
+def prune_night(job: Job, night: Night, paths: Paths, store: Store) -> str:
+    """Remove old sessions of the tasks that ran, with their logs, as the job says; return one line, '' without a rule.
+    Raises KitError."""
+    titles = {part.session.title: part.task.across for part in night.parts if part.session}
+    if job.keep is None or not titles:
+        return ""
+    now = time.time()
+    found = plan_pruning(store, paths, Retention(now - job.keep, job.keep_changes, titles, confirm=job.confirm), now)
+    prune(store, paths, found)
+    return f"removed: {found}"
 
 
 def within(request: Request, left: float) -> Request:

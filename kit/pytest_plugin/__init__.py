@@ -36,6 +36,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add("--kit-arms", metavar="A,B,…", help="collect scenario files and run them on these arms; 'default': all")
     for name in SHARED:
         _add_shared(add, OPTIONS[name])
+        parser.addini(f"kit_{name}", f"the same as {_words(OPTIONS[name])}")
+    parser.addini("kit_store", "the same as --kit-store")
     add("--kit-param", action="append", default=[], metavar="K=V", help="a parameter of the scenario files")
     add("--kit-fs", default="", metavar="FS,FS", help="put arms that name no filesystem on each of these")
     add("--kit-variant", default="", metavar="NAME", help="variant of the scenario files, for example short")
@@ -60,14 +62,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def _add_shared(add: Callable[..., None], item: Option) -> None:
     """Add an option of requests under the plugin's prefix."""
-    words, name = item.words.replace("--", "--kit-", 1), f"kit_{item.name}"
+    words, name = _words(item), f"kit_{item.name}"
     text = f"{item.help[0].lower()}{item.help[1:]}".replace("%", "%%")
     if item.kind is bool:
-        add(words, dest=name, action="store_false" if words == "--kit-no-rerun" else "store_true", help=text)
+        action = "store_false" if words == "--kit-no-rerun" else "store_true"
+        add(words, dest=name, action=action, default=None, help=text)
+        return
+    if item.kind is dict:
+        add(words, dest=name, action="append", metavar=item.metavar, help=text)
         return
     kind = str if item.read else item.kind
     metavar = "N" if kind is int else item.metavar
-    add(words, dest=name, type=kind, default=item.default, metavar=metavar, choices=item.choices or None, help=text)
+    add(words, dest=name, type=kind, metavar=metavar, choices=item.choices or None, help=text)
+
+
+def _words(item: Option) -> str:
+    return item.words.replace("--", "--kit-", 1)
 
 
 def pytest_configure(config: pytest.Config) -> None:

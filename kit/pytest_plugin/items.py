@@ -45,8 +45,8 @@ class ScenarioFile(pytest.File):
         """Return the thresholds of the command line. Raises UsageError."""
         from kit.analysis.session.threshold import parse_threshold
 
-        option = self.config.getoption
-        return [parse_threshold(text, option("kit_engine")) for text in option("kit_threshold")]
+        engine = self.config.stash[RUNNER].settings()["engine"]
+        return [parse_threshold(text, engine) for text in self.config.getoption("kit_threshold")]
 
     @property
     def scenario(self) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kit.core.errors import KitError
-from kit.model.options import read_quantities
+from kit.model.options import OPTIONS, read_quantities, read_text_as
 
 if TYPE_CHECKING:
     from kit.model.session import Request, Session
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 #: Options of a request that pytest's command line also has.
 SHARED = (
     "rounds", "precision", "budget", "margin", "timeout", "cache", "cpuset", "seed", "load", "interleave", "guest",
-    "engine", "rerun", "explain_calls", "profile",
+    "engine", "rerun", "explain_calls", "profile", "labels",
 )  # fmt: skip
 RUNNER = pytest.StashKey["SessionRunner"]()
 
@@ -64,15 +64,38 @@ class SessionRunner:
         from kit.store import open_store
 
         if self._store is None:
-            url, default = self.config.getoption("kit_store"), find_paths().store
-            self._store = open_store(url, default, patient=True)
+            url = self.config.getoption("kit_store") or self._ini("store") or self._configured_store()
+            self._store = open_store(url, find_paths().store, patient=True)
         return self._store
 
+    def _configured_store(self) -> str:
+        from kit.host.settings_files import find_settings
+
+        found = find_settings(self.config.rootpath).get("store")
+        return str(found.value) if found else ""
+
     def settings(self) -> dict[str, Any]:
-        """Return the settings from the command line, for scenario files and the fixture. Raises UsageError."""
-        given = {name: self.config.getoption(f"kit_{name}") for name in SHARED}
-        given = {name: value for name, value in given.items() if value is not None}
-        return given | read_quantities(given, "--kit-")
+        """Return the settings for scenario files and the fixture, by precedence: from the command line, from pytest's
+        own configuration, from the kit's. Raises UsageError."""
+        from kit.host.settings_files import find_settings
+
+        found = find_settings(self.config.rootpath)
+        given = {item.key: item.value for item in found.values() if item.key in SHARED}
+        for name in SHARED:
+            option, text = self.config.getoption(f"kit_{name}"), self._ini(name)
+            if option is not None:
+                given[name] = option
+            elif text:
+                given[name] = read_text_as(OPTIONS[name], text, f"{self._file}: kit_{name}")
+        given = {**_defaults(), **given}
+        return given | read_quantities({name: _as_written(value) for name, value in given.items()}, "--kit-")
+
+    def _ini(self, name: str) -> str:
+        return str(self.config.getini(f"kit_{name}") or "").strip()
+
+    @property
+    def _file(self) -> str:
+        return str(self.config.inipath or "pytest's configuration")
 
     def between(self, session: Session) -> str:
         """Compare a session with the one of --kit-compare, as a table, or return the reason against it."""
@@ -100,6 +123,17 @@ class SessionRunner:
         found = self.store.list(SessionFilter(session.title, status=DONE), most=len(mine) + 1)
         earlier = next((item.id for item in found if item.id not in mine), None)
         return self.store.get(earlier) if earlier else None
+
+
+def _defaults() -> dict[str, Any]:
+    """Return the default of each shared option that has one."""
+    found = {name: OPTIONS[name].default for name in SHARED if OPTIONS[name].kind is not bool}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _as_written(value: Any) -> Any:
+    """Return a number of a file as text, as on the command line."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def refuse_xdist(config: pytest.Config) -> None:

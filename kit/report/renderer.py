@@ -67,6 +67,7 @@ RENDERERS = (
     Renderer("html", PAGE, "page.html:render_html", "a page that needs no network", "html", "text/html"),
     Renderer("table", BETWEEN, "history.session_diff:render_between", "a table"),
     Renderer("markdown", BETWEEN, "history.session_diff:render_between_markdown", "a table as Markdown", "md"),
+    Renderer("json", BETWEEN, "history.session_diff:render_between_json", "penalties and changes as JSON", "json"),
     Renderer("table", HISTORY, "history.history:render_history", "a table, intervals drawn"),
     Renderer("markdown", HISTORY, "history.history:render_history_markdown", "a table as Markdown", "md"),
     Renderer("json", HISTORY, "history.history:render_history_json", "series, changes and sessions as JSON", "json"),

@@ -32,6 +32,7 @@ from kit.session.plan.interleave_policy import ordered_as
 from kit.session.plan.planning import prepare, prepare_begun
 from kit.session.plan.schedule import whole_rounds
 from kit.session.prepared import Prepared, SessionContext, StartOptions
+from kit.session.setup.facts import version_facts
 from kit.session.setup.resumable import check_begun, check_kernel, record_begun
 from kit.store import Outbox, SessionFilter
 
@@ -73,7 +74,12 @@ def new_session(prepared: Prepared, reference: str = "") -> Session:
         baselines=plan.baselines,
         seed=plan.seed,
         plan=plan,
-        facts=stored([DEFAULT_REFERENCE.fact(prepared.default_reference)] if prepared.default_reference else []),
+        facts=stored(
+            [
+                *([DEFAULT_REFERENCE.fact(prepared.default_reference)] if prepared.default_reference else []),
+                *version_facts(prepared.request),
+            ]
+        ),
     )
 
 

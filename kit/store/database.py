@@ -6,7 +6,7 @@ import os
 import re
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
@@ -80,6 +80,13 @@ class Database:
             self._prepare()
             with self._writer().begin() as connection:
                 yield connection
+
+    def compact(self) -> None:
+        """Give the space of removed rows back to the filesystem, if nobody else uses the file now. A server does so
+        itself."""
+        if not self.remote:
+            with closing(self._engine.raw_connection()) as connection, suppress(sqlite3.OperationalError):
+                connection.driver_connection.execute("VACUUM")  # type: ignore[union-attr]
 
     def close(self) -> None:
         self._engine.dispose()

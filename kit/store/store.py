@@ -73,6 +73,8 @@ def reach_store(url: str, default: Path, read_only: bool, tell: Callable[[str], 
 HISTORY = 1000
 #: Sessions that are counted at most.
 COUNTED = 10_000
+#: Sessions that one transaction removes.
+_REMOVED = 200
 #: Number of newest sessions that are tried to find a readable one.
 _FIRST = 100
 
@@ -258,9 +260,14 @@ class Store:
             grant(connection, role, kind)
             return read_state(connection)
 
-    def remove(self, session_id: str) -> None:
-        with self._database.writing() as connection:
-            connection.execute(delete(sessions).where(sessions.c.id == session_id))
+    def remove(self, names: Sequence[str]) -> None:
+        """Remove sessions with all that belongs to them, and give the space back. Only the owner of a shared store
+        may."""
+        for start in range(0, len(names), _REMOVED):
+            with self._database.writing() as connection:
+                connection.execute(delete(sessions).where(sessions.c.id.in_(names[start : start + _REMOVED])))
+        if names:
+            self._database.compact()
 
     def close(self) -> None:
         self._database.close()

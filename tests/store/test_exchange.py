@@ -145,7 +145,7 @@ def test_a_server_is_a_store_for_several_machines(server: str, kit: Kit, tmp_pat
     store.take(full.id, [RunFlagged("bare", "", 1, "steal")])
     store.take(full.id, [FactsKnown({"kernel": "7"}, full.not_run)])
     assert store.get(full.id).facts == {"kernel": "7"}
-    store.remove(full.id)
+    store.remove([full.id])
     with pytest.raises(UsageError):
         store.get(full.id)
     listed = kit("sessions", "--store", server)

@@ -97,7 +97,7 @@ def test_what_is_imported_is_read_again_or_refused(written: str, shared: Store) 
             assert shared.get(session.id) == session and session.imported
             shared.history(session.title, "layer:overlay2")
         finally:
-            shared.remove(session.id)
+            shared.remove([session.id])
     assert shared.list() == ()
 
 

@@ -84,7 +84,7 @@ def test_a_writer_adds_and_can_neither_change_nor_delete(shared: tuple[str, str,
     ):
         assert "permission denied" in refused(writer, statement) or "must be owner" in refused(writer, statement)
     with pytest.raises(KitError, match="permission denied"):
-        store.remove(FULL.id)
+        store.remove([FULL.id])
 
 
 def refused(url: str, statement: str, *before: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from kit.analysis.history.history import Differing, Entry, Series, differences, split
+from kit.analysis.history.history import Differing, Entry, Series, differences, split, version_changes
 from kit.analysis.stats import estimators
 from kit.analysis.stats.dependence import find_dependence, find_shift, keep_points
 from kit.analysis.stats.divisive import find_points
@@ -28,8 +28,8 @@ class Change:
     """A change of level. ``index``: the first entry of the new one. ``before`` and ``after``: mean ratios up to the
     neighbouring changes. ``shift``: after over before, with the 95 % interval that the scatter of the sessions and
     their dependence give (that the place of the change was sought is not in it). ``sessions``: how many the new level
-    rests on. ``own`` and ``base``: the same of the arm's own time and its baseline's. ``differs``: recorded conditions
-    that changed there, the kit's version too, as far as a series allows any to."""
+    rests on. ``own`` and ``base``: the same of the arm's own time and its baseline's. ``differs``: commits and labels
+    that changed there, the kit's version, and recorded conditions as far as a series allows any to."""
 
     index: int
     before: float
@@ -93,7 +93,11 @@ def find_changes(series: Series, confirm: int = CONFIRM) -> tuple[Change, ...]:
                 sessions >= confirm,
                 _shift(means[0], left, right, own),
                 _shift(means[1], left, right, base),
-                _kit(one.kit_version, two.kit_version) + differences(one.conditions, two.conditions),
+                (
+                    *version_changes(one.versions, two.versions),
+                    *_kit(one.kit_version, two.kit_version),
+                    *differences(one.conditions, two.conditions),
+                ),
             )
         )
     return tuple(found)

@@ -3,13 +3,14 @@ Pure."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import merge
 from itertools import chain
 
 from kit.analysis.history.outcome import Outcome
-from kit.model.fact import GUEST, MACHINE, RUN_ORDER, WORKER, read_facts
+from kit.model.fact import GUEST, MACHINE, RUN_ORDER, VERSIONS, WORKER, read_facts
 from kit.model.sample import SEQUENTIAL, is_input
 from kit.model.session import Session
 
@@ -17,6 +18,9 @@ from kit.model.session import Session
 SOURCES = "sources"
 #: Separates the names of several machines of one session.
 SEVERAL = ", "
+_COMMIT = re.compile("[0-9a-f]{40,64}")
+#: Letters of a commit that people read.
+_SHORT = 12
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,7 @@ class Entry:
     conditions: Conditions
     outcome: Outcome
     worker: str = ""  # what its fleet calls the machine
+    versions: Mapping[str, str] = field(default_factory=dict)  # facts of the kinds VERSIONS, by key
 
     @property
     def ratio(self) -> float:
@@ -78,6 +83,19 @@ class DifferingDigest(Differing):
 
 
 @dataclass(frozen=True)
+class DifferingVersion(Differing):
+    """A commit or a label that differs: no condition of a series, but what to look at where a penalty changed."""
+
+    def __str__(self) -> str:
+        return f"{self.name} {short(self.before) or 'unknown'} → {short(self.after)}"
+
+
+def short(version: str) -> str:
+    """Return a commit as people write it; other text unchanged."""
+    return version[:_SHORT] if _COMMIT.fullmatch(version) else version
+
+
+@dataclass(frozen=True)
 class Series:
     """Entries under one state of machine, settings and inputs, in the order of time. ``began_with``: differences from
     the previous session, of the same machine if there is one; empty for the first series."""
@@ -96,9 +114,10 @@ def make_entries(session: Session, outcomes: Iterable[Outcome]) -> Iterator[Entr
     arms."""
     facts = conditions(session).facts
     machine, worker = MACHINE.text(session.facts), WORKER.text(session.facts)
+    named = versions(session)
     for item in outcomes:
         known = Conditions(facts, dict(item.digests))
-        yield Entry(session.id, session.created, machine, session.kit_version, known, item, worker)
+        yield Entry(session.id, session.created, machine, session.kit_version, known, item, worker, named)
 
 
 def conditions(session: Session) -> Conditions:
@@ -107,6 +126,17 @@ def conditions(session: Session) -> Conditions:
         fact.key: fact.kind.compared(fact.text, session.id) for fact in read_facts(session.facts) if not fact.volatile
     }
     return Conditions({GUEST.key: "none", RUN_ORDER.key: SEQUENTIAL, **facts})
+
+
+def versions(session: Session) -> dict[str, str]:
+    """Return the commits and labels of a session, by fact."""
+    return {fact.key: fact.text for fact in read_facts(session.facts) if fact.kind in VERSIONS}
+
+
+def version_changes(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Differing, ...]:
+    """Return the commits and labels of ``after`` that are not those of ``before``."""
+    changed = [name for name in after if before.get(name) != after[name]]
+    return tuple(DifferingVersion(name, before.get(name, ""), after[name]) for name in changed)
 
 
 def differences(before: Conditions, after: Conditions, across: Iterable[str] = ()) -> tuple[Differing, ...]:

@@ -35,7 +35,8 @@ class Task:
 
 @dataclass(frozen=True)
 class Job:
-    """One nightly file. ``budget`` and ``wait_idle`` are seconds, None for none."""
+    """One nightly file. ``budget`` and ``wait_idle`` are seconds, None for none. ``keep``: seconds after which sessions
+    of the tasks are removed, None for never; with ``keep_changes`` those at and next to change points stay."""
 
     name: str
     tasks: tuple[Task, ...]
@@ -44,6 +45,8 @@ class Job:
     budget: float | None = None
     wait_idle: float | None = None
     confirm: int = CONFIRM
+    keep: float | None = None
+    keep_changes: bool = False
 
     def rule(self, task: Task) -> Rule:
         """Return the rule for a task's thresholds; all thresholds of the night are simultaneous."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kit.analysis.history.changepoint import CONFIRM, Change
-from kit.analysis.history.history import Series
+from kit.analysis.history.history import DifferingVersion, Series
 from kit.analysis.runs.compare import Comparison
 from kit.analysis.session.threshold import CROSSED, HELD, Threshold
 
@@ -72,9 +72,10 @@ def _judge(
     level = changes[-1].after if changes else item.ratio or 0.0
     if risen and level > threshold.limit:
         change = risen[-1]
+        named = [str(item) for item in change.differs if isinstance(item, DifferingVersion)]
         return REGRESSION, (
             f"{_percent(change.before)} before, {_percent(change.after)} in the last {change.sessions} sessions "
-            f"(since {series.entries[change.index].session})"
+            f"(since {'; '.join((series.entries[change.index].session, *named))})"
         )
     return _judge_alone(threshold, item, series, rule) if rule.on == LIMIT else _await(threshold, series, changes, rule)
 

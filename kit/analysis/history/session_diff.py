@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kit.analysis.history.history import Differing, conditions, differences
+from kit.analysis.history.history import Differing, conditions, differences, version_changes, versions
 from kit.analysis.runs.compare import LESS, MORE, NO_INTERVAL, NOT_DETECTED, Comparison
 from kit.analysis.runs.run_table import Runs, differing
 from kit.analysis.session.analyse import Analysis, whole_real
@@ -46,7 +46,8 @@ def compare_sessions(before: tuple[Session, Analysis], after: tuple[Session, Ana
     one, two = ({_key(item): item for item in whole_real(found.comparisons)} for _, found in (before, after))
     shared = [key for key in one if key in two and not one[key].control]
     moved = tuple(_moved(one[key], two[key], before[1].runs, after[1].runs, len(shared)) for key in shared)
-    differs = differences(conditions(before[0]), conditions(after[0]))
+    named = version_changes(*map(versions, (before[0], after[0])))
+    differs = named + differences(conditions(before[0]), conditions(after[0]))
     return SessionDiff(moved, differs, _lacking(one, two), _lacking(two, one))
 
 

@@ -10,14 +10,18 @@ from typing import Any
 from tabulate import tabulate
 
 from kit.analysis.history.changepoint import Change, ChangeHistory
-from kit.analysis.history.history import Entry, Series
+from kit.analysis.history.history import Entry, Series, short
 from kit.analysis.stats.estimators import Interval
+from kit.model.fact import CI_COMMIT, COMMIT, LABEL
 from kit.report.format import units
 from kit.report.format.csv_rows import render_sheet
 from kit.report.format.interval import percent_interval
 from kit.report.format.sanitize import shown
 from kit.report.format.verdict import Plot
 from kit.report.format.wrap import wrap
+
+#: Of a table, after the date.
+_COMMIT_COLUMN = 3
 
 
 @dataclass(frozen=True)
@@ -60,9 +64,20 @@ def _began(series: Series) -> str:
 def _table(told: ChangeHistory, plot: Plot, tablefmt: str) -> str:
     changes = {change.index: change for change in told.changes}
     drawn = tablefmt == "simple"
-    rows = [_row(entry, changes.get(i), plot, drawn) for i, entry in enumerate(told.series.entries)]
+    commits = commits_of(told.series.entries)
     headers = ["", "session", "date, UTC", "arm", "baseline", "change, 95 %", *([plot.axis()] if drawn else [])]
+    rows = [_row(entry, changes.get(i), plot, drawn) for i, entry in enumerate(told.series.entries)]
+    if any(commits):
+        headers.insert(_COMMIT_COLUMN, "commit")
+        for row, commit in zip(rows, commits, strict=True):
+            row.insert(_COMMIT_COLUMN, commit or units.NOTHING)
     return tabulate(rows, headers, tablefmt=tablefmt, disable_numparse=True)
+
+
+def commits_of(entries: Sequence[Entry]) -> list[str]:
+    """Return what each session built: the commit of its sources, else of its CI job; '' if it is unknown."""
+    found = (COMMIT.text(item.versions) or CI_COMMIT.text(item.versions) for item in entries)
+    return [short(text) for text in found]
 
 
 def _row(entry: Entry, change: Change | None, plot: Plot, drawn: bool) -> list[str]:
@@ -125,6 +140,9 @@ def history_rows(number: int, item: ChangeHistory) -> Iterator[dict[str, Any]]:
             "created": entry.created,
             "machine": entry.machine,
             "kit": entry.kit_version,
+            "source_commit": COMMIT.text(entry.versions),
+            "ci_commit": CI_COMMIT.text(entry.versions),
+            "labels": {item.of: item.text for item in LABEL.find(entry.versions)},
             "arm": found.arm,
             "baseline": found.baseline,
             "point": found.point,
@@ -141,8 +159,17 @@ def history_rows(number: int, item: ChangeHistory) -> Iterator[dict[str, Any]]:
 
 
 def render_history_json(subject: Subject, told: Sequence[ChangeHistory]) -> str:
+    return render_histories_json([(subject, told)])
+
+
+def render_histories_json(histories: Sequence[tuple[Subject, Sequence[ChangeHistory]]]) -> str:
+    """Return one document of an arm's histories, of each point of a sweep."""
+    return json.dumps({"schema": 1, "histories": [_history(*item) for item in histories]}, indent=1) + "\n"
+
+
+def _history(subject: Subject, told: Sequence[ChangeHistory]) -> dict[str, Any]:
     subject, told = shown(subject), shown(tuple(told))
-    document = {
+    return {
         "subject": asdict(subject),
         "series": [
             {
@@ -153,10 +180,10 @@ def render_history_json(subject: Subject, told: Sequence[ChangeHistory]) -> str:
             for number, one in enumerate(told, 1)
         ],
     }
-    return json.dumps(document, indent=1) + "\n"
 
 
 def render_history_csv(subject: Subject, told: Sequence[ChangeHistory]) -> str:
     """Return CSV whose rows each name their subject."""
     rows = [row for number, item in enumerate(shown(tuple(told)), 1) for row in history_rows(number, item)]
+    rows = [{**row, "labels": ", ".join(f"{key}={text}" for key, text in row["labels"].items())} for row in rows]
     return render_sheet(list(rows[0]) if rows else [], rows)

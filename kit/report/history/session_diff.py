@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from dataclasses import asdict
 
 from tabulate import tabulate
 
+from kit.analysis.history.history import DifferingVersion
 from kit.analysis.history.session_diff import PenaltyChange, SessionDiff
 from kit.analysis.runs.compare import LESS, MORE, NOT_DETECTED
 from kit.model.session import Session
+from kit.report.data.structured import session_facts
 from kit.report.format import units
 from kit.report.format.interval import percent_interval
 from kit.report.format.sanitize import shown
@@ -33,6 +37,13 @@ def render_between_markdown(before: Session, after: Session, found: SessionDiff)
     return render_between(before, after, found, "github")
 
 
+def render_between_json(before: Session, after: Session, found: SessionDiff) -> str:
+    """Return both sessions without their samples, each penalty in both, and conditions that differ."""
+    before, after, found = shown(before), shown(after), shown(found)
+    document = {"schema": 1, "before": session_facts(before), "after": session_facts(after), **asdict(found)}
+    return json.dumps(document, indent=1) + "\n"
+
+
 def between_rows(found: SessionDiff) -> tuple[Sequence[str], Sequence[Sequence[str]], Sequence[str]]:
     """Return headings, rows and sentences, for a page."""
     return _HEADERS, [_row(item) for item in found.moved], _lines(found)
@@ -44,7 +55,7 @@ def _lines(found: SessionDiff) -> list[str]:
         if arms:
             lines.append(f"only in {which}: {', '.join(arms)}")
     lines += [f"differs: {item}" for item in found.differs]
-    if not found.differs:
+    if all(isinstance(item, DifferingVersion) for item in found.differs):
         lines.append("no recorded fact of machine or settings differs")
     lines.append(
         "note: a penalty is a ratio within its session, so the speed of the machine cancels; in an arm's own time it "

@@ -17,7 +17,7 @@ from kit.report import shown_session
 from kit.report.fleet.cost import FleetView, view_fleet_cost
 from kit.report.format import units
 from kit.report.format.interval import percent_interval
-from kit.report.history.history import change_lines
+from kit.report.history.history import change_lines, commits_of
 from kit.report.plot import Picture, plot_attribution, plot_flame, plot_intervals, plot_runs, plot_tasks, plot_track
 from kit.report.text.explain import Explanation, explain
 from kit.report.text.profile import ProfileTable, about, differs, tables
@@ -144,18 +144,21 @@ def track_view(track: ChangeHistory, limits: Sequence[Threshold], name: str) -> 
         for one in limits
         if (one.arm, one.metric) == (item.arm, item.metric) and (one.phase == item.phase if one.phase else newest.whole)
     ]
+    commits = commits_of(track.series.entries)
     rows = [
         (
             entry.session,
             units.moment(entry.created),
+            *([commit or units.NOTHING] if any(commits) else []),
             units.seconds(entry.outcome.mean),
             units.seconds(entry.outcome.base_mean),
             percent_interval(entry.ratio, entry.outcome.comparison.low, entry.outcome.comparison.high),
         )
-        for entry in track.series.entries
+        for entry, commit in zip(track.series.entries, commits, strict=True)
     ]
+    headers = ("session", "date, UTC", *(["commit"] if any(commits) else []), "arm", "baseline", "change, 95 %")
     lines = change_lines(track)
     if track.series.began_with:
         lines.append(f"this series began because these changed: {'; '.join(map(str, track.series.began_with))}")
     picture = plot_track(track, mine[0] if mine else None, name)
-    return TrackView(picture, lines, ("session", "date, UTC", "arm", "baseline", "change, 95 %"), rows)
+    return TrackView(picture, lines, headers, rows)

@@ -10,6 +10,7 @@ from kit.core.errors import MachineError, UnavailableError
 from kit.guest import Machine, Tools, make_machine
 from kit.guest.kernel_cache import BuiltKernel, KernelCache, PatchSource
 from kit.guest.recipe import read_kernel_recipe
+from kit.host.cache_use import mark_used
 from kit.model.arm import Arm, driver_of
 from kit.model.fact import KERNEL
 from kit.model.scenario import Input
@@ -76,5 +77,6 @@ def with_kernel(machine: Machine, session: Session, arms: Sequence[Arm], tools: 
         except UnavailableError as error:
             tools.tell(f"{error.message}; {name} will not run. {error.hint}")
             return machine
+    mark_used(built.path.parent)
     tools.tell(f"the guest's kernel is {built.release}, the kit's {name}")
     return make_machine(machine.kind, tools, built.path, None)

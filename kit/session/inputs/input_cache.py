@@ -9,6 +9,7 @@ from pathlib import Path
 
 from kit.core.codec import Whole
 from kit.core.errors import RunError
+from kit.host.cache_use import mark_used
 from kit.host.durable import publish, read_record, write_record
 from kit.host.remote_cache import Peer, from_peers
 from kit.host.safe_fs import remove, scratch, unpack
@@ -67,6 +68,7 @@ class InputCache:
                 known = _Facts(item.source, digest, 0 if new.is_dir() else new.stat().st_size)
                 publish(new, target)
             write_record(facts, known)
+        mark_used(target)
         return PreparedInput(item.name, item.into, target, known.digest)
 
     def _taken(self, item: Input, name: str, new: Path, scratch: Path) -> str:

@@ -9,12 +9,14 @@ from pathlib import Path
 from kit.analysis.runs.disturbance import RULE
 from kit.host.cgroup.cgroup import machine_cpu
 from kit.host.cgroup.energy import EnergyMeter, machine_energy
+from kit.host.commit import ci_commit, find_commit
 from kit.host.machine import Host
 from kit.image import Image
 from kit.model import fact
 from kit.model.fact import Fact
 from kit.model.plan import Plan
 from kit.model.scenario import Scenario
+from kit.model.session import Request
 from kit.session.setup.caches import DROP_CACHES
 
 
@@ -36,6 +38,24 @@ def session_facts(host: Host, plan: Plan, scenarios: Mapping[str, Scenario], ima
         fact.IMAGE.fact(f"{image.name} {image.digest[:12]} ({image.origin})" if image else "none: the host itself"),
         *_lacking(host),
     ]
+
+
+def version_facts(request: Request) -> Iterator[Fact]:
+    """Return the facts that say what is built: the user's labels, the commit of the sources, and that of the CI."""
+    for key, text in request.labels:
+        yield fact.LABEL.fact(text, key)
+    if found := find_commit(_workload(request)):
+        yield fact.COMMIT.fact(found)
+    if found := ci_commit():
+        yield fact.CI_COMMIT.fact(found)
+
+
+def _workload(request: Request) -> Path | None:
+    """Return the directory of a command's sources, or of a scenario file; None for a bundled scenario."""
+    if request.command:
+        return Path(request.source) if request.source else Path.cwd()
+    path, toml, _ = request.scenario.rpartition(".toml")
+    return Path(path).parent if toml else None
 
 
 def machine_facts(host: Host) -> list[Fact]:

@@ -1,0 +1,90 @@
+"""``kit prune``."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kit.cli.completion import complete_scenarios
+from kit.cli.options import json_option, store_option, the_store, wait_option, write_json
+from kit.core.quantity import duration
+
+if TYPE_CHECKING:
+    from kit.session.prune import Pruning
+
+_EPILOG = """\b
+Examples:
+  kit prune --keep 90d --dry-run                 what would be removed
+  kit prune --keep 90d --keep-changes
+  kit prune --keep 365d --keep-changes --ignore sources --store postgresql+psycopg://kit@db/kit
+  kit prune --keep 30d --scenario smoke          sessions of smoke and their logs, no caches
+
+Removed are sessions that began earlier, their logs, and images, inputs, engines and kernels that no session has used
+since. The next session that needs one rebuilds it. In a shared store only the owner may remove sessions."""
+
+
+@click.command(epilog=_EPILOG)
+@click.option("--keep", required=True, metavar="DURATION", help="Keep what is younger, for example 90d.")
+@click.option("--keep-changes", is_flag=True, help="Keep the sessions at and next to each change point.")
+@click.option("--ignore", "across", multiple=True, metavar="FACT",
+              help="Ignore this fact to find change points, as kit history does (repeatable).")  # fmt: skip
+@click.option("--scenario", default="", help="Only sessions of this scenario.", shell_complete=complete_scenarios)
+@click.option("--dry-run", is_flag=True, help="Show what would be removed.")
+@json_option
+@wait_option
+@store_option
+def prune(
+    keep: str,
+    keep_changes: bool,
+    across: tuple[str, ...],
+    scenario: str,
+    dry_run: bool,
+    json_file: str,
+    wait: bool,
+    store_url: str,
+) -> None:
+    """Remove old sessions, logs and unused cache entries."""
+    from kit.core.paths import find_paths
+    from kit.host.lock import machine_lock
+    from kit.session.prune import plan_pruning
+    from kit.session.prune import prune as remove
+    from kit.store.retention import Retention
+
+    now = time.time()
+    rule = Retention(now - duration(keep, "--keep"), keep_changes, {scenario: across} if scenario else None, across)
+    paths = find_paths()
+    with ExitStack() as stack:
+        if not dry_run:
+            stack.enter_context(machine_lock(paths.lock, "kit prune", wait, click.echo))
+        store = the_store(store_url, read_only=dry_run)
+        found = plan_pruning(store, paths, rule, now)
+        if not dry_run:
+            remove(store, paths, found)
+    if json_file:
+        write_json(json_file, _document(found, dry_run))
+    if json_file == "-":
+        return
+    for line in _lines(found):
+        click.echo(line)
+    click.echo(f"{'would be removed' if dry_run else 'removed'}: {found}")
+
+
+def _document(found: Pruning, dry_run: bool) -> dict[str, Any]:
+    expired = found.expired
+    listed = [{"id": item.id, "created": item.created, "title": item.title} for item in expired.sessions]
+    files = {"logs": list(map(str, found.logs)), "caches": list(map(str, found.caches))}
+    return {"schema": 1, "dry_run": dry_run, "sessions": listed, "kept": dict(expired.kept), **files}
+
+
+def _lines(found: Pruning) -> Iterator[str]:
+    from kit.report.format.units import moment
+
+    for item in found.expired.sessions:
+        yield f"session {item.id}, {moment(item.created)} UTC, {item.title}"
+    for name, why in found.expired.kept.items():
+        yield f"session {name} stays: {why}"
+    yield from map(str, (*found.logs, *found.caches))

@@ -1,0 +1,22 @@
+"""When an entry of a cache was last used. The time is the entry's access time, set by the kit itself: mounts with
+noatime do not keep it, and reads below a directory do not change the directory's."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+
+
+def mark_used(entry: Path) -> None:
+    """Record that a file or directory of a cache is used now. A cache that may only be read stays as it is."""
+    with suppress(OSError):
+        found = entry.stat()
+        os.utime(entry, ns=(time.time_ns(), found.st_mtime_ns))
+
+
+def last_used(entry: Path) -> float:
+    """Return the Unix time of the last use, or of the entry's making. Raises OSError."""
+    found = entry.lstat()
+    return max(found.st_atime, found.st_mtime)

@@ -1,0 +1,59 @@
+"""The files with settings: the project's ``kit.toml`` and ``pyproject.toml``, and the user's own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from kit.core.errors import UsageError
+from kit.core.paths import config_file
+from kit.core.private import user_name
+from kit.core.regular import read_text
+from kit.model.settings import Setting, merged, read_settings
+
+PROJECT, PYPROJECT, TABLE = "kit.toml", "pyproject.toml", "tool.kit"
+_HINT = "make it a file that you may read, or remove it"
+
+
+def find_settings(directory: Path | None = None) -> dict[str, Setting]:
+    """Return the settings that hold in a directory, by default the current one. Raises UsageError."""
+    return merged(item for path, table in settings_files(directory) for item in _read(path, table))
+
+
+def settings_files(directory: Path | None = None) -> Iterator[tuple[Path, str]]:
+    """Return the existing files by precedence, with the table that has the settings: those of the nearest directory
+    above with any, then the user's own. Raises UsageError."""
+    place = (directory or Path.cwd()).absolute()
+    for parent in (place, *place.parents):
+        found = [(parent / PROJECT, ""), (parent / PYPROJECT, TABLE)]
+        mine = [(path, table) for path, table in found if path.is_file() and _has(path, table)]
+        if mine:
+            yield from mine
+            break
+    own = config_file()
+    if own.is_file():
+        yield own, ""
+
+
+def _has(path: Path, table: str) -> bool:
+    """Return whether the file has settings: a pyproject.toml without the table, or one that is broken, is another
+    program's."""
+    if not table:
+        return True
+    try:
+        return f"[{table}" in read_text(path, _HINT)
+    except UsageError:
+        return False
+
+
+def _read(path: Path, table: str) -> tuple[Setting, ...]:
+    """Return the settings of a file that this user, root or the caller of sudo owns: settings name programs. Raises
+    UsageError."""
+    trusted = {0, os.geteuid(), int(os.environ.get("SUDO_UID", "0") or 0)}
+    info = path.stat()
+    if info.st_uid not in trusted or info.st_mode & 0o002:
+        who = f"belongs to {user_name(info.st_uid)}" if info.st_uid not in trusted else "may be written by everybody"
+        fix = f"chown {user_name(os.geteuid())} {path}" if info.st_uid not in trusted else f"chmod o-w {path}"
+        raise UsageError(f"{path} {who}, and settings name programs that run", f"use {fix}, or remove it")
+    return read_settings(read_text(path, _HINT), str(path), table)

@@ -1,0 +1,76 @@
+"""Old sessions of a store, and those among them that stay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from kit.analysis.history.changepoint import CONFIRM
+from kit.analysis.history.retention import find_turning
+from kit.model.event import FactsKnown
+from kit.model.fact import KEPT
+from kit.model.session import DONE, RUNNING, Session
+from kit.store.session_query import SessionFilter
+from kit.store.store import Store
+
+#: A session that began before this number of seconds does not run any more, whatever its status says.
+_LONGEST = 7 * 86400.0
+_PAGE = 500
+
+
+@dataclass(frozen=True)
+class Retention:
+    """A rule. ``before``: sessions that began later stay (Unix time). ``changes``: so do those at and next to a change
+    point. ``titles``: only sessions of these titles are removed, with the conditions that their histories ignore; None:
+    all, with ``across``."""
+
+    before: float
+    changes: bool = False
+    titles: Mapping[str, Sequence[str]] | None = None
+    across: Sequence[str] = ()
+    confirm: int = CONFIRM
+
+
+@dataclass(frozen=True)
+class Expired:
+    """``sessions``: to be removed, without samples, newest first. ``kept``: older ones that stay, by id, and why."""
+
+    sessions: tuple[Session, ...] = ()
+    kept: Mapping[str, str] = field(default_factory=dict)
+
+
+def find_expired(store: Store, rule: Retention, now: float) -> Expired:
+    """Return what the rule removes. Outcomes that the store lacks are computed for histories."""
+    old = [item for title in _titles(rule) for item in _heads(store, SessionFilter(title, until=rule.before))]
+    old = [item for item in old if item.status != RUNNING or item.created < now - _LONGEST]
+    if not rule.changes:
+        return Expired(tuple(old))
+    kept = {item.id: KEPT.text(item.facts) for item in old if KEPT.text(item.facts)}
+    for title in dict.fromkeys(item.title for item in old):
+        across = rule.titles.get(title, ()) if rule.titles is not None else rule.across
+        listed = list(_heads(store, SessionFilter(title, status=DONE)))
+        arms = tuple(dict.fromkeys(arm for item in listed for arm in item.arms))
+        turning = find_turning(store.entries(listed, arms), across, rule.confirm)
+        kept |= {item.id: turning[item.id] for item in old if item.id in turning and item.id not in kept}
+    return Expired(tuple(item for item in old if item.id not in kept), kept)
+
+
+def remove_expired(store: Store, expired: Expired) -> None:
+    """Remove the sessions. Each one that stays gets a fact that says why: later, its history may be too short to show
+    the change."""
+    for name, why in expired.kept.items():
+        head = replace(store.get(name), samples=())
+        if not KEPT.text(head.facts):
+            store.take(name, [FactsKnown.of(head.with_facts([KEPT.fact(why)]))])
+    store.remove([item.id for item in expired.sessions])
+
+
+def _titles(rule: Retention) -> Sequence[str]:
+    return ("",) if rule.titles is None else tuple(rule.titles)
+
+
+def _heads(store: Store, wanted: SessionFilter) -> Iterator[Session]:
+    skip = 0
+    while listed := store.list(wanted, _PAGE, skip):
+        yield from listed
+        skip += _PAGE

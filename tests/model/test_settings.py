@@ -1,0 +1,193 @@
+"""Settings: which file holds, what the command line and pytest make of it, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from kit.core.errors import UsageError
+from kit.host.settings_files import find_settings
+from kit.model.options import OPTIONS
+from kit.model.settings import KEYS, Setting, merged, option_values, read_settings
+from kit.pytest_plugin.runner import SHARED, SessionRunner
+from tests.command_line import in_fork
+
+FILE = """\
+# ours
+rounds = 5
+margin = "2%"
+arms = ["bare", "layer:btrfs"]
+rerun = false
+labels.site = "x"
+"""
+
+
+def values(settings: dict[str, Setting]) -> dict[str, object]:
+    return {key: item.value for key, item in settings.items()}
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Directories of a project and a user, neither with settings; the current directory is below the project."""
+    (tmp_path / "home").mkdir()
+    (tmp_path / "project/below").mkdir(parents=True)
+    monkeypatch.setenv("KIT_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("KIT_STORE", raising=False)
+    monkeypatch.chdir(tmp_path / "project/below")
+    return tmp_path / "project"
+
+
+def test_settings_have_lines() -> None:
+    found = {item.key: item for item in read_settings(FILE, "kit.toml")}
+    assert {key: item.where for key, item in found.items()} == {
+        "rounds": "kit.toml:2", "margin": "kit.toml:3", "arms": "kit.toml:4", "rerun": "kit.toml:5",
+        "labels": "kit.toml:6",
+    }  # fmt: skip
+    text = f"[tool.other]\nrounds = 1\n[tool.kit]\n{FILE}\n"
+    assert [item.where for item in read_settings(text, "p.toml", "tool.kit")][:2] == ["p.toml:5", "p.toml:6"]
+    (item,) = read_settings('[labels]\nsite = "x"\n', "kit.toml")
+    assert (item.where, item.value) == ("kit.toml:1", {"site": "x"})
+    assert read_settings("[tool.other]\nx = 1\n", "p.toml", "tool.kit") == ()
+
+
+def test_options_get_what_a_user_would_write() -> None:
+    assert option_values(merged(read_settings(FILE, "kit.toml"))) == {
+        "rounds": "5", "margin": "2%", "arms": "bare,layer:btrfs", "no_rerun": True, "labels": ["site=x"],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("\nround = 5\n", "kit.toml:2: unknown key 'round'; use one of: arms, "),
+        ("margin = 'x'\n", "kit.toml:1: margin x: not a percentage; use"),
+        ("rounds = []\n", "kit.toml:1: rounds must be a whole number"),
+        ("cache = 'tepid'\n", "kit.toml:1: unknown cache = 'tepid'; use one of: warm, cold"),
+        ("interleave = 'x'\n", "kit.toml:1: "),
+        ("title = 'x'\n", "kit.toml:1: unknown key 'title'"),
+        ("labels = { 'a b' = 'x' }\n", "kit.toml:1: labels a b: not a label's name"),
+        ("x = \n", "kit.toml: not valid TOML"),
+    ],
+)
+def test_wrong_settings_are_named_with_file_line_and_fix(text: str, said: str) -> None:
+    with pytest.raises(UsageError) as error:
+        read_settings(text, "kit.toml")
+    assert f"{error.value.message}; {error.value.hint}".startswith(said)
+
+
+def test_the_order_of_files(project: Path, tmp_path: Path) -> None:
+    assert find_settings() == {}
+    (tmp_path / "home/config.toml").write_text('rounds = 1\nmargin = "1%"\ncache = "cold"\nlabels = {a="1", b="1"}\n')
+    (project / "pyproject.toml").write_text('[tool.kit]\nrounds = 2\nmargin = "2%"\n')
+    (project / "kit.toml").write_text('rounds = 3\nlabels = {b="3"}\n')
+    (tmp_path / "kit.toml").write_text("rounds = 4\nprofile = true\n")  # above the nearest
+    found = find_settings()
+    labels = {"a": "1", "b": "3"}
+    assert values(found) == {"rounds": 3, "margin": "2%", "cache": "cold", "labels": labels}
+    assert found["rounds"].where == f"{project}/kit.toml:1"
+    (project / "below/pyproject.toml").write_text("[tool.other]\n")
+    (project / "below/broken").write_text("")
+    assert find_settings() == found
+    (project / "below/pyproject.toml").write_text("[tool.kit]\nrounds = 6\n")
+    assert values(find_settings())["rounds"] == 6
+
+
+def test_a_broken_file_of_another_program_is_passed_over(project: Path) -> None:
+    (project / "pyproject.toml").write_text("[project\n")
+    assert find_settings() == {}
+    (project / "kit.toml").write_text("[x\n")
+    with pytest.raises(UsageError, match=r"kit\.toml: not valid TOML"):
+        find_settings()
+
+
+def test_files_of_others_are_refused(project: Path) -> None:
+    path = project / "kit.toml"
+    path.write_text("rounds = 3\n")
+    path.chmod(0o666)
+    with pytest.raises(UsageError, match="may be written by everybody"):
+        find_settings()
+    path.chmod(0o644)
+    if os.geteuid() == 0:
+        os.chown(path, 12345, -1)
+        with pytest.raises(UsageError, match="belongs to"):
+            find_settings()
+        os.environ["SUDO_UID"] = "12345"
+        try:
+            assert values(find_settings()) == {"rounds": 3}
+        finally:
+            del os.environ["SUDO_UID"]
+
+
+def test_kit_config_shows_what_holds_and_from_where(project: Path, tmp_path: Path) -> None:
+    done = in_fork("config")
+    assert done.stdout.startswith("no settings; make kit.toml here") and done.returncode == 0, done.stderr
+    (project / "kit.toml").write_text('rounds = 3\nstore = "postgresql+psycopg://a:secret@db/kit"\n')
+    done = in_fork("config")
+    lines = done.stdout.splitlines()
+    assert "secret" not in done.stdout and len(lines) == 4
+    assert lines[3].split() == ["rounds", "3", f"{project}/kit.toml:1"]
+    done = in_fork("config", "--all", "--json", KIT_STORE="sqlite:////x.db")
+    document = json.loads(done.stdout)
+    assert document["files"] == [f"{project}/kit.toml"] and set(document["settings"]) == set(KEYS)
+    assert document["settings"]["store"] == {"value": "sqlite:////x.db", "from": "KIT_STORE"}
+    assert document["settings"]["rounds"] == {"value": 3, "from": f"{project}/kit.toml:1"}
+    assert document["settings"]["rerun"] == {"value": True, "from": "default"}
+    (project / "kit.toml").write_text("round = 3\n")
+    done = in_fork("config")
+    assert done.returncode == 2 and f"{project}/kit.toml:1: unknown key 'round'" in done.stderr
+
+
+def test_kit_compare_follows_the_settings(project: Path) -> None:
+    (project / "kit.toml").write_text('rounds = 7\narms = ["host@dir"]\ncache = "cold"\nmargin = "4%"\n')
+    words = ("compare", "smoke", "--dry-run")
+    assert "7 rounds, 7 runs, caches cold" in in_fork(*words).stdout
+    assert "2 rounds, 2 runs, caches warm" in in_fork(*words, "--rounds", "2", "--cache", "warm").stdout
+    assert in_fork("compare", "--help").returncode == 0
+    (project / "kit.toml").write_text("round = 7\n")
+    done = in_fork(*words)
+    assert done.returncode == 2 and "unknown key 'round'" in done.stderr
+    assert in_fork("compare", "--help").returncode == 0
+
+
+def test_the_store_of_the_settings_is_used(project: Path, tmp_path: Path) -> None:
+    (project / "kit.toml").write_text(f'store = "sqlite:///{tmp_path}/ours.db"\n')
+    assert in_fork("sessions").returncode == 0 and (tmp_path / "ours.db").exists()
+    assert in_fork("sessions", KIT_STORE=f"sqlite:///{tmp_path}/other.db").returncode == 0
+    assert (tmp_path / "other.db").exists()
+
+
+def test_pytest_takes_its_own_settings_before_the_kits(project: Path, pytester: pytest.Pytester) -> None:
+    (pytester.path / "kit.toml").write_text('rounds = 3\nmargin = "2%"\ncache = "cold"\nprofile = true\n')
+    pytester.makeini(
+        "[pytest]\nkit_margin = 4%\nkit_explain_calls = true\nkit_rerun = false\nkit_seed = 7\n"
+        "kit_labels =\n  a=1\n  b=2\n"
+        f"kit_store = sqlite:///{pytester.path}/ours.db\n"
+    )
+    runner = SessionRunner(pytester.parseconfig("--kit-cache", "warm"))
+    found = runner.settings()
+    assert (found["rounds"], found["margin"], found["cache"], found["profile"]) == (3, 0.04, "warm", True)
+    assert (found["explain_calls"], found["rerun"], found["seed"]) == (True, False, 7)
+    assert found["labels"] == (("a", "1"), ("b", "2"))
+    assert runner.store.name.endswith("ours.db")
+
+
+def test_pytest_without_settings_has_the_defaults(project: Path, pytester: pytest.Pytester) -> None:
+    found = SessionRunner(pytester.parseconfig()).settings()
+    plain = {name: OPTIONS[name].default for name in ("cache", "engine", "interleave", "guest", "load", "cpuset")}
+    assert {name: found[name] for name in plain} == plain and found["rounds"] == 0 and found["margin"] == 0.03
+    assert not {"rerun", "profile", "explain_calls", "seed", "budget"} & set(found) and set(found) <= set(SHARED)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [("kit_profile = maybe", "kit_profile: 'maybe' is not true or false"), ("kit_cache = x", "kit_cache: unknown"),
+     ("kit_seed = x", "kit_seed: 'x' is not a whole"), ("kit_margin = x", "--kit-margin x: not a percentage")],
+)  # fmt: skip
+def test_wrong_settings_of_pytest_are_named(line: str, said: str, project: Path, pytester: pytest.Pytester) -> None:
+    pytester.makeini(f"[pytest]\n{line}\n")
+    with pytest.raises(UsageError) as error:
+        SessionRunner(pytester.parseconfig()).settings()
+    assert said in str(error.value)
