@@ -47,8 +47,13 @@ class RustPrograms:
                 (made / "bin" / program).rename(directory / program)
 
 
+def missing_tools() -> list[str]:
+    """Return the missing ones of the tools that build crates."""
+    return [tool for tool in _TOOLS if not which(tool)]
+
+
 def _check(environment: dict[str, str], directory: Path) -> None:
-    missing = [tool for tool in _TOOLS if not which(tool)]
+    missing = missing_tools()
     if missing:
         packages = " ".join(_TOOLS.values())
         raise MachineError(

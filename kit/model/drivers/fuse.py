@@ -40,7 +40,7 @@ DOCKER_STARGZ = replace(
 #: Overlay over the files of an image, which a program of its own serves through FUSE (containerd/nydus-snapshotter).
 NYDUS = Driver(
     "nydus",
-    "use layer:containerd@{root}/nydus, which has the snapshotter and nydusd; Debian has no package of nydusd",
+    "use layer:containerd@{root}/nydus, which has it and nydusd; Debian has no package of nydusd",
     _KERNEL,
     packages={"containerd-nydus-grpc": "nydus-snapshotter", "nydusd": ""},
     root="2.1-nydus",
