@@ -39,7 +39,7 @@ class RustPrograms:
             for package in self.packages:
                 crate, _, rest = package.partition("/")
                 program, _, version = rest.partition("@")
-                words = ["cargo", "install", "--locked", "--no-track", "--root", made, "--bin", program]
+                words = ["cargo", "install", "--locked", "--no-track", "--root", str(made), "--bin", program]
                 try:
                     run([*together, *words, f"{crate}@{version}"], env=environment, cwd=made)
                 except CommandError as error:

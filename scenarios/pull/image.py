@@ -197,15 +197,17 @@ def make(root: Path, layers: int, compression: str, files: str, mebibytes: int) 
     size = FILE_BYTES[files]
     count = max(layers, (mebibytes << 20) // size)
     content = pieces(size, text(min(count * size, _TEXT)))
-    storage, listed, differences, unpacked = Storage(root), [], [], 0
+    storage, listed, differences, sizes = Storage(root), [], [], {"packed": 0, "unpacked": 0}
     root.mkdir(parents=True)
     work = root / "work"
     work.mkdir()
     for layer in pack_all(work, layers, compression, count, content):
         differences.append(layer.unpacked)
-        unpacked += layer.size
+        length = layer.packed.stat().st_size
+        sizes["packed"] += length
+        sizes["unpacked"] += layer.size
         media = f"application/vnd.oci.image.layer.v1.{MEDIA[compression]}"
-        described = {"mediaType": media, "size": layer.packed.stat().st_size, "digest": storage.take(layer.packed)}
+        described = {"mediaType": media, "size": length, "digest": storage.take(layer.packed)}
         listed.append({**described, "annotations": layer.annotations} if layer.annotations else described)
     config = {
         "architecture": _ARCHITECTURES.get(platform.machine(), platform.machine()),
@@ -228,7 +230,7 @@ def make(root: Path, layers: int, compression: str, files: str, mebibytes: int) 
     }
     storage.publish(write_json(work / "manifest", manifest))
     shutil.rmtree(work)
-    write_json(root / "sizes.json", {"packed": sum(layer["size"] for layer in listed), "unpacked": unpacked})
+    write_json(root / "sizes.json", sizes)
 
 
 if __name__ == "__main__":
