@@ -32,6 +32,7 @@ TOGETHER = {
     "machine/test_buildkit.py": "buildkit",
     "machine/test_docker_29.py": "docker-29",
     "machine/test_nested.py": "nested",
+    "machine/test_nydus.py": "nydus",
     "web/test_pages.py": "browser",
     "web/test_flame.py": "browser",
     "store/test_exchange.py": "postgresql",

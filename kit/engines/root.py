@@ -91,7 +91,7 @@ def _namespaces(pid: int, pids: str) -> list[str]:
     return [f"--{kind}=/proc/{pid}/ns/{name}" for kind, name in names.items()]
 
 
-#: containerd comes with Docker: the engine root that contains each version.
+#: containerd comes with Docker: the engine root that contains each version. Others have recipes of their own.
 _CONTAINED = {
     "containerd@1.6": "docker-20.10",
     "containerd@1.7": "docker-26.1",
@@ -107,9 +107,9 @@ def root_name(engine: str, version: str) -> str:
 
 def versions(engine: str) -> tuple[str, ...]:
     """Return the versions with a recipe."""
-    if engine == "containerd":
-        return tuple(name.partition("@")[2] for name in _CONTAINED)
-    return tuple(name.removeprefix(f"{engine}-") for name in recipes() if name.startswith(f"{engine}-"))
+    contained = tuple(name.removeprefix(f"{engine}@") for name in _CONTAINED if name.startswith(f"{engine}@"))
+    own = tuple(name.removeprefix(f"{engine}-") for name in recipes() if name.startswith(f"{engine}-"))
+    return contained + own
 
 
 def version_in(image: str, engine: str, package: str) -> str:

@@ -18,6 +18,7 @@ from kit.host.command import CommandError, require, run
 from kit.host.safe_fs import scratch
 from kit.image.go_programs import GoPrograms
 from kit.image.layered import add_layers
+from kit.image.rust_programs import RustPrograms
 
 T = TypeVar("T")
 
@@ -27,6 +28,8 @@ SOURCE_DATE_EPOCH = "1700000000"
 _ROLLING = ("unstable", "testing", "sid")
 #: mmdebstrap's own last lines, which follow the reason.
 _ENDING = ("E: setup failed", "E: mmdebstrap failed", "E: apt-get ")
+#: For each program in Rust, on two cores.
+_RUST_MINUTES = 12
 #: Lines of a reason: one missing package has one.
 _SHOWN = 5
 
@@ -43,22 +46,26 @@ class Recipe:
     go: str = field(default="", repr=False)  # version of Go that builds the following
     go_programs: tuple[str, ...] = field(default=(), repr=False)  # see GoPrograms; put into /usr/bin
     go_flags: tuple[str, ...] = field(default=(), repr=False)  # of go install
+    rust_programs: tuple[str, ...] = field(default=(), repr=False)  # see RustPrograms; put into /usr/bin
 
     @property
     def digest(self) -> str:
         files = [*([self._program] if self.layers else []), *self.mains]
         programs = "".join(file.read_text(encoding="utf-8") for file in files)
         built = repr((self.go, self.go_programs, self.go_flags)) if self.go else ""  # other images keep their digests
+        built += repr(self.rust_programs) if self.rust_programs else ""
         return hashlib.sha256((repr(self) + programs + built).encode()).hexdigest()
 
     @property
     def sources(self) -> str:
         """Return in words what it is built from, and how long that takes."""
         packages = f"{len(self.packages)} packages of {self.suite}"
-        if not self.go_programs:
+        built = [(self.go_programs, "Go", 2), (self.rust_programs, "Rust", _RUST_MINUTES)]
+        if not any(names for names, _, _ in built):
             return f"{packages} (once, about a minute)"
-        count = len(self.go_programs)
-        return f"{packages} and {count} program{'s' if count > 1 else ''} in Go (once, about {2 * count} minutes)"
+        words = [f"{len(names)} program{'s'[len(names) == 1 :]} in {language}" for names, language, _ in built if names]
+        minutes = sum(len(names) * each for names, _, each in built)
+        return f"{packages} and {' and '.join(words)} (once, about {minutes} minutes)"
 
     @property
     def _file(self) -> Path:
@@ -81,6 +88,8 @@ class Recipe:
             programs = made / "programs"
             if self.go_programs:
                 GoPrograms(self.go, self.go_programs, self.go_flags, self.mains).build(programs, _together())
+            if self.rust_programs:
+                RustPrograms(self.rust_programs).build(programs, _together())
             self._make(destination, programs, log)
         if self.layers:
             add_layers(self._program, destination, archive, SOURCE_DATE_EPOCH)
@@ -88,7 +97,7 @@ class Recipe:
     def _make(self, destination: Path, programs: Path, log: Path) -> None:
         hooks = [f'--customize-hook=install -D -m 755 -t "$1/usr/bin" {shlex.quote(str(programs))}/*']
         try:
-            self._bootstrap(destination, hooks if self.go_programs else [])
+            self._bootstrap(destination, hooks if self.go_programs or self.rust_programs else [])
         except CommandError as error:
             log.write_text(error.said + "\n", encoding="utf-8")
             reason = f"building image {self.name} failed: {explain(error.said) or error.message}"

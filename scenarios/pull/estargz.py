@@ -22,11 +22,13 @@ _TYPES = {tarfile.DIRTYPE: "dir", tarfile.REGTYPE: "reg"}
 
 @dataclass(frozen=True)
 class Written:
-    """``unpacked``: digest and size of the tar file that gzip unpacks; it contains the table of contents."""
+    """``unpacked``, ``size``: of the tar file that gzip unpacks; it contains the table of contents, whose digest is
+    ``toc``. ``entries``: of that table."""
 
     unpacked: str
     size: int
     toc: str
+    entries: list[dict[str, Any]]
 
 
 class _Writer:
@@ -76,7 +78,7 @@ def write(tar: Path, packed: Path) -> Written:
         offset = writer.begin()
         writer.add(info.tobuf(tarfile.USTAR_FORMAT) + toc + _padding(len(toc)) + bytes(2 * _BLOCK))
         writer.footer(offset)
-    return Written(writer.digest, writer.size, _digest(toc))
+    return Written(writer.digest, writer.size, _digest(toc), entries)
 
 
 def _write(member: tarfile.TarInfo, source: BinaryIO, writer: _Writer) -> Iterator[dict[str, Any]]:

@@ -38,6 +38,17 @@ def test_programs_in_go_are_pinned_and_change_the_digest() -> None:
     assert built.sources == "2 packages of bookworm and 1 program in Go (once, about 2 minutes)"
 
 
+def test_programs_in_rust_are_pinned_and_change_the_digest() -> None:
+    for recipe in map(read_recipe, recipes()):
+        assert all(re.fullmatch(r"[\w-]+/[\w-]+@\d+\.\d+\.\d+", name) for name in recipe.rust_programs)
+    plain = parse_recipe(GOOD, "x.toml", "x")
+    built = parse_recipe(GOOD + 'rust_programs = ["a/b@1.0.0"]\n', "x.toml", "x")
+    assert len({plain.digest, built.digest, replace(built, rust_programs=("a/b@1.0.1",)).digest}) == 3
+    assert built.sources == "2 packages of bookworm and 1 program in Rust (once, about 12 minutes)"
+    both = replace(built, go="1.26.8", go_programs=("a", "b"))
+    assert both.sources.endswith("and 2 programs in Go and 1 program in Rust (once, about 16 minutes)")
+
+
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [

@@ -126,6 +126,10 @@ def test_one_name_may_mean_drivers_of_several_engines() -> None:
         ("layer:containerd@1.7/btrfs", "put it on btrfs: layer:containerd/btrfs@btrfs"),
         ("layer:docker@20.10/overlayfs", "use Docker 24 or later: docker@26.1/overlayfs, or --docker PATH"),
         ("layer:containerd/overlayfs", "boot a kernel with overlay"),
+        (
+            "layer:containerd/nydus",
+            "use layer:containerd@2.1-nydus/nydus, which has it and nydusd; Debian has no package of nydusd",
+        ),
         ("layer:vfs", ""),
         ("bare", ""),
     ):
@@ -135,7 +139,7 @@ def test_one_name_may_mean_drivers_of_several_engines() -> None:
     assert find_driver("podman", "zfs") is None
     assert find_driver("system", "zfs") is find_driver("docker@28", "zfs")
     assert driver_of(parse_arm("union:overlay")) in DRIVERS[UNION]
-    snapshotters = ("containerd-stargz-grpc", "containerd-fuse-overlayfs-grpc")
+    snapshotters = ("containerd-stargz-grpc", "containerd-fuse-overlayfs-grpc", "containerd-nydus-grpc", "nydusd")
     assert fuse_daemons() == ("fuse-overlayfs", *snapshotters, "unionfs-fuse", "mergerfs")
     assert handing_on("volatile") == ("podman/overlay", "containerd@2.1/overlayfs") and handing_on("gloss") == ()
 

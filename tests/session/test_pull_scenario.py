@@ -5,9 +5,12 @@ import hashlib
 import io
 import json
 import shutil
+import stat
+import struct
 import subprocess
 import sys
 import tarfile
+import zlib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,7 +38,7 @@ def _load(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 @pytest.fixture
 def image(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
-    for name in ("chunked", "estargz"):
+    for name in ("chunked", "estargz", "nydus"):
         _load(f"pull/{name}", monkeypatch)
     module = _load("pull/image", monkeypatch)
     monkeypatch.setattr(module, "BUSYBOX", tmp_path / "busybox")
@@ -93,7 +96,7 @@ def _files(root: Path) -> dict[str, bytes]:
     return found
 
 
-@pytest.mark.parametrize("compression", ["gzip", "zstd", "none", "estargz", "zstd:chunked"])
+@pytest.mark.parametrize("compression", ["gzip", "zstd", "none", "estargz", "nydus", "zstd:chunked"])
 def test_every_compression_holds_the_same_files(image: ModuleType, tmp_path: Path, compression: str) -> None:
     for tool in {"zstd": ("zstd",), "zstd:chunked": ("zstd", "skopeo")}.get(compression, ()):
         if shutil.which(tool) is None:
@@ -145,6 +148,76 @@ def test_an_estargz_layer_can_be_read_file_by_file(
             assert file
             file.seek(entry["chunkOffset"])
             assert file.read(entry["chunkSize"]) == chunk
+
+
+class _Index:
+    """Reads an index as nydusd does: from the superblock to the root, and by name through directories."""
+
+    def __init__(self, data: bytes) -> None:
+        magic, version, _, self.chunk, _, self.count, inodes, _, blobs, entries, _, size, _, _ = struct.unpack_from(
+            "<4I5Q4IQ", data
+        )
+        assert (magic, version) == (0x52414653, 0x500)
+        self._data = data
+        self._inodes = [offset << 3 for offset in struct.unpack_from(f"<{entries}I", data, inodes)]
+        held = data[blobs : blobs + size]
+        self.blobs = [held[start + 8 : start + 72].decode() for start in range(0, size - 71, 73)]
+
+    def children(self, number: int) -> dict[str, int]:
+        """Return the children of a directory, by name in the order in which they are looked for."""
+        first, count = struct.unpack_from("<2I", self._data, self._inodes[number - 1] + 92)
+        return {self._name(child): child for child in range(first, first + count)}
+
+    def _name(self, number: int) -> str:
+        start = self._inodes[number - 1]
+        (length,) = struct.unpack_from("<H", self._data, start + 100)
+        return self._data[start + 128 : start + 128 + length].decode()
+
+    def files(self, number: int = 1, path: str = "") -> Iterator[tuple[str, int, list[tuple[int, ...]]]]:
+        """Yield path, size and chunks of each regular file below a directory."""
+        children = self.children(number)
+        assert list(children) == sorted(children)
+        for name, child in children.items():
+            start = self._inodes[child - 1]
+            (mode,), (size,) = (
+                struct.unpack_from("<I", self._data, start + 60),
+                struct.unpack_from("<Q", self._data, start + 64),
+            )
+            if stat.S_ISDIR(mode):
+                yield from self.files(child, f"{path}{name}/")
+                continue
+            (count,) = struct.unpack_from("<I", self._data, start + 96)
+            chunks = start + 128 + (len(name) + 7) // 8 * 8
+            yield (
+                path + name,
+                size,
+                [struct.unpack_from("<4I3Q", self._data, chunks + 80 * place + 32) for place in range(count)],
+            )
+
+
+@pytest.mark.parametrize("files", ["small", "large"])
+def test_an_index_for_nydus_says_where_each_file_is(image: ModuleType, tmp_path: Path, files: str) -> None:
+    image.make(tmp_path / "r", 3, "nydus", files, 1)
+    *layers, last = _manifest(tmp_path / "r")["layers"]
+    assert [layer["annotations"].get("containerd.io/snapshot/nydus-blob") for layer in layers] == ["true"] * 3
+    assert last["annotations"] == {"containerd.io/snapshot/nydus-bootstrap": "true"}
+    held = _files(tmp_path / "r")
+    index = _Index(held.pop("image/image.boot"))
+    del held["stargz.index.json"]
+    assert index.blobs == [layer["digest"][7:] for layer in layers]
+    blobs = [_blob(tmp_path / "r", layer["digest"]) for layer in layers]
+    found, seen = {}, Counter[int]()
+    for path, size, chunks in index.files():
+        content = b""
+        for blob, _, packed, unpacked, offset, _, start in chunks:
+            assert start == len(content) and start % index.chunk == 0
+            member = zlib.decompressobj(wbits=31).decompress(blobs[blob][offset : offset + packed], unpacked)
+            content += member
+            seen[blob] += 1
+        assert size == len(content)
+        found[path] = content
+    assert found == held
+    assert set(seen) == {0, 1, 2}
 
 
 def test_the_same_arguments_give_the_same_bytes(image: ModuleType, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from kit.model.drivers.fuse import (
     DOCKER_STARGZ,
     FUSE_OVERLAYFS,
     MERGERFS,
+    NYDUS,
     STARGZ,
     UNIONFS_FUSE,
 )
@@ -42,7 +43,7 @@ DRIVERS: dict[str, tuple[Driver, ...]] = {
     "podman": (OVERLAY, VFS, BTRFS, FUSE_OVERLAYFS),
     "containerd": (
         OVERLAYFS, NATIVE, BTRFS, DEVMAPPER, CONTAINERD_ZFS, BLOCKFILE, EROFS,
-        CONTAINERD_FUSE_OVERLAYFS, STARGZ,
+        CONTAINERD_FUSE_OVERLAYFS, STARGZ, NYDUS,
     ),
     "buildah": (BUILDAH_OVERLAY, VFS),
     "buildkit": (BUILDKIT_OVERLAYFS, NATIVE, FUSE_OVERLAYFS),

@@ -37,5 +37,17 @@ DOCKER_STARGZ = replace(
     root="29",
     image_store=True,
 )
+#: Overlay over the files of an image, which a program of its own serves through FUSE (containerd/nydus-snapshotter).
+NYDUS = Driver(
+    "nydus",
+    "use layer:containerd@{root}/nydus, which has it and nydusd; Debian has no package of nydusd",
+    _KERNEL,
+    packages={"containerd-nydus-grpc": "nydus-snapshotter", "nydusd": ""},
+    root="2.1-nydus",
+    plugin=ProxyPlugin(
+        ("containerd-nydus-grpc", "--address", "{socket}", "--root", "{root}", "--log-to-stdout"), lazy=True
+    ),
+    note="it fetches from the registry what a container reads, where the image has an index in the format of Nydus",
+)
 UNIONFS_FUSE = Driver("unionfs-fuse", kernel=_KERNEL, packages={"unionfs-fuse": "unionfs-fuse"})
 MERGERFS = Driver("mergerfs", kernel=_KERNEL, packages={"mergerfs": "mergerfs"})

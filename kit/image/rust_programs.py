@@ -1,0 +1,78 @@
+"""Programs that a recipe builds from Rust crates, on this machine: where Debian has no package of them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kit.core.errors import MachineError, RunError
+from kit.host.command import CommandError, run, which
+from kit.host.safe_fs import scratch
+
+#: What builds crates, some of which have parts in C; and the Debian package of each.
+_TOOLS = {"cargo": "cargo", "cc": "gcc", "cmake": "cmake", "make": "make", "perl": "perl"}
+#: Older ones can't read the registry's index without Git.
+_OLDEST = (1, 68)
+_NEWER = f"install Rust {'.'.join(map(str, _OLDEST))} or later: apt-get install cargo (Debian 13 or later), or rustup"
+#: These say where crates and the user's Rust are.
+_THEIRS = ("CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "SSL_CERT_FILE", "SSL_CERT_DIR")
+
+
+@dataclass(frozen=True)
+class RustPrograms:
+    """``packages``: as CRATE/PROGRAM@VERSION; a crate's own lock file names the versions of the others."""
+
+    packages: Sequence[str]
+
+    def build(self, directory: Path, together: Sequence[str | Path]) -> None:
+        """Write the programs into a directory; everything else is removed, except the sources that cargo keeps in the
+        user's home. ``together``: begins a command line that ends with the kit. Raises MachineError without a Rust that
+        can, RunError if a build fails."""
+        directory.mkdir(exist_ok=True)
+        with scratch(directory.parent) as made:
+            theirs = {name: os.environ[name] for name in _THEIRS if name in os.environ}
+            environment = {**theirs, "CARGO_PROFILE_RELEASE_STRIP": "symbols", "CARGO_TARGET_DIR": str(made / "target")}
+            _check(environment, made)
+            for package in self.packages:
+                crate, _, rest = package.partition("/")
+                program, _, version = rest.partition("@")
+                words = ["cargo", "install", "--locked", "--no-track", "--root", str(made), "--bin", program]
+                try:
+                    run([*together, *words, f"{crate}@{version}"], env=environment, cwd=made)
+                except CommandError as error:
+                    raise RunError(f"building {package} failed: {explain(error.said)}", _fix(error.said)) from None
+                (made / "bin" / program).rename(directory / program)
+
+
+def missing_tools() -> list[str]:
+    """Return the missing ones of the tools that build crates."""
+    return [tool for tool in _TOOLS if not which(tool)]
+
+
+def _check(environment: dict[str, str], directory: Path) -> None:
+    missing = missing_tools()
+    if missing:
+        packages = " ".join(_TOOLS.values())
+        raise MachineError(
+            f"{', '.join(missing)}: not installed, but the image has a program in Rust",
+            f"run apt-get install {packages} (Debian 13 or later), or take cargo from rustup",
+        )
+    said = run(["cargo", "--version"], env=environment, cwd=directory)
+    found = re.search(r"(\d+)\.(\d+)", said)
+    if not found or tuple(map(int, found.groups())) < _OLDEST:
+        raise MachineError(f"{said.strip()} is too old for programs in Rust", _NEWER)
+
+
+def explain(said: str) -> str:
+    """Return why cargo failed, from its output: the first errors, else the last line."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    errors = [line for line in lines if line.startswith("error")]
+    return "; ".join(errors[:2]) or (lines or ["cargo does not say why"])[-1]
+
+
+def _fix(said: str) -> str:
+    lost = re.search(r"resolve host|timed out|download|connect|registry index|\[\d+\] .*(?:transfer|host)", said)
+    return "check that cargo reaches its registry" if lost else "see the output in session.log"
