@@ -12,6 +12,7 @@ from typing import Any
 
 from kit.core.errors import MORE_ROOM, MachineError, RunError
 from kit.engines.control import Control
+from kit.engines.oci_runtime import set_clock
 from kit.engines.sandbox import Sandbox
 from kit.filesystem.mounted import check_in_force
 from kit.host.cgroup.cgroup import Cgroup
@@ -73,6 +74,7 @@ def start_container(stack: ExitStack, spec: ContainerSpec, alive: Callable[[], s
         wrapped = container.get_wrapped_container()
         probe = spec.control.server.accept(lambda: alive() or _why_dead(wrapped))
         connection.callback(probe.close)
+        set_clock(spec.arm, probe)
         # The engine is not asked for the PID: until https://github.com/podman-container-tools/podman/pull/28724 Podman
         # then leaves the container's config.json open, and an open file can't be removed from NFS.
         return RunningContainer(wrapped, probe, probe.pid)

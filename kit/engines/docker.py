@@ -24,15 +24,14 @@ from kit.engines.docker_server import DockerServer
 from kit.engines.dockerd import Dockerd
 from kit.engines.engine import EngineConfig
 from kit.engines.fuse_daemon import move_daemon
-from kit.engines.managed import PrivateEngine, driver_errors
+from kit.engines.managed import PrivateEngine, driver_errors, of_engine
 from kit.engines.plain_runtime import VARIABLE
 from kit.engines.sandbox import Sandbox
 from kit.engines.supervisor import DaemonDirs
 from kit.filesystem.thin_pool import thin_pool
 from kit.host.cgroup.cgroup import Cgroup
 from kit.image.layout import CONTROL, INPUTS, TREE
-from kit.model.arm import Arm, driver_of
-from kit.model.drivers import DEFAULT_ENGINE
+from kit.model.arm import RUNTIME, Arm, driver_of
 from kit.model.drivers.device_mapper import THIN_POOL
 from kit.model.fact import DRIVER_STATUS, PROGRAM, RUNS, Fact
 from kit.model.scenario import DOCKER
@@ -89,9 +88,10 @@ class DockerEngine(PrivateEngine[DockerServer]):
             mounts, environment = {}, {}
             if arm.plain_root:
                 plain, own = stack.enter_context(backing_root.used_root())
-                options["runtime"] = daemon.runtime_name
                 environment[VARIABLE] = str(plain)
                 mounts = {str(source): (target, "rw") for source, target in own.items()}
+            if runtime := daemon.runtime_name(arm.option(RUNTIME), arm.plain_root):
+                options["runtime"] = runtime
             mounts |= _tree_mount(stack, arm, backing_root, daemon)
             control = stack.enter_context(control_directory(self._setting.run / name, self._setting.probe))
             spec = ContainerSpec(
@@ -124,7 +124,7 @@ class DockerEngine(PrivateEngine[DockerServer]):
             yield sandbox
 
     def _describe(self, arm: Arm, backing_root: BackingRoot, info: dict[str, Any]) -> Iterator[Fact]:
-        of = "" if arm.engine == DEFAULT_ENGINE else f" of {arm.engine}"
+        of = of_engine(arm)
         for tool in self.tools_of(arm):
             yield PROGRAM.fact(self.version(tool), f"{tool}{of}")
         if os.geteuid() != 0:

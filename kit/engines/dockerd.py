@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from kit.engines.containerd_program import containerd_programs
-from kit.engines.docker_server import PLAIN_RUNTIME, DockerServer
+from kit.engines.docker_server import DockerServer, requested_name
 from kit.engines.supervisor import DaemonDirs, Program
 from kit.model.driver import version_number
 from kit.model.drivers import find_driver
@@ -40,15 +40,13 @@ class Dockerd(DockerServer):
         ends = version_number(version.removeprefix("Docker version ")) >= (_ENDS_SINCE,)
         self._most_log = _MOST_LOG if ends else _LESS_LOG
 
-    @property
-    def runtime_name(self) -> str:
-        return PLAIN_RUNTIME
+    def runtime_name(self, runtime: str, plain: bool) -> str:
+        return requested_name(runtime, plain)
 
     def programs(self) -> tuple[Program, ...]:
         driver = find_driver("docker", self.driver)
         *before, containerd = containerd_programs(self.home, driver)
         directory = self.home.directory
-        runtime = self.plain_runtime("runc")
         config = directory / "dockerd.json"
         # Do not read the user's /etc/docker/daemon.json.
         features = {"features": {"containerd-snapshotter": driver is not None and driver.image_store}}
@@ -63,7 +61,7 @@ class Dockerd(DockerServer):
             f"--pidfile={directory / 'pid'}",
             f"--containerd={containerd.socket}",
             f"--storage-driver={self.driver}",
-            f"--add-runtime={PLAIN_RUNTIME}={runtime}",
+            *(f"--add-runtime={name}={program}" for name, program in self.runtimes("runc").items()),
             "--exec-opt=native.cgroupdriver=cgroupfs",
             "--bridge=none",
             "--iptables=false",

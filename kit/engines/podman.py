@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from threading import Lock
@@ -13,7 +13,7 @@ from threading import Lock
 from kit.core.errors import MachineError
 from kit.engines.backing_root import BackingRoot
 from kit.engines.docker import DockerEngine
-from kit.engines.docker_server import PLAIN_RUNTIME, DockerServer
+from kit.engines.docker_server import PLAIN_RUNTIME, DockerServer, requested_name
 from kit.engines.engine import Blocker
 from kit.engines.supervisor import DaemonDirs, Program
 from kit.host import safe_fs
@@ -72,6 +72,7 @@ class PodmanService(DockerServer):
     def __init__(self, driver: str, home: DaemonDirs, options: Sequence[str], partial: bool = False) -> None:
         super().__init__(driver, home, options)
         self._partial = partial
+        self._runtimes: Mapping[str, str] = {}
 
     @property
     def _temporary(self) -> Path:
@@ -137,9 +138,8 @@ class PodmanService(DockerServer):
             *([f"HOME={self.home.directory / 'x'}"] if os.geteuid() else []),
         ]
 
-    @property
-    def runtime_name(self) -> str:
-        return str(self.home.directory / PLAIN_RUNTIME)
+    def runtime_name(self, runtime: str, plain: bool) -> str:
+        return self._runtimes.get(requested_name(runtime, plain), "")
 
     def programs(self) -> Sequence[Program]:
         """Return the service's programs. Storage, state and configuration are the session's, never the user's."""
@@ -156,7 +156,8 @@ class PodmanService(DockerServer):
             options = f'[storage.options]\npull_options = {{enable_partial_images = "true"}}\n{options}'
         run_root = self.home.directory / "r"
         runtime, limited = oci_runtime(), not _may_raise_limits()
-        plain = self.plain_runtime(runtime, *(["inherit-limits"] if limited else []))
+        self._runtimes = self.runtimes(runtime, *(["inherit-limits"] if limited else []))
+        plain = self._runtimes[PLAIN_RUNTIME]
         storage.write_text(
             f'[storage]\ndriver = "{driver}"\ngraphroot = "{self.home.data}"\nrunroot = "{run_root}"\n{options}'
         )

@@ -16,6 +16,7 @@ from kit.engines.backing_root import BackingRoot
 from kit.engines.container import ContainerSpec, docker_errors, empty_tree, load_image, remove_volume, start_container
 from kit.engines.control import control_directory
 from kit.engines.engine import Blocker, EngineConfig
+from kit.engines.oci_runtime import RUNTIMES, runtime_errors, runtime_of
 from kit.engines.sandbox import Sandbox
 from kit.filesystem.device import block_number
 from kit.host.cgroup.cgroup import Cgroup
@@ -23,7 +24,7 @@ from kit.host.machine import Host
 from kit.host.mounts import Mount, mount_of
 from kit.host.recovery.cleanup import Cleanup
 from kit.image.layout import INPUTS, TREE
-from kit.model.arm import Arm
+from kit.model.arm import RUNTIME, Arm
 from kit.model.fact import RUNNING_ENGINE, RUNNING_STATUS, Fact
 
 
@@ -82,7 +83,7 @@ class SystemEngine:
             return Blocker(error.message, error.hint)
         if driver != arm.driver:
             return Blocker(f"the running Docker uses {driver}", f"use {arm.placement}:system/{driver}")
-        return None
+        return _runtime_blocker(arm)
 
     def open(self) -> None:
         if self._client is not None:
@@ -105,6 +106,9 @@ class SystemEngine:
         self._check_place(arm, backing_root)
         with self._filling:
             self._load(backing_root)
+        if runtime_of(arm):
+            with runtime_errors(arm), self.sandbox(arm, backing_root):  # what refuses to start it is known now
+                pass
 
     def _check_place(self, arm: Arm, backing_root: BackingRoot) -> None:
         """Check where the daemon stores data. Raises MachineError if its layers and volumes lie on another filesystem
@@ -161,9 +165,10 @@ class SystemEngine:
             control = stack.enter_context(control_directory(directory, self._setting.probe, shared=True))
             name = f"kit-{self._setting.session}-{self._count}"
             stack.enter_context(self._setting.journal.holding("container", name))
+            runtime = arm.option(RUNTIME)
             spec = ContainerSpec(
                 backing_root.needed_image.tag, address(), arm, control, backing_root.inputs, mounts,
-                arm.placement == "tmpfs", name=name,
+                arm.placement == "tmpfs", name=name, options={"runtime": runtime} if runtime else {},
             )  # fmt: skip
             running = start_container(stack, spec, self._alive)
             if tree:
@@ -197,6 +202,15 @@ class SystemEngine:
 
     def close(self) -> None:
         self._stack.close()
+
+
+def _runtime_blocker(arm: Arm) -> Blocker | None:
+    """Return why the running Docker does not have the arm's runtime; None if it has."""
+    name, has = arm.option(RUNTIME), connect().info()["Runtimes"]
+    if name and name not in has:
+        known = ", ".join(f"+{RUNTIME}={item}" for item in sorted({*has} & {*RUNTIMES}))
+        return Blocker(f"the running Docker has no runtime {name}", f"use {known}, or add it to its daemon.json")
+    return None
 
 
 def _is_here(directory: Path) -> bool:

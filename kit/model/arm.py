@@ -44,6 +44,7 @@ OPTIONS = {
     "memory": re.compile(r"[1-9][0-9]{0,11}[kmg]?"),
     "cgroup": re.compile(r"none"),
     "nosync": re.compile(r""),
+    "runtime": re.compile(r"runc|crun|runsc"),
     "control": re.compile(r""),
 }
 #: Options of a build arm: what the build cache holds before a run, and a cache mount for the build tree.
@@ -66,6 +67,8 @@ MOST_ARMS = 100
 #: The option for a second, identical copy of the arm, which shows the noise; and the one for programs that do not wait
 #: for the disk. No other options need a container.
 CONTROL, NOSYNC = "control", "nosync"
+#: The option that names the OCI runtime; a nested engine's containers have the engine's own.
+RUNTIME = "runtime"
 
 _GRAMMAR = re.compile(
     r"(?P<placement>[a-z]+)"
@@ -277,6 +280,8 @@ def parse_arm(text: str, engine: str = DEFAULT_ENGINE) -> Arm:
     # The kit does not set up the engine that is already running.
     allowed = OPTIONS if name == SYSTEM else {**OPTIONS, **chosen.features.known, **chosen.options.known}
     options = _parse_options(match["options"], text, {**allowed, **(NESTED_OPTIONS if outer else {})})
+    if outer and RUNTIME in dict(options):
+        raise UsageError(f"arm '{text}': a nested engine takes no +{RUNTIME}", "leave it out: its runtime is runc")
     return Arm(placement, engine, driver, filesystem, options, outer)
 
 
