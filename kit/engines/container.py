@@ -111,10 +111,17 @@ def _describe(spec: ContainerSpec) -> Any:
     )
 
 
+def put_sources(container: Any, tarball: Path) -> None:
+    """Fill the build tree through the daemon, which knows the container's users. Raises RunError."""
+    with tarball.open("rb") as file:
+        if not container.put_archive(TREE, file):
+            raise RunError("the daemon refused the sources", "see its log")
+
+
 def arm_cgroup(stack: ExitStack, arm: Arm, pid: int, name: str) -> Cgroup | None:
     """Return the container's group. With +cgroup=none, move the container into a group without controllers, as bare
-    has. None if an engine without root can't provide one."""
-    if arm.option("cgroup") != "none":
+    has; also that of a rootless engine, which makes none. None if an engine without root can't provide one."""
+    if arm.option("cgroup") != "none" and not arm.rootless:
         group = Cgroup.of(pid)
         return None if group == Cgroup.of(os.getpid()) else group
     group = Cgroup.named(name).create()

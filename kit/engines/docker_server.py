@@ -30,7 +30,8 @@ def requested_name(runtime: str, plain: bool) -> str:
 
 
 class DockerServer(ABC):
-    """``options``: of the storage driver. ``client`` exists while the daemon runs."""
+    """``options``: of the storage driver. ``client`` exists while the daemon runs. ``inputs``: where the daemon finds
+    the session's."""
 
     def __init__(self, driver: str, home: DaemonDirs, options: Sequence[str] = ()) -> None:
         self.driver = driver
@@ -40,6 +41,7 @@ class DockerServer(ABC):
         self.host = f"unix://{self.socket}"
         self.client: Any = None  # docker.DockerClient
         self.supervisor = Supervisor(home, driver)
+        self.inputs: Path | None = None
 
     @abstractmethod
     def programs(self) -> Iterable[Program]:

@@ -18,10 +18,11 @@ from kit.engines.oci_runtime import runtime_blocker, runtime_errors, runtime_of
 from kit.engines.root import EngineRoot, engine_root
 from kit.engines.sandbox import Sandbox
 from kit.engines.supervisor import DaemonDirs
+from kit.engines.user_namespace import namespace_blocker
 from kit.host.command import require, which
 from kit.host.machine import Host
 from kit.host.namespace import covered
-from kit.model.arm import Arm, driver_of, fix_of
+from kit.model.arm import USERNS, Arm, driver_of, fix_of
 from kit.model.drivers import DEFAULT_ENGINE
 from kit.model.fact import PROGRAM, Fact
 from kit.model.scenario import DOCKER
@@ -78,7 +79,8 @@ class PrivateEngine(ABC, Generic[D]):
         plugin = driver_of(arm).plugin
         if plugin and self._version not in ("", driver_of(arm).root):
             return Blocker(f"{arm.engine} has no {plugin.words[0]}", fix_of(arm))
-        blocked = runtime_blocker(arm, bool(self._version))
+        versioned = bool(self._version)
+        blocked = runtime_blocker(arm, versioned) or namespace_blocker(arm, host.root, versioned)
         if blocked or self._version or self._programs:
             return blocked  # the engine root has its own tools
         try:
@@ -133,7 +135,7 @@ class PrivateEngine(ABC, Generic[D]):
             self._facts[which] += [fact] if fact not in self._facts[which] else []
         if arm.plain_root:
             backing_root.unpack_root()
-        if arm.features or runtime_of(arm):
+        if arm.features or runtime_of(arm) or arm.option(USERNS):
             with runtime_errors(arm), self.sandbox(arm, backing_root):  # what refuses to start it is known now
                 pass
 

@@ -7,6 +7,7 @@ import pwd
 import signal
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 
@@ -15,12 +16,14 @@ from kit.engines.backing_root import BackingRoot
 from kit.engines.docker import DockerEngine
 from kit.engines.docker_server import PLAIN_RUNTIME, DockerServer, requested_name
 from kit.engines.engine import Blocker
+from kit.engines.rootless import user_words
 from kit.engines.supervisor import DaemonDirs, Program
+from kit.engines.user_namespace import USER
 from kit.host import safe_fs
 from kit.host.command import require, run, which
 from kit.host.machine import Host
 from kit.image import Image
-from kit.model.arm import Arm
+from kit.model.arm import USERNS, Arm
 from kit.model.drivers.overlay import PARTIAL
 
 #: Without this capability (linux/capability.h) no limit can be raised, and Podman's defaults exceed the usual limits.
@@ -62,16 +65,20 @@ class PodmanEngine(DockerEngine):
 
     def make_daemon(self, stack: ExitStack, arm: Arm, backing_root: BackingRoot, name: str) -> DockerServer:
         home = self.home(backing_root, name, f"podman-{arm.driver}")
-        return PodmanService(arm.driver, home, arm.feature_words, (PARTIAL, "") in arm.options)
+        kind = RootlessPodman if arm.rootless else PodmanService
+        return kind(arm.driver, home, arm.feature_words, (PARTIAL, "") in arm.options, arm.option(USERNS) == "auto")
 
 
 class PodmanService(DockerServer):
     """``options``: mount options of its overlay. ``partial``: it pulls only the missing files of a layer, where the
-    layer's format permits that."""
+    layer's format permits that. ``mapped``: each container has users of its own (podman-run(1), --userns=auto)."""
 
-    def __init__(self, driver: str, home: DaemonDirs, options: Sequence[str], partial: bool = False) -> None:
+    def __init__(
+        self, driver: str, home: DaemonDirs, options: Sequence[str], partial: bool = False, mapped: bool = False
+    ) -> None:
         super().__init__(driver, home, options)
         self._partial = partial
+        self._mapped = mapped
         self._runtimes: Mapping[str, str] = {}
 
     @property
@@ -127,6 +134,11 @@ class PodmanService(DockerServer):
             "--events-backend=none",
         ]
 
+    @property
+    def limited(self) -> bool:
+        """Return whether it can't raise limits, as its defaults would."""
+        return not _may_raise_limits()
+
     def environment_words(self) -> list[str]:
         """Return the beginning of a command line that keeps the user's settings out."""
         return [
@@ -143,7 +155,8 @@ class PodmanService(DockerServer):
 
     def programs(self) -> Sequence[Program]:
         """Return the service's programs. Storage, state and configuration are the session's, never the user's."""
-        (self.home.directory / "containers.conf").write_text("")
+        settings = '[containers]\nuserns = "auto"\n' if self._mapped else ""
+        (self.home.directory / "containers.conf").write_text(settings)
         (self.home.directory / "x").mkdir(mode=0o700)
         self._temporary.mkdir()
         storage = self.home.directory / "storage.conf"
@@ -155,11 +168,12 @@ class PodmanService(DockerServer):
         if self._partial:
             options = f'[storage.options]\npull_options = {{enable_partial_images = "true"}}\n{options}'
         run_root = self.home.directory / "r"
-        runtime, limited = oci_runtime(), not _may_raise_limits()
+        runtime, limited = oci_runtime(), self.limited
         self._runtimes = self.runtimes(runtime, *(["inherit-limits"] if limited else []))
         plain = self._runtimes[PLAIN_RUNTIME]
+        users = f'[storage.options]\nroot-auto-userns-user = "{USER}"\n' if self._mapped else ""
         storage.write_text(
-            f'[storage]\ndriver = "{driver}"\ngraphroot = "{self.home.data}"\nrunroot = "{run_root}"\n{options}'
+            f'[storage]\ndriver = "{driver}"\ngraphroot = "{self.home.data}"\nrunroot = "{run_root}"\n{users}{options}'
         )
         words = [
             *self.client_words(),
@@ -170,6 +184,27 @@ class PodmanService(DockerServer):
             self.host,
         ]
         return [Program("podman", words, Path(self.socket))]
+
+
+class RootlessPodman(PodmanService):
+    """Podman as a session of root's runs it for an unprivileged user."""
+
+    def client_words(self) -> list[str]:
+        own = [f"--root={self.home.data}", f"--runroot={self.home.directory / 'r'}"]
+        words = super().client_words()
+        cut = words.index("podman") + 1
+        return [*words[:cut], *own, *words[cut:]]
+
+    @property
+    def limited(self) -> bool:
+        return True
+
+    def environment_words(self) -> list[str]:
+        return [*super().environment_words(), f"HOME={self.home.directory / 'x'}"]
+
+    def programs(self) -> Sequence[Program]:
+        (service,) = super().programs()
+        return [replace(service, argv=[*user_words(self.home), *service.argv])]
 
 
 def oci_runtime() -> str:
