@@ -5,24 +5,29 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from kit.core.errors import MORE_ROOM, MachineError, RunError
 from kit.engines.control import Control
-from kit.engines.oci_runtime import set_clock
+from kit.engines.oci_runtime import meet_kernel
 from kit.engines.sandbox import Sandbox
 from kit.filesystem.mounted import check_in_force
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.interrupt import interruptible
 from kit.host.mounts import mount_of
+from kit.host.waiting import retry
 from kit.image import Image
 from kit.image.layout import CONTROL, INPUTS, TREE
 from kit.model.arm import Arm
 from kit.model.drivers import handing_on
 from kit.probe import Probe
+
+#: Seconds within which an engine ends its own work on a container.
+_REMOVAL = 10
 
 
 @dataclass(frozen=True)
@@ -74,7 +79,7 @@ def start_container(stack: ExitStack, spec: ContainerSpec, alive: Callable[[], s
         wrapped = container.get_wrapped_container()
         probe = spec.control.server.accept(lambda: alive() or _why_dead(wrapped))
         connection.callback(probe.close)
-        set_clock(spec.arm, probe)
+        meet_kernel(spec.arm, probe)
         # The engine is not asked for the PID: until https://github.com/podman-container-tools/podman/pull/28724 Podman
         # then leaves the container's config.json open, and an open file can't be removed from NFS.
         return RunningContainer(wrapped, probe, probe.pid)
@@ -196,7 +201,25 @@ def _why_dead(container: Any) -> str:
 
 def _stop(container: Any, alive: Callable[[], str]) -> None:
     """Remove the container; if its daemon is dead, the session's cgroup ends it."""
-    _unless_dead("a container can't be removed", container.stop, alive)
+    _unless_dead("a container can't be removed", partial(_remove, container), alive)
+
+
+def _remove(container: Any) -> None:
+    """Remove the container. Podman before 4.4 does it beside a cleanup of its own, and one of the two fails while the
+    other unmounts (https://github.com/containers/podman/issues/11594)."""
+    import docker.errors
+
+    try:
+        container.stop()
+    except docker.errors.APIError as error:
+        if not _busy(error):
+            raise
+        with suppress(docker.errors.NotFound):  # the other has removed it
+            retry(container.stop, docker.errors.APIError, _busy, _REMOVAL)
+
+
+def _busy(error: Exception) -> bool:
+    return "device or resource busy" in str(error)
 
 
 def remove_volume(volume: Any, alive: Callable[[], str]) -> None:

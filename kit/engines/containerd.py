@@ -17,7 +17,7 @@ from kit.engines.control import control_directory
 from kit.engines.engine import Blocker, EngineConfig
 from kit.engines.fuse_daemon import move_daemon
 from kit.engines.managed import PrivateEngine, driver_errors, of_engine
-from kit.engines.oci_runtime import set_clock
+from kit.engines.oci_runtime import meet_kernel
 from kit.engines.sandbox import Sandbox
 from kit.filesystem.block import block_file
 from kit.filesystem.thin_pool import thin_pool
@@ -125,7 +125,7 @@ class ContainerdEngine(PrivateEngine[ContainerdDaemon]):
             daemon.run(name, words, source, arm.option(RUNTIME))
             probe = control.server.accept(lambda: daemon.alive() or daemon.why_dead(name))
             stack.callback(probe.close)
-            set_clock(arm, probe)
+            meet_kernel(arm, probe)
             pid = probe.pid
             check_features(arm, pid)
             yield Sandbox(

@@ -80,10 +80,14 @@ class DockerServer(ABC):
         plain = {PLAIN_RUNTIME: own, **{f"{PLAIN_RUNTIME}-{name}": program for name, program in found.items()}}
         return named | {name: str(self._plain_runtime(name, program, *words)) for name, program in plain.items()}
 
+    @property
+    def python(self) -> str:
+        """Return the Python that the engine finds, and may run."""
+        return "/usr/bin/python3" if self.home.root.path else sys.executable
+
     def _plain_runtime(self, name: str, *words: str) -> Path:
-        python = "/usr/bin/python3" if self.home.root.path else sys.executable
         program = str(shutil.copy(plain_runtime.__file__, self.home.directory))
-        mend = shlex.join((python, "-I", program, *words))
+        mend = shlex.join((self.python, "-I", program, *words))
         # Of the many calls for each container, only one needs a change.
         command = f'case " $* " in *" create "*) exec {mend} -- "$@" ;; esac\nexec {words[0]} "$@"'
         return write_program(self.home.directory, name, command)

@@ -92,8 +92,8 @@ def runtime_errors(arm: Arm) -> Iterator[None]:
         raise RunError(error.message.removeprefix(f"{arm}: "), f"use +{RUNTIME}=runc{boot}") from None
 
 
-def set_clock(arm: Arm, probe: Probe) -> None:
-    """Read the clock of a container with a kernel of its own. Raises RunError."""
+def meet_kernel(arm: Arm, probe: Probe) -> None:
+    """Let the probe of a container with a kernel of its own learn of it. Raises RunError."""
     runtime = runtime_of(arm)
     if runtime and runtime.own_kernel:
-        probe.set_clock(f"{CONTROL}/kit-probe")
+        probe.meet_kernel(f"{CONTROL}/kit-probe")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from kit.engines.docker_server import PLAIN_RUNTIME, DockerServer, requested_nam
 from kit.engines.engine import Blocker
 from kit.engines.rootless import user_words
 from kit.engines.supervisor import DaemonDirs, Program
-from kit.engines.user_namespace import USER
+from kit.engines.user_namespace import RANGE, USER
 from kit.host import safe_fs
 from kit.host.command import require, run, which
 from kit.host.machine import Host
@@ -159,22 +159,10 @@ class PodmanService(DockerServer):
         (self.home.directory / "containers.conf").write_text(settings)
         (self.home.directory / "x").mkdir(mode=0o700)
         self._temporary.mkdir()
-        storage = self.home.directory / "storage.conf"
-        driver, options = self.driver, ""
-        if driver == "fuse-overlayfs":
-            driver, options = "overlay", f'[storage.options.overlay]\nmount_program = "{require("fuse-overlayfs")}"\n'
-        if self.options:
-            options = f'[storage.options.overlay]\nmountopt = "nodev,{",".join(self.options)}"\n'
-        if self._partial:
-            options = f'[storage.options]\npull_options = {{enable_partial_images = "true"}}\n{options}'
-        run_root = self.home.directory / "r"
+        (self.home.directory / "storage.conf").write_text("\n".join(self._storage()) + "\n")
         runtime, limited = oci_runtime(), self.limited
         self._runtimes = self.runtimes(runtime, *(["inherit-limits"] if limited else []))
         plain = self._runtimes[PLAIN_RUNTIME]
-        users = f'[storage.options]\nroot-auto-userns-user = "{USER}"\n' if self._mapped else ""
-        storage.write_text(
-            f'[storage]\ndriver = "{driver}"\ngraphroot = "{self.home.data}"\nrunroot = "{run_root}"\n{users}{options}'
-        )
         words = [
             *self.client_words(),
             f"--runtime={plain if limited else runtime}",
@@ -185,6 +173,21 @@ class PodmanService(DockerServer):
         ]
         return [Program("podman", words, Path(self.socket))]
 
+    def _storage(self) -> Iterator[str]:
+        """Yield the lines of containers-storage.conf(5)."""
+        driver = "overlay" if self.driver == "fuse-overlayfs" else self.driver
+        yield from ("[storage]", f'driver = "{driver}"', f'graphroot = "{self.home.data}"')
+        yield from (f'runroot = "{self.home.directory / "r"}"', "[storage.options]")
+        if self._mapped:
+            yield from (f'root-auto-userns-user = "{USER}"', f"auto-userns-min-size = {RANGE}")
+        if self._partial:
+            yield 'pull_options = {enable_partial_images = "true"}'
+        yield "[storage.options.overlay]"
+        if driver != self.driver:
+            yield f'mount_program = "{require("fuse-overlayfs")}"'
+        if self.options:
+            yield f'mountopt = "nodev,{",".join(self.options)}"'
+
 
 class RootlessPodman(PodmanService):
     """Podman as a session of root's runs it for an unprivileged user."""
@@ -194,6 +197,10 @@ class RootlessPodman(PodmanService):
         words = super().client_words()
         cut = words.index("podman") + 1
         return [*words[:cut], *own, *words[cut:]]
+
+    @property
+    def python(self) -> str:
+        return "/usr/bin/python3"  # the kit's own may lie in a home of root's
 
     @property
     def limited(self) -> bool:

@@ -19,8 +19,10 @@ from kit.model.arm import ROOTLESS, USERNS, Arm
 
 #: The user whose subordinate numbers are used, and as whom a rootless engine runs: the one that every machine has.
 USER = "nobody"
-#: Its numbers: those of 16 ordinary ranges, above what useradd(8) and systemd give out.
-_FIRST, _NUMBERS = 2_000_000_000, 16 << 16
+#: Numbers of one container: those of an ordinary range.
+RANGE = 1 << 16
+#: The user's numbers, above what useradd(8) and systemd give out: enough for a thousand containers at once.
+_FIRST, _NUMBERS = 2_000_000_000, 1024 * RANGE
 #: Files with the numbers of users and of groups (subuid(5), subgid(5)).
 _FILES = (Path("/etc/subuid"), Path("/etc/subgid"))
 _MOUNTING = Lock()

@@ -29,6 +29,8 @@ _CLOCK_READINGS = 3
 #: Bytes of the unit of ru_oublock (getrusage(2)): the kernel counts what a process dirtied in the page cache or wrote
 #: directly.
 _BLOCK = 512
+#: Fields of Timing that gVisor's kernel always gives as 0.
+COUNTS = ("minor_faults", "major_faults", "voluntary_switches", "involuntary_switches", "dirtied_bytes")
 _STATES = ("exit", "signal", "error")
 
 
@@ -36,7 +38,7 @@ _STATES = ("exit", "signal", "error")
 class Timing:
     """What the probe measured of one command: seconds from a monotonic clock, rusage of the waited-for tree.
 
-    Exactly one of ``exit_code`` and ``signal`` is set.
+    Exactly one of ``exit_code`` and ``signal`` is set. Counts are None that the arm's kernel does not keep.
     """
 
     exit_code: int | None
@@ -45,11 +47,11 @@ class Timing:
     user: float
     sys: float
     max_rss: int  # bytes
-    minor_faults: int
-    major_faults: int
-    voluntary_switches: int
-    involuntary_switches: int
-    dirtied_bytes: int
+    minor_faults: int | None
+    major_faults: int | None
+    voluntary_switches: int | None
+    involuntary_switches: int | None
+    dirtied_bytes: int | None
     ended: float  # on the same clock, CLOCK_MONOTONIC
     copies: int = 1  # that ran at once
     spread: float = 0.0  # seconds from the end of the first copy to that of the last
@@ -97,6 +99,7 @@ class Probe:
         self.connection = connection
         self._asked = "", ""
         self._behind = 0.0
+        self._own_kernel = False
 
     @property
     def pid(self) -> int:
@@ -104,10 +107,11 @@ class Probe:
         pid, _, _ = struct.unpack("3i", self.connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
         return int(pid)
 
-    def set_clock(self, program: str) -> None:
-        """Learn how far the arm's clock is behind this machine's: in a container with its own kernel it begins at 0.
-        ``program``: the probe as the arm sees it; without words it ends at once. Raises RunError."""
-        self._behind = 0.0
+    def meet_kernel(self, program: str) -> None:
+        """Learn of an arm with a kernel of its own how far its clock is behind this machine's: it begins at 0. That
+        kernel keeps no counts. ``program``: the probe as the arm sees it; without words it ends at once. Raises
+        RunError."""
+        self._own_kernel = True
         found = []
         with open(os.devnull, "wb") as output:
             for _ in range(_CLOCK_READINGS):
@@ -193,7 +197,9 @@ class Probe:
             if len(received) > _LONGEST_ANSWER:
                 raise _garbled(received)
         timing = parse_answer(received, *self._asked)
-        return replace(timing, ended=timing.ended + self._behind)
+        if self._own_kernel:
+            timing = replace(timing, **dict.fromkeys(COUNTS), ended=timing.ended + self._behind)
+        return timing
 
     def end(self) -> None:
         """Close the connection, and wait until the probe has ended all its children. It can't end a process that hangs
