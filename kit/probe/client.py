@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from kit.core.deadline import Deadline
 from kit.core.errors import RunError, TimedOut
@@ -198,7 +198,8 @@ class Probe:
                 raise _garbled(received)
         timing = parse_answer(received, *self._asked)
         if self._own_kernel:
-            timing = replace(timing, **dict.fromkeys(COUNTS), ended=timing.ended + self._behind)
+            unknown: dict[str, Any] = dict.fromkeys(COUNTS)
+            timing = replace(timing, **unknown, ended=timing.ended + self._behind)
         return timing
 
     def end(self) -> None:
