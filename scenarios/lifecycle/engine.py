@@ -56,8 +56,10 @@ class Docker:
         own = self._ask("GET", "/containers/json")[0]["Id"]
         settings = self._ask("GET", f"/containers/{own}/json")["HostConfig"]
         self._parent, self._runtime = settings["CgroupParent"], settings["Runtime"]
+        self._builds = self._parent
         if self._runtime == "oci":  # Podman says no more than that through Docker's API
             self._runtime = self._ask("GET", f"/v4.0.0/libpod/containers/{own}/json")["OCIRuntime"]
+            self._builds = self._parent and f"{self._parent}/steps"  # whose steps are in the group itself
 
     def _ask(self, method: str, path: str, query: dict[str, Any] | None = None, body: Any = None) -> Any:
         answer = self._send(method, path, query, body)
@@ -114,7 +116,7 @@ class Docker:
         self._ask("POST", "/commit", {"container": name, "repo": image}, {})
 
     def build(self, context: bytes) -> None:
-        query = {"t": "kit-life-built", "nocache": "1", "networkmode": "none", "cgroupparent": self._parent, "rm": "1"}
+        query = {"t": "kit-life-built", "nocache": "1", "networkmode": "none", "cgroupparent": self._builds, "rm": "1"}
         said = self._ask("POST", "/build", query, context)
         if "Successfully built" not in str(said):
             raise SystemExit(f"build: {said}")
