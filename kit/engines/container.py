@@ -5,23 +5,29 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from kit.core.errors import MORE_ROOM, MachineError, RunError
 from kit.engines.control import Control
+from kit.engines.oci_runtime import meet_kernel
 from kit.engines.sandbox import Sandbox
 from kit.filesystem.mounted import check_in_force
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.interrupt import interruptible
 from kit.host.mounts import mount_of
+from kit.host.waiting import retry
 from kit.image import Image
 from kit.image.layout import CONTROL, INPUTS, TREE
 from kit.model.arm import Arm
 from kit.model.drivers import handing_on
 from kit.probe import Probe
+
+#: Seconds within which an engine ends its own work on a container.
+_REMOVAL = 10
 
 
 @dataclass(frozen=True)
@@ -73,6 +79,7 @@ def start_container(stack: ExitStack, spec: ContainerSpec, alive: Callable[[], s
         wrapped = container.get_wrapped_container()
         probe = spec.control.server.accept(lambda: alive() or _why_dead(wrapped))
         connection.callback(probe.close)
+        meet_kernel(spec.arm, probe)
         # The engine is not asked for the PID: until https://github.com/podman-container-tools/podman/pull/28724 Podman
         # then leaves the container's config.json open, and an open file can't be removed from NFS.
         return RunningContainer(wrapped, probe, probe.pid)
@@ -109,10 +116,17 @@ def _describe(spec: ContainerSpec) -> Any:
     )
 
 
+def put_sources(container: Any, tarball: Path) -> None:
+    """Fill the build tree through the daemon, which knows the container's users. Raises RunError."""
+    with tarball.open("rb") as file:
+        if not container.put_archive(TREE, file):
+            raise RunError("the daemon refused the sources", "see its log")
+
+
 def arm_cgroup(stack: ExitStack, arm: Arm, pid: int, name: str) -> Cgroup | None:
     """Return the container's group. With +cgroup=none, move the container into a group without controllers, as bare
-    has. None if an engine without root can't provide one."""
-    if arm.option("cgroup") != "none":
+    has; also that of a rootless engine, which makes none. None if an engine without root can't provide one."""
+    if arm.option("cgroup") != "none" and not arm.rootless:
         group = Cgroup.of(pid)
         return None if group == Cgroup.of(os.getpid()) else group
     group = Cgroup.named(name).create()
@@ -187,7 +201,25 @@ def _why_dead(container: Any) -> str:
 
 def _stop(container: Any, alive: Callable[[], str]) -> None:
     """Remove the container; if its daemon is dead, the session's cgroup ends it."""
-    _unless_dead("a container can't be removed", container.stop, alive)
+    _unless_dead("a container can't be removed", partial(_remove, container), alive)
+
+
+def _remove(container: Any) -> None:
+    """Remove the container. Podman before 4.4 does it beside a cleanup of its own, and one of the two fails while the
+    other unmounts (https://github.com/containers/podman/issues/11594)."""
+    import docker.errors
+
+    try:
+        container.stop()
+    except docker.errors.APIError as error:
+        if not _busy(error):
+            raise
+        with suppress(docker.errors.NotFound):  # the other has removed it
+            retry(container.stop, docker.errors.APIError, _busy, _REMOVAL)
+
+
+def _busy(error: Exception) -> bool:
+    return "device or resource busy" in str(error)
 
 
 def remove_volume(volume: Any, alive: Callable[[], str]) -> None:

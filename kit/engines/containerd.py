@@ -16,7 +16,8 @@ from kit.engines.containerd_daemon import ContainerdDaemon
 from kit.engines.control import control_directory
 from kit.engines.engine import Blocker, EngineConfig
 from kit.engines.fuse_daemon import move_daemon
-from kit.engines.managed import PrivateEngine, driver_errors
+from kit.engines.managed import PrivateEngine, driver_errors, of_engine
+from kit.engines.oci_runtime import meet_kernel
 from kit.engines.sandbox import Sandbox
 from kit.filesystem.block import block_file
 from kit.filesystem.thin_pool import thin_pool
@@ -25,7 +26,7 @@ from kit.host.command import run
 from kit.host.machine import Host
 from kit.host.mounts import mount_of
 from kit.image.layout import CONTROL, INPUTS, TREE
-from kit.model.arm import Arm
+from kit.model.arm import RUNTIME, Arm
 from kit.model.fact import DRIVER_STATUS, PROGRAM, Fact
 from kit.model.scenario import CTR
 
@@ -64,7 +65,7 @@ class ContainerdEngine(PrivateEngine[ContainerdDaemon]):
     def fill_daemon(self, daemon: ContainerdDaemon, arm: Arm, backing_root: BackingRoot) -> list[Fact]:
         with driver_errors(arm, backing_root):
             daemon.load(backing_root.needed_image)
-        of = f" of {arm.engine}"
+        of = of_engine(arm)
         found = [PROGRAM.fact(self.version(tool), f"{tool}{of}") for tool in ("containerd", "runc")]
         status = f"{'+'.join(arm.daemon)}{of} on {backing_root.backing.name}"
         return [*found, DRIVER_STATUS.fact(_words(daemon.options), status)]
@@ -120,9 +121,11 @@ class ContainerdEngine(PrivateEngine[ContainerdDaemon]):
             stack.callback(serving.remove)  # a daemon of the container's root ends with it
             stack.callback(daemon.remove, name)
             words = [*_limits(arm), *(word for mount in mounts for word in ("--mount", mount))]
-            daemon.run(name, [*words, "--cgroup", f"{backing_root.below(daemon.container_cgroup)}/{name}"], source)
+            words += ["--cgroup", f"{backing_root.below(daemon.container_cgroup)}/{name}"]
+            daemon.run(name, words, source, arm.option(RUNTIME))
             probe = control.server.accept(lambda: daemon.alive() or daemon.why_dead(name))
             stack.callback(probe.close)
+            meet_kernel(arm, probe)
             pid = probe.pid
             check_features(arm, pid)
             yield Sandbox(

@@ -7,7 +7,7 @@ import json
 import re
 import sys
 import tarfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -16,16 +16,19 @@ from typing import IO
 from kit.core.errors import SESSION_LOG, RunError
 from kit.engines import ctr_server
 from kit.engines.containerd_program import containerd_programs
+from kit.engines.oci_runtime import installed_runtimes
 from kit.engines.supervisor import PATIENCE, DaemonDirs, Supervisor
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.command import died, run, spawn, stop, writing
 from kit.host.interrupt import interruptible
-from kit.host.waiting import NotReadyError, wait_for
+from kit.host.waiting import NotReadyError, retry, wait_for
 from kit.image import Image
 from kit.image.layout import CONTROL, TREE
 from kit.model.drivers import find_driver
 
 _NAME = "kit.local/kit"
+#: Seconds within which a container that has ended can be removed.
+_REMOVAL = 10
 
 
 class ContainerdDaemon:
@@ -38,10 +41,12 @@ class ContainerdDaemon:
         self._home = home
         self.options = options
         self._supervisor = Supervisor(home, driver)
+        self._runtimes: Mapping[str, str] = {}
 
     def start(self) -> None:
         """Start the daemon and wait until it serves. Raises RunError with the log's message; stop it then too."""
         self._home.make()
+        self._runtimes = installed_runtimes(self._home.directory)
         driver = find_driver("containerd", self.driver)
         self._supervisor.start(containerd_programs(self._home, driver, [*self.options, *self._unpacking()]))
         self._check_snapshotter()
@@ -106,10 +111,13 @@ class ContainerdDaemon:
             _write_archive(image, pipe)
         self.image = self._ctr("images", "list", "--quiet").split()[0]
 
-    def run(self, name: str, options: Sequence[str], source: Sequence[str]) -> None:
-        """Start a container with the probe as its first process. Raises RunError."""
+    def run(self, name: str, options: Sequence[str], source: Sequence[str], runtime: str = "") -> None:
+        """Start a container with the probe as its first process. ``runtime``: the name of another one than runc. Raises
+        RunError."""
         chosen = ["--snapshotter", self.driver] if source[0] != "--rootfs" else []
         words = ["--detach", "--null-io", "--cwd", TREE]
+        if runtime:
+            words.append(f"--runc-binary={self._runtimes[runtime]}")
         self._ctr("run", *words, *chosen, *options, *source, name, f"{CONTROL}/kit-probe", "serve", f"{CONTROL}/s")
 
     @contextmanager
@@ -137,11 +145,22 @@ class ContainerdDaemon:
                 return "" if words[2] == "RUNNING" else f"the container is {words[2].lower()}"
         return "the container is gone"
 
+    def _delete_task(self, name: str) -> None:
+        """Kill a container. gVisor's program refuses that for one that has just ended, which only has to be deleted:
+        once containerd knows of its end."""
+        try:
+            self._ctr("tasks", "delete", "--force", name)
+        except RunError as error:
+            if "is not running" not in error.message:
+                raise
+            delete = partial(self._ctr, "tasks", "delete", name)
+            retry(delete, RunError, lambda error: "must be stopped" in error.message, _REMOVAL)
+
     def remove(self, name: str) -> None:
         """Kill a container, and remove it with its snapshot; if its daemon is dead, the session's cgroup ends it."""
-        for words in (("tasks", "delete", "--force", name), ("containers", "delete", name)):
+        for act in (partial(self._delete_task, name), partial(self._ctr, "containers", "delete", name)):
             try:
-                self._ctr(*words)
+                act()
             except RunError as error:
                 if not self.alive() and "not found" not in error.message:
                     raise

@@ -17,6 +17,7 @@ from kit.core.errors import RunError
 from kit.engines.sandbox import Invocation, Sandbox
 from kit.host.cgroup.cgroup import Cgroup
 from kit.probe import Probe, Timing
+from kit.probe.client import COUNTS
 
 
 def as_one(sandboxes: Sequence[Sandbox]) -> Sandbox:
@@ -123,10 +124,10 @@ def joined(timings: Sequence[Timing]) -> Timing:
     """Return the timings of copies that ran at once as one: failed if any failed."""
     one = next((timing for timing in timings if not timing.ok), timings[0])
     ended = max(timing.ended for timing in timings)
-    summed = ("user", "sys", "minor_faults", "major_faults", "voluntary_switches", "involuntary_switches")
+    counted = [name for name in COUNTS if getattr(one, name) is not None]
     return replace(
         one,
-        **{name: sum(getattr(timing, name) for timing in timings) for name in (*summed, "dirtied_bytes")},
+        **{name: sum(getattr(timing, name) for timing in timings) for name in ("user", "sys", *counted)},
         real=ended - min(timing.ended - timing.real for timing in timings),
         max_rss=max(timing.max_rss for timing in timings),
         ended=ended,

@@ -16,6 +16,7 @@ from kit.engines.container import (
     check_features,
     docker_errors,
     empty_tree,
+    put_sources,
     remove_volume,
     start_container,
 )
@@ -24,14 +25,16 @@ from kit.engines.docker_server import DockerServer
 from kit.engines.dockerd import Dockerd
 from kit.engines.engine import EngineConfig
 from kit.engines.fuse_daemon import move_daemon
-from kit.engines.managed import PrivateEngine, driver_errors
+from kit.engines.managed import PrivateEngine, driver_errors, of_engine
 from kit.engines.plain_runtime import VARIABLE
+from kit.engines.rootless import RootlessDockerd, passable
 from kit.engines.sandbox import Sandbox
 from kit.engines.supervisor import DaemonDirs
+from kit.engines.user_namespace import NumberMap, guarded, mapped_numbers, remap_words
 from kit.filesystem.thin_pool import thin_pool
 from kit.host.cgroup.cgroup import Cgroup
 from kit.image.layout import CONTROL, INPUTS, TREE
-from kit.model.arm import Arm, driver_of
+from kit.model.arm import RUNTIME, USERNS, Arm, driver_of
 from kit.model.default import DEFAULT_ENGINE
 from kit.model.drivers.device_mapper import THIN_POOL
 from kit.model.fact import DRIVER_STATUS, PROGRAM, RUNS, Fact
@@ -50,7 +53,13 @@ class DockerEngine(PrivateEngine[DockerServer]):
     def start_daemon(self, stack: ExitStack, arm: Arm, backing_root: BackingRoot) -> DockerServer:
         name = self.new_name("d")
         with driver_errors(arm, backing_root):
+            if arm.option(USERNS):
+                stack.enter_context(mapped_numbers(self._setting.run / f"{name}-numbers"))
+            inputs = backing_root.inputs
+            if arm.rootless and inputs:
+                inputs = stack.enter_context(passable(inputs, self._setting.run / f"{name}-inputs"))
             daemon = self.make_daemon(stack, arm, backing_root, name)
+            daemon.inputs = inputs
             stack.callback(daemon.stop)
             daemon.start()
         return daemon
@@ -63,7 +72,9 @@ class DockerEngine(PrivateEngine[DockerServer]):
     def make_daemon(self, stack: ExitStack, arm: Arm, backing_root: BackingRoot, name: str) -> DockerServer:
         options = (*driver_of(arm).storage_options, *self._pool(stack, arm, backing_root, name))
         home = self.home(backing_root, name, arm.driver)
-        return Dockerd(arm.driver, home, options, self.daemon_words(home), self.version("dockerd"))
+        words = (*self.daemon_words(home), *remap_words(arm))
+        kind = RootlessDockerd if arm.rootless else Dockerd
+        return kind(arm.driver, home, options, words, self.version("dockerd"))
 
     def daemon_words(self, home: DaemonDirs) -> tuple[str, ...]:
         """Return further options of dockerd."""
@@ -83,19 +94,21 @@ class DockerEngine(PrivateEngine[DockerServer]):
         name = self.new_name("c")
         with ExitStack() as stack:
             root = os.geteuid() == 0
-            options: dict[str, Any] = (
-                {"cgroup_parent": backing_root.below(daemon.home.container_cgroup)} if root else {}
-            )
+            options: dict[str, Any] = {}
+            if root and not arm.rootless:
+                options["cgroup_parent"] = backing_root.below(daemon.home.container_cgroup)
             mounts, environment = {}, {}
             if arm.plain_root:
                 plain, own = stack.enter_context(backing_root.used_root())
-                options["runtime"] = daemon.runtime_name
                 environment[VARIABLE] = str(plain)
                 mounts = {str(source): (target, "rw") for source, target in own.items()}
+            if runtime := daemon.runtime_name(arm.option(RUNTIME), arm.plain_root):
+                options["runtime"] = runtime
             mounts |= _tree_mount(stack, arm, backing_root, daemon)
-            control = stack.enter_context(control_directory(self._setting.run / name, self._setting.probe))
+            mapped, run = bool(arm.option(USERNS)), guarded(self._setting.run, arm)
+            control = stack.enter_context(control_directory(run / name, self._setting.probe, shared=mapped))
             spec = ContainerSpec(
-                backing_root.needed_image.tag, daemon.host, arm, control, backing_root.inputs, mounts,
+                backing_root.needed_image.tag, daemon.host, arm, control, daemon.inputs, mounts,
                 arm.placement == "tmpfs", environment, options,
             )  # fmt: skip
             serving = Cgroup.named(f"{backing_root.below(f'{self._setting.cgroup}/served')}/{name}")
@@ -103,18 +116,21 @@ class DockerEngine(PrivateEngine[DockerServer]):
                 stack.callback(serving.remove)  # the daemon ends with its container
             running = start_container(stack, spec, daemon.alive)
             check_features(arm, running.pid)
+            tree = Path(f"/proc/{running.pid}/root{TREE}")
+            if mapped:
+                NumberMap(running.pid).give(tree)
             sandbox = Sandbox(
                 tree=TREE,
                 inputs=INPUTS,
                 cgroup=arm_cgroup(stack, arm, running.pid, f"{backing_root.below(self._setting.cgroup)}/n{name}"),
                 backing=backing_root.backing,
                 probe=running.probe,
-                unpack=partial(unpack_tree, Path(f"/proc/{running.pid}/root{TREE}")),
+                unpack=partial(put_sources, running.container) if mapped else partial(unpack_tree, tree),
                 alive=daemon.alive,
                 env=backing_root.env,
                 layered=arm.placement == "layer",
                 own=(Path(f"/proc/{running.pid}/root"),) if arm.own_filesystem else (),
-                engine=partial(_show_socket, daemon, control),
+                engine=partial(_show_socket, daemon, control, mapped),
                 daemons=move_daemon(running.pid, Cgroup.named(daemon.home.cgroup), serving, daemon.home.data)
                 if root
                 else None,
@@ -124,7 +140,7 @@ class DockerEngine(PrivateEngine[DockerServer]):
             yield sandbox
 
     def _describe(self, arm: Arm, backing_root: BackingRoot, info: dict[str, Any]) -> Iterator[Fact]:
-        of = "" if arm.engine == DEFAULT_ENGINE else f" of {arm.engine}"
+        of = of_engine(arm)
         for tool in self.tools_of(arm):
             yield PROGRAM.fact(self.version(tool), f"{tool}{of}")
         if os.geteuid() != 0:
@@ -134,8 +150,11 @@ class DockerEngine(PrivateEngine[DockerServer]):
         yield DRIVER_STATUS.fact(status or "no driver status", daemon)
 
 
-def _show_socket(daemon: DockerServer, control: Control) -> str:
-    """Make a second name for the daemon's socket, in the directory that the arm sees."""
+def _show_socket(daemon: DockerServer, control: Control, mapped: bool) -> str:
+    """Make a second name for the daemon's socket, in the directory that the arm sees. ``mapped``: for other users than
+    root, as that directory is guarded."""
+    if mapped:
+        daemon.socket.chmod(0o666)
     os.link(daemon.socket, control.path / DOCKER)
     return f"{CONTROL}/{DOCKER}"
 

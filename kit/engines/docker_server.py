@@ -14,15 +14,24 @@ from typing import Any
 from kit.core.errors import SESSION_LOG, RunError
 from kit.engines import plain_runtime
 from kit.engines.container import load_image
+from kit.engines.oci_runtime import installed_runtimes, write_program
 from kit.engines.supervisor import PATIENCE, DaemonDirs, Program, Supervisor
 from kit.image import Image
 
-#: The name of the runtime of the ``runtime`` arm.
+#: The name of the runtime of the ``runtime`` arm. With a named runtime, its name follows.
 PLAIN_RUNTIME = "kit-plain"
 
 
+def requested_name(runtime: str, plain: bool) -> str:
+    """Return the name of a program that ``DockerServer.runtimes`` returns; '' for the engine's own."""
+    if plain:
+        return f"{PLAIN_RUNTIME}-{runtime}" if runtime else PLAIN_RUNTIME
+    return f"kit-{runtime}" if runtime else ""
+
+
 class DockerServer(ABC):
-    """``options``: of the storage driver. ``client`` exists while the daemon runs."""
+    """``options``: of the storage driver. ``client`` exists while the daemon runs. ``inputs``: where the daemon finds
+    the session's."""
 
     def __init__(self, driver: str, home: DaemonDirs, options: Sequence[str] = ()) -> None:
         self.driver = driver
@@ -32,15 +41,16 @@ class DockerServer(ABC):
         self.host = f"unix://{self.socket}"
         self.client: Any = None  # docker.DockerClient
         self.supervisor = Supervisor(home, driver)
+        self.inputs: Path | None = None
 
     @abstractmethod
     def programs(self) -> Iterable[Program]:
         """Return the programs in the order of their start; the last one serves Docker's API."""
 
-    @property
     @abstractmethod
-    def runtime_name(self) -> str:
-        """Return the name by which a container requests the plain runtime."""
+    def runtime_name(self, runtime: str, plain: bool) -> str:
+        """Return the name by which a container requests a runtime; '' is the engine's own. ``plain``: one that enters a
+        plain directory."""
 
     def start(self) -> None:
         """Start the daemon and wait until it serves. Raises RunError with the log's message; stop it then too."""
@@ -61,16 +71,26 @@ class DockerServer(ABC):
         """Return why the daemon is dead, or ''."""
         return self.supervisor.alive()
 
-    def plain_runtime(self, *words: str) -> Path:
-        """Write the program that the engine calls as OCI runtime: kit.engines.plain_runtime with ``words``."""
-        python = "/usr/bin/python3" if self.home.root.path else sys.executable
+    def runtimes(self, own: str, *words: str) -> dict[str, str]:
+        """Write the programs that the engine calls as OCI runtimes. Return them by the names that containers use:
+        those of the host, and for each and the engine's ``own`` one that enters a plain directory. ``words``: options
+        of kit.engines.plain_runtime."""
+        found = {} if self.home.root.path else installed_runtimes(self.home.directory)
+        named = {f"kit-{name}": program for name, program in found.items()}
+        plain = {PLAIN_RUNTIME: own, **{f"{PLAIN_RUNTIME}-{name}": program for name, program in found.items()}}
+        return named | {name: str(self._plain_runtime(name, program, *words)) for name, program in plain.items()}
+
+    @property
+    def python(self) -> str:
+        """Return the Python that the engine finds, and may run."""
+        return "/usr/bin/python3" if self.home.root.path else sys.executable
+
+    def _plain_runtime(self, name: str, *words: str) -> Path:
         program = str(shutil.copy(plain_runtime.__file__, self.home.directory))
-        path = self.home.directory / PLAIN_RUNTIME
-        mend = shlex.join((python, "-I", program, *words))
+        mend = shlex.join((self.python, "-I", program, *words))
         # Of the many calls for each container, only one needs a change.
-        path.write_text(f'#!/bin/sh\ncase " $* " in *" create "*) exec {mend} -- "$@" ;; esac\nexec {words[0]} "$@"\n')
-        path.chmod(0o755)
-        return path
+        command = f'case " $* " in *" create "*) exec {mend} -- "$@" ;; esac\nexec {words[0]} "$@"'
+        return write_program(self.home.directory, name, command)
 
 
 def _connect(host: str, alive: Callable[[], str]) -> Any:

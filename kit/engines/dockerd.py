@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from kit.engines.containerd_program import containerd_programs
-from kit.engines.docker_server import PLAIN_RUNTIME, DockerServer
+from kit.engines.docker_server import DockerServer, requested_name
 from kit.engines.supervisor import DaemonDirs, Program
 from kit.model.driver import version_number
 from kit.model.drivers import find_driver
@@ -40,20 +40,23 @@ class Dockerd(DockerServer):
         ends = version_number(version.removeprefix("Docker version ")) >= (_ENDS_SINCE,)
         self._most_log = _MOST_LOG if ends else _LESS_LOG
 
-    @property
-    def runtime_name(self) -> str:
-        return PLAIN_RUNTIME
+    def runtime_name(self, runtime: str, plain: bool) -> str:
+        return requested_name(runtime, plain)
 
-    def programs(self) -> tuple[Program, ...]:
+    def programs(self) -> Sequence[Program]:
+        *before, containerd = containerd_programs(self.home, find_driver("docker", self.driver))
+        words = [*self.command_line(), f"--containerd={containerd.socket}"]
+        return *before, containerd, Program("dockerd", words, self.socket)
+
+    def command_line(self) -> list[str]:
+        """Write the settings; return the command line of a dockerd that starts its own containerd."""
         driver = find_driver("docker", self.driver)
-        *before, containerd = containerd_programs(self.home, driver)
         directory = self.home.directory
-        runtime = self.plain_runtime("runc")
         config = directory / "dockerd.json"
         # Do not read the user's /etc/docker/daemon.json.
         features = {"features": {"containerd-snapshotter": driver is not None and driver.image_store}}
         config.write_text(json.dumps(features))
-        words = [
+        return [
             *log_words(self._most_log),
             "dockerd",
             f"--config-file={config}",
@@ -61,9 +64,8 @@ class Dockerd(DockerServer):
             f"--exec-root={directory / 'exec'}",
             f"--host={self.host}",
             f"--pidfile={directory / 'pid'}",
-            f"--containerd={containerd.socket}",
             f"--storage-driver={self.driver}",
-            f"--add-runtime={PLAIN_RUNTIME}={runtime}",
+            *(f"--add-runtime={name}={program}" for name, program in self.runtimes("runc").items()),
             "--exec-opt=native.cgroupdriver=cgroupfs",
             "--bridge=none",
             "--iptables=false",
@@ -72,4 +74,3 @@ class Dockerd(DockerServer):
             *(f"--storage-opt={option}" for option in self.options),
             *self._more,
         ]
-        return *before, containerd, Program("dockerd", words, self.socket)

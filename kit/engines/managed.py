@@ -14,14 +14,17 @@ from kit.core.errors import MORE_ROOM, MachineError, RunError
 from kit.engines.backing_root import BackingRoot
 from kit.engines.containerd_program import SHIMS
 from kit.engines.engine import Blocker, EngineConfig
+from kit.engines.oci_runtime import runtime_blocker, runtime_errors, runtime_of
 from kit.engines.root import EngineRoot, engine_root
 from kit.engines.sandbox import Sandbox
 from kit.engines.supervisor import DaemonDirs
+from kit.engines.user_namespace import namespace_blocker
 from kit.host.command import require, which
 from kit.host.machine import Host
 from kit.host.namespace import covered
-from kit.model.arm import Arm, driver_of, fix_of
-from kit.model.fact import Fact
+from kit.model.arm import USERNS, Arm, driver_of, fix_of
+from kit.model.drivers import DEFAULT_ENGINE
+from kit.model.fact import PROGRAM, Fact
 from kit.model.scenario import DOCKER
 
 D = TypeVar("D")
@@ -39,6 +42,11 @@ def driver_errors(arm: Arm, backing_root: BackingRoot) -> Iterator[None]:
         full = backing.full()
         hint = MORE_ROOM if full else fix_of(arm, backing.type) or error.hint
         raise RunError(f"{arm.driver} on {backing.name}: {full or error.message}", hint) from None
+
+
+def of_engine(arm: Arm) -> str:
+    """Return the words that name the engine of a fact; none for the default engine."""
+    return "" if arm.engine == DEFAULT_ENGINE else f" of {arm.engine}"
 
 
 class PrivateEngine(ABC, Generic[D]):
@@ -71,8 +79,10 @@ class PrivateEngine(ABC, Generic[D]):
         plugin = driver_of(arm).plugin
         if plugin and self._version not in ("", driver_of(arm).root):
             return Blocker(f"{arm.engine} has no {plugin.words[0]}", fix_of(arm))
-        if self._version or self._programs:
-            return None  # the engine root has its own tools
+        versioned = bool(self._version)
+        blocked = runtime_blocker(arm, versioned) or namespace_blocker(arm, host.root, versioned)
+        if blocked or self._version or self._programs:
+            return blocked  # the engine root has its own tools
         try:
             self.require_tools(arm)
         except MachineError as error:
@@ -120,10 +130,13 @@ class PrivateEngine(ABC, Generic[D]):
                 self._running.pop(which).close()
                 raise
             self._filled.add(which)
+        if runtime := runtime_of(arm):
+            fact = PROGRAM.fact(self.version(runtime.name), f"{runtime.name}{of_engine(arm)}")
+            self._facts[which] += [fact] if fact not in self._facts[which] else []
         if arm.plain_root:
             backing_root.unpack_root()
-        if arm.features:
-            with self.sandbox(arm, backing_root):  # the kernel's refusals are known now
+        if arm.features or runtime_of(arm) or arm.option(USERNS):
+            with runtime_errors(arm), self.sandbox(arm, backing_root):  # what refuses to start it is known now
                 pass
 
     @abstractmethod

@@ -5,22 +5,25 @@ from __future__ import annotations
 import os
 import pwd
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 
 from kit.core.errors import MachineError
 from kit.engines.backing_root import BackingRoot
 from kit.engines.docker import DockerEngine
-from kit.engines.docker_server import PLAIN_RUNTIME, DockerServer
+from kit.engines.docker_server import PLAIN_RUNTIME, DockerServer, requested_name
 from kit.engines.engine import Blocker
+from kit.engines.rootless import user_words
 from kit.engines.supervisor import DaemonDirs, Program
+from kit.engines.user_namespace import RANGE, USER
 from kit.host import safe_fs
 from kit.host.command import require, run, which
 from kit.host.machine import Host
 from kit.image import Image
-from kit.model.arm import Arm
+from kit.model.arm import USERNS, Arm
 from kit.model.drivers.overlay import PARTIAL
 
 #: Without this capability (linux/capability.h) no limit can be raised, and Podman's defaults exceed the usual limits.
@@ -62,16 +65,21 @@ class PodmanEngine(DockerEngine):
 
     def make_daemon(self, stack: ExitStack, arm: Arm, backing_root: BackingRoot, name: str) -> DockerServer:
         home = self.home(backing_root, name, f"podman-{arm.driver}")
-        return PodmanService(arm.driver, home, arm.feature_words, (PARTIAL, "") in arm.options)
+        kind = RootlessPodman if arm.rootless else PodmanService
+        return kind(arm.driver, home, arm.feature_words, (PARTIAL, "") in arm.options, arm.option(USERNS) == "auto")
 
 
 class PodmanService(DockerServer):
     """``options``: mount options of its overlay. ``partial``: it pulls only the missing files of a layer, where the
-    layer's format permits that."""
+    layer's format permits that. ``mapped``: each container has users of its own (podman-run(1), --userns=auto)."""
 
-    def __init__(self, driver: str, home: DaemonDirs, options: Sequence[str], partial: bool = False) -> None:
+    def __init__(
+        self, driver: str, home: DaemonDirs, options: Sequence[str], partial: bool = False, mapped: bool = False
+    ) -> None:
         super().__init__(driver, home, options)
         self._partial = partial
+        self._mapped = mapped
+        self._runtimes: Mapping[str, str] = {}
 
     @property
     def _temporary(self) -> Path:
@@ -126,6 +134,11 @@ class PodmanService(DockerServer):
             "--events-backend=none",
         ]
 
+    @property
+    def limited(self) -> bool:
+        """Return whether it can't raise limits, as its defaults would."""
+        return not _may_raise_limits()
+
     def environment_words(self) -> list[str]:
         """Return the beginning of a command line that keeps the user's settings out."""
         return [
@@ -137,29 +150,19 @@ class PodmanService(DockerServer):
             *([f"HOME={self.home.directory / 'x'}"] if os.geteuid() else []),
         ]
 
-    @property
-    def runtime_name(self) -> str:
-        return str(self.home.directory / PLAIN_RUNTIME)
+    def runtime_name(self, runtime: str, plain: bool) -> str:
+        return self._runtimes.get(requested_name(runtime, plain), "")
 
     def programs(self) -> Sequence[Program]:
         """Return the service's programs. Storage, state and configuration are the session's, never the user's."""
-        (self.home.directory / "containers.conf").write_text("")
+        settings = '[containers]\nuserns = "auto"\n' if self._mapped else ""
+        (self.home.directory / "containers.conf").write_text(settings)
         (self.home.directory / "x").mkdir(mode=0o700)
         self._temporary.mkdir()
-        storage = self.home.directory / "storage.conf"
-        driver, options = self.driver, ""
-        if driver == "fuse-overlayfs":
-            driver, options = "overlay", f'[storage.options.overlay]\nmount_program = "{require("fuse-overlayfs")}"\n'
-        if self.options:
-            options = f'[storage.options.overlay]\nmountopt = "nodev,{",".join(self.options)}"\n'
-        if self._partial:
-            options = f'[storage.options]\npull_options = {{enable_partial_images = "true"}}\n{options}'
-        run_root = self.home.directory / "r"
-        runtime, limited = oci_runtime(), not _may_raise_limits()
-        plain = self.plain_runtime(runtime, *(["inherit-limits"] if limited else []))
-        storage.write_text(
-            f'[storage]\ndriver = "{driver}"\ngraphroot = "{self.home.data}"\nrunroot = "{run_root}"\n{options}'
-        )
+        (self.home.directory / "storage.conf").write_text("\n".join(self._storage()) + "\n")
+        runtime, limited = oci_runtime(), self.limited
+        self._runtimes = self.runtimes(runtime, *(["inherit-limits"] if limited else []))
+        plain = self._runtimes[PLAIN_RUNTIME]
         words = [
             *self.client_words(),
             f"--runtime={plain if limited else runtime}",
@@ -169,6 +172,46 @@ class PodmanService(DockerServer):
             self.host,
         ]
         return [Program("podman", words, Path(self.socket))]
+
+    def _storage(self) -> Iterator[str]:
+        """Yield the lines of containers-storage.conf(5)."""
+        driver = "overlay" if self.driver == "fuse-overlayfs" else self.driver
+        yield from ("[storage]", f'driver = "{driver}"', f'graphroot = "{self.home.data}"')
+        yield from (f'runroot = "{self.home.directory / "r"}"', "[storage.options]")
+        if self._mapped:
+            yield from (f'root-auto-userns-user = "{USER}"', f"auto-userns-min-size = {RANGE}")
+        if self._partial:
+            yield 'pull_options = {enable_partial_images = "true"}'
+        yield "[storage.options.overlay]"
+        if driver != self.driver:
+            yield f'mount_program = "{require("fuse-overlayfs")}"'
+        if self.options:
+            yield f'mountopt = "nodev,{",".join(self.options)}"'
+
+
+class RootlessPodman(PodmanService):
+    """Podman as a session of root's runs it for an unprivileged user."""
+
+    def client_words(self) -> list[str]:
+        own = [f"--root={self.home.data}", f"--runroot={self.home.directory / 'r'}"]
+        words = super().client_words()
+        cut = words.index("podman") + 1
+        return [*words[:cut], *own, *words[cut:]]
+
+    @property
+    def python(self) -> str:
+        return "/usr/bin/python3"  # the kit's own may lie in a home of root's
+
+    @property
+    def limited(self) -> bool:
+        return True
+
+    def environment_words(self) -> list[str]:
+        return [*super().environment_words(), f"HOME={self.home.directory / 'x'}"]
+
+    def programs(self) -> Sequence[Program]:
+        (service,) = super().programs()
+        return [replace(service, argv=[*user_words(self.home), *service.argv])]
 
 
 def oci_runtime() -> str:

@@ -88,7 +88,8 @@ class Sandbox:
         if self.cgroup is None:
             raise RunError("the programs of the arm are not known: it has no control group", "run as root: sudo kit …")
         for pid in self.cgroup.pids():
-            os.sched_setaffinity(pid, cpus)
+            for thread in Path(f"/proc/{pid}/task").iterdir():  # those of a kernel in user space too: gVisor's
+                os.sched_setaffinity(int(thread.name), cpus)
 
     def run(self, argv: Sequence[str], cwd: str, output: IO[bytes]) -> Timing:
         """Run a command inside the arm; ``cwd`` is relative to the tree. Raises RunError and TimedOut, see Probe.run.

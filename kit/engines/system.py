@@ -13,17 +13,27 @@ from typing import Any
 
 from kit.core.errors import KitError, MachineError, RunError
 from kit.engines.backing_root import BackingRoot
-from kit.engines.container import ContainerSpec, docker_errors, empty_tree, load_image, remove_volume, start_container
+from kit.engines.container import (
+    ContainerSpec,
+    docker_errors,
+    empty_tree,
+    load_image,
+    put_sources,
+    remove_volume,
+    start_container,
+)
 from kit.engines.control import control_directory
 from kit.engines.engine import Blocker, EngineConfig
+from kit.engines.oci_runtime import RUNTIMES, runtime_errors, runtime_of
 from kit.engines.sandbox import Sandbox
+from kit.engines.user_namespace import NumberMap
 from kit.filesystem.device import block_number
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.machine import Host
 from kit.host.mounts import Mount, mount_of
 from kit.host.recovery.cleanup import Cleanup
 from kit.image.layout import INPUTS, TREE
-from kit.model.arm import Arm
+from kit.model.arm import RUNTIME, Arm
 from kit.model.fact import RUNNING_ENGINE, RUNNING_STATUS, Fact
 
 
@@ -82,7 +92,7 @@ class SystemEngine:
             return Blocker(error.message, error.hint)
         if driver != arm.driver:
             return Blocker(f"the running Docker uses {driver}", f"use {arm.placement}:system/{driver}")
-        return None
+        return _runtime_blocker(arm)
 
     def open(self) -> None:
         if self._client is not None:
@@ -105,6 +115,9 @@ class SystemEngine:
         self._check_place(arm, backing_root)
         with self._filling:
             self._load(backing_root)
+        if runtime_of(arm):
+            with runtime_errors(arm), self.sandbox(arm, backing_root):  # what refuses to start it is known now
+                pass
 
     def _check_place(self, arm: Arm, backing_root: BackingRoot) -> None:
         """Check where the daemon stores data. Raises MachineError if its layers and volumes lie on another filesystem
@@ -161,9 +174,10 @@ class SystemEngine:
             control = stack.enter_context(control_directory(directory, self._setting.probe, shared=True))
             name = f"kit-{self._setting.session}-{self._count}"
             stack.enter_context(self._setting.journal.holding("container", name))
+            runtime = arm.option(RUNTIME)
             spec = ContainerSpec(
                 backing_root.needed_image.tag, address(), arm, control, backing_root.inputs, mounts,
-                arm.placement == "tmpfs", name=name,
+                arm.placement == "tmpfs", name=name, options={"runtime": runtime} if runtime else {},
             )  # fmt: skip
             running = start_container(stack, spec, self._alive)
             if tree:
@@ -174,7 +188,7 @@ class SystemEngine:
                 cgroup=_cgroup(running.pid),
                 backing=backing_root.backing,
                 probe=running.probe,
-                unpack=partial(_unpack, running.container),
+                unpack=partial(put_sources, running.container),
                 alive=self._alive,
                 env=backing_root.env,
                 layered=arm.placement == "layer",
@@ -197,6 +211,15 @@ class SystemEngine:
 
     def close(self) -> None:
         self._stack.close()
+
+
+def _runtime_blocker(arm: Arm) -> Blocker | None:
+    """Return why the running Docker does not have the arm's runtime; None if it has."""
+    name, has = arm.option(RUNTIME), connect().info()["Runtimes"]
+    if name and name not in has:
+        known = ", ".join(f"+{RUNTIME}={item}" for item in sorted({*has} & {*RUNTIMES}))
+        return Blocker(f"the running Docker has no runtime {name}", f"use {known}, or add it to its daemon.json")
+    return None
 
 
 def _is_here(directory: Path) -> bool:
@@ -233,16 +256,13 @@ def _give(tree: Path, pid: int) -> None:
     """Give a tree to a container's root: a daemon that maps users (userns-remap) runs it as another user, who could
     write nothing. Raises RunError."""
     try:
-        root = _outside(Path(f"/proc/{pid}/uid_map")), _outside(Path(f"/proc/{pid}/gid_map"))
+        numbers = NumberMap(pid)
     except OSError:
         return  # on another machine
-    found = tree.stat()
-    if root[0] in (0, found.st_uid):
-        return
     try:
-        os.chown(tree, *root)
+        numbers.give(tree)
     except PermissionError:
-        raise RunError(*_may_not_write(root[0])) from None
+        raise RunError(*_may_not_write(numbers.root[0])) from None
 
 
 def _may_not_write(user: int) -> tuple[str, str]:
@@ -258,12 +278,6 @@ def _mapped_root(info: Mapping[str, Any]) -> int:
     return int(found[1]) if found else 0
 
 
-def _outside(id_map: Path) -> int:
-    """Return the host's user of root (user_namespaces(7))."""
-    lines = [[int(word) for word in line.split()] for line in id_map.read_text().splitlines()]
-    return next(outside for inside, outside, _ in lines if inside == 0)
-
-
 def _cgroup(pid: int) -> Cgroup | None:
     """Return the group; None if the daemon runs on another machine, or in another PID namespace."""
     try:
@@ -271,12 +285,6 @@ def _cgroup(pid: int) -> Cgroup | None:
     except OSError:
         return None
     return group if group.paths and group.cpu() else None
-
-
-def _unpack(container: Any, tarball: Path) -> None:
-    with tarball.open("rb") as file:
-        if not container.put_archive(TREE, file):
-            raise RunError("the running Docker refused the sources", "see the log of dockerd: journalctl -u docker")
 
 
 def _undo(kind: str, name: str) -> None:

@@ -1,4 +1,4 @@
-"""The wait for what a started process makes: a socket, a mount, a line in its log."""
+"""The wait for what a started process makes (a socket, a mount, a line in its log), and for errors that pass."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from collections.abc import Callable
 from typing import TypeVar
 
 T = TypeVar("T")
+E = TypeVar("E", bound=Exception)
 
 #: Seconds between two looks.
 _PAUSE = 0.01
+#: Seconds between two attempts.
+_RETRY_PAUSE = 0.1
 
 
 class NotReadyError(Exception):
@@ -27,3 +30,16 @@ def wait_for(find: Callable[[], T | None], ended: Callable[[], str], patience: f
             raise NotReadyError(f"not ready after {patience:g} s")
         time.sleep(_PAUSE)
     return found
+
+
+def retry(act: Callable[[], T], error: type[E], passes: Callable[[E], bool], patience: float) -> T:
+    """Return the result of ``act``, repeated while it raises an ``error`` that passes. Raises the last one after
+    ``patience`` seconds."""
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            return act()
+        except error as raised:
+            if time.monotonic() > deadline or not passes(raised):
+                raise
+        time.sleep(_RETRY_PAUSE)

@@ -34,6 +34,7 @@ OPTIONS = {
     "memory": re.compile(r"[1-9][0-9]{0,11}[kmg]?"),
     "cgroup": re.compile(r"none"),
     "nosync": re.compile(r""),
+    "runtime": re.compile(r"runc|crun|runsc"),
     "control": re.compile(r""),
 }
 #: Options of a build arm: what the build cache holds before a run, and a cache mount for the build tree.
@@ -56,6 +57,12 @@ MOST_ARMS = 100
 #: The option for a second, identical copy of the arm, which shows the noise; and the one for programs that do not wait
 #: for the disk. No other options need a container.
 CONTROL, NOSYNC = "control", "nosync"
+#: The option that names the OCI runtime; a nested engine's containers have the engine's own.
+RUNTIME = "runtime"
+#: The option for a user namespace, and its values of each engine, in the words of their documentation: Docker's
+#: userns-remap, Podman's --userns=auto, and the engine run by an ordinary user.
+USERNS, ROOTLESS = "userns", "rootless"
+_USERNS = {"docker": re.compile(f"remap|{ROOTLESS}"), "podman": re.compile(f"auto|{ROOTLESS}")}
 
 _GRAMMAR = re.compile(
     r"(?P<placement>[a-z]+)"
@@ -139,6 +146,11 @@ class Arm:
         return (BUILDKIT, "") in self.options
 
     @property
+    def rootless(self) -> bool:
+        """Return whether an unprivileged user runs its engine, though root runs the kit."""
+        return self.option(USERNS) == ROOTLESS
+
+    @property
     def features(self) -> tuple[tuple[str, str], ...]:
         """Return the features that it requests of its driver."""
         return tuple(item for item in self.options if item[0] in driver_of(self).features.known)
@@ -155,6 +167,7 @@ class Arm:
             self.driver,
             *self.feature_words,
             *(key for key, _ in self.options if key in driver_of(self).options.known),
+            *(f"{USERNS}={self.option(USERNS)}" for key, _ in self.options if key == USERNS),
             *((str(self),) if self.placement == BUILD else ()),  # its build cache is its own
             *((self.engine, self.outer, self.option(DATA_ROOT)) if self.outer else ()),
         )
@@ -256,18 +269,15 @@ def parse_arm(text: str, engine: str = DEFAULT_ENGINE) -> Arm:
     known_engines = BUILDERS if placement == BUILD else ENGINES
     _choose("engine", name, known_engines if not at else VERSIONED, text)
     driver = match["driver"] or _runtime_driver(engine, match["filesystem"])
-    known = {item.name: item for item in drivers(engine)}
-    chosen = known[_choose("driver", driver, tuple(known), text)]
+    known = [item.name for item in drivers(engine)]
+    _choose("driver", driver, tuple(known), text)
     outer = _check_outer(match["outer"] or "", placement, name, text)
     filesystem = match["filesystem"] or default_filesystem(engine, driver, outer)
     if name in BUILD_ONLY and placement != BUILD:
         raise UsageError(f"arm '{text}': {name} only builds images", f"use {BUILD}:{engine}/{driver}")
     if placement == BUILD:
         return _build_arm(Arm(placement, engine, driver, filesystem), name, match["options"], text)
-    # The kit does not set up the engine that is already running.
-    allowed = OPTIONS if name == SYSTEM else {**OPTIONS, **chosen.features.known, **chosen.options.known}
-    options = _parse_options(match["options"], text, {**allowed, **(NESTED_OPTIONS if outer else {})})
-    return Arm(placement, engine, driver, filesystem, options, outer)
+    return _container_arm(Arm(placement, engine, driver, filesystem, outer=outer), name, match["options"], text)
 
 
 def _check_outer(outer: str, placement: str, inner: str, text: str) -> str:
@@ -280,6 +290,23 @@ def _check_outer(outer: str, placement: str, inner: str, text: str) -> str:
         _choose("outer driver", driver, tuple(item.name for item in drivers(engine)), text)
         _choose("placement in a nested engine", placement, NESTED_PLACEMENTS, text)
     return outer
+
+
+def _container_arm(arm: Arm, engine: str, options: str, text: str) -> Arm:
+    allowed = {**OPTIONS, USERNS: _USERNS[engine]} if engine in _USERNS else OPTIONS
+    if engine != SYSTEM:  # the kit does not set up the engine that is already running
+        chosen = driver_of(arm)
+        allowed = {**allowed, **chosen.features.known, **chosen.options.known}
+    found = _parse_options(options, text, {**allowed, **(NESTED_OPTIONS if arm.outer else {})})
+    for option in (RUNTIME, USERNS):
+        if arm.outer and option in dict(found):
+            raise UsageError(f"arm '{text}': a nested engine takes no +{option}", f"leave out +{option}")
+    if arm.plain_root and USERNS in dict(found):
+        raise UsageError(
+            f"arm '{text}': runtime enters a directory of root's, which other users can't write to",
+            f"use for example bind:{arm.driver}",
+        )
+    return replace(arm, options=found)
 
 
 def _build_arm(arm: Arm, engine: str, options: str, text: str) -> Arm:

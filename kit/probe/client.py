@@ -9,9 +9,9 @@ import struct
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from kit.core.deadline import Deadline
 from kit.core.errors import RunError, TimedOut
@@ -24,9 +24,13 @@ _GOODBYE = 10.0
 _PATIENCE = 60.0
 #: Maximum bytes of an answer: twice the longest one.
 _LONGEST_ANSWER = 1024
+#: Readings of a clock that is not this machine's.
+_CLOCK_READINGS = 3
 #: Bytes of the unit of ru_oublock (getrusage(2)): the kernel counts what a process dirtied in the page cache or wrote
 #: directly.
 _BLOCK = 512
+#: Fields of Timing that gVisor's kernel always gives as 0.
+COUNTS = ("minor_faults", "major_faults", "voluntary_switches", "involuntary_switches", "dirtied_bytes")
 _STATES = ("exit", "signal", "error")
 
 
@@ -34,7 +38,7 @@ _STATES = ("exit", "signal", "error")
 class Timing:
     """What the probe measured of one command: seconds from a monotonic clock, rusage of the waited-for tree.
 
-    Exactly one of ``exit_code`` and ``signal`` is set.
+    Exactly one of ``exit_code`` and ``signal`` is set. Counts are None that the arm's kernel does not keep.
     """
 
     exit_code: int | None
@@ -43,11 +47,11 @@ class Timing:
     user: float
     sys: float
     max_rss: int  # bytes
-    minor_faults: int
-    major_faults: int
-    voluntary_switches: int
-    involuntary_switches: int
-    dirtied_bytes: int
+    minor_faults: int | None
+    major_faults: int | None
+    voluntary_switches: int | None
+    involuntary_switches: int | None
+    dirtied_bytes: int | None
     ended: float  # on the same clock, CLOCK_MONOTONIC
     copies: int = 1  # that ran at once
     spread: float = 0.0  # seconds from the end of the first copy to that of the last
@@ -94,12 +98,26 @@ class Probe:
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
         self._asked = "", ""
+        self._behind = 0.0
+        self._own_kernel = False
 
     @property
     def pid(self) -> int:
         """Return the probe's PID as this process sees it (SO_PEERCRED, unix(7)); 0 if it can't see it."""
         pid, _, _ = struct.unpack("3i", self.connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
         return int(pid)
+
+    def meet_kernel(self, program: str) -> None:
+        """Learn of an arm with a kernel of its own how far its clock is behind this machine's: it begins at 0. That
+        kernel keeps no counts. ``program``: the probe as the arm sees it; without words it ends at once. Raises
+        RunError."""
+        self._own_kernel = True
+        found = []
+        with open(os.devnull, "wb") as output:
+            for _ in range(_CLOCK_READINGS):
+                timing = self.run([program], cwd="/", env={}, output=output)
+                found.append(time.monotonic() - timing.ended)
+        self._behind = min(found)  # the answer that was on its way for the shortest time
 
     def run(
         self,
@@ -178,7 +196,11 @@ class Probe:
             received += part
             if len(received) > _LONGEST_ANSWER:
                 raise _garbled(received)
-        return parse_answer(received, *self._asked)
+        timing = parse_answer(received, *self._asked)
+        if self._own_kernel:
+            unknown: dict[str, Any] = dict.fromkeys(COUNTS)
+            timing = replace(timing, **unknown, ended=timing.ended + self._behind)
+        return timing
 
     def end(self) -> None:
         """Close the connection, and wait until the probe has ended all its children. It can't end a process that hangs

@@ -19,6 +19,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -100,12 +101,20 @@ static void end_descendants(pid_t group)
 	}
 }
 
-/* The session that asked is gone, or has had enough: end the command, and with PID 1 everything in the container. */
+/* The session that asked is gone, or has had enough: end the command, and with PID 1 everything in the container.
+ * gVisor sends the signal also when the watch begins, with nothing to read. */
 static pid_t running;
+static int watched;
 
 static void hung_up(int number)
 {
+	struct pollfd state = { .fd = watched, .events = POLLIN | POLLRDHUP };
+	int before = errno;
 	(void)number;
+	if (poll(&state, 1, 0) == 0) {
+		errno = before;
+		return;
+	}
 	signal(SIGTERM, SIG_IGN);
 	end_descendants(running);
 	_exit(3);
@@ -113,6 +122,7 @@ static void hung_up(int number)
 
 static void watch(int sock, int on)
 {
+	watched = sock;
 	fcntl(sock, F_SETOWN, getpid());
 	fcntl(sock, F_SETFL, on ? O_ASYNC : 0);
 }

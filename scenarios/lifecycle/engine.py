@@ -51,9 +51,15 @@ class _Connection(http.client.HTTPConnection):
 class Docker:
     def __init__(self, path: str) -> None:
         self._connection = _Connection(path)
-        # Where the kit's own container has its cgroup, those started here belong too: with it they are cleaned up.
+        # Where the kit's own container has its cgroup, those started here belong too: with it they are cleaned up. They
+        # have its runtime too.
         own = self._ask("GET", "/containers/json")[0]["Id"]
-        self._parent = self._ask("GET", f"/containers/{own}/json")["HostConfig"]["CgroupParent"]
+        settings = self._ask("GET", f"/containers/{own}/json")["HostConfig"]
+        self._parent, self._runtime = settings["CgroupParent"], settings["Runtime"]
+        self._builds = self._parent
+        if self._runtime == "oci":  # Podman says no more than that through Docker's API
+            self._runtime = self._ask("GET", f"/v4.0.0/libpod/containers/{own}/json")["OCIRuntime"]
+            self._builds = self._parent and f"{self._parent}/steps"  # whose steps are in the group itself
 
     def _ask(self, method: str, path: str, query: dict[str, Any] | None = None, body: Any = None) -> Any:
         answer = self._send(method, path, query, body)
@@ -87,7 +93,7 @@ class Docker:
             self._ask("POST", "/images/load", {"quiet": "true"}, file)
 
     def create(self, name: str, command: str = _SLEEP) -> None:
-        host = {"NetworkMode": "none", "CgroupParent": self._parent}
+        host = {"NetworkMode": "none", "CgroupParent": self._parent, "Runtime": self._runtime}
         spec = {"Image": "kit-life", "Cmd": _shell(command), "HostConfig": host}
         self._ask("POST", "/containers/create", {"name": name}, spec)
 
@@ -110,7 +116,7 @@ class Docker:
         self._ask("POST", "/commit", {"container": name, "repo": image}, {})
 
     def build(self, context: bytes) -> None:
-        query = {"t": "kit-life-built", "nocache": "1", "networkmode": "none", "cgroupparent": self._parent, "rm": "1"}
+        query = {"t": "kit-life-built", "nocache": "1", "networkmode": "none", "cgroupparent": self._builds, "rm": "1"}
         said = self._ask("POST", "/build", query, context)
         if "Successfully built" not in str(said):
             raise SystemExit(f"build: {said}")

@@ -21,7 +21,7 @@ def test_copies_take_from_the_first_start_to_the_last_end() -> None:
     late = replace(TIMING, real=2.5, ended=13.0, max_rss=9)
     both = joined([late, early])
     assert (both.real, both.ended, both.spread, both.copies) == (3.0, 13.0, 1.0, 2)
-    assert (both.user, both.minor_faults, both.max_rss) == (2 * TIMING.user, 2 * TIMING.minor_faults, 9)
+    assert (both.user, both.minor_faults, both.max_rss) == (2 * TIMING.user, 2 * (TIMING.minor_faults or 0), 9)
 
 
 def test_copies_have_failed_if_one_has() -> None:

@@ -1,13 +1,14 @@
 """The wait for what a started process makes."""
 
 import subprocess
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from kit.host.command import died, spawn, stop
-from kit.host.waiting import NotReadyError, wait_for
+from kit.host.waiting import NotReadyError, retry, wait_for
 
 
 def started(tmp_path: Path, script: str) -> "subprocess.Popen[bytes]":
@@ -35,3 +36,23 @@ def test_the_end_of_the_process_is_the_reason(tmp_path: Path) -> None:
 def test_patience_ends(tmp_path: Path) -> None:
     with pytest.raises(NotReadyError, match=r"^not ready after 0\.02 s$"):
         wait_for((tmp_path / "never").exists, str, 0.02)
+
+
+def test_retries_what_passes_and_nothing_else() -> None:
+    def fail(*messages: str) -> Callable[[], str]:
+        left = list(messages)
+
+        def act() -> str:
+            if left:
+                raise ValueError(left.pop(0))
+            return "done"
+
+        return act
+
+    def passes(error: ValueError) -> bool:
+        return str(error) == "busy"
+
+    assert retry(fail("busy", "busy"), ValueError, passes, 5) == "done"
+    for act, patience, says in ((fail("busy", "broken"), 5, "broken"), (fail(*["busy"] * 9), 0.05, "busy")):
+        with pytest.raises(ValueError, match=says):
+            retry(act, ValueError, passes, patience)

@@ -23,6 +23,9 @@ ARMS = (
     "build:overlay2", "build:overlay2+buildkit+mount=cache", "build:buildah/overlay+cache=changed", "build:podman/vfs",
     "layer:docker/overlay2/podman/vfs", "layer:docker/overlay2/podman/fuse-overlayfs",
     "layer:docker/overlay2/docker/overlay2+data-root=volume", "layer:docker/overlay2/docker/vfs",
+    "layer:overlay2+runtime=runsc", "bind:podman/overlay+runtime=crun", "runtime:containerd/overlayfs+runtime=runsc",
+    "layer:overlay2+userns=remap", "layer:overlay2+userns=rootless", "layer:podman/overlay+userns=auto",
+    "bind:podman/overlay+userns=rootless",
 )  # fmt: skip
 TESTS = tuple(name for name in vars(EngineSuite) if name.startswith("test_"))
 

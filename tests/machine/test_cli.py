@@ -377,7 +377,9 @@ def test_interrupt_keeps_samples_cleans_up_and_resumes(kit: Kit, tiny: Path) -> 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_nothing_is_left_of_arms_that_were_being_made_ready(kit: Kit, tiny: Path, number: signal.Signals) -> None:
     """Several daemons have started by then, and two filesystems are being filled."""
-    process, lines = start(tiny, "--rounds", "1", "--arms", "bare,layer:overlay2,layer:vfs,layer:btrfs", "--", "true")
+    rootless = "layer:overlay2+userns=rootless,layer:podman/overlay+userns=rootless"
+    arms = f"bare,layer:overlay2,layer:vfs,layer:btrfs,{rootless}"
+    process, lines = start(tiny, "--rounds", "1", "--arms", arms, "--", "true")
     wait_for(process, lines, "setting up bare")
     process.send_signal(number)
     assert process.wait(60) == (130 if number == signal.SIGINT else -number)

@@ -4,9 +4,11 @@ Which test meets which arm: tests/machine/arms.py.
 """
 
 import os
+import pwd
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -61,7 +63,12 @@ def provision(lease: MachineLease, tiny: Path) -> Iterator[Provision]:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "arm" in metafunc.fixturenames:
-        metafunc.parametrize("arm", arms_of(metafunc.function.__name__), indirect=True)
+        arms = [pytest.param(text, marks=_marks(text)) for text in arms_of(metafunc.function.__name__)]
+        metafunc.parametrize("arm", arms, indirect=True)
+
+
+def _marks(text: str) -> list[pytest.MarkDecorator]:
+    return [pytest.mark.maps_users] if "+userns=" in text else []
 
 
 @pytest.fixture
@@ -86,6 +93,36 @@ def test_copies_that_change_the_root_they_share_fail(provision: Provision) -> No
             assert timing.exit_code == 1 and "mine" in said
     with provision.sandbox(arm) as sandbox:
         assert sh(sandbox, "ls /etc/mine")[0].exit_code != 0
+
+
+@pytest.mark.maps_users
+@pytest.mark.parametrize("text", ["bind:overlay2+userns=remap", "bind:overlay2+userns=rootless",
+                                  "layer:podman/overlay+userns=auto", "bind:podman/vfs+userns=rootless"])  # fmt: skip
+def test_root_in_a_user_namespace_is_another_user_outside(provision: Provision, text: str, tmp_path: Path) -> None:
+    """It owns the sources that the kit puts into its tree, and reads the inputs."""
+    arm = parse_arm(text)
+    if blocked := provision.ready(arm):
+        pytest.skip(f"not run: {blocked.reason}; fix: {blocked.fix}")
+    EngineSuite().test_sources_are_put_into_the_tree(provision, arm, tmp_path)
+    with provision.sandbox(arm) as sandbox:
+        sandbox.unpack(tmp_path / "src.tar")
+        assert sh(sandbox, "stat -c %u:%g . dir dir/a.sh")[1].split() == ["0:0"] * 3
+        assert sh(sandbox, f"cat {sandbox.inputs}/given")[1] == "an input"
+        outside = int(sh(sandbox, "cat /proc/self/uid_map")[1].split()[1])
+        assert outside in (pwd.getpwnam("nobody").pw_uid, *range(2_000_000_000, 2_100_000_000))
+
+
+def test_a_kernel_of_its_own_has_the_clock_of_the_machine(provision: Provision) -> None:
+    """gVisor's begins with the container."""
+    arm = parse_arm("layer:overlay2+runtime=runsc")
+    if blocked := provision.ready(arm):
+        pytest.skip(f"not run: {blocked.reason}; fix: {blocked.fix}")
+    with provision.sandbox(arm) as sandbox:
+        before = time.monotonic()
+        timing, said = sh(sandbox, "cat /proc/version; cat /proc/uptime; exec sleep 0.2")
+        after = time.monotonic()
+    assert os.uname().release not in said and float(said.split()[-2]) < before
+    assert before + 0.2 <= timing.ended <= after and 0.2 <= timing.real <= after - before
 
 
 def test_cgroup_none_has_no_controller_on_its_processes(provision: Provision) -> None:

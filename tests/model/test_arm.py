@@ -35,6 +35,14 @@ from kit.model.arm import Arm, engines_of, parse_arm, parse_arms
             "build:buildkit@0.34/native+mount=cache",
             Arm("build", "buildkit@0.34", "native", options=(("mount", "cache"),)),
         ),
+        ("bind:containerd/native+runtime=crun", Arm("bind", "containerd", "native", options=(("runtime", "crun"),))),
+        ("runtime+runtime=runsc", Arm("runtime", "docker", "overlay2", options=(("runtime", "runsc"),))),
+        ("layer:system/overlay2+runtime=crun", Arm("layer", "system", "overlay2", "dir", (("runtime", "crun"),))),
+        ("layer:overlay2+userns=remap", Arm("layer", "docker", "overlay2", options=(("userns", "remap"),))),
+        (
+            "layer:podman/overlay+runtime=runc+userns=auto",
+            Arm("layer", "podman", "overlay", options=(("runtime", "runc"), ("userns", "auto"))),
+        ),
         ("layer:docker/overlay2/podman/vfs", Arm("layer", "podman", "vfs", outer="docker/overlay2")),
         ("bind:docker@26.1/btrfs/docker/vfs", Arm("bind", "docker", "vfs", "btrfs", outer="docker@26.1/btrfs")),
         (
@@ -165,3 +173,32 @@ def test_a_nested_arm_is_an_outer_and_an_inner_one() -> None:
     ordinary, nested = parse_arm("layer:podman/vfs"), parse_arm("layer:docker/overlay2/podman/vfs")
     assert ordinary.parts == (ordinary,) and str(nested.outside) == "layer:overlay2"
     assert len({ordinary.daemon, nested.daemon, parse_arm(f"{nested}+data-root=volume").daemon}) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("layer:overlay2+runtime=youki", "option runtime='youki' is not valid"),
+        ("bare+runtime=runc", "bare runs in no container"),
+        ("union:overlay+runtime=runc", "a union has no engine"),
+        ("build:overlay2+runtime=runc", "unknown option 'runtime'"),
+        ("layer:docker/overlay2/podman/vfs+runtime=runc", r"a nested engine takes no \+runtime"),
+        ("layer:docker/overlay2/podman/vfs+userns=auto", r"a nested engine takes no \+userns"),
+        ("layer:overlay2+userns=auto", "option userns='auto' is not valid"),
+        ("layer:podman/overlay+userns=remap", "option userns='remap' is not valid"),
+        ("layer:containerd/native+userns=rootless", "unknown option 'userns'"),
+        ("layer:system/overlay2+userns=remap", "unknown option 'userns'"),
+        ("runtime+userns=remap", "runtime enters a directory of root's"),
+    ],
+)
+def test_a_runtime_or_user_namespace_that_an_arm_can_not_have_is_an_error(text: str, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        parse_arm(text)
+
+
+def test_arms_share_a_daemon_across_runtimes_and_not_across_user_namespaces() -> None:
+    plain, gvisor, remap, rootless = (
+        parse_arm(f"layer:overlay2{option}").daemon
+        for option in ("", "+runtime=runsc", "+userns=remap", "+userns=rootless")
+    )
+    assert plain == gvisor and len({plain, remap, rootless}) == 3

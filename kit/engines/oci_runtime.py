@@ -1,0 +1,99 @@
+"""OCI runtimes: the programs by which an engine starts a container (opencontainers/runtime-spec)."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from kit.core.errors import MachineError, RunError
+from kit.engines.engine import Blocker
+from kit.host.command import require, which
+from kit.image.layout import CONTROL
+from kit.model.arm import RUNTIME, Arm
+from kit.probe import Probe
+
+
+@dataclass(frozen=True)
+class OciRuntime:
+    """``words``: its options. ``own_kernel``: whether the container has a kernel of its own, with its own clock."""
+
+    name: str
+    words: tuple[str, ...] = ()
+    own_kernel: bool = False
+
+
+#: gVisor connects to the probe's socket only with the first option. With the second, what the container writes reaches
+#: the driver: some versions keep it in a file or in memory otherwise. The third is what containers of the kit have, a
+#: loopback interface alone; without it, Debian 12's version refuses network namespaces of Linux 6.18 as the machine's.
+_RUNSC = OciRuntime("runsc", ("--host-uds=open", "--overlay2=none", "--network=none"), own_kernel=True)
+RUNTIMES = {item.name: item for item in (OciRuntime("runc"), OciRuntime("crun"), _RUNSC)}
+
+
+def write_program(directory: Path, name: str, command: str) -> Path:
+    """Write a program that an engine calls as OCI runtime: a shell script."""
+    path = directory / name
+    path.write_text(f"#!/bin/sh\n{command}\n")
+    path.chmod(0o755)
+    return path
+
+
+def installed_runtimes(directory: Path) -> dict[str, str]:
+    """Return the programs of the host's runtimes by name. Those with options are written to the directory."""
+    found = {}
+    for runtime in RUNTIMES.values():
+        program = which(runtime.name)
+        if program and runtime.words:
+            words = shlex.join((program, *runtime.words))
+            program = str(write_program(directory, f"kit-{runtime.name}", f'exec {words} "$@"'))
+        if program:
+            found[runtime.name] = program
+    return found
+
+
+def runtime_of(arm: Arm) -> OciRuntime | None:
+    """Return the runtime that an arm names; None without one: it has the engine's own."""
+    return RUNTIMES.get(arm.option(RUNTIME))
+
+
+def runtime_blocker(arm: Arm, versioned: bool) -> Blocker | None:
+    """Return why the arm can't have its runtime; None if it can, as far as is known before a container starts.
+    ``versioned``: the engine is in a root of its own."""
+    runtime = runtime_of(arm)
+    if runtime is None:
+        return None
+    if versioned and runtime.name != "runc":
+        engine = arm.engine.partition("@")[0]
+        return Blocker(f"the root of {arm.engine} has no {runtime.name}", f"use {engine} without a version")
+    if runtime.own_kernel and arm.placement == "tmpfs":
+        return Blocker(
+            f"{runtime.name} keeps a tmpfs inside the container, where the kit can't put sources", "use layer or bind"
+        )
+    try:
+        require(runtime.name)
+    except MachineError as error:
+        return Blocker(error.message, error.hint)
+    return None
+
+
+@contextmanager
+def runtime_errors(arm: Arm) -> Iterator[None]:
+    """Name the fix for a runtime that refuses to start a container here. Raises RunError."""
+    try:
+        yield
+    except RunError as error:
+        runtime = runtime_of(arm)
+        if runtime is None or runtime.name == "runc":
+            raise
+        cgroups = "cgroup" in error.message.partition(": ")[2]
+        boot = ", or boot with cgroup v2 alone: systemd.unified_cgroup_hierarchy=1" if cgroups else ""
+        raise RunError(error.message.removeprefix(f"{arm}: "), f"use +{RUNTIME}=runc{boot}") from None
+
+
+def meet_kernel(arm: Arm, probe: Probe) -> None:
+    """Let the probe of a container with a kernel of its own learn of it. Raises RunError."""
+    runtime = runtime_of(arm)
+    if runtime and runtime.own_kernel:
+        probe.meet_kernel(f"{CONTROL}/kit-probe")

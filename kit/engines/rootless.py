@@ -1,0 +1,52 @@
+"""Rootless engines of a session of root's: an unprivileged user runs the daemon in a user namespace of its own
+(docs.docker.com/engine/security/rootless). What it makes on the backing filesystem is that user's, or its numbers'."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from kit.engines.dockerd import Dockerd
+from kit.engines.supervisor import DaemonDirs, Program
+from kit.engines.user_namespace import account
+from kit.host.command import run
+
+#: Run in the namespace before the daemon, which makes these directories of its own (moby, contrib/dockerd-rootless.sh).
+_OWN_RUN = 'rm -f /run/docker /run/containerd /run/xtables.lock; exec "$@"'
+
+
+def user_words(home: DaemonDirs) -> list[str]:
+    """Give the directories of a daemon to the unprivileged user. Return the words before a program that it runs."""
+    user = account()
+    own = home.directory / "x"
+    own.mkdir(mode=0o700, exist_ok=True)
+    for path in (home.data, home.directory, *home.data.iterdir(), *home.directory.iterdir()):
+        user.give(path)
+    return [*user.words(), "env", f"HOME={own}", f"XDG_RUNTIME_DIR={own}"]
+
+
+@contextmanager
+def passable(directory: Path | None, where: Path) -> Iterator[Path | None]:
+    """Mount a directory at a second path, since the first may lie in a home of root's. None stays None."""
+    if directory is None:
+        yield None
+        return
+    where.mkdir()
+    run(["mount", "--bind", directory, where], what="mount of the inputs")
+    try:
+        yield where
+    finally:
+        run(["umount", where])
+        where.rmdir()
+
+
+class RootlessDockerd(Dockerd):
+    """dockerd with its own containerd in the namespace that RootlessKit makes. Its containers have no network anyway,
+    so the namespace shares the machine's."""
+
+    def programs(self) -> Sequence[Program]:
+        directory = self.home.directory
+        words = [*self.command_line(), "--rootless"]
+        kit = ["rootlesskit", f"--state-dir={directory / 'k'}", "--copy-up=/run", "sh", "-c", _OWN_RUN, "sh"]
+        return [Program("dockerd", [*user_words(self.home), *kit, *words], self.socket)]
