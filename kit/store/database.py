@@ -14,6 +14,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, Operati
 from sqlalchemy.pool import NullPool
 
 from kit.core.errors import AwayError, RunError, UsageError
+from kit.core.redact import HIDDEN
 from kit.store.schema.make import check_version, make_schema, version_of
 
 #: Seconds to wait for a database that another process has locked, or a server that doesn't answer.
@@ -44,10 +45,13 @@ class Database:
         later, and no connection stays open meanwhile."""
         self._ready = False
         scheme, separator, _ = url.partition("://")
-        shown = f"{scheme}{separator}…" if separator else "…"  # what can't be parsed may hold a password anywhere
+        shown = f"{scheme}{separator}…" if separator else "…"
         try:
             parsed = make_url(url)
-            shown = _shown(parsed)
+        except (ArgumentError, TypeError, ValueError):  # what can't be parsed may hold a password anywhere
+            raise UsageError(f"--store {shown}: not the URL of a database", _EXAMPLE) from None
+        shown = _shown(parsed)
+        try:
             self._engine = _engine(parsed, patient)
             self._prepare()
         except DBAPIError as error:
@@ -56,7 +60,10 @@ class Database:
             message, hint = refusal(error, f"--store {shown}")
             raise UsageError(message, hint or "check path, rights and server") from None
         except (ArgumentError, NoSuchModuleError, ImportError, TypeError, ValueError) as error:
-            raise UsageError(f"--store {shown}: {_line(error)}", _EXAMPLE) from None
+            said = _line(error)
+            if parsed.password:
+                said = said.replace(parsed.password, HIDDEN)
+            raise UsageError(f"--store {shown}: {said}", _EXAMPLE) from None
 
     @property
     def name(self) -> str:

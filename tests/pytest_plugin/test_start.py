@@ -45,6 +45,6 @@ def test_a_run_without_sessions_imports_nothing_heavy(tmp_path: Path) -> None:
 
 
 def test_the_fixture_and_the_options_are_listed_all_the_same(tmp_path: Path) -> None:
-    said = pytest_prints(tmp_path, "--fixtures", "--help")
+    said = pytest_prints(tmp_path, "--help")
     assert "--kit-arms" in said and "--kit-rounds" in said
     assert "kit_compare" in pytest_prints(tmp_path, "--fixtures")

@@ -171,4 +171,9 @@ def test_a_store_url_that_is_wrong_is_one_line(url: str, tmp_path: Path, monkeyp
 def test_an_invalid_store_url_is_not_printed(url: str, tmp_path: Path) -> None:
     with pytest.raises(KitError) as failure:
         open_store(url, tmp_path / "kit.db")
-    assert "hunter2" not in failure.value.message and "ter2" not in failure.value.message
+    assert "ter2" not in str(failure.value) and "not the URL of a database" in failure.value.message
+
+
+def test_what_sqlalchemy_says_of_a_url_is_printed_without_its_password(tmp_path: Path) -> None:
+    with pytest.raises(KitError, match=r"--store sqlite\+nosuch://u:\*\*\*@h/db: .*nosuch"):
+        open_store("sqlite+nosuch://u:hunter2@h/db", tmp_path / "kit.db")
