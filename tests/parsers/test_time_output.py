@@ -56,6 +56,12 @@ def test_several_runs_of_a_file() -> None:
     assert [run.figures["real"] for run in read_time_output(POSIX + POSIX.replace("12.34", "13"), "f")] == [12.34, 13.0]
 
 
+def test_a_run_that_a_signal_ended_has_failed() -> None:
+    """GNU time says Exit status: 0 of it."""
+    runs = read_time_output(GNU_VERBOSE + "Command terminated by signal 9\n" + GNU_VERBOSE, "f")
+    assert [run.error for run in runs] == ["", "ended by a signal"]
+
+
 def test_what_not_every_run_has_belongs_to_none() -> None:
     less = GNU_VERBOSE.replace("\tMaximum resident set size (kbytes): 4096\n", "")
     assert not any("max_rss" in run.figures for run in read_time_output(GNU_VERBOSE + less, "f"))

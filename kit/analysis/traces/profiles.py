@@ -92,6 +92,21 @@ def _at(session: Session, point: str, samples: Sequence[Sample]) -> ProfileAnaly
     )
 
 
+def mean_stacks(session: Session) -> dict[tuple[str, str], dict[Stack, float]]:
+    """Return the seconds per traced run of each stack that the arm may cause, by arm and point."""
+    runs: dict[tuple[str, str], list[ProfiledRun]] = defaultdict(list)
+    for item in session.samples:
+        if item.status == "ok" and any(part.profiles for part in item.phases):
+            runs[item.arm, item.point].append(_run(item))
+    found: dict[tuple[str, str], dict[Stack, float]] = {}
+    for key, listed in runs.items():
+        found[key] = defaultdict(float)
+        for run in listed:
+            for stack, seconds in run.inside.items():
+                found[key][stack] += seconds / len(listed)
+    return found
+
+
 def _run(sample: Sample) -> ProfiledRun:
     """Return the run with all phases."""
     stacks: dict[Stack, float] = defaultdict(float)

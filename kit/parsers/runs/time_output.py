@@ -35,6 +35,10 @@ _BESIDE = {
 }
 _UNITS = {"max_rss": 1024.0}
 _NAME = re.compile(r'Command being timed: "(?P<name>[^\n]{0,2000})"$', re.MULTILINE)
+#: GNU time says 0 as the exit status of a run that a signal ended.
+_SIGNAL = re.compile(
+    r"(?:Command terminated by signal (?P<value>[0-9]{1,3})\n)?[ \t]{0,20}Command being timed:", re.MULTILINE
+)
 _EXIT = re.compile(rf"Exit status:{_COUNT}", re.MULTILINE)
 _FIGURE = r"([0-9hm:.,]{1,30}s?)"
 #: Figures on one line, as in posts: ``29m59.190s / 278m0.988s / 59m47.379s``.
@@ -45,7 +49,9 @@ def read_time_output(text: str, where: str) -> tuple[TimedRun, ...]:
     """Return every measurement in the text, in order. Raises UsageError if one is incomplete."""
     runs = _keyword(text, where) or _verbose(text, where) or _short(text) or _slashed(text)
     names = _of_each(_NAME, text, len(runs))
-    exits = _of_each(_EXIT, text, len(runs))
+    exits, signals = _of_each(_EXIT, text, len(runs)), [match["value"] for match in _SIGNAL.finditer(text)]
+    if len(signals) == len(exits):
+        exits = ["" if signal else code for signal, code in zip(signals, exits, strict=True)]
     beside = {key: _of_each(form, text, len(runs)) for key, form in _BESIDE.items()}
     return tuple(
         TimedRun(
@@ -54,7 +60,7 @@ def read_time_output(text: str, where: str) -> tuple[TimedRun, ...]:
                 "real": real, "user": user, "sys": sys,
                 **{key: float(found[number]) * _UNITS.get(key, 1.0) for key, found in beside.items() if found},
             },
-            exit_error(int(exits[number])) if exits else "",
+            exit_error(int(exits[number]) if exits[number] else None) if exits else "",
         )
         for number, (real, user, sys) in enumerate(runs)
     )  # fmt: skip
