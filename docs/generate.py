@@ -1,15 +1,18 @@
 """Fill the reference pages from the code, and the tutorial's output from a stored session.
 
 A hook of MkDocs (mkdocs.yml): a line ``<!-- generate: NAME -->`` of a page becomes the text of ``NAME`` in the site.
-``python docs/generate.py`` writes the tutorial's output blocks again, after a change of the kit's words.
+``python docs/generate.py`` writes the tutorial's output blocks again, after a change of the kit's words, and the JSON
+Schemas, after a change of a type.
 """
 
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -22,6 +25,7 @@ import click
 
 ROOT = Path(__file__).parents[1]
 TUTORIAL = ROOT / "docs/tutorial.md"
+SCHEMAS = ROOT / "schemas"
 #: The session that the tutorial shows, as kit export wrote it.
 SESSION = ROOT / "tests/data/tutorial.kit.json.gz"
 MARK = re.compile(r"^<!-- generate: ([a-z-]+) -->$", re.MULTILINE)
@@ -34,6 +38,18 @@ _OUTSIDE = re.compile(r"\[([^\]]+)\]\((?:\.\./)+((?:examples|images|scenarios|[A
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Called by MkDocs for each page."""
     return _OUTSIDE.sub(r"`\2`", MARK.sub(lambda match: PARTS[match[1]](), markdown))
+
+
+def on_post_build(config: Any, **_: Any) -> None:
+    """Called by MkDocs at the end: the site has the JSON Schemas."""
+    shutil.copytree(SCHEMAS, Path(config["site_dir"], "reference/schemas"), dirs_exist_ok=True)
+
+
+def schema_texts() -> dict[str, str]:
+    """Return the JSON Schemas by the names of their files."""
+    from kit.cli.schemas import schemas
+
+    return {f"{name}.json": json.dumps(made, indent=1) + "\n" for name, made in schemas().items()}
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -252,10 +268,18 @@ def json_keys() -> str:
     return f"The schema is {JSON_SCHEMA}. Keys of a sample: {_code(keys)}."
 
 
+def json_documents() -> str:
+    """Every document that a command writes."""
+    from kit.cli.schemas import DOCUMENTS
+
+    rows = [(f"`schemas/{name}.json`", item.written_by, str(item.version)) for name, item in DOCUMENTS.items()]
+    return _table(("schema", "written by", "`schema` is"), rows)
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "metrics": metrics, "arms": arms, "filesystems": filesystems, "drivers": drivers, "commands": commands,
     "scenarios": scenarios, "scenario-keys": scenario_keys, "nightly-keys": nightly_keys, "settings": settings,
-    "facts": facts, "errors": errors, "exit-codes": exit_codes, "json": json_keys,
+    "facts": facts, "errors": errors, "exit-codes": exit_codes, "json": json_keys, "json-documents": json_documents,
 }  # fmt: skip
 
 
@@ -299,4 +323,8 @@ def _paragraph(output: str, beginning: str) -> str:
 
 
 if __name__ == "__main__":
+    for old in SCHEMAS.glob("*.json"):
+        old.unlink()
+    for name, text in schema_texts().items():
+        SCHEMAS.joinpath(name).write_text(text, encoding="utf-8")
     TUTORIAL.write_text(tutorial(TUTORIAL.read_text(encoding="utf-8")), encoding="utf-8")

@@ -22,6 +22,9 @@ def test_a_wheel_has_a_man_page_for_each_command(tmp_path: Path) -> None:
         pages = {
             Path(name).name: archive.read(name).decode() for name in archive.namelist() if "/share/man/man1/" in name
         }
+        names = archive.namelist()
+    schemas = {f"kit/_data/schemas/{path.name}" for path in (ROOT / "schemas").glob("*.json")}
+    assert schemas and schemas <= set(names)
     assert {"kit.1", *(f"kit-{name}.1" for name in COMMANDS)} <= set(pages)
     for name, page in pages.items():
         assert page.startswith(f".TH {name.removesuffix('.1').upper()} 1 ") and f'"kit {__version__}"' in page

@@ -17,6 +17,7 @@ from kit.cli import COMMANDS
 from kit.core.paths import find_paths
 from kit.probe import probe_binary
 from tests.command_line import Kit
+from tests.json_schemas import check_document
 from tests.leftovers import left_on_machine
 from tests.waiting import wait_until
 
@@ -151,7 +152,7 @@ def test_import_gives_the_published_ratios(kit: Kit, tmp_path: Path) -> None:
     assert kit("show", document["session"]["id"]).stdout == done.stdout
     full = kit("show", document["session"]["id"], "--full").stdout
     assert "1.079" in full and "1.242" in full and "one round: no interval" in full
-    listed = json.loads(kit("sessions", "--json").stdout)
+    listed = json.loads(kit("sessions", "--json").stdout)["sessions"]
     assert listed[0]["id"] == document["session"]["id"]
 
 
@@ -478,7 +479,7 @@ def test_a_device_that_holds_something_is_refused(kit: Kit, tiny: Path, tmp_path
 def test_doctor_tries_everything(kit: Kit) -> None:
     done = kit("doctor", "--json")
     assert done.returncode == 0, done.stderr
-    found = {(item["kind"], item["name"]): item for item in json.loads(done.stdout)}
+    found = {(item["kind"], item["name"]): item for item in check_document("doctor", done.stdout)["diagnoses"]}
     for name in ("ext4", "xfs", "btrfs", "tmpfs"):
         assert found["filesystem", name]["works"], found["filesystem", name]
     for name in ("overlay2", "btrfs", "vfs", "fuse-overlayfs"):
@@ -528,9 +529,9 @@ def test_images_are_reproducible_listed_and_removed(kit: Kit, tmp_path: Path) ->
     first = made.stdout.split()[1]
     there = next((find_paths().cache / "images").glob("smoke-*"))
     shutil.copytree(there, tmp_path / "cache/images" / there.name)
-    before = json.loads(own("list", "--json"))
+    before = json.loads(own("list", "--json"))["images"]
     own("build", "--force", "smoke")
-    after = json.loads(own("list", "--json"))
+    after = json.loads(own("list", "--json"))["images"]
     assert after[0]["digest"] == before[0]["digest"] == first and after[0]["created"] > before[0]["created"]
     assert first[:12] in own("list")
     own("rm", first[:12])

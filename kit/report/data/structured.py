@@ -14,14 +14,14 @@ from kit.report.format.csv_rows import render_sheet
 
 #: Raised when a consumer of the JSON would have to change.
 JSON_SCHEMA = 2
-_SAMPLE_FIELDS = (
+SAMPLE_FIELDS = (
     "calibration_before", "calibration_after", "memory_before", "memory_after", "engine_seconds", "started", "error",
     "log", "flags", "load",
 )  # fmt: skip
 #: Names of an analysis's fields in JSON.
-_KEYS = {"round": "round", "rounds": "rounds", "per_block": "per_round"}
+RENAMED = {"round": "round", "rounds": "rounds", "per_block": "per_round"}
 #: Parts of an analysis that the JSON holds beside the comparisons.
-_PARTS = ("rankings", "ladders", "growths", "floors", "drifts", "flagged", "tasks", "calls", "overheads", "busy")
+PARTS = ("rankings", "ladders", "growths", "floors", "drifts", "flagged", "tasks", "calls", "overheads", "busy")
 
 
 def render_json(session: Session, analysis: Analysis) -> str:
@@ -37,7 +37,7 @@ def document(session: Session, analysis: Analysis) -> dict[str, Any]:
         "warmups": [row for sample in session.samples if sample.kind == "warmup" for row in sample_rows(sample)],
         "traced": [row for sample in session.samples if sample.kind == "traced" for row in _traced_rows(sample)],
         "comparisons": [asdict(item) for item in analysis.comparisons],
-        **{part: [renamed(asdict(item), _KEYS) for item in getattr(analysis, part)] for part in _PARTS},
+        **{part: [renamed(asdict(item), RENAMED) for item in getattr(analysis, part)] for part in PARTS},
     }
 
 
@@ -61,7 +61,7 @@ def session_facts(session: Session) -> dict[str, Any]:
 def sample_rows(sample: Sample) -> Iterator[dict[str, Any]]:
     """Return one row per phase, seconds and bytes; a run that failed before its first phase is one row without
     figures."""
-    whole = {name: getattr(sample, name) for name in _SAMPLE_FIELDS}
+    whole = {name: getattr(sample, name) for name in SAMPLE_FIELDS}
     for phase in sample.phases or (None,):
         yield {
             "arm": sample.arm,

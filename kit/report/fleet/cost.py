@@ -31,7 +31,7 @@ _MOST = 6
 #: Most items listed for one reason of exclusion.
 _NAMED = 3
 #: Names of the answer's fields in JSON.
-_KEYS = {"another": "prediction", "misfits": "outliers", "without": "without_outliers", "together": "shared_machine"}
+RENAMED = {"another": "prediction", "misfits": "outliers", "without": "without_outliers", "together": "shared_machine"}
 
 
 @dataclass(frozen=True)
@@ -275,4 +275,4 @@ def render_fleet_cost_json(fleet: FleetAnswer) -> str:
     for item, given in zip(document["arms"], fleet.arms, strict=True):
         item["whole"]["verdict"] = given.whole.verdict
         item["classes_differ"] = given.classes_differ
-    return json.dumps({"schema": 2, **renamed(document, _KEYS)}, indent=1) + "\n"
+    return json.dumps({"schema": 2, **renamed(document, RENAMED)}, indent=1) + "\n"

@@ -1,0 +1,166 @@
+"""JSON Schemas of the documents that commands write, made from the types of what they contain.
+
+``docs/generate.py`` writes them to ``schemas``, which the wheel and the site have too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from types import GenericAlias
+from typing import Any, Literal, TypedDict, get_type_hints
+
+import msgspec
+
+from kit.analysis.fleet.answer import FleetAnswer, FleetArm
+from kit.analysis.fleet.cost import FleetRatio
+from kit.analysis.fleet.plan import Cost, FleetPlan
+from kit.analysis.history.change_attribution import CommonChange
+from kit.analysis.history.changepoint import Change
+from kit.analysis.history.history import Differing
+from kit.analysis.history.session_diff import SessionDiff
+from kit.analysis.runs.compare import Comparison
+from kit.analysis.session.analyse import Analysis
+from kit.guest.kernel_cache import BuiltKernel
+from kit.image import Image
+from kit.model.call import Call
+from kit.model.machine import Member, ShareStatus
+from kit.model.sample import PHASE_FIELDS, Phase, Sample
+from kit.model.scenario import Scenario
+from kit.model.session import NotRun, Session
+from kit.parsers.figure import Reported
+from kit.report.data.structured import JSON_SCHEMA, PARTS, RENAMED, SAMPLE_FIELDS, renamed
+from kit.report.fleet.cost import RENAMED as RENAMED_OF_FLEET
+from kit.report.history.history import Subject
+from kit.session.doctor import Diagnosis
+
+_DRAFT = "https://json-schema.org/draft/2020-12/schema"
+
+
+@dataclass(frozen=True)
+class Document:
+    """One kind of document. ``written_by``: the commands. ``of``: the keys beside ``schema``, with their types.
+    ``renames``: fields of dataclasses that JSON calls otherwise."""
+
+    written_by: str
+    of: Mapping[str, Any]
+    version: int = 1
+    renames: Mapping[str, str] | None = None
+
+    def schema(self, name: str) -> dict[str, Any]:
+        made = msgspec.json.schema(_table(name, schema=Literal[self.version], **self.of), schema_hook=_hook)
+        made = renamed(made, self.renames) if self.renames else made
+        for table in (made, *made.get("$defs", {}).values()):
+            if "required" in table:
+                table["required"] = [(self.renames or {}).get(key, key) for key in table["required"]]
+            _drop_defaults(table)
+        return {"$schema": _DRAFT, "title": name, "description": f"Written by {self.written_by}.", **made}
+
+
+def _hook(kind: type) -> dict[str, Any]:
+    if issubclass(kind, Path):
+        return {"type": "string"}
+    raise NotImplementedError
+
+
+def _drop_defaults(table: dict[str, Any]) -> None:
+    """Every field is written, also one with a default."""
+    properties = table.get("properties", {})
+    for item in properties.values():
+        item.pop("default", None)
+    table.update({"required": list(properties)} if properties else {})
+    for text in ("title", "description"):  # docstrings, which tell of Python
+        table.pop(text, None)
+
+
+def _table(name: str, /, **keys: Any) -> Any:
+    return TypedDict(name, keys)  # type: ignore[operator]
+
+
+def _list(kind: Any) -> Any:
+    return GenericAlias(list, (kind,))
+
+
+def _fields(kind: type, *left_out: str, **more: Any) -> dict[str, Any]:
+    """Return the fields of a dataclass with their types, as ``asdict`` gives them."""
+    known = get_type_hints(kind, include_extras=True)
+    return {item.name: known[item.name] for item in fields(kind) if item.name not in left_out} | more
+
+
+_SESSION = _table("SessionFacts", **_fields(Session, "samples", baselines=dict[str, str], guest=str))
+_SAMPLE = {key: kind for key, kind in _fields(Sample).items() if key in SAMPLE_FIELDS}
+_PHASE = {key: kind for key, kind in _fields(Phase).items() if key in PHASE_FIELDS and key not in ("name", "status")}
+_ROW = {
+    **{"arm": str, "point": str, "round": int, "kind": str, "phase": str | None, "status": str},
+    **{key: kind | None for key, kind in _PHASE.items()},
+    **_SAMPLE,
+    **{"rerun_of": int | None, "digests": dict[str, str], "reported": list[Reported]},
+}  # fmt: skip
+_SAMPLE_ROW = _table("SampleRow", **_ROW)
+_ANALYSIS = get_type_hints(Analysis)
+_SESSION_DOCUMENT = {
+    "session": _SESSION,
+    "samples": _list(_SAMPLE_ROW),
+    "warmups": _list(_SAMPLE_ROW),
+    "traced": _list(_table("TracedRow", **_ROW, calls=list[Call])),
+    "comparisons": tuple[Comparison, ...],
+    **{part: _ANALYSIS[part] for part in PARTS},
+}
+_FIGURES = ("mean", "baseline_mean", "ratio", "low", "high")
+_NIGHT = _table("HistoryRow", **{
+    **dict.fromkeys(("session", "machine", "kit", "source_commit", "ci_commit"), str), "series": int, "created": float,
+    **dict.fromkeys(("arm", "baseline", "point", "phase", "metric"), str), "labels": dict[str, str],
+    **dict.fromkeys(_FIGURES, float | None), "n": int, "change_point": bool,
+})  # fmt: skip
+_SERIES = _table("SeriesRecord", began_with=list[Differing], changes=list[Change], sessions=_list(_NIGHT))
+_HISTORY = _table("HistoryRecord", subject=Subject, series=_list(_SERIES))
+_THRESHOLD = _table(
+    "ThresholdResult", threshold=str, status=str, fails=bool, why=str, comparison=Comparison | None
+)  # fmt: skip
+_PAST = _table("PastSession", session=str, ratio=float, low=float | None, high=float | None)
+_TRACK = _table(
+    "TrackRecord", arm=str, point=str, sessions=_list(_PAST), began_with=list[Differing], changes=list[Change]
+)  # fmt: skip
+_TASK = _table(
+    "TaskResult", task=str, session=str | None, error=str | None, seconds=float, thresholds=_list(_THRESHOLD),
+    comparisons=list[Comparison], histories=_list(_TRACK), common_changes=list[CommonChange], not_run=list[NotRun],
+)  # fmt: skip
+_WAITING = _table("WaitingOutbox", session=str, runs=int, store=str, reason=str, file=str)
+_PLANS = _table("FleetPlans", sure=FleetPlan | None, even=FleetPlan | None, here=FleetPlan | None)
+_PLANNED = _table("PlannedArm", arm=str, tau2=float | None, sigma2=float | None)
+_FLEET_RATIO = _table("FleetRatioRecord", **_fields(FleetRatio), verdict=str)
+_FLEET_ARM = _table("FleetArmRecord", **_fields(FleetArm, whole=_FLEET_RATIO), classes_differ=bool)
+_REMOVED = _table("RemovedSession", id=str, created=float, title=str)
+_SETTING = _table("SettingRecord", **{"value": Any, "from": str})
+
+DOCUMENTS: Mapping[str, Document] = {
+    "session": Document("kit compare --json, kit show --json, kit import --json and pytest --kit-json of one session",
+                        _SESSION_DOCUMENT, JSON_SCHEMA, RENAMED),
+    "pytest": Document("pytest --kit-json of several sessions", {"sessions": _list(_table(
+        "SessionDocument", schema=Literal[JSON_SCHEMA], **_SESSION_DOCUMENT))}, JSON_SCHEMA, RENAMED),
+    "sessions": Document("kit sessions --json", {"sessions": _list(_SESSION)}),
+    "history": Document("kit history --json", {"histories": _list(_HISTORY)}),
+    "compare-sessions": Document("kit compare-sessions --json",
+                                 {"before": _SESSION, "after": _SESSION, **_fields(SessionDiff)}),
+    "nightly": Document("kit nightly, as nightly.json", {
+        "name": str, "started": float, "result": str, "exit_code": int, "tasks": _list(_TASK)}),
+    "fleet-show": Document("kit fleet show --json", _fields(FleetAnswer, arms=_list(_FLEET_ARM)), 2, RENAMED_OF_FLEET),
+    "fleet-plan": Document("kit fleet plan --json", {
+        "scenario": str, "margin": float, "probability": float, "cost": Cost, "machines": int, "plans": _PLANS,
+        "arms": _list(_PLANNED), "not_planned": list[str], "classes_differ": list[str]}, 2),
+    "fleet-status": Document("kit fleet status --json", {
+        "machines": _list(_table("MachineStatus", **_fields(Member), runs=list[ShareStatus]))}),
+    "scenarios": Document("kit scenarios --json", {"scenarios": list[Scenario]}),
+    "images": Document("kit image list --json", {"images": list[Image]}),
+    "kernels": Document("kit kernel list --json", {"kernels": list[BuiltKernel]}),
+    "doctor": Document("kit doctor --json", {"diagnoses": list[Diagnosis]}),
+    "sync": Document("kit sync --json", {"store": str, "delivered": _list(_WAITING), "waits": _list(_WAITING)}),
+    "prune": Document("kit prune --json", {
+        "dry_run": bool, "sessions": _list(_REMOVED), "kept": dict[str, str], "logs": list[str], "caches": list[str]}),
+    "config": Document("kit config --json", {"files": list[str], "settings": GenericAlias(dict, (str, _SETTING))}),
+}  # fmt: skip
+
+
+def schemas() -> dict[str, dict[str, Any]]:
+    """Return the JSON Schema of each document, by name."""
+    return {name: item.schema(name) for name, item in DOCUMENTS.items()}
