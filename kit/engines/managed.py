@@ -23,7 +23,7 @@ from kit.host.command import require, which
 from kit.host.machine import Host
 from kit.host.namespace import covered
 from kit.model.arm import USERNS, Arm, driver_of, fix_of
-from kit.model.drivers import DEFAULT_ENGINE
+from kit.model.default import DEFAULT_ENGINE
 from kit.model.fact import PROGRAM, Fact
 from kit.model.scenario import DOCKER
 
