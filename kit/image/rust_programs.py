@@ -57,7 +57,7 @@ def _check(environment: dict[str, str], directory: Path) -> None:
     if missing:
         packages = " ".join(_TOOLS.values())
         raise MachineError(
-            f"{', '.join(missing)}: not installed, but the image has a program in Rust",
+            f"building a program in Rust needs {', '.join(missing)}",
             f"run apt-get install {packages} (Debian 13 or later), or take cargo from rustup",
         )
     said = run(["cargo", "--version"], env=environment, cwd=directory)

@@ -42,7 +42,7 @@ NYDUS = Driver(
     "nydus",
     "use layer:containerd@{root}/nydus, which has it and nydusd; Debian has no package of nydusd",
     _KERNEL,
-    packages={"containerd-nydus-grpc": "nydus-snapshotter", "nydusd": ""},
+    packages={"containerd-nydus-grpc": "", "nydusd": ""},
     root="2.1-nydus",
     plugin=ProxyPlugin(
         ("containerd-nydus-grpc", "--address", "{socket}", "--root", "{root}", "--log-to-stdout"), lazy=True
