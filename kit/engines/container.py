@@ -205,21 +205,21 @@ def _stop(container: Any, alive: Callable[[], str]) -> None:
 
 
 def _remove(container: Any) -> None:
-    """Remove the container. Podman before 4.4 does it beside a cleanup of its own, and one of the two fails while the
-    other unmounts (https://github.com/containers/podman/issues/11594)."""
+    """Remove the container. Podman before 4.4 does it beside a cleanup of its own, and fails while the other unmounts,
+    or has just stopped it (https://github.com/containers/podman/issues/11594)."""
     import docker.errors
 
     try:
         container.stop()
     except docker.errors.APIError as error:
-        if not _busy(error):
+        if not _passes(error):
             raise
         with suppress(docker.errors.NotFound):  # the other has removed it
-            retry(container.stop, docker.errors.APIError, _busy, _REMOVAL)
+            retry(container.stop, docker.errors.APIError, _passes, _REMOVAL)
 
 
-def _busy(error: Exception) -> bool:
-    return "device or resource busy" in str(error)
+def _passes(error: Exception) -> bool:
+    return any(text in str(error) for text in ("device or resource busy", "container state improper"))
 
 
 def remove_volume(volume: Any, alive: Callable[[], str]) -> None:

@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import tarfile
+import time
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlencode
@@ -29,6 +30,9 @@ class Engine(Protocol):
     def build(self, context: bytes) -> None: ...
     def clean(self) -> None: ...
 
+
+#: What Podman says meanwhile, and the seconds that it may take.
+_CLEANUP, _PATIENCE = ("device or resource busy", "container state improper"), 10
 
 _SLEEP = "exec /bin/busybox sleep 3600"
 
@@ -110,7 +114,18 @@ class Docker:
         self._ask("POST", f"/containers/{name}/wait")
 
     def remove(self, name: str) -> None:
-        self._ask("DELETE", f"/containers/{name}", {"force": "true"})
+        """Podman before 4.4 refuses it while a cleanup of its own is under way (containers/podman, issue 11594)."""
+        end = time.monotonic() + _PATIENCE
+        refused = False
+        while True:
+            answer = self._send("DELETE", f"/containers/{name}", {"force": "true"}, None)
+            text = answer.read().decode(errors="replace").strip()
+            if answer.status < 400 or (refused and answer.status == 404):
+                return
+            refused = any(reason in text for reason in _CLEANUP)
+            if not refused or time.monotonic() > end:
+                raise SystemExit(f"{name} can't be removed: {answer.status} {text}")
+            time.sleep(0.01)
 
     def commit(self, name: str, image: str) -> None:
         self._ask("POST", "/commit", {"container": name, "repo": image}, {})

@@ -109,7 +109,7 @@ def test_root_in_a_user_namespace_is_another_user_outside(provision: Provision, 
         assert sh(sandbox, "stat -c %u:%g . dir dir/a.sh")[1].split() == ["0:0"] * 3
         assert sh(sandbox, f"cat {sandbox.inputs}/given")[1] == "an input"
         outside = int(sh(sandbox, "cat /proc/self/uid_map")[1].split()[1])
-        assert outside in (pwd.getpwnam("nobody").pw_uid, *range(2_000_000_000, 2_100_000_000))
+        assert outside == pwd.getpwnam("nobody").pw_uid or 2_000_000_000 <= outside < 2_100_000_000
 
 
 def test_a_kernel_of_its_own_has_the_clock_of_the_machine(provision: Provision) -> None:
