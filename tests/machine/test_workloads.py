@@ -213,7 +213,7 @@ def test_peak_memory_and_write_amplification_are_those_of_programs_of_which_they
     """dd fills a buffer of 200 MiB, then writes a file of 64 MiB once, then one in 256 parts, each to the disk."""
     scenario = small_scenario(
         tmp_path / "known.toml",
-        phase("allocate", "dd if=/dev/zero of=/dev/null bs=200M count=1")
+        phase("allocate", "dd if=/dev/zero of=/dev/null bs=200M count=1 iflag=fullblock")
         + phase("write", "dd if=/dev/zero of=large bs=1M count=64 conv=fsync")
         + phase("sync", "dd if=/dev/zero of=small bs=4k count=256 oflag=dsync"),
     )
