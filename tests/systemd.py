@@ -17,6 +17,7 @@ _BOOT = """
 echo $$ >"$1"/cgroup.procs
 exec unshare --cgroup --pid --mount --fork --kill-child --mount-proc sh -ec '
     mount --bind -o ro /proc/sys /proc/sys
+    mount -t tmpfs kit-test /sys/fs/cgroup  # or the machine has cgroup2 there already, and it is busy
     mount -t cgroup2 cgroup2 /sys/fs/cgroup
     mount -t tmpfs -o mode=755 kit-test /run
     mkdir -p /run/systemd/system /run/units

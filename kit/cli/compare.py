@@ -35,9 +35,6 @@ def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, 
     """Run a build on several arms and show what each costs."""
     from kit.core.paths import find_paths
     from kit.host.remote_cache import use_peers
-    from kit.report.text.progress import make_observer
-    from kit.session.prepared import StartOptions
-    from kit.session.start import launch, resume
 
     check_fleet_options(given)
     use_peers(given["cache_from"])
@@ -51,6 +48,11 @@ def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, 
     if given["dry_run"]:
         _describe(request, given["reference"], bool(given["fleet"]))
         return 0
+    # Half of a command's start: the store and the statistics, which nothing above needs.
+    from kit.report.text.progress import make_observer
+    from kit.session.prepared import StartOptions
+    from kit.session.start import launch, resume
+
     store = the_store(store_url, patient=True)
     observer = make_observer(quiet)
     paths = find_paths()
@@ -128,8 +130,8 @@ def _describe(request: Request | None, reference: str, on_fleet: bool) -> None:
     """Describe the plan of a request: everything is read and looked up, nothing is built, mounted or started."""
     from kit.host.machine import read_host
     from kit.model.default_driver import lacking
+    from kit.model.plan import check_reference
     from kit.session.plan.planning import prepare, the_docker, with_guest_cores
-    from kit.session.start import check_reference
 
     if request is None:
         raise UsageError("--dry-run works with a new session only", "use kit show SESSION to see what it has measured")

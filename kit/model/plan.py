@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from kit.core.codec import Amount, Count, Whole
@@ -139,6 +139,13 @@ def default_arms(engine: str, docker: Docker, system_driver: str = "") -> tuple[
     first, *others = docker_of(engine, docker).drivers
     ladder = ["bare", *(f"{placement}:{first}" for placement in ("runtime", "bind", "volume", "layer"))]
     return tuple(parse_arm(text, engine) for text in (*ladder, *(f"layer:{name}" for name in others)))
+
+
+def check_reference(reference: str, arms: Iterable[Arm | str]) -> None:
+    """Check the reference of the ranking before hours of measuring, not after. Raises UsageError."""
+    names = [str(arm) for arm in arms]
+    if reference and reference not in names:
+        raise UsageError(f"--reference {reference}: no arm of this session", f"use one of: {', '.join(names)}")
 
 
 def reference_of(arms: Sequence[Arm], docker: Docker) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
@@ -17,11 +17,11 @@ from kit.filesystem.device import check_devices
 from kit.host.cgroup.idle import wait_idle
 from kit.host.interrupt import interruptible
 from kit.host.machine import Host, read_host
-from kit.model.arm import Arm
 from kit.model.drivers import SYSTEM
 from kit.model.estimate import estimate
 from kit.model.event import EventSink, FactsKnown, Relay, SessionStarted, StatusChanged
 from kit.model.fact import DEFAULT_REFERENCE, HOST_KERNEL, KERNEL, MACHINE, WORKER, stored
+from kit.model.plan import check_reference
 from kit.model.sample import TRACED
 from kit.model.session import DONE, FAILED, INTERRUPTED, RUNNING, NotRun, Request, Session, new_session_id, title_of
 from kit.session.execute.executor import execute
@@ -81,13 +81,6 @@ def new_session(prepared: Prepared, reference: str = "") -> Session:
             ]
         ),
     )
-
-
-def check_reference(reference: str, arms: Iterable[Arm | str]) -> None:
-    """Check the reference of the ranking before hours of measuring, not after. Raises UsageError."""
-    names = [str(arm) for arm in arms]
-    if reference and reference not in names:
-        raise UsageError(f"--reference {reference}: no arm of this session", f"use one of: {', '.join(names)}")
 
 
 def _last_alike(session: Session, store: Store) -> Session | None:

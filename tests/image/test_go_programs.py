@@ -74,20 +74,21 @@ def said(program: Path) -> bytes:
     return subprocess.run([program], capture_output=True, check=True).stderr
 
 
-def test_a_module_that_replaces_others_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """``go install`` refuses it by its name."""
+def test_programs_of_a_module_that_replaces_others_and_lacks_one_are_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``go install`` refuses the module by its name; the program that it lacks is built of a file. In one build: Go
+    compiles its own library for each anew."""
     module = "module example.org/m\n\ngo 1.21\n\nreplace example.org/n => example.org/o v1.0.0\n"
-    main = 'package main\n\nfunc main() { println("built") }\n'
-    version = serve(tmp_path, monkeypatch, module, {"cmd/p/main.go": main})
-    GoPrograms(version, ("example.org/m/cmd/p@v1.0.0",)).build(tmp_path / "programs", ())
-    assert said(tmp_path / "programs/p") == b"built\n"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["programs", "proxy", "somewhere"]
-
-
-def test_a_program_whose_module_lacks_it_is_built_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    library = 'package m\n\nfunc Say() { println("from the module") }\n'
-    version = serve(tmp_path, monkeypatch, "module example.org/m\n\ngo 1.21\n", {"m.go": library})
+    files = {
+        "cmd/p/main.go": 'package main\n\nfunc main() { println("built") }\n',
+        "m.go": 'package m\n\nfunc Say() { println("from the module") }\n',
+    }
+    version = serve(tmp_path, monkeypatch, module, files)
     main = 'package main\n\nimport "example.org/m"\n\nfunc main() { m.Say() }\n'
-    file = directory(tmp_path / "recipe", {"p.go": main.encode()}) / "p.go"
-    GoPrograms(version, ("example.org/m/cmd/p@v1.0.0",), mains=(file,)).build(tmp_path / "programs", ())
-    assert said(tmp_path / "programs/p") == b"from the module\n"
+    file = directory(tmp_path / "recipe", {"q.go": main.encode()}) / "q.go"
+    packages = ("example.org/m/cmd/p@v1.0.0", "example.org/m/cmd/q@v1.0.0")
+    GoPrograms(version, packages, mains=(file,)).build(tmp_path / "programs", ())
+    assert said(tmp_path / "programs/p") == b"built\n"
+    assert said(tmp_path / "programs/q") == b"from the module\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["programs", "proxy", "recipe", "somewhere"]

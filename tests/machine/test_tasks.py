@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from tests.bitbake import ARMS, POKY, Build
-from tests.inputs import given
+from tests.inputs import given, image_for
 
-pytestmark = [pytest.mark.machine, pytest.mark.unmeasured, pytest.mark.images("yocto")]
+pytestmark = [pytest.mark.machine, pytest.mark.unmeasured, image_for("yocto", POKY)]
 
 
 def test_sums_agree_with_the_phase_and_with_buildstats_diff(bitbake_build: Build, tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ import pytest
 from kit.core.paths import find_paths
 from tests.bitbake import ARMS, CHEAP, MASK, POKY, Build
 from tests.command_line import Kit
-from tests.inputs import given
+from tests.inputs import given, image_for
 
-pytestmark = [pytest.mark.machine, pytest.mark.unmeasured, pytest.mark.images("yocto")]
+pytestmark = [pytest.mark.machine, pytest.mark.unmeasured, image_for("yocto", POKY)]
 
 
 def test_bitbake_builds_offline_from_a_tarball_with_another_name(bitbake_build: Build) -> None:

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from tests.command_line import Kit
-from tests.inputs import given
+from tests.inputs import given, image_for
 
-pytestmark = [pytest.mark.machine, pytest.mark.unmeasured, pytest.mark.images("yocto-python2")]
+POKY, DOWNLOADS = "poky-dizzy-1.7.tar.zst", "downloads"
+pytestmark = [pytest.mark.machine, pytest.mark.unmeasured, image_for("yocto-python2", POKY, DOWNLOADS)]
 
 #: zip and unzip alone: parsing all recipes takes most of a minute.
 MASK = 'BBMASK = "/meta-yocto|/meta/recipes-(?!extended/(un)?zip/)"'
@@ -16,7 +17,7 @@ MASK = 'BBMASK = "/meta-yocto|/meta/recipes-(?!extended/(un)?zip/)"'
 
 def test_dizzy_builds_offline_from_tarballs_that_it_has_other_names_for(kit: Kit, tmp_path: Path) -> None:
     out = tmp_path / "out.json"
-    params = {"poky": given("poky-dizzy-1.7.tar.zst"), "downloads": given("downloads"), "localconf": MASK}
+    params = {"poky": given(POKY), "downloads": given(DOWNLOADS), "localconf": MASK}
     words = [word for name, value in params.items() for word in ("--param", f"{name}={value}")]
     rest = ("--arms", "bare", "--rounds", "1", "--cache", "cold", "--no-rerun", "--size", "6G", "--json", out)
     done = kit("compare", "yocto:python2", *words, *rest, timeout=600)

@@ -25,11 +25,11 @@ from kit.model.event import RunsPlanned, SessionStarted, StatusChanged
 from kit.model.fact import WORKER, makers
 from kit.model.machine import Member, Selection, choose
 from kit.model.machine_class import class_of
-from kit.model.plan import SHARED_ROUNDS, Plan, default_arms
+from kit.model.plan import SHARED_ROUNDS, Plan, check_reference, default_arms
 from kit.model.session import DONE, FAILED, INTERRUPTED, RUNNING, Request, Session
 from kit.session.plan.planning import plan_of, prepare, the_docker, with_guest_cores
 from kit.session.setup.resumable import check_begun, record_begun
-from kit.session.start import check_reference, new_session
+from kit.session.start import new_session
 from kit.store import Outbox, Store
 
 #: Seconds to wait for a lost scheduler, or for the last lost machine.
