@@ -25,7 +25,7 @@ import click
 
 ROOT = Path(__file__).parents[1]
 TUTORIAL = ROOT / "docs/tutorial.md"
-SCHEMAS = ROOT / "schemas"
+SCHEMAS = ROOT / "docs/reference/schemas"
 #: The session that the tutorial shows, as kit export wrote it.
 SESSION = ROOT / "tests/data/tutorial.kit.json.gz"
 MARK = re.compile(r"^<!-- generate: ([a-z-]+) -->$", re.MULTILINE)

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,18 +14,34 @@ from kit.cli import COMMANDS
 ROOT = Path(__file__).parents[1]
 
 
-def test_a_wheel_has_a_man_page_for_each_command(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[zipfile.ZipFile]:
     pytest.importorskip("hatchling")
+    directory = tmp_path_factory.mktemp("wheel")
     build = "from hatchling.build import build_wheel; import sys; build_wheel(sys.argv[1])"
-    subprocess.run([sys.executable, "-c", build, tmp_path], cwd=ROOT, check=True, capture_output=True)
-    (wheel,) = tmp_path.glob("*.whl")
-    with zipfile.ZipFile(wheel) as archive:
-        pages = {
-            Path(name).name: archive.read(name).decode() for name in archive.namelist() if "/share/man/man1/" in name
-        }
-        names = archive.namelist()
-    schemas = {f"kit/_data/schemas/{path.name}" for path in (ROOT / "schemas").glob("*.json")}
-    assert schemas and schemas <= set(names)
+    subprocess.run([sys.executable, "-c", build, directory], cwd=ROOT, check=True, capture_output=True)
+    (made,) = directory.glob("*.whl")
+    with zipfile.ZipFile(made) as archive:
+        yield archive
+
+
+def test_a_wheel_has_its_licence_and_says_that_it_is_typed(wheel: zipfile.ZipFile) -> None:
+    names = set(wheel.namelist())
+    (about,) = (name for name in names if name.endswith(".dist-info/METADATA"))
+    said = wheel.read(about).decode()
+    assert "\nLicense-Expression: Apache-2.0\n" in said and "\nClassifier: Framework :: Pytest\n" in said
+    (licence,) = (name for name in names if name.endswith("/licenses/LICENSE"))
+    assert "Apache License" in wheel.read(licence).decode()[:200]
+    assert "kit/py.typed" in names
+
+
+def test_a_wheel_has_the_schema_of_each_document(wheel: zipfile.ZipFile) -> None:
+    schemas = {f"kit/_data/schemas/{path.name}" for path in (ROOT / "docs/reference/schemas").glob("*.json")}
+    assert schemas and schemas <= set(wheel.namelist())
+
+
+def test_a_wheel_has_a_man_page_for_each_command(wheel: zipfile.ZipFile) -> None:
+    pages = {Path(name).name: wheel.read(name).decode() for name in wheel.namelist() if "/share/man/man1/" in name}
     assert {"kit.1", *(f"kit-{name}.1" for name in COMMANDS)} <= set(pages)
     for name, page in pages.items():
         assert page.startswith(f".TH {name.removesuffix('.1').upper()} 1 ") and f'"kit {__version__}"' in page

@@ -9,6 +9,7 @@ import gc
 import os
 import sys
 from contextlib import suppress
+from pathlib import Path
 from typing import NoReturn
 
 import click
@@ -57,6 +58,9 @@ SECTIONS = {
 }
 
 _PROGRAM = "kit "
+#: Where the kit that runs is: another distribution has the name kit too.
+_HOME = Path(__file__).parents[1]
+_PYTHON = ".".join(map(str, sys.version_info[:3]))
 
 COMMANDS = [name for section in SECTIONS.values() for name in section]
 
@@ -82,7 +86,7 @@ _GARBAGE = 100_000
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@click.version_option(__version__, prog_name="kit")
+@click.version_option(__version__, prog_name="kit", message=f"%(prog)s %(version)s ({_HOME}), Python {_PYTHON}")
 @click.pass_context
 def cli(context: click.Context) -> None:
     """Measure what Docker storage drivers cost a build."""

@@ -63,7 +63,7 @@ def history(
     from kit.analysis.history.change_attribution import find_common, long_enough, tracks_by_machine
     from kit.analysis.history.changepoint import ChangeHistory, find_changes
     from kit.analysis.history.history import SEVERAL, compared_alike, split
-    from kit.model.arm import parse_arm, spelled
+    from kit.model.arm import spelled
     from kit.report.history.change_attribution import fleet_lines
     from kit.report.history.history import Subject, render_histories_json
     from kit.store.fleet_history import Figure, find_fleet_past
@@ -72,12 +72,8 @@ def history(
     name = spelled(arm)
     entries = store.history(scenario, name, phase, metric, machine, most)
     if not entries:
-        parse_arm(arm)  # says what is wrong with the name
         at = f" on a machine '{machine}…'" if machine else ""
-        raise UsageError(
-            f"no finished session of '{scenario}'{at} has a comparison of {name}{_of(phase, metric)}",
-            _known(store.titles()),
-        )
+        raise _nothing(name, f"of '{scenario}'{at} has a comparison of {name}{_of(phase, metric)}", store.titles())
     chosen = spelled(baseline) if baseline else entries[-1].outcome.comparison.baseline
     groups = _by_point([item for item in entries if item.outcome.comparison.baseline == chosen])
     workers = {item.worker for item in entries if item.worker and SEVERAL not in item.worker}
@@ -115,8 +111,14 @@ def _of(phase: str, metric: str) -> str:
     return f", {metric}" + (f" of {phase}" if phase else "")
 
 
-def _known(titles: Sequence[str]) -> str:
-    return f"use one of: {', '.join(titles[:20])}" if titles else "run kit compare smoke"
+def _nothing(arm: str, what: str, titles: Sequence[str]) -> UsageError:
+    """Return the error where nothing was found. Raises UsageError where the arm's name is the reason."""
+    from kit.model.arm import parse_arm
+
+    parse_arm(arm)
+    return UsageError(
+        f"no finished session {what}", f"use one of: {', '.join(titles[:20])}" if titles else "run kit compare smoke"
+    )
 
 
 def _by_point(entries: Sequence[Entry]) -> dict[str, list[Entry]]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import platform
 import re
+from pathlib import Path
 
 import click
 import pytest
 
+from kit import __file__ as package
+from kit import __version__
 from kit.cli import COMMANDS, SECTIONS, cli
 from kit.cli.compare import compare
 from tests.command_line import in_fork as kit
@@ -44,3 +48,9 @@ def test_the_arms_are_a_topic() -> None:
     said = kit("help", "arms").stdout
     assert "layer:DRIVER" in said and "overlay2" in said and "ext4" in said
     assert kit("help", "nosuch").returncode == 2
+
+
+def test_the_version_names_the_file_that_runs() -> None:
+    """Another distribution has the name kit too."""
+    said = kit("--version").stdout
+    assert said == f"kit {__version__} ({Path(package).parent}), Python {platform.python_version()}\n"

@@ -157,7 +157,7 @@ def test_documents_of_machines_fit_their_schemas() -> None:
 
 def test_schemas_are_those_of_the_types() -> None:
     assert {name: published(name) for name in DOCUMENTS} == schemas(), "run: python docs/generate.py"
-    assert {path.stem for path in (ROOT / "schemas").glob("*")} == set(DOCUMENTS)
+    assert {path.stem for path in (ROOT / "docs/reference/schemas").glob("*")} == set(DOCUMENTS)
 
 
 def test_a_wrong_document_is_refused() -> None:
