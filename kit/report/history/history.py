@@ -7,8 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tabulate import tabulate
-
 from kit.analysis.history.changepoint import Change, ChangeHistory
 from kit.analysis.history.history import Entry, Series
 from kit.analysis.stats.estimators import Interval
@@ -16,6 +14,7 @@ from kit.report.format import units
 from kit.report.format.csv_rows import render_sheet
 from kit.report.format.interval import percent_interval
 from kit.report.format.sanitize import shown
+from kit.report.format.table import GITHUB, render_table
 from kit.report.format.verdict import Plot
 from kit.report.format.wrap import wrap
 
@@ -39,7 +38,7 @@ def render_history(subject: Subject, told: Sequence[ChangeHistory], tablefmt: st
         f"{subject.title}: {subject.arm} / {subject.baseline}, {subject.what}: "
         f"{count} session{'s' if count > 1 else ''}{several}"
     )
-    parts = [f"### {head}" if tablefmt == "github" else head]
+    parts = [f"### {head}" if tablefmt == GITHUB else head]
     plot = Plot([entry.outcome.comparison for item in told for entry in item.series.entries])
     for number, item in enumerate(told, 1):
         if len(told) > 1:
@@ -50,7 +49,7 @@ def render_history(subject: Subject, told: Sequence[ChangeHistory], tablefmt: st
 
 
 def render_history_markdown(subject: Subject, told: Sequence[ChangeHistory]) -> str:
-    return render_history(subject, told, "github")
+    return render_history(subject, told, GITHUB)
 
 
 def _began(series: Series) -> str:
@@ -62,7 +61,7 @@ def _table(told: ChangeHistory, plot: Plot, tablefmt: str) -> str:
     drawn = tablefmt == "simple"
     rows = [_row(entry, changes.get(i), plot, drawn) for i, entry in enumerate(told.series.entries)]
     headers = ["", "session", "date, UTC", "arm", "baseline", "change, 95 %", *([plot.axis()] if drawn else [])]
-    return tabulate(rows, headers, tablefmt=tablefmt, disable_numparse=True)
+    return render_table(rows, headers, tablefmt)
 
 
 def _row(entry: Entry, change: Change | None, plot: Plot, drawn: bool) -> list[str]:
