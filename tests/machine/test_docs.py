@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import io
+import json
 import os
 import re
 import shlex
@@ -130,6 +131,10 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory, tiny: Path) -> Iterator[di
             tar.addfile(member, io.BytesIO(content))
     for name in ("bare.txt", "aufs.txt"):
         (directory / name).write_text("real 0m10.0s\nuser 0m8.0s\nsys 0m1.0s\n")
+    runs = [{"command": name, "mean": 1.5, "times": [1.4, 1.6]} for name in ("make", "docker run mine make")]
+    (directory / "both.json").write_text(json.dumps({"results": runs}))
+    rounds = [{"name": f"test_build[{arm}]", "stats": {"mean": 2.0, "data": [1.9, 2.1]}} for arm in ("bare", "layer")]
+    (directory / "bench.json").write_text(json.dumps({"benchmarks": rounds}))
     shutil.copy(tiny, directory / "rootfs.tar")
     kernel = directory / "linux/arch/x86/boot/bzImage"  # a dry run looks whether it is there
     kernel.write_bytes(BZ_IMAGE)
@@ -302,6 +307,7 @@ THEIRS = {
     "--tls-ca-file", "--tls-cert", "--tls-key",
     "--exclusive", "--config-file", "--what", "--branch", "--directory", "--sessions", "--stored", "--workloads",
     "--identical", "--minutes", "--no-container", "--repetitions", "--rm", "--scenario", "--tiny", "--tools",
+    "--adapter", "--benchmark-json", "--export-json", "--file", "--table",
 }  # fmt: skip
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -62,9 +64,21 @@ def test_figures_of_others_are_marked() -> None:
     assert {dict(labels)["imported"] for _, labels in found} == {"yes"}
 
 
+TITLE = 'a "b" \\ c {d="e"} \'f # ü'
+
+
 def test_any_text_is_a_label() -> None:
-    title = 'a "b" \\ c {d="e"} # ü'
-    assert all(dict(labels)["scenario"] == title for _, labels in samples([replace(night(1, 0.1), title=title)]))
+    found = samples([replace(night(1, 0.1), title=TITLE)])
+    assert {dict(labels)["scenario"] for _, labels in found} == {TITLE.replace("#", "\uff03")}
+
+
+def test_gitlab_reads_a_name_and_a_value_of_each_line() -> None:
+    """As its Gitlab::Ci::Parsers::Metrics::Generic does: it cuts off comments, then splits as a shell does."""
+    session = replace(night(1, 0.1), title=TITLE)
+    words = [shlex.split(re.sub("#.*", "", line)) for line in render_openmetrics([session]).splitlines()]
+    found = [line for line in words if line]
+    assert len(found) == len(samples([session])) == len({name for name, _ in found})
+    assert all(float(value) > 0 for _, value in found)
 
 
 def test_one_run_has_a_penalty_without_interval() -> None:

@@ -12,21 +12,20 @@ from tests.nights import entry, night
 
 
 def test_otava_finds_the_change_of_a_penalty(tmp_path: Path) -> None:
-    pytest.importorskip("otava", reason="apache-otava is not installed")
-    from otava.importer import CsvImporter, DataSelector
-    from otava.test_config import CsvMetric, CsvTestConfig
-    from otava.util import parse_datetime
-
+    importer, config, util = (
+        pytest.importorskip(f"otava.{name}", reason="apache-otava is not installed")
+        for name in ("importer", "test_config", "util")
+    )
     nights = [night(number, 0.05 if number < 12 else 0.1) for number in range(1, 25)]
     told = track([entry(session) for session in nights], nights[-1].id)
     path = tmp_path / "history.csv"
     path.write_text(render_history_csv(Subject("mine", "layer:overlay2", "bare", "real of total"), [told]))
-    selector = DataSelector()
-    selector.since_time = parse_datetime("2001-01-01 00:00 UTC")
-    metric = CsvMetric("penalty", -1, 1.0, "ratio")
+    selector = importer.DataSelector()
+    selector.since_time = util.parse_datetime("2001-01-01 00:00 UTC")
+    metric = config.CsvMetric("penalty", -1, 1.0, "ratio")
     known = ["session", "low", "high"]
-    test = CsvTestConfig("overlay2", str(path), time_column="created", metrics=[metric], attributes=known)
-    series = CsvImporter().fetch_data(test, selector)
+    test = config.CsvTestConfig("overlay2", str(path), time_column="created", metrics=[metric], attributes=known)
+    series = importer.CsvImporter().fetch_data(test, selector)
     assert series.attributes["session"] == [session.id for session in nights]
     ends = zip(*(map(float, series.attributes[name]) for name in ("low", "high")), strict=True)
     ratios = series.data["penalty"]

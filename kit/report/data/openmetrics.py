@@ -23,7 +23,12 @@ _FAMILIES = (
     ("kit_session_start_time_seconds", "seconds", "Unix time at which the session began."),
 )
 _RATIO, _LOW, _HIGH, _ROUNDS, _SECONDS, _MEASURED, _START = (name for name, _, _ in _FAMILIES)
-_ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
+#: GitLab's parser takes what follows a number sign for a comment, also in a label, and refuses the file then: the
+#: full-width sign (U+FF03) takes its place.
+_ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n", "#": "\uff03"})
+
+#: Digits of a value, which hold a Unix time.
+_DIGITS = 10
 
 
 def render_openmetrics(sessions: Sequence[Session]) -> str:
@@ -36,7 +41,7 @@ def render_openmetrics(sessions: Sequence[Session]) -> str:
     for name, unit, words in _FAMILIES:
         if found[name]:
             lines += [f"# TYPE {name} gauge", *([f"# UNIT {name} {unit}"] if unit else []), f"# HELP {name} {words}"]
-            lines += [f"{name}{labels} {value!r}" for labels, value in found[name].items()]
+            lines += [f"{name}{labels} {value:.{_DIGITS}g}" for labels, value in found[name].items()]
     return "\n".join([*lines, "# EOF"]) + "\n"
 
 

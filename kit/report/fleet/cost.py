@@ -9,8 +9,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tabulate import tabulate
-
 from kit.analysis.fleet.answer import FleetAnswer, FleetArm, LeftOut
 from kit.analysis.fleet.cost import LEAST_TO_FIT, FleetRatio, MachineRatio
 from kit.analysis.runs.compare import LESS, MORE, NOT_DETECTED
@@ -20,6 +18,7 @@ from kit.report.format import units
 from kit.report.format.csv_rows import render_sheet
 from kit.report.format.interval import percent_interval, percent_range, size_interval
 from kit.report.format.sanitize import shown
+from kit.report.format.table import GITHUB, render_table
 from kit.report.format.wrap import screen, wrap
 
 _CLASS = 40
@@ -65,10 +64,10 @@ def view_fleet_cost(fleet: FleetAnswer) -> FleetView:
 
 def render_fleet_cost(fleet: FleetAnswer, tablefmt: str = "simple") -> str:
     view = view_fleet_cost(fleet)
-    parts = [view.headline if tablefmt == "github" else wrap(view.headline, screen())]
+    parts = [view.headline if tablefmt == GITHUB else wrap(view.headline, screen())]
     if view.rows:
-        parts.append(tabulate(view.rows, view.headers, tablefmt=tablefmt, disable_numparse=True))
-    if tablefmt == "github":
+        parts.append(render_table(view.rows, view.headers, tablefmt))
+    if tablefmt == GITHUB:
         parts.append("\n".join(f"- {line}" for line in view.lines))
     else:
         parts.append("\n".join(wrap(line, screen()) for line in view.lines))
@@ -76,7 +75,7 @@ def render_fleet_cost(fleet: FleetAnswer, tablefmt: str = "simple") -> str:
 
 
 def render_fleet_cost_markdown(fleet: FleetAnswer) -> str:
-    return render_fleet_cost(fleet, "github")
+    return render_fleet_cost(fleet, GITHUB)
 
 
 def headline(fleet: FleetAnswer) -> str:

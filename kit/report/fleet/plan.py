@@ -7,14 +7,13 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
-from tabulate import tabulate
-
 from kit.analysis.fleet.cost import LEAST
 from kit.analysis.fleet.plan import MOST_MACHINES, FleetPlan, Planning
 from kit.core.quantity import shown_duration
 from kit.report.fleet.cost import spread
 from kit.report.format import units
 from kit.report.format.sanitize import shown
+from kit.report.format.table import GITHUB, render_table
 from kit.report.format.wrap import screen, wrap
 
 _HEADERS = ("", "machines", "rounds", "margin", "probability", "hours", "takes")
@@ -25,13 +24,13 @@ def render_plan(planning: Planning, tablefmt: str = "simple") -> str:
     rows = list(_rows(planning))
     parts = [wrap(headline(planning), screen())]
     if rows:
-        parts.append(tabulate(rows, _HEADERS, tablefmt=tablefmt, disable_numparse=True))
+        parts.append(render_table(rows, _HEADERS, tablefmt))
     parts.append("\n".join(wrap(line, screen()) for line in _lines(planning)))
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def render_plan_markdown(planning: Planning) -> str:
-    return render_plan(planning, "github")
+    return render_plan(planning, GITHUB)
 
 
 def headline(planning: Planning) -> str:

@@ -6,14 +6,13 @@ import math
 from collections.abc import Sequence
 from typing import Protocol
 
-from tabulate import tabulate
-
 from kit.analysis.runs.compare import LESS, MORE, NO_INTERVAL, NOT_DETECTED, Comparison
 from kit.analysis.runs.drift import MACHINE
 from kit.analysis.session.analyse import Analysis, NoiseFloor, detectable, whole_real
 from kit.model.plan import DEFAULT_MARGIN
 from kit.report.format import units
 from kit.report.format.interval import percent_interval
+from kit.report.format.table import render_table
 from kit.report.format.wrap import wrap
 
 _WIDTH = 33  # of the plot, odd: 1 is in the middle
@@ -40,7 +39,7 @@ def verdicts(analysis: Analysis, tablefmt: str = "simple") -> str:
     ]
     headers = ["arm / baseline", "change, 95 %", *(["simultaneous"] if family > 1 else [])]
     headers += [*([plot.axis()] if plot else []), "verdict"]
-    table = tabulate(rows, headers, tablefmt=tablefmt, disable_numparse=True)
+    table = render_table(rows, headers, tablefmt)
     return f"real time of the whole run\n{table}"
 
 

@@ -7,8 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tabulate import tabulate
-
 from kit.analysis.history.changepoint import Change, ChangeHistory
 from kit.analysis.history.history import Entry, Series, short
 from kit.analysis.stats.estimators import Interval
@@ -17,6 +15,7 @@ from kit.report.format import units
 from kit.report.format.csv_rows import render_sheet
 from kit.report.format.interval import percent_interval
 from kit.report.format.sanitize import shown
+from kit.report.format.table import GITHUB, render_table
 from kit.report.format.verdict import Plot
 from kit.report.format.wrap import wrap
 
@@ -43,7 +42,7 @@ def render_history(subject: Subject, told: Sequence[ChangeHistory], tablefmt: st
         f"{subject.title}: {subject.arm} / {subject.baseline}, {subject.what}: "
         f"{count} session{'s' if count > 1 else ''}{several}"
     )
-    parts = [f"### {head}" if tablefmt == "github" else head]
+    parts = [f"### {head}" if tablefmt == GITHUB else head]
     plot = Plot([entry.outcome.comparison for item in told for entry in item.series.entries])
     for number, item in enumerate(told, 1):
         if len(told) > 1:
@@ -54,7 +53,7 @@ def render_history(subject: Subject, told: Sequence[ChangeHistory], tablefmt: st
 
 
 def render_history_markdown(subject: Subject, told: Sequence[ChangeHistory]) -> str:
-    return render_history(subject, told, "github")
+    return render_history(subject, told, GITHUB)
 
 
 def _began(series: Series) -> str:
@@ -71,7 +70,7 @@ def _table(told: ChangeHistory, plot: Plot, tablefmt: str) -> str:
         headers.insert(_COMMIT_COLUMN, "commit")
         for row, commit in zip(rows, commits, strict=True):
             row.insert(_COMMIT_COLUMN, commit or units.NOTHING)
-    return tabulate(rows, headers, tablefmt=tablefmt, disable_numparse=True)
+    return render_table(rows, headers, tablefmt)
 
 
 def commits_of(entries: Sequence[Entry]) -> list[str]:

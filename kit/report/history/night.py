@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from tabulate import tabulate
-
 from kit.analysis.history.changepoint import ChangeHistory
 from kit.analysis.history.night import Night, Part
 from kit.analysis.history.regression import GOOD, MISSING, OVER, REGRESSION, SUSPECT, UNDECIDED, Finding
@@ -16,6 +14,7 @@ from kit.analysis.session.analyse import whole_real
 from kit.report.format import units
 from kit.report.format.interval import percent_interval
 from kit.report.format.sanitize import shown
+from kit.report.format.table import GITHUB, render_table
 from kit.report.format.verdict import sentence
 from kit.report.format.wrap import wrap
 from kit.report.history.change_attribution import common_lines
@@ -77,14 +76,14 @@ def _finding_line(finding: Finding) -> str:
 
 
 def _part(part: Part, markdown: bool) -> Iterator[str]:
-    tablefmt = "github" if markdown else "simple"
+    tablefmt = GITHUB if markdown else "simple"
     name = f"{part.task.name}, session {part.session.id}" if part.session else part.task.name
     if part.session and part.session.guest:
         name += f", IN A GUEST: {part.session.guest}"
     yield f"### {name}" if markdown else name
     if part.findings:
         rows = [_threshold_row(item) for item in part.findings]
-        yield tabulate(rows, ["threshold", "result", "change, 95 %", "why"], tablefmt=tablefmt, disable_numparse=True)
+        yield render_table(rows, ["threshold", "result", "change, 95 %", "why"], tablefmt)
     if part.analysis:
         found = [
             [units.against(item), percent_interval(item.ratio, item.low, item.high),
@@ -92,9 +91,7 @@ def _part(part: Part, markdown: bool) -> Iterator[str]:
             for item in whole_real(part.analysis.comparisons)
         ]  # fmt: skip
         if found:
-            yield tabulate(
-                found, ["real time, whole run", "change, 95 %", "verdict"], tablefmt=tablefmt, disable_numparse=True
-            )
+            yield render_table(found, ["real time, whole run", "change, 95 %", "verdict"], tablefmt)
     lines = [line for track in part.tracks for line in _track_lines(track)]
     lines += common_lines(part.common)
     lines += (

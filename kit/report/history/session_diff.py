@@ -6,8 +6,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from tabulate import tabulate
-
 from kit.analysis.history.history import DifferingVersion
 from kit.analysis.history.session_diff import PenaltyChange, SessionDiff
 from kit.analysis.runs.compare import LESS, MORE, NOT_DETECTED
@@ -16,6 +14,7 @@ from kit.report.data.structured import session_facts
 from kit.report.format import units
 from kit.report.format.interval import percent_interval
 from kit.report.format.sanitize import shown
+from kit.report.format.table import GITHUB, render_table
 from kit.report.format.wrap import wrap
 from kit.report.history.history import interval_of
 
@@ -34,7 +33,7 @@ def render_between(before: Session, after: Session, found: SessionDiff, tablefmt
 
 
 def render_between_markdown(before: Session, after: Session, found: SessionDiff) -> str:
-    return render_between(before, after, found, "github")
+    return render_between(before, after, found, GITHUB)
 
 
 def render_between_json(before: Session, after: Session, found: SessionDiff) -> str:
@@ -73,7 +72,7 @@ def _name(which: str, session: Session) -> str:
 def _table(found: SessionDiff, tablefmt: str) -> str:
     if not found.moved:
         return "no arm was compared with the same baseline in both sessions"
-    return tabulate([_row(item) for item in found.moved], _HEADERS, tablefmt=tablefmt, disable_numparse=True)
+    return render_table([_row(item) for item in found.moved], _HEADERS, tablefmt)
 
 
 def _verdict(item: PenaltyChange) -> str:

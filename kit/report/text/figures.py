@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tabulate import tabulate
-
 from kit.analysis.runs.arm_runs import ArmRuns, PointRuns
 from kit.analysis.runs.compare import Comparison
 from kit.parsers.figure import MORE, Reported
 from kit.report.format import units
 from kit.report.format.interval import ratio_interval
+from kit.report.format.table import render_table
 
 TOO_FAST = "too fast to measure"
 Index = Mapping[tuple[str, str, str, str], Comparison]  # by arm, point, phase, metric
@@ -29,7 +28,7 @@ def figures(point: PointRuns, index: Index, phase: str, tablefmt: str) -> str:
     if not rows:
         return ""
     at = units.at(point.point)
-    table = tabulate(rows, ["figure", "arm", "mean", "/ baseline"], tablefmt=tablefmt, disable_numparse=True)
+    table = render_table(rows, ["figure", "arm", "mean", "/ baseline"], tablefmt)
     return f"reported by phase {phase}{at}\n{table}"
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tabulate import tabulate
-
 from kit.analysis.session.analyse import Analysis
 from kit.analysis.session.ladder import Ladder, LadderStep, whole_ladder
 from kit.analysis.stats.estimators import Interval
 from kit.model.sample import TOTAL
 from kit.report.format import units
 from kit.report.format.interval import amount_interval, share_interval
+from kit.report.format.table import render_table
 
 _COSTS = {"cpu": "CPU in the build", "outside": "outside CPU", "cpu_total": "total CPU cost"}
 
@@ -41,7 +40,7 @@ def _table(found: Sequence[Ladder], whole: Ladder, newline: str, tablefmt: str) 
     rounds = f"{whole.n} round{'s' if whole.n > 1 else ''}"
     title = f"where the cost of {whole.arm}{at} comes from: seconds more than {whole.baseline}, and % of it, {rounds}"
     headers = ["", *names, "whole"]
-    return f"{title}\n{tabulate(rows, headers, tablefmt=tablefmt, disable_numparse=True)}"
+    return f"{title}\n{render_table(rows, headers, tablefmt)}"
 
 
 def _time_name(phase: str) -> str:

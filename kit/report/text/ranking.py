@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from tabulate import tabulate
-
 from kit.analysis.runs.compare import LESS, MORE, Comparison
 from kit.analysis.session.ranking import (
     DURABLE,
@@ -24,6 +22,7 @@ from kit.model.arm import known_arm
 from kit.model.metric import described
 from kit.report.format import units
 from kit.report.format.interval import percent_interval
+from kit.report.format.table import render_table
 from kit.report.text.advice import difference, is_time, margin, relation, size
 
 Index = dict[tuple[str, str], Comparison]  # by arm and point
@@ -79,12 +78,7 @@ def table(
     empty = {i for i in (_BARE, _VERDICT) if not any(row[i] for row in rows)}
     for left_out in (set[int](), {_BARE}, {_BARE, _GROUP}, {_BARE, _GROUP, _VERDICT}):
         shown = [i for i in range(len(headers)) if i not in left_out | empty]
-        made = tabulate(
-            [[row[i] for i in shown] for row in rows],
-            [headers[i] for i in shown],
-            tablefmt=tablefmt,
-            disable_numparse=True,
-        )
+        made = render_table([[row[i] for i in shown] for row in rows], [headers[i] for i in shown], tablefmt)
         if width is None or max(map(len, made.splitlines())) <= width:
             break
     hidden = len(ranking.rows) - len(listed)

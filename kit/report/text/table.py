@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tabulate import tabulate
-
 from kit.analysis.runs.arm_runs import ArmRuns, PointRuns
 from kit.analysis.runs.compare import Comparison
 from kit.analysis.session.analyse import Analysis
@@ -15,6 +13,7 @@ from kit.model.sample import TOTAL
 from kit.model.session import Session
 from kit.report.format import units
 from kit.report.format.interval import difference_interval, ratio_interval
+from kit.report.format.table import GITHUB, render_table
 from kit.report.format.verdict import assurance, verdicts
 from kit.report.format.wrap import wrap
 from kit.report.text import summary
@@ -37,11 +36,11 @@ class _Style:
     newline: str
 
     def heading(self, text: str) -> str:
-        return f"### {text}\n" if self.format == "github" else text
+        return f"### {text}\n" if self.format == GITHUB else text
 
 
 _TEXT = _Style("simple", "\n")
-_MARKDOWN = _Style("github", "<br>")
+_MARKDOWN = _Style(GITHUB, "<br>")
 
 
 def render_text(session: Session, analysis: Analysis) -> str:
@@ -94,7 +93,7 @@ def _phase_table(session: Session, point: PointRuns, index: Index, phase: str, s
     count = len(point.phases) - 1
     title = f"total of {count} phases" if phase == TOTAL else f"phase {phase}"
     title += units.at(point.point)
-    return f"{style.heading(title)}\n{tabulate(rows, headers, tablefmt=style.format, disable_numparse=True)}"
+    return f"{style.heading(title)}\n{render_table(rows, headers, style.format)}"
 
 
 def _cell(item: ArmRuns, index: Index, phase: str, column: Metric, grouped: bool, style: _Style) -> str:

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from tabulate import tabulate
-
 from kit.analysis.runs.compare import Comparison
 from kit.analysis.session.analyse import Analysis
 from kit.analysis.session.tasks import ALL, CPU, ELAPSED, KIND, RECIPE, REST, TaskCost
 from kit.report.format import units
 from kit.report.format.interval import amount_interval, difference_interval, percent_interval
+from kit.report.format.table import render_table
 
 _BY = {KIND: "kind of task", RECIPE: "recipe"}
 _WHOLE = {ALL: "all tasks", REST: "bitbake itself"}
@@ -29,7 +28,7 @@ class TaskTable:
     rows: list[list[str]]
 
     def text(self, tablefmt: str) -> str:
-        return f"{self.title}\n{tabulate(self.rows, self.headers, tablefmt=tablefmt, disable_numparse=True)}"
+        return f"{self.title}\n{render_table(self.rows, self.headers, tablefmt)}"
 
 
 def task_tables(analysis: Analysis, newline: str = "\n") -> list[TaskTable]:
