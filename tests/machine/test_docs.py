@@ -29,6 +29,7 @@ from kit.filesystem import read_profiles
 from kit.model.options import OPTIONS
 from kit.model.scenariofile import parse_scenario
 from kit.model.session import Session
+from kit.model.settings import read_settings
 from kit.nightly.file import parse_nightly
 from kit.pytest_plugin.runner import SHARED
 from kit.store import open_store
@@ -195,6 +196,8 @@ def test_other_blocks_are_what_they_claim(path: Path, tmp_path: Path) -> None:
             parse_scenario(text, "app.toml", "").bind({}, 2)
         elif "tasks" in data:
             assert parse_nightly(text, path.name, "x").tasks
+        elif path.name == "configuration.md":
+            assert read_settings(text, path.name)
         else:
             (tmp_path / "profiles.toml").write_text(text)
             assert read_profiles(tmp_path / "profiles.toml")
@@ -347,7 +350,7 @@ def test_completion_completes(kit: Kit, tmp_path: Path) -> None:
     assert complete("kit compare smoke --arms bare,layer:ove", "") == [
         f"bare,layer:{name}" for name in ("overlay2", "overlayfs")
     ]
-    assert complete("kit compare smoke --arms layer:overlay2@x") == ["xfs"]
-    assert complete("kit compare smoke --fs ext4,btr") == ["ext4,btrfs"]
+    assert complete("kit compare smoke --arms layer:overlay2@xfs-s") == ["xfs-stripe"]
+    assert "ext4,btrfs" in complete("kit compare smoke --fs ext4,btr")
     assert complete("kit history mine bare --metric cpu_t") == ["cpu_total"]
     assert "kernel" in complete("kit image build k")
