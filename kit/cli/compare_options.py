@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 import cloup
+from click.core import ParameterSource
 from cloup import option, option_group
 
 from kit.cli.completion import (
@@ -77,7 +78,11 @@ class CompareCommand(cloup.Command):
             from kit.model.settings import option_values
 
             context.default_map = option_values(find_settings())
-        return super().parse_args(context, args)
+        left = super().parse_args(context, args)
+        of_files = (context.default_map or {}).get("labels")
+        if of_files and context.get_parameter_source("labels") is ParameterSource.COMMANDLINE:
+            context.params["labels"] = (*of_files, *context.params["labels"])  # of one name, the last counts
+        return left
 
     def format_params(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         every = self.option_groups

@@ -83,7 +83,10 @@ class SessionRunner:
                 given[name] = option
             elif text:
                 given[name] = read_text_as(OPTIONS[name], text, f"{self._file}: kit_{name}")
-        given = {**_defaults(), **given}
+        of_files = found["labels"].value if "labels" in found else {}
+        listed = (self._ini("labels").splitlines(), self.config.getoption("kit_labels") or ())
+        labels = [f"{name}={text}" for name, text in of_files.items()] + [text for part in listed for text in part]
+        given = {**_defaults(), **given, "labels": labels}  # of one name, the last counts
         return given | read_quantities({name: _as_written(value) for name, value in given.items()}, "--kit-")
 
     def _ini(self, name: str) -> str:
