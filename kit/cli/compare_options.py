@@ -7,8 +7,16 @@ from typing import Any
 
 import click
 import cloup
+from click.core import ParameterSource
 from cloup import option, option_group
 
+from kit.cli.completion import (
+    complete_arms,
+    complete_filesystems,
+    complete_images,
+    complete_scenarios,
+    complete_sessions,
+)
 from kit.cli.fleet_compare import fleet_options
 from kit.cli.options import (
     cache_from_option,
@@ -71,7 +79,11 @@ class CompareCommand(cloup.Command):
             from kit.model.settings import option_values
 
             context.default_map = option_values(find_settings())
-        return super().parse_args(context, args)
+        left = super().parse_args(context, args)
+        of_files = (context.default_map or {}).get("labels")
+        if of_files and context.get_parameter_source("labels") is ParameterSource.COMMANDLINE:
+            context.params["labels"] = (*of_files, *context.params["labels"])  # of one name, the last counts
+        return left
 
     def format_params(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         every = self.option_groups
@@ -119,15 +131,16 @@ def _of(name: str, **more: Any) -> Callable[[Any], Any]:
 
 _COMMON = option_group(
     "Common",
-    option("--arms", metavar="A,B,…", help="Arms to compare; see kit help arms.  [those that this machine can run]"),
+    option("--arms", metavar="A,B,…", shell_complete=complete_arms,
+           help="Arms to compare; see kit help arms.  [those that this machine can run]"),
     _of("rounds"),
     _of("budget"),
     _of("margin"),
     option("--param", "params", metavar="K=V", multiple=True,
            help="Set a parameter of the scenario (repeatable); K=V,W sweeps these values."),
     _of("source"),
-    _of("image"),
-    option("--resume", metavar="SESSION",
+    _of("image", shell_complete=complete_images),
+    option("--resume", metavar="SESSION", shell_complete=complete_sessions,
            help="Continue a session (id or last); with --budget, an undecided one."),
     file_option("json"),
     option("--dry-run", is_flag=True, help="Show what would run."),
@@ -139,7 +152,7 @@ _COMMON = option_group(
 _MEASUREMENT = option_group(
     "Measurement",
     _of("interleave"),
-    _of("baseline"),
+    _of("baseline", shell_complete=complete_arms),
     _of("control"),
     _of("cache"),
     option("--copies", default="", metavar="N,N,…", help="Run this many copies of the workload at once.  [1]"),
@@ -150,14 +163,14 @@ _MEASUREMENT = option_group(
     _of("fresh"),
     _of("seed", type=click.IntRange(1)),
     _of("prepare"),
-    _of("load"),
+    _of("load", shell_complete=complete_scenarios),
     option("--load-param", "load_params", metavar="K=V", multiple=True, help="Set a parameter of the load."),
     wait_option, wait_idle_option,
 )  # fmt: skip
 
 _PLACES = option_group(
     "Filesystems, images and engines",
-    option("--fs", "filesystems", metavar="FS,FS,…", default="",
+    option("--fs", "filesystems", metavar="FS,FS,…", default="", shell_complete=complete_filesystems,
            help="Put each arm that names no filesystem on each of these."),
     option("--fs-file", default="", metavar="FILE", help="Read filesystem profiles from this TOML file."),
     option("--mkfs", multiple=True, metavar="FS=OPTIONS", help="Add options to mkfs (repeatable)."),

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from click.shell_completion import get_completion_class
+from click.shell_completion import CompletionItem, get_completion_class
 
 from kit.core.errors import KitError
+
+if TYPE_CHECKING:
+    from kit.store import Store
 
 _EPILOG = """\b
 Examples:
@@ -18,7 +22,28 @@ Examples:
   kit completion zsh > "${fpath[1]}/_kit"
   kit completion fish > ~/.config/fish/completions/kit.fish
 
-Commands, options, scenarios and sessions are completed."""
+Commands, options, scenarios, arms, filesystems, images, metrics and sessions are completed."""
+
+#: Bash splits words at some of : = @ before a completion sees them, and replaces the last part alone.
+_BASH = r"""
+_kit_completion() {
+    local line=${COMP_LINE:0:COMP_POINT} breaks=${COMP_WORDBREAKS//[^:=@]/}
+    local words word before= response type value
+    IFS=$' \t\n' read -ra words <<< "$line"
+    word=${line##*[[:space:]]}
+    [[ $breaks ]] && before=${word%"${word##*[$breaks]}"}
+    response=$(env COMP_WORDS="$line" COMP_CWORD=$((${#words[@]} - (${#word} > 0))) _KIT_COMPLETE=bash_complete "$1")
+    COMPREPLY=()
+    while IFS=, read -r type value; do
+        case $type in
+            dir) compopt -o dirnames ;;
+            file) compopt -o default ;;
+            plain) COMPREPLY+=("${value#"$before"}") ;;
+        esac
+    done <<< "$response"
+}
+complete -o nosort -F _kit_completion kit
+"""
 
 
 @click.command(epilog=_EPILOG)
@@ -32,7 +57,7 @@ def completion(context: click.Context, shell: str) -> None:
         raise click.UsageError(f"no completion for {shell}", context)
     made = kind(root, {}, "kit", "_KIT_COMPLETE")
     # Not source(), which asks the shell for its version: the shell may be on another machine.
-    click.echo(made.source_template % made.source_vars())
+    click.echo(_BASH.strip("\n") if shell == "bash" else made.source_template % made.source_vars())
     if sys.stdout.isatty():
         click.echo(f'# into your shell: eval "$(kit completion {shell})"', err=True)
 
@@ -45,15 +70,89 @@ def complete_scenarios(context: click.Context, parameter: click.Parameter, begun
     for name in scenario_names():
         with suppress(KitError):
             found += [name, *(f"{name}:{variant}" for variant, _ in find_scenario(name).variants)]
-    return [name for name in found if name.startswith(begun)]
+    return _beginning(found, begun)
 
 
 def complete_sessions(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
     """Return sessions of the store that the command line names so far."""
-    from kit.cli.options import the_store
+    with suppress(KitError):
+        return _beginning(("last", *_store(context).names(begun)), begun)
+    return []
+
+
+def complete_stored_arms(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+    """Return the arms of the newest sessions of the store."""
+    with suppress(KitError):
+        return _beginning(_store(context).arms(), begun)
+    return []
+
+
+def complete_arms(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+    """Return arms of every driver; after a comma those of a list; after an @ filesystems."""
+    from kit.model.arm import CONTAINED
+    from kit.model.drivers import DRIVERS, UNION, arm_words, default_placement
+
+    before, comma, last = begun.rpartition(",")
+    arm, at, _ = last.rpartition("@")
+    if at:
+        return [f"{before}{comma}{found}" for found in _beginning([f"{arm}@{name}" for name in _filesystems()], last)]
+    found = ["bare", "host", "runtime"]
+    for engine, known in DRIVERS.items():
+        own = [name for name in CONTAINED if name not in ("runtime", "build")]
+        placements = [UNION] if engine == UNION else ["build"] if default_placement(engine) == "build" else own
+        names = [item.name if engine == UNION else arm_words(engine, item.name) for item in known]
+        found += [f"{placement}:{name}" for placement in placements for name in names]
+    return [f"{before}{comma}{name}" for name in _beginning(found, last)]
+
+
+def complete_filesystems(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+    """Return bundled filesystems; after a comma those of a list."""
+    before, comma, last = begun.rpartition(",")
+    return [f"{before}{comma}{name}" for name in _beginning(_filesystems(), last)]
+
+
+def complete_images(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Return recipes and cached images, else files."""
+    from kit.image import recipes
+
+    found = _beginning(dict.fromkeys((*recipes(), *_cached())), begun)
+    return [CompletionItem(name) for name in found] or [CompletionItem(begun, type="file")]
+
+
+def complete_cached_images(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+    return _beginning(dict.fromkeys(_cached()), begun)
+
+
+def complete_metrics(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+    from kit.model.metric import COMPARED
+
+    return _beginning(COMPARED, begun)
+
+
+def _beginning(found: Iterable[str], begun: str) -> list[str]:
+    return [name for name in found if name.startswith(begun)]
+
+
+def _filesystems() -> list[str]:
+    from kit.filesystem import bundled
+
+    return list(bundled())
+
+
+def _cached() -> list[str]:
+    from kit.core.paths import find_paths
+    from kit.image import ImageCache
+
+    with suppress(KitError):
+        return [item.name for item in ImageCache(find_paths().cache).list()]
+    return []
+
+
+def _store(context: click.Context) -> Store:
+    """Return the store that the command line names so far. Raises KitError."""
+    from kit.core.paths import find_paths
+    from kit.host.settings_files import configured_store
+    from kit.store import open_store
 
     given: dict[str, Any] = context.params
-    with suppress(KitError):
-        found = the_store(given.get("store_url") or "", read_only=True).names(begun)
-        return [name for name in ("last", *found) if name.startswith(begun)]
-    return []
+    return open_store(given.get("store_url") or configured_store(), find_paths().store, read_only=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from kit.cli.completion import complete_scenarios
+from kit.cli.completion import complete_metrics, complete_scenarios, complete_stored_arms
 from kit.cli.options import output_options, store_option, the_store, write_rendered
 from kit.core.errors import UsageError
 from kit.core.quantity import percentage
@@ -56,7 +56,7 @@ def _chosen(command: Command) -> Command:
 @click.command(epilog=_SHOW)
 @_chosen
 @click.option("--phase", default="", help="Show this phase.  [the whole run]")
-@click.option("--metric", default="real", show_default=True, metavar="METRIC",
+@click.option("--metric", default="real", show_default=True, metavar="METRIC", shell_complete=complete_metrics,
               help=f"{', '.join(COMPARED)}, or one of the workload's.")  # fmt: skip
 @output_options(FLEET)
 @store_option
@@ -75,7 +75,14 @@ def show(
 @_chosen
 @click.option("--margin", metavar="P%", default="1%", help="Half width that the interval of the mean may have.  [1%]")
 @click.option("--probability", metavar="P%", default="80%", help="Probability of reaching it.  [80%]")
-@click.option("--arm", "arms", multiple=True, metavar="ARM", help="Plan for this arm (repeatable).  [all]")
+@click.option(
+    "--arm",
+    "arms",
+    multiple=True,
+    metavar="ARM",
+    shell_complete=complete_stored_arms,
+    help="Plan for this arm (repeatable).  [all]",
+)
 @output_options(PLAN)
 @store_option
 def plan(

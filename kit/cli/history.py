@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kit.cli.completion import complete_scenarios, complete_sessions
+from kit.cli.completion import complete_metrics, complete_scenarios, complete_sessions, complete_stored_arms
 from kit.cli.options import machine_option, output_options, store_option, the_store, write_rendered
 from kit.core.errors import UsageError
 from kit.model.metric import COMPARED
@@ -40,11 +40,17 @@ Each change has an interval (Welch's t test). Facts that differ between the sess
 
 @click.command(epilog=_EPILOG)
 @click.argument("scenario", shell_complete=complete_scenarios)
-@click.argument("arm")
+@click.argument("arm", shell_complete=complete_stored_arms)
 @click.option("--phase", default="", help="Show this phase.  [the whole run]")
-@click.option("--metric", default="real", show_default=True, metavar="METRIC",
+@click.option("--metric", default="real", show_default=True, metavar="METRIC", shell_complete=complete_metrics,
               help=f"{', '.join(COMPARED)}, or one of the workload's.")  # fmt: skip
-@click.option("--baseline", default="", metavar="ARM", help="Choose one of several baselines.")
+@click.option(
+    "--baseline",
+    default="",
+    metavar="ARM",
+    shell_complete=complete_stored_arms,
+    help="Choose one of several baselines.",
+)
 @click.option("--ignore", "across", multiple=True, metavar="FACT", help="Continue a series although this differs: "
               "a fact, or sources, image, scenario, probe (repeatable).")  # fmt: skip
 @machine_option

@@ -7,6 +7,7 @@ from dataclasses import asdict
 
 import click
 
+from kit.cli.completion import complete_cached_images, complete_images
 from kit.cli.options import cache_from_option, json_option, wait_option, write_json
 
 
@@ -21,7 +22,7 @@ def image() -> None:
     epilog="\b\nExamples:\n  kit image build kernel\n  kit image build ./rootfs.tar.xz\n"
     "  kit image build ./layout:latest\n  kit image build debian:12"
 )
-@click.argument("name")
+@click.argument("name", shell_complete=complete_images)
 @click.option("--force", is_flag=True, help="Rebuild, even if a cache has the image.")
 @wait_option
 @cache_from_option
@@ -77,7 +78,7 @@ def list_(json_file: str) -> None:
 
 
 @image.command(epilog="\b\nExamples:\n  kit image rm kernel\n  kit image rm 7067e11debe3")
-@click.argument("names", nargs=-1, required=True)
+@click.argument("names", nargs=-1, required=True, shell_complete=complete_cached_images)
 def rm(names: tuple[str, ...]) -> None:
     """Remove images by name or digest."""
     from kit.core.paths import find_paths

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from kit.cli.completion import complete_arms, complete_metrics
 from kit.core.errors import UsageError
 from kit.report.renderer import SESSION, Renderer, find, names, offered
 
@@ -63,11 +64,11 @@ def wait_idle_option(command: Command) -> Command:
 def rank_options(command: Command) -> Command:
     """Add options for the ranking's metric and reference arm."""
     metric = click.option(
-        "--rank", metavar="METRIC", default="",
+        "--rank", metavar="METRIC", default="", shell_complete=complete_metrics,
         help="Rank arms by this metric: real, cpu_total, …, or one of the workload's.  [durable: real + flush]",
     )  # fmt: skip
     reference = click.option(
-        "--reference", metavar="ARM", default="",
+        "--reference", metavar="ARM", default="", shell_complete=complete_arms,
         help="Rank against this arm.  [layer on the default driver, else the best arm]",
     )  # fmt: skip
     return metric(reference(command))
@@ -176,19 +177,12 @@ def write_json(path: str, document: Mapping[str, Any]) -> None:
 
 def the_store(url: str, read_only: bool = False, patient: bool = False) -> Store:
     from kit.core.paths import find_paths
+    from kit.host.settings_files import configured_store
     from kit.store import open_store
 
     default = find_paths().store
     url = url or configured_store()
     return open_store(url, default, read_only, lambda text: click.echo(f"kit: {text}", err=True), patient)
-
-
-def configured_store() -> str:
-    """Return the store's URL of the settings; '' without one."""
-    from kit.host.settings_files import find_settings
-
-    found = find_settings().get("store")
-    return str(found.value) if found else ""
 
 
 def check_writable(path: str | None) -> None:

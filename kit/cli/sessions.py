@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from kit.cli.completion import complete_scenarios, complete_sessions
+from kit.cli.completion import complete_scenarios, complete_sessions, complete_stored_arms
 from kit.cli.options import (
     flagged,
     format_flags,
@@ -41,7 +41,7 @@ Examples:
 
 @click.command(epilog=_SESSIONS_EPILOG)
 @click.option("--scenario", default="", help="Only this scenario.", shell_complete=complete_scenarios)
-@click.option("--arm", default="", help="Only sessions with this arm.")
+@click.option("--arm", default="", shell_complete=complete_stored_arms, help="Only sessions with this arm.")
 @machine_option
 @click.option("-n", "most", type=click.IntRange(1), default=40, metavar="N", help="List N sessions at most.  [40]")
 @json_option

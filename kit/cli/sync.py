@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kit.cli.options import configured_store, json_option, store_option, write_json
+from kit.cli.options import json_option, store_option, write_json
 from kit.core.exit_code import DONE, FAILED, USAGE, described
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ def sync(json_file: str, store_url: str) -> int:
 
     What cannot be delivered is listed with its reason."""
     from kit.core.paths import find_paths
+    from kit.host.settings_files import configured_store
     from kit.store.outbox.outbox import outbox_directory
     from kit.store.outbox.outbox_flush import RUNNING, deliver
     from kit.store.store import reach_store

@@ -21,6 +21,12 @@ def find_settings(directory: Path | None = None) -> dict[str, Setting]:
     return merged(item for path, table in settings_files(directory) for item in _read(path, table))
 
 
+def configured_store(directory: Path | None = None) -> str:
+    """Return the store's URL of the settings; '' without one. Raises UsageError."""
+    found = find_settings(directory).get("store")
+    return str(found.value) if found else ""
+
+
 def settings_files(directory: Path | None = None) -> Iterator[tuple[Path, str]]:
     """Return the existing files by precedence, with the table that has the settings: those of the nearest directory
     above with any, then the user's own. Raises UsageError."""

@@ -61,18 +61,14 @@ class SessionRunner:
     @property
     def store(self) -> Store:
         from kit.core.paths import find_paths
+        from kit.host.settings_files import configured_store
         from kit.store import open_store
 
         if self._store is None:
-            url = self.config.getoption("kit_store") or self._ini("store") or self._configured_store()
+            own = self.config.getoption("kit_store") or self._ini("store")
+            url = own or configured_store(self.config.rootpath)
             self._store = open_store(url, find_paths().store, patient=True)
         return self._store
-
-    def _configured_store(self) -> str:
-        from kit.host.settings_files import find_settings
-
-        found = find_settings(self.config.rootpath).get("store")
-        return str(found.value) if found else ""
 
     def settings(self) -> dict[str, Any]:
         """Return the settings for scenario files and the fixture, by precedence: from the command line, from pytest's
@@ -87,7 +83,10 @@ class SessionRunner:
                 given[name] = option
             elif text:
                 given[name] = read_text_as(OPTIONS[name], text, f"{self._file}: kit_{name}")
-        given = {**_defaults(), **given}
+        of_files = found["labels"].value if "labels" in found else {}
+        listed = (self._ini("labels").splitlines(), self.config.getoption("kit_labels") or ())
+        labels = [f"{name}={text}" for name, text in of_files.items()] + [text for part in listed for text in part]
+        given = {**_defaults(), **given, "labels": labels}  # of one name, the last counts
         return given | read_quantities({name: _as_written(value) for name, value in given.items()}, "--kit-")
 
     def _ini(self, name: str) -> str:

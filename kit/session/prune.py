@@ -28,8 +28,14 @@ class Pruning:
     caches: tuple[Path, ...]
 
     def __str__(self) -> str:
-        kept = f"; {len(self.expired.kept)} older ones stay" if self.expired.kept else ""
-        return f"{len(self.expired.sessions)} sessions{kept}, {len(self.logs)} logs, {len(self.caches)} cache entries"
+        kept = f"; {len(self.expired.kept)} older stay" if self.expired.kept else ""
+        counts = ((self.expired.sessions, "session"), (self.logs, "log"), (self.caches, "cache entry"))
+        sessions, *rest = (_counted(len(found), name) for found, name in counts)
+        return ", ".join((f"{sessions}{kept}", *rest))
+
+
+def _counted(count: int, name: str) -> str:
+    return f"{count} {name}" if count == 1 else f"{count} {name[:-1]}ies" if name[-1] == "y" else f"{count} {name}s"
 
 
 def plan_pruning(store: Store, paths: Paths, rule: Retention, now: float) -> Pruning:

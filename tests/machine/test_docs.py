@@ -30,6 +30,7 @@ from kit.filesystem import read_profiles
 from kit.model.options import OPTIONS
 from kit.model.scenariofile import parse_scenario
 from kit.model.session import Session
+from kit.model.settings import read_settings
 from kit.nightly.file import parse_nightly
 from kit.pytest_plugin.runner import SHARED
 from kit.store import open_store
@@ -200,6 +201,8 @@ def test_other_blocks_are_what_they_claim(path: Path, tmp_path: Path) -> None:
             parse_scenario(text, "app.toml", "").bind({}, 2)
         elif "tasks" in data:
             assert parse_nightly(text, path.name, "x").tasks
+        elif path.name == "configuration.md":
+            assert read_settings(text, path.name)
         else:
             (tmp_path / "profiles.toml").write_text(text)
             assert read_profiles(tmp_path / "profiles.toml")
@@ -335,14 +338,25 @@ def test_completion_completes(kit: Kit, tmp_path: Path) -> None:
     store = new_store(tmp_path / "kit.db")
     store.add(night(7, 0.1))
 
-    def complete(*words: str) -> list[str]:
-        listed = " ".join(f"'{word}'" for word in words)
-        text = f'{script.stdout}\nCOMP_WORDS=({listed}); COMP_CWORD={len(words) - 1}; _kit_completion kit; printf "%s\\n" "${{COMPREPLY[@]}}"'  # noqa: E501
+    def complete(line: str, breaks: str = ":=@") -> list[str]:
+        """What replaces the last part of the line, as Bash splits it."""
+        asked = f"COMP_WORDBREAKS=' {breaks}'; COMP_LINE='{line}'; COMP_POINT={len(line)}; _kit_completion kit"
+        text = f'{script.stdout}\n{asked}; printf "%s\\n" "${{COMPREPLY[@]}}"'
         env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "KIT_STORE": f"sqlite:///{tmp_path}/kit.db"}
         done = subprocess.run(["bash", "-c", text], env=env, capture_output=True, text=True, check=False)
         return done.stdout.split()
 
-    assert complete("kit", "compare-") == ["compare-sessions"]
-    assert complete("kit", "compare", "kernel:s") == ["kernel:short"]
-    assert complete("kit", "show", "2026-") == ["2026-0007"]
-    assert "--precision" in complete("kit", "compare", "--pre")
+    assert complete("kit compare-") == ["compare-sessions"]
+    assert complete("kit compare kernel:s") == ["short"] and complete("kit compare kernel:s", "") == ["kernel:short"]
+    assert "loop" in complete("kit compare kernel:")
+    assert complete("kit show 2026-") == complete("kit compare --resume 2026-") == ["2026-0007"]
+    assert complete("kit history mine ") == ["bare", "layer:overlay2"]
+    assert "--precision" in complete("kit compare --pre")
+    assert complete("kit compare smoke --arms bare,layer:containerd/ov") == ["containerd/overlayfs"]
+    assert complete("kit compare smoke --arms bare,layer:ove", "") == [
+        f"bare,layer:{name}" for name in ("overlay2", "overlayfs")
+    ]
+    assert complete("kit compare smoke --arms layer:overlay2@xfs-s") == ["xfs-stripe"]
+    assert "ext4,btrfs" in complete("kit compare smoke --fs ext4,btr")
+    assert complete("kit history mine bare --metric cpu_t") == ["cpu_total"]
+    assert "kernel" in complete("kit image build k")

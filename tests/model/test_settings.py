@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from kit.cli.compare import compare
 from kit.core.errors import UsageError
 from kit.host.settings_files import find_settings
-from kit.model.options import OPTIONS
+from kit.model.options import OPTIONS, read_quantities
 from kit.model.settings import KEYS, Setting, merged, option_values, read_settings
 from kit.pytest_plugin.runner import SHARED, SessionRunner
 from tests.command_line import in_fork
@@ -152,6 +153,12 @@ def test_kit_compare_follows_the_settings(project: Path) -> None:
     assert in_fork("compare", "--help").returncode == 0
 
 
+def test_labels_of_the_command_line_add_to_those_of_files(project: Path) -> None:
+    (project / "kit.toml").write_text('[labels]\nteam = "x"\npr = "1"\n')
+    context = compare.make_context("compare", ["smoke", "--label", "pr=2"])
+    assert read_quantities(context.params, "--")["labels"] == (("team", "x"), ("pr", "2"))
+
+
 def test_the_store_of_the_settings_is_used(project: Path, tmp_path: Path) -> None:
     (project / "kit.toml").write_text(f'store = "sqlite:///{tmp_path}/ours.db"\n')
     assert in_fork("sessions").returncode == 0 and (tmp_path / "ours.db").exists()
@@ -160,17 +167,19 @@ def test_the_store_of_the_settings_is_used(project: Path, tmp_path: Path) -> Non
 
 
 def test_pytest_takes_its_own_settings_before_the_kits(project: Path, pytester: pytest.Pytester) -> None:
-    (pytester.path / "kit.toml").write_text('rounds = 3\nmargin = "2%"\ncache = "cold"\nprofile = true\n')
     pytester.makeini(
         "[pytest]\nkit_margin = 4%\nkit_explain_calls = true\nkit_rerun = false\nkit_seed = 7\n"
         "kit_labels =\n  a=1\n  b=2\n"
         f"kit_store = sqlite:///{pytester.path}/ours.db\n"
     )
-    runner = SessionRunner(pytester.parseconfig("--kit-cache", "warm"))
+    (pytester.path / "kit.toml").write_text(
+        'rounds = 3\nmargin = "2%"\ncache = "cold"\nprofile = true\nlabels.a = "0"\n'
+    )
+    runner = SessionRunner(pytester.parseconfig("--kit-cache", "warm", "--kit-label", "c=3"))
     found = runner.settings()
     assert (found["rounds"], found["margin"], found["cache"], found["profile"]) == (3, 0.04, "warm", True)
     assert (found["explain_calls"], found["rerun"], found["seed"]) == (True, False, 7)
-    assert found["labels"] == (("a", "1"), ("b", "2"))
+    assert found["labels"] == (("a", "1"), ("b", "2"), ("c", "3"))
     assert runner.store.name.endswith("ours.db")
 
 

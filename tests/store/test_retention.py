@@ -148,7 +148,7 @@ def test_the_command_shows_what_it_would_remove(store: Store, kit: Kit, tmp_path
     done = kit("prune", "--keep", "90d", "--keep-changes", "--dry-run", "--store", url, "--scenario", "mine")
     assert done.returncode == 0 and len(ids(store)) == 60, done.stderr
     assert "session 2026-0020 stays: change of layer:overlay2 / bare at 2026-0020" in done.stdout
-    last = "would be removed: 54 sessions; 6 older ones stay, 0 logs, 0 cache entries"
+    last = "would be removed: 54 sessions; 6 older stay, 0 logs, 0 cache entries"
     assert done.stdout.splitlines()[-1] == last
     assert kit("prune", "--store", url).returncode == kit("prune", "--keep", "x", "--store", url).returncode == 2
 
