@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -85,8 +86,15 @@ def test_nothing_is_left_of_a_killed_session(kit: Kit) -> None:
     """nydusd is a child of the snapshotter's, in a control group of the session's and in its mount namespace."""
     command = [sys.executable, "-m", "kit", *PULL, "--arms", LAZY, "--rounds", "3"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    wait_until(lambda: any("nydusd fuse " in item for item in left_on_machine()), 300, process)
+    wait_until(_serving, 300, process)
+    (session,) = _serving()
     process.kill()
     assert process.wait(60) == -signal.SIGKILL
     assert "removed cgroup" in kit("clean").stdout
-    assert left_on_machine() == []
+    assert [item for item in left_on_machine() if session in item] == []
+
+
+def _serving() -> set[str]:
+    """Return the sessions with a nydusd."""
+    found = (re.search(r"nydusd fuse .*/run/kit/([^/]+)/", item) for item in left_on_machine())
+    return {match[1] for match in found if match}
