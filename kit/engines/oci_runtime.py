@@ -71,6 +71,11 @@ def runtime_blocker(arm: Arm, versioned: bool) -> Blocker | None:
         return Blocker(
             f"{runtime.name} keeps a tmpfs inside the container, where the kit can't put sources", "use layer or bind"
         )
+    if runtime.own_kernel and (arm.rootless or arm.option("cgroup") == "none"):
+        return Blocker(
+            f"the kit can't move the processes of {runtime.name} to another control group",
+            "leave out +cgroup=none and +userns=rootless",
+        )
     try:
         require(runtime.name)
     except MachineError as error:

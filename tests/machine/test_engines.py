@@ -121,6 +121,7 @@ def test_a_kernel_of_its_own_has_the_clock_of_the_machine(provision: Provision) 
         before = time.monotonic()
         timing, said = sh(sandbox, "cat /proc/version; cat /proc/uptime; exec sleep 0.2")
         after = time.monotonic()
+        assert sandbox.cgroup and all("-containers/" in str(path) for path in sandbox.cgroup.paths.values())
     assert os.uname().release not in said and float(said.split()[-2]) < before
     assert before + 0.2 <= timing.ended <= after and 0.2 <= timing.real <= after - before
 
