@@ -94,7 +94,7 @@ def show(
     from kit.analysis.session.analyse import analyse
     from kit.report import render
 
-    given = flagged(flags)
+    given = flagged(flags) + (["json"] if json_file == "-" else [])  # which replaces what is printed
     if len(given) > 1:
         raise UsageError(f"--{given[0]} and --{given[1]} exclude each other", "give one of them")
     found = the_store(store_url).get(session)
