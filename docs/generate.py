@@ -12,7 +12,6 @@ import json
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -25,7 +24,6 @@ import click
 
 ROOT = Path(__file__).parents[1]
 TUTORIAL = ROOT / "docs/tutorial.md"
-SCHEMAS = ROOT / "docs/reference/schemas"
 #: The session that the tutorial shows, as kit export wrote it.
 SESSION = ROOT / "tests/data/tutorial.kit.json.gz"
 MARK = re.compile(r"^<!-- generate: ([a-z-]+) -->$", re.MULTILINE)
@@ -41,15 +39,13 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 
 def on_post_build(config: Any, **_: Any) -> None:
-    """Called by MkDocs at the end: the site has the JSON Schemas."""
-    shutil.copytree(SCHEMAS, Path(config["site_dir"], "reference/schemas"), dirs_exist_ok=True)
+    """Called by MkDocs at the end: write the JSON Schemas into the site."""
+    from kit.cli.schemas import DOCUMENTS
 
-
-def schema_texts() -> dict[str, str]:
-    """Return the JSON Schemas by the names of their files."""
-    from kit.cli.schemas import schemas
-
-    return {f"{name}.json": json.dumps(made, indent=1) + "\n" for name, made in schemas().items()}
+    directory = Path(config["site_dir"], "reference/schemas")
+    directory.mkdir(parents=True)
+    for name, item in DOCUMENTS.items():
+        (directory / f"{name}.json").write_text(json.dumps(item.schema(name), indent=1), encoding="utf-8")
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -272,7 +268,7 @@ def json_documents() -> str:
     """Every document that a command writes."""
     from kit.cli.schemas import DOCUMENTS
 
-    rows = [(f"`schemas/{name}.json`", item.written_by, str(item.version)) for name, item in DOCUMENTS.items()]
+    rows = [(f"`{name}`", item.written_by, str(item.version)) for name, item in DOCUMENTS.items()]
     return _table(("schema", "written by", "`schema` is"), rows)
 
 
@@ -323,8 +319,4 @@ def _paragraph(output: str, beginning: str) -> str:
 
 
 if __name__ == "__main__":
-    for old in SCHEMAS.glob("*.json"):
-        old.unlink()
-    for name, text in schema_texts().items():
-        SCHEMAS.joinpath(name).write_text(text, encoding="utf-8")
     TUTORIAL.write_text(tutorial(TUTORIAL.read_text(encoding="utf-8")), encoding="utf-8")

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from kit.core.paths import resource
+from kit.cli.schemas import DOCUMENTS
 
 
 def published(name: str) -> Any:
-    return json.loads((resource("schemas") / f"{name}.json").read_text())
+    return json.loads(json.dumps(DOCUMENTS[name].schema(name)))
 
 
 def check_document(name: str, text: str) -> Any:

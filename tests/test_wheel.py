@@ -35,11 +35,6 @@ def test_a_wheel_has_its_licence_and_says_that_it_is_typed(wheel: zipfile.ZipFil
     assert "kit/py.typed" in names
 
 
-def test_a_wheel_has_the_schema_of_each_document(wheel: zipfile.ZipFile) -> None:
-    schemas = {f"kit/_data/schemas/{path.name}" for path in (ROOT / "docs/reference/schemas").glob("*.json")}
-    assert schemas and schemas <= set(wheel.namelist())
-
-
 def test_a_wheel_has_a_man_page_for_each_command(wheel: zipfile.ZipFile) -> None:
     pages = {Path(name).name: wheel.read(name).decode() for name in wheel.namelist() if "/share/man/man1/" in name}
     assert {"kit.1", *(f"kit-{name}.1" for name in COMMANDS)} <= set(pages)

@@ -52,6 +52,7 @@ SECTIONS = {
         "prune": ("kit.cli.prune:prune", "Remove old sessions, logs and unused cache entries."),
         "clean": ("kit.cli.clean:clean", "Undo what a killed session left on this machine."),
         "config": ("kit.cli.config:config", "Show the settings that hold, and the file of each."),
+        "schema": ("kit.cli.schema:schema", "Print the JSON Schema of a document."),
         "completion": ("kit.cli.completion:completion", "Print the completion script for bash, zsh or fish."),
         "help": ("kit.cli.help:help_", "Explain a topic: arms."),
     },

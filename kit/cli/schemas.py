@@ -1,6 +1,4 @@
-"""JSON Schemas of the documents that commands write, made from the types of what they contain.
-
-``docs/generate.py`` writes them to ``schemas``, which the wheel and the site have too."""
+"""JSON Schemas of the documents that commands write, made from the types of what they contain."""
 
 from __future__ import annotations
 
@@ -159,8 +157,3 @@ DOCUMENTS: Mapping[str, Document] = {
         "dry_run": bool, "sessions": _list(_REMOVED), "kept": dict[str, str], "logs": list[str], "caches": list[str]}),
     "config": Document("kit config --json", {"files": list[str], "settings": GenericAlias(dict, (str, _SETTING))}),
 }  # fmt: skip
-
-
-def schemas() -> dict[str, dict[str, Any]]:
-    """Return the JSON Schema of each document, by name."""
-    return {name: item.schema(name) for name, item in DOCUMENTS.items()}

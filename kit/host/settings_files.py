@@ -10,13 +10,13 @@ from kit.core.errors import UsageError
 from kit.core.paths import config_file
 from kit.core.private import user_name
 from kit.core.regular import read_text
-from kit.model.settings import Setting, merged, read_settings
+from kit.model.settings import ConfigEntry, merged, read_settings
 
 PROJECT, PYPROJECT, TABLE = "kit.toml", "pyproject.toml", "tool.kit"
 _HINT = "make it a file that you may read, or remove it"
 
 
-def find_settings(directory: Path | None = None) -> dict[str, Setting]:
+def find_settings(directory: Path | None = None) -> dict[str, ConfigEntry]:
     """Return the settings that hold in a directory, by default the current one. Raises UsageError."""
     return merged(item for path, table in settings_files(directory) for item in _read(path, table))
 
@@ -53,7 +53,7 @@ def _has(path: Path, table: str) -> bool:
         return False
 
 
-def _read(path: Path, table: str) -> tuple[Setting, ...]:
+def _read(path: Path, table: str) -> tuple[ConfigEntry, ...]:
     """Return the settings of a file that this user, root or the caller of sudo owns: settings name programs. Raises
     UsageError."""
     trusted = {0, os.geteuid(), int(os.environ.get("SUDO_UID", "0") or 0)}

@@ -27,7 +27,7 @@ _Table: Any = TypedDict("_Table", dict(KEYS), total=False)  # type: ignore[misc]
 
 
 @dataclass(frozen=True)
-class Setting:
+class ConfigEntry:
     """``value``: as the file has it. ``where``: the file and, if found, the line."""
 
     key: str
@@ -35,7 +35,7 @@ class Setting:
     where: str
 
 
-def read_settings(text: str, source: str, table: str = "") -> tuple[Setting, ...]:
+def read_settings(text: str, source: str, table: str = "") -> tuple[ConfigEntry, ...]:
     """Return the settings of a file, or of the ``table`` in it, such as ``tool.kit``. Raises UsageError."""
     data: Any = parse_toml(text, source)
     for part in filter(None, table.split(".")):
@@ -55,13 +55,13 @@ def read_settings(text: str, source: str, table: str = "") -> tuple[Setting, ...
             raise UsageError(f"{source}: {table} is not a table", f"use [{table}]") from None
         hint = "see docs/reference/configuration.md for an example"
         raise UsageError(f"{where(error.key)}: {error.key} must be {error.wanted}", hint) from None
-    settings = tuple(Setting(key, found[key], where(key)) for key in found)
+    settings = tuple(ConfigEntry(key, found[key], where(key)) for key in found)
     for item in settings:
         _check(item)
     return settings
 
 
-def _check(item: Setting) -> None:
+def _check(item: ConfigEntry) -> None:
     option = OPTIONS.get(item.key)
     if option and option.choices and item.value not in option.choices:
         known = ", ".join(filter(None, option.choices))
@@ -74,24 +74,24 @@ def _check(item: Setting) -> None:
         raise UsageError(f"{item.where}: {error.message}", error.hint) from None
 
 
-def _as_text(item: Setting) -> Any:
+def _as_text(item: ConfigEntry) -> Any:
     """Return the value as a user would write it on the command line."""
     return str(item.value) if isinstance(item.value, int) and not isinstance(item.value, bool) else item.value
 
 
-def merged(settings: Iterable[Setting]) -> dict[str, Setting]:
+def merged(settings: Iterable[ConfigEntry]) -> dict[str, ConfigEntry]:
     """Return the settings that hold: of several with one key, the first. Labels of all places hold."""
-    found: dict[str, Setting] = {}
+    found: dict[str, ConfigEntry] = {}
     for item in settings:
         if item.key == "labels" and item.key in found:
             first = found[item.key]
-            item = Setting(item.key, {**item.value, **first.value}, f"{first.where}, {item.where}")
+            item = ConfigEntry(item.key, {**item.value, **first.value}, f"{first.where}, {item.where}")
             found[item.key] = item
         found.setdefault(item.key, item)
     return found
 
 
-def option_values(settings: Mapping[str, Setting]) -> dict[str, Any]:
+def option_values(settings: Mapping[str, ConfigEntry]) -> dict[str, Any]:
     """Return values for the options of ``kit compare``, by the name of its parameter, as a user would write them."""
     found: dict[str, Any] = {}
     for key, item in settings.items():

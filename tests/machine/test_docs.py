@@ -310,7 +310,7 @@ THEIRS = {
     "--tls-ca-file", "--tls-cert", "--tls-key",
     "--exclusive", "--config-file", "--what", "--branch", "--directory", "--sessions", "--stored", "--workloads",
     "--identical", "--minutes", "--no-container", "--repetitions", "--rm", "--scenario", "--tiny", "--tools",
-    "--adapter", "--benchmark-json", "--export-json", "--file", "--table",
+    "--overlay", "--userns", "--adapter", "--benchmark-json", "--export-json", "--file", "--table",
 }  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from kit.cli.compare import compare
 from kit.core.errors import UsageError
 from kit.host.settings_files import find_settings
 from kit.model.options import OPTIONS, read_quantities
-from kit.model.settings import KEYS, Setting, merged, option_values, read_settings
+from kit.model.settings import KEYS, ConfigEntry, merged, option_values, read_settings
 from kit.pytest_plugin.runner import SHARED, SessionRunner
 from tests.command_line import in_fork
 
@@ -26,7 +26,7 @@ labels.site = "x"
 """
 
 
-def values(settings: dict[str, Setting]) -> dict[str, object]:
+def values(settings: dict[str, ConfigEntry]) -> dict[str, object]:
     return {key: item.value for key, item in settings.items()}
 
 
