@@ -8,7 +8,6 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
@@ -114,8 +113,8 @@ def _run() -> int:
         _check_words(sys.argv[1:])
         code = cli.main(standalone_mode=False, prog_name="kit")
         flush_streams()
-    except ReaderGoneError:
-        code = exit_code.DONE
+    except ReaderGoneError as error:
+        code = exit_code.INTERRUPTED if _interrupted(error) else exit_code.DONE
     except KitError as error:
         _complain(f"kit: {error}")
         code = error.exit_code
@@ -132,8 +131,12 @@ def _run() -> int:
 
 
 def _complain(text: str) -> None:
-    with suppress(ReaderGoneError):
-        print(printable(text), file=sys.stderr)
+    print(printable(text), file=sys.stderr)
+
+
+def _interrupted(error: BaseException | None) -> bool:
+    """Return whether an error came up after Ctrl-C, which also ends ``tee`` in ``kit compare smoke | tee FILE``."""
+    return error is not None and (isinstance(error, KeyboardInterrupt) or _interrupted(error.__context__))
 
 
 def _check_words(words: list[str]) -> None:

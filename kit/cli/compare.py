@@ -111,19 +111,22 @@ def _report_so_far(session: Session, rank: str, reference: str) -> None:
 
 
 def report(session: Session, outputs: Mapping[str, str], rank: str = "", reference: str = "") -> None:
-    """Print the answer, unless a file goes to stdout instead, and write the files."""
+    """Print the answer, unless a file goes to stdout instead, and write the files, also if the reader of stdout has
+    gone."""
     from kit.analysis.fleet.split_session import answer_split
     from kit.analysis.session.analyse import analyse
     from kit.model.fact import makers
     from kit.report import render
 
     analysis = analyse(session, rank, reference)
-    if "-" not in outputs.values():
-        click.echo(render("answer", session, analysis), nl=False)
-        if makers(session.facts):
-            click.echo("\n" + find(FLEET, "table").render(answer_split(session)), nl=False)
-    for name, path in outputs.items():
-        write(path, render(name, session, analysis))
+    try:
+        if "-" not in outputs.values():
+            click.echo(render("answer", session, analysis), nl=False)
+            if makers(session.facts):
+                click.echo("\n" + find(FLEET, "table").render(answer_split(session)), nl=False)
+    finally:
+        for name, path in sorted(outputs.items(), key=lambda item: item[1] == "-"):
+            write(path, render(name, session, analysis))
 
 
 def _describe(request: Request | None, reference: str, on_fleet: bool) -> None:

@@ -1,5 +1,5 @@
-"""stdout and stderr of a command. stdout holds no character that acts on the terminal; and where the reader of either
-has gone, the command ends, which is no error of its own."""
+"""stdout and stderr of a command. stdout holds no character that acts on the terminal. A command ends without an error
+when the reader of its stdout has gone; it goes on when the reader of its stderr has gone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kit.core.sanitize import visible
 
 
 class ReaderGoneError(Exception):
-    """The reader of stdout or stderr has closed it. No OSError: click would end the command with a code of its own, and
+    """The reader of stdout has closed it. No OSError: click would end the command with a code of its own, and
     other code would take it for a failure of a file or a server."""
 
 
@@ -35,9 +35,26 @@ class _Plain(_Stream):
         return super().write(visible(text))
 
 
+class _Messages(_Stream):
+    """stderr: the rest is discarded when its reader has gone, since a measurement is worth more than its progress."""
+
+    def write(self, text: str) -> int:
+        try:
+            return super().write(text)
+        except ReaderGoneError:
+            _discard(self)
+            return len(text)
+
+    def flush(self) -> None:
+        try:
+            super().flush()
+        except ReaderGoneError:
+            _discard(self)
+
+
 def take_streams() -> None:
     """Put the kit's streams in the place of Python's, unless a test has put something else there."""
-    sys.stdout, sys.stderr = _taken(sys.stdout, _Plain), _taken(sys.stderr, _Stream)
+    sys.stdout, sys.stderr = _taken(sys.stdout, _Plain), _taken(sys.stderr, _Messages)
 
 
 def flush_streams() -> None:
@@ -52,9 +69,14 @@ def drop_unread() -> None:
         try:
             stream.flush()
         except ReaderGoneError:
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, stream.fileno())
-            os.close(nowhere)
+            _discard(stream)
+
+
+def _discard(stream: TextIO) -> None:
+    """Let a stream write to nowhere."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
 
 
 def _taken(stream: TextIO, kind: type[_Stream]) -> TextIO:

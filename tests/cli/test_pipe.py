@@ -5,8 +5,29 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NoReturn
 
 import pytest
+
+from kit import cli
+from kit.cli.compare import report
+from kit.cli.streams import ReaderGoneError
+from kit.core.exit_code import INTERRUPTED
+from tests.nights import night
+
+#: Progress, then something that lasts.
+_PROGRAM = """
+import kit.cli, pathlib, sys
+from kit.report.text.progress import Lines
+def measure(**_):
+    for number in range(5000):
+        Lines().write(f"[{number}/5000] round 1 bare")
+    pathlib.Path(sys.argv[1]).write_text("measured")
+kit.cli._check_words, kit.cli.cli.main = (lambda words: None), measure
+kit.cli.main()
+"""
 
 
 def run_unread(*words: str, both: bool = False) -> tuple[int, str]:
@@ -30,3 +51,43 @@ def test_a_reader_who_has_seen_enough_is_no_error(words: tuple[str, ...]) -> Non
 
 def test_an_error_remains_one_where_nobody_reads_it() -> None:
     assert run_unread("nosuch", both=True)[0] == 2
+
+
+def test_a_measurement_goes_on_when_nobody_reads_its_progress(tmp_path: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run([sys.executable, "-c", _PROGRAM, tmp_path / "done"], stderr=write)
+    os.close(write)
+    assert done.returncode == 0 and (tmp_path / "done").read_text() == "measured"
+
+
+class _Unread:
+    """stdout whose reader has gone."""
+
+    def write(self, text: str) -> NoReturn:
+        raise ReaderGoneError from BrokenPipeError()
+
+    def flush(self) -> None: ...
+
+
+@pytest.mark.parametrize("names", [("json",), ("markdown", "json")])
+def test_files_are_written_when_nobody_reads_stdout(
+    names: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outputs: Mapping[str, str] = dict.fromkeys(names[:-1], "-") | {"json": str(tmp_path / "r.json")}
+    monkeypatch.setattr(sys, "stdout", _Unread())
+    with pytest.raises(ReaderGoneError):
+        report(night(1, 0.05), outputs)
+    assert (tmp_path / "r.json").read_text().startswith("{")
+
+
+def test_an_interrupt_keeps_its_code_when_nobody_reads_stdout(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(**_: object) -> NoReturn:
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            _Unread().write("the answer so far")
+
+    monkeypatch.setattr(cli.cli, "main", interrupted)
+    monkeypatch.setattr(sys, "argv", ["kit"])
+    assert cli._run() == INTERRUPTED
