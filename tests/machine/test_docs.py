@@ -311,6 +311,7 @@ THEIRS = {
     "--exclusive", "--config-file", "--what", "--branch", "--directory", "--sessions", "--stored", "--workloads",
     "--identical", "--minutes", "--no-container", "--repetitions", "--rm", "--scenario", "--tiny", "--tools",
     "--overlay", "--userns", "--adapter", "--benchmark-json", "--export-json", "--file", "--table",
+    "--preserve-env",
 }  # fmt: skip
 
 

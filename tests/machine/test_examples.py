@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from kit.core.exit_code import FAILED, NOT_RUN
+from kit.host.commit import CI_VARIABLES
 from kit.nightly.file import parse_nightly
 from tests.command_line import Kit
 
@@ -53,6 +55,20 @@ def test_systemd_accepts_service_and_timer(tmp_path: Path) -> None:
     assert said == [] and done.returncode == 0, done.stderr
     calendar = re.findall(r"OnCalendar=(.*)", (JOBS / "kit-nightly.timer").read_text())
     assert subprocess.run([program, "calendar", *calendar], check=False, capture_output=True).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "variable"),
+    [("github-actions.yml", "GITHUB_SHA"), ("gitlab-ci.yml", "CI_COMMIT_SHA"), ("Jenkinsfile", "GIT_COMMIT")],
+)
+def test_sudo_leaves_the_commit_to_the_kit(name: str, variable: str) -> None:
+    (kept,) = re.findall(r"--preserve-env=(\S+)", (JOBS / name).read_text())
+    assert variable in kept.split(",") and variable in CI_VARIABLES
+
+
+def test_gitlab_fails_on_a_broken_limit_and_warns_of_what_could_not_run() -> None:
+    (listed,) = re.findall(r"exit_codes: \[(.*)\]", (JOBS / "gitlab-ci.yml").read_text())
+    assert {int(code) for code in listed.split(",")} == {FAILED, NOT_RUN}
 
 
 @pytest.mark.parametrize("name", ["github-actions.yml", "gitlab-ci.yml", "Jenkinsfile", "kit-nightly.service"])
