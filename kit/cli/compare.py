@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from kit.cli.completion import complete_scenarios
 from kit.cli.fleet_compare import check_fleet_options, compare_each, fleet_context
 from kit.cli.options import check_writable, the_store, wanted_files, write
 from kit.core.errors import KitError, UsageError
-from kit.core.exit_code import DONE, FAILED, NOT_RUN, worst
+from kit.core.exit_code import worst
 from kit.core.quantity import duration, pairs, size, word_pairs
 from kit.model.options import read_quantities
 from kit.model.plan import TRACED_ROUNDS
@@ -62,7 +62,7 @@ def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, 
     try:
         if given["fleet"] and request and not given["split"]:
             found = compare_each(request, fleet_context(given, store, observer), outputs, observer.close)
-            return worst(exit_code(each, request.arms) for each in found)
+            return worst(each.exit_code(request.arms) for each in found)
         if given["fleet"]:
             session = _split(request, given["resume"], fleet_context(given, store, observer))
         elif request:
@@ -81,7 +81,7 @@ def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, 
     report(session, outputs, given["rank"], given["reference"])
     # A fleet chooses default arms itself and keeps them as the request's.
     named = request.arms if request else () if given["fleet"] else session.request.arms
-    return exit_code(session, named)
+    return session.exit_code(named)
 
 
 def _split(request: Request | None, resumed: str, fleet: FleetContext) -> Session:
@@ -169,17 +169,6 @@ def _describe(request: Request | None, reference: str, on_fleet: bool) -> None:
         kinds = tuple(MACHINES) if request.guest == AUTO else (request.guest,)
         for line in kernel_ahead(plan.arms, kinds, find_paths().cache):
             click.echo(line)
-
-
-def exit_code(session: Session, named: Sequence[str]) -> int:
-    """Return whether a run failed, an arm did not run that the user named, or nothing was stored or could run at
-    all."""
-    lost = session.status == "failed"
-    if session.failed or (lost and session.samples):
-        return FAILED
-    if session.missed(named):
-        return NOT_RUN
-    return FAILED if lost else DONE
 
 
 def _request(command: tuple[str, ...], given: dict[str, Any]) -> Request:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from kit.core import exit_code
 from kit.core.codec import Amount, Count, Moment, Whole
 from kit.core.errors import UsageError
 from kit.model.arm import spelled
@@ -141,6 +142,16 @@ class Session:
         names = (*named, baseline) if baseline else named
         asked = {spelled(name, self.request.engine) for name in names}
         return tuple(item for item in self.not_run if item.arm in asked)
+
+    def exit_code(self, named: Sequence[str]) -> int:
+        """Return whether a run failed, an arm did not run that the user named, or nothing was stored or could run at
+        all."""
+        lost = self.status == FAILED
+        if self.failed or (lost and self.samples):
+            return exit_code.FAILED
+        if self.missed(named):
+            return exit_code.NOT_RUN
+        return exit_code.FAILED if lost else exit_code.DONE
 
     def kept_plan(self) -> Plan:
         """Return the plan that the session began with. Raises UsageError without one."""

@@ -14,7 +14,6 @@ import pytest
 from kit.analysis.history.night import Night, Part, Task
 from kit.analysis.history.regression import Rule
 from kit.analysis.session.analyse import analyse, detectable
-from kit.cli.compare import exit_code
 from kit.model.sample import Phase, Sample
 from kit.model.session import NotRun, Request, Session
 from kit.nightly.run import assess
@@ -90,7 +89,7 @@ def test_a_failed_traced_run_is_shown_and_fails_nothing(tmp_path: Path) -> None:
     session = replace(SESSION, samples=(*SESSION.samples, bad))
     assert "Failed: bare, traced round 2: perf: no" in text("full", session)
     part = assessed(session, tmp_path)
-    assert (exit_code(session, ()), part.error) == (0, "")
+    assert (session.exit_code(()), part.error) == (0, "")
     _fail_unless_whole(replace(session, not_run=()))
     assert ElementTree.fromstring(render_junit(Night("mine", 0.0, (part,)))).get("errors") == "0"
 
@@ -98,7 +97,7 @@ def test_a_failed_traced_run_is_shown_and_fails_nothing(tmp_path: Path) -> None:
 def test_a_failed_warm_up_and_a_failed_round_fail_the_session(tmp_path: Path) -> None:
     for kind in ("warmup", "measured"):
         session = replace(SESSION, samples=(*SESSION.samples, Sample("bare", 4, kind, "failed", 0.0, (), error="no")))
-        assert (exit_code(session, ()), assessed(session, tmp_path / kind).error) == (1, "bare, round 4: no")
+        assert (session.exit_code(()), assessed(session, tmp_path / kind).error) == (1, "bare, round 4: no")
         with pytest.raises(pytest.fail.Exception, match="bare, round 4: no"):
             _fail_unless_whole(replace(session, not_run=()))
 

@@ -12,6 +12,7 @@ from kit.analysis.history.regression import LIMIT, MISSING, Finding, Rule
 from kit.analysis.session.analyse import Analysis
 from kit.analysis.session.threshold import Threshold
 from kit.core.exit_code import DONE, FAILED, NOT_RUN, OVER_LIMIT, worst
+from kit.model.session import FAILED as LOST
 from kit.model.session import NotRun, Request, Session
 from kit.model.sweep import points
 
@@ -75,10 +76,12 @@ class Part:
     @property
     def exit_code(self) -> int:
         """Return whether a requested item failed or did not run, whatever the limits say."""
-        if self.error and self.session:
-            return FAILED
-        lacking = self.error or self.missed or any(item.status == MISSING for item in self.findings)
-        return NOT_RUN if lacking else DONE
+        if self.session is None:
+            return NOT_RUN
+        incomplete = self.error and self.session.status != LOST  # a lost session has a code that says more
+        missing = any(item.status == MISSING for item in self.findings)
+        own = self.session.exit_code(self.task.request.arms)
+        return worst((own, FAILED if incomplete else DONE, NOT_RUN if missing else DONE))
 
 
 @dataclass(frozen=True)
