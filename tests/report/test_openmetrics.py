@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from kit.model.session import Session
+from kit.model.session import Request, Session
 from kit.report.data.openmetrics import render_openmetrics
 from tests.nights import ladder_session, night, on
 
@@ -62,6 +62,17 @@ def test_figures_of_others_are_marked() -> None:
     runs = tuple(replace(item, kind="imported") for item in session.samples)
     found = samples([replace(session, samples=runs)])
     assert {dict(labels)["imported"] for _, labels in found} == {"yes"}
+
+
+def test_a_guest_and_its_host_stay_apart_whatever_the_guests_kernel() -> None:
+    host = night(1, 0.05)
+    guests = [
+        replace(night(number, 0.5, guest="User-Mode Linux", kernel=f"6.12.{number}"), request=Request(guest="uml"))
+        for number in (2, 3)
+    ]
+    found = samples([host, *guests])
+    assert {dict(labels).get("guest", "") for _, labels in found} == {"", "uml"}
+    assert found[("kit_penalty_ratio", frozenset(ARM.items()))] == pytest.approx(1.0455, abs=0.01)
 
 
 TITLE = 'a "b" \\ c {d="e"} \'f # ü'

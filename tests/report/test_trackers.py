@@ -10,7 +10,7 @@ import pytest
 
 from kit.analysis.history.tracked import TRACKED
 from kit.model.metric import METRICS
-from kit.model.session import Session
+from kit.model.session import Request, Session
 from kit.parsers.figure import MORE, Reported
 from kit.report.data.bencher import render_bencher
 from kit.report.data.benchmark_action import render_benchmark_action
@@ -138,10 +138,24 @@ def test_hyperfine_tells_scenarios_and_points_apart() -> None:
 def test_imported_and_emulated_figures_are_marked(render: Any) -> None:
     session = night(1, 0.05)
     others = replace(session, samples=tuple(replace(item, kind="imported") for item in session.samples))
-    emulated = replace(session, facts={**session.facts, "guest": "qemu", "accelerator": "tcg"})
+    facts = {**session.facts, "guest": "QEMU 7.2", "accelerator": "tcg"}
+    emulated = replace(session, facts=facts, request=Request(guest="qemu"))
+    emulated_word = "(qemu)" if render is render_bencher else "accelerator: tcg"  # a name without versions
     text = render([session])
-    for other, word in ((others, "imported"), (emulated, "accelerator: tcg")):
+    for other, word in ((others, "imported"), (emulated, emulated_word)):
         assert word in render([other]) and render([other]) != text
+
+
+@pytest.mark.parametrize("render", [render_benchmark_action, render_bencher])
+def test_a_guest_has_a_series_of_its_own_whatever_its_kernel(render: Any) -> None:
+    host = night(1, 0.05)
+    old, new = (
+        replace(night(number, 0.5, guest=f"QEMU {kernel}", kernel=kernel), request=Request(guest="qemu"))
+        for number, kernel in ((2, "6.12.1"), (3, "6.12.2"))
+    )
+    both = render([host, new])
+    assert both.count("mine: layer:overlay2 / bare (qemu)") == both.count("mine: layer:overlay2 / bare") / 2 > 0
+    assert both == render([host, old, new]) and "6.12.2 / bare" not in both
 
 
 def test_every_tracked_metric_exists() -> None:

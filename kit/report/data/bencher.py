@@ -17,11 +17,8 @@ def render_bencher(sessions: Sequence[Session]) -> str:
     """Return the penalties as ratios, ``lower_value`` and ``upper_value`` being the 95 % interval."""
     found: dict[str, dict[str, dict[str, float]]] = {}
     for item in newest(sessions):
-        mark = (
-            f" ({'imported' if item.imported else item.session.guest})" if item.imported or item.session.guest else ""
-        )
         for penalty in item.penalties():
-            name = f"{penalty.series}{mark}".encode()[:_LONGEST_BENCHMARK].decode(errors="ignore")
+            name = penalty.series.encode()[:_LONGEST_BENCHMARK].decode(errors="ignore")
             found.setdefault(name, {})[_measure(penalty.comparison.metric)] = _value(penalty)
     return json.dumps(found, indent=1) + "\n"
 

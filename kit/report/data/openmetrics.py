@@ -59,7 +59,7 @@ def _common(item: Newest) -> Labels:
     """Return the labels that tell sessions apart, and the marks of figures that were not measured here."""
     session = item.session
     imported = "yes" if item.imported else ""
-    return {"scenario": session.title, "machine": item.machine, "guest": session.guest, "imported": imported}
+    return {"scenario": session.title, "machine": item.machine, "guest": item.guest, "imported": imported}
 
 
 def _penalty(item: Penalty, common: Labels) -> Iterator[tuple[str, Labels, float]]:

@@ -20,12 +20,14 @@ from kit.report.format.sanitize import shown
 @dataclass(frozen=True)
 class Penalty:
     """A penalty as a factor: 1.056 is 5.6 % more than the baseline. ``machine``: '' if all sessions ran on one.
+    ``mark``: where it was measured, unless on a host: a guest, ``imported`` or ''.
 
     ``low`` and ``high``: the individual 95 % interval, as in a history; None if there is none."""
 
     session: Session
     outcome: Outcome
     machine: str
+    mark: str
     ratio: float
 
     @property
@@ -46,12 +48,13 @@ class Penalty:
         item = self.comparison
         phase = "" if self.outcome.whole else f", {item.phase}"
         machine = f" on {self.machine}" if self.machine else ""
-        return f"{self.session.title}: {units.against(item)}{phase}{machine}"
+        mark = f" ({self.mark})" if self.mark else ""
+        return f"{self.session.title}: {units.against(item)}{mark}{phase}{machine}"
 
 
 @dataclass(frozen=True)
 class Newest:
-    """The newest session of each title and machine, with its analysis. ``machine``: '' if all ran on one."""
+    """The newest session of each title, machine and mark, with its analysis. ``machine``: '' if all ran on one."""
 
     session: Session
     analysis: Analysis
@@ -59,25 +62,38 @@ class Newest:
 
     @property
     def imported(self) -> bool:
-        """Return whether others measured: machine, image and run order are unknown."""
-        return any(item.kind == IMPORTED for item in self.session.samples)
+        return _imported(self.session)
+
+    @property
+    def guest(self) -> str:
+        """Return ``qemu`` or ``uml``, without versions, which would make a new series; '' on a host."""
+        return self.session.request.guest
 
     def penalties(self) -> Iterator[Penalty]:
         for item in tracked_outcomes(self.analysis):
             if item.comparison.ratio is not None:
-                yield Penalty(self.session, item, self.machine, item.comparison.ratio)
+                yield Penalty(self.session, item, self.machine, _mark(self.session), item.comparison.ratio)
 
 
 def newest(sessions: Sequence[Session]) -> tuple[Newest, ...]:
-    """Return the sessions that tell the present state, safe to show. Older ones of the same title and machine are left
-    out: in these formats a series has one value."""
-    found: dict[tuple[str, str], Session] = {}
+    """Return the sessions that tell the present state, safe to show. Older ones of the same title, machine and mark are
+    left out: in these formats a series has one value."""
+    found: dict[tuple[str, str, str], Session] = {}
     for session in sorted(map(shown, sessions), key=lambda item: item.created):
-        found[session.title, machine_name(session.facts)] = session
-    several = len({machine for _, machine in found}) > 1
+        found[session.title, machine_name(session.facts), _mark(session)] = session
+    several = len({machine for _, machine, _ in found}) > 1
     return tuple(
-        Newest(session, analyse(session), machine if several else "") for (_, machine), session in found.items()
+        Newest(session, analyse(session), machine if several else "") for (_, machine, _), session in found.items()
     )
+
+
+def _imported(session: Session) -> bool:
+    """Return whether others measured: machine, image and run order are unknown."""
+    return any(item.kind == IMPORTED for item in session.samples)
+
+
+def _mark(session: Session) -> str:
+    return "imported" if _imported(session) else session.request.guest
 
 
 def commit_of(session: Session) -> str:
