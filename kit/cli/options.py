@@ -160,6 +160,8 @@ def output_options(of: str) -> Callable[[Command], Command]:
 
 def write_rendered(format_: str, output: str, json_file: str, render: Callable[[str], str]) -> None:
     """Write what ``render`` makes of the names of formats. Raises UsageError."""
+    if json_file == "-" and output != "-":
+        raise UsageError("-o and --json both name an output", "use --json FILE")
     if json_file:
         write(json_file, _ended(render("json")))
     if json_file != "-":

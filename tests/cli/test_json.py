@@ -175,3 +175,11 @@ def test_an_argument_is_not_taken_for_a_file(kit: Kit, url: str) -> None:
     done = kit("show", "--json", "last", KIT_STORE=url)
     assert done.returncode == 2 and "--json last: no name of a file" in done.stderr and "fix: use" in done.stderr
     assert kit("sessions", "--json", "/missing/x.json", KIT_STORE=url).returncode == 2
+
+
+def test_a_file_and_json_on_stdout_are_two_outputs(kit: Kit, url: str, tmp_path: Path) -> None:
+    path = tmp_path / "last.json"
+    done = kit("show", "last", "--json", "-o", path, KIT_STORE=url)
+    assert done.returncode == 2 and "-o and --json both name an output" in done.stderr and not done.stdout
+    assert kit("show", "last", "--json", path, "-o", tmp_path / "last.txt", KIT_STORE=url).returncode == 0
+    assert path.exists() and (tmp_path / "last.txt").exists()
