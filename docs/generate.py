@@ -215,17 +215,20 @@ def _task_keys(table: Any) -> list[str]:
 
 
 def settings() -> str:
-    """All keys of a file with settings."""
+    """All keys of a file with settings, with their options of kit compare and of pytest."""
     from kit.model.options import OPTIONS
     from kit.model.settings import KEYS
+    from kit.pytest_plugin.runner import SHARED
 
     others = {"store": "--store", "arms": "--arms", "rank": "--rank"}
     kinds = {str: "text", int: "number", bool: "true or false"}
     rows = []
     for key, kind in KEYS.items():
         kind_name = kinds.get(kind, "table" if "dict" in str(kind) else "list")
-        rows.append((f"`{key}`", kind_name, f"`{others[key] if key in others else OPTIONS[key].words}`"))
-    return _table(("key", "is", "option"), rows)
+        words = others[key] if key in others else OPTIONS[key].words
+        pytest = words.replace("--", "--kit-", 1) if key in (*SHARED, "store") else ""
+        rows.append((f"`{key}`", kind_name, f"`{words}`", f"`{pytest}`" if pytest else ""))
+    return _table(("key", "is", "option", "of pytest"), rows)
 
 
 def facts() -> str:

@@ -68,7 +68,7 @@ def _settings() -> Iterator[tuple[str, Any, str]]:
             yield key, found[key].value, found[key].where
         else:
             default = OPTIONS[key].default if key in OPTIONS else ""
-            yield key, (not default if key == "rerun" else default), _DEFAULT
+            yield key, default, _DEFAULT
 
 
 def _shown(value: Any) -> str:

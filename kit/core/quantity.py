@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Mapping
+from typing import Any
 
 from kit.core.errors import UsageError
 
@@ -20,6 +22,14 @@ def pairs(values: tuple[str, ...], option: str) -> tuple[tuple[str, str], ...]:
             raise UsageError(f"{option} {value}: not KEY=VALUE", f"use for example {option} jobs=4")
         found.append((key, text))
     return tuple(found)
+
+
+def table_pairs(table: Mapping[str, Any], name: str) -> tuple[tuple[str, str], ...]:
+    """Return a table of texts and numbers as texts; ``name`` names it in errors. Raises UsageError."""
+    for key, value in table.items():
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            raise UsageError(f"{name}.{key} is neither text nor a number", f'use {key} = "1,2,4"')
+    return tuple((key, str(value)) for key, value in table.items())
 
 
 def split_words(text: str, what: str) -> list[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kit.core.errors import UsageError
-from kit.core.quantity import duration, pairs, percentage, size
+from kit.core.quantity import duration, pairs, percentage, size, table_pairs
 from kit.model.default import AUTO, AUTO_ROUNDS, CACHES, DEFAULT_ENGINE
 from kit.model.fact import LABEL
 
@@ -33,6 +33,11 @@ class Option:
         """Return the option as on the command line."""
         return self.flag or f"--{self.name.replace('_', '-')}"
 
+    @property
+    def negated(self) -> bool:
+        """Return whether the option on the command line sets the field to false."""
+        return self.flag == f"--no-{self.name}"
+
 
 def _rounds(text: str, option: str) -> int:
     """Return a number of rounds, AUTO_ROUNDS for ``auto``."""
@@ -43,9 +48,7 @@ def _rounds(text: str, option: str) -> int:
 
 def _labels(given: Any, option: str) -> tuple[tuple[str, str], ...]:
     """Return labels from a table, or from texts of the form KEY=VALUE."""
-    if isinstance(given, Mapping):
-        given = [f"{key}={value}" for key, value in given.items()]
-    found = dict(pairs(tuple(given), option))
+    found = dict(table_pairs(given, option) if isinstance(given, Mapping) else pairs(tuple(given), option))
     for key, text in found.items():
         if not re.fullmatch(LABEL.of, key):
             raise UsageError(f"{option} {key}: not a label's name", "use letters, digits, '_', '.' and '-'")
@@ -114,6 +117,11 @@ def read_text_as(item: Option, text: str, where: str) -> Any:
 
 
 _TRUTH = {"true": True, "false": False}
+
+
+def as_written(value: Any) -> Any:
+    """Return a number of a file as text, as on the command line."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def read_quantities(given: Mapping[str, Any], prefix: str) -> dict[str, Any]:

@@ -10,18 +10,22 @@ from typing import Any, TypedDict
 from kit.core.errors import UsageError
 from kit.core.table import UnknownKeyError, WrongTypeError, read_table
 from kit.core.toml import parse_toml
-from kit.model.options import OPTIONS, Option, read_quantities
+from kit.model.options import OPTIONS, Option, as_written, read_quantities
 from kit.model.plan import slice_of
 
 #: Options that describe one workload, or name one session: a default for all would be wrong.
 _OF_ONE = ("title", "source", "prepare", "image", "rootfs", "seed")
+#: Switches that no option of the command line could undo.
+_ONE_WAY = ("rerun", "fresh", "explain_calls", "profile")
 #: Settings that are options of commands and no fields of a request, with their types.
 _OTHERS: Mapping[str, Any] = {"store": str, "arms": tuple[str, ...], "rank": str}
-SHARED_OPTIONS: Mapping[str, Option] = {name: item for name, item in OPTIONS.items() if name not in _OF_ONE}
+SHARED_OPTIONS: Mapping[str, Option] = {
+    name: item for name, item in OPTIONS.items() if name not in (*_OF_ONE, *_ONE_WAY)
+}
 #: Names of all settings, and their types in a file.
 KEYS: Mapping[str, Any] = {
     **_OTHERS,
-    **{name: dict[str, str] if item.kind is dict else item.kind for name, item in SHARED_OPTIONS.items()},
+    **{name: dict[str, Any] if item.kind is dict else item.kind for name, item in SHARED_OPTIONS.items()},
 }
 _Table: Any = TypedDict("_Table", dict(KEYS), total=False)  # type: ignore[misc]
 
@@ -67,16 +71,11 @@ def _check(item: ConfigEntry) -> None:
         known = ", ".join(filter(None, option.choices))
         raise UsageError(f"{item.where}: unknown {item.key} = '{item.value}'", f"use one of: {known}")
     try:
-        read_quantities({item.key: _as_text(item)}, "")
+        read_quantities({item.key: as_written(item.value)}, "")
         if item.key == "interleave":
             slice_of(item.value)
     except UsageError as error:
         raise UsageError(f"{item.where}: {error.message}", error.hint) from None
-
-
-def _as_text(item: ConfigEntry) -> Any:
-    """Return the value as a user would write it on the command line."""
-    return str(item.value) if isinstance(item.value, int) and not isinstance(item.value, bool) else item.value
 
 
 def merged(settings: Iterable[ConfigEntry]) -> dict[str, ConfigEntry]:
@@ -95,14 +94,12 @@ def option_values(settings: Mapping[str, ConfigEntry]) -> dict[str, Any]:
     """Return values for the options of ``kit compare``, by the name of its parameter, as a user would write them."""
     found: dict[str, Any] = {}
     for key, item in settings.items():
-        if key == "rerun":
-            found["no_rerun"] = not item.value
-        elif key == "labels":
+        if key == "labels":
             found[key] = [f"{name}={text}" for name, text in item.value.items()]
         elif key == "arms":
             found[key] = ",".join(item.value)
         elif key != "store":
-            found[key] = _as_text(item)
+            found[key] = as_written(item.value)
     return found
 
 

@@ -10,7 +10,7 @@ from kit.analysis.history.night import DEFAULT_OUTPUT, Job, Task
 from kit.analysis.history.regression import LIMIT, RULES
 from kit.analysis.session.threshold import parse_threshold
 from kit.core.errors import UsageError
-from kit.core.quantity import cpu_list, duration
+from kit.core.quantity import cpu_list, duration, table_pairs
 from kit.core.table import UnknownKeyError, WrongTypeError, read_table
 from kit.core.toml import parse_toml
 from kit.model.arm import arm_names, arms_of
@@ -114,8 +114,7 @@ def _task(task: Any, defaults: Mapping[str, Any], where: str) -> Task:
         listed = given.get("arms", ())
         names = arm_names(",".join(listed), given.get("filesystems", ())) if listed else ()
         arms = tuple(map(str, arms_of(names, engine))) if names else ()
-        labels = dict(_pairs(given, "labels", where))
-        quantities = read_quantities({**_ALWAYS, **given, "labels": labels}, "")
+        quantities = read_quantities({**_ALWAYS, **given}, "")
         slice_of(given.get("interleave", AUTO))
         if given.get("cpuset"):
             cpu_list(given["cpuset"])
@@ -125,8 +124,8 @@ def _task(task: Any, defaults: Mapping[str, Any], where: str) -> Task:
     plain = {key: given[key] for key in (*_PLAIN, *OPTIONS) if key in given and key not in quantities}
     request = Request(
         arms=names,
-        params=_pairs(given, "params", where),
-        load_params=_pairs(given, "load_params", where),
+        params=table_pairs(given.get("params", {}), f"{where}: params"),
+        load_params=table_pairs(given.get("load_params", {}), f"{where}: load_params"),
         **plain,
         **quantities,
     )
@@ -136,10 +135,3 @@ def _task(task: Any, defaults: Mapping[str, Any], where: str) -> Task:
             f"{where}: threshold '{strange[0]}': its arm is not in this task", f"use one of the arms {list(listed)}"
         )
     return Task(request, thresholds, given.get("ignore", ()), given.get("on", LIMIT))
-
-
-def _pairs(given: Mapping[str, Any], key: str, where: str) -> tuple[tuple[str, str], ...]:
-    for name, value in given.get(key, {}).items():
-        if isinstance(value, bool) or not isinstance(value, str | int | float):
-            raise UsageError(f"{where}: {key}.{name} is neither text nor a number", f'use {name} = "1,2,4"')
-    return tuple((name, str(value)) for name, value in given.get(key, {}).items())

@@ -36,7 +36,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add("--kit-arms", metavar="A,B,…", help="collect scenario files and run them on these arms; 'default': all")
     for name in SHARED:
         _add_shared(add, OPTIONS[name])
-        parser.addini(f"kit_{name}", f"the same as {_words(OPTIONS[name])}")
+        negated = "false: " if OPTIONS[name].negated else ""
+        parser.addini(f"kit_{name}", f"{negated}the same as {_words(OPTIONS[name])}")
     parser.addini("kit_store", "the same as --kit-store")
     add("--kit-param", action="append", default=[], metavar="K=V", help="a parameter of the scenario files")
     add("--kit-fs", default="", metavar="FS,FS", help="put arms that name no filesystem on each of these")
@@ -65,7 +66,7 @@ def _add_shared(add: Callable[..., None], item: Option) -> None:
     words, name = _words(item), f"kit_{item.name}"
     text = f"{item.help[0].lower()}{item.help[1:]}".replace("%", "%%")
     if item.kind is bool:
-        action = "store_false" if words == "--kit-no-rerun" else "store_true"
+        action = "store_false" if item.negated else "store_true"
         add(words, dest=name, action=action, default=None, help=text)
         return
     if item.kind is dict:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kit.core.errors import KitError
-from kit.model.options import OPTIONS, read_quantities, read_text_as
+from kit.model.options import OPTIONS, as_written, read_quantities, read_text_as
 
 if TYPE_CHECKING:
     from kit.model.session import Request, Session
@@ -87,7 +87,7 @@ class SessionRunner:
         listed = (self._ini("labels").splitlines(), self.config.getoption("kit_labels") or ())
         labels = [f"{name}={text}" for name, text in of_files.items()] + [text for part in listed for text in part]
         given = {**_defaults(), **given, "labels": labels}  # of one name, the last counts
-        return given | read_quantities({name: _as_written(value) for name, value in given.items()}, "--kit-")
+        return given | read_quantities({name: as_written(value) for name, value in given.items()}, "--kit-")
 
     def _ini(self, name: str) -> str:
         return str(self.config.getini(f"kit_{name}") or "").strip()
@@ -128,11 +128,6 @@ def _defaults() -> dict[str, Any]:
     """Return the default of each shared option that has one."""
     found = {name: OPTIONS[name].default for name in SHARED if OPTIONS[name].kind is not bool}
     return {name: value for name, value in found.items() if value is not None}
-
-
-def _as_written(value: Any) -> Any:
-    """Return a number of a file as text, as on the command line."""
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def refuse_xdist(config: pytest.Config) -> None:

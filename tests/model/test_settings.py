@@ -21,7 +21,7 @@ FILE = """\
 rounds = 5
 margin = "2%"
 arms = ["bare", "layer:btrfs"]
-rerun = false
+control = false
 labels.site = "x"
 """
 
@@ -44,7 +44,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_settings_have_lines() -> None:
     found = {item.key: item for item in read_settings(FILE, "kit.toml")}
     assert {key: item.where for key, item in found.items()} == {
-        "rounds": "kit.toml:2", "margin": "kit.toml:3", "arms": "kit.toml:4", "rerun": "kit.toml:5",
+        "rounds": "kit.toml:2", "margin": "kit.toml:3", "arms": "kit.toml:4", "control": "kit.toml:5",
         "labels": "kit.toml:6",
     }  # fmt: skip
     text = f"[tool.other]\nrounds = 1\n[tool.kit]\n{FILE}\n"
@@ -56,7 +56,7 @@ def test_settings_have_lines() -> None:
 
 def test_options_get_what_a_user_would_write() -> None:
     assert option_values(merged(read_settings(FILE, "kit.toml"))) == {
-        "rounds": "5", "margin": "2%", "arms": "bare,layer:btrfs", "no_rerun": True, "labels": ["site=x"],
+        "rounds": "5", "margin": "2%", "arms": "bare,layer:btrfs", "control": False, "labels": ["site=x"],
     }  # fmt: skip
 
 
@@ -69,6 +69,7 @@ def test_options_get_what_a_user_would_write() -> None:
         ("cache = 'tepid'\n", "kit.toml:1: unknown cache = 'tepid'; use one of: warm, cold"),
         ("interleave = 'x'\n", "kit.toml:1: "),
         ("title = 'x'\n", "kit.toml:1: unknown key 'title'"),
+        ("labels = { pr = [] }\n", "kit.toml:1: labels.pr is neither text nor a number"),
         ("labels = { 'a b' = 'x' }\n", "kit.toml:1: labels a b: not a label's name"),
         ("x = \n", "kit.toml: not valid TOML"),
     ],
@@ -84,7 +85,7 @@ def test_the_order_of_files(project: Path, tmp_path: Path) -> None:
     (tmp_path / "home/config.toml").write_text('rounds = 1\nmargin = "1%"\ncache = "cold"\nlabels = {a="1", b="1"}\n')
     (project / "pyproject.toml").write_text('[tool.kit]\nrounds = 2\nmargin = "2%"\n')
     (project / "kit.toml").write_text('rounds = 3\nlabels = {b="3"}\n')
-    (tmp_path / "kit.toml").write_text("rounds = 4\nprofile = true\n")  # above the nearest
+    (tmp_path / "kit.toml").write_text("rounds = 4\ncontrol = true\n")  # above the nearest
     found = find_settings()
     labels = {"a": "1", "b": "3"}
     assert values(found) == {"rounds": 3, "margin": "2%", "cache": "cold", "labels": labels}
@@ -135,7 +136,7 @@ def test_kit_config_shows_what_holds_and_from_where(project: Path, tmp_path: Pat
     assert document["files"] == [f"{project}/kit.toml"] and set(document["settings"]) == set(KEYS)
     assert document["settings"]["store"] == {"value": "sqlite:////x.db", "from": "KIT_STORE"}
     assert document["settings"]["rounds"] == {"value": 3, "from": f"{project}/kit.toml:1"}
-    assert document["settings"]["rerun"] == {"value": True, "from": "default"}
+    assert document["settings"]["cache"] == {"value": "warm", "from": "default"}
     (project / "kit.toml").write_text("round = 3\n")
     done = in_fork("config")
     assert done.returncode == 2 and f"{project}/kit.toml:1: unknown key 'round'" in done.stderr
@@ -154,9 +155,21 @@ def test_kit_compare_follows_the_settings(project: Path) -> None:
 
 
 def test_labels_of_the_command_line_add_to_those_of_files(project: Path) -> None:
-    (project / "kit.toml").write_text('[labels]\nteam = "x"\npr = "1"\n')
+    (project / "kit.toml").write_text("[labels]\nteam = 7\npr = 1\n")
     context = compare.make_context("compare", ["smoke", "--label", "pr=2"])
-    assert read_quantities(context.params, "--")["labels"] == (("team", "x"), ("pr", "2"))
+    assert read_quantities(context.params, "--")["labels"] == (("team", "7"), ("pr", "2"))
+
+
+def test_the_command_line_can_undo_each_switch_of_a_file() -> None:
+    switches = {key for key in KEYS if key in OPTIONS and OPTIONS[key].kind is bool}
+    undone = {name for item in compare.params for name in item.secondary_opts}
+    assert switches and {f"--no-{key}" for key in switches} <= undone
+
+
+def test_the_help_of_pytests_own_settings_is_right(pytester: pytest.Pytester) -> None:
+    said = " ".join(pytester.runpytest("--help").stdout.str().split())
+    assert "kit_rerun (string): false: the same as --kit-no-rerun" in said
+    assert "kit_profile (string): the same as --kit-profile" in said
 
 
 def test_the_store_of_the_settings_is_used(project: Path, tmp_path: Path) -> None:
@@ -173,13 +186,13 @@ def test_pytest_takes_its_own_settings_before_the_kits(project: Path, pytester: 
         f"kit_store = sqlite:///{pytester.path}/ours.db\n"
     )
     (pytester.path / "kit.toml").write_text(
-        'rounds = 3\nmargin = "2%"\ncache = "cold"\nprofile = true\nlabels.a = "0"\n'
+        'rounds = 3\nmargin = "2%"\ncache = "cold"\nlabels.a = "0"\nlabels.pr = 17\narms = ["bare"]\n'
     )
     runner = SessionRunner(pytester.parseconfig("--kit-cache", "warm", "--kit-label", "c=3"))
     found = runner.settings()
-    assert (found["rounds"], found["margin"], found["cache"], found["profile"]) == (3, 0.04, "warm", True)
+    assert (found["rounds"], found["margin"], found["cache"]) == (3, 0.04, "warm") and "arms" not in found
     assert (found["explain_calls"], found["rerun"], found["seed"]) == (True, False, 7)
-    assert found["labels"] == (("a", "1"), ("b", "2"), ("c", "3"))
+    assert found["labels"] == (("a", "1"), ("pr", "17"), ("b", "2"), ("c", "3"))
     assert runner.store.name.endswith("ours.db")
 
 
