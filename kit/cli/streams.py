@@ -36,19 +36,20 @@ class _Plain(_Stream):
 
 
 class _Messages(_Stream):
-    """stderr: the rest is discarded when its reader has gone, since a measurement is worth more than its progress."""
+    """stderr: the rest is discarded when its reader has gone or its disk is full, since a measurement is worth more than
+    its progress."""
 
     def write(self, text: str) -> int:
         try:
             return super().write(text)
-        except ReaderGoneError:
+        except (ReaderGoneError, OSError):
             _discard(self)
             return len(text)
 
     def flush(self) -> None:
         try:
             super().flush()
-        except ReaderGoneError:
+        except (ReaderGoneError, OSError):
             _discard(self)
 
 

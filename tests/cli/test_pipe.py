@@ -53,9 +53,11 @@ def test_an_error_remains_one_where_nobody_reads_it() -> None:
     assert run_unread("nosuch", both=True)[0] == 2
 
 
-def test_a_measurement_goes_on_when_nobody_reads_its_progress(tmp_path: Path) -> None:
-    read, write = os.pipe()
-    os.close(read)
+@pytest.mark.parametrize("full", [False, True])
+def test_a_measurement_goes_on_when_nobody_gets_its_progress(full: bool, tmp_path: Path) -> None:
+    read, write = (0, os.open("/dev/full", os.O_WRONLY)) if full else os.pipe()
+    if read:
+        os.close(read)
     done = subprocess.run([sys.executable, "-c", _PROGRAM, tmp_path / "done"], stderr=write)
     os.close(write)
     assert done.returncode == 0 and (tmp_path / "done").read_text() == "measured"
