@@ -41,16 +41,16 @@ SECTIONS = {
         "store": ("kit.cli.store:store", "Set up a shared store; grant and revoke access."),
         "sync": ("kit.cli.sync:sync", "Deliver results measured while the store was away."),
         "export": ("kit.cli.export:export", "Write sessions to a file for another store."),
-        "import": ("kit.cli.importer:import_", "Read exported sessions, or runs that others timed."),
+        "import": ("kit.cli.importer:import_", "Import exported sessions or timed runs."),
     },
     "Set up": {
         "doctor": ("kit.cli.doctor:doctor", "Try what works on this machine; show fixes."),
         "image": ("kit.cli.image:image", "Build, list and remove images."),
         "kernel": ("kit.cli.kernel:kernel", "Build, list and remove guest kernels."),
-        "tune": ("kit.cli.tune:tune", "Show or set what makes figures steadier."),
+        "tune": ("kit.cli.tune:tune", "Show or tune settings of this machine."),
         "prune": ("kit.cli.prune:prune", "Remove old sessions, logs and unused cache entries."),
         "clean": ("kit.cli.clean:clean", "Undo what a killed session left on this machine."),
-        "config": ("kit.cli.config:config", "Show the settings that hold, and the file of each."),
+        "config": ("kit.cli.config:config", "Show current settings with their files."),
         "schema": ("kit.cli.schema:schema", "Print the JSON Schema of a document."),
         "completion": ("kit.cli.completion:completion", "Print the completion script for bash, zsh or fish."),
         "help": ("kit.cli.help:help_", "Explain a topic: arms."),
@@ -58,8 +58,8 @@ SECTIONS = {
 }
 
 _PROGRAM = "kit "
-#: Where the kit that runs is: another distribution has the name kit too.
-_HOME = Path(__file__).parents[1]
+#: Where the kit that runs is, for a %-format: another distribution has the name kit too.
+_HOME = str(Path(__file__).parents[1]).replace("%", "%%")
 _PYTHON = ".".join(map(str, sys.version_info[:3]))
 
 COMMANDS = [name for section in SECTIONS.values() for name in section]

@@ -13,7 +13,7 @@ from kit.cli.options import json_option, write_json
 _EPILOG = """\b
 Examples:
   kit config
-  kit config --all             also the settings that no file has
+  kit config --all             also defaults
   kit config --json - | jq .settings.store
 
 \b
@@ -27,10 +27,10 @@ Nightly files use the store's URL alone; pytest's own settings come before 3."""
 
 
 @click.command(epilog=_EPILOG)
-@click.option("--all", "every", is_flag=True, help="Also show the settings that no file has.")
+@click.option("--all", "every", is_flag=True, help="Also show defaults.")
 @json_option
 def config(every: bool, json_file: str) -> None:
-    """Show the settings that hold, and the file of each."""
+    """Show current settings with their files."""
     from tabulate import tabulate
 
     from kit.core.paths import config_file

@@ -59,7 +59,7 @@ def import_(
     store_url: str,
     **given: str | None,
 ) -> None:
-    """Read exported sessions, or runs that others timed.
+    """Import exported sessions or timed runs.
 
     FILE is written by kit export. LABEL=FILE… are outputs of time, perf stat, hyperfine or pytest-benchmark, imported
     as one session."""

@@ -36,8 +36,8 @@ class _Plain(_Stream):
 
 
 class _Messages(_Stream):
-    """stderr: the rest is discarded when its reader has gone or its disk is full, since a measurement is worth more than
-    its progress."""
+    """stderr: the rest is discarded when its reader has gone or its disk is full, since a measurement is worth more
+    than its progress."""
 
     def write(self, text: str) -> int:
         try:

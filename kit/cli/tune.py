@@ -6,8 +6,9 @@ import click
 
 from kit.cli.options import wait_option
 from kit.core.errors import UsageError
+from kit.core.exit_code import BUSY, DONE, FAILED, USAGE, described
 
-_EPILOG = """\b
+_EPILOG = f"""\b
 Examples:
   kit tune                  what would change
   sudo kit tune --apply     before the sessions
@@ -16,12 +17,7 @@ Examples:
 The settings live until the next reboot at most. Timers and services are
 stopped, not disabled.
 
-\b
-Exit codes:
-  0 done
-  1 the record is unreadable
-  2 the system refuses a setting, or the right is missing
-  4 another session holds the machine"""
+{described(DONE, FAILED, USAGE, BUSY)}"""
 
 
 @click.command(epilog=_EPILOG)
@@ -29,7 +25,7 @@ Exit codes:
 @click.option("--restore", is_flag=True, help="Restore the previous settings.")
 @wait_option
 def tune(apply: bool, restore: bool, wait: bool) -> None:
-    """Show or set what makes figures steadier."""
+    """Show or tune settings of this machine."""
     from kit.core.paths import find_paths
     from kit.host.lock import machine_lock
     from kit.host.tuning import Tuning

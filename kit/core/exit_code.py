@@ -9,7 +9,7 @@ DONE, FAILED, USAGE, NOT_RUN, BUSY, OVER_LIMIT, INTERRUPTED = 0, 1, 2, 3, 4, 5, 
 #: What each code means: a few words for help, and the rest of the sentence for the reference.
 MEANINGS = {
     DONE: ("done", "also if the reader of the output has gone, as in `kit scenarios | head -1`"),
-    FAILED: ("an arm failed", "or something else that was running; or results are not stored yet (`kit sync`)"),
+    FAILED: ("an arm or another step failed", "or results are not stored yet (`kit sync`)"),
     USAGE: ("usage or bad input", "or this machine lacks a right or a tool; nothing was measured"),
     NOT_RUN: ("an arm you named did not run", "in `kit nightly` also a task; the other arms ran"),
     BUSY: ("another session holds the machine", "or the machine did not become quiet"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import platform
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import click
@@ -13,6 +15,7 @@ from kit import __file__ as package
 from kit import __version__
 from kit.cli import COMMANDS, SECTIONS, cli
 from kit.cli.compare import compare
+from kit.core.exit_code import MEANINGS
 from tests.command_line import in_fork as kit
 
 
@@ -54,3 +57,20 @@ def test_the_version_names_the_file_that_runs() -> None:
     """Another distribution has the name kit too."""
     said = kit("--version").stdout
     assert said == f"kit {__version__} ({Path(package).parent}), Python {platform.python_version()}\n"
+
+
+def test_a_directory_with_a_percent_sign_has_a_version(tmp_path: Path) -> None:
+    (tmp_path / "50%d").mkdir()
+    (tmp_path / "50%d/kit").symlink_to(Path(package).parent)
+    words = [sys.executable, "-m", "kit", "--version"]
+    done = subprocess.run(words, cwd=tmp_path / "50%d", capture_output=True, text=True, check=False)
+    assert f"({tmp_path}/50%d/kit)" in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_exit_codes_have_one_list(name: str) -> None:
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    of_codes = re.findall(r"Exit codes:([^.]*)\.?", command.epilog or "")
+    known = {f"{code} {short}" for code, (short, _) in MEANINGS.items()}
+    assert all({item.strip() for item in text.split(",")} <= known for text in of_codes)
