@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,8 +19,9 @@ from kit.host.cache_use import last_used, mark_used
 from kit.model.session import RUNNING, Session
 from kit.nightly.file import parse_nightly
 from kit.session.prune import plan_pruning, prune
+from kit.session.setup.cleanups import clean_machine
 from kit.store import Store, open_store
-from kit.store.retention import Retention, find_expired, remove_expired
+from kit.store.retention import Expired, Retention, find_expired, remove_expired
 from kit.store.session_query import ANY
 from tests.command_line import Kit
 from tests.nights import night
@@ -135,6 +139,43 @@ def test_logs_and_unused_cache_entries_go_with_the_sessions(store: Store, paths:
     prune(store, paths, found)
     assert not [path for path in gone if path.exists()] and all(path.exists() for path in stay)
     assert str(found) == f"{len(found.expired.sessions)} sessions, 2 logs, 4 cache entries"
+
+
+@pytest.mark.parametrize("removed", range(8))
+def test_a_killed_prune_leaves_no_half_entry(store: Store, paths: Paths, removed: int) -> None:
+    """Killed after so many files and directories were removed."""
+    old(paths.cache / "inputs/a.tar", "x"), old(paths.cache / "inputs/a.tar.json", "{}")
+    engine = paths.cache / "engines/docker-26"
+    for name in "ab":
+        old(engine / "bin" / name, "x")
+    os.utime(engine, (1e9, 1e9))
+    found = plan_pruning(store, paths, Retention(NOW, titles=None), NOW)
+    found = replace(found, expired=Expired())
+    child = os.fork()
+    if not child:
+        count = 0
+
+        def counted(act: Callable[..., None]) -> Callable[..., None]:
+            def call(*words: Any, **named: Any) -> None:
+                nonlocal count
+                if count == removed:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                act(*words, **named)
+                count += 1
+
+            return call
+
+        try:
+            os.unlink, os.rmdir = counted(os.unlink), counted(os.rmdir)
+            prune(store, paths, found)
+            os.kill(os.getpid(), signal.SIGKILL)
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    assert (paths.cache / "inputs/a.tar").exists() or not (paths.cache / "inputs/a.tar.json").exists()
+    assert not engine.exists() or len(list(engine.glob("bin/*"))) == 2
+    clean_machine(paths)
+    assert not list(paths.cache.glob("*/.scratch-*"))
 
 
 def test_a_rule_for_some_titles_leaves_caches_and_other_logs(store: Store, paths: Paths) -> None:
