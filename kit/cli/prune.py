@@ -29,7 +29,7 @@ since. The next session that needs one rebuilds it. In a shared store only the o
 
 @click.command(epilog=_EPILOG)
 @click.option("--keep", required=True, metavar="DURATION", help="Keep what is younger, for example 90d.")
-@click.option("--keep-changes", is_flag=True, help="Keep the sessions at and next to each change point.")
+@click.option("--keep-changes", is_flag=True, help="Keep the sessions at and next to each change of real time.")
 @click.option("--ignore", "across", multiple=True, metavar="FACT",
               help="Ignore this fact to find change points, as kit history does (repeatable).")  # fmt: skip
 @click.option("--scenario", default="", help="Only sessions of this scenario.", shell_complete=complete_scenarios)

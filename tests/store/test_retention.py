@@ -13,11 +13,13 @@ from typing import Any
 
 import pytest
 
+from kit.analysis.history.night import Job, Night, Part, Task
 from kit.core.errors import UsageError
 from kit.core.paths import Paths, find_paths
 from kit.host.cache_use import last_used, mark_used
 from kit.model.session import RUNNING, Session
 from kit.nightly.file import parse_nightly
+from kit.nightly.run import prune_night
 from kit.session.prune import plan_pruning, prune
 from kit.session.setup.cleanups import clean_machine
 from kit.store import Store, open_store
@@ -192,6 +194,14 @@ def test_the_command_shows_what_it_would_remove(store: Store, kit: Kit, tmp_path
     last = "would be removed: 54 sessions; 6 older stay, 0 logs, 0 cache entries"
     assert done.stdout.splitlines()[-1] == last
     assert kit("prune", "--store", url).returncode == kit("prune", "--keep", "x", "--store", url).returncode == 2
+
+
+def test_a_night_removes_sessions_of_its_machine_only(store: Store, paths: Paths) -> None:
+    store.add(replace(night(1, 0.1), id="elsewhere", facts={**night(1, 0.1).facts, "machine": "bb"}))
+    task = Task(nights()[-1].request)
+    job = Job("n", (task,), keep=1.0)
+    assert prune_night(job, Night("n", NOW, (Part(task, nights()[-1]),)), paths, store)
+    assert [item.id for item in store.list(ANY)] == ["elsewhere"]
 
 
 def test_nightly_files_have_the_rule() -> None:
