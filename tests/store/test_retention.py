@@ -196,6 +196,13 @@ def test_the_command_shows_what_it_would_remove(store: Store, kit: Kit, tmp_path
     assert kit("prune", "--store", url).returncode == kit("prune", "--keep", "x", "--store", url).returncode == 2
 
 
+def test_titles_are_shown_without_secrets(store: Store, kit: Kit, tmp_path: Path) -> None:
+    store.add(replace(night(1, 0.1), id="other", title="curl https://me:secret@host/x"))
+    words = ("prune", "--keep", "1d", "--dry-run", "--store", f"sqlite:///{tmp_path}/kit.db")
+    for done in (kit(*words), kit(*words, "--json")):
+        assert "other" in done.stdout and "secret" not in done.stdout, done.stderr
+
+
 def test_a_night_removes_sessions_of_its_machine_only(store: Store, paths: Paths) -> None:
     store.add(replace(night(1, 0.1), id="elsewhere", facts={**night(1, 0.1).facts, "machine": "bb"}))
     task = Task(nights()[-1].request)
