@@ -132,7 +132,7 @@ def _run() -> int:
 
 
 def _complain(text: str) -> None:
-    with suppress(ReaderGoneError):
+    with suppress(ReaderGoneError, OSError):
         print(printable(text), file=sys.stderr)
 
 

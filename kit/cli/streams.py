@@ -47,11 +47,11 @@ def flush_streams() -> None:
 
 
 def drop_unread() -> None:
-    """Discard what is still to be written to a reader that has gone."""
+    """Discard what is still to be written to a reader that has gone, or to a full disk."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except ReaderGoneError:
+        except (ReaderGoneError, OSError):
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, stream.fileno())
             os.close(nowhere)

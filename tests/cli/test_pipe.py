@@ -30,3 +30,12 @@ def test_a_reader_who_has_seen_enough_is_no_error(words: tuple[str, ...]) -> Non
 
 def test_an_error_remains_one_where_nobody_reads_it() -> None:
     assert run_unread("nosuch", both=True)[0] == 2
+
+
+def test_a_full_disk_is_one_line() -> None:
+    with open("/dev/full", "w") as full:
+        words = [sys.executable, "-m", "kit", "schema"]
+        env = {**os.environ, "PYTHONUNBUFFERED": ""}
+        done = subprocess.run(words, env=env, stdout=full, stderr=subprocess.PIPE, text=True)
+        assert done.returncode == 2 and done.stderr.count("\n") == 1 and "No space left" in done.stderr
+        assert subprocess.run([*words, "nosuch"], stdout=full, env=env, stderr=full).returncode == 2
