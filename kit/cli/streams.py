@@ -61,8 +61,8 @@ def _taken(stream: TextIO, kind: type[_Stream]) -> TextIO:
     if not isinstance(stream, io.TextIOWrapper):
         return stream
     stream.flush()
-    encoding, by_line = stream.encoding, stream.line_buffering
-    return kind(stream.detach(), encoding, "backslashreplace", line_buffering=by_line)
+    encoding, by_line, unbuffered = stream.encoding, stream.line_buffering, stream.write_through
+    return kind(stream.detach(), encoding, "backslashreplace", line_buffering=by_line, write_through=unbuffered)
 
 
 @contextmanager
