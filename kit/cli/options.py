@@ -134,16 +134,15 @@ def json_option(command: Command) -> Command:
     """Add ``--json [FILE]``; ``write_json`` writes it. A document on stdout replaces what the command prints."""
     return click.option(
         "--json", "json_file", is_flag=False, flag_value="-", default="", metavar="[FILE]", callback=_check_json_file,
-        help="Also write JSON to this file; - prints it instead.  [-]",
+        help="Also write JSON to this .json file; - prints it instead.  [-]",
     )(command)  # fmt: skip
 
 
 def _check_json_file(context: click.Context, parameter: click.Parameter, path: str) -> str:
-    """Refuse what may be the command's argument, as in ``kit show --json last``. Raises UsageError."""
-    if path and path != "-" and "." not in path and "/" not in path:
-        raise UsageError(
-            f"--json {path}: no name of a file", f"use --json {path}.json; or --json at the end, for stdout"
-        )
+    """Refuse a name that may be the command's argument, as in ``kit show --json last``. Raises UsageError."""
+    if path and path != "-" and not path.endswith(".json"):
+        fix = "use for example --json out.json; or --json as the last word, for stdout"
+        raise UsageError(f"--json {path}: FILE must end in .json", fix)
     check_writable(path)
     return path
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -29,7 +30,7 @@ since. The next session that needs one rebuilds it. In a shared store only the o
 
 @click.command(epilog=_EPILOG)
 @click.option("--keep", required=True, metavar="DURATION", help="Keep sessions younger than this, for example 90d.")
-@click.option("--keep-changes", is_flag=True, help="Keep the sessions at and next to each change point.")
+@click.option("--keep-changes", is_flag=True, help="Keep the sessions at and next to each change of real time.")
 @click.option("--ignore", "across", multiple=True, metavar="FACT",
               help="Ignore this fact to find change points, as kit history does (repeatable).")  # fmt: skip
 @click.option("--scenario", default="", help="Only sessions of this scenario.", shell_complete=complete_scenarios)
@@ -50,6 +51,7 @@ def prune(
     """Remove old sessions, logs and unused cache entries."""
     from kit.core.paths import find_paths
     from kit.host.lock import machine_lock
+    from kit.report.format.sanitize import shown
     from kit.session.prune import plan_pruning
     from kit.session.prune import prune as remove
     from kit.store.retention import Retention
@@ -64,6 +66,7 @@ def prune(
         found = plan_pruning(store, paths, rule, now)
         if not dry_run:
             remove(store, paths, found)
+    found = replace(found, expired=shown(found.expired))
     if json_file:
         write_json(json_file, _document(found, dry_run))
     if json_file == "-":

@@ -65,11 +65,11 @@ def flush_streams() -> None:
 
 
 def drop_unread() -> None:
-    """Discard what is still to be written to a reader that has gone."""
+    """Discard what is still to be written to a reader that has gone, or to a full disk."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except ReaderGoneError:
+        except (ReaderGoneError, OSError):
             _discard(stream)
 
 
@@ -84,8 +84,8 @@ def _taken(stream: TextIO, kind: type[_Stream]) -> TextIO:
     if not isinstance(stream, io.TextIOWrapper):
         return stream
     stream.flush()
-    encoding, by_line = stream.encoding, stream.line_buffering
-    return kind(stream.detach(), encoding, "backslashreplace", line_buffering=by_line)
+    encoding, by_line, unbuffered = stream.encoding, stream.line_buffering, stream.write_through
+    return kind(stream.detach(), encoding, "backslashreplace", line_buffering=by_line, write_through=unbuffered)
 
 
 @contextmanager

@@ -54,5 +54,5 @@ def tune(apply: bool, restore: bool, wait: bool) -> None:
         click.echo(line, err=True)
     if restored.rebooted:
         click.echo("the machine has rebooted since, which restored its settings")
-    elif not restored.back:
+    elif not restored.back and not restored.left:
         click.echo("nothing to restore")

@@ -29,9 +29,12 @@ def ci_commit(environ: Mapping[str, str] = os.environ) -> str:
 
 def find_commit(directory: Path | None) -> str:
     """Return the checked-out commit of the repository that contains the directory; '' without one."""
-    if directory is None or not directory.is_dir():
+    try:
+        if directory is None or not directory.is_dir():
+            return ""
+        place = directory.absolute()
+    except OSError:  # it may not be searched, or is the current one and was deleted
         return ""
-    place = directory.absolute()
     for parent in (place, *place.parents):
         try:
             git = _git_directory(parent / ".git")

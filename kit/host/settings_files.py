@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from kit.core.errors import UsageError
@@ -29,27 +30,34 @@ def configured_store(directory: Path | None = None) -> str:
 
 def settings_files(directory: Path | None = None) -> Iterator[tuple[Path, str]]:
     """Return the existing files by precedence, with the table that has the settings: those of the nearest directory
-    above with any, then the user's own. Raises UsageError."""
-    place = (directory or Path.cwd()).absolute()
-    for parent in (place, *place.parents):
+    above with any, then the user's own. A directory that is unreadable or deleted has none. Raises UsageError."""
+    for parent in _upwards(directory or Path()):
         found = [(parent / PROJECT, ""), (parent / PYPROJECT, TABLE)]
-        mine = [(path, table) for path, table in found if path.is_file() and _has(path, table)]
+        mine = [(path, table) for path, table in found if _has(path, table)]
         if mine:
             yield from mine
             break
     own = config_file()
-    if own.is_file():
+    if _has(own, ""):
         yield own, ""
 
 
-def _has(path: Path, table: str) -> bool:
-    """Return whether the file has settings: a pyproject.toml without the table, or one that is broken, is another
-    program's."""
-    if not table:
-        return True
+def _upwards(directory: Path) -> Sequence[Path]:
+    """Return the directory and those above it; nothing if it is the current one and was deleted."""
     try:
-        return f"[{table}" in read_text(path, _HINT)
-    except UsageError:
+        place = directory.absolute()
+    except FileNotFoundError:
+        return ()
+    return (place, *place.parents)
+
+
+def _has(path: Path, table: str) -> bool:
+    """Return whether the file exists and has settings: a pyproject.toml without the table, or one that is broken, is
+    another program's. A directory that may not be searched has no file."""
+    begin = re.compile(rf"^\s*\[{re.escape(table)}[\].]", re.MULTILINE)
+    try:
+        return path.is_file() and (not table or bool(begin.search(read_text(path, _HINT))))
+    except (OSError, UsageError):
         return False
 
 

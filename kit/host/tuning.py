@@ -82,18 +82,20 @@ class Tuning:
 
     def restore(self) -> Restored:
         """Give back what ``apply`` changed. After a reboot nothing is: the machine has its own values again. A value
-        that somebody else has set since is left. Raises MachineError, RunError; a second call then goes on."""
+        that somebody else has set since is left. What is not found stays in the record for a later call: systemd may
+        not have answered. Raises MachineError, RunError; a second call then goes on."""
         tuned = self._read()
         if tuned is None:
             return Restored((), ())
         if tuned.boot != self._boot:
             self._record.unlink()
             return Restored((), (), rebooted=True)
-        back, left = [], []
+        back, left, missing = [], [], []
         own = {reading.place: reading for reading in read_settings(self._root)}
         for change in tuned.changes:
             if change.place not in own:
-                left.append(f"{change.place}: this machine has no such setting now")
+                left.append(f"{change.place}: not found now; repeat kit tune --restore, or reboot")
+                missing.append(change)
                 continue
             setting, value = own[change.place].setting, own[change.place].value
             if value == change.after:
@@ -101,7 +103,10 @@ class Tuning:
                 back.append(SettingChange(change.place, change.after, change.before))
             elif value != change.before:  # it is the one before where the kit died before it was set
                 left.append(f"{change.place}: somebody has set {value} since; it was {change.before}")
-        self._record.unlink()
+        if missing:
+            write_record(self._record, Tuned(self._boot, tuple(missing)))
+        else:
+            self._record.unlink()
         return Restored(tuple(back), tuple(left))
 
     def _read(self) -> Tuned | None:

@@ -22,6 +22,7 @@ from kit.session.prune import plan_pruning, prune
 from kit.session.start import launch
 from kit.store import Store
 from kit.store.retention import Retention
+from kit.store.schema.tables import machine_of
 from kit.store.series import find_track, find_tracks, find_whose
 
 #: Makes a finished session from a request.
@@ -63,13 +64,15 @@ def _run(task: Task, job: Job, store: Store, observer: EventSink, deadline: floa
 
 
 def prune_night(job: Job, night: Night, paths: Paths, store: Store) -> str:
-    """Remove old sessions of the tasks that ran, with their logs, as the job says; return one line, '' without a rule.
-    Raises KitError."""
+    """Remove old sessions that have title and machine of a task that ran, with their logs, as the job says; return one
+    line, '' without a rule. Raises KitError."""
     titles = {part.session.title: part.task.across for part in night.parts if part.session}
+    machines = tuple({machine_of(part.session.facts) for part in night.parts if part.session})
     if job.keep is None or not titles:
         return ""
     now = time.time()
-    found = plan_pruning(store, paths, Retention(now - job.keep, job.keep_changes, titles, confirm=job.confirm), now)
+    rule = Retention(now - job.keep, job.keep_changes, titles, machines=machines, confirm=job.confirm)
+    found = plan_pruning(store, paths, rule, now)
     prune(store, paths, found)
     return f"removed: {found}"
 

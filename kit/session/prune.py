@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kit.core.paths import Paths
 from kit.host.cache_use import last_used
-from kit.host.safe_fs import remove
+from kit.host.safe_fs import remove, scratch
 from kit.store import Store
 from kit.store.retention import Expired, Retention, find_expired, remove_expired
 
@@ -53,9 +53,17 @@ def prune(store: Store, paths: Paths, found: Pruning) -> None:
     remove_expired(store, found.expired)
     for item in found.expired.sessions:
         (paths.data / "begun" / item.id).unlink(missing_ok=True)
-    facts = (path.with_name(f"{path.name}{_FACTS}") for path in found.caches)
-    for path in (*found.logs, *found.caches, *facts):
+    for path in found.logs:
         remove(path)
+    for path in found.caches:
+        _remove_entry(path)
+
+
+def _remove_entry(path: Path) -> None:
+    """Remove an entry of a cache: first its facts, then all of it at once, since a half would be used as a whole."""
+    remove(path.with_name(f"{path.name}{_FACTS}"))
+    with scratch(path.parent) as directory:
+        path.rename(directory / path.name)
 
 
 def _logs(paths: Paths) -> list[Path]:

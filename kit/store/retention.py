@@ -21,13 +21,14 @@ _PAGE = 500
 @dataclass(frozen=True)
 class Retention:
     """A rule. ``before``: sessions that began later stay (Unix time). ``changes``: so do those at and next to a change
-    point. ``titles``: only sessions of these titles are removed, with the conditions that their histories ignore; None:
-    all, with ``across``."""
+    point of real time of the whole run. ``titles``: only sessions of these titles are removed, with the conditions that
+    their histories ignore; None: all, with ``across``. ``machines``: only their sessions, by id; empty: of all."""
 
     before: float
     changes: bool = False
     titles: Mapping[str, Sequence[str]] | None = None
     across: Sequence[str] = ()
+    machines: tuple[str, ...] = ()
     confirm: int = CONFIRM
 
 
@@ -41,7 +42,8 @@ class Expired:
 
 def find_expired(store: Store, rule: Retention, now: float) -> Expired:
     """Return what the rule removes. Outcomes that the store lacks are computed for histories."""
-    old = [item for title in _titles(rule) for item in _heads(store, SessionFilter(title, until=rule.before))]
+    wanted = (SessionFilter(title, until=rule.before, machines=rule.machines) for title in _titles(rule))
+    old = [item for one in wanted for item in _heads(store, one)]
     old = [item for item in old if item.status != RUNNING or item.created < now - _LONGEST]
     if not rule.changes:
         return Expired(tuple(old))

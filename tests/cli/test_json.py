@@ -171,9 +171,15 @@ def test_a_wrong_document_is_refused() -> None:
             check_document("images", json.dumps(wrong))
 
 
+def test_a_scenario_file_is_not_overwritten(kit: Kit, tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text("mine")
+    assert kit("scenarios", "--json", path).returncode == 2 and path.read_text() == "mine"
+
+
 def test_an_argument_is_not_taken_for_a_file(kit: Kit, url: str) -> None:
     done = kit("show", "--json", "last", KIT_STORE=url)
-    assert done.returncode == 2 and "--json last: no name of a file" in done.stderr and "fix: use" in done.stderr
+    assert done.returncode == 2 and "--json last: FILE must end in .json" in done.stderr and "fix: use" in done.stderr
     assert kit("sessions", "--json", "/missing/x.json", KIT_STORE=url).returncode == 2
 
 

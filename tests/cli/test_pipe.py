@@ -93,3 +93,20 @@ def test_an_interrupt_keeps_its_code_when_nobody_reads_stdout(monkeypatch: pytes
     monkeypatch.setattr(cli.cli, "main", interrupted)
     monkeypatch.setattr(sys, "argv", ["kit"])
     assert cli._run() == INTERRUPTED
+
+
+def test_a_full_disk_is_one_line() -> None:
+    with open("/dev/full", "w") as full:
+        words = [sys.executable, "-m", "kit", "schema"]
+        env = {**os.environ, "PYTHONUNBUFFERED": ""}
+        done = subprocess.run(words, env=env, stdout=full, stderr=subprocess.PIPE, text=True)
+        assert done.returncode == 2 and done.stderr.count("\n") == 1 and "No space left" in done.stderr
+        assert subprocess.run([*words, "nosuch"], stdout=full, env=env, stderr=full).returncode == 2
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_unbuffered_output_remains_unbuffered(unbuffered: str) -> None:
+    code = "import sys; from kit.cli.streams import take_streams; take_streams(); print(sys.stdout.write_through)"
+    env = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+    assert done.stdout == f"{bool(unbuffered)}\n"

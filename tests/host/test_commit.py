@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kit.host.commit import CI_VARIABLES, ci_commit, find_commit
+from tests.ordinary_user import ordinary_user
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is missing")
 A, B = "a" * 40, "b" * 40
@@ -65,6 +66,18 @@ def test_what_is_no_repository_has_no_commit(tmp_path: Path) -> None:
         (tmp_path / ".git").mkdir(exist_ok=True)
         (tmp_path / ".git/HEAD").write_text(text)
         assert find_commit(tmp_path) == "", text
+
+
+def test_an_unreadable_or_deleted_directory_has_no_commit(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository.chmod(0)
+    with ordinary_user():
+        assert find_commit(repository / "src") == ""
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert find_commit(Path()) == ""
 
 
 def test_the_commit_of_a_ci_job_is_in_its_variables() -> None:

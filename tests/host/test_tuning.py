@@ -116,6 +116,19 @@ def test_what_somebody_else_has_set_is_left(root: Path, tmp_path: Path) -> None:
     assert "ondemand" in restored.left[0]
 
 
+def test_a_setting_that_is_missing_for_a_while_is_given_back_later(root: Path, tmp_path: Path) -> None:
+    """As units are while systemd does not answer."""
+    tuning = Tuning(tmp_path / "state", root)
+    tuning.apply()
+    governor = root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
+    governor.rename(tmp_path / "away")
+    restored = tuning.restore()
+    assert len(restored.back) == 3 and "not found now" in restored.left[0]
+    (tmp_path / "away").rename(governor)
+    assert tuning.restore().back == (SettingChange(str(governor), "performance", "powersave"),)
+    assert values(root) == BEFORE and tuning.restore().back == ()
+
+
 def test_a_record_writes_to_settings_alone(root: Path, tmp_path: Path) -> None:
     tuning = Tuning(tmp_path / "state", root)
     tuning.apply()
@@ -123,7 +136,7 @@ def test_a_record_writes_to_settings_alone(root: Path, tmp_path: Path) -> None:
     other.write_text("performance")
     record = tmp_path / "state/tuned.json"
     record.write_text(record.read_text().replace(str(next(iter(read_settings(root))).place), str(other)))
-    assert "no such setting" in tuning.restore().left[0]
+    assert "not found now" in tuning.restore().left[0]
     assert other.read_text() == "performance"
 
 

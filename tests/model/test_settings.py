@@ -15,6 +15,7 @@ from kit.model.options import OPTIONS, read_quantities
 from kit.model.settings import KEYS, ConfigEntry, merged, option_values, read_settings
 from kit.pytest_plugin.runner import SHARED, SessionRunner
 from tests.command_line import in_fork
+from tests.ordinary_user import ordinary_user
 
 FILE = """\
 # ours
@@ -103,6 +104,27 @@ def test_a_broken_file_of_another_program_is_passed_over(project: Path) -> None:
     (project / "kit.toml").write_text("[x\n")
     with pytest.raises(UsageError, match=r"kit\.toml: not valid TOML"):
         find_settings()
+
+
+def test_only_the_kits_own_table_has_settings(project: Path) -> None:
+    (project / "pyproject.toml").write_text("[tool.kit]\nrounds = 2\n")
+    (project / "below/pyproject.toml").write_text("[tool.kitty]\nx = 1\n")
+    assert values(find_settings()) == {"rounds": 2}
+    (project / "below/pyproject.toml").write_text('[tool.kit.labels]\nsite = "x"\n')
+    assert values(find_settings()) == {"labels": {"site": "x"}}
+
+
+def test_a_missing_current_directory_has_no_settings(project: Path, tmp_path: Path) -> None:
+    (tmp_path / "home/config.toml").write_text("rounds = 1\n")
+    (project / "below").rmdir()
+    assert values(find_settings()) == {"rounds": 1}
+
+
+def test_an_unreadable_current_directory_has_no_settings(project: Path) -> None:
+    (project / "below/kit.toml").write_text("rounds = 2\n")
+    (project / "below").chmod(0)
+    with ordinary_user():
+        assert find_settings() == {}
 
 
 def test_files_of_others_are_refused(project: Path) -> None:

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kit.analysis.history.night import Job, Night, Part, Task
 from kit.core.errors import UsageError
 from kit.core.paths import Paths, find_paths
 from kit.host.cache_use import last_used, mark_used
 from kit.model.session import RUNNING, Session
 from kit.nightly.file import parse_nightly
+from kit.nightly.run import prune_night
 from kit.session.prune import plan_pruning, prune
+from kit.session.setup.cleanups import clean_machine
 from kit.store import Store, open_store
-from kit.store.retention import Retention, find_expired, remove_expired
+from kit.store.retention import Expired, Retention, find_expired, remove_expired
 from kit.store.session_query import ANY
 from tests.command_line import Kit
 from tests.nights import night
@@ -137,6 +143,43 @@ def test_logs_and_unused_cache_entries_go_with_the_sessions(store: Store, paths:
     assert str(found) == f"{len(found.expired.sessions)} sessions, 2 logs, 4 cache entries"
 
 
+@pytest.mark.parametrize("removed", range(8))
+def test_a_killed_prune_leaves_no_half_entry(store: Store, paths: Paths, removed: int) -> None:
+    """Killed after so many files and directories were removed."""
+    old(paths.cache / "inputs/a.tar", "x"), old(paths.cache / "inputs/a.tar.json", "{}")
+    engine = paths.cache / "engines/docker-26"
+    for name in "ab":
+        old(engine / "bin" / name, "x")
+    os.utime(engine, (1e9, 1e9))
+    found = plan_pruning(store, paths, Retention(NOW, titles=None), NOW)
+    found = replace(found, expired=Expired())
+    child = os.fork()
+    if not child:
+        count = 0
+
+        def counted(act: Callable[..., None]) -> Callable[..., None]:
+            def call(*words: Any, **named: Any) -> None:
+                nonlocal count
+                if count == removed:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                act(*words, **named)
+                count += 1
+
+            return call
+
+        try:
+            os.unlink, os.rmdir = counted(os.unlink), counted(os.rmdir)
+            prune(store, paths, found)
+            os.kill(os.getpid(), signal.SIGKILL)
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    assert (paths.cache / "inputs/a.tar").exists() or not (paths.cache / "inputs/a.tar.json").exists()
+    assert not engine.exists() or len(list(engine.glob("bin/*"))) == 2
+    clean_machine(paths)
+    assert not list(paths.cache.glob("*/.scratch-*"))
+
+
 def test_a_rule_for_some_titles_leaves_caches_and_other_logs(store: Store, paths: Paths) -> None:
     mine, others, image = old(paths.logs("2026-0001")), old(paths.logs("nobodys")), old(paths.cache / "images/old-1")
     prune(store, paths, plan_pruning(store, paths, Retention(NOW, titles={"mine": ()}), NOW))
@@ -151,6 +194,21 @@ def test_the_command_shows_what_it_would_remove(store: Store, kit: Kit, tmp_path
     last = "would be removed: 54 sessions; 6 older stay, 0 logs, 0 cache entries"
     assert done.stdout.splitlines()[-1] == last
     assert kit("prune", "--store", url).returncode == kit("prune", "--keep", "x", "--store", url).returncode == 2
+
+
+def test_titles_are_shown_without_secrets(store: Store, kit: Kit, tmp_path: Path) -> None:
+    store.add(replace(night(1, 0.1), id="other", title="curl https://me:secret@host/x"))
+    words = ("prune", "--keep", "1d", "--dry-run", "--store", f"sqlite:///{tmp_path}/kit.db")
+    for done in (kit(*words), kit(*words, "--json")):
+        assert "other" in done.stdout and "secret" not in done.stdout, done.stderr
+
+
+def test_a_night_removes_sessions_of_its_machine_only(store: Store, paths: Paths) -> None:
+    store.add(replace(night(1, 0.1), id="elsewhere", facts={**night(1, 0.1).facts, "machine": "bb"}))
+    task = Task(nights()[-1].request)
+    job = Job("n", (task,), keep=1.0)
+    assert prune_night(job, Night("n", NOW, (Part(task, nights()[-1]),)), paths, store)
+    assert [item.id for item in store.list(ANY)] == ["elsewhere"]
 
 
 def test_nightly_files_have_the_rule() -> None:

@@ -37,7 +37,8 @@ class Task:
 @dataclass(frozen=True)
 class Job:
     """One nightly file. ``budget`` and ``wait_idle`` are seconds, None for none. ``keep``: seconds after which sessions
-    of the tasks are removed, None for never; with ``keep_changes`` those at and next to change points stay."""
+    with the titles of tasks are removed, None for never; with ``keep_changes`` those at and next to change points of
+    real time stay."""
 
     name: str
     tasks: tuple[Task, ...]

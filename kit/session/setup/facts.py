@@ -53,7 +53,7 @@ def version_facts(request: Request) -> Iterator[Fact]:
 def _workload(request: Request) -> Path | None:
     """Return the directory of a command's sources, or of a scenario file; None for a bundled scenario."""
     if request.command:
-        return Path(request.source) if request.source else Path.cwd()
+        return Path(request.source) if request.source else Path()
     path, toml, _ = request.scenario.rpartition(".toml")
     return Path(path).parent if toml else None
 
