@@ -131,8 +131,7 @@ def fill(url: str, machines: int, nights: int, rounds: int) -> None:
         store.add(make_session(name, FIRST, seed, rounds))
     with psycopg.connect(_conninfo(url)) as connection:
         patterns = [Pattern(connection, name) for name in names]
-    for name in names:
-        store.remove(name)
+    store.remove(names)
     store.close()
     sample = len(patterns) * patterns[0].samples + 1
     with psycopg.connect(_conninfo(url), autocommit=True) as connection:

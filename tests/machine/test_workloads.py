@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kit.core.exit_code import NOT_RUN
 from kit.engines.nosync import find_library
 from tests.command_line import Kit
 
@@ -44,7 +45,7 @@ def test_filesystems_are_compared_without_a_container(kit: Kit, tiny: Path, tmp_
     scenario = small_scenario(tmp_path / "write.toml", phase("write", "dd if=/dev/zero of=f bs=1M count=20"))
     found = compare(
         kit, tmp_path, scenario, "--arms", "bare", "--fs", "ext4,mine,tmpfs-sync,jfs", "--fs-file", mine,
-        "--image", tiny, "--rounds", "2", "--cache", "cold",
+        "--image", tiny, "--rounds", "2", "--cache", "cold", code=NOT_RUN,
     )  # fmt: skip
     assert {(item["arm"], item["baseline"]) for item in found["comparisons"]} == {
         ("bare@mine", "bare"), ("bare@tmpfs-sync", "bare"),
@@ -93,7 +94,7 @@ def test_inputs_are_fetched_once_in_the_image(kit: Kit, tiny: Path, tmp_path: Pa
     digests = [compare(kit, tmp_path, scenario, *words)["samples"][0]["digests"]["input got"] for _ in range(2)]
     assert digests[0] == digests[1]
     broken = small_scenario(tmp_path / "broken.toml", use, rest.replace("cat one", "echo no such thing; exit 7"))
-    found = compare(kit, tmp_path, broken, *words, code=1)
+    found = compare(kit, tmp_path, broken, *words, code=NOT_RUN)
     assert (
         "not run: bare, layer:overlay2: got of broken can't be fetched: fetch failed with exit status 7"
         in found["table"]
@@ -179,7 +180,7 @@ def test_maven_builds_a_project_of_two_modules_offline(kit: Kit, tmp_path: Path)
 def test_yocto_without_poky_is_not_run_and_says_how_to_get_it(kit: Kit, tmp_path: Path) -> None:
     nowhere = f"git:file://{tmp_path}/poky#scarthgap"
     words = ("yocto", "--image", "smoke", "--param", f"poky={nowhere}", "--arms", "bare", "--rounds", "1")
-    found = compare(kit, tmp_path, *words, code=1)
+    found = compare(kit, tmp_path, *words, code=NOT_RUN)
     assert "not run: bare" in found["table"]
     assert f"git clone -b scarthgap file://{tmp_path}/poky, then give --param poky=DIRECTORY" in found["table"]
 
