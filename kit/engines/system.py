@@ -18,6 +18,7 @@ from kit.engines.container import (
     docker_errors,
     empty_tree,
     load_image,
+    own_part,
     put_sources,
     remove_volume,
     start_container,
@@ -281,7 +282,7 @@ def _mapped_root(info: Mapping[str, Any]) -> int:
 def _cgroup(pid: int) -> Cgroup | None:
     """Return the group; None if the daemon runs on another machine, or in another PID namespace."""
     try:
-        group = Cgroup.of(pid)
+        group = own_part(Cgroup.of(pid))
     except OSError:
         return None
     return group if group.paths and group.cpu() else None
