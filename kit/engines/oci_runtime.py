@@ -58,9 +58,10 @@ def runtime_of(arm: Arm) -> OciRuntime | None:
     return RUNTIMES.get(arm.option(RUNTIME))
 
 
-def runtime_blocker(arm: Arm, versioned: bool) -> Blocker | None:
+def runtime_blocker(arm: Arm, versioned: bool, programs: Path | None = None) -> Blocker | None:
     """Return why the arm can't have its runtime; None if it can, as far as is known before a container starts.
-    ``versioned``: the engine is in a root of its own."""
+    ``versioned``: the engine is in a root of its own, with runc. ``programs``: the directory of a Docker that the user
+    names, maybe with runc."""
     runtime = runtime_of(arm)
     if runtime is None:
         return None
@@ -76,6 +77,8 @@ def runtime_blocker(arm: Arm, versioned: bool) -> Blocker | None:
             f"the kit can't move the processes of {runtime.name} to another control group",
             "leave out +cgroup=none and +userns=rootless",
         )
+    if runtime.name == "runc" and (versioned or (programs and (programs / "runc").exists())):
+        return None
     try:
         require(runtime.name)
     except MachineError as error:
