@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from kit.core.errors import MORE_ROOM, RunError
 from kit.engines.dockerd import Dockerd
 from kit.engines.engine import EngineConfig
-from kit.engines.oci_runtime import runtime_blocker
+from kit.engines.oci_runtime import registered_blocker, runtime_blocker, runtime_errors
 from kit.engines.podman import PodmanEngine, PodmanService
 from kit.engines.root import EngineRoot
 from kit.engines.supervisor import DaemonDirs
@@ -64,6 +65,36 @@ def test_a_given_docker_brings_runc_or_uses_the_host_s(path: Path, tmp_path: Pat
     for given in (programs(tmp_path / "without", "dockerd"), None):
         blocked = runtime_blocker(RUNC, False, given)
         assert blocked is not None and blocked.reason == "runc is not installed"
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "reason"),
+    [
+        ("layer:system/overlay2", None, ""),
+        ("layer:system/overlay2+runtime=runc", None, ""),
+        ("layer:system/overlay2+runtime=crun", None, "the running Docker has no runtime crun"),
+        ("tmpfs:system/overlay2+runtime=runsc", ["--host-uds=open", "--overlay2=none"], "runsc keeps a tmpfs"),
+        ("layer:system/overlay2+runtime=runsc", None, "the running Docker starts runsc without --host-uds=open --over"),
+        ("layer:system/overlay2+runtime=runsc", ["--host-uds=open"], "the running Docker starts runsc without"),
+        ("layer:system/overlay2+runtime=runsc", ["--host-uds=all", "-overlay2=none", "--debug"], ""),
+    ],
+)
+def test_the_running_docker_has_a_runtime_as_its_daemon_json_says(
+    text: str, words: list[str] | None, reason: str
+) -> None:
+    runsc = {"path": "/usr/bin/runsc", **({"runtimeArgs": words} if words else {})}
+    blocked = registered_blocker(parse_arm(text), {"runc": {"path": "runc"}, "runsc": runsc})
+    assert (blocked.reason if blocked else "").startswith(reason) and bool(blocked) == bool(reason)
+    if blocked and "without" in reason:
+        assert '"runtimeArgs": ["--host-uds=open", "--overlay2=none"]' in blocked.fix
+
+
+def test_a_full_disk_is_no_refusal_of_the_runtime() -> None:
+    arm = parse_arm("layer:overlay2+runtime=crun")
+    for hint, fix in ((MORE_ROOM, MORE_ROOM), ("see the log", "use +runtime=runc")):
+        with pytest.raises(RunError) as raised, runtime_errors(arm):
+            raise RunError(f"{arm}: no container: no space left on device", hint)
+        assert raised.value.hint == fix
 
 
 @pytest.mark.parametrize("limited", [True, False])
