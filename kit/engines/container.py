@@ -26,9 +26,6 @@ from kit.model.arm import Arm
 from kit.model.drivers import handing_on
 from kit.probe import Probe
 
-#: Seconds within which an engine ends its own work on a container.
-_REMOVAL = 10
-
 
 @dataclass(frozen=True)
 class ContainerSpec:
@@ -224,7 +221,7 @@ def _remove(container: Any) -> None:
         if not _passes(error):
             raise
         with suppress(docker.errors.NotFound):  # the other has removed it
-            retry(container.stop, docker.errors.APIError, _passes, _REMOVAL)
+            retry(container.stop, docker.errors.APIError, _passes)
 
 
 def _passes(error: Exception) -> bool:

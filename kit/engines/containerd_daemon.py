@@ -29,8 +29,6 @@ from kit.model.drivers import find_driver
 _NAME = "kit.local/kit"
 #: The runtime that the daemon finds itself: in its engine root if it has one.
 _RUNC = "runc"
-#: Seconds within which a container that has ended can be removed.
-_REMOVAL = 10
 
 
 class ContainerdDaemon:
@@ -156,7 +154,7 @@ class ContainerdDaemon:
             if "is not running" not in error.message:
                 raise
             delete = partial(self._ctr, "tasks", "delete", name)
-            retry(delete, RunError, lambda error: "must be stopped" in error.message, _REMOVAL)
+            retry(delete, RunError, lambda error: "must be stopped" in error.message)
 
     def remove(self, name: str) -> None:
         """Kill a container, and remove it with its snapshot; if its daemon is dead, the session's cgroup ends it."""
