@@ -7,6 +7,7 @@ import textwrap
 import click
 
 from kit.filesystem import bundled
+from kit.model.arm import OCI_RUNTIMES
 from kit.model.default_driver import IMAGE_STORE, IMAGE_STORE_DEFAULT_SINCE, IMAGE_STORE_SINCE
 from kit.model.driver import Options
 from kit.model.drivers import BUILDERS, DRIVERS, UNION, arm_words, drivers, graph_drivers
@@ -26,7 +27,7 @@ An arm is one way to run the build: a placement, a driver, a backing filesystem,
   union:UNION[@FS]     a union of plain directories, no engine: {unions}
   host[@FS]            the host's own toolchain, no chroot
   options: +seccomp=unconfined +cgroup=none +cpus=N +memory=SIZE +nosync (not of build); +control: a copy
-  options of engines: +runtime=runc|crun|runsc (the OCI runtime of Docker, Podman, containerd)
+  options of engines: +runtime={runtimes} (the OCI runtime of Docker, Podman, containerd)
     +userns=remap|rootless (Docker) +userns=auto|rootless (Podman): users of the container are others outside
   options of build: +cache=warm +cache=changed (rebuilds) +mount=cache (a cache mount)
     +buildkit (Docker's BuildKit, not its classic builder)
@@ -43,6 +44,7 @@ def arms() -> str:
     """Return what an arm can be, with each driver, option and filesystem."""
     return _ARMS.format(
         unions=unions(),
+        runtimes="|".join(OCI_RUNTIMES),
         builders=", ".join(f"{name}/DRIVER" for name in BUILDERS[1:]),
         drivers=described(),
         filesystems=filesystems(),

@@ -16,7 +16,7 @@ from kit.engines.control import Control
 from kit.engines.oci_runtime import meet_kernel
 from kit.engines.sandbox import Sandbox
 from kit.filesystem.mounted import check_in_force
-from kit.host.cgroup.cgroup import UNIFIED, Cgroup, hierarchies
+from kit.host.cgroup.cgroup import Cgroup, hierarchies
 from kit.host.interrupt import interruptible
 from kit.host.mounts import mount_of
 from kit.host.waiting import retry
@@ -25,9 +25,6 @@ from kit.image.layout import CONTROL, INPUTS, TREE
 from kit.model.arm import Arm
 from kit.model.drivers import handing_on
 from kit.probe import Probe
-
-#: Seconds within which an engine ends its own work on a container.
-_REMOVAL = 10
 
 
 @dataclass(frozen=True)
@@ -128,21 +125,20 @@ def arm_cgroup(stack: ExitStack, arm: Arm, pid: int, name: str) -> Cgroup | None
     has; also that of a rootless engine, which makes none. None if an engine without root can't provide one."""
     if arm.option("cgroup") != "none" and not arm.rootless:
         group = Cgroup.of(pid)
-        return None if group == Cgroup.of(os.getpid()) else _own_part(group)
+        return None if group == Cgroup.of(os.getpid()) else own_part(group)
     group = Cgroup.named(name).create()
     stack.callback(group.remove)
     group.adopt(pid)
     return group
 
 
-def _own_part(group: Cgroup) -> Cgroup:
-    """Return the group without v2's hierarchy if the container has none of its own there: where v1 counts, gVisor makes
-    groups of v1 alone, and its processes stay in the daemon's group of v2."""
+def own_part(group: Cgroup) -> Cgroup:
+    """Return the container's group without the hierarchies in which it has none of its own: where v1 counts, gVisor
+    makes groups of v1 alone, and its processes stay in the daemon's group of v2."""
     mounts = hierarchies()
     names = {kind: path.relative_to(mounts[kind]) for kind, path in group.paths.items()}
-    if names.get("cpuacct") in (None, names.get(UNIFIED)):
-        return group
-    return Cgroup({kind: path for kind, path in group.paths.items() if kind != UNIFIED})
+    own = names.get("cpuacct")
+    return Cgroup({kind: path for kind, path in group.paths.items() if own in (None, names[kind])})
 
 
 def empty_tree(sandbox: Sandbox) -> None:
@@ -225,7 +221,7 @@ def _remove(container: Any) -> None:
         if not _passes(error):
             raise
         with suppress(docker.errors.NotFound):  # the other has removed it
-            retry(container.stop, docker.errors.APIError, _passes, _REMOVAL)
+            retry(container.stop, docker.errors.APIError, _passes)
 
 
 def _passes(error: Exception) -> bool:

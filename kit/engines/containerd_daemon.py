@@ -27,8 +27,8 @@ from kit.image.layout import CONTROL, TREE
 from kit.model.drivers import find_driver
 
 _NAME = "kit.local/kit"
-#: Seconds within which a container that has ended can be removed.
-_REMOVAL = 10
+#: The runtime that the daemon finds itself: in its engine root if it has one.
+_RUNC = "runc"
 
 
 class ContainerdDaemon:
@@ -46,7 +46,7 @@ class ContainerdDaemon:
     def start(self) -> None:
         """Start the daemon and wait until it serves. Raises RunError with the log's message; stop it then too."""
         self._home.make()
-        self._runtimes = installed_runtimes(self._home.directory)
+        self._runtimes = {**installed_runtimes(self._home.directory), _RUNC: _RUNC}
         driver = find_driver("containerd", self.driver)
         self._supervisor.start(containerd_programs(self._home, driver, [*self.options, *self._unpacking()]))
         self._check_snapshotter()
@@ -154,7 +154,7 @@ class ContainerdDaemon:
             if "is not running" not in error.message:
                 raise
             delete = partial(self._ctr, "tasks", "delete", name)
-            retry(delete, RunError, lambda error: "must be stopped" in error.message, _REMOVAL)
+            retry(delete, RunError, lambda error: "must be stopped" in error.message)
 
     def remove(self, name: str) -> None:
         """Kill a container, and remove it with its snapshot; if its daemon is dead, the session's cgroup ends it."""

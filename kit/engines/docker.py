@@ -30,7 +30,7 @@ from kit.engines.plain_runtime import VARIABLE
 from kit.engines.rootless import RootlessDockerd, passable
 from kit.engines.sandbox import Sandbox
 from kit.engines.supervisor import DaemonDirs
-from kit.engines.user_namespace import NumberMap, guarded, mapped_numbers, remap_words
+from kit.engines.user_namespace import NumberMap, guarded_for, mapped_numbers, remap_words
 from kit.filesystem.thin_pool import thin_pool
 from kit.host.cgroup.cgroup import Cgroup
 from kit.image.layout import CONTROL, INPUTS, TREE
@@ -104,7 +104,7 @@ class DockerEngine(PrivateEngine[DockerServer]):
             if runtime := daemon.runtime_name(arm.option(RUNTIME), arm.plain_root):
                 options["runtime"] = runtime
             mounts |= _tree_mount(stack, arm, backing_root, daemon)
-            mapped, run = bool(arm.option(USERNS)), guarded(self._setting.run, arm)
+            mapped, run = bool(arm.option(USERNS)), guarded_for(self._setting.run, arm)
             control = stack.enter_context(control_directory(run / name, self._setting.probe, shared=mapped))
             spec = ContainerSpec(
                 backing_root.needed_image.tag, daemon.host, arm, control, daemon.inputs, mounts,

@@ -73,9 +73,9 @@ class DockerServer(ABC):
 
     def runtimes(self, own: str, *words: str) -> dict[str, str]:
         """Write the programs that the engine calls as OCI runtimes. Return them by the names that containers use:
-        those of the host, and for each and the engine's ``own`` one that enters a plain directory. ``words``: options
-        of kit.engines.plain_runtime."""
-        found = {} if self.home.root.path else installed_runtimes(self.home.directory)
+        those of the host and the engine's ``own``, which it finds itself, and for each one that enters a plain
+        directory. ``words``: options of kit.engines.plain_runtime."""
+        found = {**({} if self.home.root.path else installed_runtimes(self.home.directory)), own: own}
         named = {f"kit-{name}": program for name, program in found.items()}
         plain = {PLAIN_RUNTIME: own, **{f"{PLAIN_RUNTIME}-{name}": program for name, program in found.items()}}
         return named | {name: str(self._plain_runtime(name, program, *words)) for name, program in plain.items()}

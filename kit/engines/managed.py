@@ -80,7 +80,8 @@ class PrivateEngine(ABC, Generic[D]):
         if plugin and self._version not in ("", driver_of(arm).root):
             return Blocker(f"{arm.engine} has no {plugin.words[0]}", fix_of(arm))
         versioned = bool(self._version)
-        blocked = runtime_blocker(arm, versioned) or namespace_blocker(arm, host.root, versioned)
+        blocked = runtime_blocker(arm, versioned, self._programs)
+        blocked = blocked or namespace_blocker(arm, host.root, versioned)
         if blocked or self._version or self._programs:
             return blocked  # the engine root has its own tools
         try:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from kit.core.errors import MachineError, RunError
+from kit.core.errors import MORE_ROOM, MachineError, RunError
 from kit.engines.engine import Blocker
 from kit.host.command import require, which
 from kit.image.layout import CONTROL
-from kit.model.arm import RUNTIME, Arm
+from kit.model.arm import OCI_RUNTIMES, RUNTIME, Arm
 from kit.probe import Probe
 
 
@@ -25,11 +27,13 @@ class OciRuntime:
     own_kernel: bool = False
 
 
+#: Options with which gVisor runs an arm, by their names: the values that do.
+_SUITABLE = {"host-uds": ("open", "all"), "overlay2": ("none",)}
 #: gVisor connects to the probe's socket only with the first option. With the second, what the container writes reaches
 #: the driver: some versions keep it in a file or in memory otherwise. The third is what containers of the kit have, a
 #: loopback interface alone; without it, Debian 12's version refuses network namespaces of Linux 6.18 as the machine's.
 _RUNSC = OciRuntime("runsc", ("--host-uds=open", "--overlay2=none", "--network=none"), own_kernel=True)
-RUNTIMES = {item.name: item for item in (OciRuntime("runc"), OciRuntime("crun"), _RUNSC)}
+RUNTIMES = {**{name: OciRuntime(name) for name in OCI_RUNTIMES}, _RUNSC.name: _RUNSC}
 
 
 def write_program(directory: Path, name: str, command: str) -> Path:
@@ -58,15 +62,29 @@ def runtime_of(arm: Arm) -> OciRuntime | None:
     return RUNTIMES.get(arm.option(RUNTIME))
 
 
-def runtime_blocker(arm: Arm, versioned: bool) -> Blocker | None:
+def runtime_blocker(arm: Arm, versioned: bool, programs: Path | None = None) -> Blocker | None:
     """Return why the arm can't have its runtime; None if it can, as far as is known before a container starts.
-    ``versioned``: the engine is in a root of its own."""
+    ``versioned``: the engine is in a root of its own, with runc. ``programs``: the directory of a Docker that the user
+    names, maybe with runc."""
     runtime = runtime_of(arm)
     if runtime is None:
         return None
     if versioned and runtime.name != "runc":
         engine = arm.engine.partition("@")[0]
         return Blocker(f"the root of {arm.engine} has no {runtime.name}", f"use {engine} without a version")
+    if blocked := _kernel_blocker(arm, runtime):
+        return blocked
+    if runtime.name == "runc" and (versioned or (programs and (programs / "runc").exists())):
+        return None
+    try:
+        require(runtime.name)
+    except MachineError as error:
+        return Blocker(error.message, error.hint)
+    return None
+
+
+def _kernel_blocker(arm: Arm, runtime: OciRuntime) -> Blocker | None:
+    """Return why a kernel of its own is not possible in the arm; None if it is."""
     if runtime.own_kernel and arm.placement == "tmpfs":
         return Blocker(
             f"{runtime.name} keeps a tmpfs inside the container, where the kit can't put sources", "use layer or bind"
@@ -76,10 +94,30 @@ def runtime_blocker(arm: Arm, versioned: bool) -> Blocker | None:
             f"the kit can't move the processes of {runtime.name} to another control group",
             "leave out +cgroup=none and +userns=rootless",
         )
-    try:
-        require(runtime.name)
-    except MachineError as error:
-        return Blocker(error.message, error.hint)
+    return None
+
+
+def registered_blocker(arm: Arm, registered: Mapping[str, Any]) -> Blocker | None:
+    """Return why the running Docker does not have the arm's runtime; None if it has. ``registered``: its runtimes, as
+    its API shows them."""
+    runtime = runtime_of(arm)
+    if runtime is None:
+        return None
+    if blocked := _kernel_blocker(arm, runtime):
+        return blocked
+    if runtime.name not in registered:
+        known = ", ".join(f"+{RUNTIME}={name}" for name in OCI_RUNTIMES if name in registered)
+        reason = f"the running Docker has no runtime {runtime.name}"
+        return Blocker(reason, f"use {known}, or add it to its daemon.json")
+    words = registered[runtime.name].get("runtimeArgs") or ()
+    given = {name: value for name, _, value in (word.lstrip("-").partition("=") for word in words)}
+    if runtime.own_kernel and any(given.get(name) not in values for name, values in _SUITABLE.items()):
+        needed = [f"--{name}={values[0]}" for name, values in _SUITABLE.items()]
+        entry = {runtime.name: {"path": which(runtime.name) or f"/usr/bin/{runtime.name}", "runtimeArgs": needed}}
+        return Blocker(
+            f"the running Docker starts {runtime.name} without {' '.join(needed)}",
+            f'set in its daemon.json "runtimes": {json.dumps(entry)}',
+        )
     return None
 
 
@@ -90,7 +128,7 @@ def runtime_errors(arm: Arm) -> Iterator[None]:
         yield
     except RunError as error:
         runtime = runtime_of(arm)
-        if runtime is None or runtime.name == "runc":
+        if runtime is None or runtime.name == "runc" or error.hint == MORE_ROOM:
             raise
         cgroups = "cgroup" in error.message.partition(": ")[2]
         boot = ", or boot with cgroup v2 alone: systemd.unified_cgroup_hierarchy=1" if cgroups else ""

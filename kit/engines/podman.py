@@ -16,9 +16,10 @@ from kit.engines.backing_root import BackingRoot
 from kit.engines.docker import DockerEngine
 from kit.engines.docker_server import PLAIN_RUNTIME, DockerServer, requested_name
 from kit.engines.engine import Blocker
+from kit.engines.oci_runtime import runtime_blocker
 from kit.engines.rootless import user_words
 from kit.engines.supervisor import DaemonDirs, Program
-from kit.engines.user_namespace import RANGE, USER
+from kit.engines.user_namespace import RANGE, USER, namespace_blocker
 from kit.host import safe_fs
 from kit.host.command import require, run, which
 from kit.host.machine import Host
@@ -45,6 +46,9 @@ class PodmanEngine(DockerEngine):
             return super().check(arm, host)
         if arm.plain_root:
             return Blocker("only root can unpack a plain root filesystem", "run as root: sudo kit …")
+        versioned = bool(self._version)
+        if blocked := runtime_blocker(arm, versioned) or namespace_blocker(arm, host.root, versioned):
+            return blocked
         try:
             self.require_tools(arm)
             require("newuidmap")
@@ -151,7 +155,8 @@ class PodmanService(DockerServer):
         ]
 
     def runtime_name(self, runtime: str, plain: bool) -> str:
-        return self._runtimes.get(requested_name(runtime, plain), "")
+        wrapped = plain or (bool(runtime) and self.limited)  # the same wrapper leaves out the limits
+        return self._runtimes.get(requested_name(runtime, wrapped), "")
 
     def programs(self) -> Sequence[Program]:
         """Return the service's programs. Storage, state and configuration are the session's, never the user's."""
@@ -160,7 +165,7 @@ class PodmanService(DockerServer):
         (self.home.directory / "x").mkdir(mode=0o700)
         self._temporary.mkdir()
         (self.home.directory / "storage.conf").write_text("\n".join(self._storage()) + "\n")
-        runtime, limited = oci_runtime(), self.limited
+        runtime, limited = "runc" if self.home.root.path else oci_runtime(), self.limited
         self._runtimes = self.runtimes(runtime, *(["inherit-limits"] if limited else []))
         plain = self._runtimes[PLAIN_RUNTIME]
         words = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -87,9 +88,12 @@ class Sandbox:
         that it inherits (runc, since 1.2), so this comes after the start. Raises RunError without a control group."""
         if self.cgroup is None:
             raise RunError("the programs of the arm are not known: it has no control group", "run as root: sudo kit …")
-        for pid in self.cgroup.pids():
-            for thread in Path(f"/proc/{pid}/task").iterdir():  # those of a kernel in user space too: gVisor's
-                os.sched_setaffinity(int(thread.name), cpus)
+        pinned: set[int] = set()
+        while new := _threads(self.cgroup.pids()) - pinned:  # until no thread of another one's has come meanwhile
+            for thread in new:
+                with suppress(ProcessLookupError):
+                    os.sched_setaffinity(thread, cpus)
+            pinned |= new
 
     def run(self, argv: Sequence[str], cwd: str, output: IO[bytes]) -> Timing:
         """Run a command inside the arm; ``cwd`` is relative to the tree. Raises RunError and TimedOut, see Probe.run.
@@ -143,3 +147,12 @@ class Sandbox:
 
     def _where(self, cwd: str) -> str:
         return self.tree if cwd == "." else f"{self.tree}/{cwd}"
+
+
+def _threads(pids: Iterable[int]) -> set[int]:
+    """Return the threads of processes, those of a kernel in user space too: gVisor's."""
+    found: set[int] = set()
+    for pid in pids:
+        with suppress(ProcessLookupError, FileNotFoundError):  # it has ended
+            found.update(int(name) for name in os.listdir(f"/proc/{pid}/task"))
+    return found

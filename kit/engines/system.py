@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -18,15 +18,16 @@ from kit.engines.container import (
     docker_errors,
     empty_tree,
     load_image,
+    own_part,
     put_sources,
     remove_volume,
     start_container,
 )
 from kit.engines.control import control_directory
 from kit.engines.engine import Blocker, EngineConfig
-from kit.engines.oci_runtime import RUNTIMES, runtime_errors, runtime_of
+from kit.engines.oci_runtime import registered_blocker, runtime_errors, runtime_of
 from kit.engines.sandbox import Sandbox
-from kit.engines.user_namespace import NumberMap
+from kit.engines.user_namespace import NumberMap, guarded
 from kit.filesystem.device import block_number
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.machine import Host
@@ -65,7 +66,13 @@ def connect() -> Any:
 
 
 def running_driver() -> str:
-    return str(connect().info()["Driver"])
+    return str(_running_info()["Driver"])
+
+
+def _running_info() -> Mapping[str, Any]:
+    """Return what the running daemon says of itself. Raises MachineError."""
+    with closing(connect()) as client:
+        return dict(client.info())
 
 
 class SystemEngine:
@@ -87,12 +94,13 @@ class SystemEngine:
         if arm.placement == "runtime":
             return Blocker("the running Docker does not have the kit's runtime", "use docker/ with root for this arm")
         try:
-            driver = running_driver()
+            info = _running_info()
         except KitError as error:
             return Blocker(error.message, error.hint)
+        driver = info["Driver"]
         if driver != arm.driver:
             return Blocker(f"the running Docker uses {driver}", f"use {arm.placement}:system/{driver}")
-        return _runtime_blocker(arm)
+        return registered_blocker(arm, info.get("Runtimes") or {})
 
     def open(self) -> None:
         if self._client is not None:
@@ -168,9 +176,7 @@ class SystemEngine:
                 with docker_errors("no volume", self._alive):
                     stack.callback(remove_volume, self._client.volumes.create(name), self._alive)
                 mounts[name] = (TREE, "rw")
-            guarded = self._setting.run / "guarded"
-            guarded.mkdir(mode=0o700, exist_ok=True)
-            directory = guarded / f"s{self._count}"
+            directory = guarded(self._setting.run) / f"s{self._count}"
             control = stack.enter_context(control_directory(directory, self._setting.probe, shared=True))
             name = f"kit-{self._setting.session}-{self._count}"
             stack.enter_context(self._setting.journal.holding("container", name))
@@ -211,15 +217,6 @@ class SystemEngine:
 
     def close(self) -> None:
         self._stack.close()
-
-
-def _runtime_blocker(arm: Arm) -> Blocker | None:
-    """Return why the running Docker does not have the arm's runtime; None if it has."""
-    name, has = arm.option(RUNTIME), connect().info()["Runtimes"]
-    if name and name not in has:
-        known = ", ".join(f"+{RUNTIME}={item}" for item in sorted({*has} & {*RUNTIMES}))
-        return Blocker(f"the running Docker has no runtime {name}", f"use {known}, or add it to its daemon.json")
-    return None
 
 
 def _is_here(directory: Path) -> bool:
@@ -281,7 +278,7 @@ def _mapped_root(info: Mapping[str, Any]) -> int:
 def _cgroup(pid: int) -> Cgroup | None:
     """Return the group; None if the daemon runs on another machine, or in another PID namespace."""
     try:
-        group = Cgroup.of(pid)
+        group = own_part(Cgroup.of(pid))
     except OSError:
         return None
     return group if group.paths and group.cpu() else None

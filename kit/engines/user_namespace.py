@@ -81,16 +81,19 @@ def account() -> Account:
         raise MachineError(f"this machine has no user {USER}, or not its group", "add it with useradd") from None
 
 
-def guarded(run: Path, arm: Arm) -> Path:
-    """Return the directory of the arm's control directories, ``run`` without a user namespace. All users may use the
-    sockets in it, so nobody else may enter it."""
-    value = arm.option(USERNS)
-    if not value:
-        return run
-    path = run / ("rootless" if value == ROOTLESS else "guarded")
+def guarded(run: Path, name: str = "guarded") -> Path:
+    """Return a directory of control directories whose sockets all users may use, so nobody else may enter it."""
+    path = run / name
     path.mkdir(mode=0o700, exist_ok=True)
-    if value == ROOTLESS:
-        account().give(path)
+    return path
+
+
+def guarded_for(run: Path, arm: Arm) -> Path:
+    """Return the directory of the arm's control directories; ``run`` without a user namespace."""
+    if not arm.rootless:
+        return guarded(run) if arm.option(USERNS) else run
+    path = guarded(run, ROOTLESS)
+    account().give(path)
     return path
 
 
@@ -101,7 +104,8 @@ def remap_words(arm: Arm) -> tuple[str, ...]:
 
 @contextmanager
 def mapped_numbers(file: Path) -> Iterator[None]:
-    """Give the user its numbers: mount a file, which is written, over each of the machine's. Raises RunError."""
+    """Give the user its numbers: mount a file, which is written, over each of the machine's. Raises RunError. It stays
+    in the session's directory: other daemons mount theirs on it, and each unmounts the last one."""
     file.write_text(f"{USER}:{_FIRST}:{_NUMBERS}\n")
     file.chmod(0o644)
     with _MOUNTING:
@@ -113,7 +117,6 @@ def mapped_numbers(file: Path) -> Iterator[None]:
         with _MOUNTING:
             for target in _FILES:
                 run(["umount", target])
-        file.unlink()
 
 
 class NumberMap:

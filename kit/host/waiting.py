@@ -11,8 +11,8 @@ E = TypeVar("E", bound=Exception)
 
 #: Seconds between two looks.
 _PAUSE = 0.01
-#: Seconds between two attempts.
-_RETRY_PAUSE = 0.1
+#: Seconds between two attempts, and in which an engine ends its own work on a container.
+_RETRY_PAUSE, _RETRY_PATIENCE = 0.1, 10
 
 
 class NotReadyError(Exception):
@@ -32,7 +32,7 @@ def wait_for(find: Callable[[], T | None], ended: Callable[[], str], patience: f
     return found
 
 
-def retry(act: Callable[[], T], error: type[E], passes: Callable[[E], bool], patience: float) -> T:
+def retry(act: Callable[[], T], error: type[E], passes: Callable[[E], bool], patience: float = _RETRY_PATIENCE) -> T:
     """Return the result of ``act``, repeated while it raises an ``error`` that passes. Raises the last one after
     ``patience`` seconds."""
     deadline = time.monotonic() + patience

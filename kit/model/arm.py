@@ -27,6 +27,8 @@ CONTAINED = ("runtime", "bind", "volume", "layer", "tmpfs", BUILD)
 PLACEMENTS = UNCONTAINED + CONTAINED
 
 DEFAULT_FILESYSTEM = "ext4"
+#: The option that names the OCI runtime, and those that it names; a nested engine's containers have the engine's own.
+RUNTIME, OCI_RUNTIMES = "runtime", ("runc", "crun", "runsc")
 #: Options of a containerised arm and the form of their values.
 OPTIONS = {
     "seccomp": re.compile(r"default|unconfined"),
@@ -34,7 +36,7 @@ OPTIONS = {
     "memory": re.compile(r"[1-9][0-9]{0,11}[kmg]?"),
     "cgroup": re.compile(r"none"),
     "nosync": re.compile(r""),
-    "runtime": re.compile(r"runc|crun|runsc"),
+    RUNTIME: re.compile("|".join(OCI_RUNTIMES)),
     "control": re.compile(r""),
 }
 #: Options of a build arm: what the build cache holds before a run, and a cache mount for the build tree.
@@ -57,8 +59,6 @@ MOST_ARMS = 100
 #: The option for a second, identical copy of the arm, which shows the noise; and the one for programs that do not wait
 #: for the disk. No other options need a container.
 CONTROL, NOSYNC = "control", "nosync"
-#: The option that names the OCI runtime; a nested engine's containers have the engine's own.
-RUNTIME = "runtime"
 #: The option for a user namespace, and its values of each engine, in the words of their documentation: Docker's
 #: userns-remap, Podman's --userns=auto, and the engine run by an ordinary user.
 USERNS, ROOTLESS = "userns", "rootless"

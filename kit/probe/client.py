@@ -29,7 +29,7 @@ _CLOCK_READINGS = 3
 #: Bytes of the unit of ru_oublock (getrusage(2)): the kernel counts what a process dirtied in the page cache or wrote
 #: directly.
 _BLOCK = 512
-#: Fields of Timing that gVisor's kernel always gives as 0.
+#: Fields of Timing that gVisor's kernel does not count as Linux does.
 COUNTS = ("minor_faults", "major_faults", "voluntary_switches", "involuntary_switches", "dirtied_bytes")
 _STATES = ("exit", "signal", "error")
 

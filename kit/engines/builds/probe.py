@@ -16,13 +16,10 @@ from kit.engines.builds.output import BuildOutput
 from kit.engines.builds.tool import BuildFiles, BuildTool
 from kit.engines.sandbox import Invocation
 from kit.probe import Probe, Timing
-from kit.probe.client import parse_answer
+from kit.probe.client import COUNTS, parse_answer
 
 #: The figures of a command's process tree.
-_OF_TREE = (
-    "user", "sys", "max_rss", "minor_faults", "major_faults", "voluntary_switches", "involuntary_switches",
-    "dirtied_bytes",
-)  # fmt: skip
+_OF_TREE = ("user", "sys", "max_rss", *COUNTS)
 
 
 @dataclass(frozen=True)
