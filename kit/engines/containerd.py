@@ -139,14 +139,14 @@ class ContainerdEngine(PrivateEngine[ContainerdDaemon]):
                 env=backing_root.env,
                 layered=arm.placement == "layer",
                 own=(Path(f"/proc/{pid}/root"),) if arm.own_filesystem else (),
-                engine=partial(_serve_ctr, stack, daemon, control.path),
+                engine=partial(_serve_ctr, stack, daemon, control.path, arm.option(RUNTIME)),
                 daemons=move_daemon(pid, Cgroup.named(daemon.cgroup), serving, backing_root.backing.path),
             )
 
 
-def _serve_ctr(stack: ExitStack, daemon: ContainerdDaemon, control: Path) -> str:
+def _serve_ctr(stack: ExitStack, daemon: ContainerdDaemon, control: Path, runtime: str) -> str:
     """Run commands of ctr for the arm, beside the daemon: a client inside the arm would have no network."""
-    stack.enter_context(daemon.commands(control / CTR))
+    stack.enter_context(daemon.commands(control / CTR, runtime))
     return f"{CONTROL}/{CTR}"
 
 

@@ -121,11 +121,12 @@ class ContainerdDaemon:
         self._ctr("run", *words, *chosen, *options, *source, name, f"{CONTROL}/kit-probe", "serve", f"{CONTROL}/s")
 
     @contextmanager
-    def commands(self, path: Path) -> Iterator[None]:
-        """Run commands of ctr that arrive at the socket ``path``, beside the daemon and with its snapshotter. Raises
-        RunError."""
+    def commands(self, path: Path, runtime: str = "") -> Iterator[None]:
+        """Run commands of ctr that arrive at the socket ``path``, beside the daemon and with its snapshotter.
+        ``runtime``: as for ``run``. Raises RunError."""
         words = self._words(before=["env", f"CONTAINERD_SNAPSHOTTER={self.driver}"])
-        start = [sys.executable, "-I", ctr_server.__file__, str(path), self._home.container_cgroup, *words]
+        runc = self._runtimes[runtime] if runtime else ""
+        start = [sys.executable, "-I", ctr_server.__file__, str(path), self._home.container_cgroup, runc, *words]
         with (self._home.directory / "ctr.log").open("ab") as output:
             process = spawn(start, output=output, cgroup_procs=Cgroup.named(self._home.cgroup).create().procs)
         try:

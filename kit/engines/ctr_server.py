@@ -3,9 +3,10 @@ Docker through Docker's API.
 
 A connection carries one command: a line with a JSON list of its arguments. The answer is a line for each piece of
 output, ``{"out": "…"}``, and ``{"status": 0}`` at the end. The command goes on if the client leaves. ``{cgroup}`` in an
-argument is the control group of the daemon's containers. Imports nothing of the kit.
+argument is the control group of the daemon's containers, ``{runc}`` the program of the arm's runtime, or nothing.
+Imports nothing of the kit.
 
-ctr_server.py SOCKET CGROUP COMMAND…"""
+ctr_server.py SOCKET CGROUP RUNC COMMAND…"""
 
 import contextlib
 import json
@@ -26,6 +27,7 @@ class Handler(socketserver.StreamRequestHandler):
         if not isinstance(arguments, list):
             raise ValueError("a command is a list of words")
         words = [str(word).replace("{cgroup}", self.server.cgroup) for word in arguments]
+        words = [word.replace("{runc}", self.server.runc) for word in words]
         pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
         with subprocess.Popen([*self.server.command, *words], **pipes) as process:  # type: ignore[call-overload]
             while data := os.read(process.stdout.fileno(), 1 << 16):
@@ -42,8 +44,9 @@ class CtrServer(socketserver.ThreadingUnixStreamServer):
 
     daemon_threads = True
 
-    def __init__(self, path: str, cgroup: str, command: list[str]) -> None:
+    def __init__(self, path: str, cgroup: str, runc: str, command: list[str]) -> None:
         self.cgroup = cgroup
+        self.runc = runc
         self.command = command
         # Who waits for the socket connects at once: it has its name when it listens, not when it is bound.
         super().__init__(f"{path}~", Handler)
@@ -51,5 +54,5 @@ class CtrServer(socketserver.ThreadingUnixStreamServer):
 
 
 if __name__ == "__main__":
-    with CtrServer(sys.argv[1], sys.argv[2], sys.argv[3:]) as server:
+    with CtrServer(sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4:]) as server:
         server.serve_forever(poll_interval=3600)

@@ -41,9 +41,29 @@ _SLEEP = "exec /bin/busybox sleep 3600"
 READ_LARGE = "grep ^Cached: /proc/meminfo; md5sum /large; grep ^Cached: /proc/meminfo; true"
 
 
-def cached(meminfo: str = "") -> int:
+def cached() -> int:
     """KiB of files in the machine's page cache."""
-    return int(re.findall(r"Cached: +(\d+) kB", meminfo or Path("/proc/meminfo").read_text())[0])
+    return int(re.findall(r"Cached: +(\d+) kB", Path("/proc/meminfo").read_text())[0])
+
+
+def cached_between(log: str) -> int:
+    """Return by how many KiB the page cache grew while a container ran READ_LARGE. Ends the program if ``log``, its
+    output, is not complete."""
+    found = re.findall(r"Cached: +(\d+) kB|[0-9a-f]{32}  /large", log)
+    if [bool(number) for number in found] != [True, False, True]:
+        raise SystemExit(f"a container that reads /large printed {log!r}")
+    return int(found[2]) - int(found[0])
+
+
+def in_gvisor() -> bool:
+    """Return whether this kernel is gVisor, whose page cache is not the machine's."""
+    return "-gvisor" in Path("/proc/cmdline").read_text()
+
+
+def direct_runtime(runtime: str) -> str:
+    """Return the runtime of the scenario's containers; '' is the engine's own. ``runtime``: of the kit's own container.
+    In an arm ``runtime`` it enters a plain directory, and starts Python for each container to do so."""
+    return "" if runtime == "kit-plain" else runtime.replace("kit-plain-", "kit-")
 
 
 def _shell(command: str) -> list[str]:
@@ -68,10 +88,9 @@ class Docker:
         # have its runtime too.
         own = self._ask("GET", "/containers/json")[0]["Id"]
         settings = self._ask("GET", f"/containers/{own}/json")["HostConfig"]
-        self._parent, self._runtime = settings["CgroupParent"], settings["Runtime"]
+        self._parent, self._runtime = settings["CgroupParent"], direct_runtime(settings["Runtime"])
         self._builds = self._parent
-        if self._runtime == "oci":  # Podman says no more than that through Docker's API
-            self._runtime = self._ask("GET", f"/v4.0.0/libpod/containers/{own}/json")["OCIRuntime"]
+        if self._runtime == "oci":  # Podman, whose containers all have its service's runtime
             self._builds = self._parent and f"{self._parent}/steps"  # whose steps are in the group itself
 
     def _ask(self, method: str, path: str, query: dict[str, Any] | None = None, body: Any = None) -> Any:
@@ -122,8 +141,7 @@ class Docker:
         """Run a container made for READ_LARGE; return by how many KiB the page cache grew meanwhile."""
         self.start(name)
         self.wait(name)
-        before, _, after = str(self._ask("GET", f"/containers/{name}/logs", {"stdout": "true"})).partition("/large")
-        return cached(after) - cached(before)
+        return cached_between(str(self._ask("GET", f"/containers/{name}/logs", {"stdout": "true"})))
 
     def stop(self, name: str) -> None:
         self._ask("POST", f"/containers/{name}/kill")

@@ -78,7 +78,7 @@ class DockerClient(Docker):
         yield from (line.decode() for line in answer)
 
     def create(self) -> bool:  # type: ignore[override]
-        host = {"NetworkMode": "none", "CgroupParent": self._parent}
+        host = {"NetworkMode": "none", "CgroupParent": self._parent, "Runtime": self._runtime}
         self._ask("POST", "/containers/create", {"name": NAME}, {"Image": self._image, "HostConfig": host})
         return True
 
@@ -164,7 +164,7 @@ class CtrClient:
 
     def start(self) -> None:
         """Start both. The command goes on after its first output, as the container does; a child waits for its end."""
-        output = self._run("run", "--cgroup", f"{{cgroup}}/{NAME}", self._image, NAME)
+        output = self._run("run", "--runc-binary={runc}", "--cgroup", f"{{cgroup}}/{NAME}", self._image, NAME)
         check_output(next((line for line in output if not line.startswith(_LOGGED)), ""))
         self._ended.unlink(missing_ok=True)
         if os.fork() == 0:

@@ -16,7 +16,7 @@ from tests.waiting import wait_until
 @contextmanager
 def _serving(directory: Path, *command: str) -> Iterator[Path]:
     path = directory / "s"
-    words = [sys.executable, "-I", ctr_server.__file__, str(path), "/kit-x/c-containers", *command]
+    words = [sys.executable, "-I", ctr_server.__file__, str(path), "/kit-x/c-containers", "/x/kit-runsc", *command]
     with subprocess.Popen(words) as process:
         try:
             wait_until(path.exists, process=process)
@@ -39,8 +39,9 @@ def _answers(path: Path, *words: str) -> list[dict[str, Any]]:
 
 def test_a_command_answers_with_its_output_and_status(tmp_path: Path) -> None:
     with _serving(tmp_path, "sh", "-c", 'echo "$@"; echo wrong >&2; exit 3', "sh") as path:
-        *output, last = _answers(path, "run", "--cgroup", "{cgroup}/one")
-        assert "".join(item["out"] for item in output) == "run --cgroup /kit-x/c-containers/one\nwrong\n"
+        *output, last = _answers(path, "run", "--cgroup", "{cgroup}/one", "--runc-binary={runc}")
+        expected = "run --cgroup /kit-x/c-containers/one --runc-binary=/x/kit-runsc\nwrong\n"
+        assert "".join(item["out"] for item in output) == expected
         assert last == {"status": 3}
         assert _answers(path)[-1] == {"status": 3}  # it serves the next one
 

@@ -8,7 +8,6 @@ import shutil
 import stat
 import struct
 import subprocess
-import sys
 import tarfile
 import zlib
 from collections import Counter
@@ -23,24 +22,14 @@ from kit.core.errors import UsageError
 from kit.host.machine import read_host
 from kit.model.session import Request
 from kit.session.plan.planning import find_scenario, prepare
-
-SCENARIOS = Path(__file__).parents[2] / "scenarios"
-
-
-def _load(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """Not by an import, which would leave bytecode in what a session digests."""
-    path = SCENARIOS / f"{name}.py"
-    module = ModuleType(path.stem)
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    exec(compile(path.read_text(), path, "exec"), module.__dict__)
-    return module
+from tests.scenario_scripts import load_script
 
 
 @pytest.fixture
 def image(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
     for name in ("chunked", "estargz", "nydus"):
-        _load(f"pull/{name}", monkeypatch)
-    module = _load("pull/image", monkeypatch)
+        load_script(f"pull/{name}", monkeypatch)
+    module = load_script("pull/image", monkeypatch)
     monkeypatch.setattr(module, "BUSYBOX", tmp_path / "busybox")
     (tmp_path / "busybox").write_bytes(b"static")
     return module
@@ -48,8 +37,8 @@ def image(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
 
 @pytest.fixture
 def clients(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    _load("lifecycle/engine", monkeypatch)
-    return _load("pull/clients", monkeypatch)
+    load_script("lifecycle/engine", monkeypatch)
+    return load_script("pull/clients", monkeypatch)
 
 
 def _blob(root: Path, digest: str) -> bytes:
