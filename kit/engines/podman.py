@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 import signal
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +14,7 @@ from threading import Lock
 from kit.core.errors import MachineError
 from kit.engines.backing_root import BackingRoot
 from kit.engines.docker import DockerEngine
-from kit.engines.docker_server import PLAIN_RUNTIME, DockerServer, requested_name
+from kit.engines.docker_server import DockerServer, requested_name
 from kit.engines.engine import Blocker
 from kit.engines.oci_runtime import runtime_blocker
 from kit.engines.rootless import user_words
@@ -24,7 +24,7 @@ from kit.host import safe_fs
 from kit.host.command import require, run, which
 from kit.host.machine import Host
 from kit.image import Image
-from kit.model.arm import USERNS, Arm
+from kit.model.arm import RUNTIME, USERNS, Arm
 from kit.model.drivers.overlay import PARTIAL
 
 #: Without this capability (linux/capability.h) no limit can be raised, and Podman's defaults exceed the usual limits.
@@ -70,20 +70,32 @@ class PodmanEngine(DockerEngine):
     def make_daemon(self, stack: ExitStack, arm: Arm, backing_root: BackingRoot, name: str) -> DockerServer:
         home = self.home(backing_root, name, f"podman-{arm.driver}")
         kind = RootlessPodman if arm.rootless else PodmanService
-        return kind(arm.driver, home, arm.feature_words, (PARTIAL, "") in arm.options, arm.option(USERNS) == "auto")
+        return kind(
+            arm.driver, home, arm.feature_words, (PARTIAL, "") in arm.options, arm.option(USERNS) == "auto",
+            arm.option(RUNTIME), arm.plain_root,
+        )  # fmt: skip
 
 
 class PodmanService(DockerServer):
     """``options``: mount options of its overlay. ``partial``: it pulls only the missing files of a layer, where the
-    layer's format permits that. ``mapped``: each container has users of its own (podman-run(1), --userns=auto)."""
+    layer's format permits that. ``mapped``: each container has users of its own (podman-run(1), --userns=auto).
+    ``runtime``: the OCI runtime of all its containers; '' is runc, or crun. ``plain``: it enters a plain directory."""
 
     def __init__(
-        self, driver: str, home: DaemonDirs, options: Sequence[str], partial: bool = False, mapped: bool = False
+        self,
+        driver: str,
+        home: DaemonDirs,
+        options: Sequence[str],
+        partial: bool = False,
+        mapped: bool = False,
+        runtime: str = "",
+        plain: bool = False,
     ) -> None:
         super().__init__(driver, home, options)
         self._partial = partial
         self._mapped = mapped
-        self._runtimes: Mapping[str, str] = {}
+        self._runtime = runtime
+        self._plain = plain
 
     @property
     def _temporary(self) -> Path:
@@ -140,8 +152,9 @@ class PodmanService(DockerServer):
 
     @property
     def limited(self) -> bool:
-        """Return whether it can't raise limits, as its defaults would."""
-        return not _may_raise_limits()
+        """Return whether it can't raise limits, as its defaults would. Rootless, it lowers these itself
+        (containers/podman, pkg/specgen/generate/oci_linux.go)."""
+        return os.geteuid() == 0 and not _may_raise_limits()
 
     def environment_words(self) -> list[str]:
         """Return the beginning of a command line that keeps the user's settings out."""
@@ -155,8 +168,7 @@ class PodmanService(DockerServer):
         ]
 
     def runtime_name(self, runtime: str, plain: bool) -> str:
-        wrapped = plain or (bool(runtime) and self.limited)  # the same wrapper leaves out the limits
-        return self._runtimes.get(requested_name(runtime, wrapped), "")
+        return ""  # Docker's API can't request one (Podman 4.3): the service has the arm's
 
     def programs(self) -> Sequence[Program]:
         """Return the service's programs. Storage, state and configuration are the session's, never the user's."""
@@ -165,12 +177,12 @@ class PodmanService(DockerServer):
         (self.home.directory / "x").mkdir(mode=0o700)
         self._temporary.mkdir()
         (self.home.directory / "storage.conf").write_text("\n".join(self._storage()) + "\n")
-        runtime, limited = "runc" if self.home.root.path else oci_runtime(), self.limited
-        self._runtimes = self.runtimes(runtime, *(["inherit-limits"] if limited else []))
-        plain = self._runtimes[PLAIN_RUNTIME]
+        own, limited = "runc" if self.home.root.path else oci_runtime(), self.limited
+        found = {"": own, **self.runtimes(own, *(["inherit-limits"] if limited else []))}
         words = [
             *self.client_words(),
-            f"--runtime={plain if limited else runtime}",
+            # The program that enters a plain directory is the one that leaves out limits.
+            f"--runtime={found[requested_name(self._runtime, self._plain or limited)]}",
             "system",
             "service",
             "--time=0",
@@ -209,7 +221,7 @@ class RootlessPodman(PodmanService):
 
     @property
     def limited(self) -> bool:
-        return True
+        return False
 
     def environment_words(self) -> list[str]:
         return [*super().environment_words(), f"HOME={self.home.directory / 'x'}"]

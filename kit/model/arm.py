@@ -64,6 +64,9 @@ CONTROL, NOSYNC = "control", "nosync"
 USERNS, ROOTLESS = "userns", "rootless"
 _USERNS = {"docker": re.compile(f"remap|{ROOTLESS}"), "podman": re.compile(f"auto|{ROOTLESS}")}
 
+#: The engine whose containers all have the runtime of their daemon: Podman ignores what Docker's API requests.
+_ONE_RUNTIME = "podman"
+
 _GRAMMAR = re.compile(
     r"(?P<placement>[a-z]+)"
     r"(?::(?:(?:(?P<outer>[\w.@-]+/[\w-]+)/)?(?P<engine>[\w.@-]+)/)?(?P<driver>[\w-]+))?"
@@ -168,9 +171,16 @@ class Arm:
             *self.feature_words,
             *(key for key, _ in self.options if key in driver_of(self).options.known),
             *(f"{USERNS}={self.option(USERNS)}" for key, _ in self.options if key == USERNS),
+            *(self._runtime if self.engine.partition("@")[0] == _ONE_RUNTIME else ()),
             *((str(self),) if self.placement == BUILD else ()),  # its build cache is its own
             *((self.engine, self.outer, self.option(DATA_ROOT)) if self.outer else ()),
         )
+
+    @property
+    def _runtime(self) -> tuple[str, ...]:
+        """Return the words for the program that starts its container; none for the engine's own."""
+        named = f"{RUNTIME}={self.option(RUNTIME)}" if self.option(RUNTIME) else ""
+        return tuple(filter(None, (named, "plain" if self.plain_root else "")))
 
     def without(self, *options: str) -> Arm:
         """Return the same arm without these options."""

@@ -199,7 +199,7 @@ class Probe:
         timing = parse_answer(received, *self._asked)
         if self._own_kernel:
             unknown: dict[str, Any] = dict.fromkeys(COUNTS)
-            timing = replace(timing, **unknown, ended=timing.ended + self._behind)
+            timing = replace(timing, **unknown, ended=min(timing.ended + self._behind, time.monotonic()))
         return timing
 
     def end(self) -> None:

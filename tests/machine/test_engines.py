@@ -3,14 +3,14 @@
 Which test meets which arm: tests/machine/arms.py.
 """
 
+import json
 import os
 import pwd
 import shutil
-import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,8 +21,11 @@ from docker.errors import DockerException
 from kit.core.errors import RunError
 from kit.core.paths import find_paths
 from kit.engines.installed import version_of
+from kit.engines.oci_runtime import RUNTIMES
+from kit.engines.user_namespace import USER, mapped_numbers
 from kit.filesystem import BackingOptions
-from kit.host.command import run
+from kit.host.cgroup.cgroup import Cgroup
+from kit.host.command import run, spawn, which
 from kit.host.machine import read_host
 from kit.image import ImageCache
 from kit.model.arm import Arm, parse_arm
@@ -33,7 +36,7 @@ from kit.report.text.progress import Quiet
 from kit.session.execute.session_loop import held_machine
 from kit.session.measure.context import MachineLease
 from kit.session.setup.provision import Provision, ProvisionSpec
-from tests.engine_suite import EngineSuite, rebuilt, sh, some_inputs, spec_of
+from tests.engine_suite import EngineSuite, names, rebuilt, sh, some_inputs, spec_of
 from tests.leftovers import left_on_machine
 from tests.machine.arms import arms_of
 from tests.waiting import wait_until
@@ -112,9 +115,27 @@ def test_root_in_a_user_namespace_is_another_user_outside(provision: Provision, 
         assert outside == pwd.getpwnam("nobody").pw_uid or 2_000_000_000 <= outside < 2_100_000_000
 
 
-def test_a_kernel_of_its_own_has_the_clock_of_the_machine(provision: Provision) -> None:
+@pytest.mark.maps_users
+def test_numbers_of_users_are_there_until_the_last_engine_ends(lease: MachineLease, tmp_path: Path) -> None:
+    """Engines start and end in any order; each mounts a file on that of the one before."""
+    if not Path("/etc/subuid").exists():
+        pytest.skip("needs /etc/subuid")
+    before = Path("/etc/subuid").read_text()
+    first, second, third = (ExitStack() for _ in range(3))
+    for stack in (first, second):
+        stack.enter_context(mapped_numbers(tmp_path / str(id(stack))))
+    first.close()
+    third.enter_context(mapped_numbers(tmp_path / "third"))
+    second.close()
+    assert Path("/etc/subuid").read_text() == f"{USER}:2000000000:67108864\n"
+    third.close()
+    assert Path("/etc/subuid").read_text() == before
+
+
+@pytest.mark.parametrize("text", ["layer:overlay2+runtime=runsc", "layer:podman/overlay+runtime=runsc"])
+def test_a_kernel_of_its_own_has_the_clock_of_the_machine(provision: Provision, text: str) -> None:
     """gVisor's begins with the container."""
-    arm = parse_arm("layer:overlay2+runtime=runsc")
+    arm = parse_arm(text)
     if blocked := provision.ready(arm):
         pytest.skip(f"not run: {blocked.reason}; fix: {blocked.fix}")
     with provision.sandbox(arm) as sandbox:
@@ -255,20 +276,23 @@ def test_runtime_and_bare_read_the_same_files(provision: Provision) -> None:
 
 @pytest.fixture
 def running_docker(request: pytest.FixtureRequest, lease: MachineLease) -> Iterator[str]:
-    """A Docker as a user may have it running, started here since none runs on a test machine. Its parameter: further
-    words."""
+    """A Docker as a user may have it running, started here since none runs on a test machine: in a control group, as
+    of a service, and with gVisor. Its parameter: further words."""
     words = getattr(request, "param", ())
     if words:
         request.getfixturevalue("mapped_users")
     directory = Path(tempfile.mkdtemp(prefix="kit-docker-"))  # not pytest's, through which no other user gets
     directory.chmod(0o711)
     address = f"unix://{directory}/s"
+    gvisor = {"path": which("runsc"), "runtimeArgs": RUNTIMES["runsc"].words}
+    (directory / "daemon.json").write_text(json.dumps({"runtimes": {"runsc": gvisor} if which("runsc") else {}}))
+    group = Cgroup.named(f"kit-test-docker-{os.getpid()}").create()
     with (directory / "log").open("wb") as log:
-        process = subprocess.Popen(
+        process = spawn(
             ["dockerd", "--data-root", directory / "data", "--exec-root", directory / "e", "--host", address,
              "--pidfile", directory / "pid", "--bridge=none", "--iptables=false", "--storage-driver=overlay2",
-             *words],
-            stdout=log, stderr=log, env={**os.environ, "PATH": f"{os.environ['PATH']}:/usr/sbin"},
+             "--config-file", directory / "daemon.json", *words],
+            output=log, cgroup_procs=group.procs,
         )  # fmt: skip
 
     def answers() -> bool:
@@ -280,6 +304,7 @@ def running_docker(request: pytest.FixtureRequest, lease: MachineLease) -> Itera
     yield address
     process.terminate()
     process.wait(30)
+    group.remove()
     shutil.rmtree(directory)
 
 
@@ -299,7 +324,12 @@ def test_the_running_docker_is_used_and_left_as_it_was(
             suite.test_runs_commands_in_an_empty_tree(made, found)
             suite.test_every_run_starts_from_the_same_state(made, found)
             suite.test_cgroup_counts_what_left_the_tree(made, found)
-        for text in ("layer:system/btrfs", "runtime:system/overlay2"):
+        gvisor = parse_arm("layer:system/overlay2+runtime=runsc")
+        if made.ready(gvisor) is None:  # installed, and for this kernel
+            with made.sandbox(gvisor) as sandbox:
+                assert not {"", "dockerd", "containerd", "containerd-shim"} & {*names(sandbox.cgroup)}
+                assert os.uname().release not in sh(sandbox, "cat /proc/version")[1]
+        for text in ("layer:system/btrfs", "runtime:system/overlay2", "tmpfs:system/overlay2+runtime=runsc"):
             blocked = made.ready(parse_arm(text))
             assert blocked is not None and blocked.fix
     # The disk of the daemon's layers, and another.

@@ -202,3 +202,6 @@ def test_arms_share_a_daemon_across_runtimes_and_not_across_user_namespaces() ->
         for option in ("", "+runtime=runsc", "+userns=remap", "+userns=rootless")
     )
     assert plain == gvisor and len({plain, remap, rootless}) == 3
+    podman = [f"{text}podman/overlay{option}" for text, option in (("layer:", ""), ("layer:", "+runtime=crun"),
+                                                                   ("runtime:", ""))]  # fmt: skip
+    assert len({parse_arm(text).daemon for text in podman}) == 3  # which has one runtime for all containers
