@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import kit
+from kit.core.exit_code import NOT_RUN
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.machine, pytest.mark.unmeasured, pytest.mark.maps_users]
@@ -90,7 +91,7 @@ def test_rootless_podman_measures_and_leaves_nothing(sandbox: Path, tiny: Path) 
     ]  # fmt: skip
     enter = ["unshare", "--mount", "--propagation", "private", "--", "sh", "-euc", ENTER, "sh", str(sandbox), *words]
     done = subprocess.run(enter, env=environment, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr + done.stdout
+    assert done.returncode == NOT_RUN, done.stderr + done.stdout
     found = json.loads((sandbox / "home/out.json").read_text())
     assert {item["arm"] for item in found["session"]["not_run"]} == {"runtime:podman/overlay@dir", "layer:overlay2@dir"}
     assert found["session"]["facts"]["podman runs"] == "rootless"
