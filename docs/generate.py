@@ -216,9 +216,8 @@ def _task_keys(table: Any) -> list[str]:
 
 def settings() -> str:
     """All keys of a file with settings, with their options of kit compare and of pytest."""
-    from kit.model.options import OPTIONS
+    from kit.model.options import OPTIONS, SHARED
     from kit.model.settings import KEYS
-    from kit.pytest_plugin.runner import SHARED
 
     others = {"store": "--store", "arms": "--arms", "rank": "--rank"}
     kinds = {str: "text", int: "number", bool: "true or false"}

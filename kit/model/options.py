@@ -97,6 +97,11 @@ _TABLE = (
     Option("size", "Size of each (sparse) loop filesystem.  [20G]", default="20G", read=size),
 )  # fmt: skip
 OPTIONS: Mapping[str, Option] = {item.name: item for item in _TABLE}
+#: Options of a request that pytest's command line also has.
+SHARED = (
+    "rounds", "precision", "budget", "margin", "timeout", "cache", "cpuset", "seed", "load", "interleave", "guest",
+    "engine", "rerun", "explain_calls", "profile", "labels",
+)  # fmt: skip
 
 
 def read_text_as(item: Option, text: str, where: str) -> Any:

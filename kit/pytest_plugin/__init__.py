@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.model.options import OPTIONS, Option
-from kit.pytest_plugin.runner import RUNNER, SHARED, SessionRunner, refuse_xdist
+from kit.model.options import OPTIONS, SHARED, Option
+from kit.pytest_plugin.runner import RUNNER, SessionRunner, refuse_xdist
 
 if TYPE_CHECKING:
     from kit.pytest_plugin.compare import Result

@@ -9,17 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kit.core.errors import KitError
-from kit.model.options import OPTIONS, as_written, read_quantities, read_text_as
+from kit.model.options import OPTIONS, SHARED, as_written, read_quantities, read_text_as
 
 if TYPE_CHECKING:
     from kit.model.session import Request, Session
     from kit.store import Store
 
-#: Options of a request that pytest's command line also has.
-SHARED = (
-    "rounds", "precision", "budget", "margin", "timeout", "cache", "cpuset", "seed", "load", "interleave", "guest",
-    "engine", "rerun", "explain_calls", "profile", "labels",
-)  # fmt: skip
 RUNNER = pytest.StashKey["SessionRunner"]()
 
 

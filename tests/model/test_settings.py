@@ -11,9 +11,9 @@ import pytest
 from kit.cli.compare import compare
 from kit.core.errors import UsageError
 from kit.host.settings_files import find_settings
-from kit.model.options import OPTIONS, read_quantities
+from kit.model.options import OPTIONS, SHARED, read_quantities
 from kit.model.settings import KEYS, ConfigEntry, merged, option_values, read_settings
-from kit.pytest_plugin.runner import SHARED, SessionRunner
+from kit.pytest_plugin.runner import SessionRunner
 from tests.command_line import in_fork
 from tests.ordinary_user import ordinary_user
 
