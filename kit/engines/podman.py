@@ -98,6 +98,11 @@ class PodmanService(DockerServer):
         self._plain = plain
 
     @property
+    def rootless(self) -> bool:
+        """Return whether it runs in a user namespace of an unprivileged user."""
+        return os.geteuid() != 0
+
+    @property
     def _temporary(self) -> Path:
         """Return the directory for copies of images. It lies in the data directory, as dockerd's does, and is removed
         with it."""
@@ -140,7 +145,7 @@ class PodmanService(DockerServer):
     def client_words(self) -> list[str]:
         """Return the command line of podman, up to its subcommand."""
         # Rootless, the configuration's graphroot would leave the database in the user's own storage.
-        own = [f"--root={self.home.data}", f"--runroot={self.home.directory / 'r'}"] if os.geteuid() else []
+        own = [f"--root={self.home.data}", f"--runroot={self.home.directory / 'r'}"] if self.rootless else []
         return [
             *self.environment_words(),
             "podman",
@@ -154,7 +159,7 @@ class PodmanService(DockerServer):
     def limited(self) -> bool:
         """Return whether it can't raise limits, as its defaults would. Rootless, it lowers these itself
         (containers/podman, pkg/specgen/generate/oci_linux.go)."""
-        return os.geteuid() == 0 and not _may_raise_limits()
+        return not self.rootless and not _may_raise_limits()
 
     def environment_words(self) -> list[str]:
         """Return the beginning of a command line that keeps the user's settings out."""
@@ -164,7 +169,7 @@ class PodmanService(DockerServer):
             f"CONTAINERS_STORAGE_CONF={self.home.directory / 'storage.conf'}",
             f"XDG_RUNTIME_DIR={self.home.directory / 'x'}",
             f"TMPDIR={self._temporary}",  # else /var/tmp
-            *([f"HOME={self.home.directory / 'x'}"] if os.geteuid() else []),
+            *([f"HOME={self.home.directory / 'x'}"] if self.rootless else []),
         ]
 
     def runtime_name(self, runtime: str, plain: bool) -> str:
@@ -209,22 +214,13 @@ class PodmanService(DockerServer):
 class RootlessPodman(PodmanService):
     """Podman as a session of root's runs it for an unprivileged user."""
 
-    def client_words(self) -> list[str]:
-        own = [f"--root={self.home.data}", f"--runroot={self.home.directory / 'r'}"]
-        words = super().client_words()
-        cut = words.index("podman") + 1
-        return [*words[:cut], *own, *words[cut:]]
+    @property
+    def rootless(self) -> bool:
+        return True
 
     @property
     def python(self) -> str:
         return "/usr/bin/python3"  # the kit's own may lie in a home of root's
-
-    @property
-    def limited(self) -> bool:
-        return False
-
-    def environment_words(self) -> list[str]:
-        return [*super().environment_words(), f"HOME={self.home.directory / 'x'}"]
 
     def programs(self) -> Sequence[Program]:
         (service,) = super().programs()
