@@ -47,14 +47,17 @@ class _Counter:
     domain: Path
     used: int = 0
     _last: int | None = field(default=None, repr=False)
+    _largest: int = field(default=0, repr=False)
 
     @property
     def name(self) -> str:
         return _name(self.domain)
 
     def advance(self) -> int:
-        now, largest = (int((self.domain / file).read_text()) for file in ("energy_uj", "max_energy_range_uj"))
-        self.used += (now - (now if self._last is None else self._last)) % (largest + 1)
+        now = int((self.domain / "energy_uj").read_text())
+        if not self._largest:  # it does not change, and each slice reads the counter
+            self._largest = int((self.domain / "max_energy_range_uj").read_text())
+        self.used += (now - (now if self._last is None else self._last)) % (self._largest + 1)
         self._last = now
         return self.used
 
