@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kit.core.codec import Amount, Code, decode_json
-from kit.core.errors import UsageError
-from kit.parsers.runs.json_head import has_list
+from kit.core.codec import Amount, Code
+from kit.parsers.runs.json_document import read_document
 from kit.parsers.runs.timed_run import TimedRun, exit_error
 
 
@@ -31,13 +30,8 @@ class _Document:
 
 def read_hyperfine(text: str, where: str) -> tuple[TimedRun, ...]:
     """Return every run; a result without its runs as one, its mean."""
-    if not has_list(text, "results", "command"):
-        return ()
-    try:
-        document = decode_json(_Document, text)
-    except UsageError as error:
-        raise UsageError(f"{where}: not JSON of hyperfine: {error.message}", "export it again") from None
-    return tuple(run for result in document.results for run in _runs(result))
+    document = read_document(_Document, text, ("results", "command"), where, "hyperfine")
+    return tuple(run for result in document.results for run in _runs(result)) if document else ()
 
 
 def _runs(result: _Result) -> Iterator[TimedRun]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kit.core.codec import Amount, decode_json
-from kit.core.errors import UsageError
-from kit.parsers.runs.json_head import has_list
+from kit.core.codec import Amount
+from kit.parsers.runs.json_document import read_document
 from kit.parsers.runs.timed_run import TimedRun
 
 
@@ -29,12 +28,9 @@ class _Document:
 
 def read_pytest_benchmark(text: str, where: str) -> tuple[TimedRun, ...]:
     """Return every round as a run: seconds of one iteration. A benchmark without its rounds is one run, their mean."""
-    if not has_list(text, "benchmarks", "stats"):
+    document = read_document(_Document, text, ("benchmarks", "stats"), where, "pytest-benchmark")
+    if document is None:
         return ()
-    try:
-        document = decode_json(_Document, text)
-    except UsageError as error:
-        raise UsageError(f"{where}: not JSON of pytest-benchmark: {error.message}", "export it again") from None
     return tuple(
         TimedRun(item.name, {"real": real})
         for item in document.benchmarks
