@@ -181,6 +181,11 @@ KINDS = (
 OTHER = Kind("{}", passing=_PASSING)
 
 
+def built_commit(facts: Mapping[str, str]) -> str:
+    """Return the commit of the sources that a session built, else of its CI job; '' if it is unknown."""
+    return COMMIT.text(facts) or CI_COMMIT.text(facts)
+
+
 def makers(facts: Mapping[str, str]) -> dict[int, str]:
     """Return the machine that made each round of a session on several machines."""
     found = ROUNDS_OF.find(facts)

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 
 from kit.analysis.history.tracked import smaller_is_better
 from kit.analysis.stats.estimators import Interval
+from kit.model.fact import built_commit
 from kit.model.metric import METRICS
 from kit.model.session import Session
 from kit.parsers.figure import MORE
-from kit.report.data.penalty import Penalty, commit_of, newest
+from kit.report.data.penalty import Penalty, newest
 from kit.report.format import units
 from kit.report.format.interval import times_interval
 from kit.report.format.verdict import sentence
@@ -54,7 +55,7 @@ def _extra(item: Penalty, imported: bool) -> str:
         sentence(found) if found.metric in METRICS else found.verdict_all,
         f"{found.arm}: {units.amount(item.outcome.mean, found.unit)}",
         f"{found.baseline}: {units.amount(item.outcome.base_mean, found.unit)}",
-        f"commit {commit_of(session)}" if commit_of(session) else "",
+        f"commit {built_commit(session.facts)}" if built_commit(session.facts) else "",
         f"guest: {session.guest}" if session.guest else "",
         "imported figures: machine, image and run order are unknown" if imported else "",
     ]

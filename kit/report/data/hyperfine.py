@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from kit.analysis.runs.arm_runs import ArmRuns
+from kit.model.fact import built_commit
 from kit.model.session import Session
 from kit.model.sweep import parse_point
-from kit.report.data.penalty import Newest, Penalty, commit_of, newest
+from kit.report.data.penalty import Newest, Penalty, newest
 
 
 def render_hyperfine(sessions: Sequence[Session]) -> str:
@@ -60,7 +61,7 @@ def _result(runs: ArmRuns) -> dict[str, Any]:
 
 def _about(item: Newest, penalty: Penalty | None) -> dict[str, Any]:
     session = item.session
-    about = {"scenario": session.title, "session": session.id, "commit": commit_of(session) or None}
+    about = {"scenario": session.title, "session": session.id, "commit": built_commit(session.facts) or None}
     known = {
         "baseline": penalty.comparison.baseline if penalty else None,
         "ratio": penalty.ratio if penalty else None,

@@ -9,7 +9,6 @@ from kit.analysis.history.outcome import Outcome
 from kit.analysis.history.tracked import tracked_outcomes
 from kit.analysis.runs.compare import Comparison
 from kit.analysis.session.analyse import Analysis, analyse
-from kit.model.fact import CI_COMMIT, COMMIT
 from kit.model.sample import IMPORTED
 from kit.model.session import Session
 from kit.report.format import units
@@ -94,8 +93,3 @@ def _imported(session: Session) -> bool:
 
 def _mark(session: Session) -> str:
     return "imported" if _imported(session) else session.request.guest
-
-
-def commit_of(session: Session) -> str:
-    """Return the commit of the sources, else of the CI job; '' if it is unknown."""
-    return COMMIT.text(session.facts) or CI_COMMIT.text(session.facts)

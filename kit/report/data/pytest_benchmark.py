@@ -9,9 +9,8 @@ from typing import Any
 
 from kit.analysis.session.analyse import Analysis, analyse
 from kit.analysis.stats.description import Description
-from kit.model.fact import CPU, KERNEL, MACHINE
+from kit.model.fact import CPU, KERNEL, MACHINE, built_commit
 from kit.model.session import Session
-from kit.report.data.penalty import commit_of
 from kit.report.format.sanitize import shown
 
 #: The version of pytest-benchmark that has this format.
@@ -27,7 +26,12 @@ def render_pytest_benchmark(sessions: Sequence[Session]) -> str:
     first = sessions[0]
     document = {
         "machine_info": _machine(first),
-        "commit_info": {"id": commit_of(first) or "unknown", "time": None, "dirty": False, "branch": "unknown"},
+        "commit_info": {
+            "id": built_commit(first.facts) or "unknown",
+            "time": None,
+            "dirty": False,
+            "branch": "unknown",
+        },
         "benchmarks": [row for session in sessions for row in _benchmarks(session, analyse(session))],
         "datetime": _moment(first.created),
         "version": _VERSION,
@@ -77,7 +81,7 @@ def _benchmarks(session: Session, analysis: Analysis) -> Iterator[dict[str, Any]
                 "param": None,
                 "extra_info": {
                     "session": session.id,
-                    "commit": commit_of(session) or None,
+                    "commit": built_commit(session.facts) or None,
                     "guest": session.guest,
                     "baseline": item.baseline if item else None,
                     "ratio": item.ratio if item else None,

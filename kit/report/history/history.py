@@ -10,7 +10,7 @@ from typing import Any
 from kit.analysis.history.changepoint import Change, ChangeHistory
 from kit.analysis.history.history import Entry, Series, short
 from kit.analysis.stats.estimators import Interval
-from kit.model.fact import CI_COMMIT, COMMIT, LABEL
+from kit.model.fact import CI_COMMIT, COMMIT, LABEL, built_commit
 from kit.report.format import units
 from kit.report.format.csv_rows import render_sheet
 from kit.report.format.interval import percent_interval
@@ -75,8 +75,7 @@ def _table(told: ChangeHistory, plot: Plot, tablefmt: str) -> str:
 
 def commits_of(entries: Sequence[Entry]) -> list[str]:
     """Return what each session built: the commit of its sources, else of its CI job; '' if it is unknown."""
-    found = (COMMIT.text(item.versions) or CI_COMMIT.text(item.versions) for item in entries)
-    return [short(text) for text in found]
+    return [short(built_commit(item.versions)) for item in entries]
 
 
 def _row(entry: Entry, change: Change | None, plot: Plot, drawn: bool) -> list[str]:
