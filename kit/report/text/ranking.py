@@ -117,7 +117,7 @@ def _over_bare(ranking: Ranking, comparisons: Sequence[Comparison]) -> Index:
 
 
 def _cells(row: RankRow, ranking: Ranking, index: Index) -> list[str]:
-    value = units.seconds(row.typical) if ranking.unit == "s" else f"{row.typical:.4g}"
+    value = units.seconds(row.typical) if ranking.unit == "s" else units.number(row.typical)
     against = "reference" if row.against is None else difference(row.against)
     over = index.get((row.arm, ranking.point))
     cost = percent_interval(over.ratio, over.low_all, over.high_all) if over else ""
