@@ -5,6 +5,7 @@ filesystem and option: pairs of a test and what arms are made of, instead of eve
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 from kit.model.arm import parse_arm
 from tests.engine_suite import EngineSuite
@@ -53,3 +54,8 @@ def arms_of(test: str) -> Sequence[str]:
         for trait in traits(chosen[-1]):
             lacking.pop(trait, None)
     return [arm for arm in ARMS if arm in chosen]
+
+
+def reporting(document: dict[str, Any], figure: str) -> set[str]:
+    """Return the arms that report a figure, of a session as JSON."""
+    return {item["arm"] for item in document["samples"] for each in item["reported"] if each["name"] == figure}

@@ -19,6 +19,7 @@ from kit.session.execute.session_loop import held_machine
 from kit.session.setup.provision import Provision
 from tests.command_line import Kit
 from tests.engine_suite import EngineSuite, spec_of
+from tests.machine.arms import reporting
 
 #: Its programs take about ten minutes of CPU to build.
 ASKED = os.environ.get("KIT_TEST_DOCKER_29")
@@ -97,10 +98,5 @@ def test_a_lazy_snapshotter_fetches_what_a_container_reads(kit: Kit, tmp_path: P
     assert done.returncode == 0, done.stdout + done.stderr
     found = json.loads(out.read_text())
     assert {item["status"] for item in found["samples"]} == {"ok"}
-    holding = {
-        item["arm"]
-        for item in found["samples"]
-        for figure in item["reported"]
-        if figure["name"] == "disk used by the pulled image"
-    }
+    holding = reporting(found, "disk used by the pulled image")
     assert holding == {"layer:docker@29/overlayfs"}  # after a lazy pull the disk holds next to nothing

@@ -21,6 +21,7 @@ from kit.session.setup.provision import Provision
 from tests.command_line import Kit
 from tests.engine_suite import EngineSuite, spec_of
 from tests.leftovers import left_on_machine
+from tests.machine.arms import reporting
 from tests.waiting import wait_until
 
 
@@ -71,12 +72,7 @@ def test_it_fetches_what_a_container_reads(kit: Kit, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     found = json.loads(out.read_text())
     assert {item["status"] for item in found["samples"]} == {"ok"}
-    holding = {
-        item["arm"]
-        for item in found["samples"]
-        for figure in item["reported"]
-        if figure["name"] == "disk used by the pulled image"
-    }
+    holding = reporting(found, "disk used by the pulled image")
     assert {ORDINARY} <= holding <= {"bare", ORDINARY}  # after a lazy pull the disk holds next to nothing
 
 
