@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from kit.engines.nosync import find_library
 from kit.host.safe_fs import remove
 from kit.probe import ProbeServer
 
@@ -25,8 +24,6 @@ def control_directory(path: Path, probe: Path, shared: bool = False) -> Iterator
     path.chmod(0o755)
     try:
         shutil.copy2(probe, path / "kit-probe")
-        if library := find_library():
-            shutil.copy2(library, path)
         server = ProbeServer(path, shared)
         try:
             yield Control(path, server)

@@ -85,6 +85,10 @@ class CopiesProbe(Probe):
         for probe, file in zip(self._probes, self._outputs, strict=True):
             probe.start(argv, cwd=cwd, env=env, output=file, uid=uid, gid=gid)
 
+    def suppress_syncs(self) -> None:
+        for probe in self._probes:
+            probe.suppress_syncs()
+
     def answers(self, patience: float) -> bool:
         """Return whether, within this number of seconds, the command has ended in every copy, or one died."""
         until = time.monotonic() + patience

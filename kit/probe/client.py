@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import select
 import socket
 import struct
@@ -167,10 +168,27 @@ class Probe:
         """Request a command: it begins as soon as the probe reads the request. Raises RunError if the arm is dead."""
         entries = [f"{key}={value}" for key, value in env.items()]
         fields = ["run", cwd, str(uid), str(gid), str(len(entries)), *entries, *argv]
-        body = b"".join(os.fsencode(item) + b"\0" for item in fields)
         self._asked = argv[0], cwd
+        self._request(fields, output.fileno())
+
+    def suppress_syncs(self) -> None:
+        """Let no later command wait until data are on the disk: sync, fsync, fdatasync, msync, syncfs and
+        sync_file_range succeed without effect, in all programs and roots (seccomp(2)). Files opened with O_SYNC still
+        wait. Raises RunError."""
+        self._request(["nosync"])
+        answer = self._answer()
+        if failed := re.fullmatch(rb"status=error errno=(\d+) what=seccomp\n", answer):
+            raise RunError(
+                f"+nosync: the kernel refuses a filter of system calls: {os.strerror(int(failed[1]))}",
+                "use a kernel with CONFIG_SECCOMP_FILTER, or leave out +nosync",
+            )
+        if answer != b"status=done\n":
+            raise _garbled(answer)
+
+    def _request(self, fields: Sequence[str], *descriptors: int) -> None:
+        body = b"".join(os.fsencode(item) + b"\0" for item in fields)
         try:
-            socket.send_fds(self.connection, [struct.pack("<I", len(body))], [output.fileno()])
+            socket.send_fds(self.connection, [struct.pack("<I", len(body))], descriptors)
             self.connection.sendall(body)
         except OSError as error:
             raise RunError(f"the arm died: {error.strerror}", "see the engine's log") from None
@@ -182,6 +200,13 @@ class Probe:
 
     def timing(self, alive: Callable[[], str] = lambda: "") -> Timing:
         """Return the timing of the ended command. Raises RunError if it could not be started, or the arm died."""
+        timing = parse_answer(self._answer(alive), *self._asked)
+        if self._own_kernel:
+            unknown: dict[str, Any] = dict.fromkeys(COUNTS)
+            timing = replace(timing, **unknown, ended=min(timing.ended + self._behind, time.monotonic()))
+        return timing
+
+    def _answer(self, alive: Callable[[], str] = lambda: "") -> bytes:
         received = b""
         while not received.endswith(b"\n"):
             try:
@@ -196,11 +221,7 @@ class Probe:
             received += part
             if len(received) > _LONGEST_ANSWER:
                 raise _garbled(received)
-        timing = parse_answer(received, *self._asked)
-        if self._own_kernel:
-            unknown: dict[str, Any] = dict.fromkeys(COUNTS)
-            timing = replace(timing, **unknown, ended=min(timing.ended + self._behind, time.monotonic()))
-        return timing
+        return received
 
     def end(self) -> None:
         """Close the connection, and wait until the probe has ended all its children. It can't end a process that hangs

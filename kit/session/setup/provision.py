@@ -15,7 +15,6 @@ from pathlib import Path
 from kit.core.errors import KitError, said_by_system
 from kit.engines import BackingRoot, Blocker, Engine, EngineConfig, Sandbox, engine_name, make_engine
 from kit.engines.copies import as_one
-from kit.engines.nosync import nosync_blocker, without_syncs
 from kit.filesystem import Backing, BackingOptions, make_backing
 from kit.host.machine import Host
 from kit.image import Image
@@ -117,7 +116,7 @@ class Provision:
                 return Blocker("copies on the host would have different paths", "use bare")
             if not self._spec.host.root or arm.engine == SYSTEM:
                 return Blocker("copies need a common control group of a private engine's", "run as root: sudo kit …")
-        return nosync_blocker() if arm.nosync else None
+        return None
 
     def _start(self, arms: Sequence[Arm], not_run: dict[Arm, NotRun]) -> None:
         with _noted(not_run, *arms):
@@ -171,7 +170,9 @@ class Provision:
         with make as sandbox:
             if self._spec.cpuset:
                 sandbox.pin(self._spec.cpuset)
-            yield without_syncs(sandbox) if arm.nosync else sandbox
+            if arm.nosync:
+                sandbox.probe.suppress_syncs()
+            yield sandbox
 
     @contextmanager
     def _copies(self, arm: Arm, backing_root: BackingRoot, copies: int) -> Iterator[Sandbox]:
