@@ -39,6 +39,6 @@ def test_an_arm_without_an_engine_writes_nothing_there(tmp_path: Path, tiny: Pat
         provision = stack.enter_context(Provision(spec))
         assert provision.ready(arm) is None
         suite.test_nothing_is_written_beside_the_probe(provision, arm)
-        suite.test_commands_run_as_another_user(provision, arm)
+        suite.test_commands_run_as_another_user_and_skip_syncs_on_request(provision, arm)
         suite.test_every_run_starts_from_the_same_state(provision, arm)
     assert not list((tmp_path / "given").iterdir())
