@@ -2,6 +2,7 @@
 
 import ast
 from collections import defaultdict
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import TypeVar
@@ -33,3 +34,19 @@ class Tree:
 @cache
 def parsed(path: Path) -> Tree:
     return Tree(path.read_text())
+
+
+def literals(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the strings of a module as far as they are written in it, without docstrings."""
+    tree = parsed(path)
+    owners: list[ast.Module | ast.ClassDef | ast.FunctionDef] = []
+    owners += [*tree.nodes(ast.Module), *tree.nodes(ast.ClassDef), *tree.nodes(ast.FunctionDef)]
+    firsts = [node.body[0] for node in owners if node.body]
+    documents = {id(first.value) for first in firsts if isinstance(first, ast.Expr)}
+    inner = {id(part) for node in tree.nodes(ast.JoinedStr) for part in node.values}
+    for node in tree.nodes(ast.Constant):
+        if isinstance(node.value, str) and id(node) not in documents | inner:
+            yield node.lineno, node.value
+    for joined in tree.nodes(ast.JoinedStr):
+        text = "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in joined.values)
+        yield joined.lineno, text

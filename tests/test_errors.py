@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -98,16 +97,6 @@ def test_what_click_refuses_is_said_in_the_kits_way(words: str, said: str) -> No
     with pytest.raises(click.ClickException) as refused:
         cli.main(words.split(), prog_name="kit", standalone_mode=False)
     assert str(usage_error(refused.value)) == said
-
-
-def test_pages_that_errors_name_exist() -> None:
-    root = ROOT.parent
-    if not (root / "docs").is_dir():
-        pytest.skip("the kit is tested without its documents")
-    texts = [literal(node) or "" for _, call, _ in raised() for node in (*call.args, *(k.value for k in call.keywords))]
-    named = {page for text in texts for page in re.findall(r"docs/[\w/-]+\.md", text)}
-    assert len(named) > 5
-    assert not {page for page in named if not (root / page).is_file()}
 
 
 def test_an_error_is_one_line_and_one_fix() -> None:

@@ -10,6 +10,9 @@ from types import ModuleType
 
 import pytest
 
+from kit.cli import cli
+from kit.cli.pages.page import MARK
+from kit.cli.pages.parts import parts
 from tests.glossary import avoided_words
 
 ROOT = Path(__file__).parents[1]
@@ -148,7 +151,12 @@ def test_tutorial_shows_what_the_kit_prints() -> None:
 
 
 def test_every_generated_part_is_named_and_has_a_page() -> None:
-    module = generate()
-    named = [name for path in PAGES for name in module.MARK.findall(path.read_text(encoding="utf-8"))]
-    assert sorted(named) == sorted(module.PARTS)
-    assert all(len(module.PARTS[name]()) > 100 for name in named)
+    made = parts(cli)
+    named = [name for path in PAGES for name in MARK.findall(path.read_text(encoding="utf-8"))]
+    assert sorted(named) == sorted(made)
+    assert all(len(made[name]()) > 100 for name in named)
+
+
+def test_the_site_has_whole_pages() -> None:
+    page = generate().on_page_markdown("see [it](../../images/kernel/image.toml)\n<!-- generate: exit-codes -->\n")
+    assert page.startswith("see `images/kernel/image.toml`\n| code |")

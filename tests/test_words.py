@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from kit.report.page.page import view
 from kit.report.renderer import SESSION, find, names
 from tests.glossary import Found, avoided_words
 from tests.nights import ladder_session
-from tests.sources import parsed
+from tests.sources import literals
 
 ROOT = Path(kit.__file__).parent
 BESIDE = [Path(__file__).parents[1] / name for name in ("images", "scenarios", "examples")]
@@ -27,22 +26,6 @@ _ALLOWED = {
     "store/schema/tables.py": {"repeats", "elsewhere", "turns", "burst", "bursts"},  # older columns, facts
     "report/fleet/cost.py": {"misfits"},  # a field that the JSON calls otherwise
 }  # fmt: skip
-
-
-def literals(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the strings of a module as far as they are written in it, without docstrings."""
-    tree = parsed(path)
-    owners: list[ast.Module | ast.ClassDef | ast.FunctionDef] = []
-    owners += [*tree.nodes(ast.Module), *tree.nodes(ast.ClassDef), *tree.nodes(ast.FunctionDef)]
-    firsts = [node.body[0] for node in owners if node.body]
-    documents = {id(first.value) for first in firsts if isinstance(first, ast.Expr)}
-    inner = {id(part) for node in tree.nodes(ast.JoinedStr) for part in node.values}
-    for node in tree.nodes(ast.Constant):
-        if isinstance(node.value, str) and id(node) not in documents | inner:
-            yield node.lineno, node.value
-    for joined in tree.nodes(ast.JoinedStr):
-        text = "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in joined.values)
-        yield joined.lineno, text
 
 
 def wrong(where: str, text: str, line: int = 1) -> list[str]:

@@ -22,7 +22,7 @@ Examples:
   kit completion zsh > "${fpath[1]}/_kit"
   kit completion fish > ~/.config/fish/completions/kit.fish
 
-Commands, options, scenarios, arms, filesystems, images, metrics and sessions are completed."""
+Commands, options, scenarios, arms, filesystems, images, metrics, sessions and topics are completed."""
 
 #: Bash splits words at some of : = @ before a completion sees them, and replaces the last part alone.
 _BASH = r"""
@@ -121,6 +121,15 @@ def complete_images(context: click.Context, parameter: click.Parameter, begun: s
 
 def complete_cached_images(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
     return _beginning(dict.fromkeys(_cached()), begun)
+
+
+def complete_topics(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+    """Return topics of kit help, and commands."""
+    from kit.cli.pages.topics import find_topics
+
+    root = context.find_root().command
+    commands = root.list_commands(context) if isinstance(root, click.Group) else []
+    return _beginning(dict.fromkeys((*(topic.name for topic in find_topics()), *commands)), begun)
 
 
 def complete_metrics(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:

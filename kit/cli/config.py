@@ -48,7 +48,7 @@ def config(every: bool, json_file: str) -> None:
     if shown:
         click.echo(tabulate(shown, ["setting", "value", "from"], disable_numparse=True))
     else:
-        click.echo(f"no settings; make kit.toml here, or {config_file()}: see docs/reference/configuration.md")
+        click.echo(f"no settings; make kit.toml here, or {config_file()}: see kit help configuration")
 
 
 _DEFAULT = "default"

@@ -2,50 +2,83 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
+from kit.cli.completion import complete_arms
 from kit.cli.options import json_option, wait_option, write_json
+from kit.core.exit_code import BUSY, DONE, NOT_RUN, USAGE, described
 
-_EPILOG = """\b
+if TYPE_CHECKING:
+    from kit.session.trial import Diagnosis
+
+_EPILOG = f"""\b
 Examples:
   sudo kit doctor
+  sudo kit doctor layer:btrfs bind:overlay2@xfs      exits with 0 if both work
   sudo kit doctor --json | jq '.diagnoses[] | select(.works | not)'
 
-Doctor makes and mounts filesystems, starts daemons and runs containers, in private places that it removes.
-The exit code is 0 even where something does not work."""
+Doctor makes and mounts filesystems, starts daemons and runs containers, in private places that it removes. Without ARM
+the exit code is 0 even where something does not work.
+{described(DONE, USAGE, NOT_RUN, BUSY)}"""
 
 
 @click.command(epilog=_EPILOG)
+@click.argument("arms", nargs=-1, metavar="[ARM]...", shell_complete=complete_arms)
 @json_option
 @wait_option
-def doctor(json_file: str, wait: bool) -> None:
-    """Try what works on this machine; show fixes."""
+def doctor(arms: tuple[str, ...], json_file: str, wait: bool) -> int:
+    """Try what works on this machine; show fixes.
+
+    With ARM, try these arms alone; see kit help arms."""
     from kit.core.paths import find_paths
+    from kit.model.arm import arm_names
     from kit.report.text.progress import Lines, Quiet
     from kit.session.doctor import examine
+    from kit.session.trial import try_arms
 
-    as_json = json_file == "-"
-    found = []
-    shown = ""
-    for diagnosis in examine(find_paths(), Quiet() if as_json else Lines(), wait):
-        found.append(diagnosis)
-        if as_json:
-            continue
-        if diagnosis.kind != shown:
-            click.echo(f"\n{diagnosis.kind}" if shown else diagnosis.kind)
-            shown = diagnosis.kind
-        state = click.style("works", fg="green") if diagnosis.works else click.style("no   ", fg="red")
-        click.echo(f"  {state}  {diagnosis.name:25} {diagnosis.reason}", color=_color())
-        if diagnosis.fix and not diagnosis.works:
-            click.echo(f"         {'':25} fix: {diagnosis.fix}")
+    quiet = json_file == "-"
+    paths, observer = find_paths(), Quiet() if quiet else Lines()
+    if arms:
+        found = list(try_arms(arm_names(",".join(arms)), paths, observer, wait))
+        if not quiet:
+            click.echo(describe_arms(found))
+    else:
+        found = _shown(examine(paths, observer, wait), quiet)
     if json_file:
         write_json(json_file, {"schema": 1, "diagnoses": [asdict(diagnosis) for diagnosis in found]})
+    return arms_exit_code(found) if arms else DONE
 
 
-def _color() -> bool:
-    import os
+def _shown(diagnoses: Iterable[Diagnosis], quiet: bool) -> list[Diagnosis]:
+    """Print each diagnosis as soon as it is known."""
+    found: list[Diagnosis] = []
+    for diagnosis in diagnoses:
+        if not quiet:
+            if not found or diagnosis.kind != found[-1].kind:
+                click.echo(f"\n{diagnosis.kind}" if found else diagnosis.kind)
+            click.echo(f"  {'works' if diagnosis.works else 'no   '}  {diagnosis.name:25} {diagnosis.reason}")
+            if diagnosis.fix and not diagnosis.works:
+                click.echo(f"         {'':25} fix: {diagnosis.fix}")
+        found.append(diagnosis)
+    return found
 
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+def describe_arms(found: Sequence[Diagnosis]) -> str:
+    """Return the answer, then a line for each arm."""
+    missing = [item.name for item in found if not item.works]
+    answer = f"cannot run here: {', '.join(missing)}" if missing else "all arms work"
+    width = max(len(item.name) for item in found)
+    lines = [answer, ""]
+    for item in found:
+        lines.append(f"{'works' if item.works else 'not run':7}  {item.name:{width}}  {item.reason}")
+        if item.fix and not item.works:
+            lines.append(f"{'':{width + 9}}  fix: {item.fix}")
+    return "\n".join(lines)
+
+
+def arms_exit_code(found: Iterable[Diagnosis]) -> int:
+    return DONE if all(item.works for item in found) else NOT_RUN

@@ -25,7 +25,7 @@ Examples:
   kit compare kernel:short --fleet fleet.example.org --fleet-tls ~/kit-fleet --split --machines 8
 
 A client of a worker is root on its machine. Without certificates, a fleet listens on 127.0.0.1 only. See
-docs/how-to/fleet.md."""
+kit help fleet."""
 
 
 @click.group(cls=LazyGroup, sections={"Commands": COMMANDS}, epilog=_EPILOG)

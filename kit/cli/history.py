@@ -68,8 +68,9 @@ def history(
     """Show an arm's penalty over time, and when it changed."""
     from kit.analysis.history.change_attribution import find_common, long_enough, tracks_by_machine
     from kit.analysis.history.changepoint import ChangeHistory, find_changes
-    from kit.analysis.history.history import SEVERAL, compared_alike, split
+    from kit.analysis.history.history import compared_alike, split
     from kit.model.arm import spelled
+    from kit.model.fact import SEVERAL
     from kit.report.history.change_attribution import fleet_lines
     from kit.report.history.history import Subject, render_histories_json
     from kit.store.fleet_history import Figure, find_fleet_past

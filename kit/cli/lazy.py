@@ -17,7 +17,7 @@ class LazyGroup(click.Group):
 
     def __init__(self, *words: Any, sections: Mapping[str, Section], **options: Any) -> None:
         super().__init__(*words, **options)
-        self._sections = sections
+        self.sections = sections
         self._found = {name: found for section in sections.values() for name, found in section.items()}
 
     def list_commands(self, context: click.Context) -> list[str]:
@@ -31,6 +31,6 @@ class LazyGroup(click.Group):
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         width = max(map(len, self._found))
-        for heading, section in self._sections.items():
+        for heading, section in self.sections.items():
             with formatter.section(heading):
                 formatter.write_dl([(name.ljust(width), summary) for name, (_, summary) in section.items()])

@@ -44,7 +44,7 @@ A file:
   thresholds = ["layer:overlay2 < 10 %", "layer:overlay2 unpack < 60 %"]
 
 A night fails where the interval of a penalty lies above its limit, corrected for the number of thresholds; with
-on = "change" only after a change point in its history. docs/how-to/nightly-job.md has the rules and
+on = "change" only after a change point in its history. kit help nightly-job has the rules and
 jobs for GitHub, GitLab, Jenkins and systemd.
 
 Written to the output directory: {", ".join(item.file for item in _FILES)}; the summary also to

@@ -30,7 +30,7 @@ from kit.parsers.figure import Reported
 from kit.report.data.structured import JSON_SCHEMA, PARTS, RENAMED, SAMPLE_FIELDS, renamed
 from kit.report.fleet.cost import RENAMED as RENAMED_OF_FLEET
 from kit.report.history.history import Subject
-from kit.session.doctor import Diagnosis
+from kit.session.trial import Diagnosis
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 

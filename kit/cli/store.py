@@ -17,7 +17,7 @@ Examples:
   kit store grant writer builders --store postgresql+psycopg://kit@db/kit
   kit store grant reader grafana --store postgresql+psycopg://kit@db/kit
 
-docs/how-to/share-a-store.md says what a writer and a reader may, and has queries for Grafana and Apache Otava."""
+kit help share-a-store says what a writer and a reader may, and has queries for Grafana and Apache Otava."""
 
 
 @click.group(epilog=_EPILOG)

@@ -95,7 +95,8 @@ def is_run_directory(path: str) -> bool:
 
 
 def resource(kind: str) -> Path:
-    """Return the directory of bundled ``scenarios`` or ``images``: in an installed kit, or beside a checkout's."""
+    """Return the directory of bundled ``scenarios``, ``images`` or ``docs``: in an installed kit, or beside a
+    checkout's."""
     here = Path(__file__).resolve().parent.parent
     installed = here / "_data" / kind
     return installed if installed.is_dir() else here.parent / kind

@@ -85,7 +85,7 @@ class ContainerdDaemon:
                 raise RunError(f"its snapshotter {self.driver} does not work here: {self._reason()}", "see session.log")
         raise RunError(
             f"this containerd has no snapshotter {self.driver}",
-            "use another version, as layer:containerd@2.1/…: docs/reference/arms.md",
+            "use another version, as layer:containerd@2.1/…: kit help arms",
         )
 
     def _reason(self) -> str:

@@ -64,13 +64,13 @@ def lacking(arms: Sequence[Arm]) -> Iterator[str]:
     if not Path("/dev/loop-control").exists():
         raise MachineError(
             f"the guest's kernel {platform.release()} lacks CONFIG_BLK_DEV_LOOP",
-            "build it in: docs/how-to/guest-kernels.md",
+            "build it in: kit help guest-kernels",
         )
     missing = [options for options, there in _CONTAINERS.items() if not there()]
     if missing and any(arm.contained for arm in arms):
         raise MachineError(
             f"the guest's kernel {platform.release()} runs no containers: it lacks {'; '.join(missing)}",
-            "build these in (docs/how-to/guest-kernels.md), or use arms without a container: bare,union:overlay",
+            "build these in (kit help guest-kernels), or use arms without a container: bare,union:overlay",
         )
     if any(arm.contained for arm in arms):
         for options, there in _USUAL.items():

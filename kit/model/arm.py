@@ -253,7 +253,7 @@ def parse_arm(text: str, engine: str = DEFAULT_ENGINE) -> Arm:
         raise UsageError(
             f"arm '{text}' is not understood",
             "write bare[@FS] or PLACEMENT:[ENGINE/]DRIVER[@FS][+OPTION=VALUE], for example layer:overlay2@xfs; "
-            "see docs/reference/arms.md",
+            "see kit help arms",
         )
     placement = _choose("placement", match["placement"], PLACEMENTS, text)
     if placement == "union":

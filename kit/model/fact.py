@@ -116,6 +116,7 @@ HOST_CPU = Kind("host cpu")
 # The machines of a fleet that ran the session
 CLASS = Kind("class")
 WORKER = Kind("worker")  # what the fleet calls the machine; of several, all of them: each has series of its own
+SEVERAL = ", "  # separates the names of several machines
 ROUNDS_OF = Kind("rounds of {}", of=r"\S+", volatile=True)  # numbers of the rounds that a machine made
 TOGETHER = Kind("measured together")  # workers of one machine, which disturb each other
 

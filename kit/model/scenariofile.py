@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence, Sized
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import PurePath
 from typing import Annotated, Any, TypeVar
 
@@ -73,6 +73,17 @@ class _InputTable:
     strip: Annotated[int, Meta(ge=0, le=MOST)] = 0
     exclude: tuple[str, ...] = ()
     fetch: tuple[tuple[str, ...], ...] = ()
+
+
+def known_keys() -> dict[str, tuple[str, ...]]:
+    """Return the keys of each table; that of a parameter's name is the table's own."""
+    tables: dict[str, Any] = {
+        "top": _Document, "params.NAME": Param, "inputs.NAME": _InputTable, "[[phases]], [[prepare]]": Command,
+    }  # fmt: skip
+    return {
+        where: tuple(item.name for item in fields(kind) if kind is not Param or item.name != "name")
+        for where, kind in tables.items()
+    }
 
 
 class _Reader:

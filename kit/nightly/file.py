@@ -54,6 +54,11 @@ _TaskTable: Any = TypedDict("_TaskTable", _KEYS, total=False)  # type: ignore[mi
 _ALWAYS = {"size": "20G", "timeout": "2h"}
 
 
+def known_keys() -> dict[str, tuple[str, ...]]:
+    """Return the keys of each table."""
+    return {"top": tuple(_File.__annotations__), "[defaults], [[tasks]]": tuple(sorted(_KEYS))}
+
+
 def parse_nightly(text: str, source: str, name: str) -> Job:
     """Return the job that a file describes; ``source`` names the file in errors. Raises UsageError."""
     data = _read(_File, parse_toml(text, source), source)
@@ -68,7 +73,7 @@ def parse_nightly(text: str, source: str, name: str) -> Job:
     if confirm < 2:
         raise UsageError(
             f"{source}: confirm = {confirm} is below 2",
-            "use 2 or more, or one noisy night would be a regression: docs/how-to/nightly-job.md",
+            "use 2 or more, or one noisy night would be a regression: kit help nightly-job",
         )
     return Job(
         name=name,
@@ -91,7 +96,7 @@ def _read(kind: type[T], data: Any, where: str) -> T:
     except WrongTypeError as error:
         if not error.key:
             raise UsageError(f"{where}: not a table", "use for example [[tasks]]") from None
-        fix = "see docs/how-to/nightly-job.md for an example"
+        fix = "see kit help nightly-job for an example"
         raise UsageError(f"{where}: {error.key} must be {error.wanted}", fix) from None
 
 

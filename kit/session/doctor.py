@@ -4,20 +4,16 @@ rest."""
 from __future__ import annotations
 
 import os
-import tarfile
-import tempfile
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
-from kit.core.errors import KitError, MachineError, said_by_system
+from kit.core.errors import KitError, MachineError
 from kit.core.paths import Paths
 from kit.engines import Sandbox
 from kit.engines.daemon_configuration import CONFIGURATION
 from kit.engines.installed import installed_docker
 from kit.engines.root import root_name, versions
-from kit.filesystem import BackingOptions, bundled
-from kit.filesystem.backing import GIB
+from kit.filesystem import bundled
 from kit.host.cgroup.cgroup import Cgroup, machine_cpu
 from kit.host.cgroup.counters import pressure, read_counters
 from kit.host.cgroup.energy import machine_energy
@@ -25,8 +21,7 @@ from kit.host.command import require
 from kit.host.interrupt import checkpoint
 from kit.host.machine import Host, read_host
 from kit.host.tuning import SETTINGS, read_settings
-from kit.image import Image, ImageCache
-from kit.image.layout import CONTROL, TREE
+from kit.image import ImageCache
 from kit.model.arm import CONTAINED, Arm, parse_arm
 from kit.model.default import DEFAULT_ENGINE
 from kit.model.default_driver import IMAGE_STORE, Docker
@@ -36,7 +31,8 @@ from kit.model.event import EventSink
 from kit.session.execute.session_loop import held_machine
 from kit.session.measure.context import MachineLease
 from kit.session.setup.caches import DROP_CACHES
-from kit.session.setup.provision import Provision, ProvisionSpec
+from kit.session.setup.provision import Provision
+from kit.session.trial import Diagnosis, ran_on, run_probe, trial_provision, try_arm, unbuilt
 from kit.trace.calls import find_call_tracer
 from kit.trace.functions import find_functions
 from kit.trace.perf import find_perf_tracer
@@ -46,43 +42,30 @@ _TOOLS = ("dockerd", "containerd", "runc", "mmdebstrap", "cc", "tar", "zstd", "x
 _UNCONTAINED = ("bare", "host")
 
 
-@dataclass(frozen=True)
-class Diagnosis:
-    """One tested feature. ``fix``: the command or change that would fix it, empty if it works."""
-
-    kind: str
-    name: str
-    works: bool
-    reason: str
-    fix: str = ""
-
-
 def examine(paths: Paths, observer: EventSink, wait: bool = False) -> Iterator[Diagnosis]:
     """Test everything, one diagnosis at a time. Raises BusyError while a session holds the machine."""
     host = read_host()
     yield from _tools()
     yield from settings()
     yield from swap()
-    with held_machine("doctor", paths, wait, observer) as lease:
-        image = _tiny_image(lease)
-        options = BackingOptions(size=4 * GIB, images=paths.loops)
-        with Provision(ProvisionSpec(lease.setting, host, options, image, None)) as provision:
-            for name in bundled():
-                arm = parse_arm(f"host@{name}")
-                yield _try(provision, arm, "filesystem", name, lambda sandbox: _describe_backing(sandbox))
-            docker = installed_docker()
-            for kind, name, arm in driver_arms(docker):
-                yield _try(provision, arm, kind, name, _container_ran_on if arm.engine == "docker" else _ran_on)
-            yield from _in_roots(provision, paths)
-            for placement in (*_UNCONTAINED, *CONTAINED):
-                text = placement if placement in _UNCONTAINED else f"{placement}:{docker.driver}"
-                yield _try(provision, _here(text, host), "placement", placement, lambda sandbox: "a command ran in it")
-            if docker.version:
-                yield Diagnosis("engine", "docker", True, default_words(docker))
-            yield _system(provision)
-            yield from _guests(paths, host)
-            yield from _measuring(provision, host, docker)
-            yield from _tracing(lease)
+    with held_machine("doctor", paths, wait, observer) as lease, trial_provision(lease, host) as provision:
+        for name in bundled():
+            arm = parse_arm(f"host@{name}")
+            yield try_arm(provision, arm, "filesystem", name, lambda sandbox: _describe_backing(sandbox))
+        docker = installed_docker()
+        for kind, name, arm in driver_arms(docker):
+            yield try_arm(provision, arm, kind, name, _container_ran_on if arm.engine == "docker" else ran_on)
+        yield from _in_roots(provision, paths)
+        for placement in (*_UNCONTAINED, *CONTAINED):
+            text = placement if placement in _UNCONTAINED else f"{placement}:{docker.driver}"
+            arm = _here(text, host)
+            yield try_arm(provision, arm, "placement", placement, lambda sandbox: "a command ran in it")
+        if docker.version:
+            yield Diagnosis("engine", "docker", True, default_words(docker))
+        yield _system(provision)
+        yield from _guests(paths, host)
+        yield from _measuring(provision, host, docker)
+        yield from _tracing(lease)
 
 
 def _here(text: str, host: Host) -> Arm:
@@ -122,32 +105,6 @@ def swap(file: Path = Path("/proc/swaps")) -> Iterator[Diagnosis]:
         yield Diagnosis("machine", "swap", False, text, "sudo swapoff -a; afterwards sudo swapon -a")
 
 
-def _try(provision: Provision, arm: Arm, kind: str, name: str, describe: Callable[[Sandbox], str]) -> Diagnosis:
-    checkpoint()
-    blocked = provision.ready(arm)
-    if blocked:
-        return Diagnosis(kind, name, False, blocked.reason, blocked.fix)
-    try:
-        with provision.sandbox(arm) as sandbox:
-            _run(sandbox)
-            return Diagnosis(kind, name, True, describe(sandbox))
-    except KitError as error:
-        return Diagnosis(kind, name, False, error.message, error.hint)
-    except OSError as error:
-        return Diagnosis(kind, name, False, said_by_system(error), "free space on that filesystem")
-
-
-def _run(sandbox: Sandbox) -> None:
-    """Have the probe run itself in the sandbox: every root filesystem has this program."""
-    inside = sandbox.tree == TREE
-    probe = f"{CONTROL}/kit-probe" if inside else "true"
-    with tempfile.TemporaryFile() as output:
-        timing = sandbox.run([probe, "spin"], ".", output)
-        sandbox.backing.sync()
-    if not timing.ok:
-        raise KitError(f"a command in it ended with {timing.exit_code}, signal {timing.signal}", "see dmesg")
-
-
 def _describe_backing(sandbox: Sandbox) -> str:
     return f"made, mounted and synced: {sandbox.backing.kind}"
 
@@ -182,20 +139,15 @@ def _in_roots(provision: Provision, paths: Paths) -> Iterator[Diagnosis]:
         for version in versions(engine) if tried else ():
             recipe = root_name(engine, version)
             if recipe not in built:
-                reason, fix = "its engine root is not built yet; kit compare builds it", f"kit image build {recipe}"
-                yield Diagnosis("engine root", f"{engine}@{version}", False, reason, fix)
+                yield unbuilt("engine root", f"{engine}@{version}", recipe)
                 continue
             for driver in tried:
                 name = f"{engine}@{version}/{driver}"
-                yield _try(provision, parse_arm(f"layer:{name}"), "engine root", name, _ran_on)
+                yield try_arm(provision, parse_arm(f"layer:{name}"), "engine root", name, ran_on)
 
 
 def _container_ran_on(sandbox: Sandbox) -> str:
     return f"a container ran on {sandbox.backing.type}"
-
-
-def _ran_on(sandbox: Sandbox) -> str:
-    return f"a command ran on {sandbox.backing.type}"
 
 
 def _system(provision: Provision) -> Diagnosis:
@@ -205,7 +157,8 @@ def _system(provision: Provision) -> Diagnosis:
         driver = running_driver()
     except KitError as error:
         return Diagnosis("engine", "system", False, error.message, error.hint)
-    return _try(provision, parse_arm(f"bind:system/{driver}"), "engine", "system", lambda sandbox: f"it uses {driver}")
+    arm = parse_arm(f"bind:system/{driver}")
+    return try_arm(provision, arm, "engine", "system", lambda sandbox: f"it uses {driver}")
 
 
 #: Filesystems, besides drivers, that the kit's guest kernel has and a machine may lack.
@@ -241,7 +194,7 @@ def _guests(paths: Paths, host: Host) -> Iterator[Diagnosis]:
         else:
             yield Diagnosis("guest", kind, True, reason)
     drivers = ", ".join(had_in(OWN_KERNEL))
-    reason = f"runs {drivers} and any driver that a kernel of yours has: docs/how-to/guest-kernels.md"
+    reason = f"runs {drivers} and any driver that a kernel of yours has: kit help guest-kernels"
     yield Diagnosis("guest", "--kernel PATH", host.root, reason, "run as root: sudo kit …")
     yield from _guest_kernels(paths)
 
@@ -269,7 +222,7 @@ def _measuring(provision: Provision, host: Host, docker: Docker) -> Iterator[Dia
     arm = layer if provision.ready(layer) is None else parse_arm("host@dir")
     if provision.ready(arm) is None:
         with provision.sandbox(arm) as sandbox:
-            _run(sandbox)
+            run_probe(sandbox)
             counters = read_counters(sandbox.cgroup, sandbox.backing.device)
             group = "counted for the arm's cgroup"
             yield _figure(
@@ -312,17 +265,3 @@ def _tracing(lease: MachineLease) -> Iterator[Diagnosis]:
 
 def _figure(name: str, works: bool, good: str, bad: str, fix: str) -> Diagnosis:
     return Diagnosis("measuring", name, works, good if works else bad, "" if works else fix)
-
-
-def _tiny_image(lease: MachineLease) -> Image:
-    """Make a root filesystem that contains only the directories over which engines mount."""
-
-    def build(rootfs: Path, archive: Path) -> dict[str, str]:
-        with tarfile.open(rootfs, "w") as tar:
-            for name in ("dev", "etc", "proc", "sys", "tmp", TREE.lstrip("/")):
-                entry = tarfile.TarInfo(f"./{name}")
-                entry.type, entry.mode = tarfile.DIRTYPE, 0o755
-                tar.addfile(entry)
-        return {}
-
-    return ImageCache(lease.setting.run).make("tiny", "tiny", "made by kit doctor", build)

@@ -7,8 +7,8 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kit.analysis.history.history import SEVERAL, Entry
-from kit.model.fact import WORKER
+from kit.analysis.history.history import Entry
+from kit.model.fact import SEVERAL, WORKER
 from kit.model.machine_class import class_of
 from kit.model.session import DONE
 from kit.store.schema.tables import machine_of

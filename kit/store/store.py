@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, RowMapping, delete, insert, select
 
-from kit.analysis.history.history import Entry, make_entries
-from kit.analysis.history.outcome import Outcome, outcomes
-from kit.analysis.runs.compare import Comparison, compare
-from kit.analysis.runs.run_table import Runs
-from kit.analysis.session.stopping import looks, widening
 from kit.core.codec import UnreadableError
-from kit.core.errors import RunError, UsageError
+from kit.core.errors import UsageError
 from kit.core.private import make_private
 from kit.model.event import Change
 from kit.model.session import DONE, Session
@@ -23,7 +19,6 @@ from kit.store.database import Database
 from kit.store.outbox.events import apply_changes
 from kit.store.outbox.outbox import outbox_directory
 from kit.store.outbox.outbox_flush import RUNNING, deliver
-from kit.store.schema.outcomes import drop_other_outcomes, kept_of, read_outcomes, read_results, write_outcomes
 from kit.store.schema.roles import grant
 from kit.store.schema.rows import read_samples, read_session, session_row, write_sample
 from kit.store.schema.statistics import State, read_state
@@ -39,6 +34,11 @@ from kit.store.session_query import (
     known_machines,
     known_titles,
 )
+
+if TYPE_CHECKING:
+    from kit.analysis.history.history import Entry
+    from kit.analysis.runs.compare import Comparison
+    from kit.store.kept_outcomes import KeptOutcomes
 
 
 def open_store(
@@ -85,7 +85,13 @@ class Store:
         self._read_only = read_only
         self._tell = tell
         self._unreadable: set[str] = set()
-        self._worked_out: dict[str, tuple[Outcome, ...]] = {}  # of sessions that a store could not accept
+
+    @cached_property
+    def _outcomes(self) -> KeptOutcomes:
+        """Return the part that imports the analyses, which a list of sessions need not wait for."""
+        from kit.store.kept_outcomes import KeptOutcomes
+
+        return KeptOutcomes(self._database, self._read_only, self.get)
 
     @property
     def name(self) -> str:
@@ -125,17 +131,7 @@ class Store:
 
     def keep_outcomes(self, session: Session) -> None:
         """Compute the session's outcomes and store them, for histories."""
-        self._keep(session.id, _outcomes(session))
-
-    def _keep(self, session_id: str, found: Sequence[Outcome]) -> None:
-        if self._read_only:
-            self._worked_out[session_id] = tuple(found)
-            return
-        try:
-            with self._database.writing() as connection:
-                write_outcomes(connection, session_id, found)
-        except RunError:  # a store that may only be read
-            self._worked_out[session_id] = tuple(found)
+        self._outcomes.keep(session)
 
     def history(
         self, title: str, arm: str, phase: str = "", metric: str = "real", machine: str = "",
@@ -154,31 +150,11 @@ class Store:
         self, listed: Sequence[Session], arms: Sequence[str], phase: str = "", metric: str = "real"
     ) -> tuple[Entry, ...]:
         """Return the entries as ``history`` does, of these sessions and arms."""
-        heads = {item.id: item for item in listed}
-        names = list(heads)
-        with self._database.reading() as connection:
-            kept = kept_of(connection, names)
-        for name in names:
-            if name not in kept and name not in self._worked_out:
-                self.keep_outcomes(self.get(name))
-        with self._database.reading() as connection:
-            stored = read_outcomes(connection, names, arms, phase, metric)
-        found = [(name, item) for name, item in stored if item and name not in self._worked_out]
-        for name in {name for name, item in stored if item is None} & heads.keys() - self._worked_out.keys():
-            self._worked_out[name] = _outcomes(self.get(name))
-        for session_id, known in self._worked_out.items():
-            found += [(session_id, item) for item in known if _is_of(item, arms, phase, metric)]
-        of_each: dict[str, list[Outcome]] = {}
-        for name, item in found:
-            if name in heads and item.comparison.ratio:
-                of_each.setdefault(name, []).append(item)
-        made = (entry for name, mine in of_each.items() for entry in make_entries(heads[name], mine))
-        return tuple(sorted(made, key=lambda entry: (entry.created, entry.session)))
+        return self._outcomes.entries(listed, arms, phase, metric)
 
     def results(self, names: Sequence[str]) -> Mapping[str, Sequence[Comparison]]:
         """Return each session's outcomes for the whole run's elapsed time, by id, as far as they are stored."""
-        with self._database.reading() as connection:
-            return read_results(connection, names, "real")
+        return self._outcomes.results(names)
 
     def list(self, wanted: SessionFilter = ANY, most: int | None = None, skip: int = 0) -> tuple[Session, ...]:
         """Return matching sessions without their samples, newest first: ``most`` after the first ``skip``."""
@@ -250,6 +226,8 @@ class Store:
 
     def mend(self) -> State:
         """Remove outcomes of other statistics. Only the owner may."""
+        from kit.store.schema.outcomes import drop_other_outcomes
+
         with self._database.writing() as connection:
             drop_other_outcomes(connection)
             return read_state(connection)
@@ -278,18 +256,10 @@ def _add(connection: Connection, session: Session) -> None:
     for sample in session.samples:
         write_sample(connection, session.id, sample)
     if session.status == DONE:
-        write_outcomes(connection, session.id, _outcomes(session))
+        from kit.store.kept_outcomes import write_new
 
-
-def _outcomes(session: Session) -> tuple[Outcome, ...]:
-    runs = Runs(session.samples)
-    return outcomes(runs, compare(runs, session.baselines, widening=widening(looks(session))))
+        write_new(connection, session)
 
 
 def _row(connection: Connection, session_id: str) -> RowMapping | None:
     return connection.execute(select(sessions).where(sessions.c.id == session_id)).mappings().first()
-
-
-def _is_of(item: Outcome, arms: Sequence[str], phase: str, metric: str) -> bool:
-    mine = item.comparison.arm in arms and item.comparison.metric == metric
-    return mine and (item.comparison.phase == phase if phase else item.whole)

@@ -22,7 +22,7 @@ from kit.core.paths import find_paths
 from kit.model.machine import Member
 from kit.report.history.night import render_night_json
 from kit.report.renderer import NIGHT, find
-from kit.session.doctor import Diagnosis
+from kit.session.trial import Diagnosis
 from kit.store.series import find_tracks
 from tests.command_line import Kit
 from tests.json_schemas import check_document, published

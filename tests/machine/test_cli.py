@@ -498,6 +498,21 @@ def test_doctor_tries_everything(kit: Kit) -> None:
 
 @pytest.mark.machine
 @pytest.mark.unmeasured(clean=True)
+def test_doctor_ends_by_whether_the_named_arms_work(kit: Kit) -> None:
+    done = kit("doctor", "bare,layer:overlay2", "layer:aufs", "--json")
+    found = check_document("doctor", done.stdout)["diagnoses"]
+    assert [(item["name"], item["works"]) for item in found] == [
+        ("bare", True),
+        ("layer:overlay2", True),
+        ("layer:aufs", False),
+    ]
+    assert done.returncode == 3 and found[2]["reason"] and found[2]["fix"]
+    works = kit("doctor", "bare")
+    assert works.returncode == 0 and works.stdout.startswith("all arms work\n"), works.stderr
+
+
+@pytest.mark.machine
+@pytest.mark.unmeasured(clean=True)
 def test_pure_cgroup_v2_works_as_the_hybrid_does(tiny: Path) -> None:
     """In a mount namespace whose only cgroup mount is v2, as on a user's machine."""
     words = ["compare", "--image", str(tiny), *FAST, "--rounds", "1", "--arms", "bare,layer:overlay2", "--json", "-"]

@@ -11,7 +11,6 @@ import pytest
 from sqlalchemy import create_engine, text
 from sqlalchemy.exc import ProgrammingError
 
-from kit.analysis.history.outcome import OUTCOME_VERSION
 from kit.analysis.runs.compare import Comparison
 from kit.core.errors import KitError, UsageError
 from kit.host.machine import read_host
@@ -22,7 +21,13 @@ from kit.model.session import DONE, INTERRUPTED, RUNNING
 from kit.session.setup.resumable import record_begun
 from kit.store import Outbox, open_store
 from kit.store.schema.rules import FILLED_IN, RULES
-from kit.store.schema.tables import COMPARISON_COUNTS, COMPARISON_FIGURES, COMPARISON_WORDS, SCHEMA_VERSION
+from kit.store.schema.tables import (
+    COMPARISON_COUNTS,
+    COMPARISON_FIGURES,
+    COMPARISON_WORDS,
+    OUTCOME_VERSION,
+    SCHEMA_VERSION,
+)
 from kit.store.schema.views import VIEWS
 from tests.command_line import Kit
 from tests.nights import ladder_session, night

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kit.analysis.history.changepoint import CONFIRM, Change, ChangeHistory, find_changes
-from kit.analysis.history.history import SEVERAL, Entry, differences, split
+from kit.analysis.history.history import Entry, differences, split
 from kit.analysis.stats import estimators
-from kit.model.fact import ASKED, CLASS, GUEST
+from kit.model.fact import ASKED, CLASS, GUEST, SEVERAL
 from kit.model.machine_class import class_of
 
 #: Whose a change is. If some machines changed, neither most nor one alone, shared conditions may explain the change.

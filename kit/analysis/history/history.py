@@ -16,8 +16,6 @@ from kit.model.session import Session
 
 #: Represents every input of a scenario, whatever its name.
 SOURCES = "sources"
-#: Separates the names of several machines of one session.
-SEVERAL = ", "
 _COMMIT = re.compile("[0-9a-f]{40,64}")
 #: Letters of a commit that people read.
 _SHORT = 12

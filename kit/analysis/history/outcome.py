@@ -1,4 +1,5 @@
-"""One session's result for one arm, in the form that a history stores. Pure."""
+"""One session's result for one arm, in the form that a history stores. Pure. A change of the statistics raises
+OUTCOME_VERSION of kit.store.schema.tables."""
 
 from __future__ import annotations
 
@@ -10,9 +11,6 @@ import numpy as np
 from kit.analysis.runs.compare import Comparison
 from kit.analysis.runs.readings import Digests
 from kit.analysis.runs.run_table import Runs
-
-#: Raised when the statistics change: outcomes stored with another number are recomputed.
-OUTCOME_VERSION = 4
 
 
 @dataclass(frozen=True)

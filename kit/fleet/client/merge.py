@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kit.core.errors import UsageError
-from kit.model.fact import CLASS, MACHINE, ROUNDS_OF, TOGETHER, WORKER, Fact
+from kit.model.fact import CLASS, MACHINE, ROUNDS_OF, SEVERAL, TOGETHER, WORKER, Fact
 from kit.model.machine import Member
 from kit.model.sample import RUN_ORDER, Sample
 
@@ -30,8 +30,8 @@ def member_facts(members: Sequence[Member]) -> Iterator[Fact]:
     named = sorted({member.kind for member in members if member.named})
     if named:
         yield CLASS.fact("; ".join(named))
-    yield WORKER.fact(", ".join(member.name for member in members))
-    yield MACHINE.fact(", ".join(sorted({member.machine for member in members})))
+    yield WORKER.fact(SEVERAL.join(member.name for member in members))
+    yield MACHINE.fact(SEVERAL.join(sorted({member.machine for member in members})))
     together = [member.name for member in members if member.together]
     if together:
         yield TOGETHER.fact(f"{', '.join(together)} may share a machine with other workers: they disturb each other")

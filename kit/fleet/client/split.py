@@ -17,7 +17,7 @@ from kit.fleet.client.merge import check_digests, member_facts, merged_facts, ro
 from kit.fleet.client.observer import FleetObserver, MachineEvents
 from kit.fleet.share import Share, local_session
 from kit.model.event import Event, FactsKnown, PhaseStarted, RunFlagged, RunsPlanned, SampleTaken, Told
-from kit.model.fact import ROUNDS_OF, WORKER, makers
+from kit.model.fact import ROUNDS_OF, SEVERAL, WORKER, makers
 from kit.model.machine import Member
 from kit.model.plan import Plan
 from kit.model.sample import Sample
@@ -259,7 +259,7 @@ class SplitCourse:
         if members:
             head = head.with_facts(member_facts(members))
         if names := sorted({*held, *self._told}, key=counted):
-            head = head.with_facts([WORKER.fact(", ".join(names))])
+            head = head.with_facts([WORKER.fact(SEVERAL.join(names))])
         self._head = head.with_facts(rounds)
         self._facts_due, self._facts_stored = False, time.monotonic()
         self._store.take(FactsKnown.of(self._head))

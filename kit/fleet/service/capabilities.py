@@ -15,7 +15,7 @@ from kit.core.private import make_private
 from kit.host.command import run
 from kit.host.durable import read_record, write_record
 from kit.host.machine import read_host
-from kit.session.doctor import Diagnosis
+from kit.session.trial import Diagnosis
 
 
 @dataclass(frozen=True)
@@ -36,13 +36,24 @@ def examine_machine(paths: Paths, home: str, tell: Callable[[str], None]) -> Wor
     tell("checks the machine, as kit doctor does")
     env = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **({"KIT_HOME": home} if home else {})}
     said = run([sys.executable, "-m", "kit", "doctor", "--json", "--wait"], env=env, what="kit doctor")
-    found = [item for item in decode_json(tuple[Diagnosis, ...], said) if item.works]
-    drivers = [item.name if item.kind == "driver" else f"union/{item.name}" for item in found
-               if item.kind in ("driver", "union")]  # fmt: skip
-    working = Working(tuple(drivers), tuple(item.name for item in found if item.kind == "filesystem"))
+    working = read_working(said)
     make_private(paths.cache / "fleet")
     write_record(paths.cache / "fleet" / _name(), working)
     return working
+
+
+@dataclass(frozen=True)
+class _Document:
+    schema: int
+    diagnoses: tuple[Diagnosis, ...]
+
+
+def read_working(said: str) -> Working:
+    """Return what works according to the JSON of kit doctor. Raises UnreadableError."""
+    found = [item for item in decode_json(_Document, said).diagnoses if item.works]
+    drivers = [item.name if item.kind == "driver" else f"union/{item.name}" for item in found
+               if item.kind in ("driver", "union")]  # fmt: skip
+    return Working(tuple(drivers), tuple(item.name for item in found if item.kind == "filesystem"))
 
 
 def _name() -> str:

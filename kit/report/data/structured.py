@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from kit.analysis.session.analyse import Analysis
 from kit.model.sample import PHASE_FIELDS, Phase, Sample
 from kit.model.session import Session
 from kit.report.format.csv_rows import render_sheet
+
+if TYPE_CHECKING:
+    from kit.analysis.session.analyse import Analysis
 
 #: Raised when a consumer of the JSON would have to change.
 JSON_SCHEMA = 2

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kit.analysis.history.history import SEVERAL
 from kit.core.listing import listed
-from kit.model.fact import MACHINE, WORKER
+from kit.model.fact import MACHINE, SEVERAL, WORKER
 
 #: Number of machines named for a session that several shared.
 _NAMED = 2

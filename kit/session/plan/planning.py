@@ -224,15 +224,19 @@ def _plan(request: Request, labels: tuple[str, ...], known: Mapping[str, Profile
         margin=request.margin,
         cpuset=cpu_list(request.cpuset) if request.cpuset else (),
     )
-    options = BackingOptions(profiles=known)
     for arm in plan.arms:
-        for part in arm.parts:
-            check_version(part.engine, f"arm '{arm}': ")
-            _check_driver(part)
-        find_profile(arm.filesystem, options)
+        check_arm(arm, BackingOptions(profiles=known))
     if request.directory:
         check_directory(Path(request.directory).absolute())
     return plan
+
+
+def check_arm(arm: Arm, options: BackingOptions) -> None:
+    """Check that versions, drivers and filesystem of an arm exist, if not here. Raises UsageError."""
+    for part in arm.parts:
+        check_version(part.engine, f"arm '{arm}': ")
+        _check_driver(part)
+    find_profile(arm.filesystem, options)
 
 
 def _check_driver(arm: Arm) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Connection, insert, inspect, select, text
 
 from kit.core.errors import UsageError
+from kit.store.schema.indexes import add_indexes
 from kit.store.schema.rules import make_rules
 from kit.store.schema.tables import SCHEMA_VERSION, metadata, schema
 from kit.store.schema.views import make_views
@@ -31,6 +32,7 @@ def make_schema(connection: Connection) -> None:
     if version is not None:
         check_version(version)
         return
+    add_indexes()
     metadata.create_all(connection)
     connection.execute(insert(schema).values(version=SCHEMA_VERSION))
     make_views(connection)

@@ -8,11 +8,17 @@ from typing import Any
 
 from sqlalchemy import ARRAY, ColumnElement, Connection, Row, Text, any_, delete, literal, select
 
-from kit.analysis.history.outcome import OUTCOME_VERSION, Outcome
+from kit.analysis.history.outcome import Outcome
 from kit.analysis.runs.compare import Comparison
 from kit.core.codec import UnreadableError, decode, decode_json, encode_json
 from kit.store.schema.rows import insert_new
-from kit.store.schema.tables import COMPARISON_COUNTS, COMPARISON_FIGURES, COMPARISON_WORDS, outcomes
+from kit.store.schema.tables import (
+    COMPARISON_COUNTS,
+    COMPARISON_FIGURES,
+    COMPARISON_WORDS,
+    OUTCOME_VERSION,
+    outcomes,
+)
 
 _FIELDS = (*COMPARISON_WORDS, *COMPARISON_COUNTS, *COMPARISON_FIGURES)
 #: Marks a session without outcomes: a row without a figure.

@@ -8,7 +8,6 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from sqlalchemy import Connection, Table, insert, select
-from sqlalchemy.dialects import postgresql, sqlite
 
 from kit.core.codec import decode, decode_json, encode_json
 from kit.model.sample import PHASE_FIELDS, Sample
@@ -36,6 +35,8 @@ def read_session(row: Mapping[Any, Any]) -> Session:
 
 def insert_new(connection: Connection, table: Table, key: Sequence[str]) -> Any:
     """Return an INSERT that leaves an existing row of that key as it is, even one added at the same time."""
+    from sqlalchemy.dialects import postgresql, sqlite  # with all their drivers: nothing that reads waits for them
+
     dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
     return dialect.insert(table).on_conflict_do_nothing(index_elements=key)
 

@@ -28,6 +28,8 @@ from kit.model.sample import PHASE_FIELDS
 
 #: Raised with each change of a table: the store of another kit is refused.
 SCHEMA_VERSION = 20
+#: Raised when the statistics change: outcomes stored with another number are recomputed.
+OUTCOME_VERSION = 4
 
 
 def machine_of(facts: Mapping[str, str]) -> str:
@@ -72,7 +74,6 @@ sessions = Table(
     Column(
         "role", Words, nullable=False, server_default=""
     ),  # kit.store.schema.rules: who has stored it, in PostgreSQL
-    Index("kit_sessions_machine", "machine", "created", postgresql_ops={"machine": "text_pattern_ops"}),
 )
 Index("kit_sessions_of", func.substr(sessions.c.title, 1, TITLE_LENGTH), sessions.c.created)
 #: Names as in views.
@@ -200,8 +201,3 @@ outcomes = Table(
     *(Column(name, Integer, nullable=False) for name in COMPARISON_COUNTS),
     *(Column(name, Float) for name in COMPARISON_FIGURES),
 )
-#: Indexes for the most frequent queries: one row for each session instead of all of them.
-Index(
-    "kit_outcomes_whole", outcomes.c.session, outcomes.c.arm, outcomes.c.metric,
-    postgresql_where=outcomes.c.whole, sqlite_where=outcomes.c.whole,
-)  # fmt: skip

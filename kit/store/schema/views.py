@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from sqlalchemy import Connection, text
 
-from kit.analysis.history.outcome import OUTCOME_VERSION
+from kit.store.schema.tables import OUTCOME_VERSION
 
 #: Outcomes of each finished session: arm against baseline, by the newest statistics that this schema knows. A writer
 #: can store outcomes of any version.

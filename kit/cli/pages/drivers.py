@@ -1,0 +1,34 @@
+"""Every driver of every engine, as Markdown."""
+
+from __future__ import annotations
+
+from kit.cli.pages.markdown import table
+from kit.model.driver import Driver
+from kit.model.drivers import DRIVERS, UNION, default_placement
+
+
+def drivers() -> str:
+    parts = []
+    for engine, known in DRIVERS.items():
+        prefix = {"docker": "layer:", UNION: "union:"}.get(engine, f"{default_placement(engine)}:{engine}/")
+        heads = ("arm", "kernel", "filesystem", "needs", "guests")
+        notes = [f"- `{item.name}`: {note}." for item in known for note in item.notes]
+        found = table(heads, [_row(prefix, item) for item in known])
+        parts.append("\n".join([f"## {engine.capitalize()}\n", found, "", *notes]))
+    return "\n\n".join(parts)
+
+
+def _row(prefix: str, driver: Driver) -> tuple[str, ...]:
+    return (
+        f"`{prefix}{driver.name}`",
+        driver.kernel.called if driver.kernel else "",
+        driver.filesystem or "any",
+        ", ".join([*_needed(driver), *([driver.versions] if driver.versions else [])]),
+        ", ".join(driver.guests),
+    )
+
+
+def _needed(driver: Driver) -> list[str]:
+    """Return its packages; a program that Debian has in none is in an engine root."""
+    root = f" (in the root of {driver.root})" if driver.root else ""
+    return [package or f"`{program}`{root}" for program, package in driver.packages.items()]

@@ -1,0 +1,161 @@
+"""Parts of the reference pages that are made from the code: a function for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, fields
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from kit.cli.lazy import LazyGroup
+from kit.cli.pages.commands import commands
+from kit.cli.pages.drivers import drivers
+from kit.cli.pages.markdown import code, table
+
+if TYPE_CHECKING:
+    from kit.filesystem import Profile
+    from kit.model.metric import Metric
+
+
+def parts(root: LazyGroup) -> Mapping[str, Callable[[], str]]:
+    """Return what makes each part, by its name in ``<!-- generate: NAME -->``. ``root``: whose commands are listed."""
+    return {
+        "metrics": metrics, "arms": arms, "filesystems": filesystems, "drivers": drivers,
+        "commands": partial(commands, root), "scenarios": scenarios, "scenario-keys": scenario_keys,
+        "nightly-keys": nightly_keys, "settings": settings, "facts": facts, "errors": errors,
+        "exit-codes": exit_codes, "json": json_keys, "json-documents": json_documents,
+    }  # fmt: skip
+
+
+def metrics() -> str:
+    """The metrics by which arms are compared."""
+    from kit.model.metric import METRICS
+
+    def made(item: Metric) -> str:
+        return code(item.parts).replace(", ", " + ") + (f" / `{item.over}`" if item.over else "")
+
+    rows = [
+        (f"`{item.name}`", item.unit or "count", f"{item.better} is better", made(item))
+        for item in METRICS.values()
+        if item.compared
+    ]
+    return table(("metric", "unit", "", "made of"), rows)
+
+
+def arms() -> str:
+    """What an arm can be, in short."""
+    from kit.cli.pages.arms import arms as text
+
+    return f"```text\n{text()}\n```"
+
+
+def filesystems() -> str:
+    """The bundled profiles."""
+    from kit.filesystem import bundled
+
+    def options(profile: Profile) -> str:
+        server = [f"server {profile.server}", f"delay {profile.delay} ms"] if profile.server else []
+        back = [f"written back to {profile.write_back} every {profile.every} s"] if profile.write_back else []
+        made = [f"mkfs `{' '.join(profile.mkfs)}`"] if profile.mkfs else []
+        mounted = [f"mount `{','.join(profile.mount)}`"] if profile.mount else []
+        return "; ".join([*made, *mounted, *server, *back])
+
+    rows = [(f"`@{name}`", item.type, item.summary, options(item)) for name, item in bundled().items()]
+    return table(("profile", "type", "what it is", "options"), rows)
+
+
+def scenarios() -> str:
+    """Phases, parameters and variants of every bundled scenario."""
+    from kit.session.plan.planning import find_scenario, scenario_names
+
+    found = []
+    for name in scenario_names():
+        item = find_scenario(name)
+        lines = [f"### {item.label}", f"{item.summary.rstrip('.')}. Image: `{item.image}`."]
+        lines.append(f"Phases: {code(step.name for step in item.phases)}.")
+        if item.variants:
+            lines.append(table(("variant", ""), [(f"`{item.name}:{name}`", text) for name, text in item.variants]))
+        if item.params:
+            here = [(param, param.default.replace(item.here, "{here}")) for param in item.params]
+            rows = [(f"`{param.name}={default}`", param.help) for param, default in here]
+            lines.append(table(("parameter", ""), rows))
+        found += lines
+    return "\n\n".join(found)
+
+
+def scenario_keys() -> str:
+    """All keys of a scenario file, as it is read."""
+    from kit.model.scenariofile import known_keys
+
+    return _keys(known_keys())
+
+
+def nightly_keys() -> str:
+    """All keys of a nightly file, as it is read."""
+    from kit.nightly.file import known_keys
+
+    return _keys(known_keys())
+
+
+def _keys(tables: Mapping[str, Iterable[str]]) -> str:
+    return table(("table", "all keys"), [(where, code(keys)) for where, keys in tables.items()])
+
+
+def settings() -> str:
+    """All keys of a file with settings, with their options of kit compare and of pytest."""
+    from kit.model.options import OPTIONS, SHARED
+    from kit.model.settings import KEYS
+
+    others = {"store": "--store", "arms": "--arms", "rank": "--rank"}
+    kinds = {str: "text", int: "number", bool: "true or false"}
+    rows = []
+    for key, kind in KEYS.items():
+        kind_name = kinds.get(kind, "table" if "dict" in str(kind) else "list")
+        words = others[key] if key in others else OPTIONS[key].words
+        pytest = words.replace("--", "--kit-", 1) if key in (*SHARED, "store") else ""
+        rows.append((f"`{key}`", kind_name, f"`{words}`", f"`{pytest}`" if pytest else ""))
+    return table(("key", "is", "option", "of pytest"), rows)
+
+
+def facts() -> str:
+    """Every kind of fact."""
+    from kit.model.fact import KINDS
+
+    keys = [(kind.key.replace("{}", "…"), kind.volatile) for kind in KINDS if kind.key != "{}"]
+    return table(("fact", "begins a new series"), [(key, "no" if volatile else "yes") for key, volatile in keys])
+
+
+def exit_codes() -> str:
+    """What each exit code means."""
+    from kit.core.exit_code import MEANINGS
+
+    rows = [(str(number), f"{short}, {more}" if more else short) for number, (short, more) in MEANINGS.items()]
+    return table(("code", "meaning"), rows)
+
+
+def errors() -> str:
+    """The kinds of error with their exit codes."""
+    from kit.core import errors as module
+
+    found = [item for item in vars(module).values() if isinstance(item, type) and issubclass(item, module.KitError)]
+    rows = [(f"`{item.__name__}`", str(item.exit_code), " ".join((item.__doc__ or "").split())) for item in found]
+    return table(("error", "code", "what it is"), rows)
+
+
+def json_keys() -> str:
+    """Keys of a row of ``samples``."""
+    from kit.model.sample import Sample
+    from kit.report.data.structured import JSON_SCHEMA, sample_rows
+
+    given = {item.name: None for item in fields(Sample) if item.default is MISSING and item.default_factory is MISSING}
+    made: dict[str, Any] = {**given, "phases": (), "kind": "measured"}
+    keys = next(sample_rows(Sample(**made)))
+    return f"The schema is {JSON_SCHEMA}. Keys of a sample: {code(keys)}."
+
+
+def json_documents() -> str:
+    """Every document that a command writes."""
+    from kit.cli.schemas import DOCUMENTS
+
+    rows = [(f"`{name}`", item.written_by, str(item.version)) for name, item in DOCUMENTS.items()]
+    return table(("schema", "written by", "`schema` is"), rows)

@@ -1,0 +1,114 @@
+"""Trials of arms: a command runs in a sandbox of each, with an image that contains almost nothing."""
+
+from __future__ import annotations
+
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from kit.core.errors import KitError, said_by_system
+from kit.core.paths import Paths
+from kit.engines import Sandbox
+from kit.engines.root import root_name
+from kit.filesystem import BackingOptions
+from kit.filesystem.backing import GIB
+from kit.host.interrupt import checkpoint
+from kit.host.machine import Host, read_host
+from kit.image import Image, ImageCache
+from kit.image.layout import CONTROL, TREE
+from kit.model.arm import Arm, arms_of
+from kit.model.event import EventSink
+from kit.session.execute.session_loop import held_machine
+from kit.session.measure.context import MachineLease
+from kit.session.plan.planning import check_arm
+from kit.session.setup.provision import Provision, ProvisionSpec
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """One tested feature. ``fix``: the command or change that would fix it, empty if it works."""
+
+    kind: str
+    name: str
+    works: bool
+    reason: str
+    fix: str = ""
+
+
+def try_arms(names: Sequence[str], paths: Paths, observer: EventSink, wait: bool = False) -> Iterator[Diagnosis]:
+    """Try each arm, one diagnosis at a time. ``names``: as users write arms. Raises UsageError for an arm that does not
+    exist, BusyError while a session holds the machine."""
+    arms = arms_of(names)
+    for arm in arms:
+        check_arm(arm, BackingOptions())
+    built = {image.name for image in ImageCache(paths.cache).list()}
+    with held_machine("doctor", paths, wait, observer) as lease, trial_provision(lease, read_host()) as provision:
+        for arm in arms:
+            missing = [name for part in arm.parts if (name := _root_of(part)) not in ("", *built)]
+            yield unbuilt("arm", str(arm), missing[0]) if missing else try_arm(provision, arm, "arm", str(arm), ran_on)
+
+
+def _root_of(arm: Arm) -> str:
+    """Return the recipe of the engine root that the arm names; '' without one."""
+    engine, at, version = arm.engine.partition("@")
+    return root_name(engine, version) if at else ""
+
+
+def unbuilt(kind: str, name: str, recipe: str) -> Diagnosis:
+    reason, fix = "its engine root is not built yet; kit compare builds it", f"kit image build {recipe}"
+    return Diagnosis(kind, name, False, reason, fix)
+
+
+@contextmanager
+def trial_provision(lease: MachineLease, host: Host) -> Iterator[Provision]:
+    options = BackingOptions(size=4 * GIB, images=lease.paths.loops)
+    with Provision(ProvisionSpec(lease.setting, host, options, _tiny_image(lease), None)) as provision:
+        yield provision
+
+
+def try_arm(provision: Provision, arm: Arm, kind: str, name: str, describe: Callable[[Sandbox], str]) -> Diagnosis:
+    """``describe``: returns what the trial has shown."""
+    checkpoint()
+    blocked = provision.ready(arm)
+    if blocked:
+        return Diagnosis(kind, name, False, blocked.reason, blocked.fix)
+    try:
+        with provision.sandbox(arm) as sandbox:
+            run_probe(sandbox)
+            return Diagnosis(kind, name, True, describe(sandbox))
+    except KitError as error:
+        return Diagnosis(kind, name, False, error.message, error.hint)
+    except OSError as error:
+        return Diagnosis(kind, name, False, said_by_system(error), "free space on that filesystem")
+
+
+def ran_on(sandbox: Sandbox) -> str:
+    return f"a command ran on {sandbox.backing.type}"
+
+
+def run_probe(sandbox: Sandbox) -> None:
+    """Have the probe run itself in the sandbox: every root filesystem has this program."""
+    inside = sandbox.tree == TREE
+    probe = f"{CONTROL}/kit-probe" if inside else "true"
+    with tempfile.TemporaryFile() as output:
+        timing = sandbox.run([probe, "spin"], ".", output)
+        sandbox.backing.sync()
+    if not timing.ok:
+        raise KitError(f"a command in it ended with {timing.exit_code}, signal {timing.signal}", "see dmesg")
+
+
+def _tiny_image(lease: MachineLease) -> Image:
+    """Make a root filesystem that contains only the directories over which engines mount."""
+
+    def build(rootfs: Path, archive: Path) -> dict[str, str]:
+        with tarfile.open(rootfs, "w") as tar:
+            for name in ("dev", "etc", "proc", "sys", "tmp", TREE.lstrip("/")):
+                entry = tarfile.TarInfo(f"./{name}")
+                entry.type, entry.mode = tarfile.DIRTYPE, 0o755
+                tar.addfile(entry)
+        return {}
+
+    return ImageCache(lease.setting.run).make("tiny", "tiny", "made by kit doctor", build)
