@@ -22,8 +22,8 @@ SUITES = {"python3.11": "bookworm", "python3.13": "trixie", "python3.14": "sid"}
 
 
 def said(words: Sequence[str | Path], **env: str) -> str:
-    """Return the output of a command, '' if it fails; what it says of its failure is shown."""
-    done = subprocess.run(words, env={**os.environ, **env}, stdout=subprocess.PIPE, text=True, check=False)
+    """Return the output of a command, '' if it fails."""
+    done = subprocess.run(words, env={**os.environ, **env}, capture_output=True, text=True, check=False)
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
@@ -43,6 +43,7 @@ def of_debian(name: str, directory: Path) -> str:
         return ""
     root = directory / "debian"
     if not root.exists():
+        directory.mkdir(parents=True, exist_ok=True)
         words = ["mmdebstrap", "--quiet", "--variant=extract", "--format=directory", f"--include={name},libstdc++6"]
         # As the kit does for suites that change by the day.
         words += ["--aptopt=Acquire::Check-Valid-Until false", suite, str(root)]
