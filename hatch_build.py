@@ -1,28 +1,66 @@
-"""Build hook of the wheel: a man page for each command, written from its click help."""
+"""Build hook of the wheel: the probe as a program, a bill of materials, and a man page for each command."""
 
 from __future__ import annotations
 
+import os
+import shlex
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
+#: The machines of published wheels. Compilers, the kernel and the tags of wheels give them the same names.
+MACHINES = ("aarch64", "x86_64")
 
-class ManPages(BuildHookInterface[Any]):
-    """Puts the pages into ``share/man/man1`` of the environment that the wheel is installed in."""
+
+class CompleteWheel(BuildHookInterface[Any]):
+    """Adds what a checkout lacks. ``CC`` is the compiler of the probe, with options; it may be a cross compiler."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if version == "editable":
             return
-        self._made = tempfile.TemporaryDirectory()
         sys.path.insert(0, self.root)
+        from hatch_bill import bill
+
+        self._made = tempfile.TemporaryDirectory()
+        made, compiler = Path(self._made.name), shlex.split(os.environ.get("CC") or "cc")
+        program = self._probe(made, compiler)
+        if program:
+            machine = program.name.rpartition("-")[2]
+            build_data["force_include"][str(program)] = f"kit/probe/{program.name}"
+            build_data["pure_python"] = False
+            # A static program fits every C library.
+            build_data["tag"] = f"py3-none-manylinux_2_17_{machine}.musllinux_1_1_{machine}"
+        listed = made / f"{self.metadata.core.name}.cdx.json"
+        listed.write_text(bill(self.metadata, program, compiler), "utf-8")
+        build_data["sbom_files"].append(str(listed))
+        # Into ``share/man/man1`` of the environment that the wheel is installed in.
         for name, text in pages():
-            path = Path(self._made.name, f"{name}.1")
+            path = made / f"{name}.1"
             path.write_text(text, "utf-8")
             build_data["shared_data"][str(path)] = f"share/man/man1/{name}.1"
+
+    def _probe(self, directory: Path, compiler: Sequence[str]) -> Path | None:
+        """Return the compiled probe. Without a compiler for it the wheel is for every machine, and its kit compiles."""
+        from kit.core.errors import KitError
+        from kit.host.command import require, run
+        from kit.probe import compile_probe, program_name
+
+        try:
+            require(compiler[0])
+            target = run([*compiler, "-dumpmachine"]).strip()
+            machine = target.partition("-")[0]
+            if machine not in MACHINES or "linux" not in target:
+                raise KitError(f"the compiler is for {target}", f"use one for Linux on {' or '.join(MACHINES)}")
+            program = directory / program_name(machine)
+            compile_probe(program, compiler)
+        except KitError as error:
+            self.app.display_warning(f"the wheel has no probe, its kit will need a C compiler: {error.message}")
+            return None
+        return program
 
 
 def pages() -> Iterator[tuple[str, str]]:

@@ -2,7 +2,17 @@
 
 Imports host and core."""
 
-from kit.probe.binary import Spin, probe_binary, probe_digest, spin
+from kit.probe.binary import Spin, compile_probe, probe_binary, probe_digest, program_name, spin
 from kit.probe.client import Probe, ProbeServer, Timing
 
-__all__ = ["Probe", "ProbeServer", "Spin", "Timing", "probe_binary", "probe_digest", "spin"]
+__all__ = [
+    "Probe",
+    "ProbeServer",
+    "Spin",
+    "Timing",
+    "compile_probe",
+    "probe_binary",
+    "probe_digest",
+    "program_name",
+    "spin",
+]

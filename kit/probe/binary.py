@@ -1,8 +1,11 @@
-"""The probe as a static program, compiled once on this machine."""
+"""The probe as a static program: the one that came with the kit, or one compiled on this machine, once."""
 
 from __future__ import annotations
 
 import hashlib
+import os
+import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,21 +14,40 @@ from kit.host.durable import publish
 from kit.host.safe_fs import scratch
 
 _SOURCE = Path(__file__).with_name("probe.c")
+#: clang unrolls the spin and then computes several of its steps at once: it would be too short to show a clock's speed.
+_FLAGS = ("-O2", "-fno-unroll-loops", "-static")
 
 
 def probe_digest() -> str:
     return hashlib.sha256(_SOURCE.read_bytes()).hexdigest()
 
 
+def program_name(machine: str) -> str:
+    """Return the file name of the program for a machine, named as uname does. The name contains the source's digest, so
+    that no program of another source is used."""
+    return f"kit-probe-{probe_digest()[:12]}-{machine}"
+
+
+def compile_probe(target: Path, compiler: Sequence[str] = ("cc",)) -> None:
+    """Compile the program. Raises MachineError without this compiler, RunError if it fails."""
+    require(compiler[0])
+    run([*compiler, *_FLAGS, "-o", target, _SOURCE], what="compiling the probe (cc, libc6-dev)")
+
+
 def probe_binary(cache: Path) -> Path:
-    """Return the path of the compiled probe. Raises MachineError without a C compiler."""
-    target = cache / "probe" / f"kit-probe-{probe_digest()[:12]}"
+    """Return the path of the program in the cache. A wheel has it beside its source (hatch_build.py); otherwise it is
+    compiled. Raises MachineError without a C compiler."""
+    name = program_name(os.uname().machine)
+    target, shipped = cache / "probe" / name, _SOURCE.with_name(name)
     if not target.exists():
-        require("cc")
         target.parent.mkdir(parents=True, exist_ok=True)
         with scratch(target.parent) as directory:
-            new = directory / target.name
-            run(["cc", "-O2", "-static", "-o", new, _SOURCE], what="compiling the probe (cc, libc6-dev)")
+            new = directory / name
+            if shipped.is_file():
+                shutil.copyfile(shipped, new)
+                new.chmod(0o755)
+            else:
+                compile_probe(new)
             publish(new, target)
     return target
 

@@ -28,6 +28,7 @@ from kit.model.default_driver import IMAGE_STORE, Docker
 from kit.model.driver import OWN_KERNEL, QEMU, UML
 from kit.model.drivers import DRIVERS, UNION, default_placement, drivers, in_guest_kernel, registered
 from kit.model.event import EventSink
+from kit.probe import probe_binary
 from kit.session.execute.session_loop import held_machine
 from kit.session.measure.context import MachineLease
 from kit.session.setup.caches import DROP_CACHES
@@ -38,7 +39,7 @@ from kit.trace.functions import find_functions
 from kit.trace.perf import find_perf_tracer
 from kit.trace.tracer import Level
 
-_TOOLS = ("dockerd", "containerd", "runc", "mmdebstrap", "cc", "tar", "zstd", "xz", "setpriv", "unshare")
+_TOOLS = ("dockerd", "containerd", "runc", "mmdebstrap", "tar", "zstd", "xz", "setpriv", "unshare")
 _UNCONTAINED = ("bare", "host")
 
 
@@ -46,6 +47,7 @@ def examine(paths: Paths, observer: EventSink, wait: bool = False) -> Iterator[D
     """Test everything, one diagnosis at a time. Raises BusyError while a session holds the machine."""
     host = read_host()
     yield from _tools()
+    yield _probe(paths.cache)
     yield from settings()
     yield from swap()
     with held_machine("doctor", paths, wait, observer) as lease, trial_provision(lease, host) as provision:
@@ -80,6 +82,14 @@ def _tools() -> Iterator[Diagnosis]:
             yield Diagnosis("tool", tool, True, require(tool))
         except MachineError as error:
             yield Diagnosis("tool", tool, False, error.message, error.hint)
+
+
+def _probe(cache: Path) -> Diagnosis:
+    """Only a kit that brought no probe along needs a compiler."""
+    try:
+        return Diagnosis("tool", "probe", True, str(probe_binary(cache)))
+    except KitError as error:
+        return Diagnosis("tool", "probe", False, error.message, error.hint)
 
 
 def settings(root: Path = Path("/")) -> Iterator[Diagnosis]:
