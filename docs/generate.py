@@ -204,9 +204,13 @@ def _keys(table: type) -> list[str]:
 
 def nightly_keys() -> str:
     """All keys of a nightly file, as it is read."""
-    from kit.nightly.file import _File, _TaskTable
+    from kit.nightly.file import _File, _NotifyTable, _TaskTable
 
-    rows = [("top", _code(_File.__annotations__)), ("[defaults], [[tasks]]", _code(_task_keys(_TaskTable)))]
+    rows = [
+        ("top", _code(_File.__annotations__)),
+        ("[notify]", _code(_NotifyTable.__annotations__)),
+        ("[defaults], [[tasks]]", _code(_task_keys(_TaskTable))),
+    ]
     return _table(("table", "all keys"), rows)
 
 

@@ -17,6 +17,7 @@ NOT_NEEDED = (
     "cryptography",
     "psycopg",
     "resvg_py",
+    "apprise",
     "otava",
 )
 SLOW = ("numpy", "scipy", "sqlalchemy", "docker", "testcontainers", "jinja2")
