@@ -35,6 +35,7 @@ TOGETHER = {
     "machine/test_nydus.py": "nydus",
     "web/test_pages.py": "browser",
     "web/test_flame.py": "browser",
+    "store/test_dashboard.py": "postgresql",
     "store/test_exchange.py": "postgresql",
     "store/test_outbox_flush.py": "postgresql",
     "store/test_roles.py": "postgresql",

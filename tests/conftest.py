@@ -24,6 +24,7 @@ pytest_plugins = [
     "tests.fake_engine",
     "tests.fleet.processes",
     "tests.postgresql",
+    "tests.receiver",
 ]
 
 #: The same cases every time and on every machine, so that a test fails only where the code has changed. ``long`` looks

@@ -191,6 +191,7 @@ SCENARIO: dict[str, Any] = {
 }  # fmt: skip
 NIGHT: dict[str, Any] = {
     "store": "sqlite:///x.db", "output": "out", "budget": "2h", "wait_idle": "30m", "confirm": 3,
+    "notify": {"urls": ["env:URL", "mailto://a:b@c"]},
     "defaults": {"rounds": 5, "arms": ["bare", "layer:overlay2"], "cache": "cold", "size": "10G"},
     "tasks": [
         {"scenario": "kernel:short", "params": {"jobs": 4}, "thresholds": ["layer:overlay2 < 10 %"], "precision": "2%"},

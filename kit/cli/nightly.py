@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,6 +21,7 @@ from kit.report.renderer import NIGHT, find, renderers
 
 if TYPE_CHECKING:
     from kit.analysis.history.night import Job, Night
+    from kit.nightly.notify import Destination
 
 #: Files in the output directory.
 _FILES = [item for item in renderers(NIGHT) if item.suffix]
@@ -55,7 +56,7 @@ $GITHUB_STEP_SUMMARY.
 @click.command(epilog=_EPILOG)
 @click.argument("file", metavar="FILE.toml")
 @click.option("--output", default="", metavar="DIR", help="Directory of the reports.  [the file's, else kit-nightly]")
-@click.option("--check", is_flag=True, help="Check the file and show what would run.")
+@click.option("--check", "--dry-run", "check", is_flag=True, help="Check the file; show what would run and be sent.")
 @fleet_machines_options
 @cache_from_option
 @wait_idle_option
@@ -64,16 +65,21 @@ $GITHUB_STEP_SUMMARY.
 @store_option
 def nightly(file: str, output: str, check: bool, wait_idle: str, quiet: bool, store_url: str, **given: Any) -> int:
     """Run a file of tasks; check them against limits and history."""
+    from kit.cli.notify import preview
     from kit.host.remote_cache import use_peers
+    from kit.nightly.notify import open_destinations
 
     check_fleet_options(given)
     use_peers(given["cache_from"])
     job = _job(file, output, wait_idle)
     _check_versions(job)
+    destinations = open_destinations(job.notify)
     if check:
         _describe(job)
+        if destinations:
+            preview(job, the_store(store_url or job.store, read_only=True), destinations)
         return 0
-    return _run(job, quiet, store_url, given).exit_code
+    return _run(job, destinations, quiet, store_url, given).exit_code
 
 
 def _job(file: str, output: str, wait_idle: str) -> Job:
@@ -118,7 +124,8 @@ def _describe(job: Job) -> None:
     click.echo(f"store: {redact(job.store) or 'the default'}; reports: {job.output}")
 
 
-def _run(job: Job, quiet: bool, store_url: str, given: Mapping[str, Any]) -> Night:
+def _run(job: Job, destinations: Sequence[Destination], quiet: bool, store_url: str, given: Mapping[str, Any]) -> Night:
+    from kit.cli.notify import notify
     from kit.core.paths import find_paths
     from kit.nightly.run import prune_night, run_night
     from kit.report.text.progress import make_observer
@@ -143,6 +150,8 @@ def _run(job: Job, quiet: bool, store_url: str, given: Mapping[str, Any]) -> Nig
         observer.close()
     json_file = given["json_file"]
     _write_reports(night, output, json_file)
+    if destinations:
+        notify(job, night, store, destinations)  # the sessions before are still in the store
     try:
         if pruned := prune_night(job, night, find_paths(), store):
             click.echo(pruned, err=json_file == "-")

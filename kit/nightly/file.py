@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, TypedDict, TypeVar
 
@@ -31,8 +32,13 @@ class _File(TypedDict, total=False):
     confirm: int
     keep: str
     keep_changes: bool
+    notify: dict[str, Any]
     defaults: dict[str, Any]
     tasks: list[Any]
+
+
+class _NotifyTable(TypedDict, total=False):
+    urls: tuple[str, ...]
 
 
 #: Keys copied unchanged into a request.
@@ -52,11 +58,16 @@ _KEYS = {
 _TaskTable: Any = TypedDict("_TaskTable", _KEYS, total=False)  # type: ignore[misc]
 #: Defaults of quantities that every task has. A night that hangs would block the machine forever.
 _ALWAYS = {"size": "20G", "timeout": "2h"}
+_DESTINATION = re.compile(r"env:\w+|file:[^\n]+|[A-Za-z][\w.+-]*://\S+", re.ASCII)
 
 
 def known_keys() -> dict[str, tuple[str, ...]]:
     """Return the keys of each table."""
-    return {"top": tuple(_File.__annotations__), "[defaults], [[tasks]]": tuple(sorted(_KEYS))}
+    return {
+        "top": tuple(_File.__annotations__),
+        "[notify]": tuple(_NotifyTable.__annotations__),
+        "[defaults], [[tasks]]": tuple(sorted(_KEYS)),
+    }
 
 
 def parse_nightly(text: str, source: str, name: str) -> Job:
@@ -85,7 +96,20 @@ def parse_nightly(text: str, source: str, name: str) -> Job:
         confirm=confirm,
         keep=duration(keep, f"{source}: keep") if keep else None,
         keep_changes=data.get("keep_changes", False),
+        notify=_notify(data["notify"], f"{source}: notify") if "notify" in data else (),
     )
+
+
+def _notify(table: Any, where: str) -> tuple[str, ...]:
+    """Return where messages go. An error quotes none of it: a URL is a secret."""
+    urls = _read(_NotifyTable, table, where).get("urls", ())
+    fix = 'use for example urls = ["env:KIT_NOTIFY_URL", "file:/etc/kit/notify.url"], or URLs of Apprise'
+    if not urls:
+        raise UsageError(f"{where}: no urls", fix)
+    for number, text in enumerate(urls, 1):
+        if not _DESTINATION.fullmatch(text):
+            raise UsageError(f"{where}: item {number} of urls is neither env:NAME, file:PATH nor a URL", fix)
+    return urls
 
 
 def _read(kind: type[T], data: Any, where: str) -> T:

@@ -22,6 +22,7 @@ NOT_NEEDED = (
     "cryptography",
     "psycopg",
     "resvg_py",
+    "apprise",
     "otava",
 )
 SLOW = ("numpy", "scipy", "sqlalchemy", "docker", "testcontainers", "jinja2", "distributed", "rich")

@@ -22,6 +22,7 @@ from kit.report.history.night import render_night_json, render_summary
 from kit.store import Store, open_store
 from tests.command_line import Kit
 from tests.nights import night
+from tests.receiver import Receiver
 from tests.stores import new_store
 
 FILE = """\
@@ -204,7 +205,7 @@ def test_files_that_can_not_be_run_end_with_2(kit: Kit, tmp_path: Path, words: t
 
 @pytest.mark.machine
 @pytest.mark.unmeasured
-def test_nights_on_the_real_machine(kit: Kit, tiny: Path, tmp_path: Path) -> None:
+def test_nights_on_the_real_machine(kit: Kit, tiny: Path, tmp_path: Path, receiver: Receiver) -> None:
     """A workload that one night begins to be slower on overlay: suspect the first time, a regression the next. By so
     much, and its limit so far from both, that other workers' tests don't hide it."""
     project = tmp_path / "project"
@@ -214,6 +215,8 @@ def test_nights_on_the_real_machine(kit: Kit, tiny: Path, tmp_path: Path) -> Non
         store = "sqlite:///{tmp_path}/night.db"
         output = "{tmp_path}/out"
         confirm = 2
+        [notify]
+        urls = ["env:CHAT"]
         [[tasks]]
         on = "change"
         command = ["sh", "./run.sh"]
@@ -243,6 +246,9 @@ def test_nights_on_the_real_machine(kit: Kit, tiny: Path, tmp_path: Path) -> Non
     assert {path.name for path in (tmp_path / "out").iterdir()} == {
         "junit.xml", "summary.md", "report.html", "nightly.json",
     }  # fmt: skip
+    begun, regressed = (message["message"].partition("\n\n")[0] for message in receiver.got)
+    assert begun == "sh ./run.sh: layer:aufs: ok → failed"
+    assert regressed == "sh ./run.sh: union:overlay < 200 %: ok → limit broken"
     assert summary.read_text().count("## builds:") == 6 and "REGRESSION" in done.stdout
     assert "input source changed" in summary.read_text()
     page = (tmp_path / "out/report.html").read_text()

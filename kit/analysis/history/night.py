@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kit.analysis.history.change_attribution import CommonChange
 from kit.analysis.history.changepoint import CONFIRM, ChangeHistory
@@ -38,7 +38,7 @@ class Task:
 class Job:
     """One nightly file. ``budget`` and ``wait_idle`` are seconds, None for none. ``keep``: seconds after which sessions
     with the titles of tasks are removed, None for never; with ``keep_changes`` those at and next to change points of
-    real time stay."""
+    real time stay. ``notify``: where messages go, as the file says it; a URL there is a secret."""
 
     name: str
     tasks: tuple[Task, ...]
@@ -49,6 +49,7 @@ class Job:
     confirm: int = CONFIRM
     keep: float | None = None
     keep_changes: bool = False
+    notify: tuple[str, ...] = field(default=(), repr=False)
 
     def rule(self, task: Task) -> Rule:
         """Return the rule for a task's thresholds; all thresholds of the night are simultaneous."""
