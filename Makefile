@@ -16,7 +16,7 @@ test: system $(VENV)/bin/tox
 	$(SUDO) $(VENV)/bin/tox run-parallel --parallel all --parallel-live --parallel-no-spinner $(ARGS)
 
 # What the kit calls, as COMMAND:PACKAGE. A command that is there already brings no package with it, so that another
-# vendor's Docker is left alone.
+# vendor's Docker is left alone. The kit's own image (images/kit) has these packages too: a test compares the lists.
 TOOLS = dockerd:docker.io containerd:containerd runc:runc mkfs.btrfs:btrfs-progs mkfs.xfs:xfsprogs mkfs.ext4:e2fsprogs \
 	fuse-overlayfs:fuse-overlayfs mmdebstrap:mmdebstrap cc:gcc zstd:zstd xz:xz-utils setpriv:util-linux wipefs:util-linux \
 	make:make rsync:rsync git:git podman:podman buildah:buildah conmon:conmon newuidmap:uidmap unionfs-fuse:unionfs-fuse mergerfs:mergerfs bpftrace:bpftrace perf:linux-perf

@@ -30,6 +30,7 @@ TOGETHER = {
     "machine/test_yocto.py": "bitbake",
     "machine/test_tasks.py": "bitbake",
     "machine/test_buildkit.py": "buildkit",
+    "machine/test_container.py": "container",
     "machine/test_docker_29.py": "docker-29",
     "machine/test_nested.py": "nested",
     "machine/test_nydus.py": "nydus",

@@ -6,6 +6,8 @@ import re
 import subprocess
 from pathlib import Path
 
+from kit.image import read_recipe
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -20,6 +22,13 @@ def test_make_compare_installs_the_kit_without_the_pins_of_its_tests() -> None:
     said = make_prints("compare")
     assert "pip install --quiet --editable '.[all]'" in said
     assert ".ci/" not in said and "onstraint" not in said
+
+
+def test_the_kits_own_image_has_what_make_installs() -> None:
+    (listed,) = re.findall(r"^TOOLS = ((?:.*\\\n)*.*)$", (ROOT / "Makefile").read_text(), re.M)
+    packages = {pair.partition(":")[2] for pair in listed.replace("\\\n", " ").split()}
+    assert len(packages) > 15
+    assert packages | {"libc6-dev", "python3-venv"} <= set(read_recipe("kit").packages)
 
 
 #: As Debian's: its own PATH, whatever the caller's is, but what ``env`` is given holds.

@@ -45,7 +45,7 @@ SECTIONS = {
     },
     "Set up": {
         "doctor": ("kit.cli.doctor:doctor", "Try what works on this machine; show fixes."),
-        "image": ("kit.cli.image:image", "Build, list and remove images."),
+        "image": ("kit.cli.image:image", "Build, save, list and remove images."),
         "kernel": ("kit.cli.kernel:kernel", "Build, list and remove guest kernels."),
         "tune": ("kit.cli.tune:tune", "Show or tune settings of this machine."),
         "prune": ("kit.cli.prune:prune", "Remove old sessions, logs and unused cache entries."),

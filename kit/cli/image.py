@@ -1,19 +1,24 @@
-"""``kit image``: build, list, rm."""
+"""``kit image``: build, save, list, rm."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from kit.cli.completion import complete_cached_images, complete_images
 from kit.cli.options import cache_from_option, json_option, wait_option, write_json
 
+if TYPE_CHECKING:
+    from kit.image import Image
+
 
 @click.group(epilog="\b\nExamples:\n  kit image build kernel\n  kit image list\n  kit image rm kernel")
 def image() -> None:
-    """Build, list and remove images.
+    """Build, save, list and remove images.
 
     A scenario builds its image when it first needs it."""
 
@@ -31,6 +36,34 @@ def build(name: str, force: bool, wait: bool, cache_from: tuple[str, ...]) -> No
 
     NAME is a recipe, a file or OCI layout on disk (PATH, or PATH:NAME for one of several images), or a registry
     reference."""
+    made = _made(name, force, wait, cache_from)
+    click.echo(f"{made.name} {made.digest} {made.size / 2**20:.0f} MiB")
+
+
+@image.command(
+    epilog="\b\nExamples:\n  kit image save kit kit.tar\n  docker load --input kit.tar\n"
+    "  kit image save kit kit.tar --tag registry.example.org/kit:0.7"
+)
+@click.argument("name", shell_complete=complete_images)
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--tag", metavar="REFERENCE", default="", help="Name of the image in the archive.  [NAME:latest]")
+@wait_option
+@cache_from_option
+def save(name: str, file: Path, tag: str, wait: bool, cache_from: tuple[str, ...]) -> None:
+    """Write an image into FILE, for docker load.
+
+    NAME is as for kit image build, which makes an image that is missing."""
+    from kit.image.save import reference, save_image
+
+    given = reference(tag) if tag else ""  # before anything is built
+    made = _made(name, False, wait, cache_from)
+    tagged = given or reference(made.name)
+    save_image(made, file, tagged)
+    click.echo(f"{file}: {tagged}, {file.stat().st_size / 2**20:.0f} MiB")
+
+
+def _made(name: str, force: bool, wait: bool, cache_from: tuple[str, ...]) -> Image:
+    """Return the image that ``name`` means, after making it if it is missing or ``force``."""
     from kit.core.paths import find_paths
     from kit.host.interrupt import interruptible
     from kit.host.remote_cache import use_peers
@@ -46,10 +79,9 @@ def build(name: str, force: bool, wait: bool, cache_from: tuple[str, ...]) -> No
     try:
         # Control groups are the machine's: in a container, which has a lock of its own, another kit may build too.
         with held_machine(f"image-build-{os.getpid()}", paths, wait, observer) as lease, interruptible():
-            made = named_image(name, cache, lease.setting, observer, force)
+            return named_image(name, cache, lease.setting, observer, force)
     finally:
         observer.close()
-    click.echo(f"{made.name} {made.digest} {made.size / 2**20:.0f} MiB")
 
 
 @image.command("list", epilog="\b\nExamples:\n  kit image list --json")

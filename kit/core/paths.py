@@ -12,6 +12,8 @@ from kit.core.private import check_place
 
 APP = "storage-driver-test-kit"
 _LOCK = Path("/run")
+#: The root directory of the first process in sight.
+_FIRST_ROOT = Path("/proc/1/root")
 _CONFIG = "config.toml"
 #: Letters that distinguish run directories of one user.
 _LABEL = 6
@@ -57,12 +59,12 @@ def _find_paths() -> Paths:
     home = os.environ.get("KIT_HOME")
     if home:
         base = Path(home).absolute()
-        return Paths(base / "data", base / "cache", base / "state", _run_directory(), _LOCK)
+        return Paths(base / "data", base / "cache", base / "state", _run_directory(), _lock())
     from platformdirs import PlatformDirs
 
     dirs = PlatformDirs(APP, appauthor=False)
     return Paths(
-        Path(dirs.user_data_dir), Path(dirs.user_cache_dir), Path(dirs.user_state_dir), _run_directory(), _LOCK
+        Path(dirs.user_data_dir), Path(dirs.user_cache_dir), Path(dirs.user_state_dir), _run_directory(), _lock()
     )
 
 
@@ -74,6 +76,21 @@ def config_file() -> Path:
     from platformdirs import PlatformDirs
 
     return Path(PlatformDirs(APP, appauthor=False).user_config_dir) / _CONFIG
+
+
+def machine_root(first: Path = _FIRST_ROOT) -> Path:
+    """Return the machine's root directory. In a container that sees the machine's processes (docker run --pid=host) it
+    is that of the first process; else it is /, also where that process can't be looked at."""
+    try:
+        return Path("/") if first.samefile("/") else first
+    except OSError:
+        return Path("/")
+
+
+def _lock(first: Path = _FIRST_ROOT) -> Path:
+    """Return the machine's /run: a container has one of its own, too."""
+    machine = machine_root(first) / _LOCK.relative_to("/")
+    return machine if machine.is_dir() else _LOCK
 
 
 def _run_directory() -> Path:

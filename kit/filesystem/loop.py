@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from kit.core.errors import MachineError, RunError
+from kit.host.container import DEVICES, RIGHTS, granting
 from kit.host.recovery.journal import Journal
 
 # Linux's <linux/loop.h>
@@ -51,11 +52,12 @@ def _attach(file: int) -> tuple[Path, int]:
     try:
         control = os.open("/dev/loop-control", os.O_RDWR | os.O_CLOEXEC)
     except OSError as error:
-        raise MachineError(f"no loop device: /dev/loop-control: {error.strerror}", "run modprobe loop") from None
+        fix = granting(f"{RIGHTS} {DEVICES}", "run modprobe loop")
+        raise MachineError(f"no loop device: /dev/loop-control: {error.strerror}", fix) from None
     try:
         for _ in range(_TRIES):
             loop = Path(f"/dev/loop{fcntl.ioctl(control, _CTL_GET_FREE)}")
-            device = os.open(loop, os.O_RDWR | os.O_CLOEXEC)
+            device = _open(loop)
             try:
                 _configure(device, file)
             except OSError as error:
@@ -67,6 +69,15 @@ def _attach(file: int) -> tuple[Path, int]:
     finally:
         os.close(control)
     raise MachineError("no loop device: others take each that is free", "run losetup to see who has them")
+
+
+def _open(loop: Path) -> int:
+    """The kernel makes a device's node in devtmpfs alone: a container has a /dev of its own."""
+    try:
+        return os.open(loop, os.O_RDWR | os.O_CLOEXEC)
+    except OSError as error:
+        fix = granting(f"{RIGHTS} {DEVICES}", "mount devtmpfs on /dev")
+        raise MachineError(f"no loop device: {loop}: {error.strerror}", fix) from None
 
 
 def _configure(device: int, file: int) -> None:

@@ -7,6 +7,7 @@ import platform
 from dataclasses import dataclass
 from pathlib import Path
 
+from kit.core.paths import machine_root
 from kit.host.cgroup import cgroup
 
 
@@ -88,5 +89,5 @@ def _overlay_parameters() -> tuple[tuple[str, str], ...]:
 def _machine() -> str:
     import hashlib
 
-    identity = _read("/etc/machine-id")
+    identity = _read(str(machine_root() / "etc/machine-id"))
     return hashlib.sha256(f"storage-driver-test-kit {identity}".encode()).hexdigest()[:12]

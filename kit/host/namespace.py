@@ -12,6 +12,7 @@ from pathlib import Path
 
 from kit.core.errors import MachineError
 from kit.host.command import run
+from kit.host.container import RIGHTS, granting
 from kit.host.mounts import read_mounts
 from kit.host.recovery.cleanup import remove_unused
 from kit.host.recovery.journal import Journal
@@ -35,7 +36,7 @@ def enter_private_mounts() -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(_CLONE_NEWNS) or libc.mount(b"none", b"/", None, _MS_REC | _MS_SLAVE, None):
         reason = os.strerror(ctypes.get_errno())
-        raise MachineError(f"no private mount namespace: {reason}", "run as root: sudo kit …")
+        raise MachineError(f"no private mount namespace: {reason}", granting(RIGHTS, "run as root: sudo kit …"))
 
 
 def bind_directory(descriptor: int, where: Path) -> None:

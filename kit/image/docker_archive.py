@@ -50,12 +50,14 @@ def _named(found: Sequence[_Entry], name: str) -> _Entry:
     return chosen[0]
 
 
-def write_docker_archive(archive: Path, config: bytes, layers: Sequence[tuple[str, Path]]) -> None:
-    """Write an image without names, which could collide with another's; the same image always makes the same file.
-    ``layers``: digest and uncompressed tarball of each, lowest first."""
+def write_docker_archive(
+    archive: Path, config: bytes, layers: Sequence[tuple[str, Path]], names: Sequence[str] = ()
+) -> None:
+    """Write an image; the same one always makes the same file. ``layers``: digest and uncompressed tarball of each,
+    lowest first. ``names``: with tags; the kit's own daemons get none, which could collide with another's."""
     members = [f"{digest.removeprefix('sha256:')}/layer.tar" for digest, _ in layers]
     name = f"{hashlib.sha256(config).hexdigest()}.json"
-    manifest = json.dumps([{"Config": name, "RepoTags": None, "Layers": members}]).encode()
+    manifest = json.dumps([{"Config": name, "RepoTags": list(names) or None, "Layers": members}]).encode()
     with tarfile.open(archive, "w") as tar:
         for member, (_, layer) in dict(zip(members, layers, strict=True)).items():  # one may be listed twice
             with layer.open("rb") as file:

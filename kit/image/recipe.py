@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from kit.core.errors import RunError, UsageError
 from kit.core.paths import resource
@@ -17,6 +17,7 @@ from kit.core.toml import parse_toml
 from kit.host.command import CommandError, require, run
 from kit.host.safe_fs import scratch
 from kit.image.go_programs import GoPrograms
+from kit.image.kit_environment import KitEnvironment, own_digest
 from kit.image.layered import add_layers
 from kit.image.rust_programs import RustPrograms
 
@@ -30,6 +31,8 @@ _ROLLING = ("unstable", "testing", "sid")
 _ENDING = ("E: setup failed", "E: mmdebstrap failed", "E: apt-get ")
 #: For each program in Rust, on two cores.
 _RUST_MINUTES = 12
+#: For the kit with its packages of PyPI, and the programs that it calls, on two cores.
+_KIT_MINUTES = 5
 #: Lines of a reason: one missing package has one.
 _SHOWN = 5
 
@@ -47,6 +50,10 @@ class Recipe:
     go_programs: tuple[str, ...] = field(default=(), repr=False)  # see GoPrograms; put into /usr/bin
     go_flags: tuple[str, ...] = field(default=(), repr=False)  # of go install
     rust_programs: tuple[str, ...] = field(default=(), repr=False)  # see RustPrograms; put into /usr/bin
+    kit_extras: tuple[str, ...] = field(default=(), repr=False)  # the kit itself, with these extras: see KitEnvironment
+    environment: tuple[str, ...] = field(default=(), repr=False)  # NAME=VALUE
+    entrypoint: tuple[str, ...] = field(default=(), repr=False)  # the first words of a container's command
+    volumes: tuple[str, ...] = field(default=(), repr=False)  # directories that are no part of a container's layer
 
     @property
     def digest(self) -> str:
@@ -54,6 +61,7 @@ class Recipe:
         programs = "".join(file.read_text(encoding="utf-8") for file in files)
         built = repr((self.go, self.go_programs, self.go_flags)) if self.go else ""  # other images keep their digests
         built += repr(self.rust_programs) if self.rust_programs else ""
+        built += repr((self.kit_extras, self.environment, own_digest())) if self.kit_extras else ""
         return hashlib.sha256((repr(self) + programs + built).encode()).hexdigest()
 
     @property
@@ -61,11 +69,19 @@ class Recipe:
         """Return in words what it is built from, and how long that takes."""
         packages = f"{len(self.packages)} packages of {self.suite}"
         built = [(self.go_programs, "Go", 2), (self.rust_programs, "Rust", _RUST_MINUTES)]
+        if self.kit_extras:
+            return f"{packages}, this kit and what it imports (once, about {_KIT_MINUTES} minutes)"
         if not any(names for names, _, _ in built):
             return f"{packages} (once, about a minute)"
         words = [f"{len(names)} program{'s'[len(names) == 1 :]} in {language}" for names, language, _ in built if names]
         minutes = sum(len(names) * each for names, _, each in built)
         return f"{packages} and {' and '.join(words)} (once, about {minutes} minutes)"
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """Return how a container of the image starts, without its environment, as an image's configuration has it."""
+        words, volumes = list(self.entrypoint), {path: {} for path in self.volumes}
+        return {**({"Entrypoint": words} if words else {}), **({"Volumes": volumes} if volumes else {})}
 
     @property
     def _file(self) -> Path:
@@ -85,19 +101,26 @@ class Recipe:
         without mmdebstrap, RunError if it fails; ``log`` then contains mmdebstrap's output."""
         log.unlink(missing_ok=True)
         with scratch(destination.parent) as made:
-            programs = made / "programs"
-            if self.go_programs:
-                GoPrograms(self.go, self.go_programs, self.go_flags, self.mains).build(programs, _together())
-            if self.rust_programs:
-                RustPrograms(self.rust_programs).build(programs, _together())
-            self._make(destination, programs, log)
+            self._make(destination, self._hooks(made), log)
         if self.layers:
             add_layers(self._program, destination, archive, SOURCE_DATE_EPOCH)
 
-    def _make(self, destination: Path, programs: Path, log: Path) -> None:
-        hooks = [f'--customize-hook=install -D -m 755 -t "$1/usr/bin" {shlex.quote(str(programs))}/*']
+    def _hooks(self, made: Path) -> list[str]:
+        """Build what is installed beside packages, in a directory; return the hooks that install it."""
+        hooks, programs = [], made / "programs"
+        if self.go_programs:
+            GoPrograms(self.go, self.go_programs, self.go_flags, self.mains).build(programs, _together())
+        if self.rust_programs:
+            RustPrograms(self.rust_programs).build(programs, _together())
+        if self.go_programs or self.rust_programs:
+            hooks.append(f'install -D -m 755 -t "$1/usr/bin" {shlex.quote(str(programs))}/*')
+        if self.kit_extras:
+            hooks.append(KitEnvironment(self.kit_extras, SOURCE_DATE_EPOCH).hook(made / "kit"))
+        return hooks
+
+    def _make(self, destination: Path, hooks: Sequence[str], log: Path) -> None:
         try:
-            self._bootstrap(destination, hooks if self.go_programs or self.rust_programs else [])
+            self._bootstrap(destination, [f"--customize-hook={hook}" for hook in hooks])
         except CommandError as error:
             log.write_text(error.said + "\n", encoding="utf-8")
             reason = f"building image {self.name} failed: {explain(error.said) or error.message}"
@@ -111,9 +134,8 @@ class Recipe:
 
     def command(self, destination: Path, *options: str) -> list[str | Path]:
         """Return mmdebstrap's command line. It has no option for quiet, which would hide apt's errors."""
-        hooks = [f"--customize-hook={hook}" for hook in self.customize]
         # Differs between builds of the same packages, and is of no use to a build.
-        hooks.append('--customize-hook=rm -f "$1/var/cache/ldconfig/aux-cache" "$1/etc/hostname" "$1/etc/resolv.conf"')
+        last = 'rm -f "$1/var/cache/ldconfig/aux-cache" "$1/etc/hostname" "$1/etc/resolv.conf"'
         return [
             "mmdebstrap",
             "--variant=apt",
@@ -121,8 +143,9 @@ class Recipe:
             *(["--aptopt=Acquire::Check-Valid-Until false"] if self.suite in _ROLLING else []),
             f"--components={','.join(self.components)}",
             f"--include={','.join(self.packages)}",
-            *hooks,
+            *(f"--customize-hook={hook}" for hook in self.customize),
             *options,
+            f"--customize-hook={last}",
             self.suite,
             destination,
         ]

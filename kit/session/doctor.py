@@ -14,10 +14,11 @@ from kit.engines.daemon_configuration import CONFIGURATION
 from kit.engines.installed import installed_docker
 from kit.engines.root import root_name, versions
 from kit.filesystem import bundled
-from kit.host.cgroup.cgroup import Cgroup, machine_cpu
+from kit.host.cgroup.cgroup import MOUNT, Cgroup, machine_cpu
 from kit.host.cgroup.counters import pressure, read_counters
 from kit.host.cgroup.energy import machine_energy
 from kit.host.command import require
+from kit.host.container import withheld
 from kit.host.interrupt import checkpoint
 from kit.host.machine import Host, read_host
 from kit.host.tuning import SETTINGS, read_settings
@@ -50,6 +51,7 @@ def examine(paths: Paths, observer: EventSink, wait: bool = False) -> Iterator[D
     yield _probe(paths.cache)
     yield from settings()
     yield from swap()
+    yield from container(paths)
     with held_machine("doctor", paths, wait, observer) as lease, trial_provision(lease, host) as provision:
         for name in bundled():
             arm = parse_arm(f"host@{name}")
@@ -113,6 +115,12 @@ def swap(file: Path = Path("/proc/swaps")) -> Iterator[Diagnosis]:
         names = ", ".join(area[0] for area in areas)
         text = f"{names}, {used:.0f} MiB in use: a build that swaps measures that disk"
         yield Diagnosis("machine", "swap", False, text, "sudo swapoff -a; afterwards sudo swapon -a")
+
+
+def container(paths: Paths) -> Iterator[Diagnosis]:
+    """Return what a container withholds from the kit; nothing on a machine itself."""
+    for item in withheld(paths.state):
+        yield Diagnosis("container", item.name, False, item.reason, item.fix)
 
 
 def _describe_backing(sandbox: Sandbox) -> str:
@@ -242,9 +250,7 @@ def _measuring(provision: Provision, host: Host, docker: Docker) -> Iterator[Dia
                 "device I/O", counters.read_bytes is not None, f"block device {sandbox.backing.device}",
                 "the backing filesystem has no block device", "use a loop image or --device",
             )  # fmt: skip
-    yield Diagnosis(
-        "measuring", "cgroup mode", host.cgroup_mode != "none", host.cgroup_mode, "mount cgroup2 on /sys/fs/cgroup"
-    )
+    yield Diagnosis("measuring", "cgroup mode", host.cgroup_mode != "none", host.cgroup_mode, MOUNT)
     source = machine_cpu()[1]
     exact = "exact" if source != "/proc/stat" else "counted in ticks of 10 ms"
     yield Diagnosis("measuring", "outside CPU", True, f"machine CPU from {source}, {exact}")

@@ -65,6 +65,7 @@ SHIMS = {
         "compare "*) quick=--dry-run ;;
         "doctor "*|"tune "*) quick=--help ;;
         "fleet fleet scheduler "*|"fleet fleet worker "*|"fleet fleet status "*) exec PYTHON -m kit "$@" --help ;;
+        "image image build kit"|"image image save kit "*) exec PYTHON -m kit "$@" --help ;;
         "kernel kernel build "*) exec PYTHON -m kit "$@" --help ;;
         "serve "*) timeout -s INT 2 PYTHON -m kit "$@"; exit 0 ;;
         *) exec PYTHON -m kit "$@" ;;
@@ -80,6 +81,7 @@ SHIMS = {
         """,
     "pytest": 'exec PYTHON -m pytest -p no:cacheprovider --collect-only -q -c /dev/null --rootdir . "$@"',
     "sudo": 'exec "$@"',
+    "docker": "exit",  # test_container.py runs it
     "mmdebstrap": 'exec MMDEBSTRAP --simulate "$@"',
     "make": 'exec MAKE -n "$@"',
     "pip": 'for word; do case $word in .*) PYTHON EXTRAS "$word" || exit 1 ;; esac; done',
@@ -312,7 +314,7 @@ THEIRS = {
     "--exclusive", "--config-file", "--what", "--branch", "--directory", "--sessions", "--stored", "--workloads",
     "--identical", "--minutes", "--no-container", "--repetitions", "--rm", "--scenario", "--tiny", "--tools",
     "--host-uds", "--overlay", "--userns", "--adapter", "--benchmark-json", "--export-json", "--file", "--table",
-    "--preserve-env",
+    "--preserve-env", "--privileged", "--pid", "--cgroupns", "--volume", "--input", "--from-file", "--filename",
 }  # fmt: skip
 
 

@@ -12,10 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kit.core.errors import MachineError, RunError
+from kit.host.container import CGROUPS, RIGHTS, granting
 from kit.host.mounts import read_mounts
 
 _USER_HZ = os.sysconf("SC_CLK_TCK")
 UNIFIED = "unified"
+#: The fix where no hierarchy is mounted.
+MOUNT = granting(CGROUPS, "mount cgroup2 on /sys/fs/cgroup")
 
 
 @dataclass(frozen=True)
@@ -84,12 +87,12 @@ class Cgroup:
         enabled, so membership costs a bare arm only the accounting."""
         made = {kind: path for kind, path in self.paths.items() if kind in (UNIFIED, "cpuacct")}
         if not made:
-            raise MachineError("no cgroup hierarchy with CPU accounting is mounted", "mount cgroup2 on /sys/fs/cgroup")
+            raise MachineError("no cgroup hierarchy with CPU accounting is mounted", MOUNT)
         try:
             for path in made.values():
                 path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise MachineError(f"can't make a cgroup: {error}", "run as root") from None
+            raise MachineError(f"can't make a cgroup: {error}", granting(RIGHTS, "run as root")) from None
         return Cgroup(made)
 
     def adopt(self, pid: int) -> None:

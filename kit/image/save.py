@@ -1,0 +1,68 @@
+"""Images of the cache as archives that the user's own Docker, Podman or containerd loads."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from kit.core.errors import UsageError
+from kit.host.safe_fs import scratch
+from kit.image.decompress import Allowance
+from kit.image.docker_archive import read_docker_archive, write_docker_archive
+from kit.image.image import Image
+from kit.image.image_files import image_files, unpack_layers
+from kit.image.recipe import read_recipe
+
+#: Names with a tag that every registry takes.
+_REFERENCE = re.compile(r"[a-z0-9]+(?:[._:/-]+[a-z0-9]+)*:\w[\w.-]{0,127}")
+
+
+def reference(name: str) -> str:
+    """Return the name with its tag, which is ``latest`` if it has none. Raises UsageError."""
+    tagged = name if ":" in name.rpartition("/")[2] else f"{name}:latest"
+    if not _REFERENCE.fullmatch(tagged):
+        raise UsageError(f"'{name}' is not a name that Docker takes", "name one, for example --tag mine:1")
+    return tagged
+
+
+def save_image(image: Image, file: Path, name: str) -> None:
+    """Write an image as ``docker save`` does, under a name with its tag. Raises UsageError if the file can't be
+    written."""
+    new = file.with_name(f"{file.name}.{os.getpid()}")
+    try:
+        with _parts(image) as (config, layers):
+            write_docker_archive(new, _with(config, _settings(image)), layers, (name,))
+        new.replace(file)
+    except OSError as error:
+        fix = "name a file in a directory that you may write to, with room for the image"
+        raise UsageError(f"{file}: {error.strerror or error}", fix) from None
+    finally:
+        new.unlink(missing_ok=True)
+
+
+@contextmanager
+def _parts(image: Image) -> Iterator[tuple[bytes, list[tuple[str, Path]]]]:
+    """Yield the configuration, and digest and tarball of each layer, lowest first."""
+    if not image.archive:
+        yield image.config, [(f"sha256:{image.digest}", image.rootfs)]
+        return
+    allowance = Allowance.of(image.archive.stat().st_size)
+    with scratch(image.archive.parent.parent) as made, image_files(image.archive, made, allowance) as files:
+        read = read_docker_archive(files, "")
+        layers = unpack_layers(files, read.layers, made, allowance)
+        yield read.config, [(layer.diff_id, path) for layer, path in zip(read.layers, layers, strict=True)]
+
+
+def _settings(image: Image) -> Mapping[str, Any]:
+    """Return how a container starts, from the image's recipe."""
+    return read_recipe(image.name).config if image.origin.startswith(f"recipe {image.name},") else {}
+
+
+def _with(config: bytes, settings: Mapping[str, Any]) -> bytes:
+    document = json.loads(config)
+    return json.dumps({**document, "config": {**(document.get("config") or {}), **settings}}).encode()

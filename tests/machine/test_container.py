@@ -1,0 +1,176 @@
+"""The kit in a privileged container of a real Docker, by the command that docs/how-to/run-in-a-container.md names.
+
+The first tests need no image of the kit: a container of the tiny image gets this machine's programs and this kit. With
+KIT_TEST_IMAGE=1 the kit's own image is built, loaded and run, which takes minutes of CPU."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kit.core.paths import apart, find_paths
+from kit.engines.dockerd import Dockerd
+from kit.engines.supervisor import DaemonDirs
+from kit.host.cgroup.cgroup import mode
+from kit.host.container import withheld
+from kit.report.text.progress import Quiet
+from kit.session.execute.session_loop import held_machine
+from tests.command_line import Kit, in_new_process
+from tests.leftovers import left_on_machine
+
+ROOT = Path(__file__).parents[2]
+DOCKER = shutil.which("docker")
+pytestmark = [
+    pytest.mark.machine,
+    pytest.mark.unmeasured(clean=True),
+    pytest.mark.skipif(DOCKER is None, reason="needs docker: apt-get install docker.io"),
+]
+#: A session that writes one file in each arm.
+COMPARE = ("compare", "--image", "/tiny.tar", "--arms", "bare,layer:overlay2", "--rounds", "1", "--size", "1G",
+           "--no-rerun", "--no-control", "--wait", "--json", "-", "--", "sh", "-c", "echo x > y")  # fmt: skip
+Done = subprocess.CompletedProcess[str]
+
+
+def documented() -> list[str]:
+    """Return the options of docker run that the page names."""
+    text = (ROOT / "docs/how-to/run-in-a-container.md").read_text().replace("\\\n", " ")
+    (found,) = re.findall(r"^ *docker run (.*) kit doctor$", text, re.M)
+    return shlex.split(found)
+
+
+def without(*options: str) -> list[str]:
+    """Return them without these; an option and its value are one."""
+    found = " ".join(documented())
+    for option in options:
+        assert option in found
+        found = found.replace(option, "")
+    return found.split()
+
+
+class Outside:
+    """A Docker in which the kit runs. ``tiny``: the root filesystem that its containers have at /tiny.tar."""
+
+    def __init__(self, daemon: Dockerd, tiny: Path) -> None:
+        self._daemon = daemon
+        self._tiny = tiny
+
+    def docker(self, *words: str | Path, timeout: float = 300) -> Done:
+        assert DOCKER
+        line = [DOCKER, "--host", self._daemon.host, *map(str, words)]
+        return subprocess.run(line, capture_output=True, text=True, timeout=timeout, check=False)
+
+    def load(self, archive: Path) -> None:
+        done = self.docker("load", "--input", archive)
+        assert done.returncode == 0, done.stderr
+
+    def run(self, options: list[str], *words: str, timeout: float = 300) -> Done:
+        """Run ``docker run OPTIONS WORDS``. The network is the machine's, in which other workers see who holds it."""
+        here = ["--network=host", f"--cgroup-parent={self._daemon.home.container_cgroup}"]
+        return self.docker("run", *options, *here, f"--volume={self._tiny}:/tiny.tar:ro", *words, timeout=timeout)
+
+    def kit(self, options: list[str], *words: str) -> Done:
+        """Run this kit by this machine's programs."""
+        places = ["/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc/alternatives", sys.prefix, sys.base_prefix, ROOT]
+        mounts = [f"--volume={place}:{place}:ro" for place in dict.fromkeys(map(str, places)) if Path(place).exists()]
+        variables = {"PYTHONPATH": ROOT, "PATH": os.environ["PATH"], "HOME": "/", "KIT_HOME": "/var/lib/kit"}
+        given = [f"--env={name}={value}" for name, value in variables.items()]
+        start = ["kit-tiny", sys.executable]
+        return self.run([*options, *mounts, *given, "--tmpfs=/run:exec,mode=755"], *start, *words)
+
+
+@pytest.fixture(scope="module")
+def outside(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outside]:
+    """Its lock is another one than the machine's, which the kit in the container takes."""
+    directory, paths = tmp_path_factory.mktemp("outside"), apart(find_paths())
+    paths.lock.mkdir(parents=True, exist_ok=True)
+    saved = in_new_process("image", "save", tiny, directory / "tiny.tar", "--tag", "kit-tiny", "--wait")
+    assert saved.returncode == 0, saved.stderr
+    with held_machine(f"outside-{os.getpid()}", paths, True, Quiet()) as lease:
+        dirs = DaemonDirs(directory / "data", lease.setting.run / "d", f"{lease.setting.cgroup}/d")
+        daemon = Dockerd("overlay2", dirs)
+        try:
+            daemon.start()
+            found = Outside(daemon, tiny)
+            found.load(directory / "tiny.tar")
+            yield found
+        finally:
+            daemon.stop()
+    assert left_on_machine() == []
+
+
+def check(done: Done) -> None:
+    """Both arms ran."""
+    assert done.returncode == 0, done.stdout + done.stderr
+    samples = json.loads(done.stdout)["samples"]
+    assert {(row["arm"], row["status"]) for row in samples} == {("bare", "ok"), ("layer:overlay2", "ok")}
+
+
+def test_the_documented_command_measures(outside: Outside) -> None:
+    check(outside.kit(documented(), "-m", "kit", *COMPARE))
+
+
+@pytest.mark.parametrize(
+    ("left_out", "says", "fix"),
+    [
+        (["--privileged"], "no private mount namespace: Operation not permitted", "--privileged …"),
+        (
+            ["--volume /sys/fs/cgroup:/sys/fs/cgroup"],
+            "no cgroup hierarchy with CPU accounting is mounted",
+            "--cgroupns=host --volume /sys/fs/cgroup:/sys/fs/cgroup …",
+        ),
+    ],
+)
+def test_what_is_missing_is_named_in_one_line_with_its_fix(
+    outside: Outside, left_out: list[str], says: str, fix: str
+) -> None:
+    if "cgroup" in says and mode() == "v2":
+        pytest.skip("with cgroup v2 Docker itself mounts the hierarchy of a privileged container")
+    done = outside.kit(without(*left_out), "-m", "kit", "image", "build", "/tiny.tar", "--wait")
+    assert done.returncode != 0
+    *_, error, advice = done.stderr.strip().splitlines()
+    assert error == f"kit: {says}" and advice.endswith(f"; in a container: docker run {fix}")
+
+
+_WITHHELD = """
+from kit.core.paths import find_paths
+from kit.session.doctor import container
+print(find_paths().lock, *(item.name for item in container(find_paths())), sep="\\n")
+"""
+
+
+def test_the_lock_is_the_machines_and_doctor_names_what_a_session_does_without(outside: Outside) -> None:
+    """Some machines let not even root look at the first process: then the lock is the container's."""
+    here = {item.name for item in withheld(find_paths().state)}
+    first = Path("/proc/1/root/run")
+    lock, *names = outside.kit(documented(), "-c", _WITHHELD).stdout.splitlines()
+    assert lock == str(first if os.access(first, os.R_OK) else "/run") and set(names) == here
+    lock, *names = outside.kit(without("--pid=host", "--volume kit:/var/lib/kit"), "-c", _WITHHELD).stdout.splitlines()
+    assert lock == "/run" and set(names) == here | {"processes", "disk"}
+
+
+LACKING = "" if os.environ.get("KIT_TEST_IMAGE") else "KIT_TEST_IMAGE is not set: the kit's image takes minutes of CPU"
+
+
+@pytest.mark.images(*([] if LACKING else ["kit"]))
+@pytest.mark.skipif(bool(LACKING), reason=LACKING)
+def test_the_kits_own_image_measures(outside: Outside, kit: Kit, tmp_path: Path) -> None:
+    saved = kit("image", "save", "kit", tmp_path / "kit.tar", "--wait", timeout=1200)
+    assert saved.returncode == 0, saved.stderr
+    outside.load(tmp_path / "kit.tar")
+    said = outside.run(documented(), "kit", "--version")
+    assert "/opt/kit/" in said.stdout, said.stdout + said.stderr
+    check(outside.run(documented(), "kit", *COMPARE))
+    found = json.loads(outside.run(documented(), "kit", "doctor", "--wait", "--json", timeout=600).stdout)["diagnoses"]
+    works = {(item["kind"], item["name"]) for item in found if item["works"]}
+    assert {("tool", "dockerd"), ("filesystem", "ext4"), ("driver", "docker/overlay2"), ("placement", "bare")} <= works
+    worker = outside.run(documented(), "kit", "fleet", "worker", "--help")
+    assert "Add this machine to a fleet" in worker.stdout
