@@ -32,6 +32,7 @@ SECTIONS = {
         "show": ("kit.cli.sessions:show", "Show a session again, in any format."),
         "sessions": ("kit.cli.sessions:sessions", "List sessions, newest first."),
         "history": ("kit.cli.history:history", "Show an arm's penalty over time, and when it changed."),
+        "matrix": ("kit.cli.matrix:matrix", "Show which driver to take: scenarios and arms in one table."),
         "compare-sessions": ("kit.cli.history:compare_sessions", "Compare each penalty of two sessions."),
         "report": ("kit.cli.report:report", "Write an HTML page with plots, or the plots."),
         "serve": ("kit.cli.serve:serve", "Show the store in a browser on this machine."),

@@ -29,6 +29,7 @@ from kit.store import SessionFilter, Store
 from kit.store.series import find_tracks
 from kit.store.store import COUNTED
 from kit.web.fleet import CHOICES, show_fleet, show_fleet_cost
+from kit.web.matrix import ASKED, show_matrix
 from kit.web.served import served_page
 from kit.web.token_auth import TokenAuth
 
@@ -106,6 +107,11 @@ class SessionCache:
         with self._lock:
             return show_fleet_cost(self._store, chosen)
 
+    def matrix(self, chosen: Mapping[str, str]) -> str:
+        """Return the page of the matrix. Raises UsageError."""
+        with self._lock:
+            return show_matrix(self._store, chosen)
+
 
 def make_app(store: Store, token: str, lookout: Lookout | None = None) -> Flask:
     """Return the application, which requires ``token``. ``lookout``: a fleet's, whose machines then have a page. Raises
@@ -127,6 +133,7 @@ def make_app(store: Store, token: str, lookout: Lookout | None = None) -> Flask:
     page(f"/session/<name>.<any({', '.join(_FORMS)}):form>", _file)
     page("/compare", _compare)
     page("/history", _history)
+    page("/matrix", lambda library, request: library.matrix(_chosen(request, *ASKED)))
     page("/machines", lambda library, request: library.fleet(_chosen(request, *CHOICES)))
 
     @app.errorhandler(KitError)

@@ -58,7 +58,8 @@ def make_matrix(
         raise UsageError(f"--arm {strange[0]}: no session has compared it", f"use some of: {', '.join(found)}")
     chosen = [arm for arm in found if not arms or arm in arms]
     counted = counting(weighed)
-    means = [mean_of(arm, counted, len(chosen), margin) for arm in chosen]
+    family = len({item.arm for row in counted for item in row.cells if item.arm in chosen and item.measured})
+    means = [mean_of(arm, counted, family, margin) for arm in chosen]
     means.sort(key=_order)
     means.insert(0, reference_mean(reference, counted))
     kept = {reference, *chosen}
