@@ -73,6 +73,7 @@ class Request:
     interleave: str = AUTO  # the arms of a round in time slices: auto, off, or the length of one, 0.5s
     margin: Amount = DEFAULT_MARGIN  # differences below this share count as equivalent
     labels: tuple[tuple[str, str], ...] = ()  # the user's names for what is built
+    suite: str = ""  # the run of a suite that the session belongs to, and the number of its task
 
     @property
     def until_decided(self) -> bool:
