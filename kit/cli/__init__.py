@@ -36,6 +36,7 @@ SECTIONS = {
         "compare-sessions": ("kit.cli.history:compare_sessions", "Compare each penalty of two sessions."),
         "report": ("kit.cli.report:report", "Write an HTML page with plots, or the plots."),
         "serve": ("kit.cli.serve:serve", "Show the store in a browser on this machine."),
+        "site": ("kit.cli.site:site", "Write the store as static pages."),
     },
     "Many machines": {
         "fleet": ("kit.cli.fleet:fleet", "Measure on many machines: scheduler, workers, status."),

@@ -30,7 +30,7 @@ from kit.store.series import find_tracks
 from kit.store.store import COUNTED
 from kit.web.fleet import CHOICES, show_fleet, show_fleet_cost
 from kit.web.matrix import ASKED, show_matrix
-from kit.web.served import served_page
+from kit.web.served import is_static, served_page
 from kit.web.token_auth import TokenAuth
 
 if TYPE_CHECKING:
@@ -215,11 +215,15 @@ def _list(library: SessionCache, request: Request, fleet: bool) -> str:
 
 def _session(library: SessionCache, request: Request, name: str) -> str:
     session, analysis = library.get(name)
+    from flask import current_app
+
+    static = is_static(current_app)
     links = [
         (f"all as {form.upper()}", f"{request.script_root}/session/{quote(session.id, safe='')}.{form}")
         for form in sorted(_FORMS)
     ]
-    made = view(session, analysis, library.tracks(session, analysis), links=links)
+    tracks = () if static else library.tracks(session, analysis)  # which are files of their own
+    made = view(session, analysis, tracks, links=[] if static else links)
     arms = [item.arm for item in whole_real(analysis.comparisons) if not item.control]
     return served_page(
         "served.html.j2", title=session.title, view=made, arms=list(dict.fromkeys(arms)),

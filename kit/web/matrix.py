@@ -24,6 +24,4 @@ def show_matrix(store: Store, chosen: Mapping[str, str]) -> str:
     price = parse_price(chosen["price"], chosen["builds"], "")
     matrix = shown(find_matrix(store, asked))
     form = {**chosen, "classes": sorted((matrix.machine_class, *matrix.classes))}
-    return served_page(
-        "matrix.html.j2", title="What each driver costs", view=view_matrix(matrix, price), suffix="", form=form
-    )
+    return served_page("matrix.html.j2", title="What each driver costs", view=view_matrix(matrix, price), form=form)

@@ -11,4 +11,4 @@ from kit.report.page.html import render_page
 
 def render_matrix_html(matrix: Matrix, price: Price | None = None) -> str:
     view = view_matrix(shown(matrix), price)
-    return render_page("matrix.html.j2", title="What each driver costs", view=view, root=None, suffix="", form=None)
+    return render_page("matrix.html.j2", title="What each driver costs", view=view, root=None, static=True, form=None)
