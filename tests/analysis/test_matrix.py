@@ -190,10 +190,12 @@ def test_costs_per_year_add_up() -> None:
     seconds = {arm: seconds_of(arm) for arm in found}
     for arm, item in found.items():
         truth = seconds[arm] * 0.36 / 3600 * 400 * 365
-        assert item.total.low and item.total.high and item.total.low < truth < item.total.high, arm
+        assert item.total.estimate == pytest.approx(truth, rel=0.01), arm
+        assert item.total.low and item.total.high and item.total.low < item.total.estimate < item.total.high
         extra = truth - seconds[ARM] * 0.36 / 3600 * 400 * 365
         if item.more:
-            assert item.more.low and item.more.high and item.more.low < extra < item.more.high, arm
+            assert item.more.estimate == pytest.approx(extra, rel=0.02, abs=0.005 * truth), arm
+            assert item.more.low and item.more.high and item.more.high - item.more.low < 0.02 * truth
     assert found[ARM].more is None and "layer:zfs" not in found
 
 

@@ -72,7 +72,7 @@ def render_matrix(matrix: Matrix, price: Price | None = None) -> str:
     parts = min((grid.parts(width), grid.turned.parts(width)), key=lambda made: (len(made), _lines(made)))
     tables = [part.render() for part in parts]
     lines = [wrap(line, width) for line in view.lines]
-    return "\n\n".join([wrap(view.headline, width), view.machine_class, *tables, "\n".join(lines)]) + "\n"
+    return "\n\n".join([wrap(view.headline, width), wrap(view.machine_class, width), *tables, "\n".join(lines)]) + "\n"
 
 
 def _lines(parts: Sequence[_Grid]) -> int:

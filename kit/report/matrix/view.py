@@ -14,7 +14,7 @@ from kit.analysis.session.ranking import FASTER, REFERENCE, SLOWER
 from kit.analysis.stats.estimators import Interval
 from kit.model.metric import SECONDS, described
 from kit.report.format import units
-from kit.report.format.interval import amount_interval, percent_interval
+from kit.report.format.interval import amount_interval, percent_interval, plain_interval
 from kit.report.matrix.words import MARKS, headline, notes
 
 #: From these ratios on a difference has the next darker shade.
@@ -118,12 +118,13 @@ def _costs(matrix: Matrix, costs: Sequence[YearlyCost]) -> Iterator[tuple[str, S
     if not costs or any(described(row.metric).unit != SECONDS for row in matrix.rows):
         return
     by_arm = {item.arm: item for item in costs}
-    yield "per year", [_amount(by_arm[arm].total if arm in by_arm else None) for arm in matrix.arms]
-    yield "more per year", [_amount(by_arm[arm].more if arm in by_arm else None) for arm in matrix.arms]
+    yield "per year", [_amount(by_arm[arm].total if arm in by_arm else None, False) for arm in matrix.arms]
+    yield "more per year", [_amount(by_arm[arm].more if arm in by_arm else None, True) for arm in matrix.arms]
 
 
-def _amount(item: Interval | None) -> CellView:
+def _amount(item: Interval | None, signed: bool) -> CellView:
     if item is None:
         return CellView(units.NOTHING)
-    figure, bracket, rest = amount_interval(item.estimate, item.low, item.high, "").partition(" [")
+    ends = item.estimate, item.low, item.high
+    figure, bracket, rest = (amount_interval(*ends, "") if signed else plain_interval(*ends)).partition(" [")
     return CellView(figure, f"{bracket}{rest}".strip())

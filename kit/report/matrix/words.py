@@ -28,6 +28,9 @@ def headline(matrix: Matrix) -> str:
 
 def _sentences(matrix: Matrix) -> Iterator[str]:
     choice, reference = matrix.choice, matrix.mean(matrix.reference)
+    if not reference.of:
+        yield "No scenario has an interval: run more rounds."
+        return
     over = _over(reference.of)
     if not choice.take:
         yield f"No other driver than {matrix.reference} was measured in {over}."
