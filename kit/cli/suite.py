@@ -11,14 +11,14 @@ from click.core import ParameterSource
 
 from kit.cli.options import the_store
 from kit.core.errors import KitError, UsageError
-from kit.core.exit_code import FAILED, worst
+from kit.core.exit_code import FAILED, NOT_RUN, worst
 from kit.core.quantity import duration
 from kit.model.options import read_quantities
 from kit.report.renderer import MATRIX, find
 
 if TYPE_CHECKING:
     from kit.analysis.history.night import Job
-    from kit.model.session import Request
+    from kit.model.session import Request, Session
     from kit.nightly.suite import SuitePart
     from kit.store import Store
 
@@ -108,8 +108,19 @@ def _report(parts: tuple[SuitePart, ...], store: Store, name: str) -> int:
         except KitError as error:  # the sessions are stored all the same
             click.echo(f"kit: no matrix: {error}", err=True)
     for part in parts:
-        if part.error:
-            click.echo(f"{part.task.name}: not run: {part.error}")
+        if why := part.error or _not_run(part.session):
+            click.echo(f"{part.task.name}: not run: {why}")
     click.echo(f"more: kit matrix; more certain: kit compare {name} --resume last --budget 1h")
-    codes = [part.session.exit_code(part.task.request.arms) if part.session else FAILED for part in parts]
-    return worst(codes)
+    return worst(_code(part) for part in parts)
+
+
+def _not_run(session: Session | None) -> str:
+    """Return why no arm of a session ran; '' if one did."""
+    missing = session.not_run if session and not session.samples else ()
+    return f"{missing[0].reason}; fix: {missing[0].fix}" if missing else ""
+
+
+def _code(part: SuitePart) -> int:
+    if part.session is None:
+        return FAILED
+    return NOT_RUN if _not_run(part.session) else part.session.exit_code(part.task.request.arms)
