@@ -84,7 +84,7 @@ def main() -> None:
             print(f"{page:60} {took[0]:7.2f} s {took[1]:7.2f} s {len(answer.data) / 1024:8.0f} KiB")
         start = time.monotonic()
         site = write_site(partial(open_store, "", path, read_only=True), Path(directory) / "site", usable_processes())
-        print(f"kit site: {site.files} pages in {time.monotonic() - start:.1f} s by {usable_processes()} processes")
+        print(f"kit site: {site.files} files in {time.monotonic() - start:.1f} s by {usable_processes()} processes")
 
 
 if __name__ == "__main__":

@@ -30,4 +30,4 @@ def site(directory: Path, store_url: str) -> None:
     found = write_site(partial(the_store, store_url, read_only=True), directory, usable_processes())
     for line in found.failed:
         click.echo(f"kit: not written: {line}", err=True)
-    click.echo(f"{directory / 'index.html'}: {found.files} pages")
+    click.echo(f"{directory / 'index.html'}: {found.files} files")

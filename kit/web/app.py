@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 PAGE = 50  # sessions on one page of the list
 _KEPT = 32  # analysed sessions in memory
 _FORMS = {item.suffix: item for item in offered()}
+FILE_FORM = "csv"  # of a session's data among static pages: small and soon made
 
 
 class SessionCache:
@@ -221,9 +222,10 @@ def _session(library: SessionCache, request: Request, name: str) -> str:
     links = [
         (f"all as {form.upper()}", f"{request.script_root}/session/{quote(session.id, safe='')}.{form}")
         for form in sorted(_FORMS)
+        if not static or form == FILE_FORM
     ]
     tracks = () if static else library.tracks(session, analysis)  # which are files of their own
-    made = view(session, analysis, tracks, links=[] if static else links)
+    made = view(session, analysis, tracks, links=links)
     arms = [item.arm for item in whole_real(analysis.comparisons) if not item.control]
     return served_page(
         "served.html.j2", title=session.title, view=made, arms=list(dict.fromkeys(arms)),

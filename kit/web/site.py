@@ -21,7 +21,7 @@ from kit.model.fact import WORKER
 from kit.model.session import RUNNING, Session
 from kit.store import SessionFilter, Store
 from kit.store.matrix import MatrixQuestion, find_matrix
-from kit.web.app import PAGE, make_app
+from kit.web.app import FILE_FORM, PAGE, make_app
 from kit.web.served import STATIC
 
 _LINK = re.compile(r'href="([^"]*)"')
@@ -34,7 +34,7 @@ Open = Callable[[], Store]
 
 @dataclass(frozen=True)
 class Site:
-    """``files``: number of pages written. ``failed``: pages that could not be made, with the reason."""
+    """``files``: number of files written. ``failed``: pages that could not be made, with the reason."""
 
     files: int
     failed: tuple[str, ...] = ()
@@ -99,6 +99,7 @@ def _matrices(store: Store) -> Iterator[tuple[str, str]]:
 def _sessions(heads: Sequence[Session]) -> Iterator[tuple[str, str]]:
     for head in heads:
         yield f"/session/{head.id}", f"session/{head.id}.html"
+        yield f"/session/{head.id}.{FILE_FORM}", f"session/{head.id}.{FILE_FORM}"
 
 
 def _slug(text: str) -> str:
@@ -126,7 +127,9 @@ def _write(open_store: Open, directory: Path, files: Mapping[str, str], urls: Se
             if answer.status_code != 200:
                 failed.append(f"{unquote(url)}: {_title(answer.text)}")
                 continue
-            text = _LINK.sub(partial(_linked, files, url), answer.text)
+            text = answer.text
+            if files[url].endswith(".html"):
+                text = _LINK.sub(partial(_linked, files, url), text)
             (directory / files[url]).write_text(text, encoding="utf-8")
     except OSError as error:
         raise UsageError(said_by_system(error), "name a directory that you may write to") from None

@@ -36,8 +36,8 @@ def written(site: Path, kit: Kit) -> Path:
     if not (site / "public").is_dir():
         done = kit("site", site / "public", KIT_STORE=f"sqlite:///{site}/kit.db")
         assert done.returncode == 0 and not done.stderr, done.stderr
-        count = len(list((site / "public").rglob("*.html")))
-        assert done.stdout == f"{site}/public/index.html: {count} pages\n"
+        count = sum(path.is_file() for path in (site / "public").rglob("*"))
+        assert done.stdout == f"{site}/public/index.html: {count} files\n"
     return site / "public"
 
 
