@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from kit.analysis.fleet.answer import SHARED, LeftOut
@@ -33,7 +34,8 @@ _LOOKED_AT, _READ, _MACHINES = 60, 6, 40
 @dataclass(frozen=True)
 class MatrixQuestion:
     """``scenarios``: titles, all without any. ``arms``: the only ones that are shown. ``reference``: '' for the common
-    default of the sessions. ``machine_class``: '' for that of the newest session, else its name or the beginning of it.
+    default of the sessions. ``machine_class``: its name or the beginning of it; '' for that of the newest session that
+    compares arms.
     ``since``: Unix time. ``metric``: '' for durable time. ``weights``: by scenario."""
 
     scenarios: tuple[str, ...] = ()
@@ -50,7 +52,17 @@ def find_matrix(store: Store, asked: MatrixQuestion) -> Matrix:
     """Return the matrix. Raises UsageError if no session matches."""
     heads = _find_heads(store, asked)
     classes = list(dict.fromkeys(class_of(item.facts) for item in sorted(heads, key=_newest_first)))
-    chosen = _class(classes, asked.machine_class)
+    named = [_class(classes, asked.machine_class)] if asked.machine_class else classes
+    for name in named[:-1]:
+        with suppress(UsageError):
+            return _of_class(store, asked, heads, classes, name)
+    return _of_class(store, asked, heads, classes, named[-1])
+
+
+def _of_class(
+    store: Store, asked: MatrixQuestion, heads: Sequence[Session], classes: Sequence[str], chosen: str
+) -> Matrix:
+    """Return the matrix of one class. Raises UsageError if its sessions compare no arms."""
     mine = [item for item in heads if class_of(item.facts) == chosen]
     by_title: dict[str, list[Session]] = {}
     for head in sorted(mine, key=_newest_first):
@@ -91,8 +103,8 @@ def _find_heads(store: Store, asked: MatrixQuestion) -> list[Session]:
 
 def _class(classes: Sequence[str], wanted: str) -> str:
     """Return the class of that name, or of that beginning. Raises UsageError."""
-    if wanted in ("", *classes):
-        return wanted or classes[0]
+    if wanted in classes:
+        return wanted
     found = [name for name in classes if name.startswith(wanted)]
     if len(found) != 1:
         raise UsageError(

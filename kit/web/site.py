@@ -9,6 +9,7 @@ import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -87,13 +88,17 @@ def _compared(head: Session) -> Iterator[str]:
 
 
 def _matrices(store: Store) -> Iterator[tuple[str, str]]:
+    """Yield the pages of the classes of machines that have compared arms."""
     try:
         found = find_matrix(store, MatrixQuestion())
-    except UsageError:  # nothing to compare
+    except UsageError:
         return
     yield "/matrix", "matrix.html"
-    for name in (found.machine_class, *found.classes):
-        yield _address("/matrix", **{"class": name}), f"matrix-{_slug(name)}.html"
+    yield _address("/matrix", **{"class": found.machine_class}), f"matrix-{_slug(found.machine_class)}.html"
+    for name in found.classes:
+        with suppress(UsageError):
+            find_matrix(store, MatrixQuestion(machine_class=name))
+            yield _address("/matrix", **{"class": name}), f"matrix-{_slug(name)}.html"
 
 
 def _sessions(heads: Sequence[Session]) -> Iterator[tuple[str, str]]:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kit.analysis.fleet.answer import LeftOut
+from kit.analysis.matrix.cell import MatrixCell
 from kit.analysis.matrix.choice import Choice, choose
 from kit.analysis.matrix.mean import ArmMean, mean_of, reference_mean
 from kit.analysis.matrix.row import MatrixRow
@@ -68,8 +69,12 @@ def make_matrix(
 
 
 def counting(rows: Sequence[MatrixRow]) -> list[MatrixRow]:
-    """Return the rows of which means are made."""
-    return [row for row in rows if row.weight > 0 and any(item.measured for item in row.cells)]
+    """Return the rows of which means are made: those with a figure of any arm."""
+    return [row for row in rows if row.weight > 0 and any(map(_has_figure, row.cells))]
+
+
+def _has_figure(cell: MatrixCell) -> bool:
+    return cell.measured or (cell.bare is not None and cell.bare.error is not None)
 
 
 def _order(item: ArmMean) -> tuple[bool, float]:

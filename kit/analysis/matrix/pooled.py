@@ -70,25 +70,26 @@ def pooled_rows(
         for entry in gathered.entries.get((_REFERENCE, metric), ())
     }
     rows = []
-    for point in dict.fromkeys(item.point for item in found.arms):
+    of_reference = [point for arm, point in beside["bare"] if arm == reference]
+    for point in dict.fromkeys([*(item.point for item in found.arms), *of_reference]):
         arms = [item for item in found.arms if item.point == point]
-        cells = list(_cells(arms, reference, beside, measured, margin))
+        cells = list(_cells(point, arms, reference, beside, measured, margin))
         known = {item.arm for item in cells}
         cells += [
             MatrixCell(arm, NOT_RUN, reason=reason) for arm, reason in gathered.not_run.items() if arm not in known
         ]
-        rows.append(MatrixRow(title, point, metric, tuple(cells), found.machines))
+        rows.append(MatrixRow(title, point, metric, tuple(cells), max(cell.n for cell in cells)))
     return rows, found.left_out
 
 
 def _cells(
+    point: str,
     arms: Sequence[FleetArm],
     reference: str,
     beside: Mapping[str, Mapping[_Place, FleetArm]],
     measured: Mapping[tuple[str, str, str], Outcome],
     margin: float,
 ) -> Iterator[MatrixCell]:
-    point = arms[0].point
     of_arm = {
         item.arm: [measured[machine.session, item.arm, point] for machine in item.whole.machines] for item in arms
     }
@@ -99,7 +100,9 @@ def _cells(
     }
     base = _mean(bases.values())
     bare = {arm: found for (arm, at), found in beside["bare"].items() if at == point}
-    yield MatrixCell(reference, REFERENCE, bare=_centre(bare.get(reference)), seconds=base, n=len(bases))
+    own_machines = len(bare[reference].whole.machines) if reference in bare else 0
+    count = len(bases) or own_machines
+    yield MatrixCell(reference, REFERENCE, bare=_centre(bare.get(reference)), seconds=base, n=count)
     for item in arms:
         time, whole = _centre(item), item.whole
         if time is None:

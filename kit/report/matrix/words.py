@@ -104,11 +104,11 @@ def notes(matrix: Matrix, costs: tuple[YearlyCost, ...] = (), price: Price | Non
 
 
 def _legend(matrix: Matrix) -> str:
-    marks = ", ".join(f"{mark} {word}" for word, mark in MARKS.items())
-    equivalent = f" (within ±{units.asked(matrix.margin)})"
+    within = {EQUIVALENT: f" within ±{units.asked(matrix.margin)}"}
+    marks = ", ".join(f"{mark} {word}{within.get(word, '')}" for word, mark in MARKS.items())
     metrics = dict.fromkeys(row.metric for row in matrix.rows)
     what = ", ".join(measure_of(metric) for metric in metrics)
-    return f"{what} against {matrix.reference}, 95 % intervals; {marks}{equivalent}"
+    return f"{what} against {matrix.reference}, 95 % intervals; {marks}"
 
 
 def _missing(matrix: Matrix) -> Iterator[str]:
@@ -120,6 +120,6 @@ def _missing(matrix: Matrix) -> Iterator[str]:
                 reasons.setdefault(cell.arm, cell.reason)
     if reasons:
         yield f"not run: {listed([f'{arm} ({reason})' for arm, reason in reasons.items()], _NAMED, '; ')}"
-    partial = [f"{item.arm} ({item.scenarios} of {item.of})" for item in matrix.means if not item.complete]
+    partial = [f"{item.arm} ({item.scenarios} of {item.of})" for item in matrix.means if 0 < item.scenarios < item.of]
     if partial:
         yield f"means of fewer scenarios, not to be compared with the others: {listed(partial, _NAMED)}"
