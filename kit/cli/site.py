@@ -23,7 +23,9 @@ Needs: pip install 'storage-driver-test-kit[serve]'."""
 @click.argument("directory", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
 @store_option
 def site(directory: Path, store_url: str) -> None:
-    """Write the store as static pages, for any web server."""
+    """Write the store as static pages.
+
+    Any web server can serve them."""
     from kit.web.site import check_directory, usable_processes, write_site
 
     check_directory(directory)

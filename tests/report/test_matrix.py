@@ -103,4 +103,4 @@ def test_few_scenarios_weights_and_one_driver_are_said() -> None:
     alone = {arm: COSTS["git:short"][arm] for arm in ("bare", REFERENCE)}
     rows = rows_of([made("git:short", alone)], REFERENCE, "", 0.03)
     said = words(find(MATRIX, "table").render(make_matrix("large", rows, REFERENCE, 0.03, {}), None))
-    assert said.startswith("No other driver than layer:overlay2 was measured in this scenario. It costs +11")
+    assert said.startswith("No other driver than layer:overlay2 was measured in this scenario. It costs +10.9 %")

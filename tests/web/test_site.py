@@ -65,7 +65,7 @@ def test_pages_show_what_the_server_shows(written: Path) -> None:
     (history,) = (written / "history").glob("mine-layer-overlay2-*.html")
     assert "<svg" in history.read_text() and "session" in history.read_text()
     (machines,) = (written / "machines").glob("mine-*.html")
-    assert "mine on 4 machines" in machines.read_text()
+    assert "mine on 5 machines of 2 classes" in machines.read_text()
     assert not list((written / "session").glob("2026-0090*"))  # it still runs
 
 
