@@ -32,7 +32,11 @@ def test_a_weighted_mean_of_known_errors_is_that_of_the_textbook() -> None:
     assert found and found.estimate == pytest.approx(0.15)
     assert found.error == pytest.approx(math.hypot(0.75 * 0.02, 0.25 * 0.04))
     a, b = (0.75 * 0.02) ** 2, (0.25 * 0.04) ** 2
-    assert found.degrees == int((a + b) ** 2 / (a**2 / 10 + b**2 / 4)) and found.n == 2
+    assert found.degrees == int((a + b) / (a / 10 + b / 4)) and found.n == 2
+    half = math.hypot(*(share * error * student_quantile(0.975, degrees)
+                        for share, error, degrees in ((0.75, 0.02, 10), (0.25, 0.04, 4))))  # fmt: skip
+    high = found.interval().high
+    assert high and high - found.estimate == pytest.approx(half, rel=0.03)  # Zou and Donner's
 
 
 def test_a_weighted_mean_keeps_to_what_counts() -> None:

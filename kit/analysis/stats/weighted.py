@@ -12,8 +12,11 @@ def weighted_mean(parts: Sequence[tuple[float, Centre]]) -> Centre | None:
     """Return the weighted mean of estimates of a fixed set, with its error; None without a positive weight.
 
     The estimates are independent, since each is from a session of its own. The mean's variance is the sum of theirs,
-    times the squares of the weights' shares. Its degrees of freedom are those of a sum of variances (Satterthwaite
-    1946, Biometrics Bulletin 2(6), doi:10.2307/3002019; Welch 1947), rounded down. The interval covers the mean of
+    times the squares of the weights' shares. The half width of its interval is the root of the sum of squares of the
+    members' half widths, times their shares (method of variance estimates recovery; Zou and Donner 2008,
+    doi:10.1002/sim.3095). To the first order that is Student's t with the harmonic mean of the degrees of freedom,
+    weighted by variance, here rounded down. Satterthwaite's degrees (1946) are more, and their intervals hold less
+    often where one arm is far noisier than the others: benchmarks/proofs/matrix.py. The interval covers the mean of
     these members: it says nothing of others, so how the members differ does not widen it.
 
     ``parts``: weight and estimate; those of weight 0 are left out. One without an error leaves the mean without one."""
@@ -28,7 +31,7 @@ def weighted_mean(parts: Sequence[tuple[float, Centre]]) -> Centre | None:
         return Centre(estimate, None, 0, len(shares))
     variance = math.fsum(error**2 for error in errors)
     degrees = min(item.degrees for _, item in shares)
-    spread = math.fsum(error**4 / item.degrees for error, (_, item) in zip(errors, shares, strict=True))
+    spread = math.fsum(error**2 / item.degrees for error, (_, item) in zip(errors, shares, strict=True))
     if spread:
-        degrees = max(degrees, int(variance**2 / spread))
+        degrees = max(degrees, int(variance / spread))
     return Centre(estimate, math.sqrt(variance), degrees, len(shares))
