@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -41,3 +42,10 @@ def page(browser: Browser) -> Iterator[Page]:
     context.close()
     assert said == []
     assert [url for url in asked if not url.startswith(("file:", "data:", "blob:", "http://127.0.0.1"))] == []
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance (WCAG 2.2)."""
+    parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

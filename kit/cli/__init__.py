@@ -32,9 +32,11 @@ SECTIONS = {
         "show": ("kit.cli.sessions:show", "Show a session again, in any format."),
         "sessions": ("kit.cli.sessions:sessions", "List sessions, newest first."),
         "history": ("kit.cli.history:history", "Show an arm's penalty over time, and when it changed."),
+        "matrix": ("kit.cli.matrix:matrix", "Show which driver to take: scenarios and arms in one table."),
         "compare-sessions": ("kit.cli.history:compare_sessions", "Compare each penalty of two sessions."),
         "report": ("kit.cli.report:report", "Write an HTML page with plots, or the plots."),
         "serve": ("kit.cli.serve:serve", "Show the store in a browser on this machine."),
+        "site": ("kit.cli.site:site", "Write the store as static pages."),
     },
     "Many machines": {
         "fleet": ("kit.cli.fleet:fleet", "Measure on many machines: scheduler, workers, status."),

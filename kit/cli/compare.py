@@ -14,6 +14,7 @@ from kit.cli.compare_options import EPILOG, CompareCommand, compare_options
 from kit.cli.completion import complete_scenarios
 from kit.cli.fleet_compare import check_fleet_options, compare_each, fleet_context
 from kit.cli.options import check_writable, the_store, wanted_files, write
+from kit.cli.suite import compare_suite
 from kit.core.errors import KitError, UsageError
 from kit.core.exit_code import worst
 from kit.core.quantity import duration, pairs, size, word_pairs
@@ -36,6 +37,9 @@ def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, 
     from kit.core.paths import find_paths
     from kit.host.remote_cache import use_peers
 
+    if (given["scenario"] or "").startswith("suite:"):
+        every = {**given, "quiet": quiet, "wait": wait, "wait_idle": wait_idle, "store_url": store_url}
+        return compare_suite(context, every)
     check_fleet_options(given)
     use_peers(given["cache_from"])
     outputs = wanted_files(given)

@@ -34,6 +34,7 @@ EPILOG = f"""\b
 Examples:
   kit compare smoke                                                check the set-up, one minute
   kit compare kernel:short                                         which driver for compiling?
+  kit compare suite:storage                                        which driver for all builds? an hour
   kit compare --source . --arms bare,layer:overlay2,layer:btrfs -- make -j8
   kit compare kernel --arms bare,bind:overlay2@xfs,layer:overlay2@xfs --cache cold
   kit compare kernel:short --param jobs=1,2,4 --arms bare,layer:overlay2

@@ -10,15 +10,18 @@ from typing import Any, Literal, TypedDict, get_type_hints
 
 import msgspec
 
-from kit.analysis.fleet.answer import FleetAnswer, FleetArm
+from kit.analysis.fleet.answer import FleetAnswer, FleetArm, LeftOut
 from kit.analysis.fleet.cost import FleetRatio
 from kit.analysis.fleet.plan import Cost, FleetPlan
 from kit.analysis.history.change_attribution import CommonChange
 from kit.analysis.history.changepoint import Change
 from kit.analysis.history.history import Differing
 from kit.analysis.history.session_diff import SessionDiff
+from kit.analysis.matrix.cost import Price, YearlyCost
+from kit.analysis.matrix.mean import ArmMean
 from kit.analysis.runs.compare import Comparison
 from kit.analysis.session.analyse import Analysis
+from kit.analysis.stats.estimators import Interval
 from kit.guest.kernel_cache import BuiltKernel
 from kit.image import Image
 from kit.model.call import Call
@@ -128,6 +131,15 @@ _PLANS = _table("FleetPlans", sure=FleetPlan | None, even=FleetPlan | None, here
 _PLANNED = _table("PlannedArm", arm=str, tau2=float | None, sigma2=float | None)
 _FLEET_RATIO = _table("FleetRatioRecord", **_fields(FleetRatio), verdict=str)
 _FLEET_ARM = _table("FleetArmRecord", **_fields(FleetArm, whole=_FLEET_RATIO), classes_differ=bool)
+_CELL = _table("MatrixCellRecord", **{
+    "arm": str, "verdict": str, **dict.fromkeys(("ratio", "over_bare", "space", "written", "mean", "more"),
+    Interval | None), "low_all": float | None, "high_all": float | None, "n": int, "session": str, "reason": str,
+})  # fmt: skip
+_MATRIX_ROW = _table(
+    "MatrixRowRecord",
+    **{"scenario": str, "point": str, "metric": str, "weight": float, "machines": int, "cells": _list(_CELL)},
+)
+_WRONG_FOR = _table("WrongForRecord", scenario=str, point=str, faster=str)
 _REMOVED = _table("RemovedSession", id=str, created=float, title=str)
 _SETTING = _table("SettingRecord", **{"value": Any, "from": str})
 
@@ -148,6 +160,10 @@ DOCUMENTS: Mapping[str, Document] = {
         "arms": _list(_PLANNED), "not_planned": list[str], "classes_differ": list[str]}, 2),
     "fleet-status": Document("kit fleet status --json", {
         "machines": _list(_table("MachineStatus", **_fields(Member), runs=list[ShareStatus]))}),
+    "matrix": Document("kit matrix --json", {
+        "class": str, "reference": str, "margin": float, "take": str, "equivalent": list[str],
+        "inconclusive": list[str], "wrong_for": _list(_WRONG_FOR), "rows": _list(_MATRIX_ROW), "means": list[ArmMean],
+        "costs": list[YearlyCost], "price": Price | None, "classes": list[str], "left_out": list[LeftOut]}),
     "scenarios": Document("kit scenarios --json", {"scenarios": list[Scenario]}),
     "images": Document("kit image list --json", {"images": list[Image]}),
     "kernels": Document("kit kernel list --json", {"kernels": list[BuiltKernel]}),

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 _NAME = "storage-driver-test-kit"
 #: What a checkout's wheel is built from.
-_SOURCES = ("pyproject.toml", "hatch_bill.py", "hatch_build.py", "README.md", "LICENSE", "docs", "kit", "scenarios", "images")
+_SOURCES = (
+    "pyproject.toml", "hatch_bill.py", "hatch_build.py", "README.md", "LICENSE", "docs", "kit", "scenarios", "images",
+)  # fmt: skip
 #: Files that pip writes into the directory of an installed package.
 _OF_PIP = ("INSTALLER", "REQUESTED", "direct_url.json")
 #: A directory of the image while it is made.

@@ -76,6 +76,7 @@ class Request:
     labels: tuple[tuple[str, str], ...] = ()  # the user's names for what is built
     commands: tuple[tuple[str, str], ...] = ()  # several shell commands instead of one, by name: compared like arms
     revisions: tuple[tuple[str, str], ...] = ()  # of the source, a Git repository, likewise; stored ones are commits
+    suite: str = ""  # the run of a suite that the session belongs to, and the number of its task
 
     @property
     def until_decided(self) -> bool:

@@ -14,6 +14,7 @@ HISTORY = "history"  # Subject, sequence of Track
 NIGHT = "night"  # Night
 FLEET = "fleet"  # FleetAnswer
 PLAN = "plan"  # Planning
+MATRIX = "matrix"  # Matrix, Price or None
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,11 @@ RENDERERS = (
     Renderer("table", PLAN, "fleet.plan:render_plan", "a table, the answer first"),
     Renderer("markdown", PLAN, "fleet.plan:render_plan_markdown", "a table as Markdown", "md"),
     Renderer("json", PLAN, "fleet.plan:render_plan_json", "plans and their inputs as JSON", "json"),
+    Renderer("table", MATRIX, "matrix.text:render_matrix", "tables, the answer first"),
+    Renderer("markdown", MATRIX, "matrix.text:render_matrix_markdown", "a table as Markdown", "md"),
+    Renderer("json", MATRIX, "matrix.data:render_matrix_json", "cells, means and costs as JSON", "json"),
+    Renderer("csv", MATRIX, "matrix.data:render_matrix_csv", "a line for each cell and mean", "csv"),
+    Renderer("html", MATRIX, "matrix.page:render_matrix_html", "a page that needs no network", "html"),
 )  # fmt: skip
 
 

@@ -1,1 +1,3 @@
-"""``kit serve``: the store as read-only pages of this machine. Imports report, fleet, the store and words."""
+"""``kit serve`` and ``kit site``: the store as read-only pages of this machine, or as files.
+
+Imports report, fleet, the store and words."""

@@ -29,7 +29,8 @@ from kit.store import SessionFilter, Store
 from kit.store.series import find_tracks
 from kit.store.store import COUNTED
 from kit.web.fleet import CHOICES, show_fleet, show_fleet_cost
-from kit.web.served import served_page
+from kit.web.matrix import ASKED, show_matrix
+from kit.web.served import is_static, served_page
 from kit.web.token_auth import TokenAuth
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 PAGE = 50  # sessions on one page of the list
 _KEPT = 32  # analysed sessions in memory
 _FORMS = {item.suffix: item for item in offered()}
+FILE_FORM = "csv"  # of a session's data among static pages: small and soon made
 
 
 class SessionCache:
@@ -106,6 +108,11 @@ class SessionCache:
         with self._lock:
             return show_fleet_cost(self._store, chosen)
 
+    def matrix(self, chosen: Mapping[str, str]) -> str:
+        """Return the page of the matrix. Raises UsageError."""
+        with self._lock:
+            return show_matrix(self._store, chosen)
+
 
 def make_app(store: Store, token: str, lookout: Lookout | None = None) -> Flask:
     """Return the application, which requires ``token``. ``lookout``: a fleet's, whose machines then have a page. Raises
@@ -127,6 +134,7 @@ def make_app(store: Store, token: str, lookout: Lookout | None = None) -> Flask:
     page(f"/session/<name>.<any({', '.join(_FORMS)}):form>", _file)
     page("/compare", _compare)
     page("/history", _history)
+    page("/matrix", lambda library, request: library.matrix(_chosen(request, *ASKED)))
     page("/machines", lambda library, request: library.fleet(_chosen(request, *CHOICES)))
 
     @app.errorhandler(KitError)
@@ -208,11 +216,16 @@ def _list(library: SessionCache, request: Request, fleet: bool) -> str:
 
 def _session(library: SessionCache, request: Request, name: str) -> str:
     session, analysis = library.get(name)
+    from flask import current_app
+
+    static = is_static(current_app)
     links = [
         (f"all as {form.upper()}", f"{request.script_root}/session/{quote(session.id, safe='')}.{form}")
         for form in sorted(_FORMS)
+        if not static or form == FILE_FORM
     ]
-    made = view(session, analysis, library.tracks(session, analysis), links=links)
+    tracks = () if static else library.tracks(session, analysis)  # which are files of their own
+    made = view(session, analysis, tracks, links=links)
     arms = [item.arm for item in whole_real(analysis.comparisons) if not item.control]
     return served_page(
         "served.html.j2", title=session.title, view=made, arms=list(dict.fromkeys(arms)),

@@ -31,6 +31,7 @@ from kit.report.plot.picture import to_png
 from kit.store import Store, open_store
 from kit.web import server
 from kit.web.app import make_app
+from tests.browser import luminance
 from tests.command_line import Kit
 from tests.nights import entry, ladder_session, night
 from tests.stores import new_store
@@ -137,13 +138,6 @@ def _colours(page: Page) -> tuple[str, str]:
     return str(background), str(ink)
 
 
-def _light(colour: str) -> float:
-    """Relative luminance (WCAG 2.2)."""
-    parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
 @pytest.mark.machine
 @pytest.mark.unmeasured
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -151,10 +145,10 @@ def test_light_and_dark_have_contrast(page: Page, report: Path, scheme: Any) -> 
     page.emulate_media(color_scheme=scheme)
     page.goto(report.as_uri())
     first = _colours(page)
-    assert (_light(first[0]) < 0.5) == (scheme == "dark")
+    assert (luminance(first[0]) < 0.5) == (scheme == "dark")
     quiet = page.locator(".quiet").first.evaluate("e => getComputedStyle(e).color")
     for ink in (first[1], quiet):
-        low, high = sorted((_light(first[0]), _light(ink)))
+        low, high = sorted((luminance(first[0]), luminance(ink)))
         assert (high + 0.05) / (low + 0.05) >= 4.5
     page.get_by_role("button", name="Light or dark").click()
     assert _colours(page)[0] != first[0]
@@ -165,7 +159,7 @@ def test_light_and_dark_have_contrast(page: Page, report: Path, scheme: Any) -> 
 def test_it_prints_without_controls_and_on_paper_white(page: Page, report: Path) -> None:
     page.emulate_media(color_scheme="dark", media="print")
     page.goto(report.as_uri())
-    assert _light(_colours(page)[0]) == pytest.approx(1.0)
+    assert luminance(_colours(page)[0]) == pytest.approx(1.0)
     assert page.locator("form.filters:visible, header button:visible").count() == 0
     assert page.pdf().startswith(b"%PDF")
 

@@ -32,22 +32,25 @@ _MEASURES = {DURABLE: "time until the data are on disk", REAL: "real time of the
 
 def caption(ranking: Ranking) -> str:
     """Return what the table shows, by which its columns are read."""
-    what = f"{_measure(ranking)}{units.at(ranking.point)}"
+    what = f"{measure_of(ranking.metric)}{units.at(ranking.point)}"
     return "; ".join([what, *_qualities(ranking), "simultaneous 95 % intervals"])
 
 
 def legend(ranking: Ranking) -> str:
     """Return the caption in sentences, for below the table."""
     qualities = "".join(f"; {text}" for text in _qualities(ranking))
-    what = f"Time is {_measure(ranking)}" if is_time(ranking) else f"The figures are {_measure(ranking)}"
+    what = (
+        f"Time is {measure_of(ranking.metric)}" if is_time(ranking) else f"The figures are {measure_of(ranking.metric)}"
+    )
     groups = " Arms in one group do not differ significantly." if len({row.group for row in ranking.picks}) > 1 else ""
     known = any(pair.low_all is not None for pair in ranking.pairs)
     intervals = " Intervals are simultaneous, 95 %." if known else ""
     return f"{what.replace('is time', 'is', 1)}{qualities}.{intervals}{groups}"
 
 
-def _measure(ranking: Ranking) -> str:
-    return _MEASURES.get(ranking.metric) or described(ranking.metric).title or ranking.metric
+def measure_of(metric: str) -> str:
+    """Return what a metric measures, in words."""
+    return _MEASURES.get(metric) or described(metric).title or metric
 
 
 def _qualities(ranking: Ranking) -> Iterator[str]:

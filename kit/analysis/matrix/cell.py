@@ -1,0 +1,89 @@
+"""A cell of the matrix: one arm in one scenario against the reference. Pure."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from kit.analysis.session.ranking import EQUIVALENT, FASTER, INCONCLUSIVE, SLOWER
+from kit.analysis.stats import estimators
+from kit.analysis.stats.estimators import Centre, Interval
+
+#: Verdicts of cells without an interval, beside those of rankings: a single round; an arm that could not run, with the
+#: reason; an arm that no session has.
+ONE_ROUND, NOT_RUN, NOT_MEASURED = "one round", "not run", "not measured"
+
+
+@dataclass(frozen=True)
+class MatrixCell:
+    """``time``: logarithm of the ratio to the reference, with the error of the individual interval; None where there is
+    none. ``low_all`` to ``high_all``: the interval of the ratio that is simultaneous for all arms of the scenario; the
+    verdict rests on it.
+
+    ``bare``: logarithm of the ratio to bare on the arm's filesystem. ``space``, ``written``: the same to the reference,
+    of space in use and of bytes written to the device. ``seconds``: what the whole run takes; ``more``: of that, more
+    than the reference. ``n``: rounds, or machines where several are pooled. ``session``: the newest source. ``reason``:
+    why there is no figure."""
+
+    arm: str
+    verdict: str
+    time: Centre | None = None
+    low_all: float | None = None
+    high_all: float | None = None
+    bare: Centre | None = None
+    space: Centre | None = None
+    written: Centre | None = None
+    seconds: Centre | None = None
+    more: Centre | None = None
+    n: int = 0
+    session: str = ""
+    reason: str = ""
+
+    @property
+    def measured(self) -> bool:
+        """Return whether there is a figure with an interval."""
+        return self.time is not None and self.time.error is not None
+
+    @property
+    def ratio(self) -> Interval | None:
+        """Return the ratio with its individual 95 % interval."""
+        return ratio_of(self.time)
+
+
+def ratio_of(logs: Centre | None) -> Interval | None:
+    """Return the ratio with its individual 95 % interval, of a centre of logarithms."""
+    return estimators.as_ratio(logs.interval()) if logs else None
+
+
+def log_centre(ratio: float | None, low: float | None, high: float | None, degrees: int, n: int) -> Centre | None:
+    """Return the centre of the ratio's logarithm, with the error that gives the individual interval."""
+    if not ratio:
+        return None
+    if not low or not high:
+        return Centre(math.log(ratio), None, degrees, n)
+    half = math.log(high / low) / 2
+    return Centre(math.log(ratio), half / estimators.student_quantile(_END, max(degrees, 1)), max(degrees, 1), n)
+
+
+_END = 0.5 + estimators.CONFIDENCE / 2
+
+
+def judge_interval(low_all: float | None, high_all: float | None, margin: float) -> str:
+    """Return the verdict of a simultaneous interval: equivalent if it lies between 1 / (1 + margin) and 1 + margin."""
+    if low_all is None or high_all is None:
+        return ONE_ROUND
+    if low_all >= 1 / (1 + margin) and high_all <= 1 + margin:
+        return EQUIVALENT
+    return SLOWER if low_all > 1 else FASTER if high_all < 1 else INCONCLUSIVE
+
+
+def more_than(base: Centre, ratio: Centre) -> Centre:
+    """Return ``base`` times the ratio less ``base``, with the error of both to the first order (delta method).
+
+    ``base``: seconds of the reference. ``ratio``: the logarithm of an arm's ratio to it."""
+    times = math.exp(ratio.estimate)
+    estimate = base.estimate * (times - 1)
+    if base.error is None or ratio.error is None:
+        return Centre(estimate, None, 0, ratio.n)
+    error = math.hypot(base.estimate * times * ratio.error, (times - 1) * base.error)
+    return Centre(estimate, error, ratio.degrees, ratio.n)

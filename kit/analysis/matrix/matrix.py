@@ -1,0 +1,100 @@
+"""The matrix of one class of machines: scenarios and arms, means over the scenarios, and the choice. Pure.
+
+Intervals of a scenario are simultaneous for its arms, those of the means for all arms. They are not simultaneous over
+scenarios.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from kit.analysis.fleet.answer import LeftOut
+from kit.analysis.matrix.cell import MatrixCell
+from kit.analysis.matrix.choice import Choice, choose
+from kit.analysis.matrix.mean import ArmMean, mean_of, reference_mean
+from kit.analysis.matrix.row import MatrixRow
+from kit.core.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """``arms`` in the order of ``means``: the reference, then the others from the best mean to the worst, those with
+    all scenarios first. ``classes``: other classes of machines in the store. ``left_out``: sessions that do not count.
+    """
+
+    machine_class: str
+    reference: str
+    margin: float
+    rows: tuple[MatrixRow, ...]
+    means: tuple[ArmMean, ...]
+    choice: Choice
+    classes: tuple[str, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        return tuple(item.arm for item in self.means)
+
+    def mean(self, arm: str) -> ArmMean:
+        return next(item for item in self.means if item.arm == arm)
+
+
+def make_matrix(
+    machine_class: str,
+    rows: Sequence[MatrixRow],
+    reference: str,
+    margin: float,
+    weights: Mapping[str, float],
+    arms: Sequence[str] = (),
+) -> Matrix:
+    """Return the matrix. ``weights``: by scenario, with or without its variant (``kernel`` for ``kernel:short``); 1
+    where none is given. ``arms``: the only ones that are shown beside the reference; all where it is empty. Raises
+    UsageError for a weight or an arm that fits nothing."""
+    weighed = _weighed(rows, weights)
+    found = dict.fromkeys(item.arm for row in weighed for item in row.cells if item.arm != reference)
+    strange = [arm for arm in arms if arm != reference and arm not in found]
+    if strange:
+        raise UsageError(f"--arm {strange[0]}: no session has compared it", f"use some of: {', '.join(found)}")
+    chosen = [arm for arm in found if not arms or arm in arms]
+    counted = counting(weighed)
+    family = len({item.arm for row in counted for item in row.cells if item.arm in chosen and item.measured})
+    means = [mean_of(arm, counted, family, margin) for arm in chosen]
+    means.sort(key=_order)
+    means.insert(0, reference_mean(reference, counted))
+    kept = {reference, *chosen}
+    shown = tuple(replace(row, cells=tuple(item for item in row.cells if item.arm in kept)) for row in weighed)
+    return Matrix(machine_class, reference, margin, shown, tuple(means), choose(shown, means, reference))
+
+
+def counting(rows: Sequence[MatrixRow]) -> list[MatrixRow]:
+    """Return the rows of which means are made: those with a figure of any arm."""
+    return [row for row in rows if row.weight > 0 and any(map(_has_figure, row.cells))]
+
+
+def _has_figure(cell: MatrixCell) -> bool:
+    return cell.measured or (cell.bare is not None and cell.bare.error is not None)
+
+
+def _order(item: ArmMean) -> tuple[bool, float]:
+    return not item.complete, item.ratio.estimate if item.ratio else math.inf
+
+
+def _weighed(rows: Sequence[MatrixRow], weights: Mapping[str, float]) -> list[MatrixRow]:
+    """Return the rows with their weights. Points of a sweep share their scenario's."""
+    names = {row.scenario for row in rows}
+    for name in weights:
+        if not any(_is_named(name, scenario) for scenario in names):
+            fix = f"use a scenario of the matrix: {', '.join(sorted(names))}"
+            raise UsageError(f"--weight {name}: no scenario of the matrix", fix)
+    found = []
+    for row in rows:
+        given = [weight for name, weight in weights.items() if _is_named(name, row.scenario)]
+        points = sum(other.scenario == row.scenario for other in rows)
+        found.append(replace(row, weight=(given[-1] if given else 1.0) / points))
+    return found
+
+
+def _is_named(name: str, scenario: str) -> bool:
+    return name in (scenario, scenario.partition(":")[0])

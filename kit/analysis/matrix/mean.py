@@ -1,0 +1,78 @@
+"""An arm's mean over the scenarios of a matrix. Pure.
+
+A mean is the weighted geometric mean of the ratios, the one mean of normalised figures whose order does not depend on
+the reference (Fleming and Wallace 1986, doi:10.1145/5666.5673). Its interval is Student's t of the mean logarithm
+(``kit.analysis.stats.weighted``), simultaneous for all arms by Bonferroni (Dunn 1961). Scenarios are a fixed set: the
+interval says how well the mean of these scenarios is known on these machines, and not what other builds cost.
+benchmarks/proofs/matrix.py shows how often it holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from kit.analysis.matrix.cell import judge_interval, ratio_of
+from kit.analysis.matrix.row import MatrixRow
+from kit.analysis.session.ranking import REFERENCE
+from kit.analysis.stats import estimators
+from kit.analysis.stats.estimators import Centre, Interval
+from kit.analysis.stats.weighted import weighted_mean
+
+
+@dataclass(frozen=True)
+class ArmMean:
+    """An arm over the scenarios that count: those with a weight, and a figure of any arm.
+
+    ``ratio``: to the reference, with its individual interval; ``low_all`` to ``high_all`` is simultaneous for all arms.
+    ``scenarios``: how many of ``of`` the arm has; a mean of fewer is of other scenarios than the rest. ``bare``: over
+    bare on the arm's filesystem, None where one of the scenarios lacks it. ``space``, ``written``: to the reference,
+    over as many scenarios as have figures, ``n`` of the interval."""
+
+    arm: str
+    verdict: str
+    scenarios: int
+    of: int
+    ratio: Interval | None = None
+    low_all: float | None = None
+    high_all: float | None = None
+    bare: Interval | None = None
+    space: Interval | None = None
+    written: Interval | None = None
+
+    @property
+    def complete(self) -> bool:
+        return self.scenarios == self.of
+
+
+def mean_of(arm: str, rows: Sequence[MatrixRow], family: int, margin: float) -> ArmMean:
+    """Return the mean of an arm beside the reference. ``family``: number of arms whose intervals are simultaneous."""
+    having = [(row.weight, cell) for row in rows if (cell := row.cell(arm)) and cell.measured]
+    time = _over([(weight, cell.time) for weight, cell in having])
+    made = _made(arm, "", rows, len(having), ratio_of(time))
+    if time is None:
+        return made
+    together = estimators.as_ratio(time.interval(estimators.family_confidence(family)))
+    verdict = judge_interval(together.low, together.high, margin)
+    return replace(made, verdict=verdict, low_all=together.low, high_all=together.high)
+
+
+def reference_mean(arm: str, rows: Sequence[MatrixRow]) -> ArmMean:
+    return _made(arm, REFERENCE, rows, len(rows), None)
+
+
+def _made(arm: str, verdict: str, rows: Sequence[MatrixRow], scenarios: int, ratio: Interval | None) -> ArmMean:
+    cells = [(row.weight, cell) for row in rows if (cell := row.cell(arm))]
+    bare = [(weight, cell.bare) for weight, cell in cells]
+    whole = len(cells) == len(rows) and all(item and item.error is not None for _, item in bare)
+    return ArmMean(
+        arm, verdict, scenarios, len(rows), ratio,
+        bare=ratio_of(_over(bare)) if whole else None,
+        space=ratio_of(_over([(weight, cell.space) for weight, cell in cells])),
+        written=ratio_of(_over([(weight, cell.written) for weight, cell in cells])),
+    )  # fmt: skip
+
+
+def _over(parts: Sequence[tuple[float, Centre | None]]) -> Centre | None:
+    """Return the weighted mean of those that have an error."""
+    return weighted_mean([(weight, item) for weight, item in parts if item and item.error is not None])

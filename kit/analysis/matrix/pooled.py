@@ -1,0 +1,132 @@
+"""A row of the matrix from several machines of one class: each arm's mean over them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kit.analysis.fleet.answer import FleetAnswer, FleetArm, LeftOut, answer
+from kit.analysis.history.history import Entry, make_entry
+from kit.analysis.history.outcome import Outcome, outcomes
+from kit.analysis.matrix.cell import NOT_RUN, MatrixCell, judge_interval, log_centre, more_than
+from kit.analysis.matrix.row import MatrixRow, plain_pairs
+from kit.analysis.runs.compare import compare
+from kit.analysis.runs.run_table import Runs
+from kit.analysis.session.footprint import SPACE, WRITTEN
+from kit.analysis.session.ranking import DURABLE, REAL, REFERENCE, split_picks
+from kit.analysis.session.stopping import looks, widening
+from kit.analysis.stats.estimators import Centre, mean_centre
+from kit.model.session import Session
+
+#: What arms are compared with.
+_REFERENCE, _BARE = "reference", "bare"
+_Place = tuple[str, str]  # arm, point
+
+
+@dataclass
+class _Gathered:
+    """Entries by what the arms are compared with and by metric. ``not_run``: reasons by arm."""
+
+    entries: dict[tuple[str, str], list[Entry]] = field(default_factory=dict)
+    not_run: dict[str, str] = field(default_factory=dict)
+
+    def take(self, session: Session, reference: str, times: Sequence[str]) -> None:
+        runs, inflation = Runs(session.samples), widening(looks(session))
+        picks = [arm for arm in split_picks(session.arms)[0] if arm != reference]
+        asked = (
+            (_REFERENCE, [(arm, reference) for arm in picks], (*times, SPACE, WRITTEN)),
+            (_BARE, plain_pairs(session), times),
+        )
+        for kind, pairs, metrics in asked:
+            for item in outcomes(runs, compare(runs, pairs, metrics, whole=True, widening=inflation)):
+                self.entries.setdefault((kind, item.comparison.metric), []).append(make_entry(session, item))
+        self.not_run = {item.arm: item.reason for item in session.not_run if item.arm in picks} | self.not_run
+
+    def answer(self, title: str, kind: str, metric: str) -> FleetAnswer:
+        return answer(title, self.entries.get((kind, metric), ()))
+
+    def sessions(self, metric: str) -> set[str]:
+        return {entry.session for entry in self.entries.get((_REFERENCE, metric), ())}
+
+
+def pooled_rows(
+    title: str, sessions: Iterable[Session], reference: str, metric: str, margin: float
+) -> tuple[list[MatrixRow], tuple[LeftOut, ...]]:
+    """Return a row for each point of a scenario, and the sessions that do not count. ``sessions``: one of each machine,
+    one in memory at a time. A cell is the geometric mean over machines with Student's t over them
+    (``kit.analysis.fleet.cost``)."""
+    gathered = _Gathered()
+    for session in sessions:
+        gathered.take(session, reference, (metric,) if metric else (DURABLE, REAL))
+    if not metric:
+        metric = DURABLE if gathered.sessions(DURABLE) >= gathered.sessions(REAL) else REAL
+    found = gathered.answer(title, _REFERENCE, metric)
+    beside = {
+        name: {(item.arm, item.point): item for item in gathered.answer(title, kind, of).arms}
+        for name, kind, of in (("bare", _BARE, metric), (SPACE, _REFERENCE, SPACE), (WRITTEN, _REFERENCE, WRITTEN))
+    }
+    measured = {
+        (entry.session, entry.outcome.comparison.arm, entry.outcome.comparison.point): entry.outcome
+        for entry in gathered.entries.get((_REFERENCE, metric), ())
+    }
+    rows = []
+    of_reference = [point for arm, point in beside["bare"] if arm == reference]
+    for point in dict.fromkeys([*(item.point for item in found.arms), *of_reference]):
+        arms = [item for item in found.arms if item.point == point]
+        cells = list(_cells(point, arms, reference, beside, measured, margin))
+        known = {item.arm for item in cells}
+        cells += [
+            MatrixCell(arm, NOT_RUN, reason=reason) for arm, reason in gathered.not_run.items() if arm not in known
+        ]
+        rows.append(MatrixRow(title, point, metric, tuple(cells), max(cell.n for cell in cells)))
+    return rows, found.left_out
+
+
+def _cells(
+    point: str,
+    arms: Sequence[FleetArm],
+    reference: str,
+    beside: Mapping[str, Mapping[_Place, FleetArm]],
+    measured: Mapping[tuple[str, str, str], Outcome],
+    margin: float,
+) -> Iterator[MatrixCell]:
+    of_arm = {
+        item.arm: [measured[machine.session, item.arm, point] for machine in item.whole.machines] for item in arms
+    }
+    bases = {
+        machine.session: measured[machine.session, item.arm, point].base_mean
+        for item in arms
+        for machine in item.whole.machines
+    }
+    base = _mean(bases.values())
+    bare = {arm: found for (arm, at), found in beside["bare"].items() if at == point}
+    own_machines = len(bare[reference].whole.machines) if reference in bare else 0
+    count = len(bases) or own_machines
+    yield MatrixCell(reference, REFERENCE, bare=_centre(bare.get(reference)), seconds=base, n=count)
+    for item in arms:
+        time, whole = _centre(item), item.whole
+        if time is None:
+            reason = f"{len(whole.machines)} machines: {whole.reason}"
+            yield MatrixCell(item.arm, NOT_RUN, n=len(whole.machines), reason=reason)
+            continue
+        more = more_than(base, time) if base else None
+        own = _mean(one.mean for one in of_arm[item.arm])
+        yield MatrixCell(
+            item.arm, judge_interval(whole.low_all, whole.high_all, margin), time, whole.low_all, whole.high_all,
+            _centre(bare.get(item.arm)), _centre(beside[SPACE].get((item.arm, point))),
+            _centre(beside[WRITTEN].get((item.arm, point))),
+            Centre(base.estimate + more.estimate, own.error, own.degrees, own.n) if base and more and own else None,
+            more, len(whole.machines), whole.machines[-1].session,
+        )  # fmt: skip
+
+
+def _centre(item: FleetArm | None) -> Centre | None:
+    if item is None:
+        return None
+    machines = len(item.whole.machines)
+    return log_centre(item.whole.ratio, item.whole.low, item.whole.high, machines - 1, machines)
+
+
+def _mean(values: Iterable[float | None]) -> Centre | None:
+    known = [value for value in values if value is not None]
+    return mean_centre(known) if known else None

@@ -1,0 +1,137 @@
+"""A row of the matrix: one scenario, from the newest session of one machine that has each arm. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kit.analysis.matrix.cell import NOT_RUN, ONE_ROUND, MatrixCell, log_centre, more_than
+from kit.analysis.runs.compare import Comparison, compare
+from kit.analysis.runs.run_table import Runs
+from kit.analysis.session.footprint import SPACE, WRITTEN
+from kit.analysis.session.ranking import REFERENCE, Ranking, RankRow, rank, split_picks
+from kit.analysis.session.stopping import looks, widening
+from kit.analysis.stats.estimators import Centre, mean_centre
+from kit.core.errors import UsageError
+from kit.model.session import Session
+
+#: Placements without a container, which are the baseline of what a container costs.
+_PLAIN = ("bare", "host")
+_Beside = Mapping[tuple[str, str, str], Comparison]
+
+
+@dataclass(frozen=True)
+class MatrixRow:
+    """``cells``: one for each arm. ``machines``: number of machines that are pooled, 1 for a session of one machine.
+    ``weight``: in the means; the points of a sweep share that of their scenario."""
+
+    scenario: str
+    point: str
+    metric: str
+    cells: tuple[MatrixCell, ...]
+    machines: int = 1
+    weight: float = 1.0
+
+    def cell(self, arm: str) -> MatrixCell | None:
+        return next((item for item in self.cells if item.arm == arm), None)
+
+
+def rows_of(sessions: Sequence[Session], reference: str, metric: str, margin: float) -> list[MatrixRow]:
+    """Return a row for each point of a scenario's newest session that has the reference. ``sessions``: the newest
+    first; an older one adds the arms that the newer ones have not measured. ``metric``: '' for durable time, or real
+    time where that was not measured."""
+    found: list[MatrixRow] = []
+    for session in sessions:
+        made = {row.point: row for row in _rows(session, reference, metric, margin)}
+        found = [_filled(row, made.get(row.point)) for row in found] if found else list(made.values())
+    return found
+
+
+def _filled(row: MatrixRow, older: MatrixRow | None) -> MatrixRow:
+    """Return the row with what an older session has measured and it has not."""
+    if older is None or older.metric != row.metric:
+        return row
+    known = {item.arm: item for item in row.cells}
+    for item in older.cells:
+        mine = known.get(item.arm)
+        if mine is None or (item.measured and not mine.measured and mine.verdict != REFERENCE):
+            known[item.arm] = item
+    return replace(row, cells=tuple(known.values()))
+
+
+def _rows(session: Session, reference: str, metric: str, margin: float) -> Iterator[MatrixRow]:
+    runs = Runs(session.samples)
+    if not any(runs.has((reference, point)) for point in runs.points):
+        return
+    rounds = looks(session)
+    try:
+        rankings = rank(runs, session.arms, metric, reference, margin, rounds)
+    except UsageError:  # the metric was not measured
+        return
+    pairs = [(arm, reference) for arm in session.arms if arm != reference]
+    to_reference = _index(compare(runs, pairs, (SPACE, WRITTEN), whole=True, widening=widening(rounds)))
+    metrics = tuple({item.metric for item in rankings})
+    to_bare = _index(compare(runs, plain_pairs(session), metrics, whole=True, widening=widening(rounds)))
+    picks, _ = split_picks(session.arms)
+    for ranking in rankings:
+        cells = [_cell(row, ranking, runs, to_reference, to_bare, session.id) for row in ranking.rows if _is_shown(row)]
+        known = {item.arm for item in cells}
+        cells += [_missing(arm, session) for arm in picks if arm not in known]
+        yield MatrixRow(session.title, ranking.point, ranking.metric, tuple(cells))
+
+
+def plain_pairs(session: Session) -> list[tuple[str, str]]:
+    """Return the arms whose baseline is no container, with it."""
+    return [(arm, base) for arm, base in session.baselines if base.startswith(_PLAIN)]
+
+
+def _is_shown(row: RankRow) -> bool:
+    return row.pick or row.against is None
+
+
+def _index(found: Sequence[Comparison]) -> _Beside:
+    return {(item.arm, item.point, item.metric): item for item in found if not item.control}
+
+
+def _cell(
+    row: RankRow, ranking: Ranking, runs: Runs, to_reference: _Beside, to_bare: _Beside, session: str
+) -> MatrixCell:  # fmt: skip
+    own = _seconds(runs, row.arm, ranking)
+    bare = to_bare.get((row.arm, ranking.point, ranking.metric))
+    made = MatrixCell(row.arm, row.verdict, bare=bare.centre if bare else None, seconds=own, n=row.n, session=session)
+    if row.against is None:
+        return made
+    item = row.against
+    time = log_centre(item.ratio, item.low, item.high, item.degrees, item.n)
+    base = _seconds(runs, ranking.reference, ranking)
+    space, written = (to_reference.get((row.arm, ranking.point, metric)) for metric in (SPACE, WRITTEN))
+    return replace(
+        made,
+        verdict=row.verdict or ONE_ROUND,
+        time=time,
+        low_all=item.low_all,
+        high_all=item.high_all,
+        space=space.centre if space else None,
+        written=written.centre if written else None,
+        seconds=replace(own, estimate=row.typical) if own else None,
+        more=more_than(base, time) if base and time else None,
+        n=item.n,
+    )
+
+
+def _seconds(runs: Runs, arm: str, ranking: Ranking) -> Centre | None:
+    """Return the mean of the arm's runs with its error."""
+    values = runs.values((arm, ranking.point), ranking.phase, ranking.metric)
+    known = values[np.isfinite(values)]
+    return mean_centre(known) if known.size else None
+
+
+def _missing(arm: str, session: Session) -> MatrixCell:
+    """Return the cell of an arm that has no figure."""
+    for item in session.not_run:
+        if item.arm == arm:
+            return MatrixCell(arm, NOT_RUN, session=session.id, reason=item.reason)
+    errors = [item.error for item in session.failed if item.arm == arm and item.error]
+    return MatrixCell(arm, NOT_RUN, session=session.id, reason=errors[-1] if errors else "no run of it counts")

@@ -1,0 +1,126 @@
+"""``kit compare suite:NAME``: several scenarios within one budget, and the matrix of what they found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from kit.cli.options import the_store
+from kit.core.errors import KitError, UsageError
+from kit.core.exit_code import FAILED, NOT_RUN, worst
+from kit.core.quantity import duration
+from kit.model.options import read_quantities
+from kit.report.renderer import MATRIX, find
+
+if TYPE_CHECKING:
+    from kit.analysis.history.night import Job
+    from kit.model.session import Request, Session
+    from kit.nightly.suite import SuitePart
+    from kit.store import Store
+
+#: Options that replace what a suite's file says of each task, and those of the start.
+_OF_REQUESTS = ("arms", "engine", "docker", "margin", "cache", "cpuset", "interleave", "size", "timeout")
+_OF_START = ("scenario", "budget", "resume", "quiet", "wait", "wait_idle", "store_url", "dry_run", "cache_from")
+
+
+def compare_suite(context: click.Context, given: Mapping[str, Any]) -> int:
+    """Run the suite, print the matrix, and return the exit code. Raises KitError, KeyboardInterrupt."""
+    from kit.host.remote_cache import use_peers
+    from kit.nightly.suite import find_suite
+
+    asked = {name for name in given if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+    strange = sorted(asked - {*_OF_REQUESTS, *_OF_START})
+    if strange:
+        fix = "leave it out, or write a suite of your own: kit compare suite:FILE.toml"
+        raise UsageError(f"--{strange[0].replace('_', '-')} does not work with a suite", fix)
+    use_peers(given["cache_from"])
+    job = find_suite(given["scenario"])
+    if "budget" in asked:
+        job = replace(job, budget=duration(given["budget"], "--budget"))
+    wanted = _wanted(given, asked)
+    if given["dry_run"]:
+        _describe(job, wanted)
+        return 0
+    return _run(job, wanted, given)
+
+
+def _wanted(given: Mapping[str, Any], asked: set[str]) -> dict[str, Any]:
+    """Return the fields of requests that the user has named."""
+    from kit.model.arm import arm_names
+
+    named = {name: given[name] for name in _OF_REQUESTS if name in asked}
+    quantities = read_quantities(named, "--")
+    if "arms" in named:
+        named["arms"] = arm_names(named["arms"])
+    return {**named, **quantities}
+
+
+def _describe(job: Job, wanted: Mapping[str, Any]) -> None:
+    from kit.session.plan.planning import plan_of
+
+    for number, task in enumerate(job.tasks, 1):
+        plan = plan_of(replace(task.request, **wanted))
+        click.echo(f"scenario {number}: {task.name}: {', '.join(map(str, plan.arms))}; at least {plan.rounds} rounds")
+
+
+def _run(job: Job, wanted: Mapping[str, Any], given: Mapping[str, Any]) -> int:
+    from kit.core.paths import find_paths
+    from kit.nightly.suite import Runner, find_run, new_run, run_suite
+    from kit.report.text.progress import make_observer
+    from kit.session.prepared import StartOptions
+    from kit.session.start import launch, resume
+
+    store, paths = the_store(given["store_url"], patient=True), find_paths()
+    idle = duration(given["wait_idle"], "--wait-idle") if given["wait_idle"] else None
+    start = StartOptions(True, idle)
+    if given["resume"] not in ("", "last"):
+        raise UsageError(f"--resume {given['resume']}: a suite continues its last run", "use --resume last")
+    run, begun = find_run(job, store) if given["resume"] else (new_run(job), {})
+
+    def change(request: Request) -> Request:
+        return replace(request, **wanted)
+
+    observer = make_observer(given["quiet"])
+    runner = Runner(
+        lambda request: launch(request, paths, store, observer, start),
+        lambda name, budget: resume(name, paths, store, observer, start, budget),
+        observer.tell,
+    )
+    try:
+        parts = run_suite(job, run, begun, runner, change)
+    finally:
+        observer.close()
+    return _report(parts, store, given["scenario"])
+
+
+def _report(parts: tuple[SuitePart, ...], store: Store, name: str) -> int:
+    """Print the matrix of the suite's scenarios, and what did not run."""
+    from kit.store.matrix import MatrixQuestion, find_matrix
+
+    titles = dict.fromkeys(part.session.title for part in parts if part.session and part.session.samples)
+    if titles:
+        try:
+            click.echo(find(MATRIX, "table").render(find_matrix(store, MatrixQuestion(tuple(titles))), None), nl=False)
+        except KitError as error:  # the sessions are stored all the same
+            click.echo(f"kit: no matrix: {error}", err=True)
+    for part in parts:
+        if why := part.error or _not_run(part.session):
+            click.echo(f"{part.task.name}: not run: {why}")
+    click.echo(f"more: kit matrix; more certain: kit compare {name} --resume last --budget 1h")
+    return worst(_code(part) for part in parts)
+
+
+def _not_run(session: Session | None) -> str:
+    """Return why no arm of a session ran; '' if one did."""
+    missing = session.not_run if session and not session.samples else ()
+    return f"{missing[0].reason}; fix: {missing[0].fix}" if missing else ""
+
+
+def _code(part: SuitePart) -> int:
+    if part.session is None:
+        return FAILED
+    return NOT_RUN if _not_run(part.session) else part.session.exit_code(part.task.request.arms)

@@ -1,0 +1,151 @@
+"""A suite: the tasks of a file share a budget, which goes where arms are undecided; then what each driver costs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from kit.analysis.history.night import Job, Task
+from kit.analysis.session.analyse import rank_so_far
+from kit.analysis.session.more_rounds import find_outlook
+from kit.analysis.session.timing import count_rounds
+from kit.core.errors import KitError, UsageError
+from kit.core.paths import resource
+from kit.core.regular import read_text
+from kit.model.session import DONE, Request, Session, new_session_id
+from kit.nightly.file import parse_nightly
+from kit.nightly.run import Measure, within
+from kit.store import Store
+
+#: A scenario's name that means a suite.
+PREFIX = "suite:"
+#: Seconds of a suite that names no budget; fewer than the second are left to no session.
+DEFAULT_BUDGET, LEAST = 3600.0, 30.0
+#: Sessions that are searched for those of a suite's last run.
+_SEARCHED = 500
+
+#: Gives an undecided session more seconds, or ends an interrupted one where they are None.
+GoOn = Callable[[str, float | None], Session]
+
+
+@dataclass(frozen=True)
+class SuitePart:
+    """A scenario of the suite; without a session ``error`` says why."""
+
+    task: Task
+    session: Session | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Runner:
+    """How sessions are run; ``now``: seconds of a clock that never goes back."""
+
+    measure: Measure
+    go_on: GoOn
+    tell: Callable[[str], None]
+    now: Callable[[], float] = field(default=time.monotonic)
+
+
+def find_suite(name: str) -> Job:
+    """Return the suite of ``suite:storage`` or ``suite:FILE.toml``. Raises UsageError."""
+    stem = name.removeprefix(PREFIX)
+    directory = resource("scenarios") / "suites"
+    path = Path(stem) if stem.endswith(".toml") else directory / f"{stem}.toml"
+    if not stem.endswith(".toml") and not path.is_file():
+        known = ", ".join(sorted(f"{PREFIX}{item.stem}" for item in directory.glob("*.toml")))
+        raise UsageError(f"unknown suite '{stem}'", f"use one of: {known}; or {PREFIX}FILE.toml")
+    job = parse_nightly(read_text(path, f"use for example {PREFIX}storage"), str(path), path.stem)
+    if any(task.thresholds for task in job.tasks):
+        raise UsageError(f"{path}: a suite has no thresholds", f"run it with kit nightly {path}")
+    return job
+
+
+def new_run(job: Job) -> str:
+    """Return the name of a run of the suite."""
+    return f"{job.name} {new_session_id(time.time())}"
+
+
+def find_run(job: Job, store: Store) -> tuple[str, dict[int, Session]]:
+    """Return the name of the suite's last run and its sessions, without samples, by number of task. Raises
+    UsageError."""
+    heads = [head for head in store.list(most=_SEARCHED) if head.request.suite.startswith(f"{job.name} ")]
+    if not heads:
+        raise UsageError(f"no run of suite '{job.name}' in the store", "start one: leave out --resume")
+    run = heads[0].request.suite.rpartition(" ")[0]
+    found: dict[int, Session] = {}
+    for head in heads:  # the newest first
+        name, _, number = head.request.suite.rpartition(" ")
+        if name == run and number.isdecimal():
+            found.setdefault(int(number), head)
+    return run, found
+
+
+def run_suite(
+    job: Job, run: str, begun: Mapping[int, Session], runner: Runner, change: Callable[[Request], Request]
+) -> tuple[SuitePart, ...]:
+    """Run each task once, for an equal share of the time that is left at most; then give the rest of the budget to the
+    sessions that it probably decides soonest. ``begun``: sessions of an earlier start, by number of task. ``change``:
+    what the user wants otherwise than the file. A task that can't run does not stop the others. Raises
+    KeyboardInterrupt."""
+    deadline = runner.now() + (job.budget or DEFAULT_BUDGET)
+    parts = []
+    for number, task in enumerate(job.tasks, 1):
+        left = deadline - runner.now()
+        share = left / (len(job.tasks) - number + 1)
+        request = replace(change(task.request), suite=f"{run} {number}")
+        runner.tell(f"scenario {number} of {len(job.tasks)}: {task.name}")
+        parts.append(_run(task, request, begun.get(number), left, share, runner))
+    return _decide(parts, deadline, runner)
+
+
+def _run(
+    task: Task, request: Request, begun: Session | None, left: float, share: float, runner: Runner
+) -> SuitePart:  # fmt: skip
+    try:
+        if begun and begun.status == DONE:
+            return SuitePart(task, runner.go_on(begun.id, None))
+        if left < LEAST:
+            return SuitePart(
+                task, error="the budget was spent before this scenario: --resume last, or a larger --budget"
+            )
+        return SuitePart(task, runner.go_on(begun.id, None) if begun else runner.measure(within(request, share)))
+    except KitError as error:
+        runner.tell(f"could not run {task.name}: {error.message}")
+        return SuitePart(task, error=str(error))
+
+
+def _decide(parts: Sequence[SuitePart], deadline: float, runner: Runner) -> tuple[SuitePart, ...]:
+    """Continue undecided sessions, that which needs least first, until all are decided or the budget is spent."""
+    found = list(parts)
+    stuck: set[int] = set()
+    while (left := deadline - runner.now()) >= LEAST:
+        needed = {i: _seconds(part.session) for i, part in enumerate(found) if i not in stuck and part.session}
+        open_ = {i: seconds for i, seconds in needed.items() if seconds is not None}
+        if not open_:
+            break
+        i = min(open_, key=lambda number: open_[number])
+        session = found[i].session
+        assert session
+        runner.tell(f"undecided: {found[i].task.name}; {len(open_)} scenario{'s' if len(open_) > 1 else ''} left")
+        try:
+            more = runner.go_on(session.id, min(left, max(2 * open_[i], LEAST)))
+        except KitError as error:
+            runner.tell(f"could not continue {found[i].task.name}: {error.message}")
+            stuck.add(i)
+            continue
+        if count_rounds(more) <= count_rounds(session):
+            stuck.add(i)
+        found[i] = replace(found[i], session=more)
+    return tuple(found)
+
+
+def _seconds(session: Session) -> float | None:
+    """Return how long the session would probably need until its arms are decided; None where that is not known or
+    never."""
+    if session.status != DONE or not session.request.until_decided:
+        return None
+    seconds = find_outlook(session, rank_so_far(session)[0]).seconds
+    return seconds[1] if seconds else None

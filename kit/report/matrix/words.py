@@ -1,0 +1,125 @@
+"""The matrix in words: which driver to take, for whom it is wrong, what it costs, and how to read the table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kit.analysis.matrix.choice import WrongFor
+from kit.analysis.matrix.cost import Price, YearlyCost
+from kit.analysis.matrix.matrix import Matrix
+from kit.analysis.matrix.mean import ArmMean
+from kit.analysis.session.ranking import EQUIVALENT, FASTER, INCONCLUSIVE, SLOWER
+from kit.core.listing import listed
+from kit.report.fleet.cost import left_lines
+from kit.report.format import units
+from kit.report.format.interval import percent_interval
+from kit.report.text.ranking import measure_of
+
+#: Scenarios, arms and classes that a line names at most.
+_NAMED = 4
+#: What stands beside the figure of a cell, so that colour is not all.
+MARKS = {SLOWER: "▲", FASTER: "▼", EQUIVALENT: "=", INCONCLUSIVE: "?"}
+
+
+def headline(matrix: Matrix) -> str:
+    """Return which driver to take, for whom it is wrong, and what it costs."""
+    return " ".join(_sentences(matrix))
+
+
+def _sentences(matrix: Matrix) -> Iterator[str]:
+    choice, reference = matrix.choice, matrix.mean(matrix.reference)
+    if not reference.of:
+        yield "No scenario has an interval: run more rounds."
+        return
+    over = _over(reference.of)
+    if not choice.take:
+        yield f"No other driver than {matrix.reference} was measured in {over}."
+        yield from _cost(reference)
+        return
+    mean = matrix.mean(choice.take)
+    if choice.take == matrix.reference:
+        yield f"Use {choice.take}: no other driver is significantly faster over {over}."
+    else:
+        change = percent_interval(mean.ratio.estimate if mean.ratio else None, mean.low_all, mean.high_all)
+        yield f"Use {choice.take}: {change} against {matrix.reference} over {over}."
+    if choice.wrong:
+        yield f"It is wrong for {listed([_wrong(item) for item in choice.wrong], _NAMED, '; ')}."
+    else:
+        yield "No scenario shows another driver to be significantly faster."
+    yield from _cost(mean)
+
+
+def _over(scenarios: int) -> str:
+    return f"these {scenarios} scenarios" if scenarios != 1 else "this scenario"
+
+
+def _wrong(item: WrongFor) -> str:
+    """Return ``git:short (layer:btrfs: -8 % [-11, -5])``."""
+    change = percent_interval(item.cell.ratio.estimate if item.cell.ratio else None, item.cell.low_all,
+                              item.cell.high_all)  # fmt: skip
+    return f"{item.scenario}{units.at(item.point)} ({item.cell.arm}: {change})"
+
+
+def _cost(mean: ArmMean) -> Iterator[str]:
+    if mean.bare:
+        yield f"It costs {interval(mean)} over no container."
+
+
+def interval(mean: ArmMean) -> str:
+    """Return what the arm costs over bare."""
+    found = mean.bare
+    return percent_interval(found.estimate, found.low, found.high) if found else units.NOTHING
+
+
+def notes(matrix: Matrix, costs: tuple[YearlyCost, ...] = (), price: Price | None = None) -> list[str]:
+    """Return how to read the table, and what it leaves out, a line each."""
+    lines = [_legend(matrix)]
+    choice = matrix.choice
+    if choice.alike:
+        margin = f"±{units.asked(matrix.margin)}"
+        lines.append(f"equivalent to {matrix.reference} within {margin} in the mean: {', '.join(choice.alike)}")
+    if choice.inconclusive:
+        lines.append(f"inconclusive in the mean: {', '.join(choice.inconclusive)}")
+    weighed = [f"{row.scenario}{units.at(row.point)} {row.weight:.3g}" for row in matrix.rows if row.weight != 1]
+    if weighed:
+        lines.append(f"weights other than 1: {listed(weighed, _NAMED)}")
+    lines.append(
+        "means are geometric, of these scenarios on these machines and not of all builds; their intervals are "
+        "simultaneous for all arms, those of a scenario for its arms; bare, space and written have individual ones"
+    )
+    if price and costs:
+        lines.append(
+            f"cost per year at {price.per_hour:g} per hour, {price.builds:g} builds a day, of the scenarios by "
+            "weight; individual intervals"
+        )
+    lines += _missing(matrix)
+    pooled = sorted({row.machines for row in matrix.rows if row.machines > 1})
+    if pooled:
+        count = f"{pooled[0]}" if len(pooled) == 1 else f"{pooled[0]} to {pooled[-1]}"
+        lines.append(f"pooled over {count} machines of the class; a cell is the mean over machines")
+    if matrix.classes:
+        lines.append(f"other classes of machines: {listed(matrix.classes, _NAMED, '; ')}: --class NAME")
+    lines += left_lines(matrix.left_out)
+    return lines
+
+
+def _legend(matrix: Matrix) -> str:
+    within = {EQUIVALENT: f" within ±{units.asked(matrix.margin)}"}
+    marks = ", ".join(f"{mark} {word}{within.get(word, '')}" for word, mark in MARKS.items())
+    metrics = dict.fromkeys(row.metric for row in matrix.rows)
+    what = ", ".join(measure_of(metric) for metric in metrics)
+    return f"{what} against {matrix.reference}, 95 % intervals; {marks}"
+
+
+def _missing(matrix: Matrix) -> Iterator[str]:
+    """Say which arms did not run, with the first reason of each."""
+    reasons: dict[str, str] = {}
+    for row in matrix.rows:
+        for cell in row.cells:
+            if cell.reason:
+                reasons.setdefault(cell.arm, cell.reason)
+    if reasons:
+        yield f"not run: {listed([f'{arm} ({reason})' for arm, reason in reasons.items()], _NAMED, '; ')}"
+    partial = [f"{item.arm} ({item.scenarios} of {item.of})" for item in matrix.means if 0 < item.scenarios < item.of]
+    if partial:
+        yield f"means of fewer scenarios, not to be compared with the others: {listed(partial, _NAMED)}"

@@ -1,0 +1,168 @@
+"""The matrix from stored sessions: of one class of machines, each scenario's newest session that has an arm."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+from kit.analysis.fleet.answer import SHARED, LeftOut
+from kit.analysis.fleet.cost import LEAST
+from kit.analysis.history.history import SEVERAL
+from kit.analysis.matrix.matrix import Matrix, make_matrix
+from kit.analysis.matrix.pooled import pooled_rows
+from kit.analysis.matrix.row import MatrixRow, rows_of
+from kit.analysis.session.ranking import split_picks
+from kit.core.errors import UsageError
+from kit.model.arm import spelled
+from kit.model.default_driver import common_drivers
+from kit.model.fact import ASKED, DEFAULT_REFERENCE, WORKER
+from kit.model.machine_class import class_of
+from kit.model.plan import DEFAULT_MARGIN
+from kit.model.session import DONE, Session
+from kit.store.schema.tables import machine_of
+from kit.store.session_query import SessionFilter
+from kit.store.store import Store
+
+#: Sessions of each scenario that are looked at, equally many of each machine; of these, sessions of one machine that
+#: are read at most; machines of a class that are pooled at most.
+_LOOKED_AT, _READ, _MACHINES = 60, 6, 40
+
+
+@dataclass(frozen=True)
+class MatrixQuestion:
+    """``scenarios``: titles, all without any. ``arms``: the only ones that are shown. ``reference``: '' for the common
+    default of the sessions. ``machine_class``: its name or the beginning of it; '' for that of the newest session that
+    compares arms.
+    ``since``: Unix time. ``metric``: '' for durable time. ``weights``: by scenario."""
+
+    scenarios: tuple[str, ...] = ()
+    arms: tuple[str, ...] = ()
+    reference: str = ""
+    machine_class: str = ""
+    since: float | None = None
+    metric: str = ""
+    margin: float = DEFAULT_MARGIN
+    weights: Mapping[str, float] = field(default_factory=dict)
+
+
+def find_matrix(store: Store, asked: MatrixQuestion) -> Matrix:
+    """Return the matrix. Raises UsageError if no session matches."""
+    heads = _find_heads(store, asked)
+    classes = list(dict.fromkeys(class_of(item.facts) for item in sorted(heads, key=_newest_first)))
+    named = [_class(classes, asked.machine_class)] if asked.machine_class else classes
+    for name in named[:-1]:
+        with suppress(UsageError):
+            return _of_class(store, asked, heads, classes, name)
+    return _of_class(store, asked, heads, classes, named[-1])
+
+
+def _of_class(
+    store: Store, asked: MatrixQuestion, heads: Sequence[Session], classes: Sequence[str], chosen: str
+) -> Matrix:
+    """Return the matrix of one class. Raises UsageError if its sessions compare no arms."""
+    mine = [item for item in heads if class_of(item.facts) == chosen]
+    by_title: dict[str, list[Session]] = {}
+    for head in sorted(mine, key=_newest_first):
+        by_title.setdefault(head.title, []).append(head)
+    reference = spelled(asked.reference) if asked.reference else choose_reference(by_title)
+    rows: list[MatrixRow] = []
+    left: list[LeftOut] = []
+    for title, listed in sorted(by_title.items()):
+        made, out = _read(store, title, [head for head in listed if reference in _ran(head)], reference, asked)
+        rows += made
+        left += out
+    if not rows:
+        arms = sorted({arm for head in mine for arm in split_picks(_ran(head))[0]})
+        fix = f"use one of: {', '.join(arms)}" if arms else "compare two arms: kit compare smoke"
+        raise UsageError(f"no finished session compares an arm with {reference or 'another'}", fix)
+    made = make_matrix(chosen, rows, reference, asked.margin, asked.weights, tuple(map(spelled, asked.arms)))
+    others = tuple(name for name in classes if name != chosen)
+    return replace(made, classes=others, left_out=tuple(left))
+
+
+def _newest_first(head: Session) -> tuple[float, str]:
+    return -head.created, head.id
+
+
+def _find_heads(store: Store, asked: MatrixQuestion) -> list[Session]:
+    """Return sessions without their samples. Raises UsageError."""
+    found: list[Session] = []
+    for title in asked.scenarios or store.titles():
+        listed = store.newest_of_each(SessionFilter(title, status=DONE, since=asked.since), _LOOKED_AT)
+        if not listed and asked.scenarios:
+            titles = ", ".join(store.titles()[:20])
+            raise UsageError(f"no finished session of '{title}'", f"use one of: {titles}" if titles else "run it first")
+        found += listed
+    if not found:
+        raise UsageError("no finished session yet", "list sessions with kit sessions, or run kit compare")
+    return found
+
+
+def _class(classes: Sequence[str], wanted: str) -> str:
+    """Return the class of that name, or of that beginning. Raises UsageError."""
+    if wanted in classes:
+        return wanted
+    found = [name for name in classes if name.startswith(wanted)]
+    if len(found) != 1:
+        raise UsageError(
+            f"--class {wanted}: {len(found) or 'no'} classes begin so", f"use one of: {'; '.join(classes)}"
+        )
+    return found[0]
+
+
+def choose_reference(by_title: Mapping[str, Sequence[Session]]) -> str:
+    """Return the arm to compare with: of the default references of the newest sessions, and of the common drivers'
+    layers, that which ran in most scenarios; else the pick that did; '' without any."""
+    newest = [listed[0] for listed in by_title.values()]
+    named = [DEFAULT_REFERENCE.text(head.facts) for head in sorted(newest, key=_newest_first)]
+    common = [f"layer:{words}" for words in common_drivers()]
+    count = Counter(arm for listed in by_title.values() for arm in {arm for head in listed for arm in _ran(head)})
+    picks = [arm for head in newest for arm in split_picks(_ran(head))[0]]
+    known = [arm for arm in (*named, *common) if count[arm]] or picks
+    return max(known, key=lambda arm: count[arm], default="")
+
+
+def _ran(head: Session) -> tuple[str, ...]:
+    missing = {item.arm for item in head.not_run}
+    return tuple(arm for arm in head.arms if arm not in missing)
+
+
+def _read(
+    store: Store, title: str, heads: Sequence[Session], reference: str, asked: MatrixQuestion
+) -> tuple[list[MatrixRow], Sequence[LeftOut]]:
+    """Return the rows of one scenario, and the sessions that do not count. ``heads``: the newest first."""
+    shared = [head for head in heads if SEVERAL in WORKER.text(head.facts)]
+    left = [LeftOut("", head.id, SHARED) for head in shared]
+    newest: dict[str, Session] = {}
+    for head in heads:
+        if head not in shared:
+            newest.setdefault(machine_of(head.facts), head)
+    if len(newest) >= LEAST:
+        drawn = sorted(newest, key=_lot)[:_MACHINES]
+        rows, out = pooled_rows(
+            title, (store.get(newest[name].id) for name in drawn), reference, asked.metric, asked.margin
+        )
+        return rows, [*left, *out]
+    wanted = _few([head for head in heads if head not in shared])
+    sessions = [store.get(head.id) for head in wanted]
+    return rows_of(sessions, reference, asked.metric, asked.margin), left
+
+
+def _few(heads: Sequence[Session]) -> list[Session]:
+    """Return the newest session, and older ones that add an arm and were asked for the same."""
+    found: list[Session] = []
+    known: set[str] = set()
+    for head in heads:
+        arms = set(split_picks(_ran(head))[0])
+        same = not found or all(kind.text(head.facts) == kind.text(found[0].facts) for kind in ASKED)
+        if same and arms - known and len(found) < _READ:
+            found.append(head)
+            known |= arms
+    return found
+
+
+def _lot(machine: str) -> str:
+    return hashlib.sha256(machine.encode()).hexdigest()

@@ -1,0 +1,229 @@
+"""The matrix of known costs: cells, means, weights, the choice, costs per year."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from kit.analysis.matrix.asked import parse_price, parse_weights
+from kit.analysis.matrix.cell import NOT_RUN, log_centre, more_than
+from kit.analysis.matrix.cost import Price, yearly_costs
+from kit.analysis.matrix.matrix import Matrix, make_matrix
+from kit.analysis.matrix.pooled import pooled_rows
+from kit.analysis.matrix.row import rows_of
+from kit.analysis.session.analyse import analyse
+from kit.analysis.session.ranking import DURABLE, EQUIVALENT, FASTER, INCONCLUSIVE, REFERENCE, SLOWER
+from kit.analysis.stats.estimators import Centre, student_quantile
+from kit.analysis.stats.weighted import weighted_mean
+from kit.core.errors import UsageError
+from tests.matrices import COSTS, made, on_machine, suite
+from tests.matrices import REFERENCE as ARM
+
+
+def matrix(weights: dict[str, float] | None = None, arms: tuple[str, ...] = ()) -> Matrix:
+    rows = [row for session in suite() for row in rows_of([session], ARM, "", 0.03)]
+    return make_matrix("large", rows, ARM, 0.03, weights or {}, arms)
+
+
+def test_a_weighted_mean_of_known_errors_is_that_of_the_textbook() -> None:
+    found = weighted_mean([(3, Centre(0.1, 0.02, 10, 5)), (1, Centre(0.3, 0.04, 4, 5))])
+    assert found and found.estimate == pytest.approx(0.15)
+    assert found.error == pytest.approx(math.hypot(0.75 * 0.02, 0.25 * 0.04))
+    a, b = (0.75 * 0.02) ** 2, (0.25 * 0.04) ** 2
+    assert found.degrees == int((a + b) / (a / 10 + b / 4)) and found.n == 2
+    half = math.hypot(*(share * error * student_quantile(0.975, degrees)
+                        for share, error, degrees in ((0.75, 0.02, 10), (0.25, 0.04, 4))))  # fmt: skip
+    high = found.interval().high
+    assert high and high - found.estimate == pytest.approx(half, rel=0.03)  # Zou and Donner's
+
+
+def test_a_weighted_mean_keeps_to_what_counts() -> None:
+    one = Centre(0.1, 0.02, 3, 5)
+    assert weighted_mean([(2, one), (0, Centre(9.0, 9.0, 1, 1))]) == replace(one, n=1)
+    without = weighted_mean([(1, one), (1, Centre(0.3, None, 0, 1))])
+    assert without and without.error is None and without.estimate == pytest.approx(0.2)
+    exact = weighted_mean([(1, Centre(0.1, 0.0, 3, 5)), (1, Centre(0.3, 0.0, 2, 5))])
+    assert exact and (exact.error, exact.degrees) == (0.0, 2)
+    assert weighted_mean([]) is None and weighted_mean([(0, one)]) is None
+
+
+def test_the_error_of_an_interval_gives_the_interval_back() -> None:
+    found = log_centre(1.1, 1.05, 1.1**2 / 1.05, 7, 4)
+    assert found and found.error
+    assert math.exp(found.estimate + student_quantile(0.975, 7) * found.error) == pytest.approx(1.1**2 / 1.05)
+    assert log_centre(None, None, None, 3, 1) is None
+    alone = log_centre(1.1, None, None, 0, 1)
+    assert alone and alone.error is None
+
+
+def test_cells_are_those_of_the_sessions_own_ranking() -> None:
+    found = matrix()
+    for session in suite():
+        (row,) = (row for row in found.rows if row.scenario == session.title)
+        (ranking,) = analyse(session).rankings
+        assert row.metric == ranking.metric == DURABLE
+        for theirs in ranking.picks:
+            cell = row.cell(theirs.arm)
+            assert cell and (cell.session, cell.verdict) == (session.id, theirs.verdict)
+            if theirs.against and cell and cell.ratio:
+                mine = (cell.ratio.estimate, cell.ratio.low, cell.ratio.high, cell.low_all, cell.high_all)
+                item = theirs.against
+                assert mine == pytest.approx((item.ratio, item.low, item.high, item.low_all, item.high_all))
+
+
+def test_verdicts_are_those_of_the_costs() -> None:
+    found = {(row.scenario, cell.arm): cell for row in matrix().rows for cell in row.cells}
+    assert found["kernel:short", "layer:btrfs"].verdict == EQUIVALENT
+    assert found["git:short", "layer:btrfs"].verdict == FASTER
+    assert found["fsync:short", "layer:btrfs"].verdict == SLOWER
+    missing = found["git:short", "layer:zfs"]
+    assert (missing.verdict, missing.reason, missing.measured) == (NOT_RUN, "the kernel has no zfs", False)
+    assert "bare" not in {arm for _, arm in found} and not any("runtime" in arm for _, arm in found)
+
+
+def test_a_mean_holds_the_true_geometric_mean() -> None:
+    for item in matrix().means:
+        if item.verdict != REFERENCE and item.ratio:
+            truth = math.prod(costs[item.arm] for costs in COSTS.values()) ** (1 / 3)
+            assert item.low_all and item.high_all and item.low_all < truth < item.high_all, item
+            assert item.ratio.low and item.ratio.high and item.ratio.high / item.ratio.low < 1.02
+            assert item.complete and item.ratio.low > item.low_all and item.ratio.high < item.high_all
+        if item.scenarios:
+            bare = math.prod(costs[item.arm] / costs["bare"] for costs in COSTS.values()) ** (1 / 3)
+            assert item.bare and item.bare.estimate == pytest.approx(bare, rel=0.01)
+        else:
+            assert item.arm == "layer:zfs" and item.bare is None and item.ratio is None
+
+
+def test_space_and_writes_are_beside_time() -> None:
+    found = matrix().mean("layer:vfs")
+    assert found.ratio and found.space and found.written
+    assert found.space.estimate == pytest.approx(found.ratio.estimate, rel=0.01)
+    assert found.written.estimate == pytest.approx(found.ratio.estimate, rel=0.01) and found.written.n == 3
+
+
+def test_weights_move_the_mean_by_scenario_or_by_variant() -> None:
+    plain, heavy = (matrix(weights).mean("layer:btrfs").ratio for weights in ({}, {"git": 8}))
+    assert plain and heavy and heavy.estimate < 0.9 < plain.estimate
+    (alone,) = (matrix({"fsync:short": 0, "kernel": 0}).mean("layer:btrfs"),)
+    assert alone.ratio and alone.of == 1 and alone.ratio.estimate == pytest.approx(0.8, rel=0.01)
+    with pytest.raises(UsageError, match="--weight gti: no scenario"):
+        matrix({"gti": 1})
+
+
+def test_points_of_a_sweep_share_the_weight_of_their_scenario() -> None:
+    rows = [row for session in suite() for row in rows_of([session], ARM, "", 0.03)]
+    swept = [replace(rows[0], point=f"jobs={jobs}") for jobs in (1, 2)]
+    found = make_matrix("large", [*swept, *rows[1:]], ARM, 0.03, {"kernel": 3})
+    assert [row.weight for row in found.rows] == [1.5, 1.5, 1, 1]
+
+
+def test_the_choice_is_the_reference_where_no_mean_is_faster() -> None:
+    choice = matrix().choice
+    assert choice.take == ARM
+    assert [(item.scenario, item.faster) for item in choice.wrong] == [("git:short", "layer:btrfs")]
+
+
+def test_the_choice_is_a_faster_driver_and_says_where_it_is_wrong() -> None:
+    choice = matrix({"git": 8}).choice
+    assert choice.take == "layer:btrfs"
+    assert [(item.scenario, item.faster) for item in choice.wrong] == [("fsync:short", ARM)]
+
+
+def test_another_placement_is_no_driver() -> None:
+    """A bind mount is faster in every scenario, and is no choice of a driver."""
+    found = matrix(arms=("bind:overlay2",))
+    assert found.mean("bind:overlay2").verdict == FASTER and found.choice.take == ""
+    assert found.arms == (ARM, "bind:overlay2")
+    with pytest.raises(UsageError, match="--arm layer:aufs: no session"):
+        matrix(arms=("layer:aufs",))
+
+
+def test_an_arm_that_lacks_a_scenario_is_no_choice() -> None:
+    few = {arm: cost for arm, cost in COSTS["git:short"].items() if arm != "layer:btrfs"}
+    sessions = [made("git:short", few), *suite()[::2]]
+    rows = [row for session in sessions for row in rows_of([session], ARM, "", 0.03)]
+    found = make_matrix("large", rows, ARM, 0.03, {"fsync": 0})
+    mean = found.mean("layer:btrfs")
+    assert (mean.scenarios, mean.of, mean.complete) == (1, 2, False) and found.arms[-2:] == ("layer:btrfs", "layer:zfs")
+    assert "layer:btrfs" not in (*found.choice.alike, found.choice.take)
+
+
+def test_an_older_session_adds_the_arms_that_the_newest_lacks() -> None:
+    old = made("git:short", COSTS["git:short"], 1)
+    few = {arm: COSTS["git:short"][arm] for arm in ("bare", ARM, "layer:vfs")}
+    (row,) = rows_of([made("git:short", few, 2), old], ARM, "", 0.03)
+    assert {cell.arm: cell.session for cell in row.cells} == {
+        ARM: "git-short-002", "layer:vfs": "git-short-002", "layer:btrfs": old.id, "bind:overlay2": old.id,
+    }  # fmt: skip
+    assert rows_of([old], "layer:zfs", "", 0.03) == []
+
+
+def test_one_round_is_no_figure_of_a_mean() -> None:
+    (row,) = rows_of([made("git:short", COSTS["git:short"], rounds=1)], ARM, "", 0.03)
+    found = make_matrix("large", [row], ARM, 0.03, {})
+    assert not any(cell.measured for cell in row.cells) and found.choice.take == ""
+
+
+def test_machines_of_a_class_are_pooled() -> None:
+    title = "git:short"
+    sessions = [on_machine(made(title, COSTS[title], number), number) for number in range(5)]
+    (row,), left = pooled_rows(title, sessions, ARM, "", 0.03)
+    cell = row.cell("layer:btrfs")
+    assert not left and row.machines == 5 and row.metric == DURABLE
+    assert cell and cell.verdict == FASTER and cell.n == 5 and cell.ratio and cell.seconds and cell.more
+    assert cell.ratio.estimate == pytest.approx(0.8, rel=0.01) and cell.space and cell.written and cell.bare
+    assert cell.seconds.estimate == pytest.approx(8.0, rel=0.01) and cell.more.estimate == pytest.approx(-2.0, rel=0.05)
+    own = row.cell(ARM)
+    assert own and own.verdict == REFERENCE and own.seconds and own.seconds.estimate == pytest.approx(10, rel=0.01)
+    odd = replace(on_machine(made(title, COSTS[title], 9), 9), kit_version="0")
+    _, left = pooled_rows(title, [*sessions, odd], ARM, "", 0.03)
+    assert [(item.machine, item.why) for item in left] == [("builder-9", "kit: 1 → 0")]
+
+
+def test_more_seconds_have_the_errors_of_both() -> None:
+    found = more_than(Centre(100.0, 1.0, 5, 6), Centre(math.log(1.2), 0.01, 7, 6))
+    assert (found.estimate, found.error) == pytest.approx((20.0, math.hypot(1.2, 0.2)))
+    assert more_than(Centre(100.0, None, 0, 1), Centre(0.1, 0.01, 3, 4)).error is None
+
+
+def test_costs_per_year_add_up() -> None:
+    found = {item.arm: item for item in yearly_costs(matrix(), Price(0.36, 400))}
+    seconds = {arm: seconds_of(arm) for arm in found}
+    for arm, item in found.items():
+        truth = seconds[arm] * 0.36 / 3600 * 400 * 365
+        assert item.total.estimate == pytest.approx(truth, rel=0.01), arm
+        assert item.total.low and item.total.high and item.total.low < item.total.estimate < item.total.high
+        extra = truth - seconds[ARM] * 0.36 / 3600 * 400 * 365
+        if item.more:
+            assert item.more.estimate == pytest.approx(extra, rel=0.02, abs=0.005 * truth), arm
+            assert item.more.low and item.more.high and item.more.high - item.more.low < 0.02 * truth
+    assert found[ARM].more is None and "layer:zfs" not in found
+
+
+def seconds_of(arm: str) -> float:
+    return sum(10 * costs[arm] for costs in COSTS.values()) / len(COSTS)
+
+
+def test_prices_and_weights_are_read() -> None:
+    assert parse_price("0.34/h", "400/day", "--") == parse_price("0.34", "400", "--") == Price(0.34, 400)
+    assert parse_price("", "", "--") is None
+    assert parse_weights(("kernel=3", "make -j8=0.5"), "--weight") == {"kernel": 3, "make -j8": 0.5}
+    for price, builds, said in (
+        ("0.34/h", "", "need each other"), ("a", "4", "--price a: not a number"), ("1", "0", "--builds 0"),
+        ("1/day", "4", "--price 1/day"),
+    ):  # fmt: skip
+        with pytest.raises(UsageError, match=said):
+            parse_price(price, builds, "--")
+    with pytest.raises(UsageError, match="kernel=x: not a weight"):
+        parse_weights(("kernel=x",), "--weight")
+
+
+def test_noise_is_inconclusive_and_no_choice() -> None:
+    costs = {"bare": 1.0, ARM: 1.0, "layer:btrfs": 1.02}
+    rows = rows_of([made("noisy", costs, noise=0.1, rounds=4)], ARM, "", 0.03)
+    found = make_matrix("large", rows, ARM, 0.03, {})
+    assert found.choice.take == ARM and found.choice.inconclusive == ("layer:btrfs",)
+    assert found.mean("layer:btrfs").verdict == INCONCLUSIVE and found.choice.wrong == ()

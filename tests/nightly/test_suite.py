@@ -1,0 +1,157 @@
+"""A suite spends its budget where arms are undecided, and goes on with what an earlier start has left."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kit.core.errors import UnavailableError, UsageError
+from kit.model.session import INTERRUPTED, Request, Session
+from kit.nightly.suite import Runner, SuitePart, find_run, find_suite, new_run, run_suite
+from kit.session.plan.planning import find_scenario
+from tests.command_line import Kit
+from tests.matrices import COSTS, made
+from tests.stores import new_store
+
+SUITE = "".join(f"[[tasks]]\nscenario = '{name}'\n" for name in ("kernel:short", "git:short", "fsync:short"))
+SET_UP, ROUND = 20.0, 40.0
+#: How noisy a scenario is: one is decided after three rounds, one needs more, one is not decided by any number.
+NOISE = {"kernel:short": 0.002, "git:short": 0.03, "fsync:short": 3.0}
+
+
+class Bench:
+    """Sessions made up, on a clock that they move: what a machine would do with the same requests."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.log: list[tuple[str, float | None]] = []
+        self.sessions: dict[str, Session] = {}
+        self.broken: set[str] = set()
+
+    def measure(self, request: Request) -> Session:
+        self.log.append((request.scenario, request.budget))
+        if request.scenario in self.broken:
+            raise UnavailableError("no image", "build one")
+        return self._play(request, 0, request.budget or 600.0)
+
+    def go_on(self, name: str, budget: float | None) -> Session:
+        known = self.sessions[name]
+        self.log.append((known.title, budget))
+        done = len({item.round for item in known.samples})
+        return self._play(known.request, done, budget) if budget else known
+
+    def _play(self, request: Request, done: int, budget: float) -> Session:
+        rounds = done + max(0, int((budget - SET_UP) // ROUND))
+        rounds = 3 if NOISE[request.scenario] < 0.01 and rounds > 3 else rounds
+        self.seconds += SET_UP + ROUND * (rounds - done)
+        costs = {arm: COSTS[request.scenario][arm] for arm in ("bare", "layer:overlay2", "layer:btrfs")}
+        session = made(request.scenario, costs, rounds=rounds, noise=NOISE[request.scenario])
+        samples = tuple(replace(item, started=1.7e9 + ROUND * item.round) for item in session.samples)
+        found = replace(session, request=replace(request, rounds=0), samples=samples)
+        self.sessions[found.id] = found
+        return found
+
+    @property
+    def runner(self) -> Runner:
+        return Runner(self.measure, self.go_on, lambda text: None, lambda: self.seconds)
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.toml"
+    path.write_text(SUITE)
+    return path
+
+
+def same(request: Request) -> Request:
+    return request
+
+
+def test_each_scenario_gets_a_share_and_the_rest_goes_to_the_undecided(suite: Path) -> None:
+    bench, job = Bench(), replace(find_suite(f"suite:{suite}"), budget=1800.0)
+    parts = run_suite(job, "mine x", {}, bench.runner, same)
+    assert [part.session.title for part in parts if part.session] == ["kernel:short", "git:short", "fsync:short"]
+    assert bench.log[:2] == [
+        ("kernel:short", None),
+        ("git:short", None),
+    ]  # half of what is left is more than ten minutes
+    assert all(budget for _, budget in bench.log[3:]) and "kernel:short" not in [name for name, _ in bench.log[3:]]
+    assert bench.seconds <= 1800.0 + ROUND
+    assert [part.session.request.suite for part in parts if part.session] == [f"mine x {i}" for i in (1, 2, 3)]
+
+
+def test_a_small_budget_is_shared_equally(suite: Path) -> None:
+    bench, job = Bench(), replace(find_suite(f"suite:{suite}"), budget=480.0)
+    run_suite(job, "mine x", {}, bench.runner, same)
+    assert bench.log[0] == ("kernel:short", 160.0)
+    assert bench.log[1][1] == pytest.approx((480.0 - SET_UP - 3 * ROUND) / 2)
+
+
+def test_a_scenario_that_can_not_run_stops_no_other_and_a_spent_budget_is_said(suite: Path) -> None:
+    bench, job = Bench(), replace(find_suite(f"suite:{suite}"), budget=300.0)
+    bench.broken = {"kernel:short"}
+    parts = run_suite(job, "mine x", {}, bench.runner, lambda request: replace(request, budget=600.0))
+    assert "no image" in parts[0].error and parts[1].session
+    late = run_suite(replace(job, budget=10.0), "mine x", {}, bench.runner, same)
+    assert all("the budget was spent" in part.error for part in late)
+
+
+def test_it_goes_on_with_its_last_run(suite: Path, tmp_path: Path) -> None:
+    job, store = find_suite(f"suite:{suite}"), new_store(tmp_path / "kit.db")
+    with pytest.raises(UsageError, match="no run of suite 'mine'"):
+        find_run(job, store)
+    for number, run in enumerate(("mine a", "mine b")):
+        session = made("kernel:short", COSTS["kernel:short"], number)
+        store.add(replace(session, request=replace(session.request, suite=f"{run} 1")))
+    half = made("git:short", COSTS["git:short"], 7)
+    store.add(replace(half, status=INTERRUPTED, request=replace(half.request, suite="mine b 2")))
+    run, begun = find_run(job, store)
+    assert run == "mine b" and {number: head.id for number, head in begun.items()} == {
+        1: "kernel-short-001", 2: half.id,
+    }  # fmt: skip
+    bench = Bench()
+    bench.sessions = {head.id: store.get(head.id) for head in begun.values()}
+    parts = run_suite(replace(job, budget=600.0), run, begun, bench.runner, same)
+    assert [name for name, budget in bench.log[:2] if budget is None] == ["kernel:short", "git:short"]
+    assert bench.log[2][0] == "fsync:short" and all(map(_has_session, parts))
+
+
+def _has_session(part: SuitePart) -> bool:
+    return part.session is not None
+
+
+def test_the_bundled_suite_names_scenarios_that_exist() -> None:
+    job = find_suite("suite:storage")
+    assert len(job.tasks) >= 8 and new_run(job).startswith("storage 2")
+    for task in job.tasks:
+        scenario = find_scenario(task.request.scenario)
+        known = {param.name for param in scenario.params}
+        assert {name for name, _ in task.request.params} <= known, task.name
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("suite:nosuch",), "unknown suite 'nosuch'"),
+        (("suite:storage", "--image", "x"), "--image does not work with a suite"),
+        (("suite:storage", "--resume", "20260101"), "a suite continues its last run"),
+        (("suite:storage", "--budget", "x"), "--budget x: not a time"),
+    ],
+)
+def test_what_is_wrong_is_said(kit: Kit, words: tuple[str, ...], said: str) -> None:
+    done = kit("compare", *words)
+    assert done.returncode == 2 and said in done.stderr
+
+
+def test_a_limit_is_for_nights(suite: Path) -> None:
+    suite.write_text(SUITE + "thresholds = ['layer:overlay2 < 5 %']\n")
+    with pytest.raises(UsageError, match="a suite has no thresholds"):
+        find_suite(f"suite:{suite}")
+
+
+def test_a_dry_run_lists_the_scenarios_with_their_arms(kit: Kit) -> None:
+    done = kit("compare", "suite:storage", "--dry-run", "--arms", "bare,layer:vfs")
+    assert done.returncode == 0, done.stderr
+    assert "scenario 1: kernel:short: bare, bare+control, layer:vfs; at least 3 rounds" in done.stdout

@@ -1,0 +1,90 @@
+"""Which stored sessions the matrix is of."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kit.analysis.session.ranking import FASTER
+from kit.core.errors import UsageError
+from kit.model.fact import DEFAULT_REFERENCE
+from kit.model.session import RUNNING
+from kit.store import Store
+from kit.store.matrix import MatrixQuestion, find_matrix
+from tests.matrices import COSTS, REFERENCE, made, on_machine, suite
+from tests.stores import new_store
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    found = new_store(tmp_path / "kit.db")
+    found.add_new(suite())
+    return found
+
+
+def sources(store: Store, asked: MatrixQuestion | None = None) -> set[str]:
+    found = find_matrix(store, asked or MatrixQuestion())
+    return {cell.session for row in found.rows for cell in row.cells if cell.measured}
+
+
+def test_the_newest_session_that_has_an_arm_counts(store: Store) -> None:
+    few = {arm: COSTS["git:short"][arm] for arm in ("bare", REFERENCE, "layer:btrfs")}
+    store.add(made("git:short", few, 2))
+    store.add(made("git:short", few, 3, caches="cold"))
+    store.add(replace(made("git:short", few, 4), status=RUNNING))
+    found = find_matrix(store, MatrixQuestion())
+    (row,) = (row for row in found.rows if row.scenario == "git:short")
+    assert {cell.session for cell in row.cells if cell.measured} == {"git-short-003"}
+    (row,) = find_matrix(store, MatrixQuestion(("git:short",), since=1.7e9)).rows
+    assert [item.scenarios for item in find_matrix(store, MatrixQuestion(arms=("layer:vfs",))).means] == [3, 2]
+    store.remove(["git-short-003"])
+    assert sources(store, MatrixQuestion(("git:short",))) == {"git-short-001", "git-short-002"}
+
+
+def test_the_reference_is_that_of_the_sessions_or_as_asked(store: Store) -> None:
+    assert find_matrix(store, MatrixQuestion()).reference == REFERENCE
+    newer = made("git:short", {"bare": 0.9, REFERENCE: 1.0, "layer:overlayfs": 1.1}, 2)
+    store.add(replace(newer, facts={**newer.facts, DEFAULT_REFERENCE.key: "layer:overlayfs"}))
+    assert find_matrix(store, MatrixQuestion()).reference == REFERENCE  # it ran in three scenarios, the other in one
+    found = find_matrix(store, MatrixQuestion(reference="layer:overlayfs"))
+    assert [row.scenario for row in found.rows] == ["git:short"]
+    bare = find_matrix(store, MatrixQuestion(reference="bare@ext4"))
+    assert bare.reference == "bare" and bare.mean("layer:vfs").complete
+    with pytest.raises(UsageError, match="no finished session compares an arm with layer:aufs"):
+        find_matrix(store, MatrixQuestion(reference="layer:aufs"))
+
+
+def test_classes_of_machines_are_not_mixed(store: Store) -> None:
+    store.add(made("maven:short", COSTS["git:short"], 2, kernel="6.18.0", machine="bb"))
+    found = find_matrix(store, MatrixQuestion())
+    assert [row.scenario for row in found.rows] == ["maven:short"] and "Linux 6.18.0" in found.machine_class
+    (other,) = found.classes
+    assert "Linux 6.1.0" in other
+    assert len(find_matrix(store, MatrixQuestion(machine_class=other)).rows) == 3
+    for wanted, said in (("Xeon", "2 classes begin so"), ("Opteron", "no classes begin so")):
+        with pytest.raises(UsageError, match=said):
+            find_matrix(store, MatrixQuestion(machine_class=wanted))
+
+
+def test_three_machines_of_a_class_are_pooled_two_are_not(tmp_path: Path) -> None:
+    store = new_store(tmp_path / "fleet.db")
+    for machine in range(2):
+        store.add(on_machine(made("git:short", COSTS["git:short"], machine), machine))
+    (row,) = find_matrix(store, MatrixQuestion()).rows
+    assert row.machines == 1 and {cell.session for cell in row.cells} == {"m1-git-short-001"}
+    store.add(on_machine(made("git:short", COSTS["git:short"], 2), 2))
+    shared = made("git:short", COSTS["git:short"], 5, worker="builder-1, builder-2")
+    store.add(replace(shared, facts={**shared.facts, "class": "large"}))
+    found = find_matrix(store, MatrixQuestion())
+    cell = found.rows[0].cell("layer:btrfs")
+    assert cell and (cell.n, cell.verdict) == (3, FASTER)
+    assert [item.session for item in found.left_out] == [shared.id]
+
+
+def test_what_is_not_there_is_said(store: Store, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no finished session of 'gti'"):
+        find_matrix(store, MatrixQuestion(("gti",)))
+    with pytest.raises(UsageError, match="no finished session yet"):
+        find_matrix(new_store(tmp_path / "empty.db"), MatrixQuestion())

@@ -1,0 +1,89 @@
+"""The store as files: every page that ``kit serve`` has, every link to a file that is there, nothing from elsewhere."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+from kit.model.session import RUNNING
+from tests.command_line import Kit
+from tests.matrices import suite
+from tests.nights import ladder_session, night, on
+from tests.stores import new_store
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
+    directory = tmp_path_factory.mktemp("site")
+    store = new_store(directory / "kit.db")
+    store.add_new(night(i, 0.05) for i in range(55))
+    store.add_new(on(machine, 1, 0.05) for machine in range(4))
+    store.add(ladder_session())
+    store.add_new(suite())
+    store.add(replace(night(90, 0.1), status=RUNNING))
+    store.close()
+    return directory
+
+
+@pytest.fixture
+def written(site: Path, kit: Kit) -> Path:
+    if not (site / "public").is_dir():
+        done = kit("site", site / "public", KIT_STORE=f"sqlite:///{site}/kit.db")
+        assert done.returncode == 0 and not done.stderr, done.stderr
+        count = sum(path.is_file() for path in (site / "public").rglob("*"))
+        assert done.stdout == f"{site}/public/index.html: {count} files\n"
+    return site / "public"
+
+
+def links(page: Path) -> Iterator[Path]:
+    for target in re.findall(r'(?:href|src)="([^"]*)"', page.read_text()):
+        if not target.startswith(("#", "data:")):
+            yield page.parent / unquote(html.unescape(target))
+
+
+def test_every_link_leads_to_a_file(written: Path) -> None:
+    pages = list(written.rglob("*.html"))
+    targets = {target.resolve() for page in pages for target in links(page)}
+    assert len(pages) > 60 and all(target.is_file() for target in targets)
+    reached = targets | {(written / "index.html").resolve()}
+    assert {page.resolve() for page in pages} - reached == set()
+
+
+def test_pages_show_what_the_server_shows(written: Path) -> None:
+    assert (
+        "Use layer:" in (written / "matrix.html").read_text()
+        or "No other driver" in (written / "matrix.html").read_text()
+    )
+    session = (written / "session/20260101-000000-full.html").read_text()
+    assert "mine &amp; &lt;yours&gt;" in session and "<svg" in session
+    (history,) = (written / "history").glob("mine-layer-overlay2-*.html")
+    assert "<svg" in history.read_text() and "session" in history.read_text()
+    (machines,) = (written / "machines").glob("mine-*.html")
+    assert "mine on 5 machines of 2 classes" in machines.read_text()
+    assert not list((written / "session").glob("2026-0090*"))  # it still runs
+
+
+def test_there_is_no_form_and_nothing_from_elsewhere(written: Path) -> None:
+    for page in written.rglob("*.html"):
+        text = page.read_text()
+        assert 'method="get"' not in text, page
+        assert not re.search(r"(?:src|href|action)=\"(?:https?:)?//", text), page
+
+
+def test_a_directory_with_other_files_is_left_alone(written: Path, kit: Kit, tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("x")
+    done = kit("site", tmp_path, KIT_STORE=f"sqlite:///{written.parent}/kit.db")
+    assert done.returncode == 2 and "has other files" in done.stderr and len(list(tmp_path.iterdir())) == 1
+    again = kit("site", written, KIT_STORE=f"sqlite:///{written.parent}/kit.db")
+    assert again.returncode == 0, again.stderr
+
+
+def test_an_empty_store_is_a_page(kit: Kit, tmp_path: Path) -> None:
+    done = kit("site", tmp_path / "public", KIT_STORE=f"sqlite:///{tmp_path}/kit.db")
+    assert done.returncode == 0 and "No session matches" in (tmp_path / "public/index.html").read_text()
