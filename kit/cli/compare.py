@@ -43,7 +43,7 @@ def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, 
         check_writable(path)
     command: tuple[str, ...] = context.meta.get("kit.command", ())
     request = None if given["resume"] else _request(command, given)
-    if given["resume"] and (given["scenario"] or command):
+    if given["resume"] and (given["scenario"] or command or given["commands"]):
         raise UsageError("--resume takes no scenario: the session has its own", "use kit compare --resume SESSION")
     if given["dry_run"]:
         _describe(request, given["reference"], bool(given["fleet"]))
@@ -149,6 +149,8 @@ def _describe(request: Request | None, reference: str, on_fleet: bool) -> None:
         click.echo(
             f"{scenario.label}{at}: {', '.join(step.name for step in scenario.phases)}; {values or 'no parameters'}"
         )
+    for name, text in (*prepared.request.commands, *prepared.request.revisions):
+        click.echo(f"  {name}: {text}")
     for arm in plan.arms:
         against = f", against {baselines[str(arm)]}" if str(arm) in baselines else ""
         reasons = (lacking(part.engine, part.driver, docker) for part in arm.parts if not on_fleet)
@@ -177,15 +179,15 @@ def _request(command: tuple[str, ...], given: dict[str, Any]) -> Request:
     from kit.model.session import Request
     from kit.model.sweep import COPIES
 
-    if bool(given["scenario"]) == bool(command):
-        hint = "use kit compare smoke, or kit compare -- make; list scenarios with kit scenarios"
-        raise UsageError("a session needs one scenario, or one command behind --", hint)
-    if not command:
-        for option in ("source", "prepare"):
-            if given[option]:
-                raise UsageError(
-                    f"--{option} works with -- COMMAND only", f"set a parameter of the scenario: --param {option}=…"
-                )
+    if sum(map(bool, (given["scenario"], command, given["commands"]))) != 1:
+        hint = "use kit compare smoke, or kit compare -- make, or --command; list scenarios with kit scenarios"
+        raise UsageError("a session needs one scenario, or one command behind --, or --command", hint)
+    for option in ("source", "prepare") if given["scenario"] else ():
+        if given[option]:
+            raise UsageError(
+                f"--{option} works with -- COMMAND and --command only",
+                f"set a parameter of the scenario: --param {option}=…",
+            )
     if given["image"] and given["rootfs"]:
         raise UsageError("--image and --rootfs exclude each other", "give one of them")
     filesystems = tuple(name.strip() for name in given["filesystems"].split(",") if name.strip())

@@ -37,6 +37,7 @@ Examples:
   kit compare --source . --arms bare,layer:overlay2,layer:btrfs -- make -j8
   kit compare kernel --arms bare,bind:overlay2@xfs,layer:overlay2@xfs --cache cold
   kit compare kernel:short --param jobs=1,2,4 --arms bare,layer:overlay2
+  kit compare --source . --arms layer:overlay2 --command 'a=make -j2' --command 'b=make -j4'
   kit compare --image debian:12 --arms bare,layer:overlay2 -- sh -c 'find / -xdev | wc -l'
   kit compare kernel:short --guest uml --arms bare,bind:devicemapper,layer:devicemapper
   kit compare --resume last --budget 30m
@@ -56,6 +57,7 @@ More examples:
   kit compare kernel:short --load kernel:loop --arms bare,layer:overlay2
   kit compare smoke --kernel ~/linux/arch/x86/boot/bzImage --arms bare,layer:aufs
   kit compare --source ~/project --arms bare,layer:overlay2 --title 'our build' -- make -j8
+  kit compare --source ~/project --source-rev v1.0,main --arms layer:overlay2 -- make -j8
   kit compare kernel:short --arms bare,layer:overlay2 --explain-calls --profile
   kit compare kernel:short --cache-from /mnt/builders/b1/cache --cache-from https://b2.example.org/kit
   kit compare kernel:short --fleet fleet.example.org --fleet-tls ~/kit-fleet --split --machines 8 --rounds 24"""
@@ -163,6 +165,8 @@ _MEASUREMENT = option_group(
     _of("fresh"),
     _of("seed", type=click.IntRange(1)),
     _of("prepare"),
+    _of("commands"),
+    _of("revisions"),
     _of("load", shell_complete=complete_scenarios),
     option("--load-param", "load_params", metavar="K=V", multiple=True, help="Set a parameter of the load."),
     wait_option, wait_idle_option,

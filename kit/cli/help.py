@@ -27,6 +27,7 @@ An arm is one way to run the build: a placement, a driver, a backing filesystem,
   union:UNION[@FS]     a union of plain directories, no engine: {unions}
   host[@FS]            the host's own toolchain, no chroot
   options: +seccomp=unconfined +cgroup=none +cpus=N +memory=SIZE +nosync (not of build); +control: a copy
+    +command=NAME, +rev=NAME: one of several --command, --source-rev; without it each of them
   options of engines: +runtime={runtimes} (the OCI runtime of Docker, Podman, containerd)
     +userns=remap|rootless (Docker) +userns=auto|rootless (Podman): users of the container are others outside
   options of build: +cache=warm +cache=changed (rebuilds) +mount=cache (a cache mount)

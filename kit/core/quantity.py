@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kit.core.errors import UsageError
 
+#: The name of one of several commands or revisions.
+NAME = r"[A-Za-z0-9_][A-Za-z0-9_.~^-]{0,39}"
 _LARGEST = 1 << 60  # bytes
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
@@ -22,6 +24,29 @@ def pairs(values: tuple[str, ...], option: str) -> tuple[tuple[str, str], ...]:
             raise UsageError(f"{option} {value}: not KEY=VALUE", f"use for example {option} jobs=4")
         found.append((key, text))
     return tuple(found)
+
+
+def named(values: Mapping[str, Any] | Iterable[str], option: str) -> tuple[tuple[str, str], ...]:
+    """Return texts by name: of a table, or of ``NAME=TEXT`` or ``TEXT`` alone, whose name then consists of its words.
+    Raises UsageError."""
+    found: dict[str, str] = {}
+    for name, text in table_pairs(values, option) if isinstance(values, Mapping) else map(_named, values):
+        if not re.fullmatch(NAME, name):
+            hint = f"use {option} NAME=… with letters, digits, '_', '.' and '-', 40 at most"
+            raise UsageError(f"{option} {name or text}: not usable as a name", hint)
+        if not text.strip():
+            raise UsageError(f"{option} {name}: nothing behind the name", f"use for example {option} {name}=…")
+        if name in found:
+            raise UsageError(f"{option}: two are called '{name}'", f"name each: {option} NAME=…")
+        found[name] = text
+    return tuple(found.items())
+
+
+def _named(value: str) -> tuple[str, str]:
+    match = re.fullmatch(rf"({NAME})=(.*)", value, re.DOTALL)
+    if match:
+        return match[1], match[2]
+    return re.sub(r"[^A-Za-z0-9_.~^]+", "-", value).strip("-.~^")[:40].rstrip("-.~^"), value
 
 
 def table_pairs(table: Mapping[str, Any], name: str) -> tuple[tuple[str, str], ...]:

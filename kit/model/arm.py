@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kit.core.errors import UsageError
+from kit.core.quantity import NAME
 from kit.model.default import DEFAULT_ENGINE
 from kit.model.default_driver import GRAPH_DRIVER, Docker, default_driver
 from kit.model.driver import Driver
@@ -29,8 +30,12 @@ PLACEMENTS = UNCONTAINED + CONTAINED
 DEFAULT_FILESYSTEM = "ext4"
 #: The option that names the OCI runtime, and those that it names; a nested engine's containers have the engine's own.
 RUNTIME, OCI_RUNTIMES = "runtime", ("runc", "crun", "runsc")
+#: Options for what an arm runs where a session compares several: commands, and revisions of the sources.
+COMMAND, REVISION = "command", "rev"
+VARIANTS = dict.fromkeys((COMMAND, REVISION), re.compile(NAME))
 #: Options of a containerised arm and the form of their values.
 OPTIONS = {
+    **VARIANTS,
     "seccomp": re.compile(r"default|unconfined"),
     "cpus": re.compile(r"[1-9][0-9]{0,3}(\.[0-9]{1,2})?|0\.(0[1-9]|[1-9][0-9]?)"),
     "memory": re.compile(r"[1-9][0-9]{0,11}[kmg]?"),
@@ -41,6 +46,7 @@ OPTIONS = {
 }
 #: Options of a build arm: what the build cache holds before a run, and a cache mount for the build tree.
 BUILD_OPTIONS = {
+    **VARIANTS,
     "cache": re.compile(r"warm|changed"),
     "mount": re.compile(r"cache"),
     "control": re.compile(r""),
@@ -265,7 +271,7 @@ def parse_arm(text: str, engine: str = DEFAULT_ENGINE) -> Arm:
                 f"arm '{text}': {placement} runs in no container and takes no driver", f"write {placement}"
             )
         taken = {(CONTROL, "")} | ({(NOSYNC, "")} if placement == "bare" else set())
-        if set(options) - taken:
+        if {item for item in options if item[0] not in VARIANTS} - taken:
             listed = " and ".join(f"+{key}" for key, _ in sorted(taken, reverse=True))
             raise UsageError(
                 f"arm '{text}': {placement} runs in no container and takes {listed} alone", "drop the other options"
@@ -332,7 +338,8 @@ def _parse_union(match: re.Match[str], text: str) -> Arm:
     known = {key: value for item in unions.values() for key, value in item.features.known.items()}
     options = _parse_options(match["options"], text, {**OPTIONS, **known})
     driver = _choose("union", match["driver"] or "", tuple(unions), text)
-    if match["engine"] or {key for key, _ in options} - {CONTROL, NOSYNC} - set(unions[driver].features.known):
+    more = {key for key, _ in options} - {CONTROL, NOSYNC, *VARIANTS}
+    if match["engine"] or more - set(unions[driver].features.known):
         raise UsageError(
             f"arm '{text}': a union has no engine, and features only with overlay",
             "use for example union:overlay+metacopy=on, or union:mergerfs",

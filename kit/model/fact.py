@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
+from kit.core.quantity import NAME
+
 #: Parts of a driver's status that state fill level and names, not its type.
 _PASSING = r"(Pool Name|Zpool|Parent Dataset|[^:]*\b(Space|file|Count)\b[^:]*):"
 
@@ -140,7 +142,9 @@ ASKED = (CACHES, FRESH, PARAMETERS, LOAD, RUN_ORDER)
 COMMIT = Kind("source commit", volatile=True)
 CI_COMMIT = Kind("CI commit", volatile=True)
 LABEL = Kind("label {}", of=r"[\w.-]+", volatile=True)
-VERSIONS = (COMMIT, CI_COMMIT, LABEL)
+COMMAND = Kind("command {}", of=NAME, volatile=True)  # a digest identifies it
+REVISION = Kind("source commit of {}", of=NAME, volatile=True)
+VERSIONS = (COMMIT, CI_COMMIT, LABEL, REVISION)
 KEPT = Kind("kept", volatile=True)  # why an old session was not removed
 
 # Inputs, images and other materials
@@ -172,7 +176,7 @@ KINDS = (
     GUEST, ACCELERATOR, HOST_KERNEL, HOST_CPU, CACHES, ROUNDS, DEFAULT_REFERENCE, SEED, FRESH, PARAMETERS,
     DISTURBANCE_RULE,
     RUN_ORDER, SLICE, RUN_ORDER_WHY, IMAGE, LOAD, NO_PSI, NO_CGROUP_CPU, NO_CGROUP_CPU_ON_HOST, IDLE, NO_OUTSIDE_CPU,
-    STOPPED, TRACING, NO_TRACING, COMMIT, CI_COMMIT, LABEL, KEPT,
+    STOPPED, TRACING, NO_TRACING, COMMIT, CI_COMMIT, LABEL, KEPT, COMMAND, REVISION,
     DEVICE, ROUNDS_OF, BUSY_BEFORE, FILESYSTEM, UNCONFIRMED, COMPILER, NO_RERUN, RUNS, RUNNING_ENGINE, RUNNING_STATUS,
     DRIVER_STATUS, PROGRAM,
 )  # fmt: skip

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kit.core.errors import UsageError
-from kit.core.quantity import duration, pairs, percentage, size, table_pairs
+from kit.core.quantity import duration, named, pairs, percentage, size, table_pairs
 from kit.model.default import AUTO, AUTO_ROUNDS, CACHES, DEFAULT_ENGINE
 from kit.model.fact import LABEL
 
@@ -57,12 +57,21 @@ def _labels(given: Any, option: str) -> tuple[tuple[str, str], ...]:
     return tuple(found.items())
 
 
+def _revisions(given: Any, option: str) -> tuple[tuple[str, str], ...]:
+    """Return revisions by name from a table, or from texts of the form REV,NAME=REV."""
+    return named(given if isinstance(given, Mapping) else ",".join(given).split(",") if given else (), option)
+
+
 _LONGEST_LABEL = 200
 _TABLE = (
     Option("title", "Title of the session.  [the scenario, or the command's first words]"),
     Option("labels", "Label the session, for histories (repeatable).", "K=V", default=(), kind=dict, read=_labels,
            flag="--label"),
     Option("source", "Sources that COMMAND finds in the build tree at each start.", "DIR"),
+    Option("commands", "Compare this shell command with others like it (repeatable).", "[NAME=]CMD", default=(),
+           kind=dict, read=named, flag="--command"),
+    Option("revisions", "Compare these revisions of --source, a Git repository.", "REV,REV", default=(), kind=dict,
+           read=_revisions, flag="--source-rev"),
     Option("prepare", "Shell command before each run of COMMAND, not timed.", "CMD"),
     Option("image", "Root filesystem: recipe, FILE[:NAME], OCI layout or registry reference.", "REF"),
     Option("rootfs", "Root filesystem from a directory.", "DIR"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from kit.core.codec import Amount, Count, Whole
@@ -14,6 +14,7 @@ from kit.model.arm import CONTROL, DEFAULT_FILESYSTEM, Arm, default_filesystem, 
 from kit.model.default import AUTO, AUTO_ROUNDS, CACHES, OFF
 from kit.model.default_driver import Docker, default_driver, docker_of, is_common
 from kit.model.drivers import ENGINES, SYSTEM
+from kit.model.variant import unvaried, variant_of, with_variant
 
 #: Rounds before the first look at the answer, and seconds after which an open session stops undecided.
 DECIDE_FROM, DEFAULT_BUDGET = 3, 600.0
@@ -150,15 +151,19 @@ def check_reference(reference: str, arms: Iterable[Arm | str]) -> None:
 
 def reference_of(arms: Sequence[Arm], docker: Docker) -> str:
     """Return the arm that the others are ranked against: layer on the default driver of its engine, else on another
-    common driver; '' without one. ``docker``: the one that ``docker`` means."""
+    common driver, with the first command if there are several; '' without one. Several commands have one in any case:
+    the first in a container, else the first. ``docker``: the one that ``docker`` means."""
     found = []
-    for number, arm in enumerate(arms):
+    for number, arm in enumerate(map(unvaried, arms)):
         engine, at, _ = arm.engine.partition("@")
         plain = not (arm.options or arm.outer) and arm.filesystem == default_filesystem(arm.engine, arm.driver)
         if arm.placement == "layer" and plain and (engine == SYSTEM or is_common(engine, arm.driver)):
             is_default = engine == SYSTEM or arm.driver == default_driver(arm.engine, docker)
             found.append((ENGINES.index(engine), bool(at), not is_default, number))
-    return str(arms[min(found)[-1]]) if found else ""
+    if found:
+        return str(arms[min(found)[-1]])
+    picks = [arm for arm in arms if arm.contained and arm.placement != "runtime"]
+    return str([*picks, *arms][0]) if any(map(variant_of, arms)) else ""
 
 
 def with_baselines(
@@ -166,20 +171,23 @@ def with_baselines(
 ) -> tuple[tuple[Arm, ...], tuple[tuple[str, str], ...]]:
     """Give every arm a baseline on its own backing filesystem; add bare arms where it is missing.
 
-    The baseline of an arm is the one ``named``, else the first where the arms differ in the filesystem alone, else
-    bare (or host) on the same filesystem, else the first other arm on that filesystem, else a bare arm that is added.
+    The baseline of an arm is the one ``named``, else the first where the arms differ in the filesystem or in the
+    command alone, else bare (or host) on the same filesystem, else the first other arm on that filesystem, else a bare
+    arm that is added. It has the arm's command; bare with another command is compared with bare with the first one.
     Returns all arms and the pairs (arm, baseline).
     """
     every = list(arms)
-    if named is None and len(arms) > 1 and len({arm.on(DEFAULT_FILESYSTEM) for arm in arms}) == 1:
-        named = arms[0]  # one arm on several filesystems: it is these that are compared
-    if named is not None and named not in every:
-        every.insert(0, named)
+    if named is None and len(arms) > 1 and (_differ_in_one(arms, _on_default) or _differ_in_one(arms, unvaried)):
+        named = arms[0]  # one arm on several filesystems, or with several commands: it is these that are compared
+    if named is not None:
+        wanted = dict.fromkeys(with_variant(named, variant_of(arm)) for arm in arms)
+        every = [*(arm for arm in wanted if arm not in arms), *arms]
     pairs: list[tuple[str, str]] = []
     for arm in tuple(every):
-        if arm == named or (named is None and _is_top(arm, every)):
+        own = with_variant(named, variant_of(arm)) if named else None
+        if arm == own or (named is None and _is_top(arm, every)):
             continue
-        baseline = arm.without(CONTROL) if arm.control else named or _baseline(arm, every)
+        baseline = arm.without(CONTROL) if arm.control else own or _baseline(arm, every)
         if baseline == arm:
             continue
         if baseline not in every:
@@ -188,22 +196,36 @@ def with_baselines(
     return tuple(every), tuple(pairs)
 
 
+def _differ_in_one(arms: Sequence[Arm], without_it: Callable[[Arm], Arm]) -> bool:
+    return len(set(map(without_it, arms))) == 1
+
+
+def _on_default(arm: Arm) -> Arm:
+    return arm.on(DEFAULT_FILESYSTEM)
+
+
+def _first(arm: Arm, arms: Sequence[Arm]) -> Arm:
+    """Return the arm with the first command."""
+    return next(other for other in arms if unvaried(other) == unvaried(arm))
+
+
 def _is_top(arm: Arm, arms: list[Arm]) -> bool:
-    """Return whether the arm needs no baseline: bare, or host without bare on its filesystem."""
+    """Return whether the arm needs no baseline: bare, or host without bare there, with the first command."""
     peers = [other for other in arms if other.filesystem == arm.filesystem and not other.control]
     has_bare = any(other.placement == "bare" for other in peers)
-    return (arm.placement == "bare" and not arm.control) or (arm.placement == "host" and not has_bare)
+    top = (arm.placement == "bare" and not arm.control) or (arm.placement == "host" and not has_bare)
+    return top and _first(arm, arms) == arm
 
 
 def _baseline(arm: Arm, arms: list[Arm]) -> Arm:
     peers = [other for other in arms if other.filesystem == arm.filesystem and not other.control]
-    for placement in ("bare", "host"):
-        for other in peers:
-            if other.placement == placement:
-                return other
-    if len(peers) > 1:
-        return peers[0]
-    return Arm("host" if arm.engine == SYSTEM else "bare", filesystem=arm.filesystem)
+    peers = [other for other in peers if variant_of(other) == variant_of(arm)]
+    uncontained = [other for placement in ("bare", "host") for other in peers if other.placement == placement]
+    if not uncontained and len(peers) == 1:
+        made = Arm("host" if arm.engine == SYSTEM else "bare", filesystem=arm.filesystem)
+        return with_variant(made, variant_of(arm))
+    found = [*uncontained, *peers][0]
+    return _first(arm, arms) if found == arm else found
 
 
 def with_control(

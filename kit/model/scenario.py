@@ -48,9 +48,10 @@ class Input:
     """Files brought into every run untimed.
 
     ``into``: ``tree`` (unpacked in the build tree), ``inputs`` (as ``{inputs}/NAME.tar.zst``, read-only) or
-    ``directory`` (as ``{inputs}/NAME/``, read-only). ``source``: ``deb:PACKAGE``, ``git:URL#BRANCH``, a tarball or a
-    directory; none where it is empty. ``fetch``: commands that are run once for each machine instead, in the image and
-    with a network, in a tree with the inputs before this one; what they leave in ``NAME/`` is the input.
+    ``directory`` (as ``{inputs}/NAME/``, read-only). ``source``: ``deb:PACKAGE``, ``git:URL#BRANCH``,
+    ``git:DIRECTORY#COMMIT``, a tarball or a directory; none where it is empty. ``fetch``: commands that are run once
+    for each machine instead, in the image and with a network, in a tree with the inputs before this one; what they
+    leave in ``NAME/`` is the input. ``revision``: of which arms it is the input; '' for all.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Input:
     strip: int = 0
     exclude: tuple[str, ...] = ()
     fetch: tuple[Command, ...] = ()
+    revision: str = ""
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,7 @@ class Scenario:
     the writable layer, else it is a copy in the tree. ``engine``: the interfaces through which phases can control the
     arm's engine, of ENGINE_INTERFACES. ``{engine}`` is a socket with the name of the engine's interface, empty for
     arms without an engine. ``registry``: the input that a registry serves at ``{registry}``, HOST:PORT, beside each
-    run."""
+    run. ``commands``: of which each arm runs one as ``{command}``: names and shell commands."""
 
     name: str
     summary: str
@@ -111,6 +113,7 @@ class Scenario:
     lower: str = ""
     engine: tuple[str, ...] = ()
     registry: str = ""
+    commands: tuple[tuple[str, str], ...] = ()
 
     @property
     def label(self) -> str:
@@ -119,8 +122,10 @@ class Scenario:
     @property
     def digest(self) -> str:
         """Return the digest of everything that decides what is run: samples with different digests are not compared."""
-        # An input's location does not define its content, which has a digest of its own.
-        inputs = tuple((item.name, item.into, item.strip, item.exclude, item.fetch) for item in self.inputs)
+        # An input's location does not define its content, which has a digest of its own, as an arm's command has.
+        inputs = tuple(
+            dict.fromkeys((item.name, item.into, item.strip, item.exclude, item.fetch) for item in self.inputs)
+        )
         sources = {item.source for item in self.inputs}
         values = tuple((name, value) for name, value in self.values if value not in sources)
         what = (self.phases, self.prepare, inputs, self.env, self.user, values, self.lower)
@@ -170,6 +175,7 @@ class Scenario:
             phases=tuple(_bind_step(step, names, words) for step in self.phases),
             prepare=tuple(_bind_step(step, names, words) for step in self.prepare),
             inputs=tuple(_bind_input(item, names, words) for item in self.inputs),
+            commands=tuple((name, _substitute(text, names)) for name, text in self.commands),
             values=tuple((param.name, names[param.name]) for param in params),
         )
 
@@ -217,9 +223,19 @@ def _bind_words(
     return tuple(run)
 
 
-def command_scenario(command: tuple[str, ...], source: str | None = None, prepare: str | None = None) -> Scenario:
-    """Return a scenario of one command, for ``kit compare -- COMMAND``."""
+def command_scenario(
+    command: tuple[str, ...],
+    source: str | None = None,
+    prepare: str | None = None,
+    commands: tuple[tuple[str, str], ...] = (),
+    revisions: tuple[tuple[str, str], ...] = (),
+) -> Scenario:
+    """Return a scenario of one command, for ``kit compare -- COMMAND``. ``commands``: several instead, by name.
+    ``revisions``: commits of ``source``, a Git repository, by name."""
     steps = (Command("prepare", ("sh", "-c", prepare)),) if prepare else ()
-    inputs = (Input("source", source),) if source else ()
-    summary = shlex.join(command)
-    return Scenario("command", summary, "", (Command("run", command),), steps, inputs=inputs)
+    inputs = [Input("source", f"git:{source}#{commit}", revision=name) for name, commit in revisions]
+    inputs += [Input("source", source)] if source and not revisions else []
+    run = ("sh", "-c", "{command}") if commands else command
+    summary = "; ".join(text for _, text in commands) or shlex.join(command)
+    phases = (Command("run", run),)
+    return Scenario("command", summary, "", phases, steps, inputs=tuple(inputs), commands=commands)

@@ -19,6 +19,7 @@ from kit.model.default import AUTO, AUTO_ROUNDS, DEFAULT_ENGINE
 from kit.model.fact import ACCELERATOR, GUEST, KERNEL, Fact, stored
 from kit.model.plan import DEFAULT_MARGIN, Plan
 from kit.model.sample import TRACED, Sample
+from kit.model.variant import unvaried_name
 
 STATES = RUNNING, DONE, INTERRUPTED, FAILED = "running", "done", "interrupted", "failed"
 
@@ -28,7 +29,7 @@ class Request:
     """Everything a user asked for, except the consent to wipe a device, which is valid for one start alone.
 
     ``params`` may contain lists of values, which are swept. ``arms`` empty means the default arms. Either ``scenario``
-    names one, or ``command`` is run as one. A stored session's request is frozen: see
+    names one, or ``command`` or ``commands`` are run as one. A stored session's request is frozen: see
     kit.session.plan.planning."""
 
     scenario: str = ""
@@ -73,6 +74,8 @@ class Request:
     interleave: str = AUTO  # the arms of a round in time slices: auto, off, or the length of one, 0.5s
     margin: Amount = DEFAULT_MARGIN  # differences below this share count as equivalent
     labels: tuple[tuple[str, str], ...] = ()  # the user's names for what is built
+    commands: tuple[tuple[str, str], ...] = ()  # several shell commands instead of one, by name: compared like arms
+    revisions: tuple[tuple[str, str], ...] = ()  # of the source, a Git repository, likewise; stored ones are commits
 
     @property
     def until_decided(self) -> bool:
@@ -83,6 +86,11 @@ class Request:
     def traced(self) -> bool:
         """Return whether traced rounds are requested."""
         return self.explain_calls or self.profile
+
+    @property
+    def own_command(self) -> str:
+        """Return the user's command as text, or several; '' for a scenario."""
+        return "; ".join(text for _, text in self.commands) or shlex.join(self.command)
 
 
 @dataclass(frozen=True)
@@ -141,7 +149,7 @@ class Session:
         baseline = self.request.baseline
         names = (*named, baseline) if baseline else named
         asked = {spelled(name, self.request.engine) for name in names}
-        return tuple(item for item in self.not_run if item.arm in asked)
+        return tuple(item for item in self.not_run if {item.arm, unvaried_name(item.arm)} & asked)
 
     def exit_code(self, named: Sequence[str]) -> int:
         """Return whether a run failed, an arm did not run that the user named, or nothing was stored or could run at
@@ -189,9 +197,9 @@ _TITLE = 40
 
 def title_of(request: Request, label: str) -> str:
     """Return the user's title of the session, else its scenario, else the first words of its command."""
-    if request.title or not request.command:
+    if request.title or not request.own_command:
         return request.title or label
-    return textwrap.shorten(shlex.join(request.command), _TITLE, placeholder=" …")
+    return textwrap.shorten(request.own_command, _TITLE, placeholder=" …")
 
 
 def new_session_id(now: float) -> str:

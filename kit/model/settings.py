@@ -14,7 +14,7 @@ from kit.model.options import OPTIONS, Option, as_written, read_quantities
 from kit.model.plan import slice_of
 
 #: Options that describe one workload, or name one session: a default for all would be wrong.
-_OF_ONE = ("title", "source", "prepare", "image", "rootfs", "seed")
+_OF_ONE = ("title", "source", "commands", "revisions", "prepare", "image", "rootfs", "seed")
 #: Switches that no option of the command line could undo.
 _ONE_WAY = ("rerun", "fresh", "explain_calls", "profile")
 #: Settings that are options of commands and no fields of a request, with their types.

@@ -19,6 +19,7 @@ from kit.model.drivers import SESSION_ENGINES, is_session_engine
 from kit.model.options import OPTIONS, read_quantities
 from kit.model.plan import slice_of
 from kit.model.session import Request
+from kit.model.variant import in_variants
 
 T = TypeVar("T")
 
@@ -97,9 +98,10 @@ def _read(kind: type[T], data: Any, where: str) -> T:
 
 def _task(task: Any, defaults: Mapping[str, Any], where: str) -> Task:
     given: Mapping[str, Any] = {**defaults, **_read(_TaskTable, task, where)}
-    if bool(given.get("scenario")) == bool(given.get("command")):
+    if sum(bool(given.get(key)) for key in ("scenario", "command", "commands")) != 1:
         raise UsageError(
-            f"{where}: give either scenario or command", 'give one of them, for example scenario = "kernel:short"'
+            f"{where}: give either scenario or command, or commands",
+            'give one of them, for example scenario = "kernel:short"',
         )
     if given.get("cache", "warm") not in CACHES:
         raise UsageError(f"{where}: unknown cache = '{given['cache']}'", f"use one of: {', '.join(CACHES)}")
@@ -113,8 +115,9 @@ def _task(task: Any, defaults: Mapping[str, Any], where: str) -> Task:
     try:
         listed = given.get("arms", ())
         names = arm_names(",".join(listed), given.get("filesystems", ())) if listed else ()
-        arms = tuple(map(str, arms_of(names, engine))) if names else ()
         quantities = read_quantities({**_ALWAYS, **given}, "")
+        several = (quantities.get("commands", ()), quantities.get("revisions", ()))
+        arms = tuple(map(str, in_variants(arms_of(names, engine), *several))) if names else ()
         slice_of(given.get("interleave", AUTO))
         if given.get("cpuset"):
             cpu_list(given["cpuset"])

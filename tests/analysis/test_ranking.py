@@ -27,6 +27,7 @@ TRUTH = {
     "bare": 9.0, "bare@btrfs": 9.6, "runtime:overlay2": 9.0, "layer:overlay2": 10.0, "bind:overlay2": 10.0,
     "layer:btrfs": 9.7, "layer:vfs": 14.0, "bare+control": 9.0,
 }  # fmt: skip
+TWO = (("a", 1.0), ("b", 1.5))
 PICKS = ["layer:overlay2", "bind:overlay2", "layer:btrfs", "layer:vfs"]
 
 
@@ -312,3 +313,17 @@ def test_bare_is_in_the_family_of_the_reference_alone() -> None:
     assert all(found.reference in (pair.arm, pair.other) for pair in found.pairs if {pair.arm, pair.other} & grounds)
     (across,) = found.filesystems
     assert {across.arm, across.other} == grounds and across.family == 1
+
+
+def test_commands_of_bare_are_no_filesystems(monkeypatch: pytest.MonkeyPatch) -> None:
+    truth = {"bare": 9.0, "bare@btrfs": 9.6, "layer:overlay2": 10.0}
+    several = {f"{arm}+command={name}": cost * factor for arm, cost in truth.items() for name, factor in TWO}
+    for arm in list(TRUTH):
+        monkeypatch.delitem(TRUTH, arm)
+    for arm, cost in several.items():
+        monkeypatch.setitem(TRUTH, arm, cost)
+    found = rank(Runs(samples(5, 0.003)), list(several), default_reference="layer:overlay2+command=a")[0]
+    assert [(item.arm, item.other) for item in found.filesystems] == [("bare@btrfs+command=a", "bare+command=a")]
+    other = next(row for row in found.picks if row.against)
+    assert other.arm == "layer:overlay2+command=b" and other.verdict == SLOWER
+    assert other.against and other.against.ratio == pytest.approx(16 / 11, rel=0.01)

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from kit.host.commit import CI_VARIABLES, ci_commit, find_commit
 from tests.ordinary_user import ordinary_user
+from tests.repository import git
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is missing")
 A, B = "a" * 40, "b" * 40
-
-
-def git(directory: Path, *words: str) -> str:
-    who = ("-c", "user.name=n", "-c", "user.email=e@x", "-c", "protocol.file.allow=always")
-    done = subprocess.run(["git", "-C", str(directory), *who, *words], check=True, capture_output=True, text=True)
-    return done.stdout.strip()
 
 
 @pytest.fixture

@@ -99,7 +99,7 @@ def test_help_has_examples(kit: Kit, command: str) -> None:
         ("compare smoke --device /dev/null", "not a block device"),
         ("compare --resume nosuch", "no session 'nosuch'"),
         ("compare smoke --arms bare --reference bind:overlay2", "--reference bind:overlay2: no arm of this session"),
-        ("compare smoke --source /tmp", "works with -- COMMAND only"),
+        ("compare smoke --source /tmp", "works with -- COMMAND and --command only"),
         ("compare --nosuch", "unknown option"),
         ("compare --", "no command after --"),
         ("show nosuch", "no session 'nosuch'"),

@@ -35,6 +35,7 @@ from kit.nightly.file import parse_nightly
 from kit.store import open_store
 from tests.command_line import Kit
 from tests.nights import night
+from tests.repository import make_repository
 from tests.sources import parsed
 from tests.stores import new_store
 
@@ -119,8 +120,7 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory, tiny: Path) -> Iterator[di
     for name in ("pyproject.toml", "Makefile"):
         shutil.copy(ROOT / name, directory)
     shutil.copy(ROOT / "examples/nightly.toml", directory)
-    project = directory / "project"
-    project.mkdir()
+    project = make_repository(directory / "project")
     (project / "Makefile").write_text("hello: hello.c\n\t$(CC) -o $@ $<\nclean:\n\trm -f hello\n")
     (project / "hello.c").write_text("int main(void) { return 0; }\n")
     (directory / "app.toml").write_text(next(text for text in blocks(ROOT / "docs/how-to/own-scenario.md", "toml")))

@@ -10,6 +10,7 @@ import pytest
 from kit.core.exit_code import NOT_RUN
 from kit.engines.nosync import find_library
 from tests.command_line import Kit
+from tests.repository import git, make_repository
 
 pytestmark = [pytest.mark.machine, pytest.mark.images("smoke")]
 
@@ -79,6 +80,25 @@ def test_a_load_that_fails_fails_the_run(kit: Kit, tiny: Path, tmp_path: Path) -
     words = (scenario, "--image", tiny, "--arms", "bare", "--rounds", "1", "--load", load)
     found = compare(kit, tmp_path, *words, code=1)
     assert "the load failed: break ended with exit status 3" in found["table"]
+
+
+@pytest.mark.unmeasured
+def test_commands_and_revisions_are_compared_like_arms(kit: Kit, tiny: Path, tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "project")
+    words = ("--command", "a=grep 2 number", "--command", "! grep 1 number", "--source", repository)
+    words += ("--source-rev", "new=main,v1", "--image", tiny, "--arms", "bare", "--rounds", "1", "--cache", "cold")
+    found = compare(kit, tmp_path, *words, "--title", "four", code=1)
+    status = {item["arm"]: item["status"] for item in found["samples"]}
+    assert status == {
+        "bare+command=a+rev=new": "ok", "bare+command=grep-1-number+rev=new": "ok",
+        "bare+command=a+rev=v1": "failed", "bare+command=grep-1-number+rev=v1": "failed",
+    }  # fmt: skip
+    assert {(item["arm"], item["baseline"]) for item in found["comparisons"]} == {
+        ("bare+command=grep-1-number+rev=new", "bare+command=a+rev=new"),
+    }  # fmt: skip
+    assert found["session"]["facts"]["source commit of v1"] == git(repository, "rev-parse", "v1")
+    assert json.loads(kit("export", "last", "--format", "hyperfine").stdout)["results"][1]["kit"]["ratio"] > 0
+    assert "bare+command=a+rev=new" in kit("history", "four", "bare+command=grep-1-number+rev=new").stdout
 
 
 @pytest.mark.unmeasured

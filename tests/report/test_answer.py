@@ -455,3 +455,21 @@ def test_where_no_number_of_rounds_decides_that_is_said(monkeypatch: pytest.Monk
     said = " ".join(text.split())
     assert "100 rounds would probably not decide layer:btrfs: measure with a --margin above 3 %" in said
     assert "--resume" not in said
+
+
+def test_several_commands_are_compared_with_the_first() -> None:
+    costs = {"layer:btrfs+command=slow": 8.0, "layer:btrfs+command=fast": 6.0}
+    session = made(costs, noise=0.003)
+    session = replace(
+        session, facts={**session.facts, "default reference": "layer:btrfs+command=slow"},
+        baselines=(("layer:btrfs+command=fast", "layer:btrfs+command=slow"),),
+    )  # fmt: skip
+    said = shown(session)
+    assert "Use layer:btrfs+command=fast: 25 % faster than layer:btrfs+command=slow, the next." in said
+    of_bare = replace(
+        session, arms=tuple(arm.replace("layer:btrfs", "bare") for arm in session.arms),
+        samples=tuple(replace(item, arm=item.arm.replace("layer:btrfs", "bare")) for item in session.samples),
+        baselines=(("bare+command=fast", "bare+command=slow"),),
+        facts={**session.facts, "default reference": "bare+command=slow"},
+    )  # fmt: skip
+    assert "vs bare+command=slow" in shown(of_bare) and "same FS" not in shown(of_bare)

@@ -1,6 +1,6 @@
 """Tests of when arms may be interleaved."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -63,15 +63,18 @@ def test_lengths_of_slices() -> None:
     assert slice_of("0.5s") == 0.5 and slice_of("10s") == 10
 
 
-def pilot(seconds: float = 10.0, waits: Waiting = NOTHING, error: str = "") -> Callable[[], Pilot]:
-    return lambda: Pilot("bare", seconds, waits, error)
+Pilots = Callable[[], Sequence[Pilot]]
+
+
+def pilot(seconds: float = 10.0, waits: Waiting = NOTHING, error: str = "") -> Pilots:
+    return lambda: (Pilot("bare", seconds, waits, error),)
 
 
 TEN = pilot()
 
 
 def decided(
-    request: Request, found: Callable[[], Pilot | None] = TEN, facts: Mapping[str, str] | None = None
+    request: Request, found: Pilots = TEN, facts: Mapping[str, str] | None = None
 ) -> tuple[float | None, dict[str, str]]:
     prepared = prepare(request, HOST)
     session = replace(SESSION, request=prepared.request, facts=facts or {})
@@ -79,7 +82,7 @@ def decided(
     return plan.interleave, {fact.key: fact.text for fact in made}
 
 
-def unwanted() -> Pilot:
+def unwanted() -> Sequence[Pilot]:
     raise AssertionError("no pilot run is needed")
 
 
@@ -105,13 +108,21 @@ class TestAuto:
             (pilot(0.3), "too short"),
             (pilot(10, Waiting(0.2, 1.0)), "slices would hide 40.0% at most, 0.5% are allowed"),
             (pilot(error="build failed"), "the pilot run of bare failed"),
-            (lambda: None, "no arm could make a pilot run"),
+            (tuple, "no arm could make a pilot run"),
         ],
     )
-    def test_sequential_by_the_pilot_run(self, found: Callable[[], Pilot | None], why: str) -> None:
+    def test_sequential_by_the_pilot_run(self, found: Pilots, why: str) -> None:
         length, facts = decided(Request("kernel:short", arms=("bare", "layer:overlay2")), found)
         assert length is None and facts["run order"] == "sequential" and why in facts["why run order"]
         assert "slice" not in facts
+
+    def test_several_commands_have_the_slice_that_suits_each(self) -> None:
+        request = Request("kernel:short", arms=("bare", "layer:overlay2"))
+        ten, twenty = pilot()(), pilot(20)()
+        assert decided(request, lambda: (*twenty, *ten))[0] == 0.2
+        waiting = Pilot("bare+command=b", 10, Waiting(0.2, 1.0))
+        length, facts = decided(request, lambda: (*ten, waiting, *twenty))
+        assert length is None and "slices would hide" in facts["why run order"]
 
     @pytest.mark.parametrize(
         ("given", "reason"),

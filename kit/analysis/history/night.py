@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -31,7 +30,7 @@ class Task:
 
     @property
     def name(self) -> str:
-        return self.request.scenario or shlex.join(self.request.command)
+        return self.request.scenario or self.request.own_command
 
 
 @dataclass(frozen=True)

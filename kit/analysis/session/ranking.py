@@ -31,6 +31,7 @@ from kit.model.arm import known_arm
 from kit.model.default_driver import common_drivers
 from kit.model.metric import described
 from kit.model.plan import DEFAULT_MARGIN
+from kit.model.variant import of_first_variant
 
 #: The ranking's default metric: time until the data is safe.
 DURABLE, REAL = "durable", "real"
@@ -229,7 +230,7 @@ def _rank(
     own = _compare(pairs, contrasts, [pair for pair in wanted if chosen in pair], rounds)
     found = {pair: own.get(pair, item) for pair, item in everyone.items()} | own
     rows = _rows(runs, keys, phase, metric, picks, found, chosen, better, margin)
-    first, *others = [arm for arm in grounds if not _is_rebuild(arm)] or [""]
+    first, *others = of_first_variant([arm for arm in grounds if not _is_rebuild(arm)]) or [""]
     across = _compare(pairs, contrasts, [(first, other) for other in others], rounds)
     return Ranking(
         metric, figure.unit, better, phase, point, chosen, rows,
@@ -269,8 +270,7 @@ def split_picks(arms: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _is_rebuild(arm: str) -> bool:
-    made = known_arm(arm)
-    return made is not None and made.rebuild
+    return (made := known_arm(arm)) is not None and made.rebuild
 
 
 def _measured(runs: Runs, keys: Sequence[Key], phase: str, metric: str) -> bool:

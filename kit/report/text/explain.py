@@ -139,15 +139,15 @@ def _step_words(step: LadderStep) -> str:
 def where(arm: str) -> str:
     """The placement of an arm in words."""
     found = known_arm(arm)
-    if found is None:
+    if found is None or found.placement not in _WHERE:
         return f"as {arm}"
-    return _WHERE.get(found.placement, "as {arm}").format(driver=_driver(found), arm=arm, filesystem=found.filesystem)
+    options = "".join(f" +{key}={value}" if value else f" +{key}" for key, value in found.options)
+    return _WHERE[found.placement].format(driver=_driver(found), filesystem=found.filesystem) + options
 
 
 def _driver(arm: Arm) -> str:
-    options = "".join(f" +{key}={value}" for key, value in arm.options)
     driver = f"{arm.outer}/{arm.engine}/{arm.driver}" if arm.outer else arm.driver
-    return f"{driver} on {arm.filesystem}{options}"
+    return f"{driver} on {arm.filesystem}"
 
 
 def _abs(ratio: float | None) -> str:

@@ -112,6 +112,7 @@ def _over_bare(ranking: Ranking, comparisons: Sequence[Comparison]) -> Index:
         for item in comparisons
         if (item.metric, item.phase, item.point) == (ranking.metric, ranking.phase, ranking.point)
         and item.baseline.startswith(("bare", "host"))
+        and item.baseline != ranking.reference  # which has a column of its own
         and not item.control
     }
 

@@ -25,7 +25,7 @@ from kit.session.execute.session_loop import run_session
 from kit.session.execute.traced import traced_rounds
 from kit.session.measure.background import Load
 from kit.session.measure.context import MachineLease, RunContext
-from kit.session.measure.pilot import Pilot, pilot_run
+from kit.session.measure.pilot import Pilot, pilot_runs
 from kit.session.measure.workload import Workload
 from kit.session.plan.interleave_policy import decide
 from kit.session.prepared import Prepared, SessionContext
@@ -47,7 +47,7 @@ def execute(session: Session, context: SessionContext, lease: MachineLease, mate
         cpuset = prepared.plan.cpuset
         spec = ProvisionSpec(lease.setting, context.host, options, image, directory, cpuset=cpuset, copies=copies)
         made = workloads(prepared.scenarios, image, folders, directory)
-        pilot = partial(_pilot, context, spec, made, lease)
+        pilot = partial(_pilots, context, spec, made, lease)
         plan, facts = decide(session, prepared, context.host, pilot)
         session = session.with_facts(facts)
         spec = replace(spec, apart=plan.interleave is not None)
@@ -76,14 +76,14 @@ def _left(plan: Plan, began: float) -> float | None:
     return None if plan.limit is None else plan.limit - (time.monotonic() - began)
 
 
-def _pilot(
+def _pilots(
     context: SessionContext, spec: ProvisionSpec, made: Mapping[str, Workload], lease: MachineLease
-) -> Pilot | None:
-    """Make the pilot run, and return its result."""
+) -> list[Pilot]:
+    """Make the pilot runs, and return their results."""
     lease.setting.tell("pilot run: how long a run takes, and whether the workload waits for a clock or a network")
     with Provision(spec) as provision:
         run = RunContext(context.prepared.plan, made, provision, context.events, lease)
-        return pilot_run(run)
+        return pilot_runs(run)
 
 
 def _load_spec(materials: LoadMaterials, lease: MachineLease, stack: ExitStack) -> tuple[Workload, LoadSpec]:

@@ -22,12 +22,13 @@ _SUFFIX = {"tree": ".tar", "inputs": ".tar.zst", "directory": ""}
 @dataclass(frozen=True)
 class PreparedInput:
     """An input. ``path`` is a .tar if the kit unpacks it into the tree, a .tar.zst if the scenario unpacks it, and a
-    directory if the scenario reads it directly."""
+    directory if the scenario reads it directly. ``revision``: of which arms it is the input; '' for all."""
 
     name: str
     into: str
     path: Path
     digest: str
+    revision: str = ""
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class InputCache:
                 publish(new, target)
             write_record(facts, known)
         mark_used(target)
-        return PreparedInput(item.name, item.into, target, known.digest)
+        return PreparedInput(item.name, item.into, target, known.digest, item.revision)
 
     def _taken(self, item: Input, name: str, new: Path, scratch: Path) -> str:
         """Write a peer's content as the archive that making it would give, and return its digest; '' if no peer has

@@ -18,7 +18,9 @@ from kit.engines import Sandbox
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.cgroup.idle_load import IdleRate
 from kit.host.cgroup.task_states import waits
+from kit.model.arm import Arm
 from kit.model.plan import PlanStep
+from kit.model.variant import variant_of
 from kit.session.measure.context import RunContext
 from kit.session.measure.run import Run
 
@@ -42,11 +44,18 @@ class Pilot:
     ended: bool = False
 
 
-def pilot_run(context: RunContext) -> Pilot | None:
-    """Run the first arm that can run here, once, on a filesystem of its own that is removed afterwards. None if no arm
-    can run."""
+def pilot_runs(context: RunContext) -> list[Pilot]:
+    """Run the first arm that can run here, once, on a filesystem of its own that is removed afterwards. Each of several
+    commands has one run. Empty if no arm can run."""
     context = replace(context, plan=replace(context.plan, fresh=True, interleave=None))
+    alike: dict[object, list[Arm]] = {}
     for arm in context.plan.arms:
+        alike.setdefault(variant_of(arm), []).append(arm)
+    return [found for arms in alike.values() if (found := _first_run(arms, context))]
+
+
+def _first_run(arms: Sequence[Arm], context: RunContext) -> Pilot | None:
+    for arm in arms:
         step = PlanStep(0, arm, context.plan.points[0])
         try:
             return _run(step, context)

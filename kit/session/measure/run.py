@@ -35,7 +35,7 @@ class Run:
     def __init__(self, step: PlanStep, context: RunContext) -> None:
         lease = context.lease
         self.step = step
-        self.workload = context.workloads[step.point]
+        self.workload = context.workloads[step.point].of(step.arm)
         self.phases: list[Phase] = []
         self.spins: Sequence[Spin] = ()
         self._errors: list[str] = []

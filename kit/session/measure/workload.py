@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shlex
 import tempfile
 from collections.abc import Callable, Sequence
@@ -13,7 +14,7 @@ from kit.core.errors import MORE_ROOM, RunError, TimedOut
 from kit.engines import EngineConfig, Sandbox
 from kit.engines.registry import Registry, serve_registry
 from kit.image import Image
-from kit.model.arm import Arm
+from kit.model.arm import COMMAND, REVISION, Arm
 from kit.model.sample import Phase, input_digest
 from kit.model.scenario import Command, Scenario
 from kit.parsers import NOTHING, Report, parse_report
@@ -31,6 +32,13 @@ class Workload:
     inputs: tuple[PreparedInput, ...]
     folder: str = ""  # of the inputs, if the points of a sweep have different ones
     shown: Path | None = None  # this machine's directory of the inputs
+    command: str = ""  # the arm's, of several
+
+    def of(self, arm: Arm) -> Workload:
+        """Return the workload as the arm runs it: with its own command and revision of the sources, of several."""
+        command = dict(self.scenario.commands).get(arm.option(COMMAND), "")
+        inputs = tuple(item for item in self.inputs if item.revision in ("", arm.option(REVISION)))
+        return replace(self, command=command, inputs=inputs)
 
     def words(self, step: Command, sandbox: Sandbox) -> tuple[str, ...]:
         """Return the command of a step for this sandbox."""
@@ -42,12 +50,16 @@ class Workload:
             names["engine"] = sandbox.socket
         if self.scenario.registry:
             names["registry"] = sandbox.registry
+        if self.command:
+            step = replace(step, run=step.render({"command": self.command}))
         return step.render(names)
 
     def digests(self, arm: Arm) -> tuple[tuple[str, str], ...]:
         """Return what must be equal in two comparable samples. ``host`` has no image: the report flags that."""
         found = [("probe", probe_digest()), ("scenario", self.scenario.digest)]
-        found += [(input_digest(item.name), item.digest) for item in self.inputs]
+        found += [(input_digest(f"{item.name} {item.revision}".strip()), item.digest) for item in self.inputs]
+        if self.command:
+            found.append((f"command {arm.option(COMMAND)}", hashlib.sha256(self.command.encode()).hexdigest()))
         if self.image and arm.placement != "host":
             found.append(("image", self.image.digest))
         return tuple(found)

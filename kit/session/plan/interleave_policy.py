@@ -5,7 +5,7 @@ An arm is refused if it shares something that a time slice needs alone, or if it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from kit.analysis.runs.paired import LEAST_REACH
@@ -80,10 +80,10 @@ def decide(
     session: Session,
     prepared: Prepared,
     host: Host,
-    pilot: Callable[[], Pilot | None],
+    pilot: Callable[[], Sequence[Pilot]],
 ) -> tuple[Plan, tuple[Fact, ...]]:
     """Return the plan with the length of its time slices, None for sequential runs, and the facts to record. A resumed
-    session keeps its order. ``pilot`` makes the pilot run."""
+    session keeps its order. ``pilot`` makes the pilot runs, one for each of several commands."""
     plan = prepared.plan
     if RUN_ORDER.text(session.facts):
         began = SLICE.text(session.facts)
@@ -95,7 +95,7 @@ def decide(
     reason = _not_worth(plan) or why_not(prepared, host)
     seconds = None
     if not reason:
-        seconds, reason = _by_pilot(pilot())
+        seconds, reason = _by_pilots(pilot())
     return replace(plan, interleave=seconds), _facts(seconds, reason)
 
 
@@ -126,10 +126,15 @@ def _facts(seconds: float | None, why: str) -> tuple[Fact, ...]:
     return (RUN_ORDER.fact(run_order(seconds)), *length, RUN_ORDER_WHY.fact(why))
 
 
-def _by_pilot(found: Pilot | None) -> tuple[float | None, str]:
-    """Return the length of a slice, None for sequential runs, and the reason."""
-    if found is None:
+def _by_pilots(found: Sequence[Pilot]) -> tuple[float | None, str]:
+    """Return the length of a slice that suits all, None for sequential runs, and the reason."""
+    if not found:
         return None, "no arm could make a pilot run"
+    return min(map(_by_pilot, found), key=lambda judged: judged[0] or 0.0)
+
+
+def _by_pilot(found: Pilot) -> tuple[float | None, str]:
+    """Return the same by one run."""
     if found.error:
         return None, f"the pilot run of {found.arm} failed"
     if found.seconds < SHORTEST_RUN:

@@ -30,6 +30,8 @@ from kit.model.scenario import Scenario, command_scenario
 from kit.model.scenariofile import parse_scenario
 from kit.model.session import Request, Session
 from kit.model.sweep import COPIES, Values, join_values, points
+from kit.model.variant import in_variants
+from kit.session.inputs.sources import find_revision
 from kit.session.plan.interleave_policy import why_not
 from kit.session.prepared import Prepared
 
@@ -58,6 +60,7 @@ def prepare(request: Request, host: Host, docker: Docker | None = None) -> Prepa
     """Return what a new session runs here. ``docker``: as ``plan_of``. Raises UsageError, MachineError."""
     host = _with_cpuset(request, host)
     load = _find_load(request, host)
+    request = _with_commits(request)
     scenario = _scenario(request)
     params = scenario.with_sources(request.params, _located)
     scenarios = scenario.at_points(params, host.cores)
@@ -82,6 +85,8 @@ def prepare_begun(session: Session, host: Host) -> Prepared:
     scenarios = _scenario(request).at_points(request.params, host.cores)
     if set(scenarios) != set(plan.points):
         raise UsageError(f"session {session.id}: its parameters are not those of its plan", "start a new one")
+    if in_variants(plan.arms, request.commands, request.revisions) != plan.arms:
+        raise UsageError(f"session {session.id}: its commands are not those of its plan", "start a new one")
     load = find_scenario(request.load).bind(dict(request.load_params), host.cores) if request.load else None
     return Prepared(request, scenarios, plan, profiles(request), load)
 
@@ -94,9 +99,23 @@ def _with_cpuset(request: Request, host: Host) -> Host:
 
 
 def _scenario(request: Request) -> Scenario:
-    if not request.command:
+    if not request.own_command:
         return find_scenario(request.scenario)
-    return command_scenario(request.command, request.source or None, request.prepare or None)
+    source, prepared = request.source or None, request.prepare or None
+    return command_scenario(request.command, source, prepared, request.commands, request.revisions)
+
+
+def _with_commits(request: Request) -> Request:
+    """Return the request with the commits that its revisions mean now. Raises UsageError."""
+    if not request.revisions:
+        return request
+    if not (request.source and request.own_command):
+        raise UsageError(
+            "--source-rev needs --source and a command", "use --source DIR, a Git repository, and --command"
+        )
+    source = _located(request.source)
+    commits = tuple((name, find_revision(source, text)) for name, text in request.revisions)
+    return replace(request, source=source, revisions=commits)
 
 
 def _find_load(request: Request, host: Host) -> Scenario | None:
@@ -207,6 +226,9 @@ def _plan(request: Request, labels: tuple[str, ...], known: Mapping[str, Profile
         arms = default_arms(SYSTEM, docker, running_driver())
     else:
         arms = default_arms(request.engine, docker)
+    arms = in_variants(arms, request.commands, request.revisions)
+    if baseline:
+        in_variants((baseline,), request.commands, request.revisions)  # it names no other
     plan = make_plan(
         arms,
         request.rounds,

@@ -41,10 +41,15 @@ def session_facts(host: Host, plan: Plan, scenarios: Mapping[str, Scenario], ima
 
 
 def version_facts(request: Request) -> Iterator[Fact]:
-    """Return the facts that say what is built: the user's labels, the commit of the sources, and that of the CI."""
+    """Return the facts that say what is built: the user's labels, each of several commands, the commits of the sources,
+    and that of the CI."""
     for key, text in request.labels:
         yield fact.LABEL.fact(text, key)
-    if found := find_commit(_workload(request)):
+    for name, text in request.commands:
+        yield fact.COMMAND.fact(text, name)
+    for name, commit in request.revisions:
+        yield fact.REVISION.fact(commit, name)
+    if not request.revisions and (found := find_commit(_workload(request))):
         yield fact.COMMIT.fact(found)
     if found := ci_commit():
         yield fact.CI_COMMIT.fact(found)
@@ -52,7 +57,7 @@ def version_facts(request: Request) -> Iterator[Fact]:
 
 def _workload(request: Request) -> Path | None:
     """Return the directory of a command's sources, or of a scenario file; None for a bundled scenario."""
-    if request.command:
+    if request.own_command:
         return Path(request.source) if request.source else Path()
     path, toml, _ = request.scenario.rpartition(".toml")
     return Path(path).parent if toml else None
