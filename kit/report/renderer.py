@@ -14,6 +14,7 @@ HISTORY = "history"  # Subject, sequence of Track
 NIGHT = "night"  # Night
 FLEET = "fleet"  # FleetAnswer
 PLAN = "plan"  # Planning
+BISECTION = "bisection"  # Bisection
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,8 @@ RENDERERS = (
     Renderer("table", PLAN, "fleet.plan:render_plan", "a table, the answer first"),
     Renderer("markdown", PLAN, "fleet.plan:render_plan_markdown", "a table as Markdown", "md"),
     Renderer("json", PLAN, "fleet.plan:render_plan_json", "plans and their inputs as JSON", "json"),
+    Renderer("table", BISECTION, "history.bisection:render_bisection", "a table of the steps, the answer first"),
+    Renderer("json", BISECTION, "history.bisection:render_bisection_json", "answer, candidates and steps", "json"),
 )  # fmt: skip
 
 
