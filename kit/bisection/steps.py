@@ -1,5 +1,5 @@
-"""The steps of a bisection. Each is a session of two arms, the good candidate's and another's. They share its rounds, and
-a sequential test ends it. Its labels let a later start of the same bisection find it."""
+"""The steps of a bisection. Each is a session of two arms, the good candidate's and another's. They share its
+rounds, and a sequential test ends it. Its labels let a later start of the same bisection find it."""
 
 from __future__ import annotations
 
