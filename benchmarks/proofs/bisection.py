@@ -1,7 +1,7 @@
 """Does a bisection err as seldom as it says, and how many rounds does it take? Simulated machines through the kit's own
 schedule, test and search.
 
-    python benchmarks/proofs/bisection.py [--bisections 400] [--commits 16] [--slowdowns 0.05,0.1] [--worlds "equal 2 %"]
+    python benchmarks/proofs/bisection.py [--bisections 400] [--commits 16] [--slowdowns 0.1] [--worlds drift]
     python benchmarks/proofs/bisection.py --tests [--sessions 20000]      one step's test, beside others
 
 A slowdown is planted in one of the commits, at random. Printed for each kind of noise of one run and each slowdown: how
