@@ -11,7 +11,7 @@ from tests.json_schemas import check_document
 from tests.leftovers import left_on_machine
 from tests.repository import git, make_repository
 
-LOOP = "i=0; n=$(cat loops); while [ $i -lt $n ]; do i=$((i+1)); done"
+LOOP = "n=$(cat loops); [ $n -gt 0 ] || exit 3; i=0; while [ $i -lt $n ]; do i=$((i+1)); done"
 #: Of the good commit and of those after it; one can't run.
 LOOPS = ("100000", "100000", "broken", "200000", "200000")
 
