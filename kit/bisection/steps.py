@@ -95,6 +95,7 @@ class _Steps:
         self._ends = None if asked.budget is None else time.monotonic() + asked.budget
         self._interleave = asked.request.interleave
         self._round = 0.0  # seconds of the longest round so far
+        self._machine = read_host().machine
 
     def measure(self, candidate: Candidate, error: float) -> BisectionStep:
         """Return the verdict on a candidate: a stored one, or that of a session. Raises KitError."""
@@ -128,12 +129,18 @@ class _Steps:
         return None if self._ends is None else self._ends - time.monotonic()
 
     def _find(self, candidate: Candidate, test: SlowdownTest) -> Session | None:
-        """Return the newest session that tested the candidate as strictly, finished or not."""
+        """Return the newest session that tested the candidate as strictly, finished or not. One in which an arm could
+        not run, or the good end failed, does not count: the reason may be gone."""
         wanted = {BISECTION: self._asked.key, CANDIDATE: candidate.id}
-        for head in self._store.list(SessionFilter(self._asked.title, machine=read_host().machine)):
+        for head in self._store.list(SessionFilter(self._asked.title, machine=self._machine)):
             mine = all(LABEL.text(head.facts, of=name) == text for name, text in wanted.items())
-            if mine and not head.imported and head.request.test and head.request.test.error <= test.error:
-                return self._store.get(head.id)
+            strict = head.request.test is not None and head.request.test.error <= test.error
+            if not mine or not strict or head.imported or head.not_run:
+                continue
+            session = self._store.get(head.id)
+            good = {base for _, base in session.baselines}
+            if all(sample.status == "ok" or sample.arm not in good for sample in session.samples):
+                return session
         return None
 
     def _run(self, candidate: Candidate, test: SlowdownTest, begun: Session | None, left: float | None) -> Session:
