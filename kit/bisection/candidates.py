@@ -50,7 +50,8 @@ def _versions(good: str, bad: str) -> Range:
         raise UsageError(f"--good {good} --bad {bad}: two engines", "use two versions of one engine")
     check_version(good, "--good: ")
     check_version(bad, "--bad: ")
-    known = sorted(dict.fromkeys(versions(engine)), key=_by_number)
+    plain = (version for version in versions(engine) if version in (first, last) or re.fullmatch(r"[\d.]+", version))
+    known = sorted(dict.fromkeys(plain), key=_by_number)  # another build of a version is a candidate only if it is named
     between = known[known.index(first) : known.index(last) + 1]
     if len(between) < 2:
         raise UsageError(f"--good {good} --bad {bad}: the bad version is not the later one", "exchange them")
