@@ -51,7 +51,7 @@ def _versions(good: str, bad: str) -> Range:
     check_version(good, "--good: ")
     check_version(bad, "--bad: ")
     plain = (version for version in versions(engine) if version in (first, last) or re.fullmatch(r"[\d.]+", version))
-    known = sorted(dict.fromkeys(plain), key=_by_number)  # another build of a version is a candidate only if it is named
+    known = sorted(dict.fromkeys(plain), key=_by_number)  # another build of a version only if it is named
     between = known[known.index(first) : known.index(last) + 1]
     if len(between) < 2:
         raise UsageError(f"--good {good} --bad {bad}: the bad version is not the later one", "exchange them")

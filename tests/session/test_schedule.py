@@ -323,7 +323,7 @@ def test_an_interleaved_round_whose_disturbance_all_arms_share_is_not_rerun() ->
 TESTED = parse_arms("bare+rev=good,bare+rev=new")
 
 
-def tested() -> Plan:
+def step_plan() -> Plan:
     """Of a step of a bisection."""
     test = SlowdownTest(0.05, 0.01)
     return make_plan(TESTED, 0, 1, "cold", TESTED[0], control=False, rerun=False, test=test)
@@ -335,17 +335,17 @@ def costing(real: Real, cost: float) -> Real:
 
 
 def test_a_test_of_a_slowdown_ends_its_session_when_it_is_decided() -> None:
-    slow, same = (play(tested(), costing(wobble(0.02), cost)) for cost in (1.1, 1.0))
+    slow, same = (play(step_plan(), costing(wobble(0.02), cost)) for cost in (1.1, 1.0))
     assert 3 <= len(slow[0]) < 20 and slow[2].reason == f"decided after {len(slow[0])} rounds: bare+rev=new is slower"
     assert len(same[0]) < 40 and same[2].reason.endswith("bare+rev=new is not slower")
-    quiet, _, _ = play(tested(), wobble(0.001))
+    quiet, _, _ = play(step_plan(), wobble(0.001))
     assert len(quiet) <= 4
-    _, _, never = play(tested(), wobble(0.9))
+    _, _, never = play(step_plan(), wobble(0.9))
     assert never.reason == "100 rounds: the maximum"
 
 
 def test_a_test_of_a_slowdown_ends_where_an_arm_fails_or_does_not_run() -> None:
-    plan = tested()
+    plan = step_plan()
     schedule = Schedule(plan, map(str, plan.arms))
     first = schedule.next([])
     assert isinstance(first, Round)
@@ -358,7 +358,7 @@ def test_a_test_of_a_slowdown_ends_where_an_arm_fails_or_does_not_run() -> None:
 
 
 def test_a_test_of_a_slowdown_has_no_limit_of_its_own() -> None:
-    plan = tested()
+    plan = step_plan()
     assert plan.limit is None and replace(plan, budget=60.0).limit == 60.0
     assert how_long(plan, None, 2) == "at least 3 rounds of 2 arms; stops when each arm is decided"
     end = Schedule(replace(plan, budget=60.0), map(str, plan.arms)).next([], left=0.0)
