@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 import cloup
-from click.core import ParameterSource
 from cloup import option, option_group
 
 from kit.cli.completion import (
@@ -18,6 +17,7 @@ from kit.cli.completion import (
     complete_sessions,
 )
 from kit.cli.fleet_compare import fleet_options
+from kit.cli.measuring_command import MeasuringCommand, request_option
 from kit.cli.options import (
     cache_from_option,
     file_option,
@@ -27,7 +27,6 @@ from kit.cli.options import (
     wait_option,
 )
 from kit.core.exit_code import BUSY, DONE, FAILED, INTERRUPTED, NOT_RUN, USAGE, described
-from kit.model.options import OPTIONS
 from kit.report.renderer import offered
 
 EPILOG = f"""\b
@@ -67,26 +66,8 @@ More examples:
 _HELP_ALL = "kit.help_all"
 
 
-class CompareCommand(cloup.Command):
-    """Splits off the words after ``--``: the command to measure. Shows one group of options unless asked for all."""
-
-    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
-        if "--" in args:
-            cut = args.index("--")
-            context.meta["kit.command"] = tuple(args[cut + 1 :])
-            args = args[:cut]
-            if not context.meta["kit.command"]:
-                raise click.UsageError("no command after --: name the command to measure", context)
-        if not context.resilient_parsing and not {"-h", "--help", "--help-all"} & {*args}:
-            from kit.host.settings_files import find_settings
-            from kit.model.settings import option_values
-
-            context.default_map = option_values(find_settings())
-        left = super().parse_args(context, args)
-        of_files = (context.default_map or {}).get("labels")
-        if of_files and context.get_parameter_source("labels") is ParameterSource.COMMANDLINE:
-            context.params["labels"] = (*of_files, *context.params["labels"])  # of one name, the last counts
-        return left
+class CompareCommand(MeasuringCommand):
+    """Shows one group of options unless asked for all."""
 
     def format_params(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         every = self.option_groups
@@ -120,29 +101,17 @@ def _help_option(*names: str, help: str) -> Callable[[Any], Any]:  # noqa: A002 
     return option(*names, is_flag=True, is_eager=True, expose_value=False, callback=_show_help, help=help)
 
 
-def _of(name: str, **more: Any) -> Callable[[Any], Any]:
-    """Return the option for this field of a request. ``more``: arguments for click alone."""
-    item = OPTIONS[name]
-    if item.kind is bool:
-        return option(item.words, is_flag=True, default=item.default, help=item.help)
-    if item.kind is dict:
-        return option(item.words, item.name, metavar=item.metavar, multiple=True, help=item.help)
-    if item.choices:
-        more["type"] = click.Choice(item.choices)
-    return option(item.words, item.name, metavar=item.metavar, default=item.default, help=item.help, **more)
-
-
 _COMMON = option_group(
     "Common",
     option("--arms", metavar="A,B,…", shell_complete=complete_arms,
            help="Arms to compare; see kit help arms.  [those that this machine can run]"),
-    _of("rounds"),
-    _of("budget"),
-    _of("margin"),
+    request_option("rounds"),
+    request_option("budget"),
+    request_option("margin"),
     option("--param", "params", metavar="K=V", multiple=True,
            help="Set a parameter of the scenario (repeatable); K=V,W sweeps these values."),
-    _of("source"),
-    _of("image", shell_complete=complete_images),
+    request_option("source"),
+    request_option("image", shell_complete=complete_images),
     option("--resume", metavar="SESSION", shell_complete=complete_sessions,
            help="Continue a session (id or last); with --budget, an undecided one."),
     file_option("json"),
@@ -154,21 +123,21 @@ _COMMON = option_group(
 
 _MEASUREMENT = option_group(
     "Measurement",
-    _of("interleave"),
-    _of("baseline", shell_complete=complete_arms),
-    _of("control"),
-    _of("cache"),
+    request_option("interleave"),
+    request_option("baseline", shell_complete=complete_arms),
+    request_option("control"),
+    request_option("cache"),
     option("--copies", default="", metavar="N,N,…", help="Run this many copies of the workload at once.  [1]"),
-    _of("cpuset"),
-    _of("precision"),
-    _of("timeout"),
-    _of("rerun"),
-    _of("fresh"),
-    _of("seed", type=click.IntRange(1)),
-    _of("prepare"),
-    _of("commands"),
-    _of("revisions"),
-    _of("load", shell_complete=complete_scenarios),
+    request_option("cpuset"),
+    request_option("precision"),
+    request_option("timeout"),
+    request_option("rerun"),
+    request_option("fresh"),
+    request_option("seed", type=click.IntRange(1)),
+    request_option("prepare"),
+    request_option("commands"),
+    request_option("revisions"),
+    request_option("load", shell_complete=complete_scenarios),
     option("--load-param", "load_params", metavar="K=V", multiple=True, help="Set a parameter of the load."),
     wait_option, wait_idle_option,
 )  # fmt: skip
@@ -180,30 +149,30 @@ _PLACES = option_group(
     option("--fs-file", default="", metavar="FILE", help="Read filesystem profiles from this TOML file."),
     option("--mkfs", multiple=True, metavar="FS=OPTIONS", help="Add options to mkfs (repeatable)."),
     option("--mount", multiple=True, metavar="FS=OPTIONS", help="Add mount options (repeatable)."),
-    _of("size"),
-    _of("directory"),
+    request_option("size"),
+    request_option("directory"),
     option("--device", default="", metavar="/dev/X", help="Make the backing filesystem on this empty device."),
     option("--thin-device", default="", metavar="/dev/X",
            help="Make the pool of devicemapper+thinpool on this empty device."),
     option("--wipe", multiple=True, metavar="/dev/X", help="Destroy what this device holds first (repeatable)."),
     option("--export", default="", metavar="HOST:/PATH", help="NFS export for @nfs."),
-    _of("rootfs"),
+    request_option("rootfs"),
     cache_from_option,
-    _of("engine"),
-    _of("docker"),
+    request_option("engine"),
+    request_option("docker"),
 )  # fmt: skip
 
 _TRACING = option_group(
     "Tracing",
-    _of("explain_calls"),
-    _of("profile"),
+    request_option("explain_calls"),
+    request_option("profile"),
 )
 
 _GUEST = option_group(
     "Guest kernel",
-    _of("guest", is_flag=False, flag_value="auto"),
-    _of("kernel"),
-    _of("modules"),
+    request_option("guest", is_flag=False, flag_value="auto"),
+    request_option("kernel"),
+    request_option("modules"),
     option("--guest-memory", default="", metavar="SIZE", help="Its memory.  [half of the host's, 4G at most]"),
     option("--guest-cores", type=click.IntRange(1), help="Its CPUs.  [the host's; User-Mode Linux has one]"),
 )  # fmt: skip
@@ -212,8 +181,8 @@ _FLEET = option_group("Fleet", fleet_options)
 
 _OUTPUT = option_group(
     "Output and store",
-    _of("title"),
-    _of("labels"),
+    request_option("title"),
+    request_option("labels"),
     rank_options,
     *(file_option(item.name) for item in offered() if item.name != "json"),
     store_option,

@@ -35,6 +35,8 @@ def how_long(plan: Plan, seconds: float | None, arms: int) -> str:
     kind; ``arms``: how many can run here, by that session."""
     rounds = f"{plan.rounds} round{'s' if plan.rounds != 1 else ''} of {arms} arms"
     took = f"; a round took {shown_duration(round(seconds))} the last time" if seconds else ""
+    if plan.until_decided and plan.limit is None:
+        return f"at least {rounds}; stops when each arm is decided{took}"
     if plan.until_decided and plan.budget is None:
         limit = shown_duration(plan.limit or 0)
         return f"at least {rounds}; stops when each arm is decided, or after {limit} (--budget){took}"

@@ -17,7 +17,7 @@ from kit.core.errors import UsageError
 from kit.model.arm import spelled
 from kit.model.default import AUTO, AUTO_ROUNDS, DEFAULT_ENGINE
 from kit.model.fact import ACCELERATOR, GUEST, KERNEL, Fact, stored
-from kit.model.plan import DEFAULT_MARGIN, Plan
+from kit.model.plan import DEFAULT_MARGIN, Plan, SlowdownTest
 from kit.model.sample import TRACED, Sample
 from kit.model.variant import unvaried_name
 
@@ -77,6 +77,7 @@ class Request:
     commands: tuple[tuple[str, str], ...] = ()  # several shell commands instead of one, by name: compared like arms
     revisions: tuple[tuple[str, str], ...] = ()  # of the source, a Git repository, likewise; stored ones are commits
     suite: str = ""  # the run of a suite that the session belongs to, and the number of its task
+    test: SlowdownTest | None = None  # a step of a bisection
 
     @property
     def until_decided(self) -> bool:

@@ -15,6 +15,7 @@ NIGHT = "night"  # Night
 FLEET = "fleet"  # FleetAnswer
 PLAN = "plan"  # Planning
 MATRIX = "matrix"  # Matrix, Price or None
+BISECTION = "bisection"  # Bisection
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,8 @@ RENDERERS = (
     Renderer("json", MATRIX, "matrix.data:render_matrix_json", "cells, means and costs as JSON", "json"),
     Renderer("csv", MATRIX, "matrix.data:render_matrix_csv", "a line for each cell and mean", "csv"),
     Renderer("html", MATRIX, "matrix.page:render_matrix_html", "a page that needs no network", "html"),
+    Renderer("table", BISECTION, "history.bisection:render_bisection", "a table of the steps, the answer first"),
+    Renderer("json", BISECTION, "history.bisection:render_bisection_json", "answer, candidates and steps", "json"),
 )  # fmt: skip
 
 

@@ -59,6 +59,7 @@ SHIMS = {
     "kit": """
         PATH=${PATH#*:}  # what the kit itself calls is the real thing
         case "$1 $*" in
+        "bisect "*) quick=--dry-run ;;
         *app.toml*|*--prepare*|*rootfs.tar*) few=1 quick="--rounds 1 --cache cold --size 3G --no-rerun -q" ;;
         "compare "*"--engine system"*) PYTHON -m kit "$@" --dry-run 2>&1 | grep -E "no running Docker|rounds"; exit ;;
         "compare "*--resume*) quick=-q ;;

@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 from kit.core.errors import UsageError
+from kit.host.git import find_revision
 from kit.host.machine import read_host
 from kit.model.arm import parse_arms
 from kit.model.plan import make_plan
 from kit.model.scenario import Command, command_scenario
 from kit.model.session import NotRun, Request
 from kit.session.inputs.input_cache import PreparedInput
-from kit.session.inputs.sources import find_revision, prepare_input
+from kit.session.inputs.sources import prepare_input
 from kit.session.measure.workload import Workload
 from kit.session.plan.planning import prepare, prepare_begun
 from kit.session.start import new_session

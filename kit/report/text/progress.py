@@ -171,7 +171,8 @@ def _limits(session: Session | None) -> tuple[float | None, bool]:
     if session is None:
         return None, False
     request = session.request
-    limit = DEFAULT_BUDGET if request.until_decided and request.budget is None else request.budget
+    open_ended = request.until_decided and request.budget is None and not request.test
+    limit = DEFAULT_BUDGET if open_ended else request.budget
     return limit, request.until_decided or limit is not None or request.precision is not None
 
 

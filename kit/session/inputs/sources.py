@@ -10,6 +10,7 @@ from pathlib import Path
 
 from kit.core.errors import MachineError, RunError, UnavailableError, UsageError
 from kit.host.command import run
+from kit.host.git import git
 from kit.model.scenario import Input
 from kit.session.inputs.input_cache import InputCache, PreparedInput
 from kit.session.inputs.repack import PACKED
@@ -69,27 +70,6 @@ def _commit(address: str) -> str:
 _NO_PROMPT = {"GIT_TERMINAL_PROMPT": "0"}
 
 
-def find_revision(directory: str, revision: str) -> str:
-    """Return the commit that a revision of a repository means. Raises UsageError."""
-    try:
-        _git(directory, "rev-parse", "--git-dir")
-    except RunError as error:
-        raise UsageError(f"--source-rev: {error.message}", "give --source a directory of a Git repository") from None
-    try:
-        return _git(directory, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}").strip()
-    except RunError:
-        raise UsageError(
-            f"--source-rev {revision}: no such revision in {directory}", "see git branch --all, git tag and git log"
-        ) from None
-
-
-def _git(directory: str, *words: str | Path) -> str:
-    """Return the output of a command on a user's repository. Git refuses others' repositories to root, unless it knows
-    the user behind sudo. Raises RunError."""
-    owner = {"SUDO_UID": os.environ["SUDO_UID"]} if "SUDO_UID" in os.environ else {}
-    return run(["git", "-C", directory, *words], env=owner, what=f"git of {directory}")
-
-
 def _clone_elsewhere(url: str, branch: str) -> str:
     """Return what a user can do if this machine has no access to the source."""
     name = url.rstrip("/").rpartition("/")[2].removesuffix(".git")
@@ -110,7 +90,7 @@ def _package_version(package: str) -> str:
 def _fetch(source: str, scratch: Path, timeout: float | None) -> Path:
     """Return a directory or tarball with the content of the source."""
     if at := _AT_COMMIT.fullmatch(source):
-        _git(at[1], "archive", "-o", (scratch / "commit.tar").absolute(), at[2])
+        git(at[1], "archive", "-o", (scratch / "commit.tar").absolute(), at[2])
         return scratch / "commit.tar"
     if source.startswith("git:"):
         url, _, branch = source.removeprefix("git:").partition("#")

@@ -18,6 +18,7 @@ from kit.engines.installed import installed_docker
 from kit.engines.root import check_version, given_programs, version_in
 from kit.filesystem import BackingOptions, Profile, bundled, find_profile, recorded
 from kit.filesystem.plain import check_directory
+from kit.host.git import find_revision
 from kit.host.machine import Host
 from kit.image import recipes
 from kit.image.image_file import find_image_file
@@ -31,7 +32,6 @@ from kit.model.scenariofile import parse_scenario
 from kit.model.session import Request, Session
 from kit.model.sweep import COPIES, Values, join_values, points
 from kit.model.variant import in_variants
-from kit.session.inputs.sources import find_revision
 from kit.session.plan.interleave_policy import why_not
 from kit.session.prepared import Prepared
 
@@ -243,6 +243,7 @@ def _plan(request: Request, labels: tuple[str, ...], known: Mapping[str, Profile
         rerun=request.rerun,
         margin=request.margin,
         cpuset=cpu_list(request.cpuset) if request.cpuset else (),
+        test=request.test,
     )
     for arm in plan.arms:
         check_arm(arm, BackingOptions(profiles=known))

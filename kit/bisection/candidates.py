@@ -1,0 +1,105 @@
+"""The candidates of a bisection: the commits between two of a Git repository, or the versions of an engine."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from kit.analysis.bisection.bisection import Candidate
+from kit.core.errors import UsageError
+from kit.engines.root import check_version, versions
+from kit.host.git import Commit, find_revision, first_parents, is_ancestor, one_commit
+from kit.model.arm import CONTROL, REVISION, Arm
+from kit.model.drivers import VERSIONED
+from kit.model.variant import unvaried, variant_of
+
+#: The good commit's name in arms: ``layer:overlay2+rev=good``.
+GOOD = "good"
+
+
+@dataclass(frozen=True)
+class Range:
+    """What a bisection searches: ``candidates`` after the ``good`` one, oldest first. ``source``: the repository; '' if
+    they are versions of an engine."""
+
+    good: Candidate
+    candidates: tuple[Candidate, ...]
+    source: str = ""
+
+    @property
+    def revisions(self) -> bool:
+        return bool(self.source)
+
+
+def find_range(good: str, bad: str, source: str) -> Range:
+    """Return the range between two revisions of the repository ``source``, or between two ENGINE@VERSION. Raises
+    UsageError."""
+    engines = [name.partition("@")[0] in VERSIONED and "@" in name for name in (good, bad)]
+    if any(engines):
+        if not all(engines):
+            raise UsageError(f"--good {good} --bad {bad}: a version and a revision", "use two of either kind")
+        return _versions(good, bad)
+    return _commits(good, bad, source)
+
+
+def _versions(good: str, bad: str) -> Range:
+    engine, _, first = good.partition("@")
+    other, _, last = bad.partition("@")
+    if engine != other:
+        raise UsageError(f"--good {good} --bad {bad}: two engines", "use two versions of one engine")
+    check_version(good, "--good: ")
+    check_version(bad, "--bad: ")
+    plain = (version for version in versions(engine) if version in (first, last) or re.fullmatch(r"[\d.]+", version))
+    known = sorted(dict.fromkeys(plain), key=_by_number)  # another build of a version only if it is named
+    between = known[known.index(first) : known.index(last) + 1]
+    if len(between) < 2:
+        raise UsageError(f"--good {good} --bad {bad}: the bad version is not the later one", "exchange them")
+    old, *new = (Candidate(f"{engine}@{version}", f"{engine}@{version}") for version in between)
+    return Range(old, tuple(new))
+
+
+def _by_number(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version))
+
+
+def _commits(good: str, bad: str, source: str) -> Range:
+    first, last = (find_revision(source, text, option) for text, option in ((good, "--good"), (bad, "--bad")))
+    if first == last:
+        raise UsageError(f"--good {good} and --bad {bad} are the same commit {first[:12]}", "name two")
+    if not is_ancestor(source, first, last):
+        raise UsageError(
+            f"--good {good} is not an ancestor of --bad {bad}", f"use the common one: git merge-base {good} {bad}"
+        )
+    found = first_parents(source, first, last)
+    return Range(_candidate(one_commit(source, first)), tuple(map(_candidate, found)), source)
+
+
+def _candidate(commit: Commit) -> Candidate:
+    created = max(commit.created, 0.0)
+    return Candidate(commit.short, commit.id, commit.subject, commit.author, created, len(commit.parents) > 1)
+
+
+def arms_of_step(arm: Arm, range_: Range, candidate: Candidate) -> tuple[tuple[Arm, ...], Arm]:
+    """Return the arms of a step as its request names them, and the one that the candidate is compared with."""
+    if range_.revisions:
+        base = replace(arm, options=tuple(sorted({*arm.options, (REVISION, GOOD)})))
+        return (arm,), base
+    base, other = (replace(arm, engine=item.id) for item in (range_.good, candidate))
+    return (base, other), base
+
+
+def named_revisions(range_: Range, candidate: Candidate) -> Sequence[tuple[str, str]]:
+    """Return the revisions of a step as its request has them."""
+    return ((GOOD, range_.good.id), (candidate.name, candidate.id)) if range_.revisions else ()
+
+
+def check_arm(arm: Arm, range_: Range) -> None:
+    """Check that candidates can differ on the arm. Raises UsageError."""
+    if variant_of(arm) or arm.control:
+        raise UsageError(
+            f"--arm {arm}: a step chooses its own revisions and control", f"use --arm {unvaried(arm).without(CONTROL)}"
+        )
+    engine = range_.good.id.partition("@")[0]
+    if not range_.revisions and (arm.engine.partition("@")[0] != engine or arm.outer):
+        raise UsageError(f"--arm {arm}: {engine} does not run it", f"use an arm of {engine}; see kit help arms")

@@ -1,0 +1,204 @@
+"""A bisection whose sessions run on a simulated machine: repository, plans, schedule, test and store are real."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kit.analysis.bisection.bisection import FOUND, INCONCLUSIVE, SEVERAL, Bisection
+from kit.bisection.candidates import find_range
+from kit.bisection.steps import BisectionRequest, run_bisection
+from kit.core.errors import RunError
+from kit.core.paths import find_paths
+from kit.host.machine import read_host
+from kit.model.arm import parse_arm
+from kit.model.default_driver import Docker
+from kit.model.event import FactsKnown, SampleTaken, StatusChanged
+from kit.model.fact import MACHINE, RUN_ORDER, STOPPED
+from kit.model.plan import PlanStep
+from kit.model.sample import SEQUENTIAL, Phase, Sample
+from kit.model.session import DONE, INTERRUPTED, Request, Session
+from kit.report.text.progress import Quiet
+from kit.session.plan.planning import prepare
+from kit.session.plan.schedule import End, Schedule
+from kit.session.prepared import StartOptions
+from kit.session.start import new_session
+from kit.store import Store
+from tests.repository import git, make_repository
+from tests.stores import new_store
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is missing")
+COMMITS = 7  # after the good one
+
+
+class Simulated:
+    """Runs the sessions of a bisection: a commit takes ``cost`` times 10 s, or fails. ``interrupt``: after so many runs
+    Ctrl-C comes."""
+
+    def __init__(self, cost: dict[str, float], broken: tuple[str, ...] = ()) -> None:
+        self.cost, self.broken = cost, broken
+        self.launched: list[Request] = []
+        self.resumed: list[tuple[str, float | None]] = []
+        self.interrupt: int | None = None
+        self.rng = np.random.default_rng(1)
+
+    def launch(self, request: Request, paths: Any, store: Store, observer: Any, start: Any) -> Session:
+        self.launched.append(request)
+        session = new_session(prepare(request, read_host(), Docker()))
+        facts = [MACHINE.fact(read_host().machine), RUN_ORDER.fact(SEQUENTIAL)]
+        session = session.with_facts(facts)
+        session = replace(session, id=f"step-{len(self.launched)}", created=1e9 + len(self.launched))
+        store.create(session)
+        return self._go_on(session, store)
+
+    def resume(
+        self, name: str, paths: Any, store: Store, observer: Any, start: Any, budget: float | None = None
+    ) -> Session:
+        self.resumed.append((name, budget))
+        return self._go_on(store.get(name), store)
+
+    def _go_on(self, session: Session, store: Store) -> Session:
+        commits = dict(session.request.revisions)
+        schedule, samples = Schedule(session.kept_plan(), session.arms), list(session.samples)
+        while not isinstance(round_ := schedule.next(samples), End):
+            for step in round_.steps:
+                if self.interrupt is not None and self.interrupt <= 0:
+                    store.take(session.id, [StatusChanged(INTERRUPTED)])
+                    raise KeyboardInterrupt
+                self.interrupt = None if self.interrupt is None else self.interrupt - 1
+                samples.append(self._run(step, commits[step.arm.option("rev")]))
+                store.take(session.id, [SampleTaken(samples[-1])])
+        ended = session.with_facts([STOPPED.fact(round_.reason)])
+        store.take(session.id, [FactsKnown.of(ended), StatusChanged(DONE)])
+        return store.get(session.id)
+
+    def _run(self, step: PlanStep, commit: str) -> Sample:
+        real = 10 * self.cost[commit] * float(np.exp(self.rng.normal(0, 0.01)))
+        phase = Phase("run", "ok", real)
+        if commit in self.broken:
+            return Sample(str(step.arm), step.round, step.kind, "failed", 0.0, (), error="run failed\nwith 2", log="/l")
+        return Sample(str(step.arm), step.round, step.kind, "ok", 0.0, (phase,))
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = make_repository(tmp_path_factory.mktemp("bisect") / "repository")
+    for number in range(COMMITS - 1):
+        git(directory, "commit", "-q", "--allow-empty", "-m", f"change {number}")
+    return directory
+
+
+@pytest.fixture
+def machine(repository: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Simulated]:
+    """The fourth candidate is the first slow one."""
+    found = find_range("v1", "main", str(repository))
+    ids = [found.good.id, *(item.id for item in found.candidates)]
+    made = Simulated({commit: 1.1 if place >= 4 else 1.0 for place, commit in enumerate(ids)})
+    monkeypatch.setattr("kit.bisection.steps.launch", made.launch)
+    monkeypatch.setattr("kit.bisection.steps.resume", made.resume)
+    yield made
+
+
+def asked(repository: Path, **more: Any) -> BisectionRequest:
+    request = Request(command=("make",), source=str(repository), cache="cold")
+    found = find_range("v1", "main", str(repository))
+    return replace(BisectionRequest(request, parse_arm("layer:overlay2"), found, 0.05, 0.05), **more)
+
+
+def bisect(wanted: BisectionRequest, store: Store) -> Bisection:
+    return run_bisection(wanted, find_paths(), store, Quiet(), StartOptions())
+
+
+def test_a_planted_slowdown_is_found_and_a_second_start_measures_nothing(
+    repository: Path, machine: Simulated, tmp_path: Path
+) -> None:
+    store = new_store(tmp_path / "kit.db")
+    found = bisect(asked(repository), store)
+    assert found.result == FOUND and found.first == found.candidates[3]
+    assert len(machine.launched) == len(found.steps) == 4 and found.error == pytest.approx(0.05)
+    step = found.step(found.candidates[3])
+    assert step and step.slowdown.low and 1 < step.slowdown.low < 1.1 < (step.slowdown.high or 0) < 1.2
+    again = bisect(asked(repository), store)
+    assert len(machine.launched) == 4 and machine.resumed == []
+    assert all(item.earlier for item in again.steps) and again.first == found.first
+    assert bisect(asked(repository, error=0.1), store).first == found.first
+    assert len(machine.launched) == 4, "steps that were stricter than needed are good enough"
+    bisect(asked(repository, again=True), store)
+    assert len(machine.launched) == 8
+    bisect(asked(repository, threshold=0.06), store)
+    assert len(machine.launched) > 8
+
+
+def test_a_step_s_session_says_what_it_is(repository: Path, machine: Simulated, tmp_path: Path) -> None:
+    store = new_store(tmp_path / "kit.db")
+    found = bisect(asked(repository), store)
+    first, second = machine.launched[:2]
+    bad = found.candidates[-1]
+    assert first.title == "bisect make" and first.test and first.test.threshold == 0.05
+    assert dict(first.labels)["candidate"] == bad.id
+    assert first.revisions == (("good", found.good.id), (bad.name, bad.id))
+    assert (first.interleave, second.interleave) == ("auto", "off"), "one session looks for the run order"
+    session = store.get(found.steps[0].session)
+    assert session.arms == ("layer:overlay2+rev=good", f"layer:overlay2+rev={bad.name}")
+    assert session.baselines == ((session.arms[1], session.arms[0]),)
+    assert {item.kind for item in session.samples} == {"measured"}
+
+
+def test_an_interrupted_bisection_goes_on_with_the_session_that_was_interrupted(
+    repository: Path, machine: Simulated, tmp_path: Path
+) -> None:
+    store = new_store(tmp_path / "kit.db")
+    whole = bisect(asked(repository), store)
+    store = new_store(tmp_path / "second.db")
+    machine.launched.clear()
+    machine.rng = np.random.default_rng(1)
+    machine.interrupt = 2 * whole.steps[0].slowdown.rounds + 3
+    with pytest.raises(KeyboardInterrupt):
+        bisect(asked(repository), store)
+    assert len(machine.launched) == 2
+    machine.interrupt = None
+    found = bisect(asked(repository), store)
+    assert [name for name, _ in machine.resumed] == ["step-2"] and machine.resumed[0][1]
+    assert [item.earlier for item in found.steps] == [True, False, False, False]
+    assert found.first == whole.first and len(machine.launched) == 4
+
+
+def test_commits_that_fail_are_skipped(repository: Path, machine: Simulated, tmp_path: Path) -> None:
+    candidates = asked(repository).range.candidates
+    machine.broken = (candidates[3].id,)
+    found = bisect(asked(repository), new_store(tmp_path / "kit.db"))
+    assert found.result == SEVERAL and found.suspects == candidates[3:5]
+    skipped = found.step(candidates[3])
+    assert skipped and skipped.reason == "run failed with 2" and skipped.slowdown.rounds == 0
+
+
+def test_ends_that_fail_are_errors(repository: Path, machine: Simulated, tmp_path: Path) -> None:
+    found = asked(repository).range
+    machine.broken = (found.good.id,)
+    with pytest.raises(RunError, match="the good end layer:overlay2"):
+        bisect(asked(repository), new_store(tmp_path / "kit.db"))
+    machine.broken = (found.candidates[-1].id,)
+    with pytest.raises(RunError, match=f"the bad end {found.candidates[-1].name} can't be measured: run failed"):
+        bisect(asked(repository), new_store(tmp_path / "other.db"))
+
+
+def test_without_time_the_answer_is_what_is_left(repository: Path, machine: Simulated, tmp_path: Path) -> None:
+    store = new_store(tmp_path / "kit.db")
+    found = bisect(asked(repository, budget=0.0), store)
+    assert found.result == INCONCLUSIVE and found.suspects == found.candidates and machine.launched == []
+    assert found.steps[0].reason == "the budget is spent"
+    assert bisect(asked(repository), store).result == FOUND
+
+
+def test_a_version_without_the_driver_is_skipped(machine: Simulated, tmp_path: Path) -> None:
+    versions = find_range("docker@20.10", "docker@29", "")
+    wanted = BisectionRequest(Request(command=("make",)), parse_arm("layer:aufs"), versions, 0.05, 0.05)
+    with pytest.raises(RunError, match="the bad end docker@29 can't be measured: docker 29 has no aufs"):
+        bisect(wanted, new_store(tmp_path / "kit.db"))
+    assert machine.launched == []
