@@ -76,7 +76,7 @@ def main(name: str, directory: Path, *arguments: str) -> int:
     place = directory / "environment"
     subprocess.run(["uv", "venv", "--quiet", "--clear", "--python", python, place], check=True)
     words = ["uv", "pip", "install", "--quiet", "--python", place, "--constraint", ".ci/constraints.txt"]
-    subprocess.run([*words, "-r", "pyproject.toml", "--extra", "all", "hypothesis"], cwd=ROOT, check=True)
+    subprocess.run([*map(str, words), "-r", "pyproject.toml", "--extra", "all", "hypothesis"], cwd=ROOT, check=True)
     return subprocess.run([place / "bin/python", "-m", "pytest", *arguments], cwd=ROOT, check=False).returncode
 
 

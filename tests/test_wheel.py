@@ -81,7 +81,7 @@ def elf(program: Path) -> str:
     """Return what readelf says of a program: its header and segments."""
     if not shutil.which("readelf"):
         pytest.skip("needs readelf: apt-get install binutils")
-    words = ["readelf", "--wide", "--file-header", "--program-headers", program]
+    words = ["readelf", "--wide", "--file-header", "--program-headers", str(program)]
     return subprocess.run(words, check=True, capture_output=True, text=True).stdout
 
 
@@ -138,7 +138,7 @@ def test_a_cross_compiler_makes_the_wheel_of_another_machine(source: Path, machi
 def test_an_installed_kit_needs_no_compiler(wheel: zipfile.ZipFile, tmp_path: Path) -> None:
     wheel.extractall(tmp_path / "site")
     env = {"PYTHONPATH": str(tmp_path / "site"), "PATH": str(tmp_path)}
-    words = [sys.executable, "-c", SPIN, tmp_path / "cache"]
+    words = [sys.executable, "-c", SPIN, str(tmp_path / "cache")]
     done = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     package, probe = done.stdout.split()
@@ -151,7 +151,7 @@ def test_a_probe_of_another_source_is_not_used(wheel: zipfile.ZipFile, tmp_path:
     with (tmp_path / "site/kit/probe/probe.c").open("a") as source:
         source.write("/* changed */\n")
     env = {"PYTHONPATH": str(tmp_path / "site"), "PATH": str(tmp_path)}
-    words = [sys.executable, "-c", SPIN, tmp_path / "cache"]
+    words = [sys.executable, "-c", SPIN, str(tmp_path / "cache")]
     done = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True)
     assert "cc is not installed" in done.stderr
 

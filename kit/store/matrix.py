@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 
 from kit.analysis.fleet.answer import SHARED, LeftOut
 from kit.analysis.fleet.cost import LEAST
-from kit.analysis.history.history import SEVERAL
 from kit.analysis.matrix.matrix import Matrix, make_matrix
 from kit.analysis.matrix.pooled import pooled_rows
 from kit.analysis.matrix.row import MatrixRow, rows_of
@@ -18,6 +17,7 @@ from kit.analysis.session.ranking import split_picks
 from kit.core.errors import UsageError
 from kit.model.arm import spelled
 from kit.model.default_driver import common_drivers
+from kit.model.fact import SEVERAL
 from kit.model.fact import ASKED, DEFAULT_REFERENCE, WORKER
 from kit.model.machine_class import class_of
 from kit.model.plan import DEFAULT_MARGIN
@@ -71,8 +71,8 @@ def _of_class(
     rows: list[MatrixRow] = []
     left: list[LeftOut] = []
     for title, listed in sorted(by_title.items()):
-        made, out = _read(store, title, [head for head in listed if reference in _ran(head)], reference, asked)
-        rows += made
+        of_title, out = _read(store, title, [head for head in listed if reference in _ran(head)], reference, asked)
+        rows += of_title
         left += out
     if not rows:
         arms = sorted({arm for head in mine for arm in split_picks(_ran(head))[0]})
