@@ -17,8 +17,7 @@ from kit.analysis.session.ranking import split_picks
 from kit.core.errors import UsageError
 from kit.model.arm import spelled
 from kit.model.default_driver import common_drivers
-from kit.model.fact import SEVERAL
-from kit.model.fact import ASKED, DEFAULT_REFERENCE, WORKER
+from kit.model.fact import ASKED, DEFAULT_REFERENCE, SEVERAL, WORKER
 from kit.model.machine_class import class_of
 from kit.model.plan import DEFAULT_MARGIN
 from kit.model.session import DONE, Session
