@@ -39,7 +39,7 @@ def help_(context: click.Context, words: tuple[str, ...]) -> None:
         root.main([*words, "--help"], prog_name="kit", standalone_mode=False)
     else:
         near = get_close_matches(words[0], (*(topic.name for topic in find_topics()), *commands))
-        fix = f"use {' or '.join(near)}; kit help lists all topics" if near else "list the topics with kit help"
+        fix = f"use {' or '.join(near)}; list all with kit help" if near else "list the topics with kit help"
         raise UsageError(f"unknown topic '{' '.join(words)}'", fix)
 
 

@@ -68,7 +68,7 @@ def test_a_command_has_its_help() -> None:
 
 @pytest.mark.parametrize(
     ("word", "fix"),
-    [("arm", "use arms; "), ("trobleshooting", "use troubleshooting; "), ("qqqq", "list the topics with kit help")],
+    [("arm", "use arms"), ("trobleshooting", "use troubleshooting; "), ("qqqq", "list the topics with kit help")],
 )
 def test_an_unknown_topic_is_one_line_with_near_ones(word: str, fix: str) -> None:
     done = kit("help", word)
@@ -120,6 +120,6 @@ def test_users_are_sent_to_topics_not_to_files() -> None:
         below = command.make_context(name, [], parent=context, resilient_parsing=True)
         texts.append(command.get_help(below))
     assert not [text for text in texts if re.search(r"\bdocs/[\w/-]+\.md", text)]
-    named = {name for text in texts for name in re.findall(r"\bkit help\s+([a-z][a-z/-]*[a-z])", text)}
+    named = {name for text in texts for name in re.findall(r"\bkit help\s([a-z/-]+[a-z])", text)}
     assert len(named) > 8
     assert not [name for name in named if not find_topic(name) and name not in COMMANDS]

@@ -12,6 +12,7 @@ import pytest
 
 import kit
 from kit.core.errors import UsageError
+from kit.core.paths import resource
 from kit.model.arm import driver_of, fix_of, parse_arm
 from kit.model.driver import OWN_KERNEL, QEMU, UML
 from kit.model.drivers import DRIVERS, UNION, find_driver, fuse_daemons, handing_on, kernel_modules
@@ -80,6 +81,7 @@ def with_shinyfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A copy of the kit with one file and one entry more."""
     top = tmp_path_factory.mktemp("more")
     shutil.copytree(Path(kit.__file__).parent, top / "kit", ignore=shutil.ignore_patterns("*pytest*.pyc"))
+    (top / "docs").symlink_to(resource("docs"))
     drivers = top / "kit/model/drivers"
     (drivers / "shinyfs.py").write_text(RECORD)
     registry = drivers / "__init__.py"
