@@ -111,8 +111,10 @@ def _repack(found: Distribution, directory: Path) -> str:
     name."""
     import zipfile
 
-    tag = re.search(r"^Tag: (\S+)$", found.read_text("WHEEL") or "", re.MULTILINE)
-    name = f"{_NAME.replace('-', '_')}-{found.version}-{tag[1] if tag else 'py3-none-any'}.whl"
+    # A wheel's name has the platforms of all its tags (packaging specifications, "Binary distribution format").
+    tags = re.findall(r"^Tag: (\S+)-(\S+)$", found.read_text("WHEEL") or "", re.MULTILINE) or [("py3-none", "any")]
+    tag = f"{tags[0][0]}-{'.'.join(platform for _, platform in tags)}"
+    name = f"{_NAME.replace('-', '_')}-{found.version}-{tag}.whl"
     with zipfile.ZipFile(directory / name, "w", zipfile.ZIP_DEFLATED) as wheel:
         for file in found.files or ():
             if ".." not in file.parts and file.suffix != ".pyc" and file.name not in _OF_PIP:

@@ -21,6 +21,7 @@ SIMULATED = {
         ("--sessions=2", "--worlds=CPU neighbours", "--rounds=3,auto", "--precisions=0.1", "--few", "--draws=2400"),
         "bounds: ",
     ),
+    "matrix": (("--sessions", "4", "--scenarios", "3", "--worlds", "equal", "--rounds", "3"), "bounds: "),
     "fleet_cost": (("--fleets", "20", "--draws", "100", "--machines", "3,5"), "bounds: "),
     "fleet": (("--workers", "3", "--rounds", "1", "--seconds", "0.2"), "above it"),
     "growth": (("--sizes", "100,200,300"), "time per sample"),
