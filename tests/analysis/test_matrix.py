@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -22,7 +23,7 @@ from tests.matrices import COSTS, made, on_machine, suite
 from tests.matrices import REFERENCE as ARM
 
 
-def matrix(weights: dict[str, float] | None = None, arms: tuple[str, ...] = ()) -> Matrix:
+def matrix(weights: Mapping[str, float] | None = None, arms: tuple[str, ...] = ()) -> Matrix:
     rows = [row for session in suite() for row in rows_of([session], ARM, "", 0.03)]
     return make_matrix("large", rows, ARM, 0.03, weights or {}, arms)
 
