@@ -21,15 +21,17 @@ Needs: pip install 'storage-driver-test-kit[serve]'."""
 
 @click.command(epilog=_EPILOG)
 @click.argument("directory", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
+@click.option("--all", "rewrite", is_flag=True, help="Also rewrite pages of sessions that exist.")
 @store_option
-def site(directory: Path, store_url: str) -> None:
+def site(directory: Path, rewrite: bool, store_url: str) -> None:
     """Write the store as static pages.
 
     Any web server can serve them."""
     from kit.web.site import check_directory, usable_processes, write_site
 
     check_directory(directory)
-    found = write_site(partial(the_store, store_url, read_only=True), directory, usable_processes())
+    found = write_site(partial(the_store, store_url, read_only=True), directory, usable_processes(), rewrite)
     for line in found.failed:
         click.echo(f"kit: not written: {line}", err=True)
-    click.echo(f"{directory / 'index.html'}: {found.files} files")
+    kept = f", {found.kept} of them as they were" if found.kept else ""
+    click.echo(f"{directory / 'index.html'}: {found.files} files{kept}")

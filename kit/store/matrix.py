@@ -77,9 +77,9 @@ def _of_class(
         arms = sorted({arm for head in mine for arm in split_picks(_ran(head))[0]})
         fix = f"use one of: {', '.join(arms)}" if arms else "compare two arms: kit compare smoke"
         raise UsageError(f"no finished session compares an arm with {reference or 'another'}", fix)
-    made = make_matrix(chosen, rows, reference, asked.margin, asked.weights, tuple(map(spelled, asked.arms)))
+    found = make_matrix(chosen, rows, reference, asked.margin, asked.weights, tuple(map(spelled, asked.arms)))
     others = tuple(name for name in classes if name != chosen)
-    return replace(made, classes=others, left_out=tuple(left))
+    return replace(found, classes=others, left_out=tuple(left))
 
 
 def _newest_first(head: Session) -> tuple[float, str]:

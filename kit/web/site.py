@@ -7,7 +7,7 @@ import html
 import os
 import re
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,10 +16,11 @@ from pathlib import Path
 from posixpath import dirname, relpath
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
+from kit import __version__
 from kit.analysis.runs.compare import is_control
 from kit.core.errors import UsageError, said_by_system
 from kit.model.fact import WORKER
-from kit.model.session import RUNNING, Session
+from kit.model.session import DONE, RUNNING, Session
 from kit.store import SessionFilter, Store
 from kit.store.matrix import MatrixQuestion, find_matrix
 from kit.web.app import FILE_FORM, PAGE, make_app
@@ -27,6 +28,8 @@ from kit.web.served import STATIC
 
 _LINK = re.compile(r'href="([^"]*)"')
 _INDEX = "index.html"
+#: The directory of sessions' pages, and the bytes of a page that name the version of the kit.
+_SESSIONS, _HEAD = "session", 1000
 #: Pages that one process makes before it takes more.
 _CHUNK = 20
 
@@ -35,18 +38,22 @@ Open = Callable[[], Store]
 
 @dataclass(frozen=True)
 class Site:
-    """``files``: number of files written. ``failed``: pages that could not be made, with the reason."""
+    """``files``: number of files. ``kept``: how many of them were there already. ``failed``: pages that could not be
+    made, with the reason."""
 
     files: int
+    kept: int = 0
     failed: tuple[str, ...] = ()
 
 
-def write_site(open_store: Open, directory: Path, processes: int) -> Site:
-    """Write every page. ``open_store``: called in each process, since none shares a connection. Raises UsageError if
-    a file can't be written."""
+def write_site(open_store: Open, directory: Path, processes: int, rewrite: bool = False) -> Site:
+    """Write every page but those of finished sessions that this version of the kit has written: such a session does
+    not change. ``rewrite``: those too. ``open_store``: called in each process, since none shares a connection. Raises
+    UsageError if a file can't be written."""
     store = open_store()
     try:
-        files = find_pages(store)
+        heads = [head for head in store.list() if head.status != RUNNING]
+        files = find_pages(store, heads)
     finally:
         store.close()
     try:
@@ -54,7 +61,8 @@ def write_site(open_store: Open, directory: Path, processes: int) -> Site:
             (directory / name).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(said_by_system(error), "name a directory that you may write to") from None
-    urls = list(files)
+    done = set() if rewrite else {head.id for head in heads if head.status == DONE}
+    urls = [url for url, file in files.items() if not _is_kept(directory, file, done)]
     chunks = [urls[i : i + _CHUNK] for i in range(0, len(urls), _CHUNK)]
     write = partial(_write, open_store, directory, files)
     if processes > 1 and len(chunks) > 1:
@@ -62,12 +70,21 @@ def write_site(open_store: Open, directory: Path, processes: int) -> Site:
             failed = [line for lines in pool.map(write, chunks) for line in lines]
     else:
         failed = [line for chunk in chunks for line in write(chunk)]
-    return Site(len(files) - len(failed), tuple(failed))
+    return Site(len(files) - len(failed), len(files) - len(urls), tuple(failed))
 
 
-def find_pages(store: Store) -> dict[str, str]:
-    """Return the file of each page, by its address on a server; the most important first."""
-    heads = [head for head in store.list() if head.status != RUNNING]
+def _is_kept(directory: Path, file: str, done: Collection[str]) -> bool:
+    """Return whether the file is of one of these sessions, and its page by this version."""
+    path = directory / file
+    if dirname(file) != _SESSIONS or path.stem not in done or not path.is_file():
+        return False
+    with path.with_suffix(".html").open("rb") as page:
+        return f'kit {__version__}"'.encode() in page.read(_HEAD)
+
+
+def find_pages(store: Store, heads: Sequence[Session]) -> dict[str, str]:
+    """Return the file of each page, by its address on a server; the most important first. ``heads``: sessions that
+    have a page."""
     files = {"/": _INDEX}
     for number in range(2, -(-store.count(SessionFilter()) // PAGE) + 1):
         files[f"/?page={number}"] = f"page-{number}.html"
@@ -103,8 +120,8 @@ def _matrices(store: Store) -> Iterator[tuple[str, str]]:
 
 def _sessions(heads: Sequence[Session]) -> Iterator[tuple[str, str]]:
     for head in heads:
-        yield f"/session/{head.id}", f"session/{head.id}.html"
-        yield f"/session/{head.id}.{FILE_FORM}", f"session/{head.id}.{FILE_FORM}"
+        for suffix, ending in (("", ".html"), (f".{FILE_FORM}",) * 2):
+            yield f"/session/{head.id}{suffix}", f"{_SESSIONS}/{head.id}{ending}"
 
 
 def _slug(text: str) -> str:

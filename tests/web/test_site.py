@@ -81,7 +81,10 @@ def test_a_directory_with_other_files_is_left_alone(written: Path, kit: Kit, tmp
     done = kit("site", tmp_path, KIT_STORE=f"sqlite:///{written.parent}/kit.db")
     assert done.returncode == 2 and "has other files" in done.stderr and len(list(tmp_path.iterdir())) == 1
     again = kit("site", written, KIT_STORE=f"sqlite:///{written.parent}/kit.db")
-    assert again.returncode == 0, again.stderr
+    sessions = sum(path.is_file() for path in (written / "session").iterdir())
+    assert again.returncode == 0 and again.stdout.endswith(f" files, {sessions} of them as they were\n"), again.stderr
+    whole = kit("site", written, "--all", KIT_STORE=f"sqlite:///{written.parent}/kit.db")
+    assert whole.stdout.endswith(" files\n")
 
 
 def test_an_empty_store_is_a_page(kit: Kit, tmp_path: Path) -> None:
