@@ -36,8 +36,13 @@ def parsed(path: Path) -> Tree:
     return Tree(path.read_text())
 
 
-def literals(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the strings of a module as far as they are written in it, without docstrings."""
+@cache
+def literals(path: Path) -> tuple[tuple[int, str], ...]:
+    """Return the strings of a module as far as they are written in it, with their lines, without docstrings."""
+    return tuple(_literals(path))
+
+
+def _literals(path: Path) -> Iterator[tuple[int, str]]:
     tree = parsed(path)
     owners: list[ast.Module | ast.ClassDef | ast.FunctionDef] = []
     owners += [*tree.nodes(ast.Module), *tree.nodes(ast.ClassDef), *tree.nodes(ast.FunctionDef)]

@@ -11,13 +11,12 @@ from pathlib import Path
 import click
 import pytest
 
-from kit.cli import COMMANDS, cli
+from kit.cli import cli
 from kit.cli.completion import complete_topics
 from kit.cli.pages.page import read_page
 from kit.cli.pages.terminal import lay_out
 from kit.cli.pages.topics import Topic, find_topic, find_topics
 from tests.command_line import in_fork as kit
-from tests.sources import literals
 
 ROOT = Path(__file__).parents[2]
 _HAS_DOCS = (ROOT / "docs").is_dir()
@@ -108,18 +107,3 @@ def test_a_terminal_shows_a_page_in_a_pager(tmp_path: Path) -> None:
     os.close(ours)
     assert process.wait() == 0 and b"paged" in said and b"Exit codes" in said
     assert b"# Exit codes" not in said and b"| code |" not in said
-
-
-def test_users_are_sent_to_topics_not_to_files() -> None:
-    """By errors, by help, and by what is printed."""
-    texts = [text for path in sorted((ROOT / "kit").rglob("*.py")) for _, text in literals(path)]
-    context = click.Context(cli, info_name="kit")
-    for name in COMMANDS:
-        command = cli.get_command(context, name)
-        assert command is not None
-        below = command.make_context(name, [], parent=context, resilient_parsing=True)
-        texts.append(command.get_help(below))
-    assert not [text for text in texts if re.search(r"\bdocs/[\w/-]+\.md", text)]
-    named = {name for text in texts for name in re.findall(r"\bkit help\s([a-z/-]+[a-z])", text)}
-    assert len(named) > 8
-    assert not [name for name in named if not find_topic(name) and name not in COMMANDS]
