@@ -10,7 +10,7 @@ compare: system $(VENV)/bin/kit
 	@echo "measuring: until each arm is decided, 10 minutes at most, after one or two for the image where it is new"
 	$(SUDO) $(VENV)/bin/kit compare kernel:short $(ARGS)
 
-test: TOOLS += strace:strace docker-registry:docker-registry skopeo:skopeo chromium:chromium pg_lsclusters:postgresql systemd-analyze:systemd runsc:runsc rootlesskit:rootlesskit
+test: TOOLS += strace:strace docker-registry:docker-registry skopeo:skopeo chromium:chromium pg_lsclusters:postgresql systemd-analyze:systemd runsc:runsc rootlesskit:rootlesskit aarch64-linux-gnu-gcc:gcc-aarch64-linux-gnu aarch64-linux-gnu-gcc:libc6-dev-arm64-cross
 test: FONT = fonts-dejavu-core
 test: system $(VENV)/bin/tox
 	$(SUDO) $(VENV)/bin/tox run-parallel --parallel all --parallel-live --parallel-no-spinner $(ARGS)

@@ -31,7 +31,7 @@ def installed(name: str) -> str:
     """Return this machine's interpreter. pyenv puts one into PATH only where a user has chosen its version."""
     pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv", "versions")
     places = [*map(str, pyenv.glob(f"{name.removeprefix('python')}.*/bin")), os.environ["PATH"]]
-    words = ["uv", "python", "find", "--quiet", "--system", "--no-project", "--no-python-downloads", name]
+    words = ["uv", "python", "find", "--system", "--no-project", "--no-python-downloads", name]
     return said(words, PATH=os.pathsep.join(places))
 
 

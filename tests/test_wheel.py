@@ -89,6 +89,7 @@ def test_a_wheel_has_its_licence_and_says_that_it_is_typed(wheel: zipfile.ZipFil
     said = about(wheel, "METADATA")
     assert "\nLicense-Expression: Apache-2.0\n" in said and "\nClassifier: Framework :: Pytest\n" in said
     assert "Apache License" in about(wheel, "licenses/LICENSE")[:200]
+    assert "musl" in about(wheel, "licenses/kit/probe/NOTICE")
     assert "kit/py.typed" in wheel.namelist()
 
 
@@ -123,16 +124,16 @@ def test_a_wheel_is_for_the_machine_of_its_probe(wheel: zipfile.ZipFile, tmp_pat
     assert {"x86_64": "X86-64", "aarch64": "AArch64"}[machine] in said and " INTERP " not in said
 
 
-@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
-def test_a_cross_compiler_makes_the_wheel_of_another_machine(source: Path, machine: str, tmp_path: Path) -> None:
-    pytest.importorskip("ziglang")
-    compiler = f"{sys.executable} -m ziglang cc -target {machine}-linux-musl"
-    with zipfile.ZipFile(build("wheel", source, tmp_path / "made", CC=compiler)) as archive:
-        assert f"\nTag: py3-none-manylinux_2_17_{machine}\n" in about(archive, "WHEEL")
+def test_a_cross_compiler_makes_the_wheel_of_another_machine(source: Path, tmp_path: Path) -> None:
+    compiler = "aarch64-linux-gnu-gcc"
+    if not shutil.which(compiler):
+        pytest.skip(f"needs {compiler}: make test installs it")
+    with zipfile.ZipFile(build("wheel", source, tmp_path / "made", CC=f"{compiler} -g0")) as archive:
+        assert "\nTag: py3-none-manylinux_2_17_aarch64\n" in about(archive, "WHEEL")
         (name,) = probes(archive)
         said = elf(Path(archive.extract(name, tmp_path)))
-        assert {"x86_64": "X86-64", "aarch64": "AArch64"}[machine] in said and " INTERP " not in said
-        assert bill(archive)["musl"]["licenses"] == [{"license": {"id": "MIT"}}]
+        assert "AArch64" in said and " INTERP " not in said
+        assert "glibc" in bill(archive)
 
 
 def test_an_installed_kit_needs_no_compiler(wheel: zipfile.ZipFile, tmp_path: Path) -> None:

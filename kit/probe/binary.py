@@ -15,7 +15,7 @@ from kit.host.safe_fs import scratch
 
 _SOURCE = Path(__file__).with_name("probe.c")
 #: clang unrolls the spin and then computes several of its steps at once: it would be too short to show a clock's speed.
-_FLAGS = ("-O2", "-fno-unroll-loops", "-static")
+_FLAGS = ("-O2", "-fno-unroll-loops", "-static", "-s")
 
 
 def probe_digest() -> str:

@@ -10,6 +10,7 @@ import pytest
 from kit.image.kit_environment import KitEnvironment, own_digest
 from tests.image_archives import directory
 
+ROOT = Path(__file__).parents[2]
 ENVIRONMENT = KitEnvironment(("fleet", "serve"), "1700000000")
 
 
@@ -23,7 +24,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "home"
 
 
-def test_a_checkout_is_copied_without_what_python_compiled(tmp_path: Path) -> None:
+def test_a_checkout_is_copied_without_what_python_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kit.image.kit_environment.resource", ROOT.joinpath)  # tests may run with an installed kit
     hook = ENVIRONMENT.hook(tmp_path / "staged")
     source = tmp_path / "staged/source"
     assert (source / "pyproject.toml").is_file() and (source / "images/kit/image.toml").is_file()
