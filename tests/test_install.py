@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 
 from kit.image import read_recipe
@@ -29,6 +30,13 @@ def test_the_kits_own_image_has_what_make_installs() -> None:
     packages = {pair.partition(":")[2] for pair in listed.replace("\\\n", " ").split()}
     assert len(packages) > 15
     assert packages | {"libc6-dev", "python3-venv"} <= set(read_recipe("kit").packages)
+
+
+def test_the_kits_own_image_has_all_extras_but_that_of_pytest() -> None:
+    """A test is run where its project is."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    (every,) = re.findall(r"\[(.*)\]", extras["all"][0])
+    assert set(read_recipe("kit").kit_extras) == set(every.split(",")) - {"pytest"} == set(extras) - {"all", "pytest"}
 
 
 #: As Debian's: its own PATH, whatever the caller's is, but what ``env`` is given holds.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kit.cli.completion import complete_cached_images, complete_images
-from kit.cli.options import cache_from_option, json_option, wait_option, write_json
+from kit.cli.options import cache_from_option, check_writable, json_option, wait_option, write_json
 
 if TYPE_CHECKING:
     from kit.image import Image
@@ -45,7 +45,7 @@ def build(name: str, force: bool, wait: bool, cache_from: tuple[str, ...]) -> No
     "  kit image save kit kit.tar --tag registry.example.org/kit:0.7"
 )
 @click.argument("name", shell_complete=complete_images)
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("file", type=click.Path(path_type=Path))
 @click.option("--tag", metavar="REFERENCE", default="", help="Name of the image in the archive.  [NAME:latest]")
 @wait_option
 @cache_from_option
@@ -55,10 +55,9 @@ def save(name: str, file: Path, tag: str, wait: bool, cache_from: tuple[str, ...
     NAME is as for kit image build, which makes an image that is missing."""
     from kit.image.save import reference, save_image
 
-    given = reference(tag) if tag else ""  # before anything is built
-    made = _made(name, False, wait, cache_from)
-    tagged = given or reference(made.name)
-    save_image(made, file, tagged)
+    check_writable(str(file))  # this and the next line before anything is built
+    tagged = reference(tag or name)
+    save_image(_made(name, False, wait, cache_from), file, tagged)
     click.echo(f"{file}: {tagged}, {file.stat().st_size / 2**20:.0f} MiB")
 
 

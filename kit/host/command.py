@@ -58,8 +58,9 @@ PACKAGES = {
     "zpool": "zfsutils-linux",
     "zstd": "zstd",
 }
-_PROXIES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
-_KEPT = ("PATH", "HOME", "TMPDIR", "XDG_RUNTIME_DIR", "DM_DISABLE_UDEV", *_PROXIES)
+#: Variables of the user's proxies.
+PROXIES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
+_KEPT = ("PATH", "HOME", "TMPDIR", "XDG_RUNTIME_DIR", "DM_DISABLE_UDEV", *PROXIES)
 
 
 class CommandError(RunError):

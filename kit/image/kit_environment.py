@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from kit.core.errors import MachineError
 from kit.core.paths import resource
+from kit.host.command import PROXIES
 
 if TYPE_CHECKING:
     from importlib.metadata import Distribution
@@ -28,12 +29,12 @@ _OF_PIP = ("INSTALLER", "REQUESTED", "direct_url.json")
 #: A directory of the image while it is made.
 _STAGED = "/kit-sources"
 _INSTALL = f"""\
+. {_STAGED}/settings
 python3 -m venv /opt/kit
 /opt/kit/bin/pip install --quiet --no-cache-dir --disable-pip-version-check "{_STAGED}/$1"
 ln -s /opt/kit/bin/kit /usr/local/bin/kit"""
 #: Variables that say where pip finds packages (pip documentation, "Configuration"), and the user's authorities.
 _INDEX = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_TRUSTED_HOST", "PIP_PROXY", "PIP_TIMEOUT", "PIP_DEFAULT_TIMEOUT")
-_PROXIES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 _AUTHORITIES = ("PIP_CERT", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE")
 
 
@@ -50,10 +51,9 @@ class KitEnvironment:
         filesystem ``$1``. Raises MachineError if this kit can't be installed again."""
         directory.mkdir()
         package = f"{_source(directory)}[{','.join(self.extras)}]"
-        variables = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8", "SOURCE_DATE_EPOCH": self.date}
-        variables |= _settings(directory)
-        words = ["env", "-i", *(f"{name}={value}" for name, value in variables.items())]
-        words += ["sh", "-ec", _INSTALL, "sh", package]
+        variables = {"LC_ALL": "C.UTF-8", "SOURCE_DATE_EPOCH": self.date, **_settings(directory)}
+        _write_private(directory / "settings", variables)
+        words = ["env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "sh", "-ec", _INSTALL, "sh", package]
         staged = f'"$1"{_STAGED}'
         return f'cp -R {shlex.quote(str(directory))} {staged} && chroot "$1" {shlex.join(words)} && rm -r {staged}'
 
@@ -126,12 +126,19 @@ def _settings(directory: Path) -> dict[str, str]:
     """Return the user's settings of pip that say where packages are, and put the user's authority into the
     directory."""
     found = {**_configured(), **os.environ}
-    variables = {name: found[name] for name in (*_INDEX, *_PROXIES) if found.get(name)}
+    variables = {name: found[name] for name in (*_INDEX, *PROXIES) if found.get(name)}
     authority = next((Path(found[name]) for name in _AUTHORITIES if found.get(name)), None)
     if authority and authority.is_file():
         shutil.copyfile(authority, directory / "authority.pem")
         variables["PIP_CERT"] = f"{_STAGED}/authority.pem"
     return variables
+
+
+def _write_private(file: Path, variables: Mapping[str, str]) -> None:
+    """Write a file for a shell. An index may need a password, which words of a command would show to everybody."""
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
+        opened.writelines(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items())
 
 
 def _configured() -> Mapping[str, str]:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from kit.core.errors import RunError, UsageError
 from kit.core.paths import resource
+from kit.core.redact import redact
 from kit.core.table import MissingKeyError, UnknownKeyError, WrongTypeError, read_table
 from kit.core.toml import parse_toml
 from kit.host.command import CommandError, require, run
@@ -32,7 +33,7 @@ _ENDING = ("E: setup failed", "E: mmdebstrap failed", "E: apt-get ")
 #: For each program in Rust, on two cores.
 _RUST_MINUTES = 12
 #: For the kit with its packages of PyPI, and the programs that it calls, on two cores.
-_KIT_MINUTES = 5
+_KIT_MINUTES = 4
 #: Lines of a reason: one missing package has one.
 _SHOWN = 5
 
@@ -122,8 +123,9 @@ class Recipe:
         try:
             self._bootstrap(destination, [f"--customize-hook={hook}" for hook in hooks])
         except CommandError as error:
-            log.write_text(error.said + "\n", encoding="utf-8")
-            reason = f"building image {self.name} failed: {explain(error.said) or error.message}"
+            said = redact(error.said)
+            log.write_text(said + "\n", encoding="utf-8")
+            reason = f"building image {self.name} failed: {explain(said) or error.message}"
             hint = f"check suite ({self.suite}) and packages in {self._file}; full log: {log}"
             raise RunError(reason, hint) from None
 

@@ -3,6 +3,7 @@ a real one, tests/test_wheel.py packs the wheel of an installed kit."""
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -33,21 +34,27 @@ def test_a_checkout_is_copied_without_what_python_compiled(tmp_path: Path, monke
     assert not list(source.rglob("__pycache__"))
     assert hook.startswith(f'cp -R {tmp_path / "staged"} "$1"/kit-sources && chroot "$1" env -i PATH=')
     assert hook.endswith("sh 'source[fleet,serve]' && rm -r \"$1\"/kit-sources")
-    assert " SOURCE_DATE_EPOCH=1700000000 " in hook
+    assert "export SOURCE_DATE_EPOCH=1700000000\n" in (tmp_path / "staged/settings").read_text()
 
 
 def test_pip_finds_packages_where_the_user_does(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = b"[global]\nindex-url = https://a.example.org/simple\ntimeout = 7\nno-color = 1\n"
-    directory(home, {".config/pip/pip.conf": settings, "ours.pem": b"an authority"})
-    monkeypatch.setenv("PIP_INDEX_URL", "https://b.example.org/simple?a b")
-    monkeypatch.setenv("https_proxy", "http://proxy.example.org:3128")
+    given = b"[global]\nindex-url = https://a.example.org/simple\ntimeout = 7\nno-color = 1\n"
+    directory(home, {".config/pip/pip.conf": given, "ours.pem": b"an authority"})
+    monkeypatch.setenv("PIP_INDEX_URL", "https://me:it's-mine@b.example.org/simple")
+    monkeypatch.setenv("https_proxy", "http://me:it's-mine@proxy.example.org:3128")
     monkeypatch.setenv("PIP_CONSTRAINT", "/constraints.txt")  # of the user's own packages
     monkeypatch.setenv("PIP_CERT", str(home / "ours.pem"))
     hook = ENVIRONMENT.hook(tmp_path / "staged")
-    assert " 'PIP_INDEX_URL=https://b.example.org/simple?a b' " in hook and " PIP_TIMEOUT=7 " in hook
-    assert " https_proxy=http://proxy.example.org:3128 " in hook
-    assert "NO_COLOR" not in hook and "constraints" not in hook
-    assert " PIP_CERT=/kit-sources/authority.pem " in hook
+    settings = tmp_path / "staged/settings"
+    print_all = f". {settings}; env -0"
+    printed = subprocess.run(["env", "-i", "/bin/sh", "-ec", print_all], capture_output=True, text=True, check=True)
+    found = dict(line.split("=", 1) for line in printed.stdout.split("\0") if line)
+    assert found["PIP_INDEX_URL"] == "https://me:it's-mine@b.example.org/simple" and found["PIP_TIMEOUT"] == "7"
+    assert found["https_proxy"] == "http://me:it's-mine@proxy.example.org:3128"
+    assert not {"PIP_NO_COLOR", "PIP_CONSTRAINT"} & set(found)
+    assert found["PIP_CERT"] == "/kit-sources/authority.pem"
+    # Every user sees the words of a command, and mmdebstrap prints those of a hook.
+    assert "mine" not in hook and settings.stat().st_mode & 0o777 == 0o600
     assert (tmp_path / "staged/authority.pem").read_bytes() == b"an authority"
 
 

@@ -14,6 +14,7 @@ from kit.core.errors import UsageError
 from kit.image import Image, ImageCache, read_recipe
 from kit.image.image_file import from_image_file
 from kit.image.save import reference, save_image
+from tests.command_line import Kit
 from tests.image_archives import layer, save
 
 
@@ -90,3 +91,16 @@ def test_a_name_without_a_tag_has_the_usual_one(name: str, tagged: str) -> None:
 def test_a_name_that_docker_does_not_take_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match="is not a name that Docker takes"):
         reference(name)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("kit", "nosuch/kit.tar"), "nosuch/kit.tar can't be written"),
+        (("./rootfs.tar", "out.tar"), "'./rootfs.tar' is not a name that Docker takes"),
+        (("kit", "out.tar", "--tag", "Mine"), "'Mine' is not a name that Docker takes"),
+    ],
+)
+def test_what_cannot_be_saved_is_refused_before_it_is_built(words: tuple[str, ...], says: str, kit: Kit) -> None:
+    done = kit("image", "save", *words)
+    assert done.returncode == 2 and says in done.stderr and "building" not in done.stderr
