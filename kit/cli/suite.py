@@ -92,6 +92,9 @@ def _run(job: Job, wanted: Mapping[str, Any], given: Mapping[str, Any]) -> int:
     )
     try:
         parts = run_suite(job, run, begun, runner, change)
+    except KeyboardInterrupt:
+        click.echo(f"kit: to continue: kit compare {given['scenario']} --resume last", err=True)
+        raise
     finally:
         observer.close()
     return _report(parts, store, given["scenario"])
