@@ -21,8 +21,8 @@ from kit.core.errors import UsageError
 @dataclass(frozen=True)
 class Matrix:
     """``arms`` in the order of ``means``: the reference, then the others from the best mean to the worst, those with
-    all scenarios first. ``classes``: other classes of machines in the store. ``left_out``: sessions that do not count.
-    """
+    all scenarios first. ``classes``: other classes of machines in the store. ``without``: scenarios that have no figure
+    against the reference. ``left_out``: sessions that do not count."""
 
     machine_class: str
     reference: str
@@ -31,6 +31,7 @@ class Matrix:
     means: tuple[ArmMean, ...]
     choice: Choice
     classes: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
 
     @property

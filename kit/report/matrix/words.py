@@ -93,6 +93,8 @@ def notes(matrix: Matrix, costs: tuple[YearlyCost, ...] = (), price: Price | Non
             "weight; individual intervals"
         )
     lines += _missing(matrix)
+    if matrix.without:
+        lines.append(f"scenarios without {matrix.reference}: {listed(matrix.without, _NAMED)}")
     pooled = sorted({row.machines for row in matrix.rows if row.machines > 1})
     if pooled:
         count = f"{pooled[0]}" if len(pooled) == 1 else f"{pooled[0]} to {pooled[-1]}"
