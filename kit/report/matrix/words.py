@@ -33,20 +33,27 @@ def _sentences(matrix: Matrix) -> Iterator[str]:
         return
     over = _over(reference.of)
     if not choice.take:
-        yield f"No other driver than {matrix.reference} was measured in {over}."
+        others = [f"{item.arm} {_change(item)}" for item in matrix.means if item.ratio and item.complete]
+        if others:
+            yield f"Against {matrix.reference} over {over}: {listed(others, _NAMED)}."
+        else:
+            yield f"No other driver than {matrix.reference} was measured in {over}."
         yield from _cost(reference)
         return
     mean = matrix.mean(choice.take)
     if choice.take == matrix.reference:
         yield f"Use {choice.take}: no other driver is significantly faster over {over}."
     else:
-        change = percent_interval(mean.ratio.estimate if mean.ratio else None, mean.low_all, mean.high_all)
-        yield f"Use {choice.take}: {change} against {matrix.reference} over {over}."
+        yield f"Use {choice.take}: {_change(mean)} against {matrix.reference} over {over}."
     if choice.wrong:
         yield f"It is wrong for {listed([_wrong(item) for item in choice.wrong], _NAMED, '; ')}."
     else:
         yield "No scenario shows another driver to be significantly faster."
     yield from _cost(mean)
+
+
+def _change(mean: ArmMean) -> str:
+    return percent_interval(mean.ratio.estimate if mean.ratio else None, mean.low_all, mean.high_all)
 
 
 def _over(scenarios: int) -> str:
