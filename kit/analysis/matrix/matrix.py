@@ -66,7 +66,7 @@ def make_matrix(
     means.insert(0, reference_mean(reference, counted))
     kept = {reference, *chosen}
     shown = tuple(replace(row, cells=tuple(item for item in row.cells if item.arm in kept)) for row in weighed)
-    return Matrix(machine_class, reference, margin, shown, tuple(means), choose(shown, means, reference))
+    return Matrix(machine_class, reference, margin, shown, tuple(means), choose(counting(shown), means, reference))
 
 
 def counting(rows: Sequence[MatrixRow]) -> list[MatrixRow]:

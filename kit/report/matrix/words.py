@@ -47,8 +47,10 @@ def _sentences(matrix: Matrix) -> Iterator[str]:
         yield f"Use {choice.take}: {_change(mean)} against {matrix.reference} over {over}."
     if choice.wrong:
         yield f"It is wrong for {listed([_wrong(item) for item in choice.wrong], _NAMED, '; ')}."
-    else:
+    elif choice.take == matrix.reference:
         yield "No scenario shows another driver to be significantly faster."
+    else:
+        yield f"In no scenario is it significantly slower than {matrix.reference}."
     yield from _cost(mean)
 
 
@@ -68,14 +70,8 @@ def _wrong(item: WrongFor) -> str:
 
 
 def _cost(mean: ArmMean) -> Iterator[str]:
-    if mean.bare:
-        yield f"It costs {interval(mean)} over no container."
-
-
-def interval(mean: ArmMean) -> str:
-    """Return what the arm costs over bare."""
-    found = mean.bare
-    return percent_interval(found.estimate, found.low, found.high) if found else units.NOTHING
+    if found := mean.bare:
+        yield f"It costs {percent_interval(found.estimate, found.low, found.high)} over no container."
 
 
 def notes(matrix: Matrix, costs: tuple[YearlyCost, ...] = (), price: Price | None = None) -> list[str]:
