@@ -91,6 +91,12 @@ def test_words_are_those_of_the_glossary(path: Path) -> None:
     assert not [str(item) for item in found if (name, item.word.lower()) not in ALLOWED]
 
 
+@pages
+def test_no_line_is_a_word_in_capitals(path: Path) -> None:
+    """Such a line is a place where somebody meant to write."""
+    assert not re.findall(r"^[A-Z]{4,}$", prose(path.read_text(encoding="utf-8")), re.MULTILINE)
+
+
 def test_scripts_that_pages_name_exist() -> None:
     scripts = {path.name for path in (ROOT / "benchmarks").rglob("*.py")}
     text = "".join(path.read_text(encoding="utf-8") for path in PAGES if path.name != "CHANGELOG.md")

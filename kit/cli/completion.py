@@ -63,10 +63,11 @@ def completion(context: click.Context, shell: str) -> None:
 
 
 def complete_scenarios(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
-    """Return bundled scenarios and their variants."""
+    """Return bundled scenarios with their variants, and suites."""
+    from kit.nightly.suite import suite_names
     from kit.session.plan.planning import find_scenario, scenario_names
 
-    found: list[str] = []
+    found = suite_names() if context.command.name == "compare" else []
     for name in scenario_names():
         with suppress(KitError):
             found += [name, *(f"{name}:{variant}" for variant, _ in find_scenario(name).variants)]

@@ -27,6 +27,12 @@ def scenarios(name: str | None, json_file: str) -> None:
         write_json(json_file, {"schema": 1, "scenarios": [asdict(item) for item in found]})
     if json_file == "-":
         return
+    if not name:
+        from kit.nightly.suite import find_suite, suite_names
+
+        for suite in suite_names():
+            tasks = ", ".join(task.name for task in find_suite(suite).tasks)
+            click.echo(f"{suite}: within one budget: {tasks}")
     for item in found:
         click.echo(f"{item.label}: {item.summary}")
         for variant, summary in item.variants:

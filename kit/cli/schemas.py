@@ -166,7 +166,8 @@ DOCUMENTS: Mapping[str, Document] = {
     "matrix": Document("kit matrix --json", {
         "class": str, "reference": str, "margin": float, "take": str, "equivalent": list[str],
         "inconclusive": list[str], "wrong_for": _list(_WRONG_FOR), "rows": _list(_MATRIX_ROW), "means": list[ArmMean],
-        "costs": list[YearlyCost], "price": Price | None, "classes": list[str], "left_out": list[LeftOut]}),
+        "costs": list[YearlyCost], "price": Price | None, "classes": list[str], "without": list[str],
+        "left_out": list[LeftOut]}),
     "scenarios": Document("kit scenarios --json", {"scenarios": list[Scenario]}),
     "images": Document("kit image list --json", {"images": list[Image]}),
     "kernels": Document("kit kernel list --json", {"kernels": list[BuiltKernel]}),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -32,43 +33,55 @@ def compare_suite(context: click.Context, given: Mapping[str, Any]) -> int:
     from kit.host.remote_cache import use_peers
     from kit.nightly.suite import find_suite
 
+    fix = "leave it out, or write a suite of your own: kit compare suite:FILE.toml"
+    if context.meta.get("kit.command"):
+        raise UsageError("a command after -- does not work with a suite", fix)
     asked = {name for name in given if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
-    strange = sorted(asked - {*_OF_REQUESTS, *_OF_START})
-    if strange:
-        fix = "leave it out, or write a suite of your own: kit compare suite:FILE.toml"
-        raise UsageError(f"--{strange[0].replace('_', '-')} does not work with a suite", fix)
+    for option in context.command.params:
+        if option.name in asked - {*_OF_REQUESTS, *_OF_START}:
+            raise UsageError(f"{option.opts[0]} does not work with a suite", fix)
     use_peers(given["cache_from"])
     job = find_suite(given["scenario"])
     if "budget" in asked:
         job = replace(job, budget=duration(given["budget"], "--budget"))
-    wanted = _wanted(given, asked)
+    settings = {name for name in given if context.get_parameter_source(name) is ParameterSource.DEFAULT_MAP}
+    change = partial(_changed, named=_fields(given, asked), settings=_fields(given, settings))
+    job = replace(job, tasks=tuple(replace(task, request=change(task.request)) for task in job.tasks))
     if given["dry_run"]:
-        _describe(job, wanted)
+        _describe(job)
         return 0
-    return _run(job, wanted, given)
+    return _run(job, given)
 
 
-def _wanted(given: Mapping[str, Any], asked: set[str]) -> dict[str, Any]:
-    """Return the fields of requests that the user has named."""
+def _changed(request: Request, named: Mapping[str, Any], settings: Mapping[str, Any]) -> Request:
+    """Return the request with what the command line names, and with settings where the suite's file has none."""
+    usual = type(request)()
+    more = {name: value for name, value in settings.items() if getattr(request, name) == getattr(usual, name)}
+    return replace(request, **{**more, **named})
+
+
+def _fields(given: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
+    """Return these options as fields of requests."""
     from kit.model.arm import arm_names
 
-    named = {name: given[name] for name in _OF_REQUESTS if name in asked}
+    named = {name: given[name] for name in _OF_REQUESTS if name in names}
     quantities = read_quantities(named, "--")
     if "arms" in named:
         named["arms"] = arm_names(named["arms"])
     return {**named, **quantities}
 
 
-def _describe(job: Job, wanted: Mapping[str, Any]) -> None:
+def _describe(job: Job) -> None:
     from kit.session.plan.planning import plan_of
 
     for number, task in enumerate(job.tasks, 1):
-        plan = plan_of(replace(task.request, **wanted))
+        plan = plan_of(task.request)
         click.echo(f"scenario {number}: {task.name}: {', '.join(map(str, plan.arms))}; at least {plan.rounds} rounds")
 
 
-def _run(job: Job, wanted: Mapping[str, Any], given: Mapping[str, Any]) -> int:
+def _run(job: Job, given: Mapping[str, Any]) -> int:
     from kit.core.paths import find_paths
+    from kit.host.machine import read_host
     from kit.nightly.suite import Runner, find_run, new_run, run_suite
     from kit.report.text.progress import make_observer
     from kit.session.prepared import StartOptions
@@ -76,14 +89,10 @@ def _run(job: Job, wanted: Mapping[str, Any], given: Mapping[str, Any]) -> int:
 
     store, paths = the_store(given["store_url"], patient=True), find_paths()
     idle = duration(given["wait_idle"], "--wait-idle") if given["wait_idle"] else None
-    start = StartOptions(True, idle)
+    start = StartOptions(given["wait"], idle)
     if given["resume"] not in ("", "last"):
         raise UsageError(f"--resume {given['resume']}: a suite continues its last run", "use --resume last")
-    run, begun = find_run(job, store) if given["resume"] else (new_run(job), {})
-
-    def change(request: Request) -> Request:
-        return replace(request, **wanted)
-
+    run, begun = find_run(job, store, read_host().machine) if given["resume"] else (new_run(job), {})
     observer = make_observer(given["quiet"])
     runner = Runner(
         lambda request: launch(request, paths, store, observer, start),
@@ -91,7 +100,10 @@ def _run(job: Job, wanted: Mapping[str, Any], given: Mapping[str, Any]) -> int:
         observer.tell,
     )
     try:
-        parts = run_suite(job, run, begun, runner, change)
+        parts = run_suite(job, run, begun, runner)
+    except KeyboardInterrupt:
+        click.echo(f"kit: to continue: kit compare {given['scenario']} --resume last", err=True)
+        raise
     finally:
         observer.close()
     return _report(parts, store, given["scenario"])

@@ -17,7 +17,7 @@ from kit.core.regular import read_text
 from kit.model.session import DONE, Request, Session, new_session_id
 from kit.nightly.file import parse_nightly
 from kit.nightly.run import Measure, within
-from kit.store import Store
+from kit.store import SessionFilter, Store
 
 #: A scenario's name that means a suite.
 PREFIX = "suite:"
@@ -49,14 +49,21 @@ class Runner:
     now: Callable[[], float] = field(default=time.monotonic)
 
 
+def _directory() -> Path:
+    return resource("scenarios") / "suites"
+
+
+def suite_names() -> list[str]:
+    """Return the bundled suites as kit compare takes them."""
+    return sorted(f"{PREFIX}{path.stem}" for path in _directory().glob("*.toml"))
+
+
 def find_suite(name: str) -> Job:
     """Return the suite of ``suite:storage`` or ``suite:FILE.toml``. Raises UsageError."""
     stem = name.removeprefix(PREFIX)
-    directory = resource("scenarios") / "suites"
-    path = Path(stem) if stem.endswith(".toml") else directory / f"{stem}.toml"
+    path = Path(stem) if stem.endswith(".toml") else _directory() / f"{stem}.toml"
     if not stem.endswith(".toml") and not path.is_file():
-        known = ", ".join(sorted(f"{PREFIX}{item.stem}" for item in directory.glob("*.toml")))
-        raise UsageError(f"unknown suite '{stem}'", f"use one of: {known}; or {PREFIX}FILE.toml")
+        raise UsageError(f"unknown suite '{stem}'", f"use one of: {', '.join(suite_names())}; or {PREFIX}FILE.toml")
     job = parse_nightly(read_text(path, f"use for example {PREFIX}storage"), str(path), path.stem)
     if any(task.thresholds for task in job.tasks):
         raise UsageError(f"{path}: a suite has no thresholds", f"run it with kit nightly {path}")
@@ -68,34 +75,40 @@ def new_run(job: Job) -> str:
     return f"{job.name} {new_session_id(time.time())}"
 
 
-def find_run(job: Job, store: Store) -> tuple[str, dict[int, Session]]:
-    """Return the name of the suite's last run and its sessions, without samples, by number of task. Raises
-    UsageError."""
-    heads = [head for head in store.list(most=_SEARCHED) if head.request.suite.startswith(f"{job.name} ")]
+def find_run(job: Job, store: Store, machine: str) -> tuple[str, dict[int, Session]]:
+    """Return the name of the suite's last run on this machine and its sessions, without samples, by number of task.
+    A session counts for a task of its scenario or command alone, since the file may have changed. Raises UsageError."""
+    listed = store.list(SessionFilter(machine=machine), _SEARCHED)
+    heads = [head for head in listed if head.request.suite.startswith(f"{job.name} ") and not head.imported]
     if not heads:
         raise UsageError(f"no run of suite '{job.name}' in the store", "start one: leave out --resume")
     run = heads[0].request.suite.rpartition(" ")[0]
     found: dict[int, Session] = {}
     for head in heads:  # the newest first
         name, _, number = head.request.suite.rpartition(" ")
-        if name == run and number.isdecimal():
+        if name == run and number.isdecimal() and _is_of(head.request, job.tasks, int(number)):
             found.setdefault(int(number), head)
     return run, found
 
 
-def run_suite(
-    job: Job, run: str, begun: Mapping[int, Session], runner: Runner, change: Callable[[Request], Request]
-) -> tuple[SuitePart, ...]:
+def _is_of(request: Request, tasks: Sequence[Task], number: int) -> bool:
+    if not 1 <= number <= len(tasks):
+        return False
+    asked = tasks[number - 1].request
+    same_file = Path(request.scenario).name == Path(asked.scenario).name
+    return same_file and request.command == asked.command
+
+
+def run_suite(job: Job, run: str, begun: Mapping[int, Session], runner: Runner) -> tuple[SuitePart, ...]:
     """Run each task once, for an equal share of the time that is left at most; then give the rest of the budget to the
-    sessions that it probably decides soonest. ``begun``: sessions of an earlier start, by number of task. ``change``:
-    what the user wants otherwise than the file. A task that can't run does not stop the others. Raises
-    KeyboardInterrupt."""
+    sessions that it probably decides soonest. ``begun``: sessions of an earlier start, by number of task. A task that
+    can't run does not stop the others. Raises KeyboardInterrupt."""
     deadline = runner.now() + (job.budget or DEFAULT_BUDGET)
     parts = []
     for number, task in enumerate(job.tasks, 1):
         left = deadline - runner.now()
         share = left / (len(job.tasks) - number + 1)
-        request = replace(change(task.request), suite=f"{run} {number}")
+        request = replace(task.request, suite=f"{run} {number}")
         runner.tell(f"scenario {number} of {len(job.tasks)}: {task.name}")
         parts.append(_run(task, request, begun.get(number), left, share, runner))
     return _decide(parts, deadline, runner)

@@ -69,17 +69,19 @@ def _of_class(
     reference = spelled(asked.reference) if asked.reference else choose_reference(by_title)
     rows: list[MatrixRow] = []
     left: list[LeftOut] = []
+    without: list[str] = []
     for title, listed in sorted(by_title.items()):
         of_title, out = _read(store, title, [head for head in listed if reference in _ran(head)], reference, asked)
         rows += of_title
         left += out
+        without += [] if made else [title]
     if not rows:
         arms = sorted({arm for head in mine for arm in split_picks(_ran(head))[0]})
         fix = f"use one of: {', '.join(arms)}" if arms else "compare two arms: kit compare smoke"
         raise UsageError(f"no finished session compares an arm with {reference or 'another'}", fix)
     found = make_matrix(chosen, rows, reference, asked.margin, asked.weights, tuple(map(spelled, asked.arms)))
     others = tuple(name for name in classes if name != chosen)
-    return replace(found, classes=others, left_out=tuple(left))
+    return replace(found, classes=others, without=tuple(without), left_out=tuple(left))
 
 
 def _newest_first(head: Session) -> tuple[float, str]:

@@ -26,7 +26,7 @@ from sqlalchemy import (
 
 from kit.core.codec import UnreadableError, decode_json, encode_json
 from kit.model.fact import WORKER
-from kit.store.schema.tables import MACHINE_LENGTH, TITLE_LENGTH, sessions
+from kit.store.schema.tables import MACHINE_LENGTH, TITLE_LENGTH, samples, sessions
 
 #: Number of sessions read to find machines and their facts, equally many of each machine: a fleet has tens of thousands
 #: a month.
@@ -88,6 +88,12 @@ def count_heads(connection: Connection, wanted: SessionFilter, most: int) -> int
     """Return the number of sessions, ``most`` at most."""
     found = _only(connection, select(sessions.c.id), wanted).limit(most).subquery()
     return int(connection.execute(select(func.count()).select_from(found)).scalar_one())
+
+
+def count_samples(connection: Connection) -> dict[str, int]:
+    """Return the number of samples by session."""
+    query = select(samples.c.session, func.count()).group_by(samples.c.session)
+    return {str(session): int(count) for session, count in connection.execute(query)}
 
 
 def find_beginning(connection: Connection, beginning: str, most: int) -> list[str]:

@@ -27,6 +27,7 @@ from kit.store.session_query import (
     ANY,
     SessionFilter,
     count_heads,
+    count_samples,
     find_beginning,
     find_heads,
     find_newest_of_each,
@@ -171,6 +172,11 @@ class Store:
         """Return the number of matching sessions, ``most`` at most."""
         with self._database.reading() as connection:
             return count_heads(connection, wanted, most)
+
+    def sample_counts(self) -> Mapping[str, int]:
+        """Return the number of samples of each session that has any, by id."""
+        with self._database.reading() as connection:
+            return count_samples(connection)
 
     def titles(self) -> Sequence[str]:
         """Return the titles of all sessions that differ in their first 100 characters."""

@@ -7,7 +7,7 @@ import html
 import os
 import re
 import secrets
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,11 +25,10 @@ from kit.store import SessionFilter, Store
 from kit.store.matrix import MatrixQuestion, find_matrix
 from kit.web.app import FILE_FORM, PAGE, make_app
 from kit.web.served import STATIC
+from kit.web.site_directory import SiteList, begin_site, close_site, is_kept, open_site, put_file
 
 _LINK = re.compile(r'href="([^"]*)"')
-_INDEX = "index.html"
-#: The directory of sessions' pages, and the bytes of a page that name the version of the kit.
-_SESSIONS, _HEAD = "session", 1000
+_INDEX, _MACHINES = "index.html", "/machines"
 #: Pages that one process makes before it takes more.
 _CHUNK = 20
 
@@ -47,39 +46,40 @@ class Site:
 
 
 def write_site(open_store: Open, directory: Path, processes: int, rewrite: bool = False) -> Site:
-    """Write every page but those of finished sessions that this version of the kit has written: such a session does
-    not change. ``rewrite``: those too. ``open_store``: called in each process, since none shares a connection. Raises
-    UsageError if a file can't be written."""
+    """Write every page but those of sessions that have not changed since the last run, and remove those of sessions
+    that are gone. ``rewrite``: all pages. ``open_store``: called in each process, since none shares a connection.
+    Raises UsageError if the directory has files of something else, or can't be written to."""
+    before = open_site(directory)
     store = open_store()
     try:
         heads = [head for head in store.list() if head.status != RUNNING]
         files = find_pages(store, heads)
+        digests = _digests(heads, store.sample_counts())
     finally:
         store.close()
-    try:
-        for name in sorted({dirname(file) for file in files.values()}):
-            (directory / name).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(said_by_system(error), "name a directory that you may write to") from None
-    done = set() if rewrite else {head.id for head in heads if head.status == DONE}
-    urls = [url for url, file in files.items() if not _is_kept(directory, file, done)]
+    begin_site(directory, before, {dirname(file) for file in files.values()})
+    made = {file: digests.get(file, "") for file in files.values()}
+    urls = [url for url, file in files.items() if rewrite or not is_kept(directory, before, file, made[file])]
     chunks = [urls[i : i + _CHUNK] for i in range(0, len(urls), _CHUNK)]
     write = partial(_write, open_store, directory, files)
     if processes > 1 and len(chunks) > 1:
         with ProcessPoolExecutor(processes) as pool:
-            failed = [line for lines in pool.map(write, chunks) for line in lines]
+            failed = dict(pair for pairs in pool.map(write, chunks) for pair in pairs)
     else:
-        failed = [line for chunk in chunks for line in write(chunk)]
-    return Site(len(files) - len(failed), len(files) - len(urls), tuple(failed))
+        failed = dict(pair for chunk in chunks for pair in write(chunk))
+    there = {file: digest for file, digest in made.items() if file not in {files[url] for url in failed}}
+    close_site(directory, before, SiteList(there))
+    return Site(len(there), len(files) - len(urls), tuple(f"{unquote(url)}: {why}" for url, why in failed.items()))
 
 
-def _is_kept(directory: Path, file: str, done: Collection[str]) -> bool:
-    """Return whether the file is of one of these sessions, and its page by this version."""
-    path = directory / file
-    if dirname(file) != _SESSIONS or path.stem not in done or not path.is_file():
-        return False
-    with path.with_suffix(".html").open("rb") as page:
-        return f'kit {__version__}"'.encode() in page.read(_HEAD)
+def _digests(heads: Sequence[Session], counts: Mapping[str, int]) -> dict[str, str]:
+    """Return what the files of each session are made of: a session that is continued has more samples."""
+    found = {}
+    for head in heads:
+        parts = __version__, head.status, counts.get(head.id, 0), head.not_run, sorted(head.facts.items())
+        digest = hashlib.sha256(repr(parts).encode()).hexdigest()
+        found |= dict.fromkeys((file for _, file in _sessions([head])), digest)
+    return found
 
 
 def find_pages(store: Store, heads: Sequence[Session]) -> dict[str, str]:
@@ -89,11 +89,8 @@ def find_pages(store: Store, heads: Sequence[Session]) -> dict[str, str]:
     for number in range(2, -(-store.count(SessionFilter()) // PAGE) + 1):
         files[f"/?page={number}"] = f"page-{number}.html"
     files |= dict(_matrices(store))
-    titles = dict.fromkeys(head.title for head in heads if WORKER.text(head.facts))
-    for number, title in enumerate(titles):
-        files[_address("/machines", scenario=title)] = f"machines/{_slug(title)}.html"
-        if not number:
-            files["/machines"] = "machines.html"
+    for title in dict.fromkeys(head.title for head in heads if head.status == DONE and WORKER.text(head.facts)):
+        files[_address(_MACHINES, scenario=title)] = f"{_MACHINES[1:]}/{_slug(title)}.html"
     for title, arm in dict.fromkeys((head.title, arm) for head in heads for arm in _compared(head)):
         files[_address("/history", scenario=title, arm=arm)] = f"history/{_slug(f'{title} {arm}')}.html"
     return files | dict(_sessions(heads))
@@ -121,13 +118,13 @@ def _matrices(store: Store) -> Iterator[tuple[str, str]]:
 def _sessions(heads: Sequence[Session]) -> Iterator[tuple[str, str]]:
     for head in heads:
         for suffix, ending in (("", ".html"), (f".{FILE_FORM}",) * 2):
-            yield f"/session/{head.id}{suffix}", f"{_SESSIONS}/{head.id}{ending}"
+            yield f"/session/{head.id}{suffix}", f"session/{head.id}{ending}"
 
 
 def _slug(text: str) -> str:
     """Return a file's name: words that people know, and a digest that no other text has."""
     words = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:60]
-    return f"{words}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    return f"{words or 'x'}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
 def _address(path: str, **query: str) -> str:
@@ -136,8 +133,10 @@ def _address(path: str, **query: str) -> str:
     return f"{path}?{urlencode(given)}" if given else path
 
 
-def _write(open_store: Open, directory: Path, files: Mapping[str, str], urls: Sequence[str]) -> list[str]:
-    """Make these pages, and return the lines of those that could not be made."""
+def _write(
+    open_store: Open, directory: Path, files: Mapping[str, str], urls: Sequence[str]
+) -> list[tuple[str, str]]:  # fmt: skip
+    """Make these pages, and return those that could not be made, with the reason."""
     store, token = open_store(), secrets.token_urlsafe()
     app = make_app(store, token)
     app.config[STATIC] = True
@@ -147,12 +146,12 @@ def _write(open_store: Open, directory: Path, files: Mapping[str, str], urls: Se
         for url in urls:
             answer = client.get(url, headers={"Authorization": f"Bearer {token}"})
             if answer.status_code != 200:
-                failed.append(f"{unquote(url)}: {_title(answer.text)}")
+                failed.append((url, _title(answer.text)))
                 continue
             text = answer.text
             if files[url].endswith(".html"):
                 text = _LINK.sub(partial(_linked, files, url), text)
-            (directory / files[url]).write_text(text, encoding="utf-8")
+            put_file(directory, files[url], text)
     except OSError as error:
         raise UsageError(said_by_system(error), "name a directory that you may write to") from None
     finally:
@@ -166,8 +165,11 @@ def _linked(files: Mapping[str, str], url: str, match: re.Match[str]) -> str:
     if address.startswith(("#", "data:")):
         return match[0]
     parts = urlsplit(address)
-    path = unquote(parts.path) or urlsplit(url).path
-    file = files.get(_address(path, **dict(parse_qsl(parts.query))), _INDEX)
+    path, query = unquote(parts.path) or urlsplit(url).path, dict(parse_qsl(parts.query))
+    if path == _MACHINES and not query:  # of no scenario: the first that machines of a fleet have measured
+        file = next((name for name in files.values() if name.startswith(f"{_MACHINES[1:]}/")), _INDEX)
+    else:
+        file = files.get(_address(path, **query), _INDEX)
     return f'href="{quote(relpath(file, dirname(files[url]) or "."))}"'
 
 
@@ -178,9 +180,3 @@ def _title(page: str) -> str:
 
 def usable_processes() -> int:
     return len(os.sched_getaffinity(0))
-
-
-def check_directory(directory: Path) -> None:
-    """Refuse a directory with files of something else. Raises UsageError."""
-    if directory.is_dir() and any(directory.iterdir()) and not (directory / _INDEX).is_file():
-        raise UsageError(f"{directory} has other files", "name an empty directory, or that of an earlier kit site")

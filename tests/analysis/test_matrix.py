@@ -208,6 +208,16 @@ def seconds_of(arm: str) -> float:
     return sum(10 * costs[arm] for costs in COSTS.values()) / len(COSTS)
 
 
+def test_a_price_is_of_time() -> None:
+    rows = [row for session in suite() for row in rows_of([session], ARM, "space", 0.03)]
+    with pytest.raises(UsageError, match="a price needs durable or real time, not space"):
+        yearly_costs(make_matrix("large", rows, ARM, 0.03, {}), Price(0.36, 400))
+
+
+def test_a_scenario_without_weight_has_no_part_in_the_choice() -> None:
+    assert matrix({"git": 0}).choice.wrong == ()
+
+
 def test_prices_and_weights_are_read() -> None:
     assert parse_price("0.34/h", "400/day", "--") == parse_price("0.34", "400", "--") == Price(0.34, 400)
     assert parse_price("", "", "--") is None

@@ -37,6 +37,8 @@ def test_the_sentence_names_the_driver_for_whom_it_is_wrong_and_its_cost() -> No
     other = words(find(MATRIX, "table").render(matrix(git=8), None))
     assert re.match(r"Use layer:btrfs: -\S+ % \[.*?\] against layer:overlay2 over these 3 scenarios\.", other)
     assert "It is wrong for fsync:short (layer:btrfs: +59" in other
+    right = words(find(MATRIX, "table").render(matrix(git=8, fsync=0), None))
+    assert "In no scenario is it significantly slower than layer:overlay2." in right
 
 
 @pytest.mark.parametrize("columns", ["100", "60"])
@@ -91,6 +93,12 @@ def test_the_page_has_no_script_from_elsewhere_and_a_class_for_each_verdict() ->
 def test_the_json_without_a_price_fits_the_schema() -> None:
     assert json.loads(find(MATRIX, "json").render(matrix(), None))["costs"] == []
     check_document("matrix", find(MATRIX, "json").render(matrix(), None))
+
+
+def test_against_bare_there_is_no_driver_to_choose() -> None:
+    rows = [row for session in suite() for row in rows_of([session], "bare", "", 0.03)]
+    said = words(find(MATRIX, "table").render(make_matrix("large", rows, "bare", 0.03, {}), None))
+    assert re.match(r"Against bare over these 3 scenarios: bind:overlay2 \+1\.\d+ % \[.*?\], layer:overlay2 \+9", said)
 
 
 def test_few_scenarios_weights_and_one_driver_are_said() -> None:

@@ -49,7 +49,7 @@ def test_the_reference_is_that_of_the_sessions_or_as_asked(store: Store) -> None
     store.add(replace(newer, facts={**newer.facts, DEFAULT_REFERENCE.key: "layer:overlayfs"}))
     assert find_matrix(store, MatrixQuestion()).reference == REFERENCE  # it ran in three scenarios, the other in one
     found = find_matrix(store, MatrixQuestion(reference="layer:overlayfs"))
-    assert [row.scenario for row in found.rows] == ["git:short"]
+    assert [row.scenario for row in found.rows] == ["git:short"] and found.without == ("fsync:short", "kernel:short")
     bare = find_matrix(store, MatrixQuestion(reference="bare@ext4"))
     assert bare.reference == "bare" and bare.mean("layer:vfs").complete
     with pytest.raises(UsageError, match="no finished session compares an arm with layer:aufs"):

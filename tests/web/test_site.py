@@ -56,10 +56,9 @@ def test_every_link_leads_to_a_file(written: Path) -> None:
 
 
 def test_pages_show_what_the_server_shows(written: Path) -> None:
-    assert (
-        "Use layer:" in (written / "matrix.html").read_text()
-        or "No other driver" in (written / "matrix.html").read_text()
-    )
+    assert "No other driver than layer:overlay2" in (written / "matrix.html").read_text()
+    (other,) = (written).glob("matrix-xeon-*.html")
+    assert "Use layer:overlay2" in other.read_text()
     session = (written / "session/20260101-000000-full.html").read_text()
     assert "mine &amp; &lt;yours&gt;" in session and "<svg" in session
     (history,) = (written / "history").glob("mine-layer-overlay2-*.html")
@@ -83,6 +82,7 @@ def test_a_directory_with_other_files_is_left_alone(written: Path, kit: Kit, tmp
     again = kit("site", written, KIT_STORE=f"sqlite:///{written.parent}/kit.db")
     sessions = sum(path.is_file() for path in (written / "session").iterdir())
     assert again.returncode == 0 and again.stdout.endswith(f" files, {sessions} of them as they were\n"), again.stderr
+    assert not [path for path in written.rglob("*") if path.name.startswith(".new")]
     whole = kit("site", written, "--all", KIT_STORE=f"sqlite:///{written.parent}/kit.db")
     assert whole.stdout.endswith(" files\n")
 
@@ -90,3 +90,54 @@ def test_a_directory_with_other_files_is_left_alone(written: Path, kit: Kit, tmp
 def test_an_empty_store_is_a_page(kit: Kit, tmp_path: Path) -> None:
     done = kit("site", tmp_path / "public", KIT_STORE=f"sqlite:///{tmp_path}/kit.db")
     assert done.returncode == 0 and "No session matches" in (tmp_path / "public/index.html").read_text()
+
+
+def test_another_web_site_is_left_alone(kit: Kit, tmp_path: Path) -> None:
+    (tmp_path / "index.html").write_text("<h1>mine</h1>")
+    done = kit("site", tmp_path, KIT_STORE=f"sqlite:///{tmp_path}.db")
+    assert done.returncode == 2 and "has other files" in done.stderr
+    assert (tmp_path / "index.html").read_text() == "<h1>mine</h1>"
+
+
+def test_a_session_that_went_on_is_written_again_and_one_that_is_gone_is_removed(kit: Kit, tmp_path: Path) -> None:
+    store = new_store(tmp_path / "kit.db")
+    short, long = night(1, 0.05, rounds=3), night(1, 0.05, rounds=5)
+    store.add_new((short, night(2, 0.05)))
+    public, env = tmp_path / "public", {"KIT_STORE": f"sqlite:///{tmp_path}/kit.db"}
+    assert kit("site", public, **env).returncode == 0
+    page = public / f"session/{short.id}.html"
+    before = page.read_text()
+    (public / "session/mine.txt").write_text("x")
+    store.remove([short.id, "2026-0002"])
+    store.add(long)
+    done = kit("site", public, **env)
+    assert done.returncode == 0 and "as they were" not in done.stdout
+    assert page.read_text() != before and "5 rounds" in page.read_text()
+    assert sorted(path.name for path in (public / "session").iterdir()) == [
+        f"{long.id}.csv",
+        f"{long.id}.html",
+        "mine.txt",
+    ]
+
+
+def test_no_link_is_followed(kit: Kit, tmp_path: Path) -> None:
+    store = new_store(tmp_path / "kit.db")
+    store.add(night(1, 0.05))
+    public, env = tmp_path / "public", {"KIT_STORE": f"sqlite:///{tmp_path}/kit.db"}
+    assert kit("site", public, **env).returncode == 0
+    (tmp_path / "other").write_text("other")
+    (public / "index.html").unlink()
+    (public / "index.html").symlink_to(tmp_path / "other")
+    assert kit("site", public, **env).returncode == 0
+    assert (tmp_path / "other").read_text() == "other" and not (public / "index.html").is_symlink()
+
+
+def test_a_list_names_no_file_of_others(kit: Kit, tmp_path: Path) -> None:
+    public, env = tmp_path / "public", {"KIT_STORE": f"sqlite:///{tmp_path}/kit.db"}
+    assert kit("site", public, **env).returncode == 0
+    victim = tmp_path / "victim.html"
+    victim.write_text("x")
+    (public / "kit-site.json").write_text('{"files": {"../victim.html": "", "gone.html": ""}}')
+    assert kit("site", public, **env).returncode == 0 and victim.exists()
+    (public / "kit-site.json").write_text("{")
+    assert "is damaged" in kit("site", public, **env).stderr

@@ -11,8 +11,10 @@ from dataclasses import dataclass, replace
 
 from kit.analysis.matrix.matrix import Matrix, counting
 from kit.analysis.matrix.row import MatrixRow
+from kit.analysis.session.ranking import DURABLE, REAL
 from kit.analysis.stats.estimators import Centre, Interval
 from kit.analysis.stats.weighted import weighted_mean
+from kit.core.errors import UsageError
 
 _DAYS, _HOUR = 365, 3600
 
@@ -45,8 +47,14 @@ class YearlyCost:
 
 
 def yearly_costs(matrix: Matrix, price: Price) -> tuple[YearlyCost, ...]:
-    """Return the costs of the arms that have all scenarios, in the matrix's order."""
+    """Return the costs of the arms that have all scenarios, in the matrix's order. Raises UsageError if the matrix is
+    not of times that a machine is in use."""
     rows = counting(matrix.rows)
+    strange = [row.metric for row in rows if row.metric not in (DURABLE, REAL)]
+    if strange:
+        raise UsageError(
+            f"a price needs durable or real time, not {strange[0]}", "leave out --price and --builds, or --metric"
+        )
     found = []
     for arm in matrix.arms:
         seconds, more = (_mean(rows, arm, name) for name in ("seconds", "more"))

@@ -21,8 +21,8 @@ from kit.core.errors import UsageError
 @dataclass(frozen=True)
 class Matrix:
     """``arms`` in the order of ``means``: the reference, then the others from the best mean to the worst, those with
-    all scenarios first. ``classes``: other classes of machines in the store. ``left_out``: sessions that do not count.
-    """
+    all scenarios first. ``classes``: other classes of machines in the store. ``without``: scenarios that have no figure
+    against the reference. ``left_out``: sessions that do not count."""
 
     machine_class: str
     reference: str
@@ -31,6 +31,7 @@ class Matrix:
     means: tuple[ArmMean, ...]
     choice: Choice
     classes: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
 
     @property
@@ -65,7 +66,7 @@ def make_matrix(
     means.insert(0, reference_mean(reference, counted))
     kept = {reference, *chosen}
     shown = tuple(replace(row, cells=tuple(item for item in row.cells if item.arm in kept)) for row in weighed)
-    return Matrix(machine_class, reference, margin, shown, tuple(means), choose(shown, means, reference))
+    return Matrix(machine_class, reference, margin, shown, tuple(means), choose(counting(shown), means, reference))
 
 
 def counting(rows: Sequence[MatrixRow]) -> list[MatrixRow]:

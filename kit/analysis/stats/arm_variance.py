@@ -67,6 +67,17 @@ def _prior() -> Floats:
     return prior
 
 
+def moderated_variances(values: Floats, mask: NDArray[np.bool_], degrees: tuple[int, ...]) -> tuple[Floats, Floats]:
+    """Return ``moderate`` of the arms of one session. Ratios and differences of the same runs share the result."""
+    return _moderated(values.tobytes(), mask.tobytes(), values.shape, degrees)
+
+
+@lru_cache(maxsize=4)
+def _moderated(values: bytes, mask: bytes, shape: tuple[int, ...], degrees: tuple[int, ...]) -> tuple[Floats, Floats]:
+    table, known = np.frombuffer(values).reshape(shape), np.frombuffer(mask, bool).reshape(shape[:2])
+    return moderate(arm_variances(table, known, trimmed=True), np.array(degrees))
+
+
 def moderate(variances: Floats, degrees: NDArray[np.int64]) -> tuple[Floats, Floats]:
     """Return moderated variances and their degrees of freedom, arms x draws. See the module."""
     d = np.maximum(degrees, 1)

@@ -33,7 +33,14 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from kit.analysis.stats.arm_variance import Places, arm_variances, lift, moderate, of_comparisons
+from kit.analysis.stats.arm_variance import (
+    Places,
+    arm_variances,
+    lift,
+    moderate,
+    moderated_variances,
+    of_comparisons,
+)
 from kit.analysis.stats.estimators import (
     CONFIDENCE,
     Centre,
@@ -166,7 +173,7 @@ def _share(
     if moderated and joint:
         values, mask = _layout(group, places, len(numbers))
         arms = tuple(own_degrees(int(rounds)) for rounds in mask.sum(axis=1))
-        found = moderate(arm_variances(values, mask, trimmed=True), np.array(arms))
+        found = moderated_variances(values, mask, arms)
         variance, degrees = of_comparisons(*found, places, scales)
         errors, degrees = np.sqrt(variance[:, 0] / n), degrees[:, 0]
     elif moderated:

@@ -39,6 +39,7 @@ def render_matrix_json(matrix: Matrix, price: Price | None = None) -> str:
         "costs": [asdict(item) for item in yearly_costs(matrix, price)] if price else [],
         "price": asdict(price) if price else None,
         "classes": matrix.classes,
+        "without": matrix.without,
         "left_out": [asdict(item) for item in matrix.left_out],
     }  # fmt: skip
     return json.dumps(document, indent=1) + "\n"

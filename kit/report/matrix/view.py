@@ -12,7 +12,7 @@ from kit.analysis.matrix.mean import ArmMean
 from kit.analysis.matrix.row import MatrixRow
 from kit.analysis.session.ranking import FASTER, REFERENCE, SLOWER
 from kit.analysis.stats.estimators import Interval
-from kit.model.metric import SECONDS, described
+from kit.model.metric import described
 from kit.report.format import units
 from kit.report.format.interval import amount_interval, percent_interval, plain_interval
 from kit.report.matrix.words import MARKS, headline, notes
@@ -115,7 +115,7 @@ def _beside(item: Interval | None) -> CellView:
 
 
 def _costs(matrix: Matrix, costs: Sequence[YearlyCost]) -> Iterator[tuple[str, Sequence[CellView]]]:
-    if not costs or any(described(row.metric).unit != SECONDS for row in matrix.rows):
+    if not costs:
         return
     by_arm = {item.arm: item for item in costs}
     yield "per year", [_amount(by_arm[arm].total if arm in by_arm else None, False) for arm in matrix.arms]

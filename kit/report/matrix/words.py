@@ -33,20 +33,29 @@ def _sentences(matrix: Matrix) -> Iterator[str]:
         return
     over = _over(reference.of)
     if not choice.take:
-        yield f"No other driver than {matrix.reference} was measured in {over}."
+        others = [f"{item.arm} {_change(item)}" for item in matrix.means if item.ratio and item.complete]
+        if others:
+            yield f"Against {matrix.reference} over {over}: {listed(others, _NAMED)}."
+        else:
+            yield f"No other driver than {matrix.reference} was measured in {over}."
         yield from _cost(reference)
         return
     mean = matrix.mean(choice.take)
     if choice.take == matrix.reference:
         yield f"Use {choice.take}: no other driver is significantly faster over {over}."
     else:
-        change = percent_interval(mean.ratio.estimate if mean.ratio else None, mean.low_all, mean.high_all)
-        yield f"Use {choice.take}: {change} against {matrix.reference} over {over}."
+        yield f"Use {choice.take}: {_change(mean)} against {matrix.reference} over {over}."
     if choice.wrong:
         yield f"It is wrong for {listed([_wrong(item) for item in choice.wrong], _NAMED, '; ')}."
-    else:
+    elif choice.take == matrix.reference:
         yield "No scenario shows another driver to be significantly faster."
+    else:
+        yield f"In no scenario is it significantly slower than {matrix.reference}."
     yield from _cost(mean)
+
+
+def _change(mean: ArmMean) -> str:
+    return percent_interval(mean.ratio.estimate if mean.ratio else None, mean.low_all, mean.high_all)
 
 
 def _over(scenarios: int) -> str:
@@ -61,14 +70,8 @@ def _wrong(item: WrongFor) -> str:
 
 
 def _cost(mean: ArmMean) -> Iterator[str]:
-    if mean.bare:
-        yield f"It costs {interval(mean)} over no container."
-
-
-def interval(mean: ArmMean) -> str:
-    """Return what the arm costs over bare."""
-    found = mean.bare
-    return percent_interval(found.estimate, found.low, found.high) if found else units.NOTHING
+    if found := mean.bare:
+        yield f"It costs {percent_interval(found.estimate, found.low, found.high)} over no container."
 
 
 def notes(matrix: Matrix, costs: tuple[YearlyCost, ...] = (), price: Price | None = None) -> list[str]:
@@ -93,6 +96,8 @@ def notes(matrix: Matrix, costs: tuple[YearlyCost, ...] = (), price: Price | Non
             "weight; individual intervals"
         )
     lines += _missing(matrix)
+    if matrix.without:
+        lines.append(f"scenarios without {matrix.reference}: {listed(matrix.without, _NAMED)}")
     pooled = sorted({row.machines for row in matrix.rows if row.machines > 1})
     if pooled:
         count = f"{pooled[0]}" if len(pooled) == 1 else f"{pooled[0]} to {pooled[-1]}"
