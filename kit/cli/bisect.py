@@ -26,7 +26,7 @@ from kit.core.quantity import duration, pairs, percentage
 from kit.report.renderer import BISECTION, find
 
 if TYPE_CHECKING:
-    from kit.bisection.candidates import Range
+    from kit.bisection.candidates import BisectionRange
     from kit.bisection.steps import BisectionRequest
 
 _EPILOG = f"""\b
@@ -184,6 +184,6 @@ def _describe(asked: BisectionRequest) -> None:
     )
 
 
-def _noun(range_: Range) -> str:
+def _noun(range_: BisectionRange) -> str:
     several = len(range_.candidates) > 1
     return f"{'commit' if range_.revisions else 'version'}{'s' if several else ''}"
