@@ -19,7 +19,7 @@ GOOD = "good"
 
 
 @dataclass(frozen=True)
-class CandidateRange:
+class BisectionRange:
     """What a bisection searches: ``candidates`` after the ``good`` one, oldest first. ``source``: the repository; '' if
     they are versions of an engine."""
 
@@ -32,7 +32,7 @@ class CandidateRange:
         return bool(self.source)
 
 
-def find_range(good: str, bad: str, source: str) -> CandidateRange:
+def find_range(good: str, bad: str, source: str) -> BisectionRange:
     """Return the range between two revisions of the repository ``source``, or between two ENGINE@VERSION. Raises
     UsageError."""
     engines = [name.partition("@")[0] in VERSIONED and "@" in name for name in (good, bad)]
@@ -43,7 +43,7 @@ def find_range(good: str, bad: str, source: str) -> CandidateRange:
     return _commits(good, bad, source)
 
 
-def _versions(good: str, bad: str) -> CandidateRange:
+def _versions(good: str, bad: str) -> BisectionRange:
     engine, _, first = good.partition("@")
     other, _, last = bad.partition("@")
     if engine != other:
@@ -55,17 +55,17 @@ def _versions(good: str, bad: str) -> CandidateRange:
     between = known[known.index(first) : known.index(last) + 1]
     if len(between) < 2:
         raise UsageError(
-            f"--good {good} --bad {bad}: the bad version is not the later one", "use the older version as --good"
+            f"--good {good} --bad {bad}: the bad version is not the later one", f"use --good {bad} --bad {good}"
         )
     old, *new = (Candidate(f"{engine}@{version}", f"{engine}@{version}") for version in between)
-    return CandidateRange(old, tuple(new))
+    return BisectionRange(old, tuple(new))
 
 
 def _by_number(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", version))
 
 
-def _commits(good: str, bad: str, source: str) -> CandidateRange:
+def _commits(good: str, bad: str, source: str) -> BisectionRange:
     first, last = (find_revision(source, text, option) for text, option in ((good, "--good"), (bad, "--bad")))
     if first == last:
         raise UsageError(f"--good {good} and --bad {bad} are the same commit {first[:12]}", "name two")
@@ -74,7 +74,7 @@ def _commits(good: str, bad: str, source: str) -> CandidateRange:
             f"--good {good} is not an ancestor of --bad {bad}", f"use the common one: git merge-base {good} {bad}"
         )
     found = first_parents(source, first, last)
-    return CandidateRange(_candidate(one_commit(source, first)), tuple(map(_candidate, found)), source)
+    return BisectionRange(_candidate(one_commit(source, first)), tuple(map(_candidate, found)), source)
 
 
 def _candidate(commit: Commit) -> Candidate:
@@ -82,7 +82,7 @@ def _candidate(commit: Commit) -> Candidate:
     return Candidate(commit.short, commit.id, commit.subject, commit.author, created, len(commit.parents) > 1)
 
 
-def arms_of_step(arm: Arm, range_: CandidateRange, candidate: Candidate) -> tuple[tuple[Arm, ...], Arm]:
+def arms_of_step(arm: Arm, range_: BisectionRange, candidate: Candidate) -> tuple[tuple[Arm, ...], Arm]:
     """Return the arms of a step as its request names them, and the one that the candidate is compared with."""
     if range_.revisions:
         base = replace(arm, options=tuple(sorted({*arm.options, (REVISION, GOOD)})))
@@ -91,12 +91,12 @@ def arms_of_step(arm: Arm, range_: CandidateRange, candidate: Candidate) -> tupl
     return (base, other), base
 
 
-def named_revisions(range_: CandidateRange, candidate: Candidate) -> Sequence[tuple[str, str]]:
+def named_revisions(range_: BisectionRange, candidate: Candidate) -> Sequence[tuple[str, str]]:
     """Return the revisions of a step as its request has them."""
     return ((GOOD, range_.good.id), (candidate.name, candidate.id)) if range_.revisions else ()
 
 
-def check_arm(arm: Arm, range_: CandidateRange) -> None:
+def check_arm(arm: Arm, range_: BisectionRange) -> None:
     """Check that candidates can differ on the arm. Raises UsageError."""
     if variant_of(arm) or arm.control:
         raise UsageError(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from kit.analysis.bisection.bisection import SKIPPED, Bisection, BisectionStep, Candidate
 from kit.analysis.bisection.search import search
 from kit.analysis.session.slowdown import UNDECIDED, Slowdown, judge_slowdown
-from kit.bisection.candidates import CandidateRange, arms_of_step, named_revisions
+from kit.bisection.candidates import BisectionRange, arms_of_step, named_revisions
 from kit.core.codec import encode_json
 from kit.core.errors import MachineError, RunError, UsageError
 from kit.core.paths import Paths
@@ -40,7 +40,7 @@ class BisectionRequest:
 
     request: Request
     arm: Arm
-    range: CandidateRange
+    range: BisectionRange
     threshold: float
     error: float
     budget: float | None = None
@@ -117,6 +117,8 @@ class _Steps:
         seconds = time.monotonic() - began
         found = judge_step(session, candidate)
         self._round = max(self._round, seconds / max(found.slowdown.rounds, 1))
+        if found.verdict == UNDECIDED and left is not None and found.slowdown.rounds < MOST_ROUNDS:
+            found = replace(found, reason="the budget is spent")
         return replace(found, seconds=seconds)
 
     def _why_impossible(self, candidate: Candidate) -> str:

@@ -26,7 +26,7 @@ from kit.core.quantity import duration, pairs, percentage
 from kit.report.renderer import BISECTION, find
 
 if TYPE_CHECKING:
-    from kit.bisection.candidates import CandidateRange
+    from kit.bisection.candidates import BisectionRange
     from kit.bisection.steps import BisectionRequest
 
 _EPILOG = f"""\b
@@ -37,7 +37,7 @@ Examples:
   kit bisect --good v1.0 --bad main --arm layer:overlay2 --dry-run -- make
 
 Each step compares a candidate with the good end, in rounds of both, until a sequential test decides. The same command
-goes on after an interruption. kit help bisect-a-slowdown has an example, kit help bisection the test.
+goes on after an interruption. docs/how-to/bisect-a-slowdown.md has an example; docs/explanation/bisection.md the test.
 Exit code 1 also means that no single first slow candidate is known.
 {described(DONE, FAILED, USAGE, BUSY, INTERRUPTED)}"""
 
@@ -184,6 +184,6 @@ def _describe(asked: BisectionRequest) -> None:
     )
 
 
-def _noun(range_: CandidateRange) -> str:
+def _noun(range_: BisectionRange) -> str:
     several = len(range_.candidates) > 1
     return f"{'commit' if range_.revisions else 'version'}{'s' if several else ''}"

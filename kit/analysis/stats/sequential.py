@@ -19,7 +19,7 @@ from kit.analysis.stats.estimators import Centre, Interval
 
 #: Standard deviation of the prior: what is sought is a few standard deviations of a round's log ratio. Any value gives
 #: valid intervals.
-EFFECT = 5.0
+EFFECT = 3.0
 #: The largest t that is searched; beyond it the evidence does not grow.
 _LARGEST = 1e9
 
@@ -56,11 +56,12 @@ def sequential_quantile(n: int, error: float) -> float:
 
 def sequential_interval(centre: Centre, error: float, known: float = 0.0) -> Interval:
     """Return the interval each end of which errs with probability ``error`` at most over all looks. ``known``: an error
-    of the centre that is the same at all looks (standard deviation)."""
+    of the centre that is the same at all looks (standard deviation). The two add up as independent errors do; of the
+    known one half the probability counts, since its sum with the other is largest at several looks."""
     quantile = math.inf if centre.error is None else sequential_quantile(centre.n, error)
     if math.isinf(quantile):
         return Interval(centre.estimate, None, None, centre.n)
-    half = math.hypot(quantile * (centre.error or 0.0), _normal_quantile(1 - error) * known)
+    half = math.hypot(quantile * (centre.error or 0.0), _normal_quantile(1 - error / 2) * known)
     return Interval(centre.estimate, centre.estimate - half, centre.estimate + half, centre.n)
 
 
