@@ -74,7 +74,7 @@ def _of_class(
         of_title, out = _read(store, title, [head for head in listed if reference in _ran(head)], reference, asked)
         rows += of_title
         left += out
-        without += [] if made else [title]
+        without += [] if of_title else [title]
     if not rows:
         arms = sorted({arm for head in mine for arm in split_picks(_ran(head))[0]})
         fix = f"use one of: {', '.join(arms)}" if arms else "compare two arms: kit compare smoke"
