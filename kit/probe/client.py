@@ -172,15 +172,15 @@ class Probe:
         self._request(fields, output.fileno())
 
     def suppress_syncs(self) -> None:
-        """Let no later command wait until data are on the disk: sync, fsync, fdatasync, msync, syncfs and
-        sync_file_range succeed without effect, in all programs and roots (seccomp(2)). Files opened with O_SYNC still
-        wait. Raises RunError."""
+        """Let the kernel skip sync, fsync, fdatasync, msync, syncfs and sync_file_range in later commands: they succeed
+        without effect, in all programs and roots (seccomp(2)). Files opened with O_SYNC, io_uring, AIO and pwritev2
+        with RWF_DSYNC still wait. Raises RunError."""
         self._request(["nosync"])
         answer = self._answer()
         if failed := re.fullmatch(rb"status=error errno=(\d+) what=seccomp\n", answer):
             raise RunError(
-                f"+nosync: the kernel refuses a filter of system calls: {os.strerror(int(failed[1]))}",
-                "use a kernel with CONFIG_SECCOMP_FILTER, or leave out +nosync",
+                f"+nosync: no filter of system calls can be set: {os.strerror(int(failed[1]))}",
+                "use a kernel with CONFIG_SECCOMP_FILTER on x86_64 or aarch64, or leave out +nosync",
             )
         if answer != b"status=done\n":
             raise _garbled(answer)

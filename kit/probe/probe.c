@@ -13,7 +13,7 @@
  * A request is a 4-byte little-endian length and that many bytes of NUL-terminated fields:
  *   run, cwd, uid, gid, number of environment entries, the entries, the words of the command
  *      with one file descriptor attached (SCM_RIGHTS): the command's stdout and stderr
- *   nosync: no later command waits until data are on the disk
+ *   nosync: the kernel skips the system calls of later commands that wait until data are on the disk
  * The answer is one line of key=value pairs.
  */
 #define _GNU_SOURCE
@@ -264,9 +264,9 @@ static size_t skip_calls(struct sock_filter *filter, uint32_t arch, const uint32
 }
 #endif
 
-/* From here on nothing waits until data are on the disk: the kernel skips the system calls that do, and reports success
- * (seccomp(2); systemd-nspawn --suppress-sync does the same). This holds for static programs and in any root too. Not
- * for a file that is opened with O_SYNC or O_DSYNC: a filter can't change flags. Return 0, or an error number. */
+/* From here on the kernel skips the system calls that wait until data are on the disk, and reports success (seccomp(2);
+ * systemd-nspawn --suppress-sync does the same). This holds for static programs and in any root too. Not for a file that
+ * is opened with O_SYNC or O_DSYNC, nor for io_uring: a filter sees neither. Return 0, or an error number. */
 static int suppress_syncs(void)
 {
 #ifndef ARCH

@@ -130,6 +130,9 @@ class Provision:
             engine.fill(arm, backing_root)
             if self._load:
                 self._load_ground(arm, self._load).unpack_root()
+            if arm.nosync:  # once before any run: a machine without such filters can't have the arm
+                with self.sandbox(arm):
+                    pass
 
     def unsupported(self, arm: Arm, interfaces: Sequence[str]) -> Blocker | None:
         """Return why a scenario that drives the engine itself can't run on the arm's engine; None if it can."""
