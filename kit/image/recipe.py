@@ -81,8 +81,8 @@ class Recipe:
     @property
     def config(self) -> dict[str, Any]:
         """Return how a container of the image starts, without its environment, as an image's configuration has it."""
-        words, volumes = list(self.entrypoint), {path: {} for path in self.volumes}
-        return {**({"Entrypoint": words} if words else {}), **({"Volumes": volumes} if volumes else {})}
+        found: dict[str, Any] = {"Entrypoint": list(self.entrypoint), "Volumes": {path: {} for path in self.volumes}}
+        return {key: value for key, value in found.items() if value}
 
     @property
     def _file(self) -> Path:
