@@ -111,12 +111,15 @@ def _run(job: Job, given: Mapping[str, Any]) -> int:
 
 def _report(parts: tuple[SuitePart, ...], store: Store, name: str) -> int:
     """Print the matrix of the suite's scenarios, and what did not run."""
+    from kit.model.machine_class import class_of
     from kit.store.matrix import MatrixQuestion, find_matrix
 
-    titles = dict.fromkeys(part.session.title for part in parts if part.session and part.session.samples)
-    if titles:
+    measured = [part.session for part in parts if part.session and part.session.samples]
+    if measured:
+        titles = tuple(dict.fromkeys(session.title for session in measured))
+        asked = MatrixQuestion(titles, machine_class=class_of(measured[0].facts))  # others may share the store
         try:
-            click.echo(find(MATRIX, "table").render(find_matrix(store, MatrixQuestion(tuple(titles))), None), nl=False)
+            click.echo(find(MATRIX, "table").render(find_matrix(store, asked), None), nl=False)
         except KitError as error:  # the sessions are stored all the same
             click.echo(f"kit: no matrix: {error}", err=True)
     for part in parts:

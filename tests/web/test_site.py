@@ -36,7 +36,7 @@ def written(site: Path, kit: Kit) -> Path:
     if not (site / "public").is_dir():
         done = kit("site", site / "public", KIT_STORE=f"sqlite:///{site}/kit.db")
         assert done.returncode == 0 and not done.stderr, done.stderr
-        count = sum(path.is_file() for path in (site / "public").rglob("*"))
+        count = sum(path.suffix in (".html", ".csv") for path in (site / "public").rglob("*"))
         assert done.stdout == f"{site}/public/index.html: {count} files\n"
     return site / "public"
 

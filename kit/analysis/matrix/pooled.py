@@ -46,7 +46,7 @@ class _Gathered:
         return answer(title, self.entries.get((kind, metric), ()))
 
     def sessions(self, metric: str) -> set[str]:
-        return {entry.session for entry in self.entries.get((_REFERENCE, metric), ())}
+        return {entry.session for kind in (_REFERENCE, _BARE) for entry in self.entries.get((kind, metric), ())}
 
 
 def pooled_rows(
