@@ -196,6 +196,9 @@ def with_baselines(
     for arm in tuple(every):
         own = with_variant(named, variant_of(arm)) if named else None
         if arm == own or (named is None and _is_top(arm, every)):
+            first = _first(arm, every)
+            if named and not variant_of(named) and first != arm:  # the baseline itself, with another command
+                pairs.append((str(arm), str(first)))
             continue
         baseline = arm.without(CONTROL) if arm.control else own or _baseline(arm, every)
         if baseline == arm:

@@ -34,8 +34,8 @@ def test_bound_holds_for_a_simulated_workload(work: float, wait: float, length: 
 
 def test_slices() -> None:
     quiet = Waiting(0.0, 0.0)
-    assert [slice_length(seconds, quiet) for seconds in (0.4, 1, 2, 5, 10, 80)] == [None, 0.1, 0.1, 0.1, 0.2, 0.5]
+    assert [slice_length((seconds, quiet)) for seconds in (0.4, 1, 2, 5, 10, 80)] == [None, 0.1, 0.1, 0.1, 0.2, 0.5]
     some = Waiting(0.1, 0.03)
-    length = slice_length(80, some)
+    length = slice_length((80, some))
     assert length == 0.6 and some.hidden(length) <= MOST_HIDDEN and 80 / length > LEAST_SLICES
-    assert slice_length(10, Waiting(0.2, 1.0)) is None
+    assert slice_length((10, Waiting(0.2, 1.0))) is None

@@ -85,7 +85,9 @@ def test_several_arms_have_the_baseline_with_their_own_command() -> None:
 def test_a_named_baseline_has_the_command_of_each_arm_unless_it_names_one() -> None:
     arms, pairs = names("layer:vfs", "bare")
     assert arms[:2] == ["bare+command=a", "bare+command=b"]
-    assert pairs == {f"layer:vfs+command={name}": f"bare+command={name}" for name in "ab"}
+    of_layer = {f"layer:vfs+command={name}": f"bare+command={name}" for name in "ab"}
+    assert pairs == {**of_layer, "bare+command=b": "bare+command=a"}
+    assert names("bare", "bare")[1] == {"bare+command=b": "bare+command=a"}
     pairs = names("bare,layer:vfs", "bare+command=b")[1]
     assert set(pairs.values()) == {"bare+command=b"} and len(pairs) == 3
     both = in_variants(parse_arms("layer:vfs"), TWO, REVISIONS)

@@ -120,6 +120,9 @@ class TestAuto:
         request = Request("kernel:short", arms=("bare", "layer:overlay2"))
         ten, twenty = pilot()(), pilot(20)()
         assert decided(request, lambda: (*twenty, *ten))[0] == 0.2
+        needs_longer = Pilot("bare+command=b", 10, Waiting(0.1, 0.02))
+        length, facts = decided(request, lambda: (*ten, needs_longer))
+        assert length == 0.4 and "slices hide 0.50% of a run" in facts["why run order"]
         waiting = Pilot("bare+command=b", 10, Waiting(0.2, 1.0))
         length, facts = decided(request, lambda: (*ten, waiting, *twenty))
         assert length is None and "slices would hide" in facts["why run order"]

@@ -46,12 +46,17 @@ def waiting(looks: Iterable[bool], seconds: float) -> Waiting:
     return Waiting(sum(seen) / len(seen), sum(spell**2 for spell in spells) / (2 * total) if total else 0.0)
 
 
-def slice_length(run_seconds: float, found: Waiting) -> float | None:
-    """Return the length of a time slice in seconds for runs of this length; None where no length is short enough for
-    the run and long enough for its waits."""
-    longest = max(SHORTEST, run_seconds / LEAST_SLICES)
-    wanted = min(max(SHORTEST, run_seconds / SLICES), LONGEST)
-    needed = found.share * found.left / MOST_HIDDEN
-    if run_seconds < SHORTEST_RUN or needed > longest:
+def longest_slice(run_seconds: float) -> float:
+    """Return the longest time slice in seconds for runs of this length."""
+    return max(SHORTEST, run_seconds / LEAST_SLICES)
+
+
+def slice_length(*runs: tuple[float, Waiting]) -> float | None:
+    """Return the length of a time slice in seconds; None where no length is short enough for every run and long enough
+    for its waits. ``runs``: the seconds of each kind of run, and how it waits."""
+    shortest = min(seconds for seconds, _ in runs)
+    wanted = min(max(SHORTEST, shortest / SLICES), LONGEST)
+    needed = max(found.share * found.left for _, found in runs) / MOST_HIDDEN
+    if shortest < SHORTEST_RUN or needed > longest_slice(shortest):
         return None
     return round(max(wanted, needed), 3)

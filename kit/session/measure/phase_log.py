@@ -81,7 +81,7 @@ def cut_middle(path: Path, before: int = 0) -> int:
 def log_name(step: PlanStep) -> str:
     """Return a file name for the run's log. Names of long swept values are cut: the limit is 255 bytes."""
     whole = f"{'traced-' if step.traced else ''}{step.round:03d}-{step.arm}{'-' if step.point else ''}{step.point}"
-    name = re.sub(r"[^\w.@+=-]", "-", whole, flags=re.ASCII)
+    name = re.sub(r"[^\w.@+=~^-]", "-", whole, flags=re.ASCII)
     if len(name) > _LONGEST_NAME:
         name = f"{name[:_LONGEST_NAME]}-{hashlib.sha256(whole.encode()).hexdigest()[:8]}"
     return f"{name}.log"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from kit.analysis.runs.paired import LEAST_REACH
-from kit.analysis.runs.waiting import LEAST_SLICES, MOST_HIDDEN, SHORTEST, SHORTEST_RUN, slice_length
+from kit.analysis.runs.waiting import MOST_HIDDEN, SHORTEST_RUN, longest_slice, slice_length
 from kit.filesystem import Profile
 from kit.host.machine import Host
 from kit.model.arm import Arm
@@ -127,27 +127,24 @@ def _facts(seconds: float | None, why: str) -> tuple[Fact, ...]:
 
 
 def _by_pilots(found: Sequence[Pilot]) -> tuple[float | None, str]:
-    """Return the length of a slice that suits all, None for sequential runs, and the reason."""
+    """Return the length of a slice that suits all, None for sequential runs, and the reason: that of the run of which
+    slices hide most."""
     if not found:
         return None, "no arm could make a pilot run"
-    return min(map(_by_pilot, found), key=lambda judged: judged[0] or 0.0)
-
-
-def _by_pilot(found: Pilot) -> tuple[float | None, str]:
-    """Return the same by one run."""
-    if found.error:
-        return None, f"the pilot run of {found.arm} failed"
-    if found.seconds < SHORTEST_RUN:
-        return None, f"a run takes {found.seconds:.2g} s, too short for time slices"
-    length = slice_length(found.seconds, found.waiting)
-    waits = f"waits {found.waiting.share:.1%} of its time for a clock, a network or other processes"
+    for item in found:
+        if item.error:
+            return None, f"the pilot run of {item.arm} failed"
+        if item.seconds < SHORTEST_RUN:
+            return None, f"a run takes {item.seconds:.2g} s, too short for time slices"
+    length = slice_length(*((item.seconds, item.waiting) for item in found))
+    tried = longest_slice(min(item.seconds for item in found)) if length is None else length
+    worst = max(found, key=lambda item: item.waiting.hidden(tried))
+    hidden, waits = worst.waiting.hidden(tried), f"waits {worst.waiting.share:.1%} of its time for a clock, a network"
+    waits += " or other processes"
     if length is None:
-        longest = max(SHORTEST, found.seconds / LEAST_SLICES)
-        hidden = found.waiting.hidden(longest)
         return (
             None,
             f"the workload {waits}: slices would hide {hidden:.1%} at most, {MOST_HIDDEN:.1%} are allowed",
         )
-    hidden = found.waiting.hidden(length)
-    takes = f"takes {'at least ' if found.ended else ''}{found.seconds:.3g} s"
+    takes = f"takes {'at least ' if worst.ended else ''}{worst.seconds:.3g} s"
     return length, f"a run {takes} and {waits}, of which slices hide {hidden:.2%} of a run at most"
