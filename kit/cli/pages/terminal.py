@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import io
+import re
 import shutil
 import sys
 
 import click
 
-#: Longer lines are hard to read, on wide screens too.
-_WIDEST = 100
+#: Longer lines are hard to read, on wide screens too: those of output have 100 columns, and a margin.
+_WIDEST = 102
+_ROW, _CODE = re.compile(r"^\|.*$", re.MULTILINE), re.compile(r"`[^`]*`")
 
 
 def show_page(markdown: str) -> None:
@@ -26,6 +28,11 @@ def lay_out(markdown: str, width: int) -> str:
 
     file = io.StringIO()
     Console(file=file, force_terminal=True, width=width).print(
-        Markdown(markdown, code_theme="ansi_dark", hyperlinks=False)
+        Markdown(_ROW.sub(_with_bars, markdown), code_theme="ansi_dark", hyperlinks=False)
     )
     return file.getvalue()
+
+
+def _with_bars(row: re.Match[str]) -> str:
+    """Return the row of a table with its bars in code escaped: there rich ends a cell, which the site does not."""
+    return _CODE.sub(lambda code: re.sub(r"(?<!\\)\|", r"\|", code[0]), row[0])
