@@ -14,10 +14,11 @@ import pytest
 
 @dataclass
 class Receiver:
-    """A server that takes messages. ``status``: its answer."""
+    """A server that takes messages. ``status``: its answer. ``asked``: how often somebody sent one."""
 
     port: int
     status: int = 200
+    asked: int = 0
     got: list[dict[str, Any]] = field(default_factory=list)
 
     @property
@@ -37,6 +38,7 @@ def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             data = self.rfile.read(int(self.headers["Content-Length"]))
+            found.asked += 1
             if found.status == 200:
                 found.got.append(json.loads(data))
             self.send_response(found.status)
@@ -47,7 +49,7 @@ def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         found = Receiver(server.server_address[1])
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         monkeypatch.setenv("CHAT", found.url)
         yield found
         server.shutdown()

@@ -4,6 +4,7 @@ in any text."""
 from __future__ import annotations
 
 import base64
+import json
 import re
 import sys
 from collections.abc import Sequence
@@ -17,13 +18,14 @@ from kit.analysis.history.regression import CHANGE
 from kit.analysis.session.threshold import parse_threshold
 from kit.cli.notify import notify
 from kit.core.errors import MachineError, UsageError
+from kit.core.exit_code import NOT_RUN
 from kit.model.message import Message
 from kit.model.session import INTERRUPTED, NotRun, Request, Session
 from kit.nightly.file import parse_nightly
 from kit.nightly.notify import open_destinations, send
 from kit.nightly.run import assess
 from kit.store import Store, open_store
-from tests.command_line import Kit
+from tests.command_line import Kit, in_new_process
 from tests.nights import night
 from tests.receiver import Receiver
 from tests.stores import new_store
@@ -213,6 +215,19 @@ def test_a_dry_run_shows_the_message_and_sends_nothing(kit: Kit, receiver: Recei
     assert receiver.got == [] and receiver.is_silent(done.stdout + done.stderr)
     done = kit("nightly", path, "--check", "--store", url, CHAT="")
     assert done.returncode == 2 and "variable CHAT is empty" in done.stderr
+
+
+def test_a_message_that_cannot_be_sent_changes_no_exit_code(receiver: Receiver, tmp_path: Path) -> None:
+    """In a new process: Apprise's threads, which send, are not those of a fork."""
+    path, out = tmp_path / "night.toml", tmp_path / "out"
+    path.write_text("[notify]\nurls = ['env:CHAT']\n[[tasks]]\nscenario = 'nosuch'\n")
+    receiver.status = 503
+    url = f"sqlite:///{tmp_path}/kit.db"
+    done = in_new_process("nightly", path, "-q", "--store", url, "--output", out, "--json", "-")
+    assert (done.returncode, json.loads(done.stdout)["exit_code"]) == (NOT_RUN, NOT_RUN), done.stderr
+    assert "kit: could not send the message to json://*** (variable CHAT): " in done.stderr and receiver.asked == 1
+    kept = b"".join(file.read_bytes() for file in (*out.iterdir(), tmp_path / "kit.db")).decode(errors="replace")
+    assert receiver.is_silent(done.stdout + done.stderr + kept)
 
 
 def test_a_server_that_is_away_is_a_message(receiver: Receiver, tmp_path: Path) -> None:
