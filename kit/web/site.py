@@ -74,7 +74,7 @@ def write_site(open_store: Open, directory: Path, processes: int, rewrite: bool 
 
 def _digests(heads: Sequence[Session], counts: Mapping[str, int]) -> dict[str, str]:
     """Return what the files of each session are made of: a session that is continued has more samples."""
-    found = {}
+    found: dict[str, str] = {}
     for head in heads:
         parts = __version__, head.status, counts.get(head.id, 0), head.not_run, sorted(head.facts.items())
         digest = hashlib.sha256(repr(parts).encode()).hexdigest()
