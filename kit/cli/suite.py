@@ -90,7 +90,7 @@ def _run(job: Job, given: Mapping[str, Any]) -> int:
     store, paths = the_store(given["store_url"], patient=True), find_paths()
     idle = duration(given["wait_idle"], "--wait-idle") if given["wait_idle"] else None
     start = StartOptions(given["wait"], idle)
-    if given["resume"] not in ("", "last"):
+    if given["resume"] not in (None, "", "last"):
         raise UsageError(f"--resume {given['resume']}: a suite continues its last run", "use --resume last")
     run, begun = find_run(job, store, read_host().machine) if given["resume"] else (new_run(job), {})
     observer = make_observer(given["quiet"])

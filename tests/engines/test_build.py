@@ -104,6 +104,21 @@ def test_lines_of_a_step_are_distinguished_from_buildkits_own() -> None:
         assert printed_in_buildkit(own) is None
 
 
+def test_a_line_that_buildkit_prints_in_two_parts_is_one() -> None:
+    text = (
+        b"#4 0.1 kit-step began 1.5\n#4 0.2 one\n#4 0.3 two, its beginning#4 DONE 0.3s\n\n#8 exporting layers\n"
+        b"#8 DONE 0.1s\n\n#4 [3/3] RUN make\n#4 sha256:0123\n and its end\n#4 0.3 three\n#4 0.3 \n"
+        b"#4 0.3 kit-step ended 2.5 status=x\n"
+    )
+    with tempfile.TemporaryFile() as output:
+        found = BuildOutput(output, printed_in_buildkit)
+        read(text, found)
+        found.end()
+        output.seek(0)
+        assert output.read() == b"one\ntwo, its beginning and its end\nthree\n"
+    assert found.answer == b"status=x"
+
+
 def test_the_log_of_a_failed_build_says_why() -> None:
     with tempfile.TemporaryFile() as output:
         found = BuildOutput(output, lambda line: line)

@@ -21,14 +21,16 @@ _SHOWN = 20
 _PATIENCE = 10.0
 
 
-#: What BuildKit prints of a step's output: the number of the step, and seconds since its start.
-_PRINTED = re.compile(rb"#\d+ \d+\.\d+ (.*)")
+#: What BuildKit prints of a step's output: the number of the step, and seconds since its start. The end of the step may
+#: be printed right behind a line that is not complete yet.
+_PRINTED = re.compile(rb"#(\d+) \d+\.\d+ (.*?)(?:#\1 DONE \d+\.\ds)?")
 
 
 def printed_in_buildkit(line: bytes) -> bytes | None:
-    """Return what a step has printed in this line of BuildKit's; None if the line is BuildKit's own."""
-    match = _PRINTED.match(line)
-    return match[1] if match else None
+    """Return what a step has printed in this line of BuildKit's; None if the line is BuildKit's own, or the rest of a
+    line that BuildKit printed in two parts, with lines of its own between them."""
+    match = _PRINTED.fullmatch(line)
+    return match[2] if match else None
 
 
 class BuildOutput:
@@ -91,6 +93,8 @@ class BuildOutput:
         elif self._inside and said is not None:
             self._write(self._held + said)
             self._held = b"\n"
+        elif self._inside and line and not line.startswith(b"#"):
+            self._write(line)  # the rest of a line: BuildKit's own lines begin with a number
         else:
             self._note(line)
 
