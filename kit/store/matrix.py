@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from kit.analysis.fleet.answer import SHARED, LeftOut
 from kit.analysis.fleet.cost import LEAST
+from kit.analysis.matrix.filling import find_differences, find_different_work
 from kit.analysis.matrix.matrix import Matrix, make_matrix
 from kit.analysis.matrix.pooled import pooled_rows
 from kit.analysis.matrix.row import MatrixRow, rows_of
@@ -17,7 +18,7 @@ from kit.analysis.session.ranking import split_picks
 from kit.core.errors import UsageError
 from kit.model.arm import spelled
 from kit.model.default_driver import common_drivers
-from kit.model.fact import ASKED, DEFAULT_REFERENCE, SEVERAL, WORKER
+from kit.model.fact import DEFAULT_REFERENCE, SEVERAL, WORKER
 from kit.model.machine_class import class_of
 from kit.model.plan import DEFAULT_MARGIN
 from kit.model.session import DONE, Session
@@ -147,22 +148,32 @@ def _read(
             title, (store.get(newest[name].id) for name in drawn), reference, asked.metric, asked.margin
         )
         return rows, [*left, *out]
-    wanted = _few([head for head in heads if head not in shared])
-    sessions = [store.get(head.id) for head in wanted]
-    return rows_of(sessions, reference, asked.metric, asked.margin), left
+    sessions, unlike = _few(store, [head for head in heads if head not in shared], reference)
+    return rows_of(sessions, reference, asked.metric, asked.margin), [*left, *unlike]
 
 
-def _few(heads: Sequence[Session]) -> list[Session]:
-    """Return the newest session, and older ones that add an arm and were asked for the same."""
+def _few(store: Store, heads: Sequence[Session], reference: str) -> tuple[list[Session], list[LeftOut]]:
+    """Return the newest session, and older ones of the same work on the same machine that add an arm; and those that
+    would add one, but are of other work or another machine."""
     found: list[Session] = []
+    left: list[LeftOut] = []
     known: set[str] = set()
+    reads = 0
     for head in heads:
         arms = set(split_picks(_ran(head))[0])
-        same = not found or all(kind.text(head.facts) == kind.text(found[0].facts) for kind in ASKED)
-        if same and arms - known and len(found) < _READ:
-            found.append(head)
-            known |= arms
-    return found
+        if not arms - known:
+            continue
+        why = find_differences(found[0], head) if found else ""
+        if not why and reads < _READ:
+            reads += 1
+            session = store.get(head.id)
+            why = find_different_work(found[0], session, reference) if found else ""
+            if not why:
+                found.append(session)
+                known |= arms
+        if why:
+            left.append(LeftOut("", head.id, why))
+    return found, left
 
 
 def _lot(machine: str) -> str:

@@ -83,6 +83,31 @@ def test_three_machines_of_a_class_are_pooled_two_are_not(tmp_path: Path) -> Non
     assert [item.session for item in found.left_out] == [shared.id]
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"kit_version": "0"}, "kit: 1 → 0"),
+        ({"machine": "bb"}, "another machine"),
+        ({"caches": "cold"}, "caches: warm → cold"),
+        ({"digest": "ff"}, "scenario changed (git:short → ff)"),
+    ],
+)
+def test_an_older_session_of_other_work_fills_no_row(tmp_path: Path, change: dict[str, str], said: str) -> None:
+    """``kit compare -- make`` in two projects makes two sessions with one title."""
+    new = new_store(tmp_path / "kit.db")
+    few = {arm: COSTS["git:short"][arm] for arm in ("bare", REFERENCE, "layer:btrfs")}
+    old = made("git:short", COSTS["git:short"], 1)
+    old = replace(old, kit_version=change.get("kit_version", "1"))
+    old = replace(old, facts={**old.facts, **{key: text for key, text in change.items() if key in old.facts}})
+    if "digest" in change:
+        samples = tuple(replace(item, digests=(("scenario", change["digest"]),)) for item in old.samples)
+        old = replace(old, samples=samples)
+    new.add_new([old, made("git:short", few, 2)])
+    found = find_matrix(new, MatrixQuestion())
+    assert {cell.session for cell in found.rows[0].cells if cell.measured} == {"git-short-002"}
+    assert [(item.session, item.why) for item in found.left_out] == [(old.id, said)]
+
+
 def test_what_is_not_there_is_said(store: Store, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no finished session of 'gti'"):
         find_matrix(store, MatrixQuestion(("gti",)))
