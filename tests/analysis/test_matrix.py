@@ -19,6 +19,7 @@ from kit.analysis.session.ranking import DURABLE, EQUIVALENT, FASTER, INCONCLUSI
 from kit.analysis.stats.estimators import Centre, student_quantile
 from kit.analysis.stats.weighted import weighted_mean
 from kit.core.errors import UsageError
+from kit.model.default import AUTO_ROUNDS
 from tests.matrices import COSTS, made, on_machine, suite
 from tests.matrices import REFERENCE as ARM
 
@@ -103,6 +104,21 @@ def test_space_and_writes_are_beside_time() -> None:
     assert found.ratio and found.space and found.written
     assert found.space.estimate == pytest.approx(found.ratio.estimate, rel=0.01)
     assert found.written.estimate == pytest.approx(found.ratio.estimate, rel=0.01) and found.written.n == 3
+
+
+def test_a_mean_of_one_scenario_decides_no_more_than_its_cell() -> None:
+    """Intervals of sessions that chose their end are widened, and so are those of means."""
+    fixed = made("noisy", {"bare": 1.0, ARM: 1.0, "layer:btrfs": 0.95}, noise=0.02, rounds=5)
+    open_ = replace(fixed, request=replace(fixed.request, rounds=AUTO_ROUNDS))
+    widths = []
+    for session in (fixed, open_):
+        (row,) = rows_of([session], ARM, "", 0.03)
+        cell, mean = row.cell("layer:btrfs"), make_matrix("large", [row], ARM, 0.03, {}).mean("layer:btrfs")
+        assert cell and cell.low_all and cell.high_all and mean.low_all and mean.high_all
+        assert mean.low_all <= cell.low_all * 1.000001 and mean.high_all >= cell.high_all / 1.000001
+        assert cell.verdict != INCONCLUSIVE or mean.verdict == INCONCLUSIVE
+        widths.append(math.log(mean.high_all / mean.low_all))
+    assert widths[1] > 1.2 * widths[0]
 
 
 def test_weights_move_the_mean_by_scenario_or_by_variant() -> None:

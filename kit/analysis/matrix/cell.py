@@ -45,6 +45,11 @@ class MatrixCell:
         return self.time is not None and self.time.error is not None
 
     @property
+    def half_all(self) -> float:
+        """Return the half width of the simultaneous interval, of logarithms; infinite without one."""
+        return math.log(self.high_all / self.low_all) / 2 if self.low_all and self.high_all else math.inf
+
+    @property
     def ratio(self) -> Interval | None:
         """Return the ratio with its individual 95 % interval."""
         return ratio_of(self.time)

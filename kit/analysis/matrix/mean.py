@@ -2,9 +2,10 @@
 
 A mean is the weighted geometric mean of the ratios, the one mean of normalised figures whose order does not depend on
 the reference (Fleming and Wallace 1986, doi:10.1145/5666.5673). Its interval is Student's t of the mean logarithm
-(``kit.analysis.stats.weighted``), simultaneous for all arms by Bonferroni (Dunn 1961). Scenarios are a fixed set: the
-interval says how well the mean of these scenarios is known on these machines, and not what other builds cost.
-benchmarks/proofs/matrix.py shows how often it holds.
+(``kit.analysis.stats.weighted``), simultaneous for all arms by Bonferroni (Dunn 1961). The simultaneous interval is
+not narrower than what the cells' own simultaneous intervals make of it: those of sessions that chose their end are
+widened. Scenarios are a fixed set: the interval says how well the mean of these scenarios is known on these machines,
+and not what other builds cost. benchmarks/proofs/matrix.py shows how often it holds.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from kit.analysis.matrix.row import MatrixRow
 from kit.analysis.session.ranking import REFERENCE
 from kit.analysis.stats import estimators
 from kit.analysis.stats.estimators import Centre, Interval
-from kit.analysis.stats.weighted import weighted_mean
+from kit.analysis.stats.weighted import weighted_half, weighted_mean
 
 
 @dataclass(frozen=True)
@@ -52,9 +53,20 @@ def mean_of(arm: str, rows: Sequence[MatrixRow], family: int, margin: float) -> 
     made = _made(arm, "", rows, len(having), ratio_of(time))
     if time is None:
         return made
-    together = estimators.as_ratio(time.interval(estimators.family_confidence(family)))
+    halves = [(weight, cell.half_all) for weight, cell in having]
+    together = estimators.as_ratio(interval_together(time, halves, family))
     verdict = judge_interval(together.low, together.high, margin)
     return replace(made, verdict=verdict, low_all=together.low, high_all=together.high)
+
+
+def interval_together(mean: Centre, halves: Sequence[tuple[float, float]], family: int) -> Interval:
+    """Return the simultaneous interval of a mean of logarithms. ``halves``: weight of each cell, and half width of its
+    own simultaneous interval."""
+    if mean.error is None:
+        return mean.interval()
+    quantile = estimators.student_quantile(0.5 + estimators.family_confidence(family) / 2, mean.degrees)
+    half = max(quantile * mean.error, weighted_half(halves))
+    return Interval(mean.estimate, mean.estimate - half, mean.estimate + half, mean.n)
 
 
 def reference_mean(arm: str, rows: Sequence[MatrixRow]) -> ArmMean:

@@ -35,3 +35,10 @@ def weighted_mean(parts: Sequence[tuple[float, Centre]]) -> Centre | None:
     if spread:
         degrees = max(degrees, int(variance / spread))
     return Centre(estimate, math.sqrt(variance), degrees, len(shares))
+
+
+def weighted_half(parts: Sequence[tuple[float, float]]) -> float:
+    """Return the half width of the weighted mean's interval: the root of the sum of squares of the members' half
+    widths, times their weights' shares. ``parts``: weight and half width, each weight positive."""
+    total = math.fsum(weight for weight, _ in parts)
+    return math.hypot(*(weight / total * half for weight, half in parts))
