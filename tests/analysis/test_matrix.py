@@ -14,7 +14,10 @@ from kit.analysis.matrix.cost import Price, yearly_costs
 from kit.analysis.matrix.matrix import Matrix, make_matrix
 from kit.analysis.matrix.pooled import pooled_rows
 from kit.analysis.matrix.row import rows_of
+from kit.analysis.runs.compare import compare
+from kit.analysis.runs.run_table import Runs
 from kit.analysis.session.analyse import analyse
+from kit.analysis.session.footprint import SPACE, WRITTEN
 from kit.analysis.session.ranking import DURABLE, EQUIVALENT, FASTER, INCONCLUSIVE, REFERENCE, SLOWER
 from kit.analysis.stats.estimators import Centre, student_quantile
 from kit.analysis.stats.weighted import weighted_mean
@@ -200,10 +203,30 @@ def test_machines_of_a_class_are_pooled() -> None:
     assert [(item.machine, item.why) for item in left] == [("builder-9", "kit: 1 → 0")]
 
 
-def test_more_seconds_have_the_errors_of_both() -> None:
-    found = more_than(Centre(100.0, 1.0, 5, 6), Centre(math.log(1.2), 0.01, 7, 6))
-    assert (found.estimate, found.error) == pytest.approx((20.0, math.hypot(1.2, 0.2)))
-    assert more_than(Centre(100.0, None, 0, 1), Centre(0.1, 0.01, 3, 4)).error is None
+def test_more_seconds_are_those_of_pairs_of_runs() -> None:
+    """The reference's noise is in the difference whole: not half of it where the arm takes half the time."""
+    plain = made("git:short", {"bare": 0.5, ARM: 1.0, "layer:btrfs": 0.5}, noise=0.0005, rounds=8)
+    factor = {round_: 1.05 if round_ % 2 else 0.95 for round_ in range(1, 9)}
+    samples = tuple(
+        replace(item, phases=tuple(replace(phase, real=phase.real * factor[item.round]) for phase in item.phases))
+        if item.arm == ARM and item.phases[0].real
+        else item
+        for item in plain.samples
+    )
+    (row,) = rows_of([replace(plain, samples=samples)], ARM, "", 0.03)
+    cell = row.cell("layer:btrfs")
+    assert cell and cell.more and cell.more.error and cell.more.estimate == pytest.approx(-5, abs=0.05)
+    assert cell.more.error > 0.45 / math.sqrt(8)
+    pairs = [(arm, ARM) for arm in plain.arms if arm != ARM]
+    found = compare(Runs(samples), pairs, (DURABLE, SPACE, WRITTEN), whole=True)
+    (item,) = (item for item in found if item.arm == "layer:btrfs" and item.metric == DURABLE)
+    interval = cell.more.interval()
+    assert (interval.low, interval.high) == pytest.approx((item.difference_low, item.difference_high))
+    own = row.cell(ARM)
+    assert own and own.seconds and cell.seconds
+    assert cell.seconds.estimate == pytest.approx(own.seconds.estimate + cell.more.estimate)
+    single = more_than(replace(item, difference_low=None, difference_high=None))
+    assert single and single.error is None and more_than(None) is None
 
 
 def test_costs_per_year_add_up() -> None:

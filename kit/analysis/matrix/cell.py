@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from kit.analysis.runs.compare import Comparison
 from kit.analysis.session.ranking import EQUIVALENT, FASTER, INCONCLUSIVE, SLOWER
 from kit.analysis.stats import estimators
 from kit.analysis.stats.estimators import Centre, Interval
@@ -82,13 +83,13 @@ def judge_interval(low_all: float | None, high_all: float | None, margin: float)
     return SLOWER if low_all > 1 else FASTER if high_all < 1 else INCONCLUSIVE
 
 
-def more_than(base: Centre, ratio: Centre) -> Centre:
-    """Return ``base`` times the ratio less ``base``, with the error of both to the first order (delta method).
-
-    ``base``: seconds of the reference. ``ratio``: the logarithm of an arm's ratio to it."""
-    times = math.exp(ratio.estimate)
-    estimate = base.estimate * (times - 1)
-    if base.error is None or ratio.error is None:
-        return Centre(estimate, None, 0, ratio.n)
-    error = math.hypot(base.estimate * times * ratio.error, (times - 1) * base.error)
-    return Centre(estimate, error, ratio.degrees, ratio.n)
+def more_than(item: Comparison | None) -> Centre | None:
+    """Return the mean of the within-round differences to the reference, with the error of its individual interval. An
+    error of the reference alone and of the ratio would miss that the reference's runs are part of both."""
+    if item is None:
+        return None
+    if item.difference_low is None or item.difference_high is None:
+        return Centre(item.difference, None, 0, item.n)
+    degrees = max(estimators.own_degrees(item.n) + item.borrowed, 1)
+    half = (item.difference_high - item.difference_low) / 2
+    return Centre(item.difference, half / estimators.student_quantile(_END, degrees), degrees, item.n)
