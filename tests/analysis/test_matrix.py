@@ -20,7 +20,7 @@ from kit.analysis.session.analyse import analyse
 from kit.analysis.session.footprint import SPACE, WRITTEN
 from kit.analysis.session.ranking import DURABLE, EQUIVALENT, FASTER, INCONCLUSIVE, REFERENCE, SLOWER
 from kit.analysis.stats.estimators import Centre, student_quantile
-from kit.analysis.stats.weighted import weighted_mean
+from kit.analysis.stats.weighted import weighted_half, weighted_mean
 from kit.core.errors import UsageError
 from kit.model.default import AUTO_ROUNDS
 from tests.matrices import COSTS, made, on_machine, suite
@@ -42,6 +42,25 @@ def test_a_weighted_mean_of_known_errors_is_that_of_the_textbook() -> None:
                         for share, error, degrees in ((0.75, 0.02, 10), (0.25, 0.04, 4))))  # fmt: skip
     high = found.interval().high
     assert high and high - found.estimate == pytest.approx(half, rel=0.03)  # Zou and Donner's
+
+
+def test_what_points_of_a_session_share_is_not_averaged_away() -> None:
+    floor, one = 0.006, Centre(0.1, 0.006, 1000, 5)
+    many = [(1.0, one)] * 100
+    alone, apart, together = (
+        weighted_mean(many, common) for common in ((), [(str(i), floor) for i in range(100)], [("same", floor)] * 100)
+    )
+    assert alone and apart and together and together.error
+    assert alone == apart and alone.error == pytest.approx(0.0006)
+    assert together.error == pytest.approx(0.006, rel=0.01)
+    assert weighted_half([(1.0, 0.02)] * 4, [("same", 0.02)] * 4) == pytest.approx(0.02)
+    assert weighted_half([(1.0, 0.02)] * 4) == pytest.approx(0.01)
+    rows = rows_of([made("git:short", COSTS["git:short"])], ARM, "", 0.03)
+    cells = tuple(replace(cell, floor=floor) for cell in rows[0].cells)
+    swept = [replace(rows[0], point=f"jobs={jobs}", cells=cells) for jobs in range(64)]
+    found = make_matrix("large", swept, ARM, 0.03, {}).mean("layer:btrfs")
+    assert found.ratio and found.ratio.high and found.ratio.high / found.ratio.estimate > math.exp(1.9 * floor)
+    assert found.high_all and found.high_all / found.ratio.estimate > math.exp(2.3 * floor)
 
 
 def test_a_weighted_mean_keeps_to_what_counts() -> None:

@@ -23,8 +23,9 @@ class MatrixCell:
 
     ``bare``: logarithm of the ratio to bare on the arm's filesystem. ``space``, ``written``: the same to the reference,
     of space in use and of bytes written to the device. ``seconds``: what the whole run takes; ``more``: of that, more
-    than the reference. ``n``: rounds, or machines where several are pooled. ``session``: the newest source. ``reason``:
-    why there is no figure."""
+    than the reference. ``floor``: standard deviation of the ratio's logarithm that no number of rounds removes; points
+    of one session share it. ``n``: rounds, or machines where several are pooled. ``session``: the newest source.
+    ``reason``: why there is no figure."""
 
     arm: str
     verdict: str
@@ -36,6 +37,7 @@ class MatrixCell:
     written: Centre | None = None
     seconds: Centre | None = None
     more: Centre | None = None
+    floor: float = 0.0
     n: int = 0
     session: str = ""
     reason: str = ""
@@ -44,6 +46,11 @@ class MatrixCell:
     def measured(self) -> bool:
         """Return whether there is a figure with an interval."""
         return self.time is not None and self.time.error is not None
+
+    @property
+    def common(self) -> tuple[str, float]:
+        """Return the session with the error that all its cells share."""
+        return self.session, self.floor
 
     @property
     def half_all(self) -> float:

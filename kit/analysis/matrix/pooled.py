@@ -116,7 +116,7 @@ def _cells(
             _centre(bare.get(item.arm)), _centre(beside[SPACE].get((item.arm, point))),
             _centre(beside[WRITTEN].get((item.arm, point))),
             Centre(base.estimate + more.estimate, own.error, own.degrees, own.n) if base and more and own else None,
-            more, len(whole.machines), whole.machines[-1].session,
+            more, 0.0, len(whole.machines), whole.machines[-1].session,
         )  # fmt: skip
 
 

@@ -101,7 +101,10 @@ def _cell(
 ) -> MatrixCell:  # fmt: skip
     own = _seconds(runs, row.arm, ranking)
     bare = to_bare.get((row.arm, ranking.point, ranking.metric))
-    made = MatrixCell(row.arm, row.verdict, bare=bare.centre if bare else None, seconds=own, n=row.n, session=session)
+    floor = row.against.floor if row.against else max((item.floor for item in ranking.pairs), default=0.0)
+    made = MatrixCell(
+        row.arm, row.verdict, bare=bare.centre if bare else None, seconds=own, floor=floor, n=row.n, session=session
+    )
     if row.against is None:
         return made
     item = row.against
