@@ -26,6 +26,8 @@ from kit.store.schema.tables import machine_of
 from kit.store.session_query import SessionFilter
 from kit.store.store import Store
 
+#: Why a session is no part of the matrix.
+_STEP, _VARIANTS = "a step of a bisection", "compares commands or revisions, not arms alone"
 #: Sessions of each scenario that are looked at, equally many of each machine; of these, sessions of one machine that
 #: are read at most; machines of a class that are pooled at most.
 _LOOKED_AT, _READ, _MACHINES = 60, 6, 40
@@ -50,13 +52,31 @@ class MatrixQuestion:
 
 def find_matrix(store: Store, asked: MatrixQuestion) -> Matrix:
     """Return the matrix. Raises UsageError if no session matches."""
-    heads = _find_heads(store, asked)
+    found = _find_heads(store, asked)
+    strange = [LeftOut("", head.id, why) for head in found if (why := _other_question(head))]
+    heads = [head for head in found if not _other_question(head)]
+    if not heads:
+        raise UsageError(
+            f"no session compares arms alone: {strange[0].session} {strange[0].why}",
+            "run for example kit compare smoke",
+        )
     classes = list(dict.fromkeys(class_of(item.facts) for item in sorted(heads, key=_newest_first)))
     named = [_class(classes, asked.machine_class)] if asked.machine_class else classes
     for name in named[:-1]:
         with suppress(UsageError):
-            return _of_class(store, asked, heads, classes, name)
-    return _of_class(store, asked, heads, classes, named[-1])
+            return _with(_of_class(store, asked, heads, classes, name), strange)
+    return _with(_of_class(store, asked, heads, classes, named[-1]), strange)
+
+
+def _other_question(head: Session) -> str:
+    """Return why the session is none of arms alone; '' if it is one."""
+    if head.request.test:
+        return _STEP
+    return _VARIANTS if head.request.commands or head.request.revisions else ""
+
+
+def _with(found: Matrix, left: Sequence[LeftOut]) -> Matrix:
+    return replace(found, left_out=(*found.left_out, *left))
 
 
 def _of_class(
