@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from kit.analysis.fleet.answer import SHARED, LeftOut
@@ -62,10 +61,35 @@ def find_matrix(store: Store, asked: MatrixQuestion) -> Matrix:
         )
     classes = list(dict.fromkeys(class_of(item.facts) for item in sorted(heads, key=_newest_first)))
     named = [_class(classes, asked.machine_class)] if asked.machine_class else classes
-    for name in named[:-1]:
-        with suppress(UsageError):
-            return _with(_of_class(store, asked, heads, classes, name), strange)
-    return _with(_of_class(store, asked, heads, classes, named[-1]), strange)
+    chosen = _choose_class(store, asked, heads, named)
+    arms = tuple(map(spelled, asked.arms))
+    made = make_matrix(chosen.name, chosen.rows, chosen.reference, asked.margin, asked.weights, arms)
+    others = tuple(name for name in classes if name != chosen.name)
+    return replace(made, classes=others, without=chosen.without, left_out=(*chosen.left_out, *strange))
+
+
+@dataclass(frozen=True)
+class _Class:
+    """One class of machines: its rows, the scenarios without any, and the sessions that do not count."""
+
+    name: str
+    reference: str
+    rows: tuple[MatrixRow, ...]
+    without: tuple[str, ...]
+    left_out: tuple[LeftOut, ...]
+
+
+def _choose_class(store: Store, asked: MatrixQuestion, heads: Sequence[Session], named: Sequence[str]) -> _Class:
+    """Return the first of these classes whose sessions compare arms. Raises UsageError without one."""
+    reference = ""
+    for name in named:
+        found = _of_class(store, asked, [item for item in heads if class_of(item.facts) == name], name)
+        if found.rows:
+            return found
+        reference = reference or found.reference
+    arms = sorted({arm for head in heads if class_of(head.facts) in named for arm in split_picks(_ran(head))[0]})
+    fix = f"use one of: {', '.join(arms)}" if arms else "compare two arms: kit compare smoke"
+    raise UsageError(f"no finished session compares an arm with {reference or 'another'}", fix)
 
 
 def _other_question(head: Session) -> str:
@@ -75,34 +99,25 @@ def _other_question(head: Session) -> str:
     return _VARIANTS if head.request.commands or head.request.revisions else ""
 
 
-def _with(found: Matrix, left: Sequence[LeftOut]) -> Matrix:
-    return replace(found, left_out=(*found.left_out, *left))
-
-
-def _of_class(
-    store: Store, asked: MatrixQuestion, heads: Sequence[Session], classes: Sequence[str], chosen: str
-) -> Matrix:
-    """Return the matrix of one class. Raises UsageError if its sessions compare no arms."""
-    mine = [item for item in heads if class_of(item.facts) == chosen]
+def _of_class(store: Store, asked: MatrixQuestion, heads: Sequence[Session], name: str) -> _Class:
+    """Return the rows of one class. ``heads``: its sessions that are known so far, one of each machine at least."""
     by_title: dict[str, list[Session]] = {}
-    for head in sorted(mine, key=_newest_first):
+    for head in sorted(heads, key=_newest_first):
         by_title.setdefault(head.title, []).append(head)
     reference = spelled(asked.reference) if asked.reference else choose_reference(by_title)
+    machines = tuple(sorted({machine_of(head.facts) for head in heads}))
     rows: list[MatrixRow] = []
     left: list[LeftOut] = []
     without: list[str] = []
-    for title, listed in sorted(by_title.items()):
-        of_title, out = _read(store, title, [head for head in listed if reference in _ran(head)], reference, asked)
+    for title in sorted(by_title):
+        wanted = SessionFilter(title, reference, status=DONE, since=asked.since, machines=machines)
+        listed = [head for head in store.newest_of_each(wanted, _LOOKED_AT) if class_of(head.facts) == name]
+        ran = [head for head in listed if reference in _ran(head) and not _other_question(head)]
+        of_title, out = _read(store, title, ran, reference, asked)
         rows += of_title
         left += out
         without += [] if of_title else [title]
-    if not rows:
-        arms = sorted({arm for head in mine for arm in split_picks(_ran(head))[0]})
-        fix = f"use one of: {', '.join(arms)}" if arms else "compare two arms: kit compare smoke"
-        raise UsageError(f"no finished session compares an arm with {reference or 'another'}", fix)
-    found = make_matrix(chosen, rows, reference, asked.margin, asked.weights, tuple(map(spelled, asked.arms)))
-    others = tuple(name for name in classes if name != chosen)
-    return replace(found, classes=others, without=tuple(without), left_out=tuple(left))
+    return _Class(name, reference, tuple(rows), tuple(without), tuple(left))
 
 
 def _newest_first(head: Session) -> tuple[float, str]:

@@ -227,7 +227,9 @@ def test_more_seconds_are_those_of_pairs_of_runs() -> None:
     plain = made("git:short", {"bare": 0.5, ARM: 1.0, "layer:btrfs": 0.5}, noise=0.0005, rounds=8)
     factor = {round_: 1.05 if round_ % 2 else 0.95 for round_ in range(1, 9)}
     samples = tuple(
-        replace(item, phases=tuple(replace(phase, real=phase.real * factor[item.round]) for phase in item.phases))
+        replace(
+            item, phases=tuple(replace(phase, real=(phase.real or 0.0) * factor[item.round]) for phase in item.phases)
+        )
         if item.arm == ARM and item.phases[0].real
         else item
         for item in plain.samples

@@ -10,11 +10,12 @@ import pytest
 from kit.analysis.session.ranking import FASTER
 from kit.core.errors import UsageError
 from kit.model.fact import DEFAULT_REFERENCE
+from kit.model.machine_class import class_of
 from kit.model.plan import SlowdownTest
 from kit.model.session import RUNNING, Request
 from kit.store import Store
 from kit.store.matrix import MatrixQuestion, find_matrix
-from tests.matrices import COSTS, REFERENCE, made, on_machine, suite
+from tests.matrices import COSTS, FACTS, REFERENCE, made, on_machine, suite
 from tests.stores import new_store
 
 
@@ -131,6 +132,28 @@ def test_bisections_and_variants_are_no_part(store: Store) -> None:
     store.remove(["git-short-001", "fsync-short-001", "kernel-short-001"])
     with pytest.raises(UsageError, match="no session compares arms alone: git-short-004 compares commands"):
         find_matrix(store, MatrixQuestion())
+
+
+def test_a_class_is_not_left_for_a_mistake_of_the_question(store: Store) -> None:
+    """A weight that fits an older class alone is an error: another class would answer another question."""
+    store.add(made("maven:short", COSTS["git:short"], 2, kernel="6.18.0", machine="bb"))
+    with pytest.raises(UsageError, match="--weight git: no scenario of the matrix"):
+        find_matrix(store, MatrixQuestion(weights={"git": 2}))
+    store.add(made("make", {"bare": 1.0}, 3, kernel="6.19.0", machine="cc"))  # compares nothing: an older class does
+    assert "Linux 6.18.0" in find_matrix(store, MatrixQuestion()).machine_class
+
+
+def test_many_other_machines_leave_room_for_older_sessions(store: Store) -> None:
+    """The newest sessions are shared out among the machines of the class that have the reference."""
+    few = {arm: COSTS["git:short"][arm] for arm in ("bare", REFERENCE, "layer:btrfs")}
+    store.add(made("git:short", few, 2))
+    alone = {"bare": 0.9, REFERENCE: 1.0}
+    store.add_new(
+        replace(made("git:short", alone, 0, rounds=2, kernel="6.18.0", machine=f"other{number}"), id=f"other-{number}")
+        for number in range(61)
+    )
+    (row,) = find_matrix(store, MatrixQuestion(("git:short",), machine_class=class_of(FACTS))).rows
+    assert {cell.session for cell in row.cells if cell.measured} == {"git-short-001", "git-short-002"}
 
 
 def test_what_is_not_there_is_said(store: Store, tmp_path: Path) -> None:
