@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from kit.analysis.fleet.answer import SHARED, LeftOut
 from kit.analysis.fleet.cost import LEAST
+from kit.analysis.matrix.filling import find_differences, find_different_work
 from kit.analysis.matrix.matrix import Matrix, make_matrix
 from kit.analysis.matrix.pooled import pooled_rows
 from kit.analysis.matrix.row import MatrixRow, rows_of
@@ -17,7 +17,7 @@ from kit.analysis.session.ranking import split_picks
 from kit.core.errors import UsageError
 from kit.model.arm import spelled
 from kit.model.default_driver import common_drivers
-from kit.model.fact import ASKED, DEFAULT_REFERENCE, SEVERAL, WORKER
+from kit.model.fact import DEFAULT_REFERENCE, SEVERAL, WORKER
 from kit.model.machine_class import class_of
 from kit.model.plan import DEFAULT_MARGIN
 from kit.model.session import DONE, Session
@@ -25,6 +25,8 @@ from kit.store.schema.tables import machine_of
 from kit.store.session_query import SessionFilter
 from kit.store.store import Store
 
+#: Why a session is no part of the matrix.
+_STEP, _VARIANTS = "a step of a bisection", "compares commands or revisions, not arms alone"
 #: Sessions of each scenario that are looked at, equally many of each machine; of these, sessions of one machine that
 #: are read at most; machines of a class that are pooled at most.
 _LOOKED_AT, _READ, _MACHINES = 60, 6, 40
@@ -49,39 +51,73 @@ class MatrixQuestion:
 
 def find_matrix(store: Store, asked: MatrixQuestion) -> Matrix:
     """Return the matrix. Raises UsageError if no session matches."""
-    heads = _find_heads(store, asked)
+    found = _find_heads(store, asked)
+    strange = [LeftOut("", head.id, why) for head in found if (why := _other_question(head))]
+    heads = [head for head in found if not _other_question(head)]
+    if not heads:
+        raise UsageError(
+            f"no session compares arms alone: {strange[0].session} {strange[0].why}",
+            "run for example kit compare smoke",
+        )
     classes = list(dict.fromkeys(class_of(item.facts) for item in sorted(heads, key=_newest_first)))
     named = [_class(classes, asked.machine_class)] if asked.machine_class else classes
-    for name in named[:-1]:
-        with suppress(UsageError):
-            return _of_class(store, asked, heads, classes, name)
-    return _of_class(store, asked, heads, classes, named[-1])
+    chosen = _choose_class(store, asked, heads, named)
+    arms = tuple(map(spelled, asked.arms))
+    made = make_matrix(chosen.name, chosen.rows, chosen.reference, asked.margin, asked.weights, arms)
+    others = tuple(name for name in classes if name != chosen.name)
+    return replace(made, classes=others, without=chosen.without, left_out=(*chosen.left_out, *strange))
 
 
-def _of_class(
-    store: Store, asked: MatrixQuestion, heads: Sequence[Session], classes: Sequence[str], chosen: str
-) -> Matrix:
-    """Return the matrix of one class. Raises UsageError if its sessions compare no arms."""
-    mine = [item for item in heads if class_of(item.facts) == chosen]
+@dataclass(frozen=True)
+class _Class:
+    """One class of machines: its rows, the scenarios without any, and the sessions that do not count."""
+
+    name: str
+    reference: str
+    rows: tuple[MatrixRow, ...]
+    without: tuple[str, ...]
+    left_out: tuple[LeftOut, ...]
+
+
+def _choose_class(store: Store, asked: MatrixQuestion, heads: Sequence[Session], named: Sequence[str]) -> _Class:
+    """Return the first of these classes whose sessions compare arms. Raises UsageError without one."""
+    reference = ""
+    for name in named:
+        found = _of_class(store, asked, [item for item in heads if class_of(item.facts) == name], name)
+        if found.rows:
+            return found
+        reference = reference or found.reference
+    arms = sorted({arm for head in heads if class_of(head.facts) in named for arm in split_picks(_ran(head))[0]})
+    fix = f"use one of: {', '.join(arms)}" if arms else "compare two arms: kit compare smoke"
+    raise UsageError(f"no finished session compares an arm with {reference or 'another'}", fix)
+
+
+def _other_question(head: Session) -> str:
+    """Return why the session is none of arms alone; '' if it is one."""
+    if head.request.test:
+        return _STEP
+    return _VARIANTS if head.request.commands or head.request.revisions else ""
+
+
+def _of_class(store: Store, asked: MatrixQuestion, heads: Sequence[Session], name: str) -> _Class:
+    """Return the rows of one class. ``heads``: its sessions that are known so far, one of each machine at least."""
     by_title: dict[str, list[Session]] = {}
-    for head in sorted(mine, key=_newest_first):
+    for head in sorted(heads, key=_newest_first):
         by_title.setdefault(head.title, []).append(head)
     reference = spelled(asked.reference) if asked.reference else choose_reference(by_title)
+    machines = tuple(sorted({machine_of(head.facts) for head in heads}))
     rows: list[MatrixRow] = []
     left: list[LeftOut] = []
     without: list[str] = []
-    for title, listed in sorted(by_title.items()):
-        of_title, out = _read(store, title, [head for head in listed if reference in _ran(head)], reference, asked)
+    for title in sorted(by_title):
+        wanted = SessionFilter(title, reference, status=DONE, since=asked.since, machines=machines)
+        listed = [head for head in store.newest_of_each(wanted, _LOOKED_AT) if class_of(head.facts) == name]
+        ran = [head for head in listed if reference in _ran(head) and not _other_question(head)]
+        of_title, out = _read(store, title, ran, reference, asked)
         rows += of_title
         left += out
         without += [] if of_title else [title]
-    if not rows:
-        arms = sorted({arm for head in mine for arm in split_picks(_ran(head))[0]})
-        fix = f"use one of: {', '.join(arms)}" if arms else "compare two arms: kit compare smoke"
-        raise UsageError(f"no finished session compares an arm with {reference or 'another'}", fix)
-    found = make_matrix(chosen, rows, reference, asked.margin, asked.weights, tuple(map(spelled, asked.arms)))
-    others = tuple(name for name in classes if name != chosen)
-    return replace(found, classes=others, without=tuple(without), left_out=tuple(left))
+    return _Class(name, reference, tuple(rows), tuple(without), tuple(left))
 
 
 def _newest_first(head: Session) -> tuple[float, str]:
@@ -147,22 +183,32 @@ def _read(
             title, (store.get(newest[name].id) for name in drawn), reference, asked.metric, asked.margin
         )
         return rows, [*left, *out]
-    wanted = _few([head for head in heads if head not in shared])
-    sessions = [store.get(head.id) for head in wanted]
-    return rows_of(sessions, reference, asked.metric, asked.margin), left
+    sessions, unlike = _few(store, [head for head in heads if head not in shared], reference)
+    return rows_of(sessions, reference, asked.metric, asked.margin), [*left, *unlike]
 
 
-def _few(heads: Sequence[Session]) -> list[Session]:
-    """Return the newest session, and older ones that add an arm and were asked for the same."""
+def _few(store: Store, heads: Sequence[Session], reference: str) -> tuple[list[Session], list[LeftOut]]:
+    """Return the newest session, and older ones of the same work on the same machine that add an arm; and those that
+    would add one, but are of other work or another machine."""
     found: list[Session] = []
+    left: list[LeftOut] = []
     known: set[str] = set()
+    reads = 0
     for head in heads:
         arms = set(split_picks(_ran(head))[0])
-        same = not found or all(kind.text(head.facts) == kind.text(found[0].facts) for kind in ASKED)
-        if same and arms - known and len(found) < _READ:
-            found.append(head)
-            known |= arms
-    return found
+        if not arms - known:
+            continue
+        why = find_differences(found[0], head) if found else ""
+        if not why and reads < _READ:
+            reads += 1
+            session = store.get(head.id)
+            why = find_different_work(found[0], session, reference) if found else ""
+            if not why:
+                found.append(session)
+                known |= arms
+        if why:
+            left.append(LeftOut("", head.id, why))
+    return found, left
 
 
 def _lot(machine: str) -> str:

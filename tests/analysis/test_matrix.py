@@ -14,11 +14,15 @@ from kit.analysis.matrix.cost import Price, yearly_costs
 from kit.analysis.matrix.matrix import Matrix, make_matrix
 from kit.analysis.matrix.pooled import pooled_rows
 from kit.analysis.matrix.row import rows_of
+from kit.analysis.runs.compare import compare
+from kit.analysis.runs.run_table import Runs
 from kit.analysis.session.analyse import analyse
+from kit.analysis.session.footprint import SPACE, WRITTEN
 from kit.analysis.session.ranking import DURABLE, EQUIVALENT, FASTER, INCONCLUSIVE, REFERENCE, SLOWER
 from kit.analysis.stats.estimators import Centre, student_quantile
-from kit.analysis.stats.weighted import weighted_mean
+from kit.analysis.stats.weighted import weighted_half, weighted_mean
 from kit.core.errors import UsageError
+from kit.model.default import AUTO_ROUNDS
 from tests.matrices import COSTS, made, on_machine, suite
 from tests.matrices import REFERENCE as ARM
 
@@ -38,6 +42,25 @@ def test_a_weighted_mean_of_known_errors_is_that_of_the_textbook() -> None:
                         for share, error, degrees in ((0.75, 0.02, 10), (0.25, 0.04, 4))))  # fmt: skip
     high = found.interval().high
     assert high and high - found.estimate == pytest.approx(half, rel=0.03)  # Zou and Donner's
+
+
+def test_what_points_of_a_session_share_is_not_averaged_away() -> None:
+    floor, one = 0.006, Centre(0.1, 0.006, 1000, 5)
+    many = [(1.0, one)] * 100
+    alone, apart, together = (
+        weighted_mean(many, common) for common in ((), [(str(i), floor) for i in range(100)], [("same", floor)] * 100)
+    )
+    assert alone and apart and together and together.error
+    assert alone == apart and alone.error == pytest.approx(0.0006)
+    assert together.error == pytest.approx(0.006, rel=0.01)
+    assert weighted_half([(1.0, 0.02)] * 4, [("same", 0.02)] * 4) == pytest.approx(0.02)
+    assert weighted_half([(1.0, 0.02)] * 4) == pytest.approx(0.01)
+    rows = rows_of([made("git:short", COSTS["git:short"])], ARM, "", 0.03)
+    cells = tuple(replace(cell, floor=floor) for cell in rows[0].cells)
+    swept = [replace(rows[0], point=f"jobs={jobs}", cells=cells) for jobs in range(64)]
+    found = make_matrix("large", swept, ARM, 0.03, {}).mean("layer:btrfs")
+    assert found.ratio and found.ratio.high and found.ratio.high / found.ratio.estimate > math.exp(1.9 * floor)
+    assert found.high_all and found.high_all / found.ratio.estimate > math.exp(2.3 * floor)
 
 
 def test_a_weighted_mean_keeps_to_what_counts() -> None:
@@ -103,6 +126,21 @@ def test_space_and_writes_are_beside_time() -> None:
     assert found.ratio and found.space and found.written
     assert found.space.estimate == pytest.approx(found.ratio.estimate, rel=0.01)
     assert found.written.estimate == pytest.approx(found.ratio.estimate, rel=0.01) and found.written.n == 3
+
+
+def test_a_mean_of_one_scenario_decides_no_more_than_its_cell() -> None:
+    """Intervals of sessions that chose their end are widened, and so are those of means."""
+    fixed = made("noisy", {"bare": 1.0, ARM: 1.0, "layer:btrfs": 0.95}, noise=0.02, rounds=5)
+    open_ = replace(fixed, request=replace(fixed.request, rounds=AUTO_ROUNDS))
+    widths = []
+    for session in (fixed, open_):
+        (row,) = rows_of([session], ARM, "", 0.03)
+        cell, mean = row.cell("layer:btrfs"), make_matrix("large", [row], ARM, 0.03, {}).mean("layer:btrfs")
+        assert cell and cell.low_all and cell.high_all and mean.low_all and mean.high_all
+        assert mean.low_all <= cell.low_all * 1.000001 and mean.high_all >= cell.high_all / 1.000001
+        assert cell.verdict != INCONCLUSIVE or mean.verdict == INCONCLUSIVE
+        widths.append(math.log(mean.high_all / mean.low_all))
+    assert widths[1] > 1.2 * widths[0]
 
 
 def test_weights_move_the_mean_by_scenario_or_by_variant() -> None:
@@ -184,10 +222,32 @@ def test_machines_of_a_class_are_pooled() -> None:
     assert [(item.machine, item.why) for item in left] == [("builder-9", "kit: 1 → 0")]
 
 
-def test_more_seconds_have_the_errors_of_both() -> None:
-    found = more_than(Centre(100.0, 1.0, 5, 6), Centre(math.log(1.2), 0.01, 7, 6))
-    assert (found.estimate, found.error) == pytest.approx((20.0, math.hypot(1.2, 0.2)))
-    assert more_than(Centre(100.0, None, 0, 1), Centre(0.1, 0.01, 3, 4)).error is None
+def test_more_seconds_are_those_of_pairs_of_runs() -> None:
+    """The reference's noise is in the difference whole: not half of it where the arm takes half the time."""
+    plain = made("git:short", {"bare": 0.5, ARM: 1.0, "layer:btrfs": 0.5}, noise=0.0005, rounds=8)
+    factor = {round_: 1.05 if round_ % 2 else 0.95 for round_ in range(1, 9)}
+    samples = tuple(
+        replace(
+            item, phases=tuple(replace(phase, real=(phase.real or 0.0) * factor[item.round]) for phase in item.phases)
+        )
+        if item.arm == ARM and item.phases[0].real
+        else item
+        for item in plain.samples
+    )
+    (row,) = rows_of([replace(plain, samples=samples)], ARM, "", 0.03)
+    cell = row.cell("layer:btrfs")
+    assert cell and cell.more and cell.more.error and cell.more.estimate == pytest.approx(-5, abs=0.05)
+    assert cell.more.error > 0.45 / math.sqrt(8)
+    pairs = [(arm, ARM) for arm in plain.arms if arm != ARM]
+    found = compare(Runs(samples), pairs, (DURABLE, SPACE, WRITTEN), whole=True)
+    (item,) = (item for item in found if item.arm == "layer:btrfs" and item.metric == DURABLE)
+    interval = cell.more.interval()
+    assert (interval.low, interval.high) == pytest.approx((item.difference_low, item.difference_high))
+    own = row.cell(ARM)
+    assert own and own.seconds and cell.seconds
+    assert cell.seconds.estimate == pytest.approx(own.seconds.estimate + cell.more.estimate)
+    single = more_than(replace(item, difference_low=None, difference_high=None))
+    assert single and single.error is None and more_than(None) is None
 
 
 def test_costs_per_year_add_up() -> None:

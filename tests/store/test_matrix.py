@@ -10,10 +10,12 @@ import pytest
 from kit.analysis.session.ranking import FASTER
 from kit.core.errors import UsageError
 from kit.model.fact import DEFAULT_REFERENCE
-from kit.model.session import RUNNING
+from kit.model.machine_class import class_of
+from kit.model.plan import SlowdownTest
+from kit.model.session import RUNNING, Request
 from kit.store import Store
 from kit.store.matrix import MatrixQuestion, find_matrix
-from tests.matrices import COSTS, REFERENCE, made, on_machine, suite
+from tests.matrices import COSTS, FACTS, REFERENCE, made, on_machine, suite
 from tests.stores import new_store
 
 
@@ -81,6 +83,77 @@ def test_three_machines_of_a_class_are_pooled_two_are_not(tmp_path: Path) -> Non
     cell = found.rows[0].cell("layer:btrfs")
     assert cell and (cell.n, cell.verdict) == (3, FASTER)
     assert [item.session for item in found.left_out] == [shared.id]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"kit_version": "0"}, "kit: 1 → 0"),
+        ({"machine": "bb"}, "another machine"),
+        ({"caches": "cold"}, "caches: warm → cold"),
+        ({"digest": "ff"}, "scenario changed (git:short → ff)"),
+    ],
+)
+def test_an_older_session_of_other_work_fills_no_row(tmp_path: Path, change: dict[str, str], said: str) -> None:
+    """``kit compare -- make`` in two projects makes two sessions with one title."""
+    new = new_store(tmp_path / "kit.db")
+    few = {arm: COSTS["git:short"][arm] for arm in ("bare", REFERENCE, "layer:btrfs")}
+    old = made("git:short", COSTS["git:short"], 1)
+    old = replace(old, kit_version=change.get("kit_version", "1"))
+    old = replace(old, facts={**old.facts, **{key: text for key, text in change.items() if key in old.facts}})
+    if "digest" in change:
+        samples = tuple(replace(item, digests=(("scenario", change["digest"]),)) for item in old.samples)
+        old = replace(old, samples=samples)
+    new.add_new([old, made("git:short", few, 2)])
+    found = find_matrix(new, MatrixQuestion())
+    assert {cell.session for cell in found.rows[0].cells if cell.measured} == {"git-short-002"}
+    assert [(item.session, item.why) for item in found.left_out] == [(old.id, said)]
+
+
+def test_bisections_and_variants_are_no_part(store: Store) -> None:
+    """They ask another question: their arms do not choose the reference, and their figures fill no cell."""
+    other = {"bare": 0.9, REFERENCE: 1.0, "layer:btrfs": 3.0}
+    for number, change in enumerate(
+        (
+            Request(test=SlowdownTest(0.05, 0.05)),
+            Request(commands=(("a", "make"), ("b", "make -j4"))),
+            Request(revisions=(("main", "0" * 40),)),
+        ),
+        start=2,
+    ):
+        session = made("git:short", other, number)
+        store.add(replace(session, request=change, facts={**session.facts, DEFAULT_REFERENCE.key: "layer:btrfs"}))
+    found = find_matrix(store, MatrixQuestion())
+    assert found.reference == REFERENCE
+    assert sources(store) == {"fsync-short-001", "git-short-001", "kernel-short-001"}
+    assert {item.session: item.why.split()[0] for item in found.left_out} == {
+        "git-short-002": "a", "git-short-003": "compares", "git-short-004": "compares",
+    }  # fmt: skip
+    store.remove(["git-short-001", "fsync-short-001", "kernel-short-001"])
+    with pytest.raises(UsageError, match="no session compares arms alone: git-short-004 compares commands"):
+        find_matrix(store, MatrixQuestion())
+
+
+def test_a_class_is_not_left_for_a_mistake_of_the_question(store: Store) -> None:
+    """A weight that fits an older class alone is an error: another class would answer another question."""
+    store.add(made("maven:short", COSTS["git:short"], 2, kernel="6.18.0", machine="bb"))
+    with pytest.raises(UsageError, match="--weight git: no scenario of the matrix"):
+        find_matrix(store, MatrixQuestion(weights={"git": 2}))
+    store.add(made("make", {"bare": 1.0}, 3, kernel="6.19.0", machine="cc"))  # compares nothing: an older class does
+    assert "Linux 6.18.0" in find_matrix(store, MatrixQuestion()).machine_class
+
+
+def test_many_other_machines_leave_room_for_older_sessions(store: Store) -> None:
+    """The newest sessions are shared out among the machines of the class that have the reference."""
+    few = {arm: COSTS["git:short"][arm] for arm in ("bare", REFERENCE, "layer:btrfs")}
+    store.add(made("git:short", few, 2))
+    alone = {"bare": 0.9, REFERENCE: 1.0}
+    store.add_new(
+        replace(made("git:short", alone, 0, rounds=2, kernel="6.18.0", machine=f"other{number}"), id=f"other-{number}")
+        for number in range(61)
+    )
+    (row,) = find_matrix(store, MatrixQuestion(("git:short",), machine_class=class_of(FACTS))).rows
+    assert {cell.session for cell in row.cells if cell.measured} == {"git-short-001", "git-short-002"}
 
 
 def test_what_is_not_there_is_said(store: Store, tmp_path: Path) -> None:

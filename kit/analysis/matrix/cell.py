@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from kit.analysis.runs.compare import Comparison
 from kit.analysis.session.ranking import EQUIVALENT, FASTER, INCONCLUSIVE, SLOWER
 from kit.analysis.stats import estimators
 from kit.analysis.stats.estimators import Centre, Interval
@@ -22,8 +23,9 @@ class MatrixCell:
 
     ``bare``: logarithm of the ratio to bare on the arm's filesystem. ``space``, ``written``: the same to the reference,
     of space in use and of bytes written to the device. ``seconds``: what the whole run takes; ``more``: of that, more
-    than the reference. ``n``: rounds, or machines where several are pooled. ``session``: the newest source. ``reason``:
-    why there is no figure."""
+    than the reference. ``floor``: standard deviation of the ratio's logarithm that no number of rounds removes; points
+    of one session share it. ``n``: rounds, or machines where several are pooled. ``session``: the newest source.
+    ``reason``: why there is no figure."""
 
     arm: str
     verdict: str
@@ -35,6 +37,7 @@ class MatrixCell:
     written: Centre | None = None
     seconds: Centre | None = None
     more: Centre | None = None
+    floor: float = 0.0
     n: int = 0
     session: str = ""
     reason: str = ""
@@ -43,6 +46,16 @@ class MatrixCell:
     def measured(self) -> bool:
         """Return whether there is a figure with an interval."""
         return self.time is not None and self.time.error is not None
+
+    @property
+    def common(self) -> tuple[str, float]:
+        """Return the session with the error that all its cells share."""
+        return self.session, self.floor
+
+    @property
+    def half_all(self) -> float:
+        """Return the half width of the simultaneous interval, of logarithms; infinite without one."""
+        return math.log(self.high_all / self.low_all) / 2 if self.low_all and self.high_all else math.inf
 
     @property
     def ratio(self) -> Interval | None:
@@ -77,13 +90,13 @@ def judge_interval(low_all: float | None, high_all: float | None, margin: float)
     return SLOWER if low_all > 1 else FASTER if high_all < 1 else INCONCLUSIVE
 
 
-def more_than(base: Centre, ratio: Centre) -> Centre:
-    """Return ``base`` times the ratio less ``base``, with the error of both to the first order (delta method).
-
-    ``base``: seconds of the reference. ``ratio``: the logarithm of an arm's ratio to it."""
-    times = math.exp(ratio.estimate)
-    estimate = base.estimate * (times - 1)
-    if base.error is None or ratio.error is None:
-        return Centre(estimate, None, 0, ratio.n)
-    error = math.hypot(base.estimate * times * ratio.error, (times - 1) * base.error)
-    return Centre(estimate, error, ratio.degrees, ratio.n)
+def more_than(item: Comparison | None) -> Centre | None:
+    """Return the mean of the within-round differences to the reference, with the error of its individual interval. An
+    error of the reference alone and of the ratio would miss that the reference's runs are part of both."""
+    if item is None:
+        return None
+    if item.difference_low is None or item.difference_high is None:
+        return Centre(item.difference, None, 0, item.n)
+    degrees = max(estimators.own_degrees(item.n) + item.borrowed, 1)
+    half = (item.difference_high - item.difference_low) / 2
+    return Centre(item.difference, half / estimators.student_quantile(_END, degrees), degrees, item.n)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from kit.analysis.matrix.cell import MatrixCell
 from kit.analysis.matrix.matrix import Matrix, counting
 from kit.analysis.matrix.row import MatrixRow
 from kit.analysis.session.ranking import DURABLE, REAL
@@ -66,11 +67,17 @@ def yearly_costs(matrix: Matrix, price: Price) -> tuple[YearlyCost, ...]:
 
 def _mean(rows: Sequence[MatrixRow], arm: str, name: str) -> Centre | None:
     """Return the mean over the scenarios; None where one of them lacks it."""
-    parts = []
+    parts, common = [], []
     for row in rows:
         cell = row.cell(arm)
-        item = getattr(cell, name) if cell else None
-        if item is None:
+        item: Centre | None = getattr(cell, name) if cell else None
+        if cell is None or item is None:
             return None
         parts.append((row.weight, item))
-    return weighted_mean(parts)
+        common.append((cell.session, cell.floor * _base(cell) if name == "more" else 0.0))
+    return weighted_mean(parts, common)
+
+
+def _base(cell: MatrixCell) -> float:
+    """Return the reference's seconds."""
+    return cell.seconds.estimate - cell.more.estimate if cell.seconds and cell.more else 0.0

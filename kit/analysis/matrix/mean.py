@@ -2,9 +2,10 @@
 
 A mean is the weighted geometric mean of the ratios, the one mean of normalised figures whose order does not depend on
 the reference (Fleming and Wallace 1986, doi:10.1145/5666.5673). Its interval is Student's t of the mean logarithm
-(``kit.analysis.stats.weighted``), simultaneous for all arms by Bonferroni (Dunn 1961). Scenarios are a fixed set: the
-interval says how well the mean of these scenarios is known on these machines, and not what other builds cost.
-benchmarks/proofs/matrix.py shows how often it holds.
+(``kit.analysis.stats.weighted``), simultaneous for all arms by Bonferroni (Dunn 1961). The simultaneous interval is
+not narrower than what the cells' own simultaneous intervals make of it: those of sessions that chose their end are
+widened. Scenarios are a fixed set: the interval says how well the mean of these scenarios is known on these machines,
+and not what other builds cost. benchmarks/proofs/matrix.py shows how often it holds.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from kit.analysis.matrix.cell import judge_interval, ratio_of
+from kit.analysis.matrix.cell import MatrixCell, judge_interval, ratio_of
 from kit.analysis.matrix.row import MatrixRow
 from kit.analysis.session.ranking import REFERENCE
 from kit.analysis.stats import estimators
 from kit.analysis.stats.estimators import Centre, Interval
-from kit.analysis.stats.weighted import weighted_mean
+from kit.analysis.stats.variance_pooling import MANY
+from kit.analysis.stats.weighted import Common, weighted_half, weighted_mean
 
 
 @dataclass(frozen=True)
@@ -48,13 +50,30 @@ class ArmMean:
 def mean_of(arm: str, rows: Sequence[MatrixRow], family: int, margin: float) -> ArmMean:
     """Return the mean of an arm beside the reference. ``family``: number of arms whose intervals are simultaneous."""
     having = [(row.weight, cell) for row in rows if (cell := row.cell(arm)) and cell.measured]
-    time = _over([(weight, cell.time) for weight, cell in having])
+    time = _over(having, "time")
     made = _made(arm, "", rows, len(having), ratio_of(time))
     if time is None:
         return made
-    together = estimators.as_ratio(time.interval(estimators.family_confidence(family)))
+    halves = [(weight, cell.half_all) for weight, cell in having]
+    together = estimators.as_ratio(interval_together(time, halves, family, [cell.common for _, cell in having]))
     verdict = judge_interval(together.low, together.high, margin)
     return replace(made, verdict=verdict, low_all=together.low, high_all=together.high)
+
+
+def interval_together(
+    mean: Centre, halves: Sequence[tuple[float, float]], family: int, common: Sequence[Common] = ()
+) -> Interval:
+    """Return the simultaneous interval of a mean of logarithms. ``halves``: weight of each cell, and half width of its
+    own simultaneous interval. ``common``: of each cell."""
+    if mean.error is None:
+        return mean.interval()
+    quantile, lasting = (
+        estimators.student_quantile(0.5 + estimators.family_confidence(family) / 2, degrees)
+        for degrees in (mean.degrees, MANY)
+    )
+    shared = [(session, lasting * floor) for session, floor in common]
+    half = max(quantile * mean.error, weighted_half(halves, shared))
+    return Interval(mean.estimate, mean.estimate - half, mean.estimate + half, mean.n)
 
 
 def reference_mean(arm: str, rows: Sequence[MatrixRow]) -> ArmMean:
@@ -63,16 +82,21 @@ def reference_mean(arm: str, rows: Sequence[MatrixRow]) -> ArmMean:
 
 def _made(arm: str, verdict: str, rows: Sequence[MatrixRow], scenarios: int, ratio: Interval | None) -> ArmMean:
     cells = [(row.weight, cell) for row in rows if (cell := row.cell(arm))]
-    bare = [(weight, cell.bare) for weight, cell in cells]
-    whole = len(cells) == len(rows) and all(item and item.error is not None for _, item in bare)
+    whole = len(cells) == len(rows) and all(cell.bare and cell.bare.error is not None for _, cell in cells)
     return ArmMean(
         arm, verdict, scenarios, len(rows), ratio,
-        bare=ratio_of(_over(bare)) if whole else None,
-        space=ratio_of(_over([(weight, cell.space) for weight, cell in cells])),
-        written=ratio_of(_over([(weight, cell.written) for weight, cell in cells])),
+        bare=ratio_of(_over(cells, "bare")) if whole else None,
+        space=ratio_of(_over(cells, "space")),
+        written=ratio_of(_over(cells, "written")),
     )  # fmt: skip
 
 
-def _over(parts: Sequence[tuple[float, Centre | None]]) -> Centre | None:
-    """Return the weighted mean of those that have an error."""
-    return weighted_mean([(weight, item) for weight, item in parts if item and item.error is not None])
+def _over(cells: Sequence[tuple[float, MatrixCell]], name: str) -> Centre | None:
+    """Return the weighted mean of a ratio of those cells that have it with an error."""
+    parts, common = [], []
+    for weight, cell in cells:
+        item: Centre | None = getattr(cell, name)
+        if item and item.error is not None:
+            parts.append((weight, item))
+            common.append(cell.common)
+    return weighted_mean(parts, common)

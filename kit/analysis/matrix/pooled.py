@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from kit.analysis.fleet.answer import FleetAnswer, FleetArm, LeftOut, answer
 from kit.analysis.history.history import Entry, make_entry
 from kit.analysis.history.outcome import Outcome, outcomes
-from kit.analysis.matrix.cell import NOT_RUN, MatrixCell, judge_interval, log_centre, more_than
+from kit.analysis.matrix.cell import NOT_RUN, MatrixCell, judge_interval, log_centre
 from kit.analysis.matrix.row import MatrixRow, plain_pairs
 from kit.analysis.runs.compare import compare
 from kit.analysis.runs.run_table import Runs
@@ -109,14 +109,14 @@ def _cells(
             reason = f"{len(whole.machines)} machines: {whole.reason}"
             yield MatrixCell(item.arm, NOT_RUN, n=len(whole.machines), reason=reason)
             continue
-        more = more_than(base, time) if base else None
+        more = _mean(one.comparison.difference for one in of_arm[item.arm])
         own = _mean(one.mean for one in of_arm[item.arm])
         yield MatrixCell(
             item.arm, judge_interval(whole.low_all, whole.high_all, margin), time, whole.low_all, whole.high_all,
             _centre(bare.get(item.arm)), _centre(beside[SPACE].get((item.arm, point))),
             _centre(beside[WRITTEN].get((item.arm, point))),
             Centre(base.estimate + more.estimate, own.error, own.degrees, own.n) if base and more and own else None,
-            more, len(whole.machines), whole.machines[-1].session,
+            more, 0.0, len(whole.machines), whole.machines[-1].session,
         )  # fmt: skip
 
 

@@ -71,8 +71,9 @@ def _rows(session: Session, reference: str, metric: str, margin: float) -> Itera
     except UsageError:  # the metric was not measured
         return
     pairs = [(arm, reference) for arm in session.arms if arm != reference]
-    to_reference = _index(compare(runs, pairs, (SPACE, WRITTEN), whole=True, widening=widening(rounds)))
     metrics = tuple({item.metric for item in rankings})
+    beside = tuple({*metrics, SPACE, WRITTEN})
+    to_reference = _index(compare(runs, pairs, beside, whole=True, widening=widening(rounds)))
     to_bare = _index(compare(runs, plain_pairs(session), metrics, whole=True, widening=widening(rounds)))
     picks, _ = split_picks(session.arms)
     for ranking in rankings:
@@ -100,13 +101,18 @@ def _cell(
 ) -> MatrixCell:  # fmt: skip
     own = _seconds(runs, row.arm, ranking)
     bare = to_bare.get((row.arm, ranking.point, ranking.metric))
-    made = MatrixCell(row.arm, row.verdict, bare=bare.centre if bare else None, seconds=own, n=row.n, session=session)
+    floor = row.against.floor if row.against else max((item.floor for item in ranking.pairs), default=0.0)
+    made = MatrixCell(
+        row.arm, row.verdict, bare=bare.centre if bare else None, seconds=own, floor=floor, n=row.n, session=session
+    )
     if row.against is None:
         return made
     item = row.against
     time = log_centre(item.ratio, item.low, item.high, item.degrees, item.n)
     base = _seconds(runs, ranking.reference, ranking)
-    space, written = (to_reference.get((row.arm, ranking.point, metric)) for metric in (SPACE, WRITTEN))
+    more, space, written = (
+        to_reference.get((row.arm, ranking.point, metric)) for metric in (ranking.metric, SPACE, WRITTEN)
+    )
     return replace(
         made,
         verdict=row.verdict or ONE_ROUND,
@@ -115,8 +121,8 @@ def _cell(
         high_all=item.high_all,
         space=space.centre if space else None,
         written=written.centre if written else None,
-        seconds=replace(own, estimate=row.typical) if own else None,
-        more=more_than(base, time) if base and time else None,
+        seconds=replace(own, estimate=base.estimate + more.difference) if own and base and more else own,
+        more=more_than(more),
         n=item.n,
     )
 

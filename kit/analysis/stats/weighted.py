@@ -1,25 +1,32 @@
-"""The weighted mean of independent estimates, each with its own error. Pure."""
+"""The weighted mean of estimates, each with its own error; those of one session share a part of it. Pure."""
 
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 
-from kit.analysis.stats.estimators import Centre
+from kit.analysis.stats.estimators import CONFIDENCE, Centre, student_quantile
+from kit.analysis.stats.variance_pooling import MANY
+
+#: A session, and the standard deviation of what no number of its rounds removes: all its estimates share that.
+Common = tuple[str, float]
 
 
-def weighted_mean(parts: Sequence[tuple[float, Centre]]) -> Centre | None:
+def weighted_mean(parts: Sequence[tuple[float, Centre]], common: Sequence[Common] = ()) -> Centre | None:
     """Return the weighted mean of estimates of a fixed set, with its error; None without a positive weight.
 
-    The estimates are independent, since each is from a session of its own. The mean's variance is the sum of theirs,
-    times the squares of the weights' shares. The half width of its interval is the root of the sum of squares of the
-    members' half widths, times their shares (method of variance estimates recovery; Zou and Donner 2008,
-    doi:10.1002/sim.3095). To the first order that is Student's t with the harmonic mean of the degrees of freedom,
-    weighted by variance, here rounded down. Satterthwaite's degrees (1946) are more, and their intervals hold less
-    often where one arm is far noisier than the others: benchmarks/proofs/matrix.py. The interval covers the mean of
-    these members: it says nothing of others, so how the members differ does not widen it.
+    Estimates of different sessions are independent. The mean's variance is the sum of theirs, times the squares of the
+    weights' shares. Points of a sweep are of one session, and their common errors add up themselves. The half width of
+    its interval is the root of the sum of squares of the members' half widths, times their shares (method of variance
+    estimates recovery; Zou and Donner 2008, doi:10.1002/sim.3095). To the first order that is Student's t with the
+    harmonic mean of the degrees of freedom, weighted by variance, here rounded down. Satterthwaite's degrees (1946) are
+    more, and their intervals hold less often where one arm is far noisier than the others:
+    benchmarks/proofs/matrix.py. The interval covers the mean of these members: it says nothing of others, so how the
+    members differ does not widen it.
 
-    ``parts``: weight and estimate; those of weight 0 are left out. One without an error leaves the mean without one."""
+    ``parts``: weight and estimate; those of weight 0 are left out. One without an error leaves the mean without one.
+    ``common``: of each part; empty where no two are of one session."""
     counted = [(weight, item) for weight, item in parts if weight > 0]
     total = sum(weight for weight, _ in counted)
     if not counted or not math.isfinite(total):
@@ -34,4 +41,30 @@ def weighted_mean(parts: Sequence[tuple[float, Centre]]) -> Centre | None:
     spread = math.fsum(error**2 / item.degrees for error, (_, item) in zip(errors, shares, strict=True))
     if spread:
         degrees = max(degrees, int(variance / spread))
-    return Centre(estimate, math.sqrt(variance), degrees, len(shares))
+    known = [one for (weight, _), one in zip(parts, common, strict=True) if weight > 0] if common else []
+    many = student_quantile(0.5 + CONFIDENCE / 2, MANY)
+    added = _across(
+        [
+            (session, share * floor * many / student_quantile(0.5 + CONFIDENCE / 2, item.degrees))
+            for (share, item), (session, floor) in zip(shares if known else [], known, strict=True)
+        ]
+    )
+    return Centre(estimate, math.sqrt(variance + added), degrees, len(shares))
+
+
+def weighted_half(parts: Sequence[tuple[float, float]], common: Sequence[Common] = ()) -> float:
+    """Return the half width of the weighted mean's interval: the root of the sum of squares of the members' half
+    widths, times their weights' shares. ``parts``: weight and half width, each weight positive. ``common``: of each
+    part, as half widths."""
+    total = math.fsum(weight for weight, _ in parts)
+    own = math.fsum((weight / total * half) ** 2 for weight, half in parts)
+    shared = [(session, weight / total * half) for (weight, _), (session, half) in zip(parts, common, strict=False)]
+    return math.sqrt(own + _across(shared))
+
+
+def _across(errors: Sequence[Common]) -> float:
+    """Return what errors that add up themselves have more than the sum of their squares."""
+    sums: dict[str, float] = defaultdict(float)
+    for session, error in errors:
+        sums[session] += error
+    return max(0.0, math.fsum(found**2 for found in sums.values()) - math.fsum(error**2 for _, error in errors))

@@ -104,6 +104,7 @@ def notes(matrix: Matrix, costs: tuple[YearlyCost, ...] = (), price: Price | Non
         lines.append(f"pooled over {count} machines of the class; a cell is the mean over machines")
     if matrix.classes:
         lines.append(f"other classes of machines: {listed(matrix.classes, _NAMED, '; ')}: --class NAME")
+    lines += _older(matrix)
     lines += left_lines(matrix.left_out)
     return lines
 
@@ -114,6 +115,18 @@ def _legend(matrix: Matrix) -> str:
     metrics = dict.fromkeys(row.metric for row in matrix.rows)
     what = ", ".join(measure_of(metric) for metric in metrics)
     return f"{what} against {matrix.reference}, 95 % intervals; {marks}"
+
+
+def _older(matrix: Matrix) -> Iterator[str]:
+    """Name the cells that are not of the session of their row's reference."""
+    found = []
+    for row in matrix.rows:
+        own = row.cell(matrix.reference)
+        for cell in row.cells if own and own.session else ():
+            if cell.measured and own and cell.session != own.session:
+                found.append(f"{cell.arm} of {row.scenario}{units.at(row.point)} ({cell.session})")
+    if found:
+        yield f"from older sessions of the same work and machine: {listed(found, _NAMED)}"
 
 
 def _missing(matrix: Matrix) -> Iterator[str]:

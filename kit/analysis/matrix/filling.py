@@ -1,0 +1,42 @@
+"""Which older sessions may fill a row: those of the same work on the same machine. Pure."""
+
+from __future__ import annotations
+
+from kit.analysis.history.history import Conditions, conditions, differences
+from kit.analysis.runs.run_table import Runs
+from kit.model.fact import ASKED, GUEST, MACHINE
+from kit.model.session import Session
+
+_KEYS = frozenset(kind.key for kind in (*ASKED, GUEST))
+
+
+def find_differences(newest: Session, older: Session) -> str:
+    """Return in what the older session's kit, machine or settings differ; '' where they agree. Reads no samples."""
+    machines = (MACHINE.text(item.facts) for item in (newest, older))
+    before, after = (_asked(item) for item in (newest, older))
+    found = [] if newest.kit_version == older.kit_version else [f"kit: {newest.kit_version} → {older.kit_version}"]
+    found += ["another machine"] if len(set(machines)) > 1 else []
+    return "; ".join([*found, *map(str, differences(before, after))])
+
+
+def find_different_work(newest: Session, older: Session, reference: str) -> str:
+    """Return in what the reference's runs differ: scenario, sources, command, image or program; '' where they agree.
+
+    ``reference``: the arm that both have run."""
+    before, after = (_digests(item, reference) for item in (newest, older))
+    shared = [point for point in before if point in after]
+    if not shared:
+        return f"no run of {reference} at the same point"
+    found = dict.fromkeys(str(item) for point in shared for item in differences(before[point], after[point]))
+    return "; ".join(found)
+
+
+def _asked(session: Session) -> Conditions:
+    return Conditions({key: text for key, text in conditions(session).facts.items() if key in _KEYS})
+
+
+def _digests(session: Session, reference: str) -> dict[str, Conditions]:
+    """Return the digests of the reference's first run, by point."""
+    runs = Runs(session.samples)
+    points = [point for point in runs.points if runs.has((reference, point))]
+    return {point: Conditions({}, dict(runs.samples((reference, point))[0].digests)) for point in points}
