@@ -72,6 +72,11 @@ class Bisection:
     def seconds(self) -> float:
         return sum(step.seconds for step in self.steps)
 
+    @property
+    def metric(self) -> str:
+        """Return the metric of the verdicts, durable or real; '' before the first figures."""
+        return next((step.slowdown.metric for step in self.steps if step.slowdown.metric), "")
+
     def step(self, candidate: Candidate) -> BisectionStep | None:
         """Return the step that measured a candidate."""
         return next((step for step in self.steps if step.candidate == candidate), None)

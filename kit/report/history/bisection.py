@@ -40,6 +40,7 @@ def render_bisection_json(given: Bisection) -> str:
         "schema": 1,
         **asdict(found),
         "first": asdict(found.first) if found.first else None,
+        "metric": found.metric,
         "error": found.error,
         "rounds": found.rounds,
         "seconds": found.seconds,
@@ -52,11 +53,12 @@ def _answer(found: Bisection) -> Iterator[str]:
     if found.result == FOUND:
         first = found.suspects[0]
         yield f"first slow {noun}: {_described(first)}"
-        yield f"On {found.arm} {_cost(found, first)} compared with {found.good.name}. {_before(found)}"
+        cost = f"{_cost(found, first)} of {found.metric} time"
+        yield f"On {found.arm} {cost} compared with {found.good.name}. {_before(found)}"
     elif found.result == NO_SLOWDOWN:
         last = found.candidates[-1]
         yield f"no slowdown: {last.name} is less than {_threshold(found)} slower than {found.good.name} on {found.arm}"
-        yield f"It costs {_cost(found, last)}."
+        yield f"It costs {_cost(found, last)} of {found.metric} time."
     elif found.result == SEVERAL:
         yield f"first slow {noun}: one of {len(found.suspects)}, since those between can't be measured"
         yield from _suspects(found)
@@ -131,13 +133,11 @@ def _next(found: Bisection) -> str:
 
 def _table(found: Bisection) -> str:
     rows = [_row(found, step) for step in found.steps]
+    figures = (f"slowdown{f' ({found.metric})' if found.metric else ''}, 95 %", "rounds", "time", "verdict")
     if found.good.created is None:
         rows = [[row[0], *row[3:]] for row in rows]
-        return render_table(rows, ("version", *_FIGURES), "simple")
-    return render_table(rows, ("commit", "date", "subject", *_FIGURES), "simple")
-
-
-_FIGURES = ("slowdown, 95 %", "rounds", "time", "verdict")
+        return render_table(rows, ("version", *figures), "simple")
+    return render_table(rows, ("commit", "date", "subject", *figures), "simple")
 
 
 def _row(found: Bisection, step: BisectionStep) -> list[str]:
