@@ -133,7 +133,7 @@ class _Steps:
 
     def _find(self, candidate: Candidate, test: SlowdownTest) -> Session | None:
         """Return the newest session that tested the candidate as strictly, finished or not, under the conditions that
-        hold now. One in which an arm could not run, or the good end failed, does not count: the reason may be gone."""
+        hold now. One in which an arm could not run, or failed, does not count: the reason may be gone."""
         wanted = {BISECTION: self._asked.key, CANDIDATE: candidate.id}
         changed = ""
         for head in self._store.list(SessionFilter(self._asked.title, machine=self._host.machine)):
@@ -142,8 +142,7 @@ class _Steps:
             if not mine or not strict or head.imported or head.not_run:
                 continue
             session = self._store.get(head.id)
-            good = {base for _, base in session.baselines}
-            if any(sample.status != "ok" and sample.arm in good for sample in session.samples):
+            if any(sample.status != "ok" for sample in session.samples):
                 continue
             if not (differs := self._what_changed(session)):
                 return session
@@ -190,7 +189,7 @@ def judge_step(session: Session, candidate: Candidate) -> BisectionStep:
     if base in failed:
         raise RunError(
             f"the good end {base} failed in round {failed[base].round}: {failed[base].error}",
-            f"give another --good; see {failed[base].log}",
+            f"start again, which tries it again (all steps with --restart); or give another --good; see {failed[base].log}",
         )
     if arm in failed:
         return replace(step, reason=_in_one_line(failed[arm].error))

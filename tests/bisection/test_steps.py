@@ -228,6 +228,20 @@ def test_ends_that_fail_are_errors(repository: Path, machine: Simulated, tmp_pat
         bisect(asked(repository), new_store(tmp_path / "other.db"))
 
 
+def test_a_failure_is_not_remembered(repository: Path, machine: Simulated, tmp_path: Path) -> None:
+    """The network was gone, or the disk full."""
+    store, candidates = new_store(tmp_path / "kit.db"), asked(repository).range.candidates
+    machine.broken = (candidates[-1].id,)
+    with pytest.raises(RunError):
+        bisect(asked(repository), store)
+    machine.broken = (candidates[3].id,)
+    assert bisect(asked(repository), store).result == SEVERAL
+    machine.broken = ()
+    launched = len(machine.launched)
+    found = bisect(asked(repository), store)
+    assert found.first == candidates[3] and len(machine.launched) == launched + 1
+
+
 def test_without_time_the_answer_is_what_is_left(repository: Path, machine: Simulated, tmp_path: Path) -> None:
     store = new_store(tmp_path / "kit.db")
     found = bisect(asked(repository, budget=0.0), store)

@@ -42,7 +42,8 @@ def search(
         step = measure(candidates[place], share)
         steps.append(step)
         if step.verdict == SKIPPED and place == slow:
-            raise RunError(f"the bad end {step.candidate.name} can't be measured: {step.reason}", "give another --bad")
+            hint = "start again, which tries it again (all steps with --restart); or give another --bad"
+            raise RunError(f"the bad end {step.candidate.name} can't be measured: {step.reason}", hint)
         if step.verdict == SKIPPED:
             skipped.add(place)
         elif step.verdict == UNDECIDED:
