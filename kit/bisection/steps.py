@@ -189,7 +189,8 @@ def judge_step(session: Session, candidate: Candidate) -> BisectionStep:
     if base in failed:
         raise RunError(
             f"the good end {base} failed in round {failed[base].round}: {failed[base].error}",
-            f"start again, which tries it again (all steps with --restart); or give another --good; see {failed[base].log}",
+            "start again, which tries it again (all steps with --restart); or give another --good; "
+            f"see {failed[base].log}",
         )
     if arm in failed:
         return replace(step, reason=_in_one_line(failed[arm].error))

@@ -245,7 +245,7 @@ def test_a_failure_is_not_remembered(repository: Path, machine: Simulated, tmp_p
 def test_without_time_the_answer_is_what_is_left(repository: Path, machine: Simulated, tmp_path: Path) -> None:
     store = new_store(tmp_path / "kit.db")
     found = bisect(asked(repository, budget=0.0), store)
-    assert found.result == INCONCLUSIVE and found.suspects == found.candidates and machine.launched == []
+    assert found.result == INCONCLUSIVE and found.suspects == () and machine.launched == []
     assert found.steps[0].reason == "the budget is spent"
     assert bisect(asked(repository), store).result == FOUND
 

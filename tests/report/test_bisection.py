@@ -99,6 +99,13 @@ def test_several_suspects_are_listed(result: str, step: BisectionStep, says: str
     assert step.reason in text.split("\n\n")[1]
 
 
+def test_an_undecided_bad_end_is_no_slowdown() -> None:
+    step = BisectionStep(COMMITS[3], UNDECIDED, Slowdown(UNDECIDED), 0.01, reason="the budget is spent")
+    text = printed(replace(FOUND_ONE, steps=(step,), result=INCONCLUSIVE, suspects=()))
+    assert text.startswith("inconclusive: whether b4 is slower than aaa0000 stayed undecided, the budget is spent\n")
+    assert "first slow" not in text
+
+
 def test_a_hostile_subject_reaches_no_terminal() -> None:
     bad = replace(COMMITS[2], subject="\x1b[31mred")
     steps = (STEPS[0], STEPS[1], replace(STEPS[2], candidate=bad))

@@ -45,7 +45,7 @@ class BisectionStep:
 @dataclass(frozen=True)
 class Bisection:
     """``candidates``: oldest first; the last is the bad one. ``suspects``: those that may be the first slow one; empty
-    without a slowdown. ``error``: probability that a verdict of any step is wrong, at most."""
+    unless a slowdown was shown. ``error``: probability that a verdict of any step is wrong, at most."""
 
     arm: str
     threshold: float

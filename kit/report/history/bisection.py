@@ -62,6 +62,9 @@ def _answer(found: Bisection) -> Iterator[str]:
     elif found.result == SEVERAL:
         yield f"first slow {noun}: one of {len(found.suspects)}, since those between can't be measured"
         yield from _suspects(found)
+    elif not found.suspects:
+        bad = found.candidates[-1].name
+        yield f"inconclusive: whether {bad} is slower than {found.good.name} stayed undecided{_reason(found)}"
     else:
         yield f"inconclusive: the first slow {noun} is one of {len(found.suspects)}{_why(found)}"
         yield from _suspects(found)
@@ -107,8 +110,11 @@ def _before(found: Bisection) -> str:
 
 
 def _why(found: Bisection) -> str:
-    step = found.undecided
-    return f": {step.candidate.name} stayed undecided, {step.reason}" if step else ""
+    return f": {found.undecided.candidate.name} stayed undecided{_reason(found)}" if found.undecided else ""
+
+
+def _reason(found: Bisection) -> str:
+    return f", {found.undecided.reason}" if found.undecided and found.undecided.reason else ""
 
 
 def _suspects(found: Bisection) -> Iterator[str]:
