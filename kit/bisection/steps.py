@@ -12,8 +12,9 @@ from kit.analysis.bisection.bisection import SKIPPED, Bisection, BisectionStep, 
 from kit.analysis.bisection.search import search
 from kit.analysis.session.slowdown import UNDECIDED, Slowdown, judge_slowdown
 from kit.bisection.candidates import BisectionRange, arms_of_step, named_revisions
+from kit.bisection.conditions import what_changed
 from kit.core.codec import encode_json
-from kit.core.errors import MachineError, RunError, UsageError
+from kit.core.errors import KitError, MachineError, RunError, UsageError
 from kit.core.paths import Paths
 from kit.host.machine import read_host
 from kit.model.arm import Arm
@@ -95,7 +96,7 @@ class _Steps:
         self._ends = None if asked.budget is None else time.monotonic() + asked.budget
         self._interleave = asked.request.interleave
         self._round = 0.0  # seconds of the longest round so far
-        self._machine = read_host().machine
+        self._host = read_host()
 
     def measure(self, candidate: Candidate, error: float) -> BisectionStep:
         """Return the verdict on a candidate: a stored one, or that of a session. Raises KitError."""
@@ -131,19 +132,30 @@ class _Steps:
         return None if self._ends is None else self._ends - time.monotonic()
 
     def _find(self, candidate: Candidate, test: SlowdownTest) -> Session | None:
-        """Return the newest session that tested the candidate as strictly, finished or not. One in which an arm could
-        not run, or the good end failed, does not count: the reason may be gone."""
+        """Return the newest session that tested the candidate as strictly, finished or not, under the conditions that
+        hold now. One in which an arm could not run, or failed, does not count: the reason may be gone."""
         wanted = {BISECTION: self._asked.key, CANDIDATE: candidate.id}
-        for head in self._store.list(SessionFilter(self._asked.title, machine=self._machine)):
+        changed = ""
+        for head in self._store.list(SessionFilter(self._asked.title, machine=self._host.machine)):
             mine = all(LABEL.text(head.facts, of=name) == text for name, text in wanted.items())
             strict = head.request.test is not None and head.request.test.error <= test.error
             if not mine or not strict or head.imported or head.not_run:
                 continue
             session = self._store.get(head.id)
-            good = {base for _, base in session.baselines}
-            if all(sample.status == "ok" or sample.arm not in good for sample in session.samples):
+            if any(sample.status != "ok" for sample in session.samples):
+                continue
+            if not (differs := self._what_changed(session)):
                 return session
+            changed = changed or differs
+        if changed:
+            self._observer.tell(f"candidate {candidate.name} is measured again: {changed}")
         return None
+
+    def _what_changed(self, session: Session) -> str:
+        try:
+            return what_changed(session, self._host, self._paths, self._observer.tell)
+        except KitError as error:
+            return error.message
 
     def _run(self, candidate: Candidate, test: SlowdownTest, begun: Session | None, left: float | None) -> Session:
         context = (self._paths, self._store, self._observer, self._start)
@@ -177,7 +189,8 @@ def judge_step(session: Session, candidate: Candidate) -> BisectionStep:
     if base in failed:
         raise RunError(
             f"the good end {base} failed in round {failed[base].round}: {failed[base].error}",
-            f"give another --good; see {failed[base].log}",
+            "start again, which tries it again (all steps with --restart); or give another --good; "
+            f"see {failed[base].log}",
         )
     if arm in failed:
         return replace(step, reason=_in_one_line(failed[arm].error))

@@ -127,6 +127,7 @@ def _asked(command: tuple[str, ...], given: dict[str, Any]) -> BisectionRequest:
     from kit.model.arm import parse_arm
     from kit.model.options import read_quantities
     from kit.model.session import Request
+    from kit.model.sweep import points
 
     if bool(given["scenario"]) == bool(command):
         hint = "use kit bisect … kernel:short, or kit bisect … -- make"
@@ -137,11 +138,14 @@ def _asked(command: tuple[str, ...], given: dict[str, Any]) -> BisectionRequest:
         raise UsageError("revisions are those of a command's sources", "give the command behind --")
     arm = parse_arm(given["arm"])
     check_arm(arm, range_)
+    params = pairs(given["params"], "--param")
+    if len(points(params)) > 1:  # a step has one verdict, not one for each
+        raise UsageError("a bisection sweeps no parameter", "give each --param one value")
     quantities = read_quantities({name: given[name] for name in ("timeout", "size")}, "--")
     request = Request(
         scenario=given["scenario"] or "",
         title=given["title"],
-        params=pairs(given["params"], "--param"),
+        params=params,
         command=command,
         source=source if given["source"] or range_.revisions else "",
         prepare=given["prepare"],

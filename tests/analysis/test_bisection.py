@@ -82,7 +82,11 @@ def test_an_undecided_step_ends_the_search_with_what_is_left() -> None:
     found = bisect(16, 2, noisy={3})
     assert found.result == INCONCLUSIVE and found.undecided
     assert [item.id for item in found.suspects] == [str(i) for i in range(8)]
-    assert bisect(16, 2, noisy={15}).suspects == tuple(candidates(16))
+
+
+def test_an_undecided_bad_end_has_no_suspects() -> None:
+    found = bisect(16, 2, noisy={15})
+    assert (found.result, found.suspects, len(found.steps)) == (INCONCLUSIVE, (), 1)
 
 
 def test_a_bad_end_that_fails_is_an_error() -> None:

@@ -66,3 +66,16 @@ def test_a_disturbed_run_counts_since_the_verdict_must_not_change_with_the_sessi
     marked = [replace(item, flags="steal") if item.round == 3 else item for item in plain]
     again = [replace(item, round=9, rerun_of=3) for item in plain if item.round == 3]
     assert judge_slowdown([*marked, *again], "new", "good", TEST) == judge_slowdown(plain, "new", "good", TEST)
+
+
+def test_time_until_the_data_are_on_disk_counts_where_it_was_measured() -> None:
+    """A slowdown that real time hides: the data are written later."""
+    plain = samples(around(1.0, 0.01, 8))
+    flushed = [
+        replace(item, phases=(replace(item.phases[0], flush=0.2 + 2.0 * (item.arm == "new")),)) for item in plain
+    ]
+    assert judge_slowdown(plain, "new", "good", TEST).metric == "real"
+    found = judge_slowdown(flushed, "new", "good", TEST)
+    assert (found.verdict, found.metric) == (SLOWER, "durable") and found.ratio == pytest.approx(1.196, rel=0.02)
+    half = [item if item.arm == "new" else other for item, other in zip(flushed, plain, strict=True)]
+    assert judge_slowdown(half, "new", "good", TEST).metric == "real", "one arm has no flush"

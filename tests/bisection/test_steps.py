@@ -13,6 +13,7 @@ import pytest
 
 from kit.analysis.bisection.bisection import FOUND, INCONCLUSIVE, SEVERAL, Bisection
 from kit.bisection.candidates import find_range
+from kit.bisection.conditions import what_changed
 from kit.bisection.steps import BisectionRequest, run_bisection
 from kit.core.errors import RunError
 from kit.core.paths import find_paths
@@ -20,12 +21,12 @@ from kit.host.machine import read_host
 from kit.model.arm import parse_arm
 from kit.model.default_driver import Docker
 from kit.model.event import FactsKnown, SampleTaken, StatusChanged
-from kit.model.fact import MACHINE, RUN_ORDER, STOPPED
+from kit.model.fact import KERNEL, MACHINE, PROGRAM, RUN_ORDER, STOPPED
 from kit.model.plan import PlanStep
 from kit.model.sample import SEQUENTIAL, Phase, Sample
 from kit.model.session import DONE, INTERRUPTED, Request, Session
 from kit.report.text.progress import Quiet
-from kit.session.plan.planning import prepare
+from kit.session.plan.planning import prepare, prepare_begun
 from kit.session.plan.schedule import End, Schedule
 from kit.session.prepared import StartOptions
 from kit.session.start import new_session
@@ -46,12 +47,14 @@ class Simulated:
         self.launched: list[Request] = []
         self.resumed: list[tuple[str, float | None]] = []
         self.interrupt: int | None = None
+        self.kernel = read_host().kernel
+        self.digests: tuple[tuple[str, str], ...] = ()
         self.rng = np.random.default_rng(1)
 
     def launch(self, request: Request, paths: Any, store: Store, observer: Any, start: Any) -> Session:
         self.launched.append(request)
         session = new_session(prepare(request, read_host(), Docker()))
-        facts = [MACHINE.fact(read_host().machine), RUN_ORDER.fact(SEQUENTIAL)]
+        facts = [MACHINE.fact(read_host().machine), RUN_ORDER.fact(SEQUENTIAL), KERNEL.fact(self.kernel)]
         session = session.with_facts(facts)
         session = replace(session, id=f"step-{len(self.launched)}", created=1e9 + len(self.launched))
         store.create(session)
@@ -83,7 +86,7 @@ class Simulated:
         phase = Phase("run", "ok", real)
         if commit in self.broken:
             return Sample(str(step.arm), step.round, step.kind, "failed", 0.0, (), error="run failed\nwith 2", log="/l")
-        return Sample(str(step.arm), step.round, step.kind, "ok", 0.0, (phase,))
+        return Sample(str(step.arm), step.round, step.kind, "ok", 0.0, (phase,), digests=self.digests)
 
 
 @pytest.fixture(scope="module")
@@ -169,6 +172,43 @@ def test_an_interrupted_bisection_goes_on_with_the_session_that_was_interrupted(
     assert found.first == whole.first and len(machine.launched) == 4
 
 
+def test_a_step_under_other_conditions_is_measured_again(repository: Path, machine: Simulated, tmp_path: Path) -> None:
+    store = new_store(tmp_path / "kit.db")
+    machine.kernel = "5.4.0-old"
+    first = bisect(asked(repository), store).first
+    machine.kernel = read_host().kernel
+    assert bisect(asked(repository), store).first == first
+    assert len(machine.launched) == 8, "all ran on another kernel"
+    bisect(asked(repository), store)
+    assert len(machine.launched) == 8, "older sessions of another kernel do not matter"
+
+
+def test_what_changed_is_named(repository: Path, machine: Simulated, tmp_path: Path) -> None:
+    """Scenario and image by their digests, a program by the version that it reports."""
+    machine.digests = (("scenario", "another"),)
+    store = new_store(tmp_path / "kit.db")
+    bisect(asked(repository), store)
+    session = store.get("step-1")
+    host, paths = read_host(), find_paths()
+    assert what_changed(session, host, paths, print) == "another scenario"
+    plain = replace(session, samples=tuple(replace(item, digests=()) for item in session.samples))
+    assert what_changed(plain, host, paths, print) == ""
+    assert what_changed(plain, replace(host, kernel="1.0"), paths, print) == f"kernel 1.0, then {host.kernel}"
+    older = plain.with_facts([PROGRAM.fact("git version 0.1", "git")])
+    assert what_changed(older, host, paths, print).endswith(", then git version 0.1")
+    root = tmp_path / "root"
+    (root / "bin").mkdir(parents=True)
+    scenario = prepare_begun(session, host).scenario.digest
+    digests = (("scenario", scenario), ("image", "another"))
+    given = replace(
+        session,
+        request=replace(session.request, rootfs=str(root)),
+        samples=tuple(replace(item, digests=digests) for item in session.samples),
+    )
+    own = replace(paths, cache=tmp_path / "cache")
+    assert what_changed(given, host, own, print) == "another image"
+
+
 def test_commits_that_fail_are_skipped(repository: Path, machine: Simulated, tmp_path: Path) -> None:
     candidates = asked(repository).range.candidates
     machine.broken = (candidates[3].id,)
@@ -188,10 +228,24 @@ def test_ends_that_fail_are_errors(repository: Path, machine: Simulated, tmp_pat
         bisect(asked(repository), new_store(tmp_path / "other.db"))
 
 
+def test_a_failure_is_not_remembered(repository: Path, machine: Simulated, tmp_path: Path) -> None:
+    """The network was gone, or the disk full."""
+    store, candidates = new_store(tmp_path / "kit.db"), asked(repository).range.candidates
+    machine.broken = (candidates[-1].id,)
+    with pytest.raises(RunError):
+        bisect(asked(repository), store)
+    machine.broken = (candidates[3].id,)
+    assert bisect(asked(repository), store).result == SEVERAL
+    machine.broken = ()
+    launched = len(machine.launched)
+    found = bisect(asked(repository), store)
+    assert found.first == candidates[3] and len(machine.launched) == launched + 1
+
+
 def test_without_time_the_answer_is_what_is_left(repository: Path, machine: Simulated, tmp_path: Path) -> None:
     store = new_store(tmp_path / "kit.db")
     found = bisect(asked(repository, budget=0.0), store)
-    assert found.result == INCONCLUSIVE and found.suspects == found.candidates and machine.launched == []
+    assert found.result == INCONCLUSIVE and found.suspects == () and machine.launched == []
     assert found.steps[0].reason == "the budget is spent"
     assert bisect(asked(repository), store).result == FOUND
 

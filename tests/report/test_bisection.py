@@ -23,8 +23,8 @@ from tests.json_schemas import check_document
 
 GOOD = Candidate("aaa0000", "a" * 40, "Start", "Ann", 1.7e9)
 COMMITS = tuple(Candidate(f"b{i}", f"{i}" * 40, f"Change {i}", "Bob", 1.7e9 + 86400 * i) for i in range(1, 5))
-SLOW = Slowdown(SLOWER, 1.102, 1.079, 1.126, 8)
-SAME = Slowdown(NOT_SLOWER, 1.004, 0.98, 1.028, 9)
+SLOW = Slowdown(SLOWER, 1.102, 1.079, 1.126, 8, "durable")
+SAME = Slowdown(NOT_SLOWER, 1.004, 0.98, 1.028, 9, "durable")
 STEPS = (
     BisectionStep(COMMITS[3], SLOWER, SLOW, 0.0125, "s1", 90.0),
     BisectionStep(COMMITS[1], NOT_SLOWER, SAME, 0.0125, "s2", 100.0, earlier=True),
@@ -44,12 +44,12 @@ def printed(found: Bisection) -> str:
 def test_the_answer_is_the_commit_with_its_cost_and_probability_of_error() -> None:
     text = printed(FOUND_ONE)
     assert text.startswith(f"first slow commit: {'3' * 40} Change 3 (Bob, 2023-11-17)\n")
-    assert "On layer:overlay2 +10.2 % [+7.9, +12.6] compared with aaa0000." in text
+    assert "On layer:overlay2 +10.2 % [+7.9, +12.6] of durable time compared with aaa0000." in text
     assert "b2, is less than 5 % slower" in " ".join(text.split())
     assert "Probability of a wrong answer: at most 5 %. 25 rounds in 3 steps took 4 min 40 s." in text
     assert "Next: git show b3" in text
     rows = text.split("\n\n")[1].splitlines()
-    assert rows[0].split()[:3] == ["commit", "date", "subject"] and len(rows) == 5
+    assert rows[0].split()[:5] == ["commit", "date", "subject", "slowdown", "(durable),"] and len(rows) == 5
     assert rows[3].split()[-1] == "slower" and "earlier" in rows[3] and "less than 5 % slower" in rows[3]
     assert rows[2].rstrip().endswith("slower") and "1 min 30 s" in rows[2]
 
@@ -58,7 +58,7 @@ def test_the_first_candidate_has_the_good_end_before_it_and_a_merge_its_branch()
     first = replace(COMMITS[0], merge=True)
     step = BisectionStep(first, SLOWER, SLOW, 0.05)
     text = printed(replace(FOUND_ONE, candidates=(first,), steps=(step,), suspects=(first,)))
-    assert "It is the first commit after it." in text
+    assert "It is the first commit after it." in " ".join(text.split())
     assert "it is a merge; search its branch with --bad b1^2" in text
 
 
@@ -67,14 +67,14 @@ def test_versions_have_no_dates() -> None:
     step = BisectionStep(new, SLOWER, SLOW, 0.05)
     text = printed(Bisection("layer:overlay2", 0.05, good, (new,), (step,), FOUND, (new,)))
     assert text.startswith("first slow version: docker@29\n")
-    assert text.split("\n\n")[1].split()[:2] == ["version", "slowdown,"]
+    assert text.split("\n\n")[1].split()[:2] == ["version", "slowdown"]
 
 
 def test_without_a_slowdown_the_interval_is_shown() -> None:
     step = BisectionStep(COMMITS[3], NOT_SLOWER, SAME, 0.0125)
     text = printed(replace(FOUND_ONE, steps=(step,), result=NO_SLOWDOWN, suspects=()))
     assert text.startswith("no slowdown: b4 is less than 5 % slower than aaa0000 on layer:overlay2\n")
-    assert "+0.4 % [-2.0, +2.8]" in text and "lower --threshold" in text
+    assert "It costs +0.4 % [-2.0, +2.8] of durable time." in text and "lower --threshold" in text
 
 
 @pytest.mark.parametrize(
@@ -97,6 +97,13 @@ def test_several_suspects_are_listed(result: str, step: BisectionStep, says: str
     assert text.startswith(says)
     assert "b1 2023-11-15 Change 1" in text and "b4 2023-11-18 Change 4" in text
     assert step.reason in text.split("\n\n")[1]
+
+
+def test_an_undecided_bad_end_is_no_slowdown() -> None:
+    step = BisectionStep(COMMITS[3], UNDECIDED, Slowdown(UNDECIDED), 0.01, reason="the budget is spent")
+    text = printed(replace(FOUND_ONE, steps=(step,), result=INCONCLUSIVE, suspects=()))
+    assert text.startswith("inconclusive: whether b4 is slower than aaa0000 stayed undecided, the budget is spent\n")
+    assert "first slow" not in text
 
 
 def test_a_hostile_subject_reaches_no_terminal() -> None:

@@ -45,7 +45,7 @@ class BisectionStep:
 @dataclass(frozen=True)
 class Bisection:
     """``candidates``: oldest first; the last is the bad one. ``suspects``: those that may be the first slow one; empty
-    without a slowdown. ``error``: probability that a verdict of any step is wrong, at most."""
+    unless a slowdown was shown. ``error``: probability that a verdict of any step is wrong, at most."""
 
     arm: str
     threshold: float
@@ -71,6 +71,11 @@ class Bisection:
     @property
     def seconds(self) -> float:
         return sum(step.seconds for step in self.steps)
+
+    @property
+    def metric(self) -> str:
+        """Return the metric of the verdicts, durable or real; '' before the first figures."""
+        return next((step.slowdown.metric for step in self.steps if step.slowdown.metric), "")
 
     def step(self, candidate: Candidate) -> BisectionStep | None:
         """Return the step that measured a candidate."""

@@ -42,7 +42,8 @@ def search(
         step = measure(candidates[place], share)
         steps.append(step)
         if step.verdict == SKIPPED and place == slow:
-            raise RunError(f"the bad end {step.candidate.name} can't be measured: {step.reason}", "give another --bad")
+            hint = "start again, which tries it again (all steps with --restart); or give another --bad"
+            raise RunError(f"the bad end {step.candidate.name} can't be measured: {step.reason}", hint)
         if step.verdict == SKIPPED:
             skipped.add(place)
         elif step.verdict == UNDECIDED:
@@ -54,7 +55,8 @@ def search(
         else:
             left, fast = left - share, place
         place = _nearest_to_middle(fast, slow, skipped)
-    suspects = () if result == NO_SLOWDOWN else tuple(candidates[fast + 1 : slow + 1])
+    shown = any(step.verdict == SLOWER for step in steps)
+    suspects = () if not shown else tuple(candidates[fast + 1 : slow + 1])
     result = result or (FOUND if len(suspects) == 1 else SEVERAL)
     return Bisection(arm, threshold, good, tuple(candidates), tuple(steps), result, suspects)
 

@@ -181,7 +181,7 @@ def rank(
 def rank_by(runs: Runs, arms: Sequence[str], metric: str, ranking: Ranking) -> Ranking | None:
     """Return the ranking of the same point by another metric; None if its reference or all other arms lack it."""
     key = ranking.reference, ranking.point
-    if not _measured(runs, [key], runs.phases([key])[-1], metric):
+    if not measured(runs, [key], runs.phases([key])[-1], metric):
         return None
     return _rank(runs, arms, ranking.point, metric, ranking.reference, ranking.margin, ranking.rounds, "")
 
@@ -212,8 +212,8 @@ def _rank(
     if len(keys) < 2 or (reference and (reference, point) not in keys):
         return None
     phase = runs.phases(keys)[-1]
-    metric = metric or (DURABLE if _measured(runs, keys, phase, DURABLE) else REAL)
-    keys = [key for key in keys if _measured(runs, [key], phase, metric)]
+    metric = metric or (DURABLE if measured(runs, keys, phase, DURABLE) else REAL)
+    keys = [key for key in keys if measured(runs, [key], phase, metric)]
     picks, grounds = ([arm for arm in names if (arm, point) in keys] for names in (picks, grounds))
     if not picks or len(keys) < 2:
         return None
@@ -273,7 +273,7 @@ def _is_rebuild(arm: str) -> bool:
     return (made := known_arm(arm)) is not None and made.rebuild
 
 
-def _measured(runs: Runs, keys: Sequence[Key], phase: str, metric: str) -> bool:
+def measured(runs: Runs, keys: Sequence[Key], phase: str, metric: str) -> bool:
     return all(bool(np.isfinite(runs.values(key, phase, metric)).any()) for key in keys)
 
 

@@ -40,6 +40,7 @@ def render_bisection_json(given: Bisection) -> str:
         "schema": 1,
         **asdict(found),
         "first": asdict(found.first) if found.first else None,
+        "metric": found.metric,
         "error": found.error,
         "rounds": found.rounds,
         "seconds": found.seconds,
@@ -52,14 +53,18 @@ def _answer(found: Bisection) -> Iterator[str]:
     if found.result == FOUND:
         first = found.suspects[0]
         yield f"first slow {noun}: {_described(first)}"
-        yield f"On {found.arm} {_cost(found, first)} compared with {found.good.name}. {_before(found)}"
+        cost = f"{_cost(found, first)} of {found.metric} time"
+        yield f"On {found.arm} {cost} compared with {found.good.name}. {_before(found)}"
     elif found.result == NO_SLOWDOWN:
         last = found.candidates[-1]
         yield f"no slowdown: {last.name} is less than {_threshold(found)} slower than {found.good.name} on {found.arm}"
-        yield f"It costs {_cost(found, last)}."
+        yield f"It costs {_cost(found, last)} of {found.metric} time."
     elif found.result == SEVERAL:
         yield f"first slow {noun}: one of {len(found.suspects)}, since those between can't be measured"
         yield from _suspects(found)
+    elif not found.suspects:
+        bad = found.candidates[-1].name
+        yield f"inconclusive: whether {bad} is slower than {found.good.name} stayed undecided{_reason(found)}"
     else:
         yield f"inconclusive: the first slow {noun} is one of {len(found.suspects)}{_why(found)}"
         yield from _suspects(found)
@@ -105,8 +110,11 @@ def _before(found: Bisection) -> str:
 
 
 def _why(found: Bisection) -> str:
-    step = found.undecided
-    return f": {step.candidate.name} stayed undecided, {step.reason}" if step else ""
+    return f": {found.undecided.candidate.name} stayed undecided{_reason(found)}" if found.undecided else ""
+
+
+def _reason(found: Bisection) -> str:
+    return f", {found.undecided.reason}" if found.undecided and found.undecided.reason else ""
 
 
 def _suspects(found: Bisection) -> Iterator[str]:
@@ -131,13 +139,11 @@ def _next(found: Bisection) -> str:
 
 def _table(found: Bisection) -> str:
     rows = [_row(found, step) for step in found.steps]
+    figures = (f"slowdown{f' ({found.metric})' if found.metric else ''}, 95 %", "rounds", "time", "verdict")
     if found.good.created is None:
         rows = [[row[0], *row[3:]] for row in rows]
-        return render_table(rows, ("version", *_FIGURES), "simple")
-    return render_table(rows, ("commit", "date", "subject", *_FIGURES), "simple")
-
-
-_FIGURES = ("slowdown, 95 %", "rounds", "time", "verdict")
+        return render_table(rows, ("version", *figures), "simple")
+    return render_table(rows, ("commit", "date", "subject", *figures), "simple")
 
 
 def _row(found: Bisection, step: BisectionStep) -> list[str]:

@@ -1,0 +1,25 @@
+"""``kit bisect`` up to its first step."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.command_line import Kit
+from tests.repository import make_repository
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is missing")
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    return make_repository(tmp_path / "project")
+
+
+@pytest.mark.parametrize("params", [("--param", "jobs=1,2"), ("--param", "jobs=1", "--param", "jobs=2")])
+def test_a_sweep_has_no_single_answer(kit: Kit, params: tuple[str, ...]) -> None:
+    words = ("--good", "docker@20.10", "--bad", "docker@29", "--arm", "layer:overlay2", *params, "--dry-run")
+    done = kit("bisect", *words, "kernel:short")
+    assert done.returncode == 2 and "a bisection sweeps no parameter" in done.stderr, done.stderr
