@@ -12,6 +12,7 @@ from pathlib import Path
 from kit.core.codec import UnreadableError, decode_json, encode_json
 from kit.core.errors import UsageError, said_by_system
 from kit.core.regular import open_regular
+from kit.host.durable import sync_filesystem
 
 _LIST = "kit-site.json"
 #: Names that the kit gives: at most one directory, never a parent.
@@ -80,12 +81,13 @@ def put_file(directory: Path, file: str, text: str) -> None:
 
 def close_site(directory: Path, before: SiteList, made: SiteList) -> None:
     """Remove the files of the last run that this one has not, such as pages of removed sessions, and write the list.
-    Raises UsageError."""
+    Raises UsageError, RunError."""
     try:
         for file in before.files.keys() - made.files.keys():
             if _OURS.fullmatch(file):
                 with suppress(FileNotFoundError):
                     (directory / file).unlink()
+        sync_filesystem(directory)  # what is listed as complete stays so, whatever ends the machine
         put_file(directory, _LIST, encode_json(made))
     except OSError as error:
         raise UsageError(said_by_system(error), _FIX) from None
