@@ -39,8 +39,8 @@ def withheld(state: Path, namespaces: Path = Path("/proc/self/ns")) -> Iterator[
     outside = "run the kit outside of namespaces"
     if not _is_first(namespaces, "pid"):
         reason = (
-            "the machine's are hidden: no tracing, no waiting for sessions outside of this container, and a machine's "
-            f"id that stays in {state}"
+            "the machine's are hidden: no tracing, no waiting for sessions outside of this container, and not the "
+            f"machine's id but the image's, or one that stays in {state}"
         )
         yield Withheld("processes", reason, granting(PROCESSES, outside))
     if not _is_first(namespaces, "cgroup"):
