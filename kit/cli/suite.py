@@ -15,6 +15,7 @@ from kit.core.errors import KitError, UsageError
 from kit.core.exit_code import FAILED, NOT_RUN, worst
 from kit.core.quantity import duration
 from kit.model.options import read_quantities
+from kit.model.settings import SHARED_OPTIONS
 from kit.report.renderer import MATRIX, find
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 #: Options that replace what a suite's file says of each task, and those of the start.
 _OF_REQUESTS = ("arms", "engine", "docker", "margin", "cache", "cpuset", "interleave", "size", "timeout")
 _OF_START = ("scenario", "budget", "resume", "quiet", "wait", "wait_idle", "store_url", "dry_run", "cache_from")
+#: Settings that would take the suite's budget away from undecided arms.
+_NO_SETTINGS = ("rounds", "precision", "budget")
 
 
 def compare_suite(context: click.Context, given: Mapping[str, Any]) -> int:
@@ -44,8 +47,9 @@ def compare_suite(context: click.Context, given: Mapping[str, Any]) -> int:
     job = find_suite(given["scenario"])
     if "budget" in asked:
         job = replace(job, budget=duration(given["budget"], "--budget"))
-    settings = {name for name in given if context.get_parameter_source(name) is ParameterSource.DEFAULT_MAP}
-    change = partial(_changed, named=_fields(given, asked), settings=_fields(given, settings))
+    set_ = {name for name in given if context.get_parameter_source(name) is ParameterSource.DEFAULT_MAP}
+    settings = _fields(given, (set_ & {"arms", *SHARED_OPTIONS}) - {*_NO_SETTINGS})
+    change = partial(_changed, named=_fields(given, asked & {*_OF_REQUESTS}), settings=settings)
     job = replace(job, tasks=tuple(replace(task, request=change(task.request)) for task in job.tasks))
     if given["dry_run"]:
         _describe(job)
@@ -55,7 +59,9 @@ def compare_suite(context: click.Context, given: Mapping[str, Any]) -> int:
 
 def _changed(request: Request, named: Mapping[str, Any], settings: Mapping[str, Any]) -> Request:
     """Return the request with what the command line names, and with settings where the suite's file has none."""
-    usual = type(request)()
+    from kit.nightly.file import usual_request
+
+    usual = usual_request()
     more = {name: value for name, value in settings.items() if getattr(request, name) == getattr(usual, name)}
     return replace(request, **{**more, **named})
 
@@ -64,10 +70,12 @@ def _fields(given: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
     """Return these options as fields of requests."""
     from kit.model.arm import arm_names
 
-    named = {name: given[name] for name in _OF_REQUESTS if name in names}
+    named = {name: given[name] for name in names}
     quantities = read_quantities(named, "--")
     if "arms" in named:
         named["arms"] = arm_names(named["arms"])
+    if named.get("kernel"):
+        named["guest"] = given["guest"] or "auto"
     return {**named, **quantities}
 
 

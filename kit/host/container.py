@@ -38,7 +38,10 @@ def withheld(state: Path, namespaces: Path = Path("/proc/self/ns")) -> Iterator[
     ``namespaces``: those of this process."""
     outside = "run the kit outside of namespaces"
     if not _is_first(namespaces, "pid"):
-        reason = "the machine's are hidden: no tracing, and sessions outside of this container are not waited for"
+        reason = (
+            "the machine's are hidden: no tracing, no waiting for sessions outside of this container, and not the "
+            f"machine's id but the image's, or one that stays in {state}"
+        )
         yield Withheld("processes", reason, granting(PROCESSES, outside))
     if not _is_first(namespaces, "cgroup"):
         reason = "a part of the machine's alone: limits of arms, and figures of their memory, may be missing"

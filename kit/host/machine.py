@@ -7,8 +7,8 @@ import platform
 from dataclasses import dataclass
 from pathlib import Path
 
-from kit.core.paths import machine_root
 from kit.host.cgroup import cgroup
+from kit.host.machine_id import hashed_machine_id
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Host:
     filesystems: tuple[str, ...]
     overlay: tuple[tuple[str, str], ...]  # module parameters: metacopy, redirect_dir, index, xino …
     root: bool
-    machine: str  # a hash of the machine id: tells machines apart without naming them
+    machine: str  # see hashed_machine_id
 
 
 def read_host() -> Host:
@@ -43,7 +43,7 @@ def read_host() -> Host:
         filesystems=tuple(sorted(kernel_filesystems())),
         overlay=_overlay_parameters(),
         root=os.geteuid() == 0,
-        machine=_machine(),
+        machine=hashed_machine_id(),
     )
 
 
@@ -84,10 +84,3 @@ def _overlay_parameters() -> tuple[tuple[str, str], ...]:
     directory = Path("/sys/module/overlay/parameters")
     names = sorted(path.name for path in directory.iterdir()) if directory.is_dir() else []
     return tuple((name, _read(f"{directory}/{name}")) for name in names)
-
-
-def _machine() -> str:
-    import hashlib
-
-    identity = _read(str(machine_root() / "etc/machine-id"))
-    return hashlib.sha256(f"storage-driver-test-kit {identity}".encode()).hexdigest()[:12]

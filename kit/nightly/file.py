@@ -71,6 +71,11 @@ def known_keys() -> dict[str, tuple[str, ...]]:
     }
 
 
+def usual_request() -> Request:
+    """Return what a task without keys requests."""
+    return Request(**read_quantities(_ALWAYS, ""))
+
+
 def parse_nightly(text: str, source: str, name: str) -> Job:
     """Return the job that a file describes; ``source`` names the file in errors. Raises UsageError."""
     data = _read(_File, parse_toml(text, source), source)

@@ -57,7 +57,7 @@ def write_site(open_store: Open, directory: Path, processes: int, rewrite: bool 
         digests = _digests(heads, store.sample_counts())
     finally:
         store.close()
-    begin_site(directory, before, {dirname(file) for file in files.values()})
+    begin_site(directory, before, files.values())
     made = {file: digests.get(file, "") for file in files.values()}
     urls = [url for url, file in files.items() if rewrite or not is_kept(directory, before, file, made[file])]
     chunks = [urls[i : i + _CHUNK] for i in range(0, len(urls), _CHUNK)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +12,7 @@ from pathlib import Path
 from kit.core.codec import UnreadableError, decode_json, encode_json
 from kit.core.errors import UsageError, said_by_system
 from kit.core.regular import open_regular
+from kit.host.durable import sync_filesystem
 
 _LIST = "kit-site.json"
 #: Names that the kit gives: at most one directory, never a parent.
@@ -48,15 +49,20 @@ def is_kept(directory: Path, before: SiteList, file: str, digest: str) -> bool:
     return bool(digest) and before.files.get(file) == digest and (directory / file).is_file()
 
 
-def begin_site(directory: Path, before: SiteList, names: set[str]) -> None:
-    """Make the directory and those in it, and mark it as the kit's. Raises UsageError, also for a link in the place of
-    a directory."""
+def begin_site(directory: Path, before: SiteList, files: Collection[str]) -> None:
+    """Make the directory and those of ``files``, and list these, so that a later run knows them even if this one is
+    killed. Raises UsageError, also for a link in the place of a directory and for a file of something else."""
+    listed = SiteList({**dict.fromkeys(files, ""), **before.files})
     try:
-        for path in (directory, *(directory / name for name in sorted(names) if name)):
-            path.mkdir(parents=True, exist_ok=True)
-            if path != directory and path.is_symlink():
+        directory.mkdir(parents=True, exist_ok=True)
+        for path in {(directory / file).parent for file in listed.files if _OURS.fullmatch(file)} - {directory}:
+            if path.is_symlink():
                 raise UsageError(f"{path} is a link", "remove it, or name another directory")
-        put_file(directory, _LIST, encode_json(before))
+            path.mkdir(exist_ok=True)
+        for file in files:
+            if file not in before.files and os.path.lexists(directory / file):
+                raise UsageError(f"{directory / file} is not of kit site", "move it, or name another directory")
+        put_file(directory, _LIST, encode_json(listed))
     except OSError as error:
         raise UsageError(said_by_system(error), _FIX) from None
 
@@ -75,12 +81,13 @@ def put_file(directory: Path, file: str, text: str) -> None:
 
 def close_site(directory: Path, before: SiteList, made: SiteList) -> None:
     """Remove the files of the last run that this one has not, such as pages of removed sessions, and write the list.
-    Raises UsageError."""
+    Raises UsageError, RunError."""
     try:
         for file in before.files.keys() - made.files.keys():
             if _OURS.fullmatch(file):
                 with suppress(FileNotFoundError):
                     (directory / file).unlink()
+        sync_filesystem(directory)  # what is listed as complete stays so, whatever ends the machine
         put_file(directory, _LIST, encode_json(made))
     except OSError as error:
         raise UsageError(said_by_system(error), _FIX) from None

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from kit.analysis.history.night import Job
+from kit.cli.compare import compare
 from kit.core.errors import UnavailableError, UsageError
 from kit.model.session import INTERRUPTED, Request, Session
 from kit.nightly.suite import Runner, SuitePart, find_run, find_suite, new_run, run_suite
@@ -175,3 +177,19 @@ def test_settings_count_where_the_file_has_none_and_options_before_both(kit: Kit
     assert len(lines) == 2 and "layer:btrfs" in lines[0] and "layer:vfs" in lines[1] and "layer:btrfs" not in lines[1]
     named = kit(*words, "--arms", "bare,layer:overlay2", KIT_HOME=str(tmp_path)).stdout
     assert named.count("layer:overlay2") == 2 and "layer:btrfs" not in named
+
+
+def test_every_setting_counts_where_the_file_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mine.toml").write_text("[[tasks]]\nscenario='smoke'\n[[tasks]]\nscenario='git'\ntimeout='1h'\n")
+    (tmp_path / "config.toml").write_text(
+        "timeout='5m'\nsize='7G'\nrounds=2\nbudget='1m'\ncontrol=false\ncache='cold'\n[labels]\nteam='a'\n"
+    )
+    found: list[Job] = []
+    monkeypatch.setenv("KIT_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("kit.cli.suite._describe", found.append)
+    compare.main(["suite:mine.toml", "--dry-run", "--cache", "warm"], standalone_mode=False)
+    first, second = (task.request for task in found[0].tasks)
+    assert (first.timeout, second.timeout, first.size, first.cache) == (300, 3600, 7 * 2**30, "warm")
+    assert (first.control, first.labels, first.rounds, first.budget) == (False, (("team", "a"),), 0, None)
+    assert found[0].budget is None

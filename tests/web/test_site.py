@@ -12,6 +12,7 @@ from urllib.parse import unquote
 import pytest
 
 from kit.model.session import RUNNING
+from kit.web.site_directory import SiteList, begin_site, close_site, is_kept, open_site, put_file
 from tests.command_line import Kit
 from tests.matrices import suite
 from tests.nights import ladder_session, night, on
@@ -137,7 +138,43 @@ def test_a_list_names_no_file_of_others(kit: Kit, tmp_path: Path) -> None:
     assert kit("site", public, **env).returncode == 0
     victim = tmp_path / "victim.html"
     victim.write_text("x")
-    (public / "kit-site.json").write_text('{"files": {"../victim.html": "", "gone.html": ""}}')
+    (public / "kit-site.json").write_text('{"files": {"../victim.html": "", "gone.html": "", "index.html": ""}}')
     assert kit("site", public, **env).returncode == 0 and victim.exists()
     (public / "kit-site.json").write_text("{")
     assert "is damaged" in kit("site", public, **env).stderr
+
+
+def test_a_file_that_another_put_beside_the_pages_is_left_alone(kit: Kit, tmp_path: Path) -> None:
+    store = new_store(tmp_path / "kit.db")
+    store.add(night(1, 0.05))
+    public, env = tmp_path / "public", {"KIT_STORE": f"sqlite:///{tmp_path}/kit.db"}
+    assert kit("site", public, **env).returncode == 0
+    store.add(night(2, 0.05))
+    mine = public / "session/2026-0002.html"
+    mine.write_text("mine")
+    done = kit("site", public, **env)
+    assert done.returncode == 2 and f"{mine} is not of kit site" in done.stderr and mine.read_text() == "mine"
+    mine.unlink()
+    assert kit("site", public, **env).returncode == 0 and mine.read_text() != "mine"
+
+
+def test_pages_of_a_run_that_was_killed_are_known_to_the_next(tmp_path: Path) -> None:
+    begin_site(tmp_path, SiteList(), ["session/a.html", "session/b.html"])
+    put_file(tmp_path, "session/a.html", "x")
+    before = open_site(tmp_path)
+    assert not is_kept(tmp_path, before, "session/a.html", "digest")
+    begin_site(tmp_path, before, ["session/b.html"])
+    close_site(tmp_path, before, SiteList({"session/b.html": "digest"}))
+    assert not (tmp_path / "session/a.html").exists()
+
+
+def test_nothing_is_removed_behind_a_link(kit: Kit, tmp_path: Path) -> None:
+    store = new_store(tmp_path / "kit.db")
+    store.add(night(1, 0.05))
+    public, env = tmp_path / "public", {"KIT_STORE": f"sqlite:///{tmp_path}/kit.db"}
+    assert kit("site", public, **env).returncode == 0
+    (public / "session").rename(tmp_path / "other")
+    (public / "session").symlink_to(tmp_path / "other")
+    store.remove(["2026-0001"])
+    done = kit("site", public, **env)
+    assert done.returncode == 2 and "session is a link" in done.stderr and (tmp_path / "other/2026-0001.html").exists()
