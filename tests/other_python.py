@@ -52,7 +52,7 @@ def of_debian(name: str, directory: Path) -> str:
     program = root / "usr/bin" / name
     loader = next(root.glob("usr/lib/*-linux-gnu/ld-linux*.so.*"))
     words = ["patchelf", "--set-interpreter", str(loader), "--force-rpath", "--set-rpath", str(loader.parent)]
-    subprocess.run([*words, program], check=True)
+    subprocess.run([*words, str(program)], check=True)
     return str(program)
 
 
