@@ -228,6 +228,8 @@ def _is_top(arm: Arm, arms: list[Arm]) -> bool:
 
 
 def _baseline(arm: Arm, arms: list[Arm]) -> Arm:
+    if arm.placement == "bare":
+        return _first(arm, arms)
     peers = [other for other in arms if other.filesystem == arm.filesystem and not other.control]
     peers = [other for other in peers if variant_of(other) == variant_of(arm)]
     uncontained = [other for placement in ("bare", "host") for other in peers if other.placement == placement]

@@ -85,9 +85,11 @@ def test_a_load_that_fails_fails_the_run(kit: Kit, tiny: Path, tmp_path: Path) -
 @pytest.mark.unmeasured
 def test_commands_and_revisions_are_compared_like_arms(kit: Kit, tiny: Path, tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "project")
-    words = ("--command", "a=grep 2 number", "--command", "! grep 1 number", "--source", repository)
-    words += ("--source-rev", "new=main,v1", "--image", tiny, "--arms", "bare", "--rounds", "1", "--cache", "cold")
-    found = compare(kit, tmp_path, *words, "--title", "four", code=1)
+    found = compare(
+        kit, tmp_path, "--command", "a=grep 2 number", "--command", "! grep 1 number", "--source", repository,
+        "--source-rev", "new=main,v1", "--image", tiny, "--arms", "bare", "--rounds", "1", "--cache", "cold",
+        "--title", "four", code=1,
+    )  # fmt: skip
     status = {item["arm"]: item["status"] for item in found["samples"]}
     assert status == {
         "bare+command=a+rev=new": "ok", "bare+command=grep-1-number+rev=new": "ok",

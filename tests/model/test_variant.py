@@ -68,6 +68,10 @@ def test_several_arms_have_the_baseline_with_their_own_command() -> None:
         "layer:overlay2+command=a": "bare+command=a",
         "layer:overlay2+command=b": "bare+command=b",
     }
+    assert names("bare,bare+nosync")[1] == {
+        "bare+command=b": "bare+command=a",
+        "bare+command=b+nosync": "bare+command=a+nosync",
+    }
     added, pairs = names("layer:overlay2,layer:btrfs")
     assert pairs["layer:btrfs+command=b"] == "bare@btrfs+command=b" and len(added) == 8
     alone = names("bind:vfs,layer:vfs")[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tarfile
 from dataclasses import replace
@@ -81,6 +82,17 @@ def test_a_revision_is_exported_once_without_what_is_not_committed(tmp_path: Pat
         with tarfile.open(item.path) as tar:
             file = tar.extractfile("number")
             assert tar.getnames() == ["number"] and file is not None and file.read().decode() == number
+
+
+@needs_git
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files to others")
+def test_root_reads_the_repository_of_the_user_behind_sudo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    repository = make_repository(tmp_path / "project")
+    head = git(repository, "rev-parse", "main")
+    for path in (repository, *repository.rglob("*")):
+        os.chown(path, 12345, 12345)
+    monkeypatch.setenv("SUDO_UID", "12345")
+    assert find_revision(str(repository), "main") == head
 
 
 @needs_git

@@ -110,9 +110,7 @@ def _with_commits(request: Request) -> Request:
     if not request.revisions:
         return request
     if not (request.source and request.own_command):
-        raise UsageError(
-            "--source-rev needs --source and a command", "use --source DIR, a Git repository, and --command"
-        )
+        raise UsageError("--source-rev needs a Git repository and a command", "add --source DIR and -- COMMAND")
     source = _located(request.source)
     commits = tuple((name, find_revision(source, text)) for name, text in request.revisions)
     return replace(request, source=source, revisions=commits)
