@@ -20,6 +20,7 @@ from kit.host.machine import read_host
 from kit.model.arm import Arm
 from kit.model.default import AUTO, AUTO_ROUNDS, OFF
 from kit.model.default_driver import Docker, lacking
+from kit.model.estimate import round_seconds
 from kit.model.event import EventSink
 from kit.model.fact import LABEL, RUN_ORDER, SLICE, STOPPED
 from kit.model.plan import MOST_ROUNDS, SlowdownTest
@@ -108,7 +109,8 @@ class _Steps:
         found = judge_step(begun, candidate) if begun else None
         if found and (found.verdict != UNDECIDED or found.slowdown.rounds >= MOST_ROUNDS):
             self._learn(begun)
-            return replace(found, earlier=True)
+            took = round_seconds(begun.samples) if begun else None
+            return replace(found, seconds=(took or 0.0) * found.slowdown.rounds, earlier=True)
         began, left = time.monotonic(), self._left()
         if left is not None and left <= self._round:
             found = found or BisectionStep(candidate, UNDECIDED, Slowdown(UNDECIDED), error)

@@ -30,7 +30,8 @@ class Candidate:
 @dataclass(frozen=True)
 class BisectionStep:
     """A candidate compared with the good one. ``error``: probability of a wrong verdict, at most. ``seconds``: that it
-    took. ``reason``: why it was skipped or stayed undecided. ``earlier``: whether an earlier start measured it."""
+    took; of an earlier start's step, the rounds alone. ``reason``: why it was skipped or stayed undecided. ``earlier``:
+    whether an earlier start measured it."""
 
     candidate: Candidate
     verdict: str

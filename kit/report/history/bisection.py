@@ -156,6 +156,6 @@ def _row(found: Bisection, step: BisectionStep) -> list[str]:
         item.subject[:_SUBJECT],
         _interval(step) if step.slowdown.ratio else units.NOTHING,
         str(step.slowdown.rounds),
-        "earlier" if step.earlier else units.duration(step.seconds),
+        f"{units.duration(step.seconds)}{', earlier' if step.earlier else ''}",
         f"{verdict}{reason}",
     ]
