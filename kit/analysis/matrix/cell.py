@@ -11,8 +11,8 @@ from kit.analysis.stats import estimators
 from kit.analysis.stats.estimators import Centre, Interval
 
 #: Verdicts of cells without an interval, beside those of rankings: a single round; an arm that could not run, with the
-#: reason; an arm that no session has.
-ONE_ROUND, NOT_RUN, NOT_MEASURED = "one round", "not run", "not measured"
+#: reason; one that ran alike on too few machines to be pooled; an arm that no session has.
+ONE_ROUND, NOT_RUN, TOO_FEW, NOT_MEASURED = "one round", "not run", "too few machines", "not measured"
 
 
 @dataclass(frozen=True)
