@@ -200,6 +200,20 @@ def test_an_older_session_adds_the_arms_that_the_newest_lacks() -> None:
     assert rows_of([old], "layer:zfs", "", 0.03) == []
 
 
+def test_an_older_sessions_seconds_rest_on_the_newest_reference() -> None:
+    """The machine is twice as fast since: what the arm takes more is added to what the reference takes now."""
+    old = made("git:short", COSTS["git:short"], 1)
+    few = {arm: COSTS["git:short"][arm] / 2 for arm in ("bare", ARM, "layer:btrfs")}
+    (row,) = rows_of([made("git:short", few, 2), old], ARM, "", 0.03)
+    own, cell = row.cell(ARM), row.cell("layer:vfs")
+    assert own and own.seconds and own.seconds.error and cell and cell.seconds and cell.more and cell.more.error
+    assert cell.seconds.estimate == pytest.approx(own.seconds.estimate + cell.more.estimate)
+    assert cell.seconds.error == pytest.approx(math.hypot(own.seconds.error, cell.more.error))
+    (alone,) = rows_of([made("git:short", few, 2, rounds=1), old], ARM, "", 0.03)
+    filled = alone.cell("layer:vfs")
+    assert filled and filled.seconds and filled.seconds.error is None
+
+
 def test_one_round_is_no_figure_of_a_mean() -> None:
     (row,) = rows_of([made("git:short", COSTS["git:short"], rounds=1)], ARM, "", 0.03)
     found = make_matrix("large", [row], ARM, 0.03, {})
