@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from kit.analysis.matrix.asked import parse_price, parse_weights
-from kit.analysis.matrix.cell import NOT_RUN, log_centre, more_than
+from kit.analysis.matrix.cell import NOT_RUN, MatrixCell, log_centre, more_than
 from kit.analysis.matrix.cost import Price, yearly_costs
 from kit.analysis.matrix.matrix import Matrix, make_matrix
 from kit.analysis.matrix.pooled import pooled_rows
@@ -157,6 +157,9 @@ def test_points_of_a_sweep_share_the_weight_of_their_scenario() -> None:
     swept = [replace(rows[0], point=f"jobs={jobs}") for jobs in (1, 2)]
     found = make_matrix("large", [*swept, *rows[1:]], ARM, 0.03, {"kernel": 3})
     assert [row.weight for row in found.rows] == [1.5, 1.5, 1, 1]
+    cells = tuple(MatrixCell(cell.arm, cell.verdict) for cell in swept[0].cells)
+    found = make_matrix("large", [replace(swept[0], cells=cells), swept[1], *rows[1:]], ARM, 0.03, {"kernel": 3})
+    assert [row.weight for row in found.rows][1:] == [3, 1, 1]  # a point without a figure takes no share
 
 
 def test_the_choice_is_the_reference_where_no_mean_is_faster() -> None:

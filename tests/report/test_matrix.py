@@ -118,6 +118,4 @@ def test_cells_of_older_sessions_are_named() -> None:
     few = {arm: COSTS["git:short"][arm] for arm in ("bare", REFERENCE, "layer:btrfs")}
     rows = rows_of([made("git:short", few, 2), made("git:short", COSTS["git:short"], 1)], REFERENCE, "", 0.03)
     said = words(find(MATRIX, "table").render(make_matrix("large", rows, REFERENCE, 0.03, {}), None))
-    assert (
-        "older sessions of the same work and machine: bind:overlay2 of git:short (git-short-001), layer" in said
-    )
+    assert "older sessions of the same work and machine: bind:overlay2 of git:short (git-short-001), layer" in said

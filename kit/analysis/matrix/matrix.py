@@ -83,7 +83,7 @@ def _order(item: ArmMean) -> tuple[bool, float]:
 
 
 def _weighed(rows: Sequence[MatrixRow], weights: Mapping[str, float]) -> list[MatrixRow]:
-    """Return the rows with their weights. Points of a sweep share their scenario's."""
+    """Return the rows with their weights. Points of a sweep that count share their scenario's."""
     names = {row.scenario for row in rows}
     for name in weights:
         if not any(_is_named(name, scenario) for scenario in names):
@@ -92,8 +92,8 @@ def _weighed(rows: Sequence[MatrixRow], weights: Mapping[str, float]) -> list[Ma
     found = []
     for row in rows:
         given = [weight for name, weight in weights.items() if _is_named(name, row.scenario)]
-        points = sum(other.scenario == row.scenario for other in rows)
-        found.append(replace(row, weight=(given[-1] if given else 1.0) / points))
+        points = sum(other.scenario == row.scenario and any(map(_has_figure, other.cells)) for other in rows)
+        found.append(replace(row, weight=(given[-1] if given else 1.0) / max(points, 1)))
     return found
 
 
