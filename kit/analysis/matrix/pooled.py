@@ -106,7 +106,7 @@ def _cells(
     for item in arms:
         time, whole = _centre(item), item.whole
         if time is None:
-            reason = f"{len(whole.machines)} alike: {whole.reason}"
+            reason = f"same work on {len(whole.machines)}: {whole.reason}"
             yield MatrixCell(item.arm, TOO_FEW, n=len(whole.machines), reason=reason)
             continue
         more = _mean(one.comparison.difference for one in of_arm[item.arm])
