@@ -18,7 +18,7 @@ ONE_ROUND, NOT_RUN, TOO_FEW, NOT_MEASURED = "one round", "not run", "too few mac
 @dataclass(frozen=True)
 class MatrixCell:
     """``time``: logarithm of the ratio to the reference, with the error of the individual interval; None where there is
-    none. ``low_all`` to ``high_all``: the interval of the ratio that is simultaneous for all arms of the scenario; the
+    none. ``low_all`` to ``high_all``: the interval of the ratio that is simultaneous for all arms of its session; the
     verdict rests on it.
 
     ``bare``: logarithm of the ratio to bare on the arm's filesystem. ``space``, ``written``: the same to the reference,

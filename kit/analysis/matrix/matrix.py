@@ -1,7 +1,7 @@
 """The matrix of one class of machines: scenarios and arms, means over the scenarios, and the choice. Pure.
 
-Intervals of a scenario are simultaneous for its arms, those of the means for all arms. They are not simultaneous over
-scenarios.
+The interval of a cell is simultaneous for the arms of its session, those of the means for all arms. They are not
+simultaneous over scenarios, nor over the sessions of one row.
 """
 
 from __future__ import annotations

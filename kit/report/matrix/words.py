@@ -89,7 +89,8 @@ def notes(matrix: Matrix, costs: tuple[YearlyCost, ...] = (), price: Price | Non
         lines.append(f"weights other than 1: {listed(weighed, _NAMED)}")
     lines.append(
         "means are geometric, of these scenarios on these machines and not of all builds; their intervals are "
-        "simultaneous for all arms, those of a scenario for its arms; bare, space and written have individual ones"
+        "simultaneous for all arms, those of a cell for the arms of its session; bare, space and written have "
+        "individual ones"
     )
     if price and costs:
         lines.append(
