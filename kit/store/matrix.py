@@ -170,7 +170,8 @@ def _ran(head: Session) -> tuple[str, ...]:
 def _read(
     store: Store, title: str, heads: Sequence[Session], reference: str, asked: MatrixQuestion
 ) -> tuple[list[MatrixRow], Sequence[LeftOut]]:
-    """Return the rows of one scenario, and the sessions that do not count. ``heads``: the newest first."""
+    """Return the rows of one scenario, and the sessions that do not count. Machines without enough sessions of the same
+    work are not pooled: the newest session counts. ``heads``: the newest first."""
     shared = [head for head in heads if SEVERAL in WORKER.text(head.facts)]
     left = [LeftOut("", head.id, SHARED) for head in shared]
     newest: dict[str, Session] = {}
@@ -182,7 +183,8 @@ def _read(
         rows, out = pooled_rows(
             title, (store.get(newest[name].id) for name in drawn), reference, asked.metric, asked.margin
         )
-        return rows, [*left, *out]
+        if any(cell.measured for row in rows for cell in row.cells):
+            return rows, [*left, *out]
     sessions, unlike = _few(store, [head for head in heads if head not in shared], reference)
     return rows_of(sessions, reference, asked.metric, asked.margin), [*left, *unlike]
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from kit.analysis.matrix.asked import parse_price, parse_weights
-from kit.analysis.matrix.cell import NOT_RUN, log_centre, more_than
+from kit.analysis.matrix.cell import NOT_RUN, MatrixCell, log_centre, more_than
 from kit.analysis.matrix.cost import Price, yearly_costs
 from kit.analysis.matrix.matrix import Matrix, make_matrix
 from kit.analysis.matrix.pooled import pooled_rows
@@ -157,6 +157,9 @@ def test_points_of_a_sweep_share_the_weight_of_their_scenario() -> None:
     swept = [replace(rows[0], point=f"jobs={jobs}") for jobs in (1, 2)]
     found = make_matrix("large", [*swept, *rows[1:]], ARM, 0.03, {"kernel": 3})
     assert [row.weight for row in found.rows] == [1.5, 1.5, 1, 1]
+    cells = tuple(MatrixCell(cell.arm, cell.verdict) for cell in swept[0].cells)
+    found = make_matrix("large", [replace(swept[0], cells=cells), swept[1], *rows[1:]], ARM, 0.03, {"kernel": 3})
+    assert [row.weight for row in found.rows][1:] == [3, 1, 1]  # a point without a figure takes no share
 
 
 def test_the_choice_is_the_reference_where_no_mean_is_faster() -> None:
@@ -198,6 +201,20 @@ def test_an_older_session_adds_the_arms_that_the_newest_lacks() -> None:
         ARM: "git-short-002", "layer:vfs": "git-short-002", "layer:btrfs": old.id, "bind:overlay2": old.id,
     }  # fmt: skip
     assert rows_of([old], "layer:zfs", "", 0.03) == []
+
+
+def test_an_older_sessions_seconds_rest_on_the_newest_reference() -> None:
+    """The machine is twice as fast since: what the arm takes more is added to what the reference takes now."""
+    old = made("git:short", COSTS["git:short"], 1)
+    few = {arm: COSTS["git:short"][arm] / 2 for arm in ("bare", ARM, "layer:btrfs")}
+    (row,) = rows_of([made("git:short", few, 2), old], ARM, "", 0.03)
+    own, cell = row.cell(ARM), row.cell("layer:vfs")
+    assert own and own.seconds and own.seconds.error and cell and cell.seconds and cell.more and cell.more.error
+    assert cell.seconds.estimate == pytest.approx(own.seconds.estimate + cell.more.estimate)
+    assert cell.seconds.error == pytest.approx(math.hypot(own.seconds.error, cell.more.error))
+    (alone,) = rows_of([made("git:short", few, 2, rounds=1), old], ARM, "", 0.03)
+    filled = alone.cell("layer:vfs")
+    assert filled and filled.seconds and filled.seconds.error is None
 
 
 def test_one_round_is_no_figure_of_a_mean() -> None:

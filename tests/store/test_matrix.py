@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from kit.analysis.matrix.cell import NOT_RUN, TOO_FEW
 from kit.analysis.session.ranking import FASTER
 from kit.core.errors import UsageError
 from kit.model.fact import DEFAULT_REFERENCE
 from kit.model.machine_class import class_of
 from kit.model.plan import SlowdownTest
 from kit.model.session import RUNNING, Request
+from kit.report.renderer import MATRIX, find
 from kit.store import Store
 from kit.store.matrix import MatrixQuestion, find_matrix
 from tests.matrices import COSTS, FACTS, REFERENCE, made, on_machine, suite
@@ -154,6 +156,28 @@ def test_many_other_machines_leave_room_for_older_sessions(store: Store) -> None
     )
     (row,) = find_matrix(store, MatrixQuestion(("git:short",), machine_class=class_of(FACTS))).rows
     assert {cell.session for cell in row.cells if cell.measured} == {"git-short-001", "git-short-002"}
+
+
+def test_machines_with_other_work_are_not_pooled(tmp_path: Path) -> None:
+    """An arm that ran is not said to be not run."""
+    store, title = new_store(tmp_path / "fleet.db"), "git:short"
+    for machine in range(3):
+        session = on_machine(made(title, COSTS[title], machine), machine)
+        samples = [replace(item, digests=(("scenario", f"{machine}" * 8),)) for item in session.samples]
+        store.add(replace(session, samples=tuple(samples)))
+    (row,) = find_matrix(store, MatrixQuestion()).rows
+    assert row.machines == 1 and {cell.session for cell in row.cells} == {"m2-git-short-002"}
+    few = {arm: cost for arm, cost in COSTS[title].items() if arm != "layer:vfs"}
+    for machine in range(3):
+        store.add(on_machine(made(title, few if machine else COSTS[title], machine + 5), machine))
+    found = find_matrix(store, MatrixQuestion())
+    verdicts = {cell.arm: cell.verdict for cell in found.rows[0].cells}
+    assert verdicts["layer:btrfs"] == FASTER and verdicts["layer:vfs"] == TOO_FEW
+    shown = find(MATRIX, "table").render(found, None)
+    assert (
+        "too few machines: layer:vfs (same work on 1: 3 are the minimum" in " ".join(shown.split())
+        and NOT_RUN not in shown
+    )
 
 
 def test_what_is_not_there_is_said(store: Store, tmp_path: Path) -> None:

@@ -11,14 +11,14 @@ from kit.analysis.stats import estimators
 from kit.analysis.stats.estimators import Centre, Interval
 
 #: Verdicts of cells without an interval, beside those of rankings: a single round; an arm that could not run, with the
-#: reason; an arm that no session has.
-ONE_ROUND, NOT_RUN, NOT_MEASURED = "one round", "not run", "not measured"
+#: reason; one that ran alike on too few machines to be pooled; an arm that no session has.
+ONE_ROUND, NOT_RUN, TOO_FEW, NOT_MEASURED = "one round", "not run", "too few machines", "not measured"
 
 
 @dataclass(frozen=True)
 class MatrixCell:
     """``time``: logarithm of the ratio to the reference, with the error of the individual interval; None where there is
-    none. ``low_all`` to ``high_all``: the interval of the ratio that is simultaneous for all arms of the scenario; the
+    none. ``low_all`` to ``high_all``: the interval of the ratio that is simultaneous for all arms of its session; the
     verdict rests on it.
 
     ``bare``: logarithm of the ratio to bare on the arm's filesystem. ``space``, ``written``: the same to the reference,

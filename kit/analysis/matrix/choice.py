@@ -40,7 +40,7 @@ def choose(rows: Sequence[MatrixRow], means: Sequence[ArmMean], reference: str) 
     """Return the choice among drivers: arms with the reference's placement and options, which have all scenarios.
 
     ``means``: the reference's first, then from the best to the worst. The verdicts are those of means, which are
-    simultaneous for all arms; a scenario's are simultaneous for its arms."""
+    simultaneous for all arms; a cell's is for the arms of its session."""
     drivers = [item for item in means if item.complete and item.ratio and is_driver_beside(item.arm, reference)]
     if not drivers:
         return Choice("")

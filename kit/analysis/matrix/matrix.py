@@ -1,7 +1,7 @@
 """The matrix of one class of machines: scenarios and arms, means over the scenarios, and the choice. Pure.
 
-Intervals of a scenario are simultaneous for its arms, those of the means for all arms. They are not simultaneous over
-scenarios.
+The interval of a cell is simultaneous for the arms of its session, those of the means for all arms. They are not
+simultaneous over scenarios, nor over the sessions of one row.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _order(item: ArmMean) -> tuple[bool, float]:
 
 
 def _weighed(rows: Sequence[MatrixRow], weights: Mapping[str, float]) -> list[MatrixRow]:
-    """Return the rows with their weights. Points of a sweep share their scenario's."""
+    """Return the rows with their weights. Points of a sweep that count share their scenario's."""
     names = {row.scenario for row in rows}
     for name in weights:
         if not any(_is_named(name, scenario) for scenario in names):
@@ -92,8 +92,8 @@ def _weighed(rows: Sequence[MatrixRow], weights: Mapping[str, float]) -> list[Ma
     found = []
     for row in rows:
         given = [weight for name, weight in weights.items() if _is_named(name, row.scenario)]
-        points = sum(other.scenario == row.scenario for other in rows)
-        found.append(replace(row, weight=(given[-1] if given else 1.0) / points))
+        points = sum(other.scenario == row.scenario and any(map(_has_figure, other.cells)) for other in rows)
+        found.append(replace(row, weight=(given[-1] if given else 1.0) / max(points, 1)))
     return found
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from kit.analysis.fleet.answer import FleetAnswer, FleetArm, LeftOut, answer
 from kit.analysis.history.history import Entry, make_entry
 from kit.analysis.history.outcome import Outcome, outcomes
-from kit.analysis.matrix.cell import NOT_RUN, MatrixCell, judge_interval, log_centre
+from kit.analysis.matrix.cell import NOT_RUN, TOO_FEW, MatrixCell, judge_interval, log_centre
 from kit.analysis.matrix.row import MatrixRow, plain_pairs
 from kit.analysis.runs.compare import compare
 from kit.analysis.runs.run_table import Runs
@@ -106,8 +106,8 @@ def _cells(
     for item in arms:
         time, whole = _centre(item), item.whole
         if time is None:
-            reason = f"{len(whole.machines)} machines: {whole.reason}"
-            yield MatrixCell(item.arm, NOT_RUN, n=len(whole.machines), reason=reason)
+            reason = f"same work on {len(whole.machines)}: {whole.reason}"
+            yield MatrixCell(item.arm, TOO_FEW, n=len(whole.machines), reason=reason)
             continue
         more = _mean(one.comparison.difference for one in of_arm[item.arm])
         own = _mean(one.mean for one in of_arm[item.arm])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -54,11 +55,22 @@ def _filled(row: MatrixRow, older: MatrixRow | None) -> MatrixRow:
     if older is None or older.metric != row.metric:
         return row
     known = {item.arm: item for item in row.cells}
+    base = next((item.seconds for item in row.cells if item.verdict == REFERENCE), None)
     for item in older.cells:
         mine = known.get(item.arm)
         if mine is None or (item.measured and not mine.measured and mine.verdict != REFERENCE):
-            known[item.arm] = item
+            known[item.arm] = replace(item, seconds=_sum(base, item.more))
     return replace(row, cells=tuple(known.values()))
+
+
+def _sum(base: Centre | None, more: Centre | None) -> Centre | None:
+    """Return the reference's seconds of one session, and what an arm of another takes more: totals of one row then
+    differ by what is said of the arms. The sessions are independent."""
+    if base is None or more is None:
+        return None
+    known = base.error is not None and more.error is not None
+    error = math.hypot(base.error or 0.0, more.error or 0.0) if known else None
+    return Centre(base.estimate + more.estimate, error, min(base.degrees, more.degrees), more.n)
 
 
 def _rows(session: Session, reference: str, metric: str, margin: float) -> Iterator[MatrixRow]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kit.analysis.matrix.cell import NOT_MEASURED, NOT_RUN, MatrixCell
+from kit.analysis.matrix.cell import NOT_MEASURED, NOT_RUN, TOO_FEW, MatrixCell
 from kit.analysis.matrix.cost import Price, YearlyCost, yearly_costs
 from kit.analysis.matrix.matrix import Matrix
 from kit.analysis.matrix.mean import ArmMean
@@ -69,6 +69,8 @@ def _cell(cell: MatrixCell | None, row: MatrixRow) -> CellView:
         own = cell.seconds.estimate if cell.seconds else None
         figure = units.amount(own, described(row.metric).unit)
         return CellView(figure, verdict=REFERENCE, kind=REFERENCE, session=cell.session)
+    if cell.verdict == TOO_FEW:
+        return CellView(TOO_FEW, verdict=TOO_FEW, kind="not-measured", note=cell.reason)
     if cell.ratio is None or cell.verdict == NOT_RUN:
         return CellView(NOT_RUN, verdict=NOT_RUN, kind="not-run", session=cell.session, note=cell.reason)
     return _change(cell.ratio.estimate, cell.low_all, cell.high_all, cell.verdict, cell.session)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kit.analysis.matrix.cell import NOT_RUN, TOO_FEW
 from kit.analysis.matrix.choice import WrongFor
 from kit.analysis.matrix.cost import Price, YearlyCost
 from kit.analysis.matrix.matrix import Matrix
@@ -88,7 +89,8 @@ def notes(matrix: Matrix, costs: tuple[YearlyCost, ...] = (), price: Price | Non
         lines.append(f"weights other than 1: {listed(weighed, _NAMED)}")
     lines.append(
         "means are geometric, of these scenarios on these machines and not of all builds; their intervals are "
-        "simultaneous for all arms, those of a scenario for its arms; bare, space and written have individual ones"
+        "simultaneous for all arms, those of a cell for the arms of its session; bare, space and written have "
+        "individual ones"
     )
     if price and costs:
         lines.append(
@@ -130,14 +132,15 @@ def _older(matrix: Matrix) -> Iterator[str]:
 
 
 def _missing(matrix: Matrix) -> Iterator[str]:
-    """Say which arms did not run, with the first reason of each."""
-    reasons: dict[str, str] = {}
-    for row in matrix.rows:
-        for cell in row.cells:
-            if cell.reason:
-                reasons.setdefault(cell.arm, cell.reason)
-    if reasons:
-        yield f"not run: {listed([f'{arm} ({reason})' for arm, reason in reasons.items()], _NAMED, '; ')}"
+    """Say which arms did not run, or on too few machines, with the first reason of each."""
+    for verdict in (NOT_RUN, TOO_FEW):
+        reasons: dict[str, str] = {}
+        for row in matrix.rows:
+            for cell in row.cells:
+                if cell.reason and cell.verdict == verdict:
+                    reasons.setdefault(cell.arm, cell.reason)
+        if reasons:
+            yield f"{verdict}: {listed([f'{arm} ({reason})' for arm, reason in reasons.items()], _NAMED, '; ')}"
     partial = [f"{item.arm} ({item.scenarios} of {item.of})" for item in matrix.means if 0 < item.scenarios < item.of]
     if partial:
         yield f"means of fewer scenarios, not to be compared with the others: {listed(partial, _NAMED)}"
