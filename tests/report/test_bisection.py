@@ -17,6 +17,7 @@ from kit.analysis.bisection.bisection import (
     Candidate,
 )
 from kit.analysis.session.slowdown import NOT_SLOWER, SLOWER, UNDECIDED, Slowdown
+from kit.model.plan import MOST_ROUNDS
 from kit.report.renderer import BISECTION, find
 from tests.glossary import avoided_words
 from tests.json_schemas import check_document
@@ -104,6 +105,12 @@ def test_an_undecided_bad_end_is_no_slowdown() -> None:
     text = printed(replace(FOUND_ONE, steps=(step,), result=INCONCLUSIVE, suspects=()))
     assert text.startswith("inconclusive: whether b4 is slower than aaa0000 stayed undecided, the budget is spent\n")
     assert "first slow" not in text
+
+
+def test_after_the_most_rounds_a_longer_budget_does_not_help() -> None:
+    step = BisectionStep(COMMITS[1], UNDECIDED, Slowdown(UNDECIDED, 1.03, 0.97, 1.09, MOST_ROUNDS, "real"), 0.01)
+    text = printed(replace(FOUND_ONE, steps=(STEPS[0], step), result=INCONCLUSIVE, suspects=COMMITS))
+    assert "Next: use a larger --threshold, or a quieter machine and --restart" in text and "--budget" not in text
 
 
 def test_a_hostile_subject_reaches_no_terminal() -> None:

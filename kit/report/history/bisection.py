@@ -16,6 +16,7 @@ from kit.analysis.bisection.bisection import (
     Candidate,
 )
 from kit.analysis.session.slowdown import NOT_SLOWER
+from kit.model.plan import MOST_ROUNDS
 from kit.report.format import units
 from kit.report.format.interval import percent_interval
 from kit.report.format.sanitize import shown
@@ -132,6 +133,8 @@ def _next(found: Bisection) -> str:
         return f"git show {first.name}" if first.created is not None else "read the release notes of that version"
     if found.result == NO_SLOWDOWN:
         return "check --good, --bad and --arm, or use a lower --threshold"
+    if found.undecided and found.undecided.slowdown.rounds >= MOST_ROUNDS:
+        return "use a larger --threshold, or a quieter machine and --restart"
     if found.result == INCONCLUSIVE:
         return "run the same command again with a longer --budget; its steps are kept"
     return "fix the build of a skipped one, or read the changes of all"
