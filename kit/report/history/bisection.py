@@ -42,9 +42,10 @@ def render_bisection_json(given: Bisection) -> str:
         **asdict(found),
         "first": asdict(found.first) if found.first else None,
         "metric": found.metric,
-        "error": found.error,
+        "error": found.error or None,
         "rounds": found.rounds,
         "seconds": found.seconds,
+        "earlier": found.earlier,
     }
     return json.dumps(document, indent=1) + "\n"
 
@@ -69,11 +70,24 @@ def _answer(found: Bisection) -> Iterator[str]:
     else:
         yield f"inconclusive: the first slow {noun} is one of {len(found.suspects)}{_why(found)}"
         yield from _suspects(found)
-    yield (
-        f"Probability of a wrong answer: at most {100 * found.error:.2g} %. {found.rounds} rounds in "
-        f"{len(found.steps)} steps took {units.duration(found.seconds)}."
-    )
+    if said := " ".join(_effort(found)):
+        yield said
     yield f"Next: {_next(found)}"
+
+
+def _effort(found: Bisection) -> Iterator[str]:
+    """Yield how sure the answer is, and what this start measured for it."""
+    if found.error:
+        yield f"Probability of a wrong answer: at most {100 * found.error:.2g} %."
+    measured = len(found.steps) - found.earlier
+    if found.rounds or found.seconds:
+        yield f"{_number(found.rounds, 'round')} in {_number(measured, 'step')} took {units.duration(found.seconds)}."
+    if found.earlier:
+        yield f"{_number(found.earlier, 'step')} {'is' if found.earlier == 1 else 'are'} from earlier."
+
+
+def _number(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _noun(found: Bisection) -> str:
