@@ -20,7 +20,6 @@ from kit.host.machine import read_host
 from kit.model.arm import Arm
 from kit.model.default import AUTO, AUTO_ROUNDS, OFF
 from kit.model.default_driver import Docker, lacking
-from kit.model.estimate import round_seconds
 from kit.model.event import EventSink
 from kit.model.fact import LABEL, RUN_ORDER, SLICE, STOPPED
 from kit.model.plan import MOST_ROUNDS, SlowdownTest
@@ -109,20 +108,20 @@ class _Steps:
         found = judge_step(begun, candidate) if begun else None
         if found and (found.verdict != UNDECIDED or found.slowdown.rounds >= MOST_ROUNDS):
             self._learn(begun)
-            took = round_seconds(begun.samples) if begun else None
-            return replace(found, seconds=(took or 0.0) * found.slowdown.rounds, earlier=True)
+            return replace(found, earlier=True)
         began, left = time.monotonic(), self._left()
         if left is not None and left <= self._round:
             found = found or BisectionStep(candidate, UNDECIDED, Slowdown(UNDECIDED), error)
-            return replace(found, reason="the budget is spent")
+            return replace(found, reason="the budget is spent", rounds_before=found.slowdown.rounds)
         session = self._run(candidate, test, begun, left)
+        before = found.slowdown.rounds if found and begun and session.id == begun.id else 0
         self._learn(session)
         seconds = time.monotonic() - began
         found = judge_step(session, candidate)
-        self._round = max(self._round, seconds / max(found.slowdown.rounds, 1))
+        self._round = max(self._round, seconds / max(found.slowdown.rounds - before, 1))
         if found.verdict == UNDECIDED and left is not None and found.slowdown.rounds < MOST_ROUNDS:
             found = replace(found, reason="the budget is spent")
-        return replace(found, seconds=seconds)
+        return replace(found, seconds=seconds, rounds_before=before)
 
     def _why_impossible(self, candidate: Candidate) -> str:
         """Return why a version can't run the arm, whatever this machine has; '' if it can."""

@@ -154,7 +154,7 @@ DOCUMENTS: Mapping[str, Document] = {
     "compare-sessions": Document("kit compare-sessions --json",
                                  {"before": _SESSION, "after": _SESSION, **_fields(SessionDiff)}),
     "bisect": Document("kit bisect --json", _fields(
-        Bisection, first=Candidate | None, metric=str, error=float, rounds=int, seconds=float)),
+        Bisection, first=Candidate | None, metric=str, error=float | None, rounds=int, seconds=float, earlier=int)),
     "nightly": Document("kit nightly, as nightly.json", {
         "name": str, "started": float, "result": str, "exit_code": int, "tasks": _list(_TASK)}),
     "fleet-show": Document("kit fleet show --json", _fields(FleetAnswer, arms=_list(_FLEET_ARM)), 2, RENAMED_OF_FLEET),

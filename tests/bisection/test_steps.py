@@ -170,6 +170,8 @@ def test_an_interrupted_bisection_goes_on_with_the_session_that_was_interrupted(
     assert [name for name, _ in machine.resumed] == ["step-2"] and machine.resumed[0][1]
     assert [item.earlier for item in found.steps] == [True, False, False, False]
     assert found.first == whole.first and len(machine.launched) == 4
+    assert found.earlier == 1 and found.steps[1].rounds_before > 0
+    assert found.rounds == sum(step.slowdown.rounds for step in found.steps[1:]) - found.steps[1].rounds_before
 
 
 def test_a_step_under_other_conditions_is_measured_again(repository: Path, machine: Simulated, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -17,6 +18,7 @@ from kit.analysis.bisection.bisection import (
     Candidate,
 )
 from kit.analysis.session.slowdown import NOT_SLOWER, SLOWER, UNDECIDED, Slowdown
+from kit.model.plan import MOST_ROUNDS
 from kit.report.renderer import BISECTION, find
 from tests.glossary import avoided_words
 from tests.json_schemas import check_document
@@ -27,7 +29,7 @@ SLOW = Slowdown(SLOWER, 1.102, 1.079, 1.126, 8, "durable")
 SAME = Slowdown(NOT_SLOWER, 1.004, 0.98, 1.028, 9, "durable")
 STEPS = (
     BisectionStep(COMMITS[3], SLOWER, SLOW, 0.0125, "s1", 90.0),
-    BisectionStep(COMMITS[1], NOT_SLOWER, SAME, 0.0125, "s2", 100.0, earlier=True),
+    BisectionStep(COMMITS[1], NOT_SLOWER, SAME, 0.0125, "s2", earlier=True),
     BisectionStep(COMMITS[2], SLOWER, SLOW, 0.025, "s3", 90.0),
 )
 FOUND_ONE = Bisection("layer:overlay2", 0.05, GOOD, COMMITS, STEPS, FOUND, COMMITS[2:3])
@@ -44,9 +46,10 @@ def printed(found: Bisection) -> str:
 def test_the_answer_is_the_commit_with_its_cost_and_probability_of_error() -> None:
     text = printed(FOUND_ONE)
     assert text.startswith(f"first slow commit: {'3' * 40} Change 3 (Bob, 2023-11-17)\n")
-    assert "On layer:overlay2 +10.2 % [+7.9, +12.6] of durable time compared with aaa0000." in text
+    assert "It costs +10.2 % [+7.9, +12.6] of durable time on layer:overlay2, compared with aaa0000." in text
     assert "b2, is less than 5 % slower" in " ".join(text.split())
-    assert "Probability of a wrong answer: at most 5 %. 25 rounds in 3 steps took 4 min 40 s." in text
+    assert "Probability of a wrong answer: at most 5 %. 16 rounds in 2 steps took 3 min" in " ".join(text.split())
+    assert "1 step is from earlier." in " ".join(text.split())
     assert "Next: git show b3" in text
     rows = text.split("\n\n")[1].splitlines()
     assert rows[0].split()[:5] == ["commit", "date", "subject", "slowdown", "(durable),"] and len(rows) == 5
@@ -58,7 +61,7 @@ def test_the_first_candidate_has_the_good_end_before_it_and_a_merge_its_branch()
     first = replace(COMMITS[0], merge=True)
     step = BisectionStep(first, SLOWER, SLOW, 0.05)
     text = printed(replace(FOUND_ONE, candidates=(first,), steps=(step,), suspects=(first,)))
-    assert "It is the first commit after it." in " ".join(text.split())
+    assert "It follows aaa0000 directly." in " ".join(text.split())
     assert "it is a merge; search its branch with --bad b1^2" in text
 
 
@@ -103,7 +106,17 @@ def test_an_undecided_bad_end_is_no_slowdown() -> None:
     step = BisectionStep(COMMITS[3], UNDECIDED, Slowdown(UNDECIDED), 0.01, reason="the budget is spent")
     text = printed(replace(FOUND_ONE, steps=(step,), result=INCONCLUSIVE, suspects=()))
     assert text.startswith("inconclusive: whether b4 is slower than aaa0000 stayed undecided, the budget is spent\n")
-    assert "first slow" not in text
+    assert "first slow" not in text and "Probability" not in text and "rounds in" not in text
+    document = json.loads(
+        find(BISECTION, "json").render(replace(FOUND_ONE, steps=(step,), suspects=(), result=INCONCLUSIVE))
+    )
+    assert (document["error"], document["rounds"], document["earlier"]) == (None, 0, 0)
+
+
+def test_after_the_most_rounds_a_longer_budget_does_not_help() -> None:
+    step = BisectionStep(COMMITS[1], UNDECIDED, Slowdown(UNDECIDED, 1.03, 0.97, 1.09, MOST_ROUNDS, "real"), 0.01)
+    text = printed(replace(FOUND_ONE, steps=(STEPS[0], step), result=INCONCLUSIVE, suspects=COMMITS))
+    assert "Next: use a larger --threshold, or a quieter machine and --restart" in text and "--budget" not in text
 
 
 def test_a_hostile_subject_reaches_no_terminal() -> None:

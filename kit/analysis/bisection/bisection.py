@@ -30,8 +30,8 @@ class Candidate:
 @dataclass(frozen=True)
 class BisectionStep:
     """A candidate compared with the good one. ``error``: probability of a wrong verdict, at most. ``seconds``: that it
-    took; of an earlier start's step, the rounds alone. ``reason``: why it was skipped or stayed undecided. ``earlier``:
-    whether an earlier start measured it."""
+    took. ``reason``: why it was skipped or stayed undecided. ``earlier``: whether an earlier start measured it.
+    ``rounds_before``: those of an earlier start that measured a part."""
 
     candidate: Candidate
     verdict: str
@@ -41,6 +41,7 @@ class BisectionStep:
     seconds: float = 0.0
     reason: str = ""
     earlier: bool = False
+    rounds_before: int = 0
 
 
 @dataclass(frozen=True)
@@ -67,11 +68,18 @@ class Bisection:
 
     @property
     def rounds(self) -> int:
-        return sum(step.slowdown.rounds for step in self.steps)
+        """Return the rounds of this start."""
+        return sum(step.slowdown.rounds - step.rounds_before for step in self.steps if not step.earlier)
 
     @property
     def seconds(self) -> float:
-        return sum(step.seconds for step in self.steps)
+        """Return how long this start measured."""
+        return sum(step.seconds for step in self.steps if not step.earlier)
+
+    @property
+    def earlier(self) -> int:
+        """Return how many steps are from earlier starts."""
+        return sum(step.earlier for step in self.steps)
 
     @property
     def metric(self) -> str:

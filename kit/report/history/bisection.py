@@ -16,6 +16,7 @@ from kit.analysis.bisection.bisection import (
     Candidate,
 )
 from kit.analysis.session.slowdown import NOT_SLOWER
+from kit.model.plan import MOST_ROUNDS
 from kit.report.format import units
 from kit.report.format.interval import percent_interval
 from kit.report.format.sanitize import shown
@@ -41,9 +42,10 @@ def render_bisection_json(given: Bisection) -> str:
         **asdict(found),
         "first": asdict(found.first) if found.first else None,
         "metric": found.metric,
-        "error": found.error,
+        "error": found.error or None,
         "rounds": found.rounds,
         "seconds": found.seconds,
+        "earlier": found.earlier,
     }
     return json.dumps(document, indent=1) + "\n"
 
@@ -54,7 +56,7 @@ def _answer(found: Bisection) -> Iterator[str]:
         first = found.suspects[0]
         yield f"first slow {noun}: {_described(first)}"
         cost = f"{_cost(found, first)} of {found.metric} time"
-        yield f"On {found.arm} {cost} compared with {found.good.name}. {_before(found)}"
+        yield f"It costs {cost} on {found.arm}, compared with {found.good.name}. {_before(found)}"
     elif found.result == NO_SLOWDOWN:
         last = found.candidates[-1]
         yield f"no slowdown: {last.name} is less than {_threshold(found)} slower than {found.good.name} on {found.arm}"
@@ -68,11 +70,24 @@ def _answer(found: Bisection) -> Iterator[str]:
     else:
         yield f"inconclusive: the first slow {noun} is one of {len(found.suspects)}{_why(found)}"
         yield from _suspects(found)
-    yield (
-        f"Probability of a wrong answer: at most {100 * found.error:.2g} %. {found.rounds} rounds in "
-        f"{len(found.steps)} steps took {units.duration(found.seconds)}."
-    )
+    if said := " ".join(_effort(found)):
+        yield said
     yield f"Next: {_next(found)}"
+
+
+def _effort(found: Bisection) -> Iterator[str]:
+    """Yield how sure the answer is, and what this start measured for it."""
+    if found.error:
+        yield f"Probability of a wrong answer: at most {100 * found.error:.2g} %."
+    measured = len(found.steps) - found.earlier
+    if found.rounds or found.seconds:
+        yield f"{_number(found.rounds, 'round')} in {_number(measured, 'step')} took {units.duration(found.seconds)}."
+    if found.earlier:
+        yield f"{_number(found.earlier, 'step')} {'is' if found.earlier == 1 else 'are'} from earlier."
+
+
+def _number(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _noun(found: Bisection) -> str:
@@ -105,7 +120,7 @@ def _interval(step: BisectionStep) -> str:
 def _before(found: Bisection) -> str:
     before = found.before
     if before == found.good:
-        return f"It is the first {_noun(found)} after it."
+        return f"It follows {before.name} directly."
     return f"The {_noun(found)} before, {before.name}, is less than {_threshold(found)} slower."
 
 
@@ -132,6 +147,8 @@ def _next(found: Bisection) -> str:
         return f"git show {first.name}" if first.created is not None else "read the release notes of that version"
     if found.result == NO_SLOWDOWN:
         return "check --good, --bad and --arm, or use a lower --threshold"
+    if found.undecided and found.undecided.slowdown.rounds >= MOST_ROUNDS:
+        return "use a larger --threshold, or a quieter machine and --restart"
     if found.result == INCONCLUSIVE:
         return "run the same command again with a longer --budget; its steps are kept"
     return "fix the build of a skipped one, or read the changes of all"
@@ -156,6 +173,6 @@ def _row(found: Bisection, step: BisectionStep) -> list[str]:
         item.subject[:_SUBJECT],
         _interval(step) if step.slowdown.ratio else units.NOTHING,
         str(step.slowdown.rounds),
-        f"{units.duration(step.seconds)}{', earlier' if step.earlier else ''}",
+        "earlier" if step.earlier else units.duration(step.seconds),
         f"{verdict}{reason}",
     ]
