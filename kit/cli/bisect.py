@@ -56,6 +56,9 @@ def _request_options(command: Any) -> Any:
         request_option("rootfs"),
         click.option("--param", "params", metavar="K=V", multiple=True,
                      help="Set a parameter of the scenario (repeatable)."),
+        request_option("engine"),
+        request_option("docker"),
+        request_option("directory"),
         request_option("cache"),
         request_option("cpuset"),
         request_option("interleave"),
@@ -125,6 +128,7 @@ def _asked(command: tuple[str, ...], given: dict[str, Any]) -> BisectionRequest:
     from kit.bisection.candidates import check_arm, find_range
     from kit.bisection.steps import BisectionRequest
     from kit.model.arm import parse_arm
+    from kit.model.default import DEFAULT_ENGINE
     from kit.model.options import read_quantities
     from kit.model.session import Request
     from kit.model.sweep import points
@@ -136,7 +140,8 @@ def _asked(command: tuple[str, ...], given: dict[str, Any]) -> BisectionRequest:
     range_ = find_range(given["good"], given["bad"], source)
     if range_.revisions and not command:
         raise UsageError("revisions are those of a command's sources", "give the command behind --")
-    arm = parse_arm(given["arm"])
+    engine = given["engine"] if range_.revisions else DEFAULT_ENGINE  # versions are those of their own engine
+    arm = parse_arm(given["arm"], engine)
     check_arm(arm, range_)
     params = pairs(given["params"], "--param")
     if len(points(params)) > 1:  # a step has one verdict, not one for each
@@ -151,6 +156,9 @@ def _asked(command: tuple[str, ...], given: dict[str, Any]) -> BisectionRequest:
         prepare=given["prepare"],
         image=given["image"],
         rootfs=given["rootfs"],
+        engine=engine,
+        docker=given["docker"],
+        directory=given["directory"],
         cache=given["cache"],
         cpuset=given["cpuset"],
         interleave=given["interleave"],
