@@ -191,7 +191,8 @@ def _describe(asked: BisectionRequest) -> None:
     for item in candidates:
         click.echo(f"  {item.name} {item.subject}".rstrip())
     click.echo(
-        f"at most {steps} comparisons with {asked.range.good.name} on {asked.arm}, "
+        f"at most {steps} comparison{'s' if steps > 1 else ''} with {asked.range.good.name} on {asked.arm}, "
+        "and one more for each candidate that fails; "
         f"each wrong with a probability of {100 * test.error:.2g} % at most; threshold {100 * test.threshold:g} %"
     )
 

@@ -34,6 +34,7 @@ def test_settings_hold_as_in_a_comparison(
     (tmp_path / "kit.toml").write_text('engine = "docker@20.10"\n')
     done = kit(*words, "--", "make")
     assert done.returncode == 0 and "on layer:docker@20.10/overlay2" in done.stdout, done.stderr
+    assert "at most 1 comparison with" in done.stdout and "one more for each candidate that fails" in done.stdout
     (tmp_path / "kit.toml").write_text(f'directory = "{tmp_path}/a:b"\n')
     done = kit(*words, "--", "make")
     assert done.returncode == 2 and "--dir" in done.stderr, done.stdout
