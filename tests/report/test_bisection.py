@@ -46,7 +46,7 @@ def printed(found: Bisection) -> str:
 def test_the_answer_is_the_commit_with_its_cost_and_probability_of_error() -> None:
     text = printed(FOUND_ONE)
     assert text.startswith(f"first slow commit: {'3' * 40} Change 3 (Bob, 2023-11-17)\n")
-    assert "On layer:overlay2 +10.2 % [+7.9, +12.6] of durable time compared with aaa0000." in text
+    assert "It costs +10.2 % [+7.9, +12.6] of durable time on layer:overlay2, compared with aaa0000." in text
     assert "b2, is less than 5 % slower" in " ".join(text.split())
     assert "Probability of a wrong answer: at most 5 %. 16 rounds in 2 steps took 3 min" in " ".join(text.split())
     assert "1 step is from earlier." in " ".join(text.split())
@@ -61,7 +61,7 @@ def test_the_first_candidate_has_the_good_end_before_it_and_a_merge_its_branch()
     first = replace(COMMITS[0], merge=True)
     step = BisectionStep(first, SLOWER, SLOW, 0.05)
     text = printed(replace(FOUND_ONE, candidates=(first,), steps=(step,), suspects=(first,)))
-    assert "It is the first commit after it." in " ".join(text.split())
+    assert "It follows aaa0000 directly." in " ".join(text.split())
     assert "it is a merge; search its branch with --bad b1^2" in text
 
 

@@ -56,7 +56,7 @@ def _answer(found: Bisection) -> Iterator[str]:
         first = found.suspects[0]
         yield f"first slow {noun}: {_described(first)}"
         cost = f"{_cost(found, first)} of {found.metric} time"
-        yield f"On {found.arm} {cost} compared with {found.good.name}. {_before(found)}"
+        yield f"It costs {cost} on {found.arm}, compared with {found.good.name}. {_before(found)}"
     elif found.result == NO_SLOWDOWN:
         last = found.candidates[-1]
         yield f"no slowdown: {last.name} is less than {_threshold(found)} slower than {found.good.name} on {found.arm}"
@@ -120,7 +120,7 @@ def _interval(step: BisectionStep) -> str:
 def _before(found: Bisection) -> str:
     before = found.before
     if before == found.good:
-        return f"It is the first {_noun(found)} after it."
+        return f"It follows {before.name} directly."
     return f"The {_noun(found)} before, {before.name}, is less than {_threshold(found)} slower."
 
 
