@@ -37,7 +37,7 @@ Examples:
   kit bisect --good v1.0 --bad main --arm layer:overlay2 --dry-run -- make
 
 Each step compares a candidate with the good end, in rounds of both, until a sequential test decides. The same command
-goes on after an interruption. kit help bisect-a-slowdown has an example; kit help bisection the test.
+goes on after an interruption. kit help bisect-a-slowdown has an example, kit help bisection the test.
 Exit code 1 also means that no single first slow candidate is known.
 {described(DONE, FAILED, USAGE, BUSY, INTERRUPTED)}"""
 
@@ -56,6 +56,9 @@ def _request_options(command: Any) -> Any:
         request_option("rootfs"),
         click.option("--param", "params", metavar="K=V", multiple=True,
                      help="Set a parameter of the scenario (repeatable)."),
+        request_option("engine"),
+        request_option("docker"),
+        request_option("directory"),
         request_option("cache"),
         request_option("cpuset"),
         request_option("interleave"),
@@ -125,6 +128,7 @@ def _asked(command: tuple[str, ...], given: dict[str, Any]) -> BisectionRequest:
     from kit.bisection.candidates import check_arm, find_range
     from kit.bisection.steps import BisectionRequest
     from kit.model.arm import parse_arm
+    from kit.model.default import DEFAULT_ENGINE
     from kit.model.options import read_quantities
     from kit.model.session import Request
     from kit.model.sweep import points
@@ -136,7 +140,8 @@ def _asked(command: tuple[str, ...], given: dict[str, Any]) -> BisectionRequest:
     range_ = find_range(given["good"], given["bad"], source)
     if range_.revisions and not command:
         raise UsageError("revisions are those of a command's sources", "give the command behind --")
-    arm = parse_arm(given["arm"])
+    engine = given["engine"] if range_.revisions else DEFAULT_ENGINE  # versions are those of their own engine
+    arm = parse_arm(given["arm"], engine)
     check_arm(arm, range_)
     params = pairs(given["params"], "--param")
     if len(points(params)) > 1:  # a step has one verdict, not one for each
@@ -151,6 +156,9 @@ def _asked(command: tuple[str, ...], given: dict[str, Any]) -> BisectionRequest:
         prepare=given["prepare"],
         image=given["image"],
         rootfs=given["rootfs"],
+        engine=engine,
+        docker=given["docker"],
+        directory=given["directory"],
         cache=given["cache"],
         cpuset=given["cpuset"],
         interleave=given["interleave"],
@@ -183,7 +191,8 @@ def _describe(asked: BisectionRequest) -> None:
     for item in candidates:
         click.echo(f"  {item.name} {item.subject}".rstrip())
     click.echo(
-        f"at most {steps} comparisons with {asked.range.good.name} on {asked.arm}, "
+        f"at most {steps} comparison{'s' if steps > 1 else ''} with {asked.range.good.name} on {asked.arm}, "
+        "and one more for each candidate that fails; "
         f"each wrong with a probability of {100 * test.error:.2g} % at most; threshold {100 * test.threshold:g} %"
     )
 
