@@ -21,7 +21,7 @@ def test_a_suite_measures_each_scenario_and_prints_the_matrix(kit: Kit, tiny: Pa
         arms = ["bare", "union:overlay"]
         """ for name, seconds in (("one", "0.2"), ("two", "0.3")))  # fmt: skip
     (tmp_path / "mine.toml").write_text(tasks)
-    words = ("compare", f"suite:{tmp_path}/mine.toml", "--budget", "1m", "-q")
+    words = ("compare", f"suite:{tmp_path}/mine.toml", "--budget", "1m", "--wait", "-q")
     store = f"sqlite:///{tmp_path}/kit.db"
     done = kit(*words, KIT_STORE=store)
     assert done.returncode == 0, done.stderr
