@@ -75,7 +75,8 @@ def nightly(file: str, output: str, check: bool, wait_idle: str, quiet: bool, st
     _check_versions(job)
     destinations = open_destinations(job.notify)
     if check:
-        _describe(job)
+        describe(job, "task")
+        click.echo(f"store: {redact(job.store) or 'the default'}; reports: {job.output}")
         if destinations:
             preview(job, the_store(store_url or job.store, read_only=True), destinations)
         return 0
@@ -104,8 +105,8 @@ def _check_versions(job: Job) -> None:
             check_version(engine, f"task {number}: ")
 
 
-def _describe(job: Job) -> None:
-    """Describe the night, with names and arms resolved as in a real one."""
+def describe(job: Job, noun: str) -> None:
+    """Describe the tasks of a night or suite, with names and arms resolved as in a real one. Raises UsageError."""
     from kit.session.plan.planning import find_scenario, plan_of
 
     for number, task in enumerate(job.tasks, 1):
@@ -118,10 +119,9 @@ def _describe(job: Job) -> None:
                 raise UsageError(
                     f"threshold '{item}': its arm is not in the file", f"use one of: {', '.join(sorted(arms))}"
                 )
-        click.echo(f"task {number}: {task.name}: {', '.join(map(str, plan.arms))}; at least {plan.rounds} rounds")
+        click.echo(f"{noun} {number}: {task.name}: {', '.join(map(str, plan.arms))}; at least {plan.rounds} rounds")
         for item in task.thresholds:
             click.echo(f"  {item}")
-    click.echo(f"store: {redact(job.store) or 'the default'}; reports: {job.output}")
 
 
 def _run(job: Job, destinations: Sequence[Destination], quiet: bool, store_url: str, given: Mapping[str, Any]) -> Night:

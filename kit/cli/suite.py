@@ -12,7 +12,7 @@ from click.core import ParameterSource
 
 from kit.cli.options import the_store
 from kit.core.errors import KitError, UsageError
-from kit.core.exit_code import FAILED, NOT_RUN, worst
+from kit.core.exit_code import NOT_RUN, worst
 from kit.core.quantity import duration
 from kit.model.options import read_quantities
 from kit.model.settings import SHARED_OPTIONS
@@ -52,7 +52,9 @@ def compare_suite(context: click.Context, given: Mapping[str, Any]) -> int:
     change = partial(_changed, named=_fields(given, asked & {*_OF_REQUESTS}), settings=settings)
     job = replace(job, tasks=tuple(replace(task, request=change(task.request)) for task in job.tasks))
     if given["dry_run"]:
-        _describe(job)
+        from kit.cli.nightly import describe
+
+        describe(job, "scenario")
         return 0
     return _run(job, given)
 
@@ -77,14 +79,6 @@ def _fields(given: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
     if named.get("kernel"):
         named["guest"] = given["guest"] or "auto"
     return {**named, **quantities}
-
-
-def _describe(job: Job) -> None:
-    from kit.session.plan.planning import plan_of
-
-    for number, task in enumerate(job.tasks, 1):
-        plan = plan_of(task.request)
-        click.echo(f"scenario {number}: {task.name}: {', '.join(map(str, plan.arms))}; at least {plan.rounds} rounds")
 
 
 def _run(job: Job, given: Mapping[str, Any]) -> int:
@@ -144,6 +138,6 @@ def _not_run(session: Session | None) -> str:
 
 
 def _code(part: SuitePart) -> int:
-    if part.session is None:
-        return FAILED
-    return NOT_RUN if _not_run(part.session) else part.session.exit_code(part.task.request.arms)
+    if part.session is None or _not_run(part.session):
+        return NOT_RUN
+    return part.session.exit_code(part.task.request.arms)

@@ -11,7 +11,7 @@ MEANINGS = {
     DONE: ("done", "also if the reader of the output has gone, as in `kit scenarios | head -1`"),
     FAILED: ("an arm or another step failed", "or results are not stored yet (`kit sync`)"),
     USAGE: ("usage or bad input", "or this machine lacks a right or a tool; nothing was measured"),
-    NOT_RUN: ("an arm you named did not run", "in `kit nightly` also a task; the other arms ran"),
+    NOT_RUN: ("an arm you named did not run", "of a night or suite also a task; the others ran"),
     BUSY: ("another session holds the machine", "or the machine did not become quiet"),
     OVER_LIMIT: ("over a limit", "a penalty crossed its threshold, or regressed: `kit nightly`"),
     INTERRUPTED: ("interrupted", "what was measured is kept"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -10,9 +9,10 @@ import pytest
 from kit.bisection.candidates import arms_of_step, check_arm, find_range, named_revisions
 from kit.core.errors import UsageError
 from kit.model.arm import parse_arm
+from tests.needs import needs
 from tests.repository import git, make_repository
 
-needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is missing")
+needs_git = needs("git")
 
 
 def commit(repository: Path, subject: str) -> str:

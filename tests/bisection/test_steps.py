@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -31,10 +30,11 @@ from kit.session.plan.schedule import End, Schedule
 from kit.session.prepared import StartOptions
 from kit.session.start import new_session
 from kit.store import Store
+from tests.needs import needs
 from tests.repository import git, make_repository
 from tests.stores import new_store
 
-pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is missing")
+pytestmark = needs("git")
 COMMITS = 7  # after the good one
 
 

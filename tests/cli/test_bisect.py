@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
 
 from tests.command_line import Kit
+from tests.needs import needs
 from tests.repository import make_repository
 
-pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is missing")
+pytestmark = needs("git")
 
 
 @pytest.fixture

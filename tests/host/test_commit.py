@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
 
 from kit.host.commit import CI_VARIABLES, ci_commit, find_commit
+from tests.needs import needs
 from tests.ordinary_user import ordinary_user
 from tests.repository import git
 
-pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is missing")
+pytestmark = needs("git")
 A, B = "a" * 40, "b" * 40
 
 

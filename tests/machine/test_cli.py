@@ -20,6 +20,7 @@ from kit.probe import probe_binary
 from tests.command_line import Kit
 from tests.json_schemas import check_document
 from tests.leftovers import left_on_machine
+from tests.needs import needs
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.images("smoke")
@@ -585,9 +586,8 @@ def wait_for(process: subprocess.Popen[str], lines: list[str], text: str) -> Non
 
 @pytest.mark.machine
 @pytest.mark.unmeasured(clean=True)
+@needs("docker-registry")
 def test_no_registry_is_left_of_a_killed_session(kit: Kit, tiny: Path, tmp_path: Path) -> None:
-    if shutil.which("docker-registry") is None:
-        pytest.skip("needs docker-registry: apt-get install docker-registry")
     (tmp_path / "served").mkdir()
     scenario = tmp_path / "served.toml"
     scenario.write_text(

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from kit.session.setup.provision import Provision
 from tests.command_line import Kit
 from tests.engine_suite import EngineSuite, spec_of
 from tests.machine.arms import reporting
+from tests.needs import needs
 
 #: Its programs take about ten minutes of CPU to build.
 ASKED = os.environ.get("KIT_TEST_DOCKER_29")
@@ -89,9 +89,8 @@ def test_docker_29_uses_the_image_store_by_itself_and_runs_both_drivers(
 
 
 @pytest.mark.images("storage")
+@needs("docker-registry")
 def test_a_lazy_snapshotter_fetches_what_a_container_reads(kit: Kit, tmp_path: Path) -> None:
-    if shutil.which("docker-registry") is None:
-        pytest.skip("needs docker-registry: apt-get install docker-registry")
     arms, out = ("layer:docker@29/overlayfs", "layer:docker@29/stargz", "layer:containerd@2.3/stargz"), tmp_path / "out"
     words = ("pull:short", "--param", "compression=estargz", "--arms", ",".join(arms), "--rounds", "1")
     done = kit("compare", *words, "--size", "6G", "--json", out, timeout=900)

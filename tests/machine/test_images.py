@@ -26,6 +26,7 @@ from kit.session.execute.session_loop import held_machine
 from tests.command_line import Kit
 from tests.image_archives import layer, save
 from tests.leftovers import left_on_machine
+from tests.needs import needs
 from tests.ordinary_user import NOBODY, ordinary_user
 from tests.waiting import wait_until
 
@@ -141,9 +142,8 @@ def pulled(tag: str, home: Path, monkeypatch: pytest.MonkeyPatch, skopeo: bool) 
             return from_registry(tag, ImageCache(home), lease.setting, print)
 
 
+@needs("docker-registry")
 def test_an_image_from_a_registry(kit: Kit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if shutil.which("docker-registry") is None:
-        pytest.skip("needs docker-registry: apt-get install docker-registry")
     probe = probe_of(kit)
     with registry(tmp_path) as address, tempfile.TemporaryDirectory(dir="/tmp") as home:
         tag = f"{address}/two:1"
@@ -158,9 +158,8 @@ def test_an_image_from_a_registry(kit: Kit, tmp_path: Path, monkeypatch: pytest.
         assert len(images) == 1
 
 
+@needs("podman")
 def test_what_podman_writes_is_one_image(tmp_path: Path) -> None:
-    if shutil.which("podman") is None:
-        pytest.skip("needs podman: apt-get install podman")
     tag = "debian:12"
     one, two = layer(("etc", "dir", ""), ("etc/a", "file", "1")), layer(("etc/.wh.a", "file", ""), ("b", "file", "2"))
     paths = [save(tmp_path / "in.tar", one, two), tmp_path / "oci.tar", tmp_path / "docker.tar", tmp_path / "oci"]

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -22,6 +21,7 @@ from tests.command_line import Kit
 from tests.engine_suite import EngineSuite, spec_of
 from tests.leftovers import left_on_machine
 from tests.machine.arms import reporting
+from tests.needs import needs
 from tests.waiting import wait_until
 
 
@@ -45,12 +45,6 @@ ORDINARY, LAZY = "layer:containerd@2.1-nydus/overlayfs", "layer:containerd@2.1-n
 PULL = ("compare", "pull:short", "--param", "compression=nydus", "--size", "6G")
 
 
-@pytest.fixture
-def registry() -> None:
-    if shutil.which("docker-registry") is None:
-        pytest.skip("needs docker-registry: apt-get install docker-registry")
-
-
 @pytest.mark.unmeasured
 def test_the_snapshotter_runs_ordinary_images_too(tiny: Path) -> None:
     suite = EngineSuite()
@@ -65,7 +59,7 @@ def test_the_snapshotter_runs_ordinary_images_too(tiny: Path) -> None:
 
 
 @pytest.mark.unmeasured
-@pytest.mark.usefixtures("registry")
+@needs("docker-registry")
 def test_it_fetches_what_a_container_reads(kit: Kit, tmp_path: Path) -> None:
     out = tmp_path / "out"
     done = kit(*PULL, "--arms", f"bare,{ORDINARY},{LAZY}", "--rounds", "1", "--json", out, timeout=900)
@@ -77,7 +71,7 @@ def test_it_fetches_what_a_container_reads(kit: Kit, tmp_path: Path) -> None:
 
 
 @pytest.mark.unmeasured(clean=True)
-@pytest.mark.usefixtures("registry")
+@needs("docker-registry")
 def test_nothing_is_left_of_a_killed_session(kit: Kit) -> None:
     """nydusd is a child of the snapshotter's, in a control group of the session's and in its mount namespace."""
     command = [sys.executable, "-m", "kit", *PULL, "--arms", LAZY, "--rounds", "3"]

@@ -1,7 +1,6 @@
 """The field's workloads through the real CLI, each small: filesystems, load, layers, engine, Maven, Yocto."""
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +8,7 @@ import pytest
 
 from kit.core.exit_code import NOT_RUN
 from tests.command_line import Kit
+from tests.needs import needs
 from tests.repository import git, make_repository
 
 pytestmark = [pytest.mark.machine, pytest.mark.images("smoke")]
@@ -155,9 +155,8 @@ def test_lifecycle_of_an_engine_and_of_plain_directories(kit: Kit, tmp_path: Pat
 
 @pytest.mark.unmeasured
 @pytest.mark.images("storage")
+@needs("docker-registry")
 def test_pull_to_ready_on_every_engine_and_on_plain_directories(kit: Kit, tmp_path: Path) -> None:
-    if shutil.which("docker-registry") is None:
-        pytest.skip("needs docker-registry: apt-get install docker-registry")
     arms = ("bare", "layer:overlay2", "layer:podman/overlay", "layer:containerd/overlayfs")
     words = ("pull", "--param", "layers=2", "--param", "size=2", "--cache", "cold")
     found = compare(kit, tmp_path, *words, "--arms", ",".join(arms), "--rounds", "1")

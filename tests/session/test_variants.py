@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tarfile
 from dataclasses import replace
 from pathlib import Path
@@ -24,9 +23,10 @@ from kit.session.plan.planning import prepare, prepare_begun
 from kit.session.start import new_session
 from tests.command_line import in_fork
 from tests.fake_engine import FakeEngine, execute, scenario
+from tests.needs import needs
 from tests.repository import git, make_repository
 
-needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is missing")
+needs_git = needs("git")
 TWO = (("a", "one"), ("b", "fail"))
 
 
