@@ -1,8 +1,8 @@
-"""Fill the reference pages from the code, and the tutorial's output from a stored session.
+"""Fill the reference pages from the code, and the output of commands from stored sessions.
 
 A hook of MkDocs (mkdocs.yml): a line ``<!-- generate: NAME -->`` of a page becomes the part of that name in the site
-(kit.cli.pages.parts). ``python docs/generate.py`` writes the tutorial's output blocks again, after a change of the
-kit's words.
+(kit.cli.pages.parts). ``python docs/generate.py`` writes the output blocks of pages again, after a change of the kit's
+words.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-TUTORIAL = ROOT / "docs/tutorial.md"
-#: The session that the tutorial shows, as kit export wrote it.
-SESSION = ROOT / "tests/data/tutorial.kit.json.gz"
-#: An output block: the command, and how its paragraph begins, if it shows one.
-OUTPUT = re.compile(r"^<!-- output: kit ([^>#]*?)(?: # ([^>]*?))? -->\n```text\n.*?^```", re.MULTILINE | re.DOTALL)
+#: The pages with output, and the sessions that they show, as kit export wrote them.
+SHOWN = {"docs/tutorial.md": "tests/data/tutorial.kit.json.gz", "docs/results.md": "docs/results.kit.json.gz"}
+#: An output block: the command, and how its paragraph begins, if it shows one. Markdown is no block of text.
+OUTPUT = re.compile(
+    r"^<!-- output: kit ([^>#]*?)(?: # ([^>]*?))? -->\n(?:```text\n.*?^```|.*?^<!-- end -->)", re.MULTILINE | re.DOTALL
+)
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
@@ -45,10 +46,10 @@ def on_post_build(config: Any, **_: Any) -> None:
         (directory / f"{name}.json").write_text(json.dumps(item.schema(name), indent=1), encoding="utf-8")
 
 
-def tutorial(text: str) -> str:
-    """Return the tutorial with each output block as this kit prints it."""
+def shown(page: str) -> str:
+    """Return a page of SHOWN with each output block as this kit prints it."""
     with tempfile.TemporaryDirectory() as home:
-        _fill_store(Path(home))
+        _fill_store(Path(home), ROOT / SHOWN[page])
         env = {
             **os.environ,
             "KIT_HOME": home,
@@ -61,18 +62,20 @@ def tutorial(text: str) -> str:
             words = [sys.executable, "-m", "kit", *shlex.split(match[1])]
             done = subprocess.run(words, env=env, capture_output=True, text=True, check=True)
             head = match[0].partition("\n")[0]
+            if match[0].endswith("-->"):
+                return f"{head}\n\n{done.stdout}\n<!-- end -->"
             return f"{head}\n```text\n{_paragraph(done.stdout, match[2] or '')}```"
 
-        return OUTPUT.sub(again, text)
+        return OUTPUT.sub(again, (ROOT / page).read_text(encoding="utf-8"))
 
 
-def _fill_store(home: Path) -> None:
-    """As the session was measured: of an imported one the kit names no rule that ended it and no way to go on."""
+def _fill_store(home: Path, file: Path) -> None:
+    """As the sessions were measured: of an imported one the kit names no rule that ended it and no way to go on."""
     from kit.store import open_store
     from kit.store.exchange import load
 
     store = open_store(f"sqlite:///{home}/kit.db", home)
-    for session in load(gzip.decompress(SESSION.read_bytes()).decode(), str(SESSION)):
+    for session in load(gzip.decompress(file.read_bytes()).decode(), str(file)):
         store.add(replace(session, imported=False))
     store.close()
 
@@ -85,4 +88,5 @@ def _paragraph(output: str, beginning: str) -> str:
 
 
 if __name__ == "__main__":
-    TUTORIAL.write_text(tutorial(TUTORIAL.read_text(encoding="utf-8")), encoding="utf-8")
+    for name in SHOWN:
+        (ROOT / name).write_text(shown(name), encoding="utf-8")

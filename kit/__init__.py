@@ -1,3 +1,3 @@
-"""Measure what Docker storage drivers cost: the same build on bare metal and in containers, with intervals."""
+"""Measure what Docker storage drivers cost: the same build with and without a container, with intervals."""
 
 __version__ = "0.7.0"

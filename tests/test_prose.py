@@ -151,9 +151,9 @@ def generate() -> ModuleType:
     return module
 
 
-def test_tutorial_shows_what_the_kit_prints() -> None:
-    text = (ROOT / "docs/tutorial.md").read_text(encoding="utf-8")
-    assert generate().tutorial(text) == text, "run: python docs/generate.py"
+@pytest.mark.parametrize("page", generate().SHOWN)
+def test_a_page_shows_what_the_kit_prints(page: str) -> None:
+    assert generate().shown(page) == (ROOT / page).read_text(encoding="utf-8"), "run: python docs/generate.py"
 
 
 def test_every_generated_part_is_named_and_has_a_page() -> None:

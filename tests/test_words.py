@@ -24,17 +24,10 @@ from tests.sources import literals
 ROOT = Path(kit.__file__).parent
 BESIDE = [Path(__file__).parents[1] / name for name in ("images", "scenarios", "examples")]
 _TEXTS = {".j2", ".toml", ".yml", ".service", ".timer", ".md"}
-#: Files with words that are no user's: where, and which. Names in a template, and what the store was called before.
-_ALLOWED = {
-    "store/schema/tables.py": {"repeats", "elsewhere", "turns", "burst", "bursts"},  # older columns, facts
-    "report/fleet/cost.py": {"misfits"},  # a field that the JSON calls otherwise
-}  # fmt: skip
 
 
 def wrong(where: str, text: str, line: int = 1) -> list[str]:
-    allowed = _ALLOWED.get(where, set())
-    found = [item for item in avoided_words(text) if item.word.lower() not in allowed]
-    return [f"{where}: {Found(line + item.line - 1, item.word, item.instead)}" for item in found]
+    return [f"{where}: {Found(line + item.line - 1, item.word, item.instead)}" for item in avoided_words(text)]
 
 
 def test_strings_of_the_sources() -> None:

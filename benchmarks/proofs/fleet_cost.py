@@ -105,7 +105,7 @@ class Told:
     another_half: float
     tau: float
     said: float
-    misfit: float
+    outlier: float
     others: dict[str, float]
 
 
@@ -174,7 +174,7 @@ def paule_mandel(y: Floats, v: Floats) -> Floats:
 
 _HEAD = (
     f"{'':44}{'mean':>13}{'another':>13}{'tau':>12}{'wrong':>7} | other ways\n"
-    f"{'':44}{'covers':>8}{'half':>5}{'covers':>8}{'half':>5}{'covers':>7}{'said':>5}{'misfit':>7} |"
+    f"{'':44}{'covers':>8}{'half':>5}{'covers':>8}{'half':>5}{'covers':>7}{'said':>5}{'outlier':>7} |"
 )
 
 
@@ -182,7 +182,7 @@ def show(world: World, told: Told) -> None:
     others = " ".join(f"{name} {share:.1%}" for name, share in told.others.items())
     print(
         f"{world!s:44}{told.mean:8.1%}{100 * told.mean_half:5.1f}{told.another:8.1%}{100 * told.another_half:5.1f}"
-        f"{told.tau:7.1%}{100 * told.said:5.1f}{told.misfit:7.1%} | {others}",
+        f"{told.tau:7.1%}{100 * told.said:5.1f}{told.outlier:7.1%} | {others}",
         flush=True,
     )
 

@@ -48,6 +48,8 @@ def _versions(good: str, bad: str) -> BisectionRange:
     other, _, last = bad.partition("@")
     if engine != other:
         raise UsageError(f"--good {good} --bad {bad}: two engines", "use two versions of one engine")
+    if first == last:
+        raise UsageError(f"--good and --bad are both {good}", "name two versions")
     check_version(good, "--good: ")
     check_version(bad, "--bad: ")
     plain = (version for version in versions(engine) if version in (first, last) or re.fullmatch(r"[\d.]+", version))
@@ -55,7 +57,8 @@ def _versions(good: str, bad: str) -> BisectionRange:
     between = known[known.index(first) : known.index(last) + 1]
     if len(between) < 2:
         raise UsageError(
-            f"--good {good} --bad {bad}: the bad version is not the later one", f"use --good {bad} --bad {good}"
+            f"--good {good} --bad {bad}: the bad version is not the later one",
+            "name the earlier version as --good: a bisection finds slowdowns alone",
         )
     old, *new = (Candidate(f"{engine}@{version}", f"{engine}@{version}") for version in between)
     return BisectionRange(old, tuple(new))

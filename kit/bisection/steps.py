@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kit.analysis.bisection.bisection import SKIPPED, Bisection, BisectionStep, Candidate
-from kit.analysis.bisection.search import search
+from kit.analysis.bisection.search import most_verdicts, search
 from kit.analysis.session.slowdown import UNDECIDED, Slowdown, judge_slowdown
 from kit.bisection.candidates import BisectionRange, arms_of_step, named_revisions
 from kit.bisection.conditions import what_changed
@@ -206,4 +206,4 @@ def _in_one_line(text: str) -> str:
 
 def most_steps(candidates: Sequence[Candidate]) -> int:
     """Return the largest number of verdicts: the bad end, and the search."""
-    return 1 + (len(candidates) - 1).bit_length()
+    return 1 + most_verdicts(len(candidates))

@@ -156,7 +156,7 @@ def _describe(request: Request | None, reference: str, on_fleet: bool) -> None:
     for name, text in (*prepared.request.commands, *prepared.request.revisions):
         click.echo(f"  {name}: {text}")
     for arm in plan.arms:
-        against = f", against {baselines[str(arm)]}" if str(arm) in baselines else ""
+        against = f", vs {baselines[str(arm)]}" if str(arm) in baselines else ""
         reasons = (lacking(part.engine, part.driver, docker) for part in arm.parts if not on_fleet)
         reason = next(filter(None, reasons), "")
         click.echo(f"  {arm}{against}" + (f"; not run: {reason}" if reason else ""))

@@ -173,8 +173,8 @@ _GUEST = option_group(
     request_option("guest", is_flag=False, flag_value="auto"),
     request_option("kernel"),
     request_option("modules"),
-    option("--guest-memory", default="", metavar="SIZE", help="Its memory.  [half of the host's, 4G at most]"),
-    option("--guest-cores", type=click.IntRange(1), help="Its CPUs.  [the host's; User-Mode Linux has one]"),
+    option("--guest-memory", default="", metavar="SIZE", help="Memory of the guest.  [half of the host's, 4G at most]"),
+    option("--guest-cores", type=click.IntRange(1), help="CPUs of the guest.  [the host's; User-Mode Linux has one]"),
 )  # fmt: skip
 
 _FLEET = option_group("Fleet", fleet_options)

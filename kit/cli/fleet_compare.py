@@ -29,7 +29,7 @@ _OPTIONS = (
 
 _SPLIT = click.option(
     "--split/--each", "split", default=None,
-    help="Share one session's rounds among like machines, or run one session on each.  [--each]",
+    help="Share one session's rounds among identical machines, or run one session on each.  [--each]",
 )  # fmt: skip
 
 

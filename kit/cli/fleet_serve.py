@@ -41,7 +41,7 @@ def scheduler(listen: str | None, tls: str) -> None:
 @click.argument("scheduler_", metavar="SCHEDULER")
 @click.option("--home", default="", metavar="DIR", help="Keep all files in this directory.  [KIT_HOME]")
 @click.option("--class", "kind", default="", metavar="NAME",
-              help="Class of like machines.  [by CPU, cores, memory, kernel]")  # fmt: skip
+              help="Class of identical machines.  [by CPU, cores, memory, kernel]")  # fmt: skip
 @click.option("--name", default="", help="Name of this machine.  [its host name]")
 @click.option("--examine", is_flag=True, help="First try what works here, as kit doctor does; remember it.")
 @click.option("--shared", is_flag=True, help="Let other workers measure on this machine at the same time; flagged.")

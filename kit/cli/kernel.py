@@ -14,8 +14,8 @@ from kit.cli.options import json_option, wait_option, write_json
 def kernel() -> None:
     """Build, list and remove guest kernels.
 
-    For drivers that no other kernel has. A session in a guest takes what is
-    built here."""
+    Guest kernels have drivers that this machine's kernel lacks. Sessions in a
+    guest use them."""
 
 
 @kernel.command(

@@ -24,8 +24,8 @@ Examples:
   kit prune --keep 365d --keep-changes --ignore sources --store postgresql+psycopg://kit@db/kit
   kit prune --keep 30d --scenario smoke          sessions of smoke and their logs, no caches
 
-Removed are sessions that began earlier, their logs, and images, inputs, engines and kernels that no session has used
-since. The next session that needs one rebuilds it. In a shared store only the owner may remove sessions."""
+kit prune removes older sessions with their logs. It also removes images, inputs, engines and kernels that no session
+has used since; the next session that needs one rebuilds it. In a shared store only the owner may remove sessions."""
 
 
 @click.command(epilog=_EPILOG)

@@ -36,7 +36,7 @@ or a chat: kit show last --format markdown, or csv. PNG needs: pip install 'stor
 @click.option("-o", "--output", default="", metavar="FILE", help="Write to this file.  [report.html, without --plots]")
 @click.option("--title", default="", help="Heading of the page.  [what was measured]")
 @click.option("--plots", default="", metavar="DIR", help="Also write each plot to a file in this directory.")
-@click.option("--plot-format", default="svg,png", show_default=True, metavar="F,F", help="Their formats: svg, png.")
+@click.option("--plot-format", default="svg,png", show_default=True, metavar="F,F", help="Formats of --plots.")
 @click.option("--history/--no-history", default=True, help="Show earlier sessions too.  [yes]")
 @store_option
 def report(

@@ -31,8 +31,7 @@ from kit.model.sample import PHASE_FIELDS, Phase, Sample
 from kit.model.scenario import Scenario
 from kit.model.session import NotRun, Session
 from kit.parsers.figure import Reported
-from kit.report.data.structured import JSON_SCHEMA, PARTS, RENAMED, SAMPLE_FIELDS, renamed
-from kit.report.fleet.cost import RENAMED as RENAMED_OF_FLEET
+from kit.report.data.structured import JSON_SCHEMA, PARTS, SAMPLE_FIELDS
 from kit.report.history.history import Subject
 from kit.session.trial import Diagnosis
 
@@ -41,20 +40,15 @@ _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 @dataclass(frozen=True)
 class Document:
-    """One kind of document. ``written_by``: the commands. ``of``: the keys beside ``schema``, with their types.
-    ``renames``: fields of dataclasses that JSON calls otherwise."""
+    """One kind of document. ``written_by``: the commands. ``of``: the keys beside ``schema``, with their types."""
 
     written_by: str
     of: Mapping[str, Any]
     version: int = 1
-    renames: Mapping[str, str] | None = None
 
     def schema(self, name: str) -> dict[str, Any]:
         made = msgspec.json.schema(_table(name, schema=Literal[self.version], **self.of), schema_hook=_hook)
-        made = renamed(made, self.renames) if self.renames else made
         for table in (made, *made.get("$defs", {}).values()):
-            if "required" in table:
-                table["required"] = [(self.renames or {}).get(key, key) for key in table["required"]]
             _drop_defaults(table)
         return {"$schema": _DRAFT, "title": name, "description": f"Written by {self.written_by}.", **made}
 
@@ -146,9 +140,9 @@ _SETTING = _table("SettingRecord", **{"value": Any, "from": str})
 
 DOCUMENTS: Mapping[str, Document] = {
     "session": Document("kit compare --json, kit show --json, kit import --json and pytest --kit-json of one session",
-                        _SESSION_DOCUMENT, JSON_SCHEMA, RENAMED),
+                        _SESSION_DOCUMENT, JSON_SCHEMA),
     "pytest": Document("pytest --kit-json of several sessions", {"sessions": _list(_table(
-        "SessionDocument", schema=Literal[JSON_SCHEMA], **_SESSION_DOCUMENT))}, JSON_SCHEMA, RENAMED),
+        "SessionDocument", schema=Literal[JSON_SCHEMA], **_SESSION_DOCUMENT))}, JSON_SCHEMA),
     "sessions": Document("kit sessions --json", {"sessions": _list(_SESSION)}),
     "history": Document("kit history --json", {"histories": _list(_HISTORY)}),
     "compare-sessions": Document("kit compare-sessions --json",
@@ -157,7 +151,7 @@ DOCUMENTS: Mapping[str, Document] = {
         Bisection, first=Candidate | None, metric=str, error=float | None, rounds=int, seconds=float, earlier=int)),
     "nightly": Document("kit nightly, as nightly.json", {
         "name": str, "started": float, "result": str, "exit_code": int, "tasks": _list(_TASK)}),
-    "fleet-show": Document("kit fleet show --json", _fields(FleetAnswer, arms=_list(_FLEET_ARM)), 2, RENAMED_OF_FLEET),
+    "fleet-show": Document("kit fleet show --json", _fields(FleetAnswer, arms=_list(_FLEET_ARM)), 2),
     "fleet-plan": Document("kit fleet plan --json", {
         "scenario": str, "margin": float, "probability": float, "cost": Cost, "machines": int, "plans": _PLANS,
         "arms": _list(_PLANNED), "not_planned": list[str], "classes_differ": list[str]}, 2),

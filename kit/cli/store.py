@@ -17,22 +17,22 @@ Examples:
   kit store grant writer builders --store postgresql+psycopg://kit@db/kit
   kit store grant reader grafana --store postgresql+psycopg://kit@db/kit
 
-kit help share-a-store says what a writer and a reader may, and has queries for Grafana and Apache Otava."""
+kit help share-a-store says what a writer and a reader may do; kit help store-views has queries for Grafana."""
 
 
 @click.group(epilog=_EPILOG)
 def store() -> None:
-    """Set up a shared store; grant and revoke access."""
+    """Set up a shared store; grant access."""
 
 
 @store.command(epilog="\b\nExample:\n  kit store setup --store postgresql+psycopg://kit@db/kit")
 @store_option
 def setup(store_url: str) -> None:
-    """Make or update the store's tables and views; show what exists.
+    """Make the tables and views of a new store; show what exists.
 
-    Sessions that run meanwhile go on; kits that are older get one line at their next start."""
+    In an existing store, remove outcomes of other statistics."""
     found = the_store(store_url)
-    _show(found.name, found.mend())
+    _show(found.name, found.drop_old_outcomes())
 
 
 @store.command(epilog="\b\nExample:\n  kit store grant writer builders --store postgresql+psycopg://kit@db/kit")
@@ -43,7 +43,7 @@ def grant(kind: str, role: str, store_url: str) -> None:
     """Let ROLE, a role of the server, read the store or write to it.
 
     A writer adds sessions and runs; it changes and deletes none.
-    What else it was granted is taken."""
+    This replaces earlier grants."""
     found = the_store(store_url)
     _show(found.name, found.grant(role, kind))
 

@@ -127,7 +127,7 @@ def _report(parts: tuple[SuitePart, ...], store: Store, name: str) -> int:
     for part in parts:
         if why := part.error or _not_run(part.session):
             click.echo(f"{part.task.name}: not run: {why}")
-    click.echo(f"more: kit matrix; more certain: kit compare {name} --resume last --budget 1h")
+    click.echo(f"More: kit matrix     Decide more: kit compare {name} --resume last --budget 1h")
     return worst(_code(part) for part in parts)
 
 

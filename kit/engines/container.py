@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from kit.core.errors import MORE_ROOM, MachineError, RunError
+from kit.core.errors import MORE_ROOM, SESSION_LOG, MachineError, RunError
 from kit.engines.control import Control
 from kit.engines.oci_runtime import meet_kernel
 from kit.engines.sandbox import Sandbox
@@ -117,7 +117,7 @@ def put_sources(container: Any, tarball: Path) -> None:
     """Fill the build tree through the daemon, which knows the container's users. Raises RunError."""
     with tarball.open("rb") as file:
         if not container.put_archive(TREE, file):
-            raise RunError("the daemon refused the sources", "see its log")
+            raise RunError("the daemon refused the sources", SESSION_LOG)
 
 
 def arm_cgroup(stack: ExitStack, arm: Arm, pid: int, name: str) -> Cgroup | None:

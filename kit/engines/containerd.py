@@ -4,12 +4,12 @@ ctr."""
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
+from kit.core.quantity import size
 from kit.engines.backing_root import BackingRoot, unpack_tree
 from kit.engines.container import arm_cgroup, check_features
 from kit.engines.containerd_daemon import ContainerdDaemon
@@ -154,16 +154,12 @@ def _bind(source: Path, target: str, mode: str = "rw") -> str:
     return f"type=bind,src={source},dst={target},options=rbind:{mode}"
 
 
-_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
-
-
 def _limits(arm: Arm) -> list[str]:
     words = [] if arm.option("seccomp") == "unconfined" else ["--seccomp"]
     if arm.option("cpus"):
         words += ["--cpus", arm.option("cpus")]
     if arm.option("memory"):
-        number, unit = re.fullmatch(r"(\d+)(\w?)", arm.option("memory")).groups()  # type: ignore[union-attr]
-        words += ["--memory-limit", str(int(number) * _UNITS[unit])]
+        words += ["--memory-limit", str(size(arm.option("memory"), "+memory"))]
     return words
 
 

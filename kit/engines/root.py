@@ -129,9 +129,8 @@ def check_version(engine: str, where: str = "") -> None:
     name, at, version = engine.partition("@")
     if at and version not in versions(name):
         known = ", ".join(f"{name}@{item}" for item in versions(name))
-        raise UsageError(
-            f"{where}unknown version {engine}", f"use one of: {known}; or --docker PATH, a Docker of yours"
-        )
+        own = "; or --docker PATH, a Docker of yours" if name == "docker" else ""
+        raise UsageError(f"{where}unknown version {engine}", f"use one of: {known}{own}")
 
 
 def engine_root(engine: str, version: str, cache: Path, tell: Callable[[str], None]) -> EngineRoot:

@@ -20,7 +20,8 @@ from kit.model.driver import Driver
 from kit.model.drivers import BUILD_ONLY, BUILDERS, ENGINES, SYSTEM, UNION, VERSIONED, arm_words, drivers, find_driver
 
 #: Placements that need no container, in the order of the ladder.
-UNCONTAINED = ("bare", "host", "union")
+PLAIN = ("bare", "host")  # baselines of contained arms
+UNCONTAINED = (*PLAIN, "union")
 #: The placement in which each phase is a step of an image build.
 BUILD = "build"
 #: Placements in a container, in the order of the ladder.

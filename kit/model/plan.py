@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from kit.core.codec import Amount, Count, Whole
 from kit.core.errors import UsageError
-from kit.model.arm import CONTROL, DEFAULT_FILESYSTEM, Arm, default_filesystem, known_arm, parse_arm
+from kit.model.arm import CONTROL, DEFAULT_FILESYSTEM, PLAIN, Arm, default_filesystem, known_arm, parse_arm
 from kit.model.default import AUTO, AUTO_ROUNDS, CACHES, OFF
 from kit.model.default_driver import Docker, default_driver, docker_of, is_common
 from kit.model.drivers import ENGINES, SYSTEM
@@ -235,7 +235,7 @@ def _baseline(arm: Arm, arms: list[Arm]) -> Arm:
         return _first(arm, arms)
     peers = [other for other in arms if other.filesystem == arm.filesystem and not other.control]
     peers = [other for other in peers if variant_of(other) == variant_of(arm)]
-    uncontained = [other for placement in ("bare", "host") for other in peers if other.placement == placement]
+    uncontained = [other for placement in PLAIN for other in peers if other.placement == placement]
     if not uncontained and len(peers) == 1:
         made = Arm("host" if arm.engine == SYSTEM else "bare", filesystem=arm.filesystem)
         return with_variant(made, variant_of(arm))

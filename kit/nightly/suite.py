@@ -22,7 +22,7 @@ from kit.store import SessionFilter, Store
 #: A scenario's name that means a suite.
 PREFIX = "suite:"
 #: Seconds of a suite that names no budget; fewer than the second are left to no session.
-DEFAULT_BUDGET, LEAST = 3600.0, 30.0
+SUITE_BUDGET, LEAST = 3600.0, 30.0
 #: Sessions that are searched for those of a suite's last run.
 _SEARCHED = 500
 
@@ -103,7 +103,7 @@ def run_suite(job: Job, run: str, begun: Mapping[int, Session], runner: Runner) 
     """Run each task once, for an equal share of the time that is left at most; then give the rest of the budget to the
     sessions that it probably decides soonest. ``begun``: sessions of an earlier start, by number of task. A task that
     can't run does not stop the others. Raises KeyboardInterrupt."""
-    deadline = runner.now() + (job.budget or DEFAULT_BUDGET)
+    deadline = runner.now() + (job.budget or SUITE_BUDGET)
     parts = []
     for number, task in enumerate(job.tasks, 1):
         left = deadline - runner.now()

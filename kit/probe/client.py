@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from kit.core.deadline import Deadline
-from kit.core.errors import RunError, TimedOut
+from kit.core.errors import SESSION_LOG, RunError, TimedOut
 from kit.host.interrupt import interruptible
 
 SOCKET_NAME = "s"
@@ -143,7 +143,7 @@ class Probe:
                 raise TimedOut(deadline.text)
             reason = alive()
             if reason:
-                raise RunError(f"the arm died: {reason}", "see the engine's log")
+                raise RunError(f"the arm died: {reason}", SESSION_LOG)
         return self.timing(alive)
 
     def aside(self) -> AbstractContextManager[None]:
@@ -191,7 +191,7 @@ class Probe:
             socket.send_fds(self.connection, [struct.pack("<I", len(body))], descriptors)
             self.connection.sendall(body)
         except OSError as error:
-            raise RunError(f"the arm died: {error.strerror}", "see the engine's log") from None
+            raise RunError(f"the arm died: {error.strerror}", SESSION_LOG) from None
 
     def answers(self, patience: float) -> bool:
         """Return whether, within this number of seconds, the command has ended or the arm died."""
@@ -212,7 +212,7 @@ class Probe:
             try:
                 part = self.connection.recv(4096)
             except OSError as error:
-                raise RunError(f"the arm died: {error.strerror}", "see the engine's log") from None
+                raise RunError(f"the arm died: {error.strerror}", SESSION_LOG) from None
             if not part:
                 raise RunError(
                     f"the arm died: {alive() or 'its probe is gone'}",

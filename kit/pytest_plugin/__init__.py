@@ -48,7 +48,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--kit-fleet",
         default="",
         metavar="SCHEDULER",
-        help="share the rounds among like machines of this fleet; see kit fleet",
+        help="share the rounds among identical machines of this fleet; see kit fleet",
     )
     add("--kit-fleet-tls", default=os.environ.get("KIT_FLEET_TLS", ""), metavar="DIR", help="certificates of the fleet")
     add("--kit-machines", type=int, default=0, metavar="N", help="number of machines (default: all that match)")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kit.analysis.session.threshold import CROSSED, HELD, Threshold
+from kit.model.plan import DEFAULT_MARGIN
 
 if TYPE_CHECKING:
     from kit.analysis.runs.compare import Comparison
@@ -20,9 +21,15 @@ class PenaltyError(AssertionError):
     """A penalty lies above its threshold; the comparison with its interval is the message."""
 
 
-def check(threshold: Threshold, comparisons: Sequence[Comparison], undecided: str = WARN) -> None:
+def check(
+    threshold: Threshold,
+    comparisons: Sequence[Comparison],
+    undecided: str = WARN,
+    margin: float = DEFAULT_MARGIN,
+) -> None:
     """Raises PenaltyError if the whole interval lies above the limit, or the arm was not measured. If the interval
-    contains the limit: a warning, or PenaltyError too with ``undecided='fail'``."""
+    contains the limit: a warning, or PenaltyError too with ``undecided='fail'``. ``margin``: of equivalence, in the
+    message."""
     __tracebackhide__ = True
     if undecided not in (WARN, FAIL):
         raise pytest.UsageError(f"kit_threshold: undecided={undecided!r}: use 'warn' or 'fail'")
@@ -33,16 +40,16 @@ def check(threshold: Threshold, comparisons: Sequence[Comparison], undecided: st
     for item in found:
         result = threshold.judge(item)
         if result == CROSSED:
-            raise PenaltyError(f"{threshold} does not hold\n{_lines(item)}")
+            raise PenaltyError(f"{threshold} does not hold\n{_lines(item, margin)}")
         if result != HELD:
             why = "the limit lies within the interval" if item.low is not None else "one run has no interval"
-            text = f"{threshold} is undecided: {why}\n{_lines(item)}{_more(item, threshold)}"
+            text = f"{threshold} is undecided: {why}\n{_lines(item, margin)}{_more(item, threshold)}"
             if undecided == FAIL:
                 raise PenaltyError(text)
             warnings.warn(pytest.PytestWarning(f"kit: {text}"), stacklevel=2)
 
 
-def _lines(item: Comparison) -> str:
+def _lines(item: Comparison, margin: float) -> str:
     from kit.report.format.interval import percent_interval
     from kit.report.format.verdict import sentence
 
@@ -50,7 +57,7 @@ def _lines(item: Comparison) -> str:
     rounds = f"{item.n} round{'s' if item.n > 1 else ''}"
     return (
         f"  {item.arm} / {item.baseline}{at}, {item.metric} of {item.phase}, {rounds}: "
-        f"{percent_interval(item.ratio, item.low, item.high)}, {sentence(item)}"
+        f"{percent_interval(item.ratio, item.low, item.high)}, {sentence(item, margin)}"
     )
 
 

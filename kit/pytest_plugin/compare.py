@@ -43,7 +43,8 @@ class Result:
         """
         from kit.analysis.session.threshold import parse_threshold
 
-        check(parse_threshold(threshold, self.session.request.engine), self.comparisons, undecided)
+        asked = self.session.request
+        check(parse_threshold(threshold, asked.engine), self.comparisons, undecided, asked.margin)
 
 
 def comparing(request: pytest.FixtureRequest) -> Callable[..., Result]:
@@ -67,7 +68,7 @@ def comparing(request: pytest.FixtureRequest) -> Callable[..., Result]:
         result = Result(session, analyse(session).comparisons)
         _record(request, result)
         for threshold, undecided in thresholds:
-            check(threshold, result.comparisons, undecided)
+            check(threshold, result.comparisons, undecided, made.margin)
         return result
 
     return compare

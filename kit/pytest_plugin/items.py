@@ -108,7 +108,7 @@ class ScenarioItem(pytest.Item):
                 self.user_properties.append((f"kit real{' ' if item.point else ''}{item.point}", text))
         for threshold in self.parent.thresholds:
             if threshold.arm == self.name:
-                check(threshold, comparisons)
+                check(threshold, comparisons, margin=session.request.margin)
 
     def repr_failure(self, excinfo: ExceptionInfo[BaseException], style: Any = None) -> str | TerminalRepr:
         if isinstance(excinfo.value, ArmFailedError | KitError | PenaltyError):

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 SESSION = "session"  # Session, Analysis
 SESSIONS = "sessions"  # sequence of Session
 PAGE = "page"  # its title, sequence of SessionView
-BETWEEN = "two sessions"  # Session, Session, Between
-HISTORY = "history"  # Subject, sequence of Track
+BETWEEN = "two sessions"  # Session, Session, SessionDiff
+HISTORY = "history"  # Subject, sequence of ChangeHistory
 NIGHT = "night"  # Night
 FLEET = "fleet"  # FleetAnswer
 PLAN = "plan"  # Planning

@@ -23,7 +23,7 @@ from kit.host.interrupt import checkpoint
 from kit.host.machine import Host, read_host
 from kit.host.tuning import SETTINGS, read_settings
 from kit.image import ImageCache
-from kit.model.arm import CONTAINED, Arm, parse_arm
+from kit.model.arm import CONTAINED, PLAIN, Arm, parse_arm
 from kit.model.default import DEFAULT_ENGINE
 from kit.model.default_driver import IMAGE_STORE, Docker
 from kit.model.driver import OWN_KERNEL, QEMU, UML
@@ -41,7 +41,6 @@ from kit.trace.perf import find_perf_tracer
 from kit.trace.tracer import Level
 
 _TOOLS = ("dockerd", "containerd", "runc", "mmdebstrap", "tar", "zstd", "xz", "setpriv", "unshare")
-_UNCONTAINED = ("bare", "host")
 
 
 def examine(paths: Paths, observer: EventSink, wait: bool = False) -> Iterator[Diagnosis]:
@@ -60,8 +59,8 @@ def examine(paths: Paths, observer: EventSink, wait: bool = False) -> Iterator[D
         for kind, name, arm in driver_arms(docker):
             yield try_arm(provision, arm, kind, name, _container_ran_on if arm.engine == "docker" else ran_on)
         yield from _in_roots(provision, paths)
-        for placement in (*_UNCONTAINED, *CONTAINED):
-            text = placement if placement in _UNCONTAINED else f"{placement}:{docker.driver}"
+        for placement in (*PLAIN, *CONTAINED):
+            text = placement if placement in PLAIN else f"{placement}:{docker.driver}"
             arm = _here(text, host)
             yield try_arm(provision, arm, "placement", placement, lambda sandbox: "a command ran in it")
         if docker.version:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -82,7 +83,9 @@ def try_arm(provision: Provision, arm: Arm, kind: str, name: str, describe: Call
     except KitError as error:
         return Diagnosis(kind, name, False, error.message, error.hint)
     except OSError as error:
-        return Diagnosis(kind, name, False, said_by_system(error), "free space on that filesystem")
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        fix = "free space on that filesystem" if full else "check the rights and mounts of that path, and dmesg"
+        return Diagnosis(kind, name, False, said_by_system(error), fix)
 
 
 def ran_on(sandbox: Sandbox) -> str:

@@ -1,4 +1,4 @@
-"""The store's database: opened, and created or updated in one transaction; and the meaning of its errors."""
+"""The store's database: opened, and created in one transaction; and the meaning of its errors."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Database:
             yield
         except DBAPIError as error:
             message, hint = refusal(error, f"the store {self.name}")
-            hint = hint or "run kit compare --resume last when the store is back; what was stored is safe"
+            hint = hint or "check path, disk and server, and run the command again; kit sync delivers runs that wait"
             raise (AwayError if is_away(error) else RunError)(message, hint) from None
 
     def _writer(self) -> Engine:

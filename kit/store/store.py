@@ -230,7 +230,7 @@ class Store:
             raise UsageError(f"{what} '{name}'", "list them with kit sessions; 'last' is the newest")
         return found[0]
 
-    def mend(self) -> State:
+    def drop_old_outcomes(self) -> State:
         """Remove outcomes of other statistics. Only the owner may."""
         from kit.store.schema.outcomes import drop_other_outcomes
 

@@ -30,7 +30,7 @@ HERTZ, LEAST_HERTZ = 499, 19
 #: A longer phase has a lower rate: this total is enough for functions with a thousandth of its CPU.
 _MOST_SAMPLES = 200_000
 #: The CPU clock, which does not tick while a CPU is idle, in nanoseconds.
-_CLOCK, _NS = "cpu-clock", 1e-9
+_CLOCK, _SECONDS_PER_NS = "cpu-clock", 1e-9
 _CYCLES = "cycles"
 #: Seconds until perf is attached, and until it has written its data, on a machine as slow as an emulated guest.
 _PATIENCE = 120.0
@@ -139,7 +139,7 @@ def fold_script(lines: Iterable[str], parts: Parts, when: tuple[float, float], b
         elif item.pid and when[0] <= item.time <= when[1]:
             taken, event = taken + 1, item.event
             weights[_stack(item, parts)] += item.weight
-    scale = _NS if event == _CLOCK else busy / (sum(weights.values()) or 1)
+    scale = _SECONDS_PER_NS if event == _CLOCK else busy / (sum(weights.values()) or 1)
     return make_profile(event, {stack: weight * scale for stack, weight in weights.items()}, taken, lost)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from kit.analysis.fleet.answer import FleetAnswer, answer, answer_sessions, find_apart
-from kit.analysis.fleet.cost import MachineRatio, find_misfits, over_machines, split_ratios
+from kit.analysis.fleet.cost import MachineRatio, find_outliers, over_machines, split_ratios
 from kit.analysis.history.history import Entry
 from kit.analysis.runs.compare import MORE, NO_INTERVAL
 from kit.analysis.session.analyse import analyse
@@ -32,25 +32,25 @@ def told(*sessions: Session) -> FleetAnswer:
 
 def test_two_machines_are_a_reason_and_no_figure() -> None:
     found = over_machines([machine(1, 1.1), machine(2, 1.2)])
-    assert (found.ratio, found.another, found.spread, found.verdict) == (None, None, None, NO_INTERVAL)
+    assert (found.ratio, found.prediction, found.spread, found.verdict) == (None, None, None, NO_INTERVAL)
     assert "3 are the minimum" in found.reason
 
 
 def test_the_mean_is_over_machines_and_another_may_be_farther_off() -> None:
     found = over_machines([machine(i, ratio) for i, ratio in enumerate((1.02, 1.06, 1.10, 1.14))])
     assert found.ratio == pytest.approx(math.prod((1.02, 1.06, 1.10, 1.14)) ** 0.25, rel=1e-3)
-    assert found.low and found.high and found.another and found.another.low and found.another.high
-    assert found.another.low < found.low < 1.08 < found.high < found.another.high
+    assert found.low and found.high and found.prediction and found.prediction.low and found.prediction.high
+    assert found.prediction.low < found.low < 1.08 < found.high < found.prediction.high
     assert found.spread and found.spread.low < 0.05 < found.spread.high and found.spread.share > 0.9
 
 
 def test_the_mean_without_an_outlier_is_beside_that_of_all() -> None:
     alike = [machine(i, 1.05 + i / 1000) for i in range(9)]
-    assert over_machines(alike).without is None
+    assert over_machines(alike).without_outliers is None
     odd = machine(9, 1.25)
     found, rest = over_machines([*alike, odd]), over_machines(alike)
-    assert [misfit.found for misfit in found.misfits] == [odd]
-    assert found.without == Interval(rest.ratio or 0, rest.low, rest.high, 9)
+    assert [outlier.found for outlier in found.outliers] == [odd]
+    assert found.without_outliers == Interval(rest.ratio or 0, rest.low, rest.high, 9)
     assert found.high and found.low and rest.high and rest.low and found.high - found.low > 3 * (rest.high - rest.low)
 
 
@@ -72,14 +72,14 @@ def test_what_one_machine_says_of_its_noise_is_not_what_all_know() -> None:
     once = [machine(i, math.exp(rng.normal(0.05, 0.02)), None) for i in range(30)]
     found = over_machines([*once, machine(30, 1.05, 0.03, 4)])
     assert found.spread and found.spread.with_noise and found.spread.low < 0.02 < found.spread.high
-    assert found.spread.low > 0.01 and found.another and found.another.low and found.another.low < 1.03
+    assert found.spread.low > 0.01 and found.prediction and found.prediction.low and found.prediction.low < 1.03
 
 
 def test_two_that_do_not_fit_do_not_hide_each_other() -> None:
     like = [machine(i, 1.05 + 0.001 * (-1) ** i) for i in range(10)]
     odd = [machine(20, 1.30), machine(21, 1.31)]
-    assert {item.found.machine for item in find_misfits([*like, *odd])} == {"m20", "m21"}
-    assert find_misfits(like) == ()
+    assert {item.found.machine for item in find_outliers([*like, *odd])} == {"m20", "m21"}
+    assert find_outliers(like) == ()
 
 
 def test_rounds_of_a_split_session_are_nested_in_machines() -> None:

@@ -609,5 +609,5 @@ def test_a_dry_run_says_what_would_be_run_and_leaves_nothing(kit: Kit, tmp_path:
     done = kit("compare", *words, KIT_HOME=str(tmp_path / "home"))
     assert done.returncode == 0
     assert "kernel:short at jobs=2: unpack, configure, build, clean" in done.stdout
-    assert "layer:overlay2@xfs, against bare@xfs" in done.stdout and "at least 6 rounds, 36 runs" in done.stdout
+    assert "layer:overlay2@xfs, vs bare@xfs" in done.stdout and "at least 6 rounds, 36 runs" in done.stdout
     assert not (tmp_path / "home").exists()

@@ -442,7 +442,7 @@ def test_an_undecided_session_says_what_would_decide_it() -> None:
 def test_only_an_open_session_goes_on() -> None:
     session = undecided_session()
     fixed = " ".join(shown(replace(session, request=Request(rounds=5))).split())
-    assert "; as asked" in fixed and "Run it again with --rounds auto --budget" in fixed and "--resume" not in fixed
+    assert "; as asked" in fixed and "Start a new session with --rounds auto" in fixed and "--resume" not in fixed
     stopped = shown(replace(session, status="interrupted"))
     assert f"\nkit compare --resume {session.id}\n" in stopped and "more minutes" not in stopped
     decided = shown(undecided_session(0.003))

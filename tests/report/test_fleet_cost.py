@@ -112,18 +112,18 @@ def test_classes_stand_below_and_are_said_to_differ() -> None:
 def test_every_format_holds_the_mean_its_interval_and_the_prediction(name: str) -> None:
     given = fleet(0.08, 0.10, 0.12, 0.11)
     whole = given.arms[0].whole
-    assert whole.ratio and whole.another and whole.another.high
+    assert whole.ratio and whole.prediction and whole.prediction.high
     text = find(FLEET, name).render(given)
     if name == "json":
         read = json.loads(text)["arms"][0]["whole"]
-        assert (read["ratio"], read["prediction"]["high"]) == (whole.ratio, whole.another.high)
+        assert (read["ratio"], read["prediction"]["high"]) == (whole.ratio, whole.prediction.high)
     elif name == "csv":
         first, *machines = list(csv.DictReader(io.StringIO(text)))
-        assert float(first["ratio"]) == whole.ratio and float(first["prediction_high"]) == whole.another.high
+        assert float(first["ratio"]) == whole.ratio and float(first["prediction_high"]) == whole.prediction.high
         assert [row["machine"] for row in machines] == [f"builder-{i:02}" for i in range(4)]
     else:
         assert percent_interval(whole.ratio, whole.low, whole.high) in text
-        assert whole.another.low and percent_range(whole.another.low, whole.another.high) in text
+        assert whole.prediction.low and percent_range(whole.prediction.low, whole.prediction.high) in text
 
 
 def test_the_page_of_a_session_of_several_machines_says_it_too() -> None:

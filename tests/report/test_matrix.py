@@ -35,7 +35,7 @@ def test_the_sentence_names_the_driver_for_whom_it_is_wrong_and_its_cost() -> No
         r"It is wrong for git:short \(layer:btrfs: -(?:19|20)\.\d+ % \[.*?\]\)\. It costs \+9\.\d+ % \[", said
     )
     other = words(find(MATRIX, "table").render(matrix(git=8), None))
-    assert re.match(r"Use layer:btrfs: -\S+ % \[.*?\] against layer:overlay2 over these 3 scenarios\.", other)
+    assert re.match(r"Use layer:btrfs: -\S+ % \[.*?\] vs layer:overlay2 over these 3 scenarios\.", other)
     assert "It is wrong for fsync:short (layer:btrfs: +59" in other
     right = words(find(MATRIX, "table").render(matrix(git=8, fsync=0), None))
     assert "In no scenario is it significantly slower than layer:overlay2." in right
@@ -80,7 +80,7 @@ def test_every_format_has_means_intervals_and_costs(name: str) -> None:
         plain = words(re.sub(r"<[^>]*>", " ", text).replace("\u00a0", " "))
         figure, _, interval = percent_interval(mean.ratio.estimate, mean.low_all, mean.high_all).partition(" [")
         assert figure in plain and f"[{interval}" in plain
-        for said in ("the kernel has no zfs", "per year", "written", "space", "over bare", "not of all builds"):
+        for said in ("the kernel has no zfs", "per year", "written", "space", "vs bare", "not of all builds"):
             assert said in plain, said
 
 

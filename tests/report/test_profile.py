@@ -30,7 +30,7 @@ def test_the_table_names_what_differs_with_intervals_and_fits() -> None:
     assert low < 0.6 < high and low < own < high
     less = next(line for line in text.splitlines() if line.startswith("ext4_file_open") and "[" in line)
     assert float(re.findall(r"[+-]\d\.\d+", less)[2]) < 0
-    assert re.search(r"layer:overlay2 against bare: \+\d\.\d+ s \[.*\] of CPU", text)
+    assert re.search(r"layer:overlay2 vs bare: \+\d\.\d+ s \[.*\] of CPU", text)
 
 
 def significant_rows(text: str, column: int) -> set[str]:

@@ -125,7 +125,7 @@ def test_a_dry_run_names_what_the_docker_here_cannot_have(kit: Kit, tmp_path: Pa
         kit(*words, str(dockerd(tmp_path / version, version))).stdout.splitlines() for version in ("29.1.0", "20.10.24")
     )
     reason = "; not run: docker 29.1.0 has no aufs, only docker below 24 has it"
-    assert [line for line in new if "not run" in line] == [f"  layer:aufs, against bare{reason}"]
+    assert [line for line in new if "not run" in line] == [f"  layer:aufs, vs bare{reason}"]
     assert not [line for line in old if "not run" in line]
 
 

@@ -149,11 +149,11 @@ def test_a_dry_run_shows_commands_commits_and_arms(tmp_path: Path) -> None:
     words = ("--command", "a=make -j2", "--command", "make -j4", "--arms", "bare,layer:overlay2", "--rounds", "2")
     said = in_fork("compare", "--dry-run", *words).stdout
     assert "  a: make -j2\n  make-j4: make -j4\n" in said and "2 rounds, 8 runs" in said
-    assert "  layer:overlay2+command=make-j4, against bare+command=make-j4\n" in said
+    assert "  layer:overlay2+command=make-j4, vs bare+command=make-j4\n" in said
     revisions = ("--source", repository, "--source-rev", "v1,main", "--arms", "bare", "--", "make")
     said = in_fork("compare", "--dry-run", *revisions).stdout
     assert f"  main: {git(repository, 'rev-parse', 'main')}\n" in said
-    assert "  bare+rev=main, against bare+rev=v1\n" in said
+    assert "  bare+rev=main, vs bare+rev=v1\n" in said
 
 
 def test_an_arm_that_was_named_without_a_command_is_missed_with_each() -> None:

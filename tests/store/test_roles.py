@@ -206,7 +206,7 @@ def test_outcomes_of_statistics_that_nobody_knows_are_not_shown(shared: tuple[st
     engine.dispose()
     assert published(owner) == before
     store = open_store(owner, tmp_path / "kit.db")
-    store.mend()
+    store.drop_old_outcomes()
     assert published(owner) == before
 
 

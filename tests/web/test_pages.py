@@ -188,7 +188,7 @@ def test_every_picture_is_a_file_of_its_own(tmp_path: Path) -> None:
     ladders = [item for item in analysis.ladders if (item.phase, item.cost) == ("total", "real")]
     nights = [entry(night(i, 0.05)) for i in range(3)]
     pictures = [
-        plot_intervals(analysis.comparisons),
+        plot_intervals(analysis.comparisons, 0.03),
         plot_attribution(ladders),
         plot_runs(analysis.arms),
         plot_track(track(nights, nights[-1].session), 1.1),
@@ -197,7 +197,7 @@ def test_every_picture_is_a_file_of_its_own(tmp_path: Path) -> None:
         assert picture is not None
         png = to_png(picture.file())
         assert png.startswith(b"\x89PNG") and len(png) > 5000
-    assert plot_intervals([]) is None and plot_attribution([]) is None and plot_runs([]) is None
+    assert plot_intervals([], 0.03) is None and plot_attribution([]) is None and plot_runs([]) is None
 
 
 @pytest.fixture(scope="module")

@@ -38,7 +38,7 @@ def search(
     place: int | None = slow
     result = ""
     while place is not None and not result:
-        share = left / (_most_verdicts(slow - fast) + (not steps))
+        share = left / (most_verdicts(slow - fast) + (not steps))
         step = measure(candidates[place], share)
         steps.append(step)
         if step.verdict == SKIPPED and place == slow:
@@ -61,7 +61,7 @@ def search(
     return Bisection(arm, threshold, good, tuple(candidates), tuple(steps), result, suspects)
 
 
-def _most_verdicts(several: int) -> int:
+def most_verdicts(several: int) -> int:
     """Return how many verdicts find one of several candidates: the logarithm to base 2, rounded up."""
     return (several - 1).bit_length()
 

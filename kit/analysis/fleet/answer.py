@@ -57,13 +57,13 @@ class LeftOut:
 @dataclass(frozen=True)
 class FleetAnswer:
     """The answer for one scenario. ``classes``: number of measured machines by class. ``left_out``: sessions that do
-    not count. ``together``: workers that may have shared a machine with others."""
+    not count. ``shared_machine``: workers that may have shared a machine with others."""
 
     title: str
     arms: tuple[FleetArm, ...]
     classes: Mapping[str, int]
     left_out: tuple[LeftOut, ...] = ()
-    together: tuple[str, ...] = ()
+    shared_machine: tuple[str, ...] = ()
 
     @property
     def machines(self) -> int:

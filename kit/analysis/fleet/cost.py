@@ -47,7 +47,7 @@ class MachineRatio:
 
 
 @dataclass(frozen=True)
-class Misfit:
+class Outlier:
     """An outlier. ``p``: probability of such a distance if no machine differs."""
 
     found: MachineRatio
@@ -72,9 +72,9 @@ class FleetRatio:
     """An arm against its baseline over machines, of one class or of all (``machine_class`` is '').
 
     ``ratio`` with ``low`` and ``high``: the geometric mean over machines and its 95 % interval; ``low_all`` and
-    ``high_all`` are simultaneous with those of ``family`` arms. ``another``: between its ends lies the penalty of a
-    machine not measured, with 95 %. ``without``: the mean of the machines that are no outliers, with its 95 % interval,
-    None where no outlier is; outliers stay in the other figures. ``reason``: why there is no figure.
+    ``high_all`` are simultaneous with those of ``family`` arms. ``prediction``: between its ends lies the penalty of a
+    machine not measured, with 95 %. ``without_outliers``: the mean of the other machines, with its 95 % interval, None
+    where no outlier is; outliers stay in the other figures. ``reason``: why there is no figure.
     """
 
     machine_class: str
@@ -86,9 +86,9 @@ class FleetRatio:
     low_all: float | None = None
     high_all: float | None = None
     spread: Spread | None = None
-    another: Interval | None = None
-    misfits: tuple[Misfit, ...] = ()
-    without: Interval | None = None
+    prediction: Interval | None = None
+    outliers: tuple[Outlier, ...] = ()
+    without_outliers: Interval | None = None
     reason: str = ""
 
     @property
@@ -107,9 +107,9 @@ def over_machines(found: Sequence[MachineRatio], machine_class: str = "", family
     effects = effects_of(found)
     fitted = fit(effects)
     centre = _centre(fitted, len(found))
-    misfits = find_misfits(found)
-    fitting = [item for item in found if item not in [misfit.found for misfit in misfits]]
-    rest = _centre(fit(effects_of(fitting)), len(fitting)) if misfits and len(fitting) >= LEAST else None
+    outliers = find_outliers(found)
+    fitting = [item for item in found if item not in [outlier.found for outlier in outliers]]
+    rest = _centre(fit(effects_of(fitting)), len(fitting)) if outliers and len(fitting) >= LEAST else None
     alone, together = (
         estimators.as_ratio(centre.interval(confidence))
         for confidence in (estimators.CONFIDENCE, estimators.family_confidence(family))
@@ -124,9 +124,9 @@ def over_machines(found: Sequence[MachineRatio], machine_class: str = "", family
         low_all=together.low,
         high_all=together.high,
         spread=_spread(fitted, draws, not _noise_is_known(found)),
-        another=estimators.as_ratio(Interval(centre.estimate, float(low), float(high), len(found))),
-        misfits=misfits,
-        without=estimators.as_ratio(rest.interval()) if rest else None,
+        prediction=estimators.as_ratio(Interval(centre.estimate, float(low), float(high), len(found))),
+        outliers=outliers,
+        without_outliers=estimators.as_ratio(rest.interval()) if rest else None,
     )
 
 
@@ -161,17 +161,17 @@ def _spread(fitted: Fit, draws: Draws, with_noise: bool) -> Spread:
     return Spread(math.sqrt(tau2), math.sqrt(low), math.sqrt(high), share, with_noise)
 
 
-def find_misfits(found: Sequence[MachineRatio]) -> tuple[Misfit, ...]:
+def find_outliers(found: Sequence[MachineRatio]) -> tuple[Outlier, ...]:
     """Return the outliers, the farthest first. Two outliers hide each other, so the farthest is removed and the rest is
     tested again. All machines up to the last outlier count (Rosner 1983)."""
     rest = list(found)
-    taken: list[Misfit] = []
+    taken: list[Outlier] = []
     for _ in range(min(_MOST_MISFITS, max(1, len(found) // _OF_MACHINES))):
         if len(rest) < LEAST_TO_FIT:
             break
         chances: Floats = find_chances(effects_of(rest))
         farthest = int(chances.argmin())
-        taken.append(Misfit(rest.pop(farthest), float(chances[farthest])))
+        taken.append(Outlier(rest.pop(farthest), float(chances[farthest])))
     standing = [i for i, item in enumerate(taken) if item.p < MISFIT_LEVEL]
     return tuple(taken[: standing[-1] + 1]) if standing else ()
 

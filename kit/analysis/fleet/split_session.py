@@ -53,7 +53,7 @@ def answer_split(session: Session, metric: str = "real", phase: str = "") -> Fle
         arms.append(FleetArm(pair[0][0], pair[1][0], pair[0][1], of, metric, whole))
     machines = machines_of(session)
     together = tuple(machines) if TOGETHER.key in session.facts else ()
-    return FleetAnswer(session.title, tuple(arms), {machine_class: len(machines)}, together=together)
+    return FleetAnswer(session.title, tuple(arms), {machine_class: len(machines)}, shared_machine=together)
 
 
 def _logs(runs: Runs, pair: tuple[Key, Key], phase: str, metric: str, made: Mapping[int, str]) -> dict[str, Floats]:

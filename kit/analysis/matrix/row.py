@@ -16,10 +16,10 @@ from kit.analysis.session.ranking import REFERENCE, Ranking, RankRow, rank, spli
 from kit.analysis.session.stopping import looks, widening
 from kit.analysis.stats.estimators import Centre, mean_centre
 from kit.core.errors import UsageError
+from kit.model.arm import PLAIN
 from kit.model.session import Session
 
 #: Placements without a container, which are the baseline of what a container costs.
-_PLAIN = ("bare", "host")
 _Beside = Mapping[tuple[str, str, str], Comparison]
 
 
@@ -97,7 +97,7 @@ def _rows(session: Session, reference: str, metric: str, margin: float) -> Itera
 
 def plain_pairs(session: Session) -> list[tuple[str, str]]:
     """Return the arms whose baseline is no container, with it."""
-    return [(arm, base) for arm, base in session.baselines if base.startswith(_PLAIN)]
+    return [(arm, base) for arm, base in session.baselines if base.startswith(PLAIN)]
 
 
 def _is_shown(row: RankRow) -> bool:

@@ -49,7 +49,7 @@ class Ladder:
     """The penalty of ``arm`` against ``baseline`` in one cost of one phase; ``steps`` add up to ``whole``.
 
     ``base``: the baseline's cost in seconds, the base of shares. ``n``: number of rounds that contain every arm of the
-    ladder. ``dearest``: the most expensive steps. That is one step if it is significantly above each other step in all
+    ladder. ``largest``: the most expensive steps. That is one step if it is significantly above each other step in all
     pairs, else those that do not differ significantly; empty if no cost is significant."""
 
     arm: str

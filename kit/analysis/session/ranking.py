@@ -27,7 +27,7 @@ from kit.analysis.runs.run_table import Key, Runs
 from kit.analysis.session.stopping import widening
 from kit.analysis.stats import estimators, variance_pooling
 from kit.core.errors import UsageError
-from kit.model.arm import known_arm
+from kit.model.arm import PLAIN, known_arm
 from kit.model.default_driver import common_drivers
 from kit.model.metric import described
 from kit.model.plan import DEFAULT_MARGIN
@@ -265,7 +265,7 @@ def split_picks(arms: Sequence[str]) -> tuple[list[str], list[str]]:
     if not able:
         return list(parsed), []
     picks = [arm for arm in able if not _is_rebuild(arm)] or able
-    grounds = [arm for arm, made in parsed.items() if made and made.placement in ("bare", "host")]
+    grounds = [arm for arm, made in parsed.items() if made and made.placement in PLAIN]
     return picks, [*grounds, *(arm for arm in able if arm not in picks)]
 
 

@@ -41,7 +41,7 @@ class TaskCost:
 
     ``by``: KIND or RECIPE, with ``name`` one of these or OTHERS; or ALL or REST, which have no name. Means are seconds
     per run, over the compared rounds. A comparison's ``family`` is all groups by kind, or by recipe, in this phase and
-    metric. ``dearest``: this kind's elapsed time grew by more than each other kind's, with all pairs of kinds tested.
+    metric. ``largest``: this kind's elapsed time grew by more than each other kind's, with all pairs of kinds tested.
     """
 
     by: str

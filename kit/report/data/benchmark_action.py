@@ -52,7 +52,7 @@ def _extra(item: Penalty, imported: bool) -> str:
     found, session = item.comparison, item.session
     lines = [
         f"session {session.id}, {found.n} round{'s' if found.n > 1 else ''}",
-        sentence(found) if found.metric in METRICS else found.verdict_all,
+        sentence(found, session.request.margin) if found.metric in METRICS else found.verdict_all,
         f"{found.arm}: {units.amount(item.outcome.mean, found.unit)}",
         f"{found.baseline}: {units.amount(item.outcome.base_mean, found.unit)}",
         f"commit {built_commit(session.facts)}" if built_commit(session.facts) else "",

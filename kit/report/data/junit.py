@@ -64,7 +64,8 @@ def _arm(part: Part, session: Session, arm: str) -> Element:
         return _with(case, "error", part.error or "the session ended before this arm ran")
     if part.analysis:
         lines = [
-            f"{item.arm} / {item.baseline}: {percent_interval(item.ratio, item.low, item.high)}, {sentence(item)}"
+            f"{item.arm} / {item.baseline}: {percent_interval(item.ratio, item.low, item.high)}, "
+            f"{sentence(item, part.analysis.margin)}"
             for item in whole_real(part.analysis.comparisons)
             if item.arm == arm
         ]

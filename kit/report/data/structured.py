@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +20,6 @@ SAMPLE_FIELDS = (
     "calibration_before", "calibration_after", "memory_before", "memory_after", "engine_seconds", "started", "error",
     "log", "flags", "load",
 )  # fmt: skip
-#: Names of an analysis's fields in JSON.
-RENAMED = {"round": "round", "rounds": "rounds", "per_block": "per_round"}
 #: Parts of an analysis that the JSON holds beside the comparisons.
 PARTS = ("rankings", "ladders", "growths", "floors", "drifts", "flagged", "tasks", "calls", "overheads", "busy")
 
@@ -39,15 +37,8 @@ def document(session: Session, analysis: Analysis) -> dict[str, Any]:
         "warmups": [row for sample in session.samples if sample.kind == "warmup" for row in sample_rows(sample)],
         "traced": [row for sample in session.samples if sample.kind == "traced" for row in _traced_rows(sample)],
         "comparisons": [asdict(item) for item in analysis.comparisons],
-        **{part: [renamed(asdict(item), RENAMED) for item in getattr(analysis, part)] for part in PARTS},
+        **{part: [asdict(item) for item in getattr(analysis, part)] for part in PARTS},
     }
-
-
-def renamed(value: Any, keys: Mapping[str, str]) -> Any:
-    """Return a value with other keys, at any depth. ``keys``: field → what the JSON calls it."""
-    if isinstance(value, dict):
-        return {keys.get(key, key): renamed(item, keys) for key, item in value.items()}
-    return [renamed(item, keys) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def session_facts(session: Session) -> dict[str, Any]:

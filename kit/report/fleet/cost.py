@@ -13,7 +13,6 @@ from kit.analysis.fleet.answer import FleetAnswer, FleetArm, LeftOut
 from kit.analysis.fleet.cost import LEAST_TO_FIT, FleetRatio, MachineRatio
 from kit.analysis.runs.compare import LESS, MORE, NOT_DETECTED
 from kit.core.listing import listed
-from kit.report.data.structured import renamed
 from kit.report.format import units
 from kit.report.format.csv_rows import render_sheet
 from kit.report.format.interval import percent_interval, percent_range, size_interval
@@ -29,8 +28,6 @@ _WORDS = ((MORE, "slower"), (LESS, "faster"), (NOT_DETECTED, "not significant"))
 _MOST = 6
 #: Most items listed for one reason of exclusion.
 _NAMED = 3
-#: Names of the answer's fields in JSON.
-RENAMED = {"another": "prediction", "misfits": "outliers", "without": "without_outliers", "together": "shared_machine"}
 
 
 @dataclass(frozen=True)
@@ -98,7 +95,8 @@ def headline(fleet: FleetAnswer) -> str:
 
 def _said(item: FleetArm) -> str:
     name = f"{item.arm}{units.at(item.point)}"
-    return name if item.whole.ratio is None else f"{name} ({units.percent(item.whole.ratio)})"
+    whole = item.whole
+    return name if whole.ratio is None else f"{name} ({percent_interval(whole.ratio, whole.low, whole.high)})"
 
 
 def _rows(fleet: FleetAnswer) -> Iterator[Sequence[str]]:
@@ -115,7 +113,7 @@ def _row(name: str, item: FleetRatio) -> Sequence[str]:
         name,
         str(len(item.machines)),
         percent_interval(item.ratio, item.low, item.high),
-        _another(item),
+        _prediction(item),
         spread(item),
     )
 
@@ -131,22 +129,22 @@ def _machine_rows(fleet: FleetAnswer) -> Iterator[Sequence[str]]:
 
 def _judged(item: FleetArm) -> Iterator[tuple[MachineRatio, bool | None]]:
     """Yield its machines, and whether each is an outlier; None where its class has too few machines."""
-    misfits = _misfits(item)
+    outliers = _outliers(item)
     many = [one for one in item.classes or (item.whole,) if len(one.machines) >= LEAST_TO_FIT]
     told = {machine.machine for one in many for machine in one.machines}
     for machine in item.whole.machines:
-        yield machine, machine in misfits if machine.machine in told else None
+        yield machine, machine in outliers if machine.machine in told else None
 
 
-def _misfits(item: FleetArm) -> list[MachineRatio]:
+def _outliers(item: FleetArm) -> list[MachineRatio]:
     """Return outliers, within their class if there are several."""
-    return [misfit.found for one in item.classes or (item.whole,) for misfit in one.misfits]
+    return [outlier.found for one in item.classes or (item.whole,) for outlier in one.outliers]
 
 
-def _another(item: FleetRatio) -> str:
-    if item.another is None or item.another.low is None or item.another.high is None:
+def _prediction(item: FleetRatio) -> str:
+    if item.prediction is None or item.prediction.low is None or item.prediction.high is None:
         return units.NOTHING
-    return percent_range(item.another.low, item.another.high)
+    return percent_range(item.prediction.low, item.prediction.high)
 
 
 def spread(item: FleetRatio) -> str:
@@ -171,10 +169,10 @@ def _few_lines(fleet: FleetAnswer) -> Iterator[str]:
 
 
 def _together_lines(fleet: FleetAnswer) -> Iterator[str]:
-    if fleet.together:
+    if fleet.shared_machine:
         yield (
-            f"NOT SEPARATE MACHINES: {listed(fleet.together, _MOST)} may have shared one: they disturbed each other, "
-            "and what they share looks like an effect on all machines"
+            f"NOT SEPARATE MACHINES: {listed(fleet.shared_machine, _MOST)} may have shared one: they disturbed each "
+            "other, and what they share looks like an effect on all machines"
         )
 
 
@@ -182,19 +180,18 @@ def _fit_lines(fleet: FleetAnswer) -> Iterator[str]:
     """Return lines on outliers, within their class if there are several."""
     for item in fleet.arms:
         for one in item.classes or (item.whole,):
-            for misfit in one.misfits:
-                found = misfit.found.ratio
+            for outlier in one.outliers:
+                found = outlier.found.ratio
                 yield (
-                    f"outlier: {misfit.found.machine}, {units.against(item)}: "
+                    f"outlier: {outlier.found.machine}, {units.against(item)}: "
                     f"{percent_interval(found.estimate, found.low, found.high)} by itself, "
-                    f"{units.chance(misfit.p)} among {len(one.machines)} machines; kit show {misfit.found.session}"
+                    f"{units.chance(outlier.p)} among {len(one.machines)} machines; kit show {outlier.found.session}"
                 )
-            if one.without:
-                rest = percent_interval(one.without.estimate, one.without.low, one.without.high)
-                which = "it" if len(one.misfits) == 1 else f"these {len(one.misfits)}"
+            if others := one.without_outliers:
+                rest = percent_interval(others.estimate, others.low, others.high)
+                which = "it" if len(one.outliers) == 1 else f"these {len(one.outliers)}"
                 yield (
-                    f"the mean includes outliers; {units.against(item)} without {which}: {rest} "
-                    f"of {one.without.n} machines"
+                    f"the mean includes outliers; {units.against(item)} without {which}: {rest} of {others.n} machines"
                 )
 
 
@@ -250,8 +247,8 @@ def fleet_cost_rows(fleet: FleetAnswer) -> Iterator[dict[str, Any]]:
                 "low": one.low, "high": one.high, "low_all": one.low_all, "high_all": one.high_all,
                 "tau": one.spread and one.spread.tau, "tau_low": one.spread and one.spread.low,
                 "tau_high": one.spread and one.spread.high, "i_squared": one.spread and one.spread.share,
-                "prediction_low": one.another and one.another.low,
-                "prediction_high": one.another and one.another.high,
+                "prediction_low": one.prediction and one.prediction.low,
+                "prediction_high": one.prediction and one.prediction.high,
                 "outlier": None, "reason": one.reason,
             }  # fmt: skip
         for machine, is_outlier in _judged(item):
@@ -274,4 +271,4 @@ def render_fleet_cost_json(fleet: FleetAnswer) -> str:
     for item, given in zip(document["arms"], fleet.arms, strict=True):
         item["whole"]["verdict"] = given.whole.verdict
         item["classes_differ"] = given.classes_differ
-    return json.dumps({"schema": 2, **renamed(document, RENAMED)}, indent=1) + "\n"
+    return json.dumps({"schema": 2, **document}, indent=1) + "\n"

@@ -85,10 +85,10 @@ def _lines(planning: Planning) -> Iterator[str]:
         if name in sizes:
             noise = units.share(math.expm1(math.sqrt(sizes[name].said_sigma2)), 1)
             yield f"{name}: spread between machines {spread(found)}, noise of a round {noise}"
-        for misfit in found.misfits:
+        for outlier in found.outliers:
             yield (
-                f"{misfit.found.machine} is an outlier in {name} and widens that spread: check it first: "
-                f"kit show {misfit.found.session}"
+                f"{outlier.found.machine} is an outlier in {name} and widens that spread: check it first: "
+                f"kit show {outlier.found.session}"
             )
     if planning.apart:
         yield f"classes differ in {', '.join(planning.apart)}, and widen that spread: --class NAME plans for one"

@@ -9,7 +9,6 @@ from typing import Protocol
 from kit.analysis.runs.compare import LESS, MORE, NO_INTERVAL, NOT_DETECTED, Comparison
 from kit.analysis.runs.drift import MACHINE
 from kit.analysis.session.analyse import Analysis, NoiseFloor, detectable, whole_real
-from kit.model.plan import DEFAULT_MARGIN
 from kit.report.format import units
 from kit.report.format.interval import percent_interval
 from kit.report.format.table import render_table
@@ -49,7 +48,7 @@ def _all(item: Comparison) -> str:
     return percent_interval(item.ratio, item.low_all, item.high_all).partition(" %")[2].strip()
 
 
-def sentence(item: Comparison, margin: float = DEFAULT_MARGIN) -> str:
+def sentence(item: Comparison, margin: float) -> str:
     """Return ``slower``, ``slower, equivalent within ±3 %``, ``inconclusive (80 % power for 4.1 %)``."""
     if item.verdict == NO_INTERVAL:
         return "one round: no interval" if item.n == 1 else "no interval"

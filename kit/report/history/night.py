@@ -87,7 +87,7 @@ def _part(part: Part, markdown: bool) -> Iterator[str]:
     if part.analysis:
         found = [
             [units.against(item), percent_interval(item.ratio, item.low, item.high),
-             sentence(item)]
+             sentence(item, part.analysis.margin)]
             for item in whole_real(part.analysis.comparisons)
         ]  # fmt: skip
         if found:

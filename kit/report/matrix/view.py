@@ -95,7 +95,7 @@ def _kind(verdict: str, ratio: float) -> str:
 def _means(matrix: Matrix) -> Iterator[tuple[str, Sequence[CellView]]]:
     yield "geometric mean", [_mean(item) for item in matrix.means]
     for name, found in (
-        ("over bare", [item.bare for item in matrix.means]),
+        ("vs bare", [item.bare for item in matrix.means]),
         ("space", [item.space for item in matrix.means]),
         ("written", [item.written for item in matrix.means]),
     ):

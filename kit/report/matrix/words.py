@@ -36,7 +36,7 @@ def _sentences(matrix: Matrix) -> Iterator[str]:
     if not choice.take:
         others = [f"{item.arm} {_change(item)}" for item in matrix.means if item.ratio and item.complete]
         if others:
-            yield f"Against {matrix.reference} over {over}: {listed(others, _NAMED)}."
+            yield f"Vs {matrix.reference} over {over}: {listed(others, _NAMED)}."
         else:
             yield f"No other driver than {matrix.reference} was measured in {over}."
         yield from _cost(reference)
@@ -45,7 +45,7 @@ def _sentences(matrix: Matrix) -> Iterator[str]:
     if choice.take == matrix.reference:
         yield f"Use {choice.take}: no other driver is significantly faster over {over}."
     else:
-        yield f"Use {choice.take}: {_change(mean)} against {matrix.reference} over {over}."
+        yield f"Use {choice.take}: {_change(mean)} vs {matrix.reference} over {over}."
     if choice.wrong:
         yield f"It is wrong for {listed([_wrong(item) for item in choice.wrong], _NAMED, '; ')}."
     elif choice.take == matrix.reference:
@@ -116,7 +116,7 @@ def _legend(matrix: Matrix) -> str:
     marks = ", ".join(f"{mark} {word}{within.get(word, '')}" for word, mark in MARKS.items())
     metrics = dict.fromkeys(row.metric for row in matrix.rows)
     what = ", ".join(measure_of(metric) for metric in metrics)
-    return f"{what} against {matrix.reference}, 95 % intervals; {marks}"
+    return f"{what} vs {matrix.reference}, 95 % intervals; {marks}"
 
 
 def _older(matrix: Matrix) -> Iterator[str]:

@@ -61,9 +61,9 @@ def ranking_rows(ranking: Ranking, analysis: Analysis) -> Sequence[Sequence[str]
     return cells(ranking, analysis.comparisons, ranking.rows)
 
 
-def interval_row(item: Comparison) -> tuple[str, str, str]:
+def interval_row(item: Comparison, margin: float) -> tuple[str, str, str]:
     """Return arm and baseline, change, verdict."""
-    return units.against(item), percent_interval(item.ratio, item.low, item.high), sentence(item)
+    return units.against(item), percent_interval(item.ratio, item.low, item.high), sentence(item, margin)
 
 
 def embedded(session: Session, analysis: Analysis) -> str:

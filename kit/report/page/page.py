@@ -99,7 +99,7 @@ def view(
         said=explain(session, analysis),
         findings=findings,
         fleet_cost=view_fleet_cost(answer_split(session)) if makers(session.facts) else None,
-        intervals=plot_intervals(whole_real(analysis.comparisons), f"{session.id}-intervals"),
+        intervals=plot_intervals(whole_real(analysis.comparisons), analysis.margin, f"{session.id}-intervals"),
         attribution=plot_attribution(analysis.whole_ladders, f"{session.id}-attribution"),
         runs=plot_runs(analysis.arms, f"{session.id}-runs"),
         tasks=_tasks(session, analysis),

@@ -15,7 +15,7 @@ from kit.report.plot.scale import Scale, ratio_ticks, spread
 _ROW, _TOP, _PLOT = 30.0, 34.0, 420.0
 
 
-def plot_intervals(found: Sequence[Comparison], name: str = "intervals") -> Picture | None:
+def plot_intervals(found: Sequence[Comparison], margin: float, name: str = "intervals") -> Picture | None:
     """Return the plot; None if there is nothing to draw. Filled dots are verdicts by simultaneous intervals."""
     rows = [item for item in found if item.ratio is not None]
     if not rows:
@@ -33,9 +33,9 @@ def plot_intervals(found: Sequence[Comparison], name: str = "intervals") -> Pict
         parts.append(text(x, _TOP - 12, units.percent(tick) if abs(tick - 1) > 1e-9 else "0", "middle", "quiet"))
     parts.append(line(scale.at(1), _TOP - 4, scale.at(1), bottom, "zero"))
     for i, (item, label) in enumerate(zip(rows, labels, strict=True)):
-        parts += _row(item, label, _TOP + _ROW * (i + 0.5), scale)
+        parts += _row(item, label, _TOP + _ROW * (i + 0.5), scale, margin)
     said = "; ".join(
-        f"{label}: {percent_interval(item.ratio, item.low, item.high)}, {sentence(item)}"
+        f"{label}: {percent_interval(item.ratio, item.low, item.high)}, {sentence(item, margin)}"
         for item, label in zip(rows, labels, strict=True)
     )
     return Picture(
@@ -44,7 +44,7 @@ def plot_intervals(found: Sequence[Comparison], name: str = "intervals") -> Pict
     )  # fmt: skip
 
 
-def _row(item: Comparison, label: str, y: float, scale: Scale) -> list[str]:
+def _row(item: Comparison, label: str, y: float, scale: Scale, margin: float) -> list[str]:
     kind = {MORE: "more", LESS: "less"}.get(item.verdict_all, "none")
     parts = [text(scale.left - 10, y + 4, shortened(label, scale.left - 10), "end")]
     if item.low_all and item.high_all and not item.control:
@@ -58,6 +58,6 @@ def _row(item: Comparison, label: str, y: float, scale: Scale) -> list[str]:
         parts.append(path(f"M{scale.left:.1f} {y:.1f} l9 -5 v10 z", kind))
     said = percent_interval(item.ratio, item.low, item.high)
     if scale.within(ratio):
-        parts.append(circle(scale.at(ratio), y, 5, f"{kind} line", f"{label}: {said}, {sentence(item)}"))
+        parts.append(circle(scale.at(ratio), y, 5, f"{kind} line", f"{label}: {said}, {sentence(item, margin)}"))
     parts.append(text(scale.right + 12, y + 4, said))
     return parts

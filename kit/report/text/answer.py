@@ -168,7 +168,7 @@ def _to_decide(session: Session, rankings: Sequence[Ranking]) -> Iterator[str]:
     if session.request.until_decided and not any(sample.kind == TRACED for sample in session.samples):
         yield f"kit compare --resume {session.id} --budget {_budget(most)}"
     else:
-        yield f"Run it again with --rounds auto --budget {_budget(most + (elapsed(session) or 0) / 60)}"
+        yield f"Start a new session with --rounds auto --budget {_budget(most + (elapsed(session) or 0) / 60)}"
 
 
 def _budget(minutes: float) -> str:

@@ -209,7 +209,7 @@ def written_meanwhile(analysis: Analysis) -> Iterator[str]:
             at = units.at(found.point)
             yield (
                 f"Data written back while an arm was frozen is charged to no run{at}: {', '.join(much)}; "
-                "the flush of these arms is too small by that."
+                "their flush is too small by these amounts."
             )
 
 

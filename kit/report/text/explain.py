@@ -93,10 +93,10 @@ def render_explain(session: Session, analysis: Analysis) -> str:
 def _arm(item: Comparison, steps: Ladder | None, margin: float) -> Iterator[str]:
     what = f"Building {where(item.arm)}{units.at(item.point)}"
     if item.ratio is None:
-        yield f"{what}: there is no ratio to {item.baseline}."
+        yield f"{what}: no ratio to {item.baseline} exists, since one of the two times is 0."
         return
     if item.verdict == NO_INTERVAL:
-        yield f"{what} took {units.percent(item.ratio)} vs {item.baseline}, in one run: there is no interval yet."
+        yield f"{what} vs {item.baseline}: {units.percent(item.ratio)} in one round; run more rounds for an interval."
         return
     change = percent_interval(item.ratio, item.low_all, item.high_all)
     if item.verdict_all == NOT_DETECTED:
@@ -193,7 +193,7 @@ def _confidence(session: Session, analysis: Analysis, found: Sequence[Comparison
     yield f"{intervals}; each figure rests on at least {rounds}, compared within rounds"
     widest = max((item for item in found if item.reach < math.inf), key=lambda item: item.reach, default=None)
     if widest is not None:
-        yield f"the widest individual interval, of {widest.arm}, has a margin of ±{units.share(widest.reach, 1)}"
+        yield f"the widest individual interval, of {widest.arm}, has a half-width of ±{units.share(widest.reach, 1)}"
     if lines := list(what_decides(session, [ranking for ranking in analysis.rankings if ranking.undecided])):
         yield " ".join(lines)
     stopped = STOPPED.text(session.facts)

@@ -64,7 +64,7 @@ def about(item: ProfileAnalysis) -> str:
 def differs(arm: ArmProfile, point: str) -> str:
     """Return how much more CPU in all, and the parts of the machine and functions that differ significantly."""
     whole = more_seconds(arm.whole, individual=True)
-    head = f"{arm.arm} against {arm.baseline}{units.at(point)}: {whole} of CPU"
+    head = f"{arm.arm} vs {arm.baseline}{units.at(point)}: {whole} of CPU"
     parts = [f"{item.name[0]} {item.difference:+z.2f} s" for item in arm.parts if item.certain]
     own = _significant([item.own for item in arm.functions])
     inclusive = _significant([item.inclusive for item in arm.functions])

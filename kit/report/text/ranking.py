@@ -18,7 +18,7 @@ from kit.analysis.session.ranking import (
     Ranking,
     RankRow,
 )
-from kit.model.arm import known_arm
+from kit.model.arm import PLAIN, known_arm
 from kit.model.metric import described
 from kit.report.format import units
 from kit.report.format.interval import percent_interval
@@ -114,7 +114,7 @@ def _over_bare(ranking: Ranking, comparisons: Sequence[Comparison]) -> Index:
         (item.arm, item.point): item
         for item in comparisons
         if (item.metric, item.phase, item.point) == (ranking.metric, ranking.phase, ranking.point)
-        and item.baseline.startswith(("bare", "host"))
+        and item.baseline.startswith(PLAIN)
         and item.baseline != ranking.reference  # which has a column of its own
         and not item.control
     }

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from kit.core.deadline import Deadline
-from kit.core.errors import RunError, TimedOut
+from kit.core.errors import SESSION_LOG, RunError, TimedOut
 from kit.engines import Sandbox
 from kit.host.cgroup.counters import Counters, device_writes
 from kit.host.cgroup.freezer import Freezer
@@ -56,7 +56,6 @@ class Underway:
     freezer: Freezer
     clock: OwnClock = field(default_factory=OwnClock)
     memory: MemoryWatch | None = None
-    turns: int = 0
     rests: list[tuple[float, float]] = field(default_factory=list)
     frozen_bytes: float | None = 0.0
     others_bytes: float = 0.0
@@ -75,7 +74,7 @@ class Underway:
         before, theirs = counters_of(self.sandbox), device_writes(others)
         self.note_rest(before)
         rest = self.clock.go()
-        if self.turns:
+        if self.slices:
             self.rests.append(rest)
         began = time.time()
         try:
@@ -86,7 +85,6 @@ class Underway:
             self.error = error
         self.slices.append((began, time.time()))
         self.clock.stop()
-        self.turns += 1
         self._last = counters_of(self.sandbox)
         spent = self._last.since(before)
         self.spent = self.spent + spent if self.spent else spent
@@ -103,7 +101,7 @@ class Underway:
                 raise TimedOut(late)
             reason = sandbox.dead()
             if reason:
-                raise RunError(f"the arm died: {reason}", "see the engine's log")
+                raise RunError(f"the arm died: {reason}", SESSION_LOG)
             if seconds is not None:
                 return None
         return sandbox.probe.timing(sandbox.dead)
@@ -139,7 +137,7 @@ class Underway:
         written, frozen = self.spent.write_bytes, self.frozen_bytes
         spent = replace(self.spent, write_bytes=None if written is None or frozen is None else written + frozen)
         memory = self.memory.read() if self.memory else PeakMemory()
-        return Work(timing, spent, self.turns, frozen, self.others_bytes, memory)
+        return Work(timing, spent, len(self.slices), frozen, self.others_bytes, memory)
 
 
 def interleave(underway: Sequence[Underway], seconds: float, order: random.Random) -> None:

@@ -79,11 +79,11 @@ def counters_of(sandbox: Sandbox) -> Counters:
 
 @dataclass(frozen=True)
 class Work:
-    """The figures of a phase without its flush. ``turns``: see Figures; None if it ran without interruption."""
+    """The figures of a phase without its flush. ``slices``: see Figures; None if it ran without interruption."""
 
     timing: Timing
     spent: Counters
-    turns: int | None = None
+    slices: int | None = None
     frozen_write_bytes: float | None = None
     others_write_bytes: float | None = None
     memory: PeakMemory = field(default_factory=PeakMemory)
@@ -111,7 +111,7 @@ def flushed(name: str, sandbox: Sandbox, work: Work, idle: IdleRate, before: Cou
         reported=tuple(_of_copies(timing)),
         exit_code=timing.exit_code,
         signal=timing.signal,
-        slices=work.turns,
+        slices=work.slices,
         frozen_write_bytes=work.frozen_write_bytes,
         others_write_bytes=work.others_write_bytes,
     )

@@ -64,7 +64,7 @@ class Run:
 
     @property
     def sandbox(self) -> Sandbox:
-        assert self._sandbox, "make_place comes first"
+        assert self._sandbox, "make_sandbox comes first"
         return self._sandbox
 
     def tell(self, phase: str) -> None:

@@ -114,8 +114,10 @@ class Provision:
         if self._spec.copies:
             if arm.placement == "host":
                 return Blocker("copies on the host would have different paths", "use bare")
-            if not self._spec.host.root or arm.engine == SYSTEM:
-                return Blocker("copies need a common control group of a private engine's", "run as root: sudo kit …")
+            if arm.engine == SYSTEM:
+                return Blocker("copies need a private engine", "leave out --engine system, or run one copy")
+            if not self._spec.host.root:
+                return Blocker("copies need a common control group", "run as root: sudo kit …")
         return None
 
     def _start(self, arms: Sequence[Arm], not_run: dict[Arm, NotRun]) -> None:

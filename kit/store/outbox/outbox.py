@@ -80,7 +80,8 @@ class Outbox(EventSink):
                 self._kept, self._refused = len(self._waiting), True
                 self._pass_on()
             if self._waiting:
-                raise RunError(f"{self._path} still waits for the store {self._store.name}", "fix the store first")
+                waits = f"{self._path} still waits for the store {self._store.name}"
+                raise RunError(waits, "run kit sync, which prints why the store refuses it")
         except BaseException:
             self._file.close()
             raise
