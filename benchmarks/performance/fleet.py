@@ -28,7 +28,7 @@ from kit.fleet.address import parse_address
 from kit.fleet.client.client import fleet_at
 from kit.fleet.client.dispatch import Dispatch
 from kit.fleet.client.split import SplitCourse
-from kit.fleet.service.share_runner import Carrier
+from kit.fleet.service.share_runner import ShareRunner
 from kit.fleet.service.worker import plugin, run_worker
 from kit.fleet.settings import allow_many_files
 from kit.fleet.share import Share
@@ -50,7 +50,7 @@ MEMBER = Member(
 )  # fmt: skip
 
 
-class SleepingCarrier(Carrier):
+class SleepingRunner(ShareRunner):
     """Sleeps in the place of each round."""
 
     seconds = 1.0
@@ -93,9 +93,9 @@ def sleep_as(port: int, first: int, count: int, seconds: float) -> None:
     from kit.fleet.settings import prepare
 
     prepare()
-    SleepingCarrier.seconds = seconds
+    SleepingRunner.seconds = seconds
     if count == 1:
-        run_worker(parse_address(f"127.0.0.1:{port}", ""), SleepingCarrier(f"m{first}"), lambda text: None)
+        run_worker(parse_address(f"127.0.0.1:{port}", ""), SleepingRunner(f"m{first}"), lambda text: None)
         return
 
     async def run() -> None:
@@ -108,7 +108,7 @@ def sleep_as(port: int, first: int, count: int, seconds: float) -> None:
                 host="127.0.0.1",
                 dashboard_address="127.0.0.1:0",
                 memory_limit=0,
-                plugins=(plugin(SleepingCarrier(f"m{number}")),),
+                plugins=(plugin(SleepingRunner(f"m{number}")),),
             )
             for number in range(first, first + count)
         ]

@@ -56,7 +56,7 @@ def worker(scheduler_: str, home: str, kind: str, name: str, examine: bool, shar
     from kit.fleet.address import parse_address
     from kit.fleet.service.capabilities import examine_machine, known_working
     from kit.fleet.service.respawn import guarded
-    from kit.fleet.service.share_runner import Carrier, describe
+    from kit.fleet.service.share_runner import ShareRunner, describe
     from kit.fleet.service.worker import run_worker
     from kit.host.remote_cache import use_peers
 
@@ -68,7 +68,7 @@ def worker(scheduler_: str, home: str, kind: str, name: str, examine: bool, shar
         os.environ["KIT_HOME"] = home = str(Path(home).absolute())
     working = examine_machine(find_paths(), home, _say) if examine else known_working(find_paths())
     member = describe(name or platform.node(), kind, shared, working)
-    return guarded(lambda died: run_worker(address, Carrier(replace(member, died=died), home), _say), _say)
+    return guarded(lambda died: run_worker(address, ShareRunner(replace(member, died=died), home), _say), _say)
 
 
 @click.command(

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
-from kit.cli.completion import complete_metrics, complete_scenarios, complete_stored_arms
-from kit.cli.options import output_options, store_option, the_store, write_rendered
+from kit.cli.completion import complete_scenarios, complete_stored_arms
+from kit.cli.options import Command, figure_options, output_options, store_option, the_store, write_rendered
 from kit.core.errors import UsageError
 from kit.core.quantity import percentage
-from kit.model.metric import COMPARED
 from kit.report.renderer import FLEET, PLAN, find
 
 if TYPE_CHECKING:
     from kit.analysis.fleet.answer import FleetAnswer
     from kit.store import Store
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 _SHOW = """\b
 Examples:
@@ -55,9 +51,7 @@ def _chosen(command: Command) -> Command:
 
 @click.command(epilog=_SHOW)
 @_chosen
-@click.option("--phase", default="", help="Show this phase.  [the whole run]")
-@click.option("--metric", default="real", show_default=True, metavar="METRIC", shell_complete=complete_metrics,
-              help=f"{', '.join(COMPARED)}, or one of the workload's.")  # fmt: skip
+@figure_options
 @output_options(FLEET)
 @store_option
 def show(

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kit.cli.completion import complete_metrics, complete_scenarios, complete_sessions, complete_stored_arms
-from kit.cli.options import machine_option, output_options, store_option, the_store, write_rendered
+from kit.cli.completion import complete_scenarios, complete_sessions, complete_stored_arms
+from kit.cli.options import figure_options, machine_option, output_options, store_option, the_store, write_rendered
 from kit.core.errors import UsageError
-from kit.model.metric import COMPARED
 from kit.report.format.wrap import wrap
 from kit.report.renderer import BETWEEN, HISTORY, find
 
@@ -41,9 +40,7 @@ Each change has an interval (Welch's t test). Facts that differ between the sess
 @click.command(epilog=_EPILOG)
 @click.argument("scenario", shell_complete=complete_scenarios)
 @click.argument("arm", shell_complete=complete_stored_arms)
-@click.option("--phase", default="", help="Show this phase.  [the whole run]")
-@click.option("--metric", default="real", show_default=True, metavar="METRIC", shell_complete=complete_metrics,
-              help=f"{', '.join(COMPARED)}, or one of the workload's.")  # fmt: skip
+@figure_options
 @click.option(
     "--baseline",
     default="",

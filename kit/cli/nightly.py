@@ -20,7 +20,8 @@ from kit.core.redact import redact
 from kit.report.renderer import NIGHT, find, renderers
 
 if TYPE_CHECKING:
-    from kit.analysis.history.night import Job, Night
+    from kit.analysis.history.night import Night
+    from kit.nightly.job import Job
     from kit.nightly.notify import Destination
 
 #: Files in the output directory.

@@ -10,7 +10,8 @@ import click
 from kit.core.errors import KitError
 
 if TYPE_CHECKING:
-    from kit.analysis.history.night import Job, Night
+    from kit.analysis.history.night import Night
+    from kit.nightly.job import Job
     from kit.nightly.notify import Destination
     from kit.store import Store
 

@@ -27,6 +27,17 @@ def store_option(command: Command) -> Command:
     )(command)  # fmt: skip
 
 
+def figure_options(command: Command) -> Command:
+    """Add options that name one figure: phase and metric."""
+    from kit.model.metric import COMPARED
+
+    command = click.option(
+        "--metric", default="real", show_default=True, metavar="METRIC", shell_complete=complete_metrics,
+        help=f"{', '.join(COMPARED)}, or one of the workload's.",
+    )(command)  # fmt: skip
+    return click.option("--phase", default="", help="Show this phase.  [the whole run]")(command)
+
+
 def tls_option(command: Command) -> Command:
     return click.option(
         "--tls", metavar="DIR", default="", envvar="KIT_FLEET_TLS",

@@ -11,7 +11,7 @@ import click
 from kit.cli.options import fleet_tls_option, store_option, the_store
 
 if TYPE_CHECKING:
-    from kit.fleet.client.status_cache import Lookout
+    from kit.fleet.client.status_cache import StatusCache
     from kit.store import Store
 
 _EPILOG = """\b
@@ -36,23 +36,23 @@ def serve(port: int, fleet: str, fleet_tls: str, store_url: str) -> None:
 
     It runs until interrupted."""
     with ExitStack() as stack:
-        lookout = stack.enter_context(_lookout(fleet, fleet_tls)) if fleet else None
-        _serve(the_store(store_url, read_only=True), port, lookout)
+        status_cache = stack.enter_context(_status_cache(fleet, fleet_tls)) if fleet else None
+        _serve(the_store(store_url, read_only=True), port, status_cache)
 
 
-def _lookout(fleet: str, tls: str) -> Lookout:
+def _status_cache(fleet: str, tls: str) -> StatusCache:
     from kit.fleet.address import parse_address
-    from kit.fleet.client.status_cache import Lookout
+    from kit.fleet.client.status_cache import StatusCache
 
-    return Lookout(parse_address(fleet, tls))
+    return StatusCache(parse_address(fleet, tls))
 
 
-def _serve(store: Store, port: int, lookout: Lookout | None) -> None:
+def _serve(store: Store, port: int, status_cache: StatusCache | None) -> None:
     from kit.web.app import make_app
     from kit.web.server import make_server
 
     token = secrets.token_urlsafe()
-    app = make_app(store, token, lookout)
+    app = make_app(store, token, status_cache)
     server = make_server(app, port)
     click.echo(f"http://127.0.0.1:{server.effective_port}/?token={token}  (stop: Ctrl-C)")
     server.run()  # until it is interrupted

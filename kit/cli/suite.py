@@ -19,8 +19,8 @@ from kit.model.settings import SHARED_OPTIONS
 from kit.report.renderer import MATRIX, find
 
 if TYPE_CHECKING:
-    from kit.analysis.history.night import Job
     from kit.model.session import Request, Session
+    from kit.nightly.job import Job
     from kit.nightly.suite import SuitePart
     from kit.store import Store
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, TypedDict, TypeVar
 
 from kit.analysis.history.changepoint import CONFIRM
-from kit.analysis.history.night import DEFAULT_OUTPUT, Job, Task
+from kit.analysis.history.night import Task
 from kit.analysis.history.regression import LIMIT, RULES
 from kit.analysis.session.threshold import parse_threshold
 from kit.core.errors import UsageError
@@ -21,6 +21,7 @@ from kit.model.options import OPTIONS, read_quantities
 from kit.model.plan import slice_of
 from kit.model.session import Request
 from kit.model.variant import in_variants
+from kit.nightly.job import DEFAULT_OUTPUT, Job
 
 T = TypeVar("T")
 

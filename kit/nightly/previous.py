@@ -3,10 +3,11 @@ keeps states."""
 
 from __future__ import annotations
 
-from kit.analysis.history.night import Job, Night, Part, Task
+from kit.analysis.history.night import Night, Part, Task
 from kit.analysis.history.state_change import StateChange, find_state_changes
 from kit.core.errors import AwayError
 from kit.model.session import RUNNING, Session, title_of
+from kit.nightly.job import Job
 from kit.nightly.run import assess
 from kit.session.plan.planning import find_scenario, plan_of
 from kit.store import SessionFilter, Store

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from kit.analysis.history.changepoint import ChangeHistory
-from kit.analysis.history.night import Job, Night, Part, Task
+from kit.analysis.history.night import Night, Part, Task
 from kit.analysis.history.regression import Finding, Rule, judge, missing
 from kit.analysis.session.analyse import Analysis, analyse
 from kit.analysis.session.threshold import Threshold
@@ -17,6 +17,7 @@ from kit.core.paths import Paths
 from kit.model.event import EventSink
 from kit.model.plan import DEFAULT_BUDGET
 from kit.model.session import DONE, Request, Session
+from kit.nightly.job import Job
 from kit.session.prepared import StartOptions
 from kit.session.prune import plan_pruning, prune
 from kit.session.start import launch

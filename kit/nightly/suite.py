@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from kit.analysis.history.night import Job, Task
+from kit.analysis.history.night import Task
 from kit.analysis.session.analyse import rank_so_far
 from kit.analysis.session.more_rounds import find_outlook
 from kit.analysis.session.timing import count_rounds
@@ -16,6 +16,7 @@ from kit.core.paths import resource
 from kit.core.regular import read_text
 from kit.model.session import DONE, Request, Session, new_session_id
 from kit.nightly.file import parse_nightly
+from kit.nightly.job import Job
 from kit.nightly.run import Measure, within
 from kit.store import SessionFilter, Store
 

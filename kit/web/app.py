@@ -36,7 +36,7 @@ from kit.web.token_auth import TokenAuth
 if TYPE_CHECKING:
     from flask import Flask, Request, Response
 
-    from kit.fleet.client.status_cache import Lookout
+    from kit.fleet.client.status_cache import StatusCache
 
 PAGE = 50  # sessions on one page of the list
 _KEPT = 32  # analysed sessions in memory
@@ -114,9 +114,9 @@ class SessionCache:
             return show_matrix(self._store, chosen)
 
 
-def make_app(store: Store, token: str, lookout: Lookout | None = None) -> Flask:
-    """Return the application, which requires ``token``. ``lookout``: a fleet's, whose machines then have a page. Raises
-    MachineError if flask is not installed."""
+def make_app(store: Store, token: str, status_cache: StatusCache | None = None) -> Flask:
+    """Return the application, which requires ``token``. ``status_cache``: of a fleet, whose machines then have a page.
+    Raises MachineError if flask is not installed."""
     try:
         from flask import Flask, request
     except ImportError:
@@ -127,9 +127,9 @@ def make_app(store: Store, token: str, lookout: Lookout | None = None) -> Flask:
     def page(path: str, make: Callable[..., str | Response]) -> None:
         app.add_url_rule(path, path, lambda **names: make(library, request, **names), methods=["GET"])
 
-    page("/", partial(_list, fleet=lookout is not None))
-    if lookout:
-        page("/fleet", partial(show_fleet, lookout))
+    page("/", partial(_list, fleet=status_cache is not None))
+    if status_cache:
+        page("/fleet", partial(show_fleet, status_cache))
     page("/session/<name>", _session)
     page(f"/session/<name>.<any({', '.join(_FORMS)}):form>", _file)
     page("/compare", _compare)

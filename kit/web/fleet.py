@@ -17,7 +17,7 @@ from kit.web.served import served_page
 if TYPE_CHECKING:
     from flask import Request
 
-    from kit.fleet.client.status_cache import Lookout
+    from kit.fleet.client.status_cache import StatusCache
 
 #: Seconds after which a browser reloads. The page needs no script for this, and so no right to connect.
 EVERY = 3
@@ -26,12 +26,12 @@ EVERY = 3
 CHOICES = ("scenario", "class", "since", "phase", "metric")
 
 
-def show_fleet(lookout: Lookout, _: object, request: Request) -> str:
+def show_fleet(status_cache: StatusCache, _: object, request: Request) -> str:
     """Return the page of the fleet. ``?hold=1``: without reloads."""
-    sight = lookout.look()
+    snapshot = status_cache.look()
     return served_page(
-        "fleet.html.j2", title="Fleet", away=sight.away, when=units.moment(sight.when, "%H:%M:%S"), every=EVERY,
-        hold=bool(request.args.get("hold")), view=None if sight.away else view_members(sight.members),
+        "fleet.html.j2", title="Fleet", away=snapshot.away, when=units.moment(snapshot.when, "%H:%M:%S"), every=EVERY,
+        hold=bool(request.args.get("hold")), view=None if snapshot.away else view_members(snapshot.members),
     )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.analysis.history.night import Job, Night, Part, Task
+from kit.analysis.history.night import Night, Part, Task
 from kit.analysis.history.regression import CHANGE
 from kit.analysis.session.threshold import parse_threshold
 from kit.cli.notify import notify
@@ -22,6 +22,7 @@ from kit.core.exit_code import NOT_RUN
 from kit.model.message import Message
 from kit.model.session import INTERRUPTED, NotRun, Request, Session
 from kit.nightly.file import parse_nightly
+from kit.nightly.job import Job
 from kit.nightly.notify import open_destinations, send
 from kit.nightly.run import assess
 from kit.store import Store, open_store

@@ -21,7 +21,7 @@ from distributed.protocol.serialize import Serialize, ToPickle
 
 from kit.fleet.address import Address, parse_address, security
 from kit.fleet.service import worker
-from kit.fleet.service.share_runner import Carrier
+from kit.fleet.service.share_runner import ShareRunner
 from tests.fleet.machines import ONE
 
 #: Seconds for an answer of the scheduler: it may leave out any.
@@ -109,7 +109,7 @@ def main() -> None:
         asyncio.run(attack(address, directory))
         return
     worker.run_share = lambda text, topic: answer(directory, how, topic)
-    worker.run_worker(address, Carrier(ONE), print)
+    worker.run_worker(address, ShareRunner(ONE), print)
 
 
 if __name__ == "__main__":

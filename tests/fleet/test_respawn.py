@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kit.core.codec import encode_json
-from kit.fleet.service.share_runner import Carrier
+from kit.fleet.service.share_runner import ShareRunner
 from kit.fleet.share import Share
 from kit.session.wire.messages import Failed, decode_line
 from tests.fleet.machines import FIRST, ONE
@@ -59,5 +59,5 @@ def test_a_share_that_dies_of_a_signal_says_so(tmp_path: Path, monkeypatch: pyte
     python.write_text("#!/bin/sh\nread assignment\nkill -SEGV $$\n")
     python.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(python))
-    last = decode_line(Carrier(ONE, str(tmp_path)).carry("key", encode_json(Share(FIRST)), print).encode())
+    last = decode_line(ShareRunner(ONE, str(tmp_path)).carry("key", encode_json(Share(FIRST)), print).encode())
     assert isinstance(last, Failed) and last.message == "its process was killed by signal 11 (Segmentation fault)"

@@ -9,7 +9,7 @@ import pytest
 
 from kit.core.codec import decode
 from kit.fleet.address import Address
-from kit.fleet.service.share_runner import Carrier
+from kit.fleet.service.share_runner import ShareRunner
 from kit.fleet.service.worker import PLUGIN, PROGRESS, _Count, _refused, plugin, run_share
 from kit.fleet.settings import prepare
 from kit.model.arm import parse_arm
@@ -40,7 +40,7 @@ def test_making_ready_is_no_part_of_how_long_runs_take(monkeypatch: pytest.Monke
     assert count.left == 0.0
 
 
-class CarrierThatLooks(Carrier):
+class RunnerThatLooks(ShareRunner):
     """Says what the worker's heartbeat would while it has a share."""
 
     def carry(self, key: str, text: str, say: Callable[[Event], None]) -> str:
@@ -69,15 +69,15 @@ class DasksWorker:
 def test_how_far_a_share_is_goes_with_each_heartbeat(monkeypatch: pytest.MonkeyPatch) -> None:
     """Said as events it was forgotten where others said a thousand more."""
     distributed = pytest.importorskip("distributed", reason="the package distributed is not installed")
-    worker, carrier = DasksWorker(), CarrierThatLooks(ONE)
+    worker, runner = DasksWorker(), RunnerThatLooks(ONE)
     monkeypatch.setattr(distributed, "get_worker", lambda: worker)
-    worker.plugins[PLUGIN] = sessions = plugin(carrier)
+    worker.plugins[PLUGIN] = sessions = plugin(runner)
     sessions.setup(cast(Any, worker))
-    carrier.look = lambda: worker.metrics[PROGRESS](worker)
+    runner.look = lambda: worker.metrics[PROGRESS](worker)
     assert run_share("", "client") == "done"
-    assert carrier.seen[0] == {"share 1": None}
-    assert decode(Progress, carrier.seen[1]["share 1"]).runs == 12
-    assert carrier.look() == {}
+    assert runner.seen[0] == {"share 1": None}
+    assert decode(Progress, runner.seen[1]["share 1"]).runs == 12
+    assert runner.look() == {}
 
 
 def test_no_timer_wakes_a_process_beside_a_measurement_more_than_twice_a_second() -> None:

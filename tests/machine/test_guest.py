@@ -24,7 +24,7 @@ from kit.model.scenario import command_scenario
 from kit.model.session import NotRun, Request, Session
 from kit.parsers.figure import Reported
 from kit.session.execute.materials import LoadMaterials, Materials
-from kit.session.guest.disks import errand_text
+from kit.session.guest.disks import job_text
 from kit.session.inputs.input_cache import PreparedInput
 from kit.session.wire.messages import GuestJob
 from tests.command_line import Kit
@@ -46,8 +46,8 @@ def test_what_is_sent_arrives_as_it_was() -> None:
         {"kernel": "k"}, (NotRun("a", "b", "c"),), (SAMPLE,),
     )  # fmt: skip
     folders = {"": (PreparedInput("linux", "tree", Path("/cache/linux.tar"), "e"),)}
-    errand = GuestJob(session, {"": scenario}, Materials(IMAGE, folders, LoadMaterials(scenario, IMAGE, folders)))
-    assert decode(GuestJob, json.loads(json.dumps(encode(errand)))) == errand
+    job = GuestJob(session, {"": scenario}, Materials(IMAGE, folders, LoadMaterials(scenario, IMAGE, folders)))
+    assert decode(GuestJob, json.loads(json.dumps(encode(job)))) == job
     step = PlanStep(1, parse_arm("layer:podman/overlay+metacopy=on"), "jobs=2")
     assert decode(PlanStep, json.loads(json.dumps(encode(step)))) == step
 
@@ -59,9 +59,7 @@ def test_what_lies_in_the_cache_is_named_as_the_guest_has_it(home: str) -> None:
     folders = {"": (PreparedInput("linux", "tree", cache / "inputs/linux.tar", "e"),)}
     scenario = command_scenario(("echo", f"{cache}/kept"), None, None)
     session = Session("id", 1.0, "0", "t", "running", Request(), ("bare",), (), 7)
-    sent = decode(
-        GuestJob, json.loads(errand_text(GuestJob(session, {"": scenario}, Materials(image, folders)), cache))
-    )
+    sent = decode(GuestJob, json.loads(job_text(GuestJob(session, {"": scenario}, Materials(image, folders)), cache)))
     assert sent.materials.image and sent.materials.image.rootfs == Path("/kit/cache/images/x/rootfs.tar")
     assert sent.materials.folders[""][0].path == Path("/kit/cache/inputs/linux.tar")
     # What only looks like one of its paths, the workload's own command for example, stays.

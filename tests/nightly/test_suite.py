@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from kit.analysis.history.night import Job
 from kit.cli.compare import compare
 from kit.core.errors import UnavailableError, UsageError
 from kit.model.session import INTERRUPTED, Request, Session
+from kit.nightly.job import Job
 from kit.nightly.suite import Runner, SuitePart, find_run, find_suite, new_run, run_suite
 from kit.session.plan.planning import find_scenario
 from tests.command_line import Kit

@@ -100,7 +100,7 @@ def test_a_malformed_message_is_refused(line: list[Any]) -> None:
         decode_line(json.dumps(line).encode())
 
 
-@pytest.mark.parametrize("name", ["", "sample", "errand", "__class__", "Told"])
+@pytest.mark.parametrize("name", ["", "sample", "job", "__class__", "Told"])
 def test_an_unknown_message_is_refused_with_its_name(name: str) -> None:
     with pytest.raises(UnreadableError, match=f"'{name}'"):
         decode_line(json.dumps([name, {"text": "x"}]).encode())
@@ -156,16 +156,14 @@ def test_text_that_no_database_holds_arrives_as_it_is_stored() -> None:
     assert heard(said(Told("a \ud800"))) == [Told("a \ufffd")]
 
 
-@pytest.mark.parametrize(
-    ("errand", "why"), [(None, "data/errand.json: No such file or directory"), ("{", "JSONDecodeError")]
-)
+@pytest.mark.parametrize(("job", "why"), [(None, "data/job.json: No such file or directory"), ("{", "JSONDecodeError")])
 def test_what_nobody_foresaw_is_reported_and_its_traceback_is_on_the_console(
-    errand: str | None, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    job: str | None, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("KIT_HOME", str(tmp_path))
-    if errand is not None:
+    if job is not None:
         (tmp_path / "data").mkdir()
-        (tmp_path / "data/errand.json").write_text(errand)
+        (tmp_path / "data/job.json").write_text(job)
     ours, theirs = os.openpty()
     main(os.ttyname(theirs))
     hello, failed = heard_from(ours, 2)

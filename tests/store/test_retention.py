@@ -13,12 +13,13 @@ from typing import Any
 
 import pytest
 
-from kit.analysis.history.night import Job, Night, Part, Task
+from kit.analysis.history.night import Night, Part, Task
 from kit.core.errors import UsageError
 from kit.core.paths import Paths, find_paths
 from kit.host.cache_use import last_used, mark_used
 from kit.model.session import RUNNING, Session
 from kit.nightly.file import parse_nightly
+from kit.nightly.job import Job
 from kit.nightly.run import prune_night
 from kit.session.prune import plan_pruning, prune
 from kit.session.setup.cleanups import clean_machine

@@ -20,7 +20,7 @@ from playwright.sync_api import Page, expect
 from kit.fleet.address import Address
 from kit.fleet.certificates import make_certificates
 from kit.fleet.client.client import fleet_at
-from kit.fleet.client.status_cache import Lookout
+from kit.fleet.client.status_cache import StatusCache
 from kit.fleet.share import Share
 from kit.model.arm import parse_arms
 from kit.model.plan import make_plan
@@ -88,8 +88,8 @@ def test_a_browser_sees_machines_work_come_and_go(
 
 def seen(address: Address, default: Path) -> str:
     """The page."""
-    with Lookout(address) as lookout:
-        client = make_app(open_store("", default), "t", lookout).test_client()
+    with StatusCache(address) as status_cache:
+        client = make_app(open_store("", default), "t", status_cache).test_client()
         client.environ_base["HTTP_AUTHORIZATION"] = "Bearer t"
         return client.get("/fleet").text
 

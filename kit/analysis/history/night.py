@@ -1,21 +1,18 @@
-"""A nightly job: its request and its result. Pure."""
+"""A night: the tasks of a nightly job and their results. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from kit.analysis.history.change_attribution import CommonChange
-from kit.analysis.history.changepoint import CONFIRM, ChangeHistory
-from kit.analysis.history.regression import LIMIT, MISSING, Finding, Rule
+from kit.analysis.history.changepoint import ChangeHistory
+from kit.analysis.history.regression import LIMIT, MISSING, Finding
 from kit.analysis.session.analyse import Analysis
 from kit.analysis.session.threshold import Threshold
 from kit.core.exit_code import DONE, FAILED, NOT_RUN, OVER_LIMIT, worst
 from kit.model.session import FAILED as LOST
 from kit.model.session import NotRun, Request, Session
-from kit.model.sweep import points
-
-DEFAULT_OUTPUT = "kit-nightly"
 
 
 @dataclass(frozen=True)
@@ -31,29 +28,6 @@ class Task:
     @property
     def name(self) -> str:
         return self.request.scenario or self.request.own_command
-
-
-@dataclass(frozen=True)
-class Job:
-    """One nightly file. ``budget`` and ``wait_idle`` are seconds, None for none. ``keep``: seconds after which sessions
-    with the titles of tasks are removed, None for never; with ``keep_changes`` those at and next to change points of
-    real time stay. ``notify``: where messages go, as the file says it; a URL there is a secret."""
-
-    name: str
-    tasks: tuple[Task, ...]
-    store: str = ""
-    output: str = DEFAULT_OUTPUT
-    budget: float | None = None
-    wait_idle: float | None = None
-    confirm: int = CONFIRM
-    keep: float | None = None
-    keep_changes: bool = False
-    notify: tuple[str, ...] = field(default=(), repr=False)
-
-    def rule(self, task: Task) -> Rule:
-        """Return the rule for a task's thresholds; all thresholds of the night are simultaneous."""
-        family = sum(len(one.thresholds) * len(points(one.request.params)) for one in self.tasks)
-        return Rule(task.on, self.confirm, max(family, 1))
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ class Snapshot:
     away: str = ""
 
 
-class Lookout:
+class StatusCache:
     """Thread-safe."""
 
     def __init__(self, address: Address) -> None:
@@ -41,15 +41,15 @@ class Lookout:
         self._lock = threading.Lock()
         self._connection = ExitStack()
         self._fleet: Fleet | None = None
-        self._sight = Snapshot(0.0)
+        self._snapshot = Snapshot(0.0)
         self._looked: float | None = None  # when, on the monotonic clock
 
     def look(self) -> Snapshot:
         with self._lock:
             if self._looked is None or time.monotonic() - self._looked >= _FRESH:
-                self._sight = self._look()
+                self._snapshot = self._look()
                 self._looked = time.monotonic()
-            return self._sight
+            return self._snapshot
 
     def _look(self) -> Snapshot:
         try:

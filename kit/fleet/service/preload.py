@@ -10,7 +10,7 @@ from kit.core.errors import KitError
 from kit.core.paths import find_paths
 from kit.fleet.address import parse_address
 from kit.fleet.service.capabilities import known_working
-from kit.fleet.service.share_runner import Carrier, describe
+from kit.fleet.service.share_runner import ShareRunner, describe
 from kit.fleet.service.worker import PLUGIN, plugin
 from kit.fleet.settings import CONNECTIONS
 from kit.host.remote_cache import use_peers
@@ -36,4 +36,4 @@ async def dask_setup(worker: Worker) -> None:
         use_peers(())
     except KitError as error:
         raise SystemExit(f"kit: {error}") from None
-    await worker.plugin_add(plugin(Carrier(member, os.environ.get("KIT_HOME", ""))), name=PLUGIN)
+    await worker.plugin_add(plugin(ShareRunner(member, os.environ.get("KIT_HOME", ""))), name=PLUGIN)

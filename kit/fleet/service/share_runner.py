@@ -55,7 +55,7 @@ def describe(name: str, kind: str, together: bool, working: Working | None) -> M
 
 
 @dataclass
-class Carrier:
+class ShareRunner:
     """Runs shares, one after the other. It ends a running share when the share is no longer wanted, or with itself."""
 
     member: Member

@@ -12,7 +12,7 @@ from kit.core.errors import MachineError, causes_of
 from kit.fleet.address import Address
 from kit.fleet.handshake import AbsentError, greet
 from kit.fleet.service.event_loop import serve
-from kit.fleet.service.share_runner import Carrier
+from kit.fleet.service.share_runner import ShareRunner
 from kit.fleet.settings import PAGES, SILENCE, prepare
 from kit.model.event import Event, PhaseStarted, RunsAdded, RunsPlanned, SampleTaken
 from kit.model.machine import Progress
@@ -30,7 +30,7 @@ _AGAIN = 1.0
 PROGRESS = "kit"
 
 
-def plugin(carrier: Carrier) -> WorkerPlugin:
+def plugin(runner: ShareRunner) -> WorkerPlugin:
     """The kit's part of a Dask worker."""
     from distributed import WorkerPlugin
 
@@ -38,19 +38,19 @@ def plugin(carrier: Carrier) -> WorkerPlugin:
         name = PLUGIN
 
         def __init__(self) -> None:
-            self.carrier = carrier
+            self.runner = runner
             self.counts: dict[str, _Count] = {}
 
         def setup(self, worker: Worker) -> None:
-            worker.startup_information[DESCRIPTION] = lambda worker: encode(carrier.member)
+            worker.startup_information[DESCRIPTION] = lambda worker: encode(runner.member)
             worker.metrics[PROGRESS] = lambda worker: {key: count.told() for key, count in list(self.counts.items())}
 
         def teardown(self, worker: Worker) -> None:
-            carrier.interrupt()
+            runner.interrupt()
 
         def transition(self, key: Any, start: str, finish: str, **kwargs: Any) -> None:
             if start == "executing" and finish in ("released", "forgotten"):
-                carrier.interrupt(str(key))
+                runner.interrupt(str(key))
 
     return Sessions()
 
@@ -74,7 +74,7 @@ def run_share(text: str, topic: str) -> str:
         count.add(event)
 
     try:
-        return str(mine.carrier.carry(key, text, say))
+        return str(mine.runner.carry(key, text, say))
     finally:
         del mine.counts[key]
 
@@ -113,7 +113,7 @@ class _Count:
         return max(0.0, rest - (time.monotonic() - self.ended))
 
 
-def run_worker(address: Address, carrier: Carrier, tell: Callable[[str], None]) -> None:
+def run_worker(address: Address, runner: ShareRunner, tell: Callable[[str], None]) -> None:
     """Serve until interrupted. If the scheduler is missing or lost, wait for one at that address. Raises MachineError
     if they refuse each other at the first time."""
     prepare()
@@ -127,23 +127,23 @@ def run_worker(address: Address, carrier: Carrier, tell: Callable[[str], None]) 
         worker = Worker(
             address.url,
             nthreads=1,
-            name=carrier.member.name,
+            name=runner.member.name,
             resources={"machine": 1},
             security=shown,
             dashboard_address=PAGES,
             memory_limit=0,
-            plugins=(plugin(carrier),),
+            plugins=(plugin(runner),),
             host=own,
         )
         try:
             await worker
         except (OSError, ValueError, RuntimeError) as error:
-            raise _refused(address, carrier.member.name, error) from None
+            raise _refused(address, runner.member.name, error) from None
         return worker
 
     def ready(worker: object) -> None:
         wait.known = True
-        wait.say(f"{carrier.member.name} works for {address.url}")
+        wait.say(f"{runner.member.name} works for {address.url}")
 
     while True:
         try:

@@ -5,6 +5,7 @@ round has a window of its own, so a window's error differs from round to round a
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -53,6 +54,10 @@ class IdleRate:
         if self.error > UNSTABLE:
             return f"the CPU use of other programs is not steady, {self.rate:.2f} ± {self.error:.2f} CPU s per s"
         return ""
+
+
+#: Of runs without outside CPU: a pilot run, and traced ones, since tracers use CPU too.
+NOT_WATCHED = IdleRate(0.0, math.inf)
 
 
 class IdleWatch:

@@ -3,12 +3,11 @@ recordings explain where time goes; they are not measurements."""
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Sequence
 from dataclasses import replace
 
-from kit.host.cgroup.idle_load import IdleRate
+from kit.host.cgroup.idle_load import NOT_WATCHED
 from kit.model.event import FactsKnown, RunsAdded
 from kit.model.fact import NO_TRACING, TRACING
 from kit.model.plan import TRACED_ROUNDS, PlanStep
@@ -22,9 +21,6 @@ from kit.trace.copy_ups import CopyUpTracer
 from kit.trace.functions import find_functions
 from kit.trace.perf import find_perf_tracer
 from kit.trace.tracer import Level, Tracer
-
-#: Traced runs record no outside CPU: tracers use CPU, too.
-_NOT_WATCHED = IdleRate(0.0, math.inf)
 
 
 def find_tracers(session: Session, run: RunContext) -> tuple[tuple[Tracer, ...], tuple[Level, ...]]:
@@ -72,7 +68,7 @@ def traced_rounds(session: Session, run: RunContext) -> Session:
             continue
         run.events.take(RunsAdded(len(steps), f"traced round {number} of {TRACED_ROUNDS}"))
         run.places.sync()
-        made = list(run_round(Round(number, steps), run, _NOT_WATCHED, timing))
+        made = list(run_round(Round(number, steps), run, NOT_WATCHED, timing))
         samples += made
         if all(sample.status != "ok" for sample in made):
             tell("every traced run failed: the rest of them is skipped")

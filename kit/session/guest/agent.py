@@ -42,17 +42,17 @@ def main(device: str) -> None:
 
 def _session(channel: Channel) -> Session:
     paths = find_paths()
-    errand = decode(GuestJob, json.loads((paths.data / "errand.json").read_text()))
-    session = errand.session
+    job = decode(GuestJob, json.loads((paths.data / "job.json").read_text()))
+    session = job.session
     host = read_host()
     check_kernel(session, KERNEL, host.kernel)  # the kit's own may have been rebuilt since
-    prepared = Prepared(session.request, errand.scenarios, session.kept_plan(), profiles(session.request))
+    prepared = Prepared(session.request, job.scenarios, session.kept_plan(), profiles(session.request))
     for line in lacking(prepared.plan.arms):
         channel.tell(line)
     context = SessionContext(prepared, host, paths, channel)
     with held_machine(session.id, paths, False, channel) as lease:
         session = as_kernel_can(session, Cgroup.named(lease.setting.cgroup), host.kernel)
-        return execute(session, context, lease, errand.materials)
+        return execute(session, context, lease, job.materials)
 
 
 def as_kernel_can(session: Session, group: Cgroup, kernel: str) -> Session:

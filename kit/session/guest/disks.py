@@ -11,7 +11,7 @@ from pathlib import Path
 from kit.core.codec import encode
 from kit.core.errors import MachineError
 from kit.engines.root import image_root, root_name, versions
-from kit.filesystem.backing import GIB
+from kit.filesystem.backing import DEFAULT_SIZE, GIB
 from kit.guest import Disk, Machine, Tools
 from kit.guest.disk import cached_disk, make_disk
 from kit.guest.machine import COPY, READ, WRITE
@@ -33,7 +33,7 @@ _ROOM = 8 * GIB
 
 
 def guest_disks(
-    errand: GuestJob, context: SessionContext, lease: MachineLease, machine: Machine, directory: Path
+    job: GuestJob, context: SessionContext, lease: MachineLease, machine: Machine, directory: Path
 ) -> list[Disk]:
     tools = Tools(lease.paths.cache, context.events.tell)
     tell, where = context.events.tell, tools.directory
@@ -51,7 +51,7 @@ def guest_disks(
 
     key = hashlib.sha256(image.digest.encode() + init + drivers.encode()).hexdigest()[:16]
     root = cached_disk(where, "root", key, fill_root, 2 * GIB, tell)
-    inputs = _cache_disk(errand, context, lease, tools)
+    inputs = _cache_disk(job, context, lease, tools)
     disks = [Disk(root, COPY), Disk(python_disk(where, tell), READ), Disk(inputs, COPY)]
     modules = machine.modules()
     if modules:
@@ -64,26 +64,26 @@ def guest_disks(
             f"{directory} has {free / GIB:.1f} GiB free, a guest's disk may grow beyond that",
             f"free {_ROOM / GIB:.0f} GiB, or set KIT_HOME to a larger disk",
         )
-    data = directory / "errand"
+    data = directory / "job"
     (data / "data").mkdir(parents=True)
-    (data / "data/errand.json").write_text(errand_text(errand, lease.paths.cache))
-    make_disk(data, directory / "data.img", "kit-data", 4 * (errand.session.request.size or 20 * GIB))
+    (data / "data/job.json").write_text(job_text(job, lease.paths.cache))
+    make_disk(data, directory / "data.img", "kit-data", 4 * (job.session.request.size or DEFAULT_SIZE))
     return [*disks, Disk(directory / "data.img", WRITE)]
 
 
-def errand_text(errand: GuestJob, cache: Path) -> str:
+def job_text(job: GuestJob, cache: Path) -> str:
     """Return the job with the guest's paths: the host's cache is at another path there."""
 
     def place(path: Path) -> Path:
         return _CACHE / path.relative_to(cache) if path.is_relative_to(cache) else path
 
-    return json.dumps(encode(errand, place))
+    return json.dumps(encode(job, place))
 
 
-def _cache_disk(errand: GuestJob, context: SessionContext, lease: MachineLease, tools: Tools) -> Path:
+def _cache_disk(job: GuestJob, context: SessionContext, lease: MachineLease, tools: Tools) -> Path:
     """Copy the part of the host's cache that this session needs, under the same names."""
     cache = lease.paths.cache
-    materials, wanted = errand.materials, {lease.setting.probe}
+    materials, wanted = job.materials, {lease.setting.probe}
     images = [materials.image, materials.load.image if materials.load else None]
     wanted |= {image.rootfs.parent for image in images if image}
     for folders in (materials.folders, materials.load.folders if materials.load else {}):

@@ -45,9 +45,9 @@ def visit(
     with ExitStack() as stack:
         directory = lease.paths.state / "guest"
         stack.enter_context(lease.setting.journal.directory(directory, 0o700))
-        errand = GuestJob(session, context.prepared.scenarios, materials)
+        job = GuestJob(session, context.prepared.scenarios, materials)
         with interruptible():
-            disks = guest_disks(errand, context, lease, machine, directory)
+            disks = guest_disks(job, context, lease, machine, directory)
         stack.callback(_bring_logs, disks[-1].path, directory / "mounted", lease)
         tell(f"booting {GUEST.text(stored(machine.facts()))}")
         guest = stack.enter_context(_booted(machine, disks, context.host.cores, session, lease, directory))

@@ -85,9 +85,9 @@ def _run_phase(
             with turner.run.noting():
                 begun.append((turner, *_begin(turner, command, stack)))
         interleave([underway for _, _, underway in begun], seconds, order)
-        for turner, saying, underway in begun:
+        for turner, log, underway in begun:
             with turner.run.noting():
-                _finish(turner, command, saying, underway, idle)
+                _finish(turner, command, log, underway, idle)
 
 
 def _begin(turner: _Turner, command: Command, stack: ExitStack) -> tuple[PhaseLog, Underway]:
@@ -97,15 +97,15 @@ def _begin(turner: _Turner, command: Command, stack: ExitStack) -> tuple[PhaseLo
         raise MachineError("the arm has no control group to freeze", "use --interleave off")
     memory = stack.enter_context(watch_memory(run.sandbox.cgroup, run.sandbox.daemons))
     freezer = Freezer.of(run.sandbox.cgroup, *([run.sandbox.daemons] if run.sandbox.daemons else []))
-    saying = stack.enter_context(PhaseLog(run.logfile))
+    log = stack.enter_context(PhaseLog(run.logfile))
     stack.callback(_let_go, freezer)
     freezer.freeze()
     run.tell(command.name)
-    run.sandbox.start(run.workload.words(command, run.sandbox), command.cwd, saying.output)
-    return saying, Underway(run.sandbox, freezer, turner.clock, memory)
+    run.sandbox.start(run.workload.words(command, run.sandbox), command.cwd, log.output)
+    return log, Underway(run.sandbox, freezer, turner.clock, memory)
 
 
-def _finish(turner: _Turner, command: Command, saying: PhaseLog, underway: Underway, idle: IdleRate) -> None:
+def _finish(turner: _Turner, command: Command, log: PhaseLog, underway: Underway, idle: IdleRate) -> None:
     """Flush while the arm's daemons run, as they do without interleaving."""
     run = turner.run
     underway.note_rest(counters_of(run.sandbox))  # during the last slices and flushes of the others
@@ -117,7 +117,7 @@ def _finish(turner: _Turner, command: Command, saying: PhaseLog, underway: Under
     turner.clock.go()
     underway.freezer.thaw()
     phase = flushed(command.name, run.sandbox, work, idle)
-    run.add(command, phase, saying, underway.own_time)
+    run.add(command, phase, log, underway.own_time)
     underway.freezer.freeze()
     turner.clock.stop()
 

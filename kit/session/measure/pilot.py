@@ -3,7 +3,6 @@ waits for processes that would not be frozen with it."""
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -16,7 +15,7 @@ from kit.core.deadline import Deadline, run_deadline
 from kit.core.errors import KitError
 from kit.engines import Sandbox
 from kit.host.cgroup.cgroup import Cgroup
-from kit.host.cgroup.idle_load import IdleRate
+from kit.host.cgroup.idle_load import NOT_WATCHED
 from kit.host.cgroup.task_states import waits
 from kit.model.arm import Arm
 from kit.model.plan import PlanStep
@@ -28,8 +27,6 @@ from kit.session.measure.run import Run
 LONGEST_PILOT = 120.0
 #: Seconds between two observations of the workload.
 _STEP = 0.005
-#: A pilot run does not measure outside CPU.
-_NOT_WATCHED = IdleRate(0.0, math.inf)
 
 
 @dataclass(frozen=True)
@@ -72,7 +69,7 @@ def _run(step: PlanStep, context: RunContext) -> Pilot:
         run.settle()
         if not run.error:
             with run.noting():
-                run.measure(_NOT_WATCHED, looks)
+                run.measure(NOT_WATCHED, looks)
             late = was_ended(run.sandbox.deadline, context.plan.timeout, time.monotonic())
     seconds = sum(phase.real or 0.0 for phase in run.phases)
     return Pilot(

@@ -108,32 +108,32 @@ class Workload:
         step: Command,
         phase: Phase,
         sandbox: Sandbox,
-        saying: PhaseLog,
+        log: PhaseLog,
         clock: Callable[[float], float] | None = None,
     ) -> tuple[Phase, str]:
         """Return a finished phase with its own report, and why it failed, or ''. ``clock``: as for Report.on_clock,
         None if the phase was never frozen."""
         if phase.status != "ok":
-            return phase, _explain(step, phase, saying.logfile, sandbox)
+            return phase, _explain(step, phase, log.logfile, sandbox)
         try:
-            report = self._reported(step, sandbox, saying, clock)
+            report = self._reported(step, sandbox, log, clock)
         except RunError as reason:
             return phase, f"{step.name}: {reason.message}"
         return replace(phase, reported=(*phase.reported, *report.figures), tasks=report.tasks), ""
 
     def _reported(
-        self, step: Command, sandbox: Sandbox, saying: PhaseLog, clock: Callable[[float], float] | None
+        self, step: Command, sandbox: Sandbox, log: PhaseLog, clock: Callable[[float], float] | None
     ) -> Report:
         """Return what the phase reports, then what the arm itself does. Raises RunError."""
 
         def own(report: Report) -> Report:
-            return report.on_clock(clock) if clock else report.since(saying.began)
+            return report.on_clock(clock) if clock else report.since(log.began)
 
         phase = arm = NOTHING
         if sandbox.report_format:  # of the last command: before the phase's reporter is one
             arm = own(parse_report(sandbox.report_format, sandbox.report())).summed()
         if step.report and sandbox.probe.ran:
-            said = self._said(step.printer, sandbox) if step.printer else output_since(saying.logfile, saying.start)
+            said = self._said(step.printer, sandbox) if step.printer else output_since(log.logfile, log.start)
             phase = own(parse_report(step.report, said))
         return Report((*phase.figures, *arm.figures), phase.tasks)
 

@@ -55,11 +55,11 @@ class Provision:
     def __init__(self, spec: ProvisionSpec, load: LoadSpec | None = None) -> None:
         self._spec = spec
         self._load = load
-        self._load_grounds: dict[str, BackingRoot] = {}
+        self._load_roots: dict[str, BackingRoot] = {}
         self._backings = ExitStack()
         self._running = ExitStack()
-        self._grounds: dict[str, BackingRoot] = {}
-        self._control_grounds: dict[str, BackingRoot] = {}
+        self._roots: dict[str, BackingRoot] = {}
+        self._control_roots: dict[str, BackingRoot] = {}
         self._engines: dict[str, Engine] = {}
         self._workers = Workers()
         self._numbers = count(1)
@@ -100,9 +100,9 @@ class Provision:
         if blocker:
             raise KitError(blocker.reason, blocker.fix)
         engine.open()
-        self._ground(arm)
+        self._root(arm)
         if self._load:
-            self._load_ground(arm, self._load)
+            self._load_root(arm, self._load)
 
     def _blocker(self, arm: Arm) -> Blocker | None:
         """Return why the arm can't have what every engine's arms may have."""
@@ -122,16 +122,16 @@ class Provision:
 
     def _start(self, arms: Sequence[Arm], not_run: dict[Arm, NotRun]) -> None:
         with _noted(not_run, *arms):
-            self._engine(arms[0]).start(arms[0], self._ground(arms[0]))
+            self._engine(arms[0]).start(arms[0], self._root(arms[0]))
 
     def _fill(self, arm: Arm, not_run: dict[Arm, NotRun], tell: Callable[[str], None]) -> None:
         tell(f"setting up {arm}")
         with _noted(not_run, arm):
-            engine, backing_root = self._engine(arm), self._ground(arm)
+            engine, backing_root = self._engine(arm), self._root(arm)
             engine.start(arm, backing_root)  # a second time, if another arm's image failed in the same daemon
             engine.fill(arm, backing_root)
             if self._load:
-                self._load_ground(arm, self._load).unpack_root()
+                self._load_root(arm, self._load).unpack_root()
             if arm.nosync:  # once before any run: a machine without such filters can't have the arm
                 with self.sandbox(arm):
                     pass
@@ -143,7 +143,7 @@ class Provision:
     def sync(self, but: Backing | None = None) -> None:
         """Write back what preparations or a run have left dirty, so that it is not charged to the next run. ``but``: a
         backing that is already synced. A dead backing fails its own runs, and no others."""
-        for backing_root in self._grounds.values():
+        for backing_root in self._roots.values():
             if backing_root.backing is not but and not backing_root.backing.alive():
                 backing_root.backing.sync()
 
@@ -164,12 +164,12 @@ class Provision:
         self._workers.do([[partial(read_below, top)] for top in tops])
 
     def _tops(self) -> list[Path]:
-        return [top for backing_root in self._grounds.values() for top in sorted(backing_root.backing.path.iterdir())]
+        return [top for backing_root in self._roots.values() for top in sorted(backing_root.backing.path.iterdir())]
 
     @contextmanager
     def sandbox(self, arm: Arm, copies: int = 1) -> Iterator[Sandbox]:
         """Yield a sandbox, or several as one."""
-        backing_root = self._ground(arm)
+        backing_root = self._root(arm)
         backing_root.backing.check_alive()
         make = self._copies(arm, backing_root, copies) if copies > 1 else self._engine(arm).sandbox(arm, backing_root)
         with make as sandbox:
@@ -191,7 +191,7 @@ class Provision:
         """Yield a sandbox for one run of the background load, on the filesystem of ``arm``."""
         assert self._load
         engine = make_engine("bare", self._load.setting)
-        with engine.sandbox(Arm("bare", filesystem=arm.filesystem), self._load_ground(arm, self._load)) as sandbox:
+        with engine.sandbox(Arm("bare", filesystem=arm.filesystem), self._load_root(arm, self._load)) as sandbox:
             yield sandbox
 
     @contextmanager
@@ -211,7 +211,7 @@ class Provision:
     def facts(self) -> list[Fact]:
         found: list[Fact] = []
         for backing in {
-            backing_root.backing.name: backing_root.backing for backing_root in self._grounds.values()
+            backing_root.backing.name: backing_root.backing for backing_root in self._roots.values()
         }.values():
             name = backing.name
             options = self._spec.options
@@ -232,42 +232,42 @@ class Provision:
             self._running.callback(engine.close)
         return self._engines[name]
 
-    def _load_ground(self, arm: Arm, load: LoadSpec) -> BackingRoot:
-        if arm.filesystem not in self._load_grounds:
-            backing = self._ground(arm).backing
-            self._load_grounds[arm.filesystem] = BackingRoot(backing, load.image, load.inputs, "load-")
-        return self._load_grounds[arm.filesystem]
+    def _load_root(self, arm: Arm, load: LoadSpec) -> BackingRoot:
+        if arm.filesystem not in self._load_roots:
+            backing = self._root(arm).backing
+            self._load_roots[arm.filesystem] = BackingRoot(backing, load.image, load.inputs, "load-")
+        return self._load_roots[arm.filesystem]
 
     def _lot(self, arm: Arm) -> str:
         """Return the key that distinguishes the arm's filesystem from others."""
         return str(arm) if self._spec.apart else arm.filesystem
 
-    def _ground(self, arm: Arm) -> BackingRoot:
+    def _root(self, arm: Arm) -> BackingRoot:
         lot = self._lot(arm)
-        if lot not in self._grounds:
+        if lot not in self._roots:
             options, setting = self._spec.options, self._spec.setting
-            if options.device is not None and self._grounds and arm.filesystem != "dir":
+            if options.device is not None and self._roots and arm.filesystem != "dir":
                 raise KitError(
                     f"{options.device} holds one filesystem, {arm.filesystem} would be a second",
                     "compare arms of one filesystem on a device, or use loop images",
                 )
-            part = f"-{len(self._grounds)}" if self._spec.apart else ""
+            part = f"-{len(self._roots)}" if self._spec.apart else ""
             where = setting.run / "fs" / f"{arm.filesystem}{part}"
             backing = make_backing(arm.filesystem, options, where, f"{setting.label}{part}", setting.journal)
-            self._grounds[lot] = BackingRoot(self._backings.enter_context(backing), self._spec.image, self._spec.inputs)
+            self._roots[lot] = BackingRoot(self._backings.enter_context(backing), self._spec.image, self._spec.inputs)
         if arm.control and arm.plain_root and not self._spec.apart:
-            return self._control_ground(arm)
-        return self._grounds[lot]
+            return self._control_root(arm)
+        return self._roots[lot]
 
-    def _control_ground(self, arm: Arm) -> BackingRoot:
+    def _control_root(self, arm: Arm) -> BackingRoot:
         """Return the control's own backing root, so that it shows the effect of a second copy. The position on disk and
         in memory differs between copies, and no other two arms share their files either."""
-        if arm.filesystem not in self._control_grounds:
-            backing_root = self._grounds[arm.filesystem]
-            self._control_grounds[arm.filesystem] = BackingRoot(
+        if arm.filesystem not in self._control_roots:
+            backing_root = self._roots[arm.filesystem]
+            self._control_roots[arm.filesystem] = BackingRoot(
                 backing_root.backing, backing_root.image, backing_root.inputs, "control-"
             )
-        return self._control_grounds[arm.filesystem]
+        return self._control_roots[arm.filesystem]
 
 
 @contextmanager
