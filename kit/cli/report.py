@@ -13,11 +13,7 @@ from kit.core.errors import UsageError, said_by_system
 from kit.report.renderer import PAGE, find
 
 if TYPE_CHECKING:
-    from kit.analysis.history.changepoint import ChangeHistory
-    from kit.analysis.session.analyse import Analysis
-    from kit.model.session import Session
     from kit.report.page.page import SessionView
-    from kit.store import Store
 
 _FORMATS = ("svg", "png")
 _EPILOG = """\b
@@ -47,6 +43,7 @@ def report(
     SESSION is an id, its beginning, or last. The page needs no network."""
     from kit.analysis.session.analyse import analyse
     from kit.report.page.page import view
+    from kit.store.series import find_tracks
 
     formats = _formats(plot_format)
     output = output or ("" if plots else "report.html")
@@ -55,7 +52,7 @@ def report(
     views = []
     for session in {item.id: item for item in map(store.get, sessions)}.values():
         analysis = analyse(session)
-        views.append(view(session, analysis, _tracks(session, analysis, store) if history else ()))
+        views.append(view(session, analysis, find_tracks(session, analysis, store) if history else ()))
     if output:
         title = title or f"What it costs: {', '.join(dict.fromkeys(item.session.title for item in views))}"
         write(output, find(PAGE, "html").render(title, views))
@@ -63,13 +60,6 @@ def report(
             click.echo(f"{output}: {len(views)} session{'s' if len(views) > 1 else ''}")
     if plots:
         _write_plots(views, Path(plots), formats)
-
-
-def _tracks(session: Session, analysis: Analysis, store: Store) -> list[ChangeHistory]:
-    """Return the series of two sessions or more."""
-    from kit.store.series import find_tracks
-
-    return [item for item in find_tracks(session, analysis, store) if len(item.series.entries) > 1]
 
 
 def _formats(text: str) -> list[str]:

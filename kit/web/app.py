@@ -87,10 +87,10 @@ class SessionCache:
                     self._kept.popitem(last=False)
             return found
 
-    def tracks(self, session: Session, analysis: Analysis) -> list[ChangeHistory]:
-        """Return series of two sessions or more."""
+    def tracks(self, session: Session, analysis: Analysis) -> tuple[ChangeHistory, ...]:
+        """Return the session's series."""
         with self._lock:
-            return [item for item in find_tracks(session, analysis, self._store) if len(item.series.entries) > 1]
+            return find_tracks(session, analysis, self._store)
 
     def history(self, scenario: str, arm: str, phase: str, metric: str, machine: str) -> list[ChangeHistory]:
         """Return every series of an arm, of each point and baseline, the newest first."""

@@ -66,7 +66,7 @@ def render_html(title: str, views: Sequence[SessionView], head: Sequence[str] = 
 def render_night_html(night: Night) -> str:
     """Return every session of a night, with the most important lines at the top."""
     views = [
-        view(part.session, part.analysis, [item for item in part.tracks if len(item.series.entries) > 1], part.findings)
+        view(part.session, part.analysis, part.tracks, part.findings)
         for part in night.parts
         if part.session and part.analysis
     ]

@@ -90,9 +90,11 @@ def view(
     findings: Sequence[Finding] = (),
     links: Sequence[tuple[str, str]] = (),
 ) -> SessionView:
-    """Return the view. ``links``: addresses of the data, by name; without any, data are part of the page."""
+    """Return the view. ``tracks``: those of one session are left out. ``links``: addresses of the data, by name; without
+    any, data are part of the page."""
     session, analysis = shown_session(session, analysis)
     limits = [item.threshold for item in findings]
+    several = [track for track in tracks if len(track.series.entries) > 1]
     return SessionView(
         session=session,
         analysis=analysis,
@@ -104,7 +106,7 @@ def view(
         runs=plot_runs(analysis.arms, f"{session.id}-runs"),
         tasks=_tasks(session, analysis),
         profiles=_profiles(session),
-        tracks=[track_view(track, limits, f"{session.id}-history-{i}") for i, track in enumerate(tracks, 1)],
+        tracks=[track_view(track, limits, f"{session.id}-history-{i}") for i, track in enumerate(several, 1)],
         links=links,
     )
 
