@@ -90,8 +90,8 @@ def view(
     findings: Sequence[Finding] = (),
     links: Sequence[tuple[str, str]] = (),
 ) -> SessionView:
-    """Return the view. ``tracks``: those of one session are left out. ``links``: addresses of the data, by name; without
-    any, data are part of the page."""
+    """Return the view. ``tracks``: a series of one session is left out. ``links``: addresses of the data, by name;
+    without any, data are part of the page."""
     session, analysis = shown_session(session, analysis)
     limits = [item.threshold for item in findings]
     several = [track for track in tracks if len(track.series.entries) > 1]
