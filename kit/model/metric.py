@@ -12,14 +12,17 @@ SECONDS, BYTES, JOULES, COUNT = "s", "B", "J", ""
 #: Sources of a metric's noise. SPEED: also the machine's speed, which spins before and after a run measure. OWN: the
 #: arm alone, as for a daemon, or for data left to write.
 SPEED, OWN = "speed", "own"
+#: A run's figure from those of its phases: their sum, the greatest, or, of what changes a level, the highest level: the
+#: greatest sum up to the end of a phase. A workload that removes its build tree at the end needed its space.
+SUM, GREATEST, LEVEL = "sum", "greatest", "level"
 
 
 @dataclass(frozen=True)
 class Metric:
     """One figure of a phase.
 
-    ``additive``: those of the phases add up to the run's, else the run's is the greatest. ``better``: ``less`` or
-    ``more`` of it. ``compared``: arms are compared by it, and thresholds may be of it; the rest is kept in the samples.
+    ``whole``: SUM, GREATEST or LEVEL, of the run. ``better``: ``less`` or ``more`` of it. ``compared``: arms are
+    compared by it, and thresholds may be of it; the rest is kept in the samples.
     ``column``: its heading in the table of a phase; '' where it has none. ``whole_group``: what is shown there in its
     place where processes left the tree. ``as_difference``: compared there by its difference, since it is next to
     nothing on most baselines. ``noise``: SPEED, OWN or '', where it is as any other. ``title``: what it is in a
@@ -28,7 +31,7 @@ class Metric:
     """
 
     unit: str = SECONDS
-    additive: bool = True
+    whole: str = SUM
     better: str = "less"
     compared: bool = False
     column: str = ""
@@ -75,8 +78,8 @@ class Figures:
     flush_bytes: Annotated[Finite | None, Metric(BYTES)] = None
     flush_cpu: Annotated[Finite | None, Metric()] = None
     # The increase until its flush has ended.
-    space: Annotated[Finite | None, Metric(BYTES, compared=True, title="space used")] = None
-    inodes: Annotated[Finite | None, Metric(COUNT, compared=True, title="inodes used")] = None
+    space: Annotated[Finite | None, Metric(BYTES, LEVEL, compared=True, title="space used")] = None
+    inodes: Annotated[Finite | None, Metric(COUNT, LEVEL, compared=True, title="inodes used")] = None
     dirtied_bytes: Annotated[Finite | None, Metric(BYTES)] = None
     read_bytes: Annotated[Finite | None, Metric(BYTES)] = None
     write_bytes: Annotated[Finite | None, Metric(BYTES)] = None
@@ -92,13 +95,13 @@ class Figures:
     major_faults: Annotated[Finite | None, Metric(COUNT)] = None
     voluntary_switches: Annotated[Finite | None, Metric(COUNT)] = None
     involuntary_switches: Annotated[Finite | None, Metric(COUNT)] = None
-    max_rss: Annotated[Finite | None, Metric(BYTES, additive=False)] = None
+    max_rss: Annotated[Finite | None, Metric(BYTES, GREATEST)] = None
     # Peaks: of the arm's control group with its page cache, and of the processes that serve its filesystem.
-    arm_memory: Annotated[Finite | None, Metric(BYTES, additive=False)] = None
-    daemon_memory: Annotated[Finite | None, Metric(BYTES, additive=False)] = None
+    arm_memory: Annotated[Finite | None, Metric(BYTES, GREATEST)] = None
+    daemon_memory: Annotated[Finite | None, Metric(BYTES, GREATEST)] = None
     peak_memory: ClassVar[Metric] = Metric(
         BYTES,
-        additive=False,
+        GREATEST,
         compared=True,
         title="peak memory",
         parts=("arm_memory", "daemon_memory"),

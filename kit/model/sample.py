@@ -5,19 +5,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
+from itertools import accumulate
 from typing import Any
 
 from kit.core.codec import Code, Count, Finite, Moment
 from kit.model.call import Call
-from kit.model.metric import MEASURED, METRICS, Figures
+from kit.model.metric import GREATEST, MEASURED, METRICS, SUM, Figures
 from kit.model.profile import CpuProfile
 from kit.parsers.figure import Reported
 from kit.parsers.task import BuildTask
 
 TOTAL = "total"
 WARMUP, TRACED, IMPORTED = "warmup", "traced", "imported"
-_ADDITIVE = tuple(name for name in MEASURED if METRICS[name].additive)
-_GREATEST = tuple(name for name in MEASURED if not METRICS[name].additive)
 
 
 @dataclass(frozen=True)
@@ -86,14 +85,17 @@ def is_input(digest: str) -> bool:
 
 
 def total(phases: Iterable[Phase]) -> Phase:
-    """Return the sum of each metric that every phase has; of metrics that don't add up, the greatest known value."""
+    """Return each metric of the whole run. A sum or a level needs the metric of every phase."""
     listed = tuple(phases)
     made: dict[str, Any] = {}
-    for name in _ADDITIVE:
-        values = [phase.metric(name) for phase in listed]
-        made[name] = None if None in values else sum(value for value in values if value is not None)
-    for name in _GREATEST:
-        made[name] = max((value for phase in listed if (value := phase.metric(name)) is not None), default=None)
+    for name in MEASURED:
+        values = [value for phase in listed if (value := phase.metric(name)) is not None]
+        if METRICS[name].whole == GREATEST:
+            made[name] = max(values, default=None)
+        elif len(values) < len(listed):
+            made[name] = None
+        else:
+            made[name] = sum(values) if METRICS[name].whole == SUM else max(accumulate(values), default=None)
     return Phase(name=TOTAL, status="ok", **made)
 
 

@@ -52,6 +52,16 @@ def test_a_run_of_several_phases_is_their_sum() -> None:
     assert bare.time_range == TimeRange(11.5, 11.0, 12.0)
 
 
+def test_the_space_of_a_run_that_cleans_up_is_what_it_needed() -> None:
+    both = [
+        sample(
+            "bare", i, *(Phase(name, "ok", space=space * i) for name, space in (("a", 9.0), ("b", 3.0), ("c", -11.5)))
+        )
+        for i in (1, 2)
+    ]
+    assert Runs(both).values(("bare", ""), TOTAL, "space").tolist() == [12.0, 24.0]
+
+
 def test_runs_that_took_no_time_are_not_drawn() -> None:
     samples = runs([{"real": 2.0}, {"real": 0.0}, {"real": 4.0}, {}, {"real": 3.0}])
     samples[2] = sample("bare", 3, *samples[2].phases, flags="steal 9 %")

@@ -12,7 +12,7 @@ import pytest
 
 from kit.host.cgroup.counters import Counters
 from kit.host.cgroup.memory import PeakMemory
-from kit.model.metric import COUNT, MEASURED, METRICS
+from kit.model.metric import COUNT, GREATEST, LEVEL, MEASURED, METRICS
 from kit.model.sample import Phase, Sample, total
 from kit.probe.client import Timing
 from tests.changed_kit import ChangedKit
@@ -40,11 +40,15 @@ def test_metrics_name_others_that_are_there() -> None:
     assert all(METRICS[name].compared for name in METRICS if METRICS[name].column)
 
 
-def test_a_total_is_the_sum_or_the_greatest() -> None:
+def test_a_total_is_the_sum_the_greatest_or_the_highest_level() -> None:
     names: dict[str, Any] = dict.fromkeys(MEASURED, 2.0)
     whole = total([Phase("a", "ok", **names), Phase("b", "ok", **names)])
-    assert {name for name in MEASURED if whole.metric(name) == 4.0} == {n for n in MEASURED if METRICS[n].additive}
-    assert whole.max_rss == 2.0
+    assert {name for name in MEASURED if whole.metric(name) == 2.0} == {
+        name for name in MEASURED if METRICS[name].whole == GREATEST
+    }
+    assert {name for name in MEASURED if METRICS[name].whole == LEVEL} == {"space", "inodes"}
+    removed = total(Phase(name, "ok", space=space, real=1.0) for name, space in (("a", 9.0), ("b", 3.0), ("c", -11.5)))
+    assert (removed.space, removed.real, removed.inodes) == (12.0, 3.0, None)
 
 
 def described_in(text: str) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
 from operator import attrgetter
@@ -14,13 +14,19 @@ from numpy.typing import NDArray
 from kit.analysis.runs.readings import FIGURES, SPINS, Digests, Places, Readings, plausible, read
 from kit.analysis.runs.readings import Key as Key
 from kit.analysis.stats.estimators import Floats
-from kit.model.metric import MEASURED, described
+from kit.model.metric import GREATEST, LEVEL, MEASURED, SUM, described
 from kit.model.sample import RUN_ORDER, SEQUENTIAL, TOTAL, Phase, Sample
 from kit.model.sweep import parse_point, positive_number
 from kit.parsers.figure import Reported
 from kit.parsers.task import BuildTask
 
 Made = TypeVar("Made")
+#: A metric of the whole run from those of its phases, phases x runs.
+_WHOLE: Mapping[str, Callable[[Sequence[Floats]], Floats]] = {
+    SUM: lambda parts: np.sum(parts, axis=0),
+    GREATEST: np.fmax.reduce,
+    LEVEL: lambda parts: np.max(np.cumsum(parts, axis=0), axis=0),
+}
 _NO_PHASE = Phase("", "ok")
 
 
@@ -100,7 +106,7 @@ class Runs:
         if phase == TOTAL:
             parts = [self.values(key, name, metric) for name in self.phases([key]) if name != TOTAL]
             if parts:  # else a workload's only phase has that name
-                return np.sum(parts, axis=0) if known.additive else np.fmax.reduce(parts)  # type: ignore[no-any-return]
+                return _WHOLE[known.whole](parts)
         if metric not in MEASURED:  # a figure that other arms report, or did at other points
             return self.figure(key, phase, metric)
         if metric in FIGURES:
