@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from kit.analysis.session.analyse import analyse, whole_real
+from kit.analysis.session.difference import Difference
 from kit.analysis.session.ranking import (
     EQUIVALENT,
     FASTER,
     INCONCLUSIVE,
     REFERENCE,
     SLOWER,
-    Difference,
     Ranking,
     RankRow,
 )
