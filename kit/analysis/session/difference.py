@@ -45,11 +45,8 @@ class Difference:
         return self.low_all is not None and self.high_all is not None and not self.low_all <= 1 <= self.high_all
 
     def equivalent(self, margin: float) -> bool:
-        """Return whether both one-sided 5 % tests show a ratio between 1 / (1 + margin) and 1 + margin. These limits
-        are the same for either arm as reference."""
-        if self.low_bound is None or self.high_bound is None:
-            return False
-        return self.low_bound >= 1 / (1 + margin) and self.high_bound <= 1 + margin
+        """Return whether both one-sided 5 % tests show a ratio within the margin."""
+        return estimators.within_margin(self.low_bound, self.high_bound, margin)
 
     @property
     def turned(self) -> Difference:
