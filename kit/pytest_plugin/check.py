@@ -62,9 +62,9 @@ def _lines(item: Comparison, margin: float) -> str:
 
 
 def _more(item: Comparison, threshold: Threshold) -> str:
-    """Return about how many rounds would decide, if the penalty stays as measured."""
+    """Return about how many rounds would decide, if the penalty stays as measured; '' where that is unknown."""
     need = item.rounds_to_tell(threshold.limit)
-    if not need or need[1] >= 1000:
+    if not need or not item.n < need[1] < 1000:
         return ""
     few, typical, many = need
-    return f"\n  about {typical} rounds (80 % range {few} to {many}) would decide, if the ratio stays"
+    return f"\n  about {typical} rounds (80 % range {max(few, item.n + 1)} to {many}) would decide, if the ratio stays"

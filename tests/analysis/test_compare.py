@@ -7,6 +7,7 @@ import pytest
 from kit.analysis.runs.compare import Comparison, compare, not_comparable
 from kit.analysis.runs.paired import COPIES
 from kit.analysis.runs.run_table import Runs
+from kit.analysis.session.ranking import rank
 from kit.model.sample import Phase, Sample, total
 
 
@@ -66,6 +67,57 @@ def test_intervals_of_interleaved_runs_include_copies() -> None:
     assert math.log(real.high / real.low) / 2 == pytest.approx(1.96 * COPIES, rel=0.002)
     assert real.difference_low == pytest.approx(0.02 - 1.96 * COPIES, abs=1e-4)
     assert find(found, "user", "p0").low == pytest.approx(real.low)
+
+
+def test_no_number_of_rounds_decides_what_copies_may_differ_by() -> None:
+    turns = {"digests": (("image", "a"), ("run order", "interleaved"))}
+    arms = [sample("layer:overlay2", round_, 1.1, **turns) for round_ in range(1, 6)]
+    bares = [sample("bare", round_, 1.0, **turns) for round_ in range(1, 6)]
+    interleaved = find(compare([*arms, *bares], PAIR), "real", "p0")
+    assert (interleaved.copies, ratio_of(*[(1.1, 1.0)] * 5).copies) == (COPIES, 0.0)
+    near = replace(interleaved, ratio=1.108, n=10, spread=0.01, borrowed=10)
+    assert near.rounds_to_tell(1.10) is None
+    sequential = replace(near, copies=0.0).rounds_to_tell(1.10)
+    assert sequential and sequential[1] == 9
+    far, without = near.rounds_to_tell(1.09), replace(near, copies=0.0).rounds_to_tell(1.09)
+    assert far and without and far[1] > without[1]
+
+
+def test_the_ranking_and_the_verdict_call_the_same_arm_equivalent() -> None:
+    arms = ("layer:overlay2", "bare")
+    seen = []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        made = [sample(arm, round_, math.exp(rng.normal(0, 0.02))) for round_ in range(1, 6) for arm in arms]
+        found, (ranking,) = find(compare(made, PAIR), "real", "p0"), rank(Runs(made), arms)
+        (row,) = (row for row in ranking.rows if row.arm == "bare")
+        assert row.against and row.against.equivalent(0.03) == found.equivalent(0.03)
+        seen.append(found.equivalent(0.03))
+    assert 5 < sum(seen) < 35
+
+
+@pytest.mark.parametrize(
+    ("simultaneous", "bound", "margin", "is_it"),
+    [
+        ((0.9705, 1.02), (None, None), 0.03, False),  # 1 / 1.03 is 0.9709
+        ((0.971, 1.03), (None, None), 0.03, True),  # as stored: without the bound of one-sided tests
+        ((0.09, 0.11), (0.095, 0.105), 1.0, False),
+        ((0.51, 1.9), (0.6, 1.8), 1.0, True),
+        ((0.95, 1.02), (0.975, 1.01), 0.03, True),
+        ((None, None), (None, None), 0.03, False),
+    ],
+)
+def test_the_limits_of_equivalence_are_the_same_for_either_arm_as_reference(
+    simultaneous: tuple[float | None, float | None],
+    bound: tuple[float | None, float | None],
+    margin: float,
+    is_it: bool,
+) -> None:
+    (low_all, high_all), (low, high) = simultaneous, bound
+    found = replace(
+        ratio_of((1.1, 1.0), (1.2, 1.1)), low_all=low_all, high_all=high_all, low_bound=low, high_bound=high
+    )
+    assert found.equivalent(margin) == is_it
 
 
 def test_the_published_figures_of_moby_2891() -> None:

@@ -13,7 +13,18 @@ import pytest
 
 from kit.analysis.history.changepoint import ChangeHistory, find_changes
 from kit.analysis.history.history import Conditions, Entry, agree, split
-from kit.analysis.history.regression import CHANGE, GOOD, OVER, REGRESSION, SUSPECT, UNDECIDED, Finding, Rule, judge
+from kit.analysis.history.regression import (
+    CHANGE,
+    GOOD,
+    OVER,
+    REGRESSION,
+    RULES,
+    SUSPECT,
+    UNDECIDED,
+    Finding,
+    Rule,
+    judge,
+)
 from kit.analysis.history.session_diff import compare_sessions
 from kit.analysis.session.analyse import analyse
 from kit.analysis.session.threshold import parse_threshold
@@ -231,6 +242,37 @@ def test_regressions_need_the_interval_and_the_history() -> None:
     assert last_finding([0.2] * 2).status == SUSPECT
     assert last_finding([*GOOD_NIGHTS, *[0.08] * 4]).status == GOOD  # a change below the limit is none of ours
     assert last_finding([*GOOD_NIGHTS, *[0.2] * 4, *[0.05] * 3]).status == GOOD
+
+
+def test_one_noisy_night_after_a_rise_below_the_limit_is_no_regression() -> None:
+    entries = [past(i, penalty, 0.003) for i, penalty in enumerate([*GOOD_NIGHTS, *[0.08] * 8, 0.14])]
+    series = split(entries)[-1]
+    rise, noisy = find_changes(series)
+    assert (rise.index, rise.confirmed, noisy.index, noisy.confirmed) == (8, True, 16, False)
+    for rule, fails in ((ON_CHANGE, False), (Rule(), True)):
+        found = judge(LIMIT, entries[-1].outcome.comparison, series, (rise, noisy), rule)
+        assert (found.status, found.fails) == ((OVER if fails else SUSPECT), fails), found.why
+
+
+def test_a_regression_says_which_levels_followed_the_rise() -> None:
+    high = [*GOOD_NIGHTS, *[0.3] * 8]
+    assert "% in the last 8 sessions (since 2026-0008)" in last_finding(high).why
+    fallen = last_finding([*high, *[0.2] * 8])
+    assert fallen.status == REGRESSION and "% in 8 sessions, then +18." in fallen.why and "last" not in fallen.why
+    assert last_finding([*high, *[0.08] * 8, 0.2]).status == SUSPECT  # the fall ended it
+    assert last_finding([*[0.4] * 8, *[0.5] * 8, *[0.2] * 8]).status != REGRESSION  # it began above where it is
+
+
+def test_a_regression_needs_the_interval_of_all_thresholds() -> None:
+    entries = [past(i, penalty, 0.003) for i, penalty in enumerate([*GOOD_NIGHTS, *[0.2] * 4])]
+    series = split(entries)[-1]
+    whole = entries[-1].outcome.comparison
+    assert whole.ratio
+    noisy = replace(whole, low=1.11, high=whole.ratio**2 / 1.11)
+    for rule in RULES:
+        one, many = (judge(LIMIT, noisy, series, find_changes(series), Rule(rule, family=size)) for size in (1, 50))
+        assert (one.status, one.fails, many.status, many.fails) == (REGRESSION, True, SUSPECT, False)
+        assert "not after correcting for 50 thresholds" in many.why
 
 
 def test_a_limit_is_a_limit_whatever_the_nights_before_were() -> None:

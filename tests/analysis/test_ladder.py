@@ -150,6 +150,19 @@ def test_the_most_expensive_step_is_named_only_where_it_is_significant() -> None
     assert nothing == ()
 
 
+def test_few_sessions_of_equal_arms_have_a_step_that_is_simultaneously_significant() -> None:
+    rng = np.random.default_rng(4)
+    sessions, alone, together = 200, 0, 0
+    for _ in range(sessions):
+        found = noisy(rng, 4, dict.fromkeys(ARMS, 10.0))
+        for step in (*found.steps, found.whole):
+            assert step.share and step.share_all and step.share.low is not None and step.share_all.low is not None
+            assert step.share_all.low < step.share.low and step.share_all.estimate == step.share.estimate
+        alone += any(step.share.leaves_out(0.0) for step in found.steps if step.share)
+        together += any(step.share_all.leaves_out(0.0) for step in found.steps if step.share_all)
+    assert together < alone and together / sessions < 0.05 + 3 * (0.05 * 0.95 / sessions) ** 0.5
+
+
 def by_turns(turns: bool, costs: dict[str, float]) -> Ladder:
     digests = (("run order", "interleaved"),) if turns else ()
     samples = [

@@ -154,6 +154,44 @@ def test_an_arm_that_lacks_rounds_is_compared_in_those_it_has() -> None:
     assert rows["layer:vfs"].rank_low == 4
 
 
+def sweep(points: int, rounds: int, noise: float, seed: int = 1) -> list[Sample]:
+    """Identical arms at each point."""
+    rng = np.random.default_rng(seed)
+    return [
+        Sample(
+            arm, round_, "measured", "ok", 0.0, (Phase("p", "ok", float(np.exp(rng.normal(0, noise)))),),
+            point=f"jobs={point}",
+        )
+        for round_ in range(1, rounds + 1)
+        for point in range(1, points + 1)
+        for arm in ("layer:overlay2", "layer:vfs")
+    ]  # fmt: skip
+
+
+def test_of_identical_arms_few_sessions_find_one_that_differs_at_any_point_of_a_sweep() -> None:
+    wrong, sessions, points = 0, 150, 8
+    for seed in range(sessions):
+        found = rank(Runs(sweep(points, 4, 0.02, seed)), ["layer:overlay2", "layer:vfs"])
+        assert len(found) == points
+        wrong += any(row.verdict in (SLOWER, FASTER) or item.outdone for item in found for row in item.rows)
+    assert wrong / sessions < 0.05 + 3 * (0.05 * 0.95 / sessions) ** 0.5  # 34 % where each point errs by itself
+
+
+def test_a_family_counts_its_pairs_at_all_points_of_a_sweep() -> None:
+    """Also where the session looked each round, and for one-sided bounds."""
+    arms = ["layer:overlay2", "layer:vfs"]
+    made = sweep(4, 4, 0.02)
+    alone = [item for item in made if item.point == "jobs=1"]
+    for rounds in (0, 4):
+        one = rank(Runs(alone), arms, rounds=rounds)[0].pairs[0]
+        first = rank(Runs(made), arms, rounds=rounds)[0].pairs[0]
+        assert (one.family, first.family) == (1, 4)
+        assert (one.ratio, one.low) == (first.ratio, first.low)
+        for which in (0, 1):
+            assert first.quantiles[which] > 1.1 * one.quantiles[which]
+        assert (first.low_all or 0) < (one.low_all or 0) and (first.low_bound or 0) < (one.low_bound or 0)
+
+
 def test_a_session_of_one_arm_has_no_ranking() -> None:
     assert rank(Runs([item for item in samples(3, 0.01) if item.arm == "layer:vfs"]), ["layer:vfs"]) == ()
 

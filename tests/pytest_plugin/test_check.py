@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from kit.analysis.runs.paired import COPIES
 from kit.analysis.session.analyse import analyse
 from kit.analysis.session.threshold import parse_threshold
 from kit.pytest_plugin.check import PenaltyError, check
@@ -28,6 +29,15 @@ def test_undecided_warns_or_fails_and_says_how_many_rounds_would_tell() -> None:
         check(LIMIT, comparisons, undecided="fail")
     with pytest.warns(pytest.PytestWarning, match="one run has no interval"):
         check(LIMIT, analyse(night(3, 0.1, rounds=1)).comparisons)
+
+
+def test_rounds_that_have_run_are_not_said_to_decide() -> None:
+    (whole,) = LIMIT.find(analyse(night(1, 0.05)).comparisons)
+    near = replace(whole, ratio=1.108, low=1.09, high=1.126, n=10, borrowed=10)
+    for spread, copies, says in ((0.03, 0.0, True), (0.01, 0.0, False), (0.03, COPIES, False)):
+        with pytest.warns(pytest.PytestWarning, match="the limit lies within the interval") as caught:
+            check(LIMIT, [replace(near, spread=spread, copies=copies)])
+        assert ("would decide" in str(caught[0].message)) == says
 
 
 def test_what_was_not_measured_is_no_pass() -> None:

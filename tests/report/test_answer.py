@@ -11,23 +11,26 @@ from typing import Any
 import pytest
 
 from kit.analysis.session.analyse import analyse, whole_real
+from kit.analysis.session.difference import Difference
 from kit.analysis.session.ranking import (
     EQUIVALENT,
     FASTER,
     INCONCLUSIVE,
     REFERENCE,
     SLOWER,
-    Difference,
     Ranking,
     RankRow,
 )
+from kit.analysis.stats.estimators import Interval
 from kit.core.errors import UsageError
 from kit.model.sample import Phase, Sample
 from kit.model.session import NotRun, Request, Session, title_of
 from kit.report import render
+from kit.report.format.interval import amount_interval
 from kit.report.text import summary
 from kit.report.text.advice import advice, headline
-from kit.report.text.answer import COLUMNS, LINES, _fit, _notes, answer
+from kit.report.text.answer import COLUMNS, LINES, _fit, _notes, _split, answer
+from kit.report.text.caveats import outside_cpu_notes
 from kit.report.text.progress import so_far
 from kit.report.text.ranking import result_line
 from tests.nights import ladder_session, night
@@ -396,6 +399,23 @@ def test_the_head_says_how_long_it_took_and_which_rule_ended_it() -> None:
         assert summary.ending(replace(session, request=request, status=status), made_of) == rule
 
 
+def test_parts_of_a_cost_are_named_by_their_simultaneous_intervals() -> None:
+    (steps,) = (item for item in analyse(ladder_session()).whole_ladders if item.arm == "layer:overlay2")
+    wide, narrow = Interval(0.03, -0.01, 0.07, 6), Interval(0.03, 0.01, 0.05, 6)
+    container, reading, *others = (replace(step, share=narrow, share_all=wide) for step in steps.steps)
+    clear = replace(reading, share_all=Interval(0.05, 0.02, 0.08, 6))
+    assert _split(replace(steps, steps=(container, clear, *others))) == (
+        "Where layer:overlay2's cost comes from: reading +5 % [+2, +8]; container, writing and late flush: not "
+        "significant."
+    )
+
+
+def test_the_noise_is_said_to_have_an_individual_interval() -> None:
+    session = made(COSTS)
+    (line,) = (note for note in _notes(session, analyse(session)) if note.startswith("Noise:"))
+    assert re.fullmatch(r"Noise: two identical copies of bare differ by .* \[.*\] \(individual\)\.", line)
+
+
 def test_outside_cpu_has_a_line_where_it_is_notable() -> None:
     session = made({"bare": 8.5, "layer:overlay2": 9.0, "layer:fuse-overlayfs": 21.0})
     samples = tuple(
@@ -406,6 +426,24 @@ def test_outside_cpu_has_a_line_where_it_is_notable() -> None:
     text = " ".join(shown(replace(session, samples=samples)).split())
     assert "Outside CPU: layer:fuse-overlayfs uses +7.890 s [+7.890, +7.890] per build more than bare, which" in text
     assert "Outside CPU" not in shown(session)
+
+
+def test_outside_cpu_has_the_interval_that_is_simultaneous() -> None:
+    dice = random.Random(3)
+    session = made({"bare": 8.5, "layer:overlay2": 9.0, "layer:btrfs": 9.1, "layer:fuse-overlayfs": 21.0})
+
+    def used(arm: str) -> float:
+        return dice.uniform(7.7, 8.1) if "fuse" in arm else dice.uniform(0.2, 0.4)
+
+    samples = tuple(
+        replace(item, phases=tuple(replace(phase, outside=used(item.arm)) for phase in item.phases))
+        for item in session.samples
+    )
+    analysis = analyse(replace(session, samples=samples))
+    (cpu,) = analysis.outside_cpu
+    assert cpu.difference_low_all and cpu.difference_low and cpu.difference_low_all < cpu.difference_low
+    (line,) = outside_cpu_notes(analysis)
+    assert amount_interval(cpu.difference, cpu.difference_low_all, cpu.difference_high_all) in line
 
 
 def test_reasons_why_arms_were_not_run_stand_where_they_are_short() -> None:

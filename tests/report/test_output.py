@@ -23,7 +23,7 @@ from kit.analysis.session.analyse import Analysis, analyse
 from kit.core.redact import redact
 from kit.core.sanitize import visible
 from kit.model.event import SampleTaken
-from kit.model.session import NotRun, Session
+from kit.model.session import NotRun, Request, Session
 from kit.parsers.figure import Reported
 from kit.report import render
 from kit.report.data.junit import render_junit
@@ -285,6 +285,19 @@ def test_nothing_in_a_report_acts_on_a_terminal(name: str) -> None:
         text.encode()
         if name == "junit":
             ElementTree.fromstring(text)
+
+
+@pytest.mark.parametrize("name", ["answer", "full", "explain", "markdown", "html", "svg", "junit", "summary"])
+def test_equivalence_is_within_the_margin_of_the_session(name: str) -> None:
+    """The arm costs 2.3 %, with an interval below 3 %."""
+
+    def said(margin: float) -> str:
+        session = replace(night(1, 0.025), request=Request(margin=margin))
+        return " ".join(rendered(name, session, analyse(session)).split()).replace("\u00a0", " ")
+
+    assert "equivalent within ±3 %" in said(0.03)
+    assert not re.search("equivalent within ±[0-9]", said(0.02))
+    assert "equivalent within ±5 %" in said(0.05)
 
 
 def test_visible_leaves_ordinary_text_alone() -> None:

@@ -35,8 +35,8 @@ class Finding:
 
     ``good``: the whole interval lies below the limit. ``undecided``: the interval contains the limit. ``suspect``: the
     individual interval lies above, but the simultaneous one does not; or too few sessions confirm a change. ``over``:
-    the simultaneous interval lies above. ``regression``: above, and the series changed to that level. ``missing``: not
-    measured. ``fails``: this finding fails the night."""
+    the simultaneous interval lies above. ``regression``: over, and the series rose to a level above the limit.
+    ``missing``: not measured. ``fails``: this finding fails the night."""
 
     threshold: Threshold
     status: str
@@ -68,23 +68,48 @@ def _judge(
         return GOOD, "the whole interval is below the limit"
     if within != CROSSED:
         return UNDECIDED, "the limit lies within the interval" if item.low is not None else "one run has no interval"
-    risen = [change for change in changes if change.up and change.confirmed]
-    level = changes[-1].after if changes else item.ratio or 0.0
-    if risen and level > threshold.limit:
-        change = risen[-1]
-        named = [str(item) for item in change.differs if isinstance(item, DifferingVersion)]
-        return REGRESSION, (
-            f"{_percent(change.before)} before, {_percent(change.after)} in the last {change.sessions} sessions "
-            f"(since {'; '.join((series.entries[change.index].session, *named))})"
-        )
-    return _judge_alone(threshold, item, series, rule) if rule.on == LIMIT else _await(threshold, series, changes, rule)
+    rise = _find_rise(threshold, series, changes, rule)
+    if rise and _over_among(threshold, item, rule):
+        return REGRESSION, rise
+    if rise or rule.on == LIMIT:
+        return _judge_alone(threshold, item, series, rule)
+    return _await(threshold, series, changes, rule)
+
+
+def _find_rise(threshold: Threshold, series: Series, changes: Sequence[Change], rule: Rule) -> str:
+    """Return how the series rose to the level where it is, in words; '' if it did not, or not above the limit.
+
+    A level of fewer than ``confirm`` sessions is none yet, since one session may be noisy. A fall from the level counts
+    from then on, too."""
+    levels = [change for change in changes if change.sessions >= rule.confirm]
+    level = levels[-1].after if levels else 0.0
+    risen = [
+        change
+        for change in levels
+        if change.confirmed and change.up and change.after > threshold.limit and change.before < level
+    ]
+    if not risen or level <= threshold.limit:
+        return ""
+    rise = risen[-1]
+    named = [str(item) for item in rise.differs if isinstance(item, DifferingVersion)]
+    last = "the last " if rise is changes[-1] else ""
+    then = "" if rise is levels[-1] else f", then {_percent(level)}"
+    return (
+        f"{_percent(rise.before)} before, {_percent(rise.after)} in {last}{rise.sessions} sessions{then} "
+        f"(since {'; '.join((series.entries[rise.index].session, *named))})"
+    )
+
+
+def _over_among(threshold: Threshold, item: Comparison, rule: Rule) -> bool:
+    """Return whether the penalty is above the limit after correcting for the number of thresholds."""
+    return (item.low_among(rule.family) or 0.0) > threshold.limit
 
 
 def _judge_alone(threshold: Threshold, item: Comparison, series: Series, rule: Rule) -> tuple[str, str]:
     """Judge by the limit alone, whatever the history."""
     over = _over(threshold, series)
     since = f"{over} sessions in a row" if over > 1 else "this session"
-    if (item.low_among(rule.family) or 0.0) > threshold.limit:
+    if _over_among(threshold, item, rule):
         return OVER, f"the whole interval is above the limit, in {since}"
     return SUSPECT, f"above the limit, but not after correcting for {rule.family} thresholds, in {since}"
 

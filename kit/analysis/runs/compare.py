@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from kit.analysis.runs.paired import Paired, find_adjusting, pair_up
 from kit.analysis.runs.run_table import Key, Runs, differing, in_both
@@ -34,7 +34,8 @@ class Comparison:
 
     From ROBUST_FROM rounds on the ratio is the typical one, the mean without a tenth at either end, and ``untrimmed``
     that of all. ``spread``: standard error of one round's log ratio; ``borrowed``: degrees of freedom beyond its own,
-    from the noise that arms share."""
+    from the noise that arms share. ``copies``: standard error of what no number of rounds removes. ``low_bound`` to
+    ``high_bound``: the simultaneous 90 % interval, of two one-sided tests."""
 
     arm: str
     baseline: str
@@ -64,6 +65,10 @@ class Comparison:
     borrowed: int = 0
     difference_low_all: float | None = None
     difference_high_all: float | None = None
+    # A history does not store the others, so they do not count where its outcomes are compared.
+    low_bound: float | None = field(default=None, compare=False)
+    high_bound: float | None = field(default=None, compare=False)
+    copies: float = field(default=0.0, compare=False)
 
     def __repr__(self) -> str:
         """For assertions of tests: what was compared, the ratio, its interval."""
@@ -87,10 +92,11 @@ class Comparison:
         return not self.low <= self.untrimmed <= self.high
 
     def equivalent(self, margin: float) -> bool:
-        """Return whether the simultaneous interval lies within the margin."""
-        if self.low_all is None or self.high_all is None:
-            return False
-        return 1 - margin <= self.low_all and self.high_all <= 1 + margin
+        """Return whether both one-sided 5 % tests show a ratio within the margin. A stored comparison has no interval
+        of them: the wider one of ``verdict_all`` decides."""
+        if self.low_bound is None or self.high_bound is None:
+            return estimators.within_margin(self.low_all, self.high_all, margin)
+        return estimators.within_margin(self.low_bound, self.high_bound, margin)
 
     @property
     def centre(self) -> Centre | None:
@@ -106,13 +112,16 @@ class Comparison:
 
     def rounds_to_tell(self, limit: float) -> tuple[int, int, int] | None:
         """Return how many rounds would distinguish the ratio from ``limit``, if the ratio stays: few, typical and many,
-        a range of 80 %. None if unknown."""
-        if not self.spread or not self.ratio or self.ratio == limit:
+        a range of 80 %. None if unknown, or if no number would: the difference of copies lasts all rounds."""
+        if not self.spread or not self.ratio:
             return None
-        away = abs(math.log(self.ratio / limit))
+        lasting = self.copies * estimators.student_quantile(0.5 + estimators.CONFIDENCE / 2, variance_pooling.MANY)
+        left = math.log(self.ratio / limit) ** 2 - lasting**2
+        if left <= 0:
+            return None
         smaller, larger = estimators.spread_range(estimators.own_degrees(self.n) + self.borrowed)
         found = [
-            variance_pooling.rounds_needed(self.spread * factor, self.borrowed, away)
+            variance_pooling.rounds_needed(self.spread * factor, self.borrowed, math.sqrt(left))
             for factor in (smaller, 1.0, larger)
         ]
         few, typical, many = found
@@ -223,7 +232,10 @@ def _of_ratio(
     made: Comparison, pair: Paired, centre: variance_pooling.PooledEstimate, plain: variance_pooling.PooledEstimate
 ) -> Comparison:
     centre = pair.widen(centre)
-    ratio, together = estimators.as_ratio(centre.interval()), estimators.as_ratio(centre.interval_together())
+    ratio, together, bounded = (
+        estimators.as_ratio(found)
+        for found in (centre.interval(), centre.interval_together(), centre.interval_bounded())
+    )
     smallest = centre.detectable()
     return replace(
         made,
@@ -241,6 +253,9 @@ def _of_ratio(
         untrimmed=pair.untrimmed(),
         spread=centre.spread,
         borrowed=centre.degrees - estimators.own_degrees(centre.n),
+        low_bound=bounded.low,
+        high_bound=bounded.high,
+        copies=pair.copies,
     )
 
 

@@ -120,13 +120,14 @@ class Analysis:
 
     @property
     def outside_cpu(self) -> tuple[Comparison, ...]:
-        """Return the comparisons of outside CPU that are significantly above NOTABLE of the build's real time."""
+        """Return the comparisons of outside CPU whose simultaneous interval lies above NOTABLE of the build's real
+        time."""
         wholes = {(item.arm, item.point, item.phase) for item in whole_real(self.comparisons)}
         found = []
         for item in self.comparisons:
             if item.metric == "outside" and (item.arm, item.point, item.phase) in wholes:
                 real = self.arm(item.arm, item.point).mean(item.phase, "real")
-                if real is not None and (item.difference_low or 0) > NOTABLE * real:
+                if real is not None and (item.difference_low_all or 0) > NOTABLE * real:
                     found.append(item)
         return tuple(found)
 

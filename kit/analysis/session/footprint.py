@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kit.analysis.runs.run_table import Runs
-from kit.analysis.session.ranking import Difference, Ranking, rank_by
+from kit.analysis.session.difference import Difference
+from kit.analysis.session.ranking import Ranking, rank_by
 
 #: The ratio to the reference from which an arm's space, writes or memory are notable.
 NOTABLE = 1.5

@@ -35,13 +35,15 @@ class LadderStep:
     cost.
 
     Both are means over the rounds with 95 % intervals, by the noise that the rungs share. Each round's share is of that
-    round's baseline: of its real time and flush, or of all its CPU."""
+    round's baseline: of its real time and flush, or of all its CPU. ``share_all``: the same share, with an interval
+    that is simultaneous for all steps and the whole."""
 
     name: str
     lower: str  # arm
     upper: str  # arm
     seconds: Interval
     share: Interval | None  # None where a round's baseline is zero
+    share_all: Interval | None = None
 
 
 @dataclass(frozen=True)
@@ -189,12 +191,13 @@ def _split(runs: Runs, keys: Sequence[Key], chain: Sequence[tuple[str, str]], ph
     whole_rise = costs[-1] + debts[-1] - start
     levels = [(float(upper.mean()), float(lower.mean())) for lower, upper in pairwise(costs)]
     levels.append((float((costs[-1] + debts[-1]).mean()), float(start.mean())))
-    *steps, total = _steps([*rises, (WHOLE, *ends)], [*parts, whole_rise], base, errors, levels, alike)
+    family = len(rises) + 1 + (cost in _DEBT)
+    *steps, total = _steps([*rises, (WHOLE, *ends)], [*parts, whole_rise], base, errors, levels, alike, family)
     errors.pop()
     if cost in _DEBT:
         parts.append(debts[-1] - debts[0])
         errors.append(0.0)
-        steps += _steps([(FLUSH, *ends)], parts[-1:], base, errors[-1:], levels[-1:], False)
+        steps += _steps([(FLUSH, *ends)], parts[-1:], base, errors[-1:], levels[-1:], False, family)
     means = {name: float(cost.mean()) for name, cost in zip(names, costs, strict=True)}
     largest = _dearest(steps, parts, errors, means, alike)
     return Ladder(
@@ -215,20 +218,25 @@ def _steps(
     errors: Sequence[float],
     levels: Sequence[tuple[float, float]],
     alike: bool,
+    family: int,
 ) -> list[LadderStep]:
     """Return the steps, which share an estimate of the noise if it is ``alike``. Noise grows with the ``levels``, the
-    costs of both rungs. ``errors``: of their copies, which rounds do not show."""
+    costs of both rungs. ``errors``: of their copies, which rounds do not show. ``family``: number of all steps and the
+    whole."""
     with np.errstate(divide="ignore", invalid="ignore"):
         shares = [part / base for part in seconds]
     known = bool((base > 0).all()) and all(bool(np.isfinite(share).all()) for share in shares)
     pairs = [(lower, upper) for _, lower, upper in names]
     size = float(base.mean())
-    absolute = _share(pairs, seconds, levels, errors, alike)
+    absolute = [made.interval() for made in _share(pairs, seconds, levels, errors, alike, family)]
     of_base = [error / size for error in errors] if known else []
     # A share also contains the baseline's noise, as far as the rungs differ.
     scales = [(math.hypot(upper, upper - lower) / size, lower / size) for upper, lower in levels] if known else []
-    relative = _share(pairs, shares, scales, of_base, alike) if known else [None] * len(names)
-    return [LadderStep(*name, one, two) for name, one, two in zip(names, absolute, relative, strict=True)]
+    shared = _share(pairs, shares, scales, of_base, alike, family) if known else []
+    relative: Sequence[tuple[Interval | None, Interval | None]] = [(None, None)] * len(names)
+    if shared:
+        relative = [(made.interval(), made.interval_together()) for made in shared]
+    return [LadderStep(*name, one, *two) for name, one, two in zip(names, absolute, relative, strict=True)]
 
 
 def _share(
@@ -237,13 +245,14 @@ def _share(
     scales: Sequence[tuple[float, float]],
     errors: Sequence[float],
     alike: bool,
-) -> list[Interval]:
+    family: int,
+) -> list[variance_pooling.PooledEstimate]:
     contrasts = [
         variance_pooling.Contrast(pair, mean_centre(part), alike, scale=scale)
         for pair, part, scale in zip(pairs, parts, scales, strict=True)
     ]
-    shared = variance_pooling.share(contrasts, len(contrasts))
-    return [with_error(centre, error).interval() for centre, error in zip(shared, errors, strict=True)]
+    shared = variance_pooling.share(contrasts, family)
+    return [with_error(centre, error) for centre, error in zip(shared, errors, strict=True)]
 
 
 def _dearest(

@@ -10,7 +10,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kit.analysis.session.ranking import INCONCLUSIVE, Difference, Ranking, RankRow
+from kit.analysis.session.difference import Difference
+from kit.analysis.session.ranking import INCONCLUSIVE, Ranking, RankRow
 from kit.analysis.session.stopping import widening
 from kit.analysis.session.timing import count_rounds, round_seconds
 from kit.analysis.stats import estimators

@@ -1,7 +1,7 @@
 """The ranking: all arms that a user could pick against one reference, and which of them a session distinguishes. Pure.
 
 Every two arms are compared within the rounds that contain both, across filesystems and engines. All pairs lend each
-other their noise; intervals hold for one family at a time, each with 95 %:
+other their noise; intervals hold for one family at a time, each with 95 %, in a sweep at all its points together:
 
 - *against the reference*: every other row with the reference (Dunnett 1955), ``bare`` on each filesystem included, as
   they share a column;
@@ -14,18 +14,18 @@ other their noise; intervals hold for one family at a time, each with 95 %:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from string import ascii_lowercase
 
 import numpy as np
 
 from kit.analysis.runs.compare import is_control
-from kit.analysis.runs.paired import Paired, find_adjusting, pair_up
+from kit.analysis.runs.paired import find_adjusting, pair_up
 from kit.analysis.runs.run_table import Key, Runs
-from kit.analysis.session.stopping import widening
-from kit.analysis.stats import estimators, variance_pooling
+from kit.analysis.session.difference import Difference, PairSet
+from kit.analysis.stats import estimators
 from kit.core.errors import UsageError
 from kit.model.arm import PLAIN, known_arm
 from kit.model.default_driver import common_drivers
@@ -41,47 +41,6 @@ MORE_IS_BETTER = "more"
 REFERENCE, SLOWER, FASTER, EQUIVALENT, INCONCLUSIVE = "reference", "slower", "faster", "equivalent", "inconclusive"
 #: The common choices; the first one that ran is the reference if the session names none.
 _COMMON = tuple(f"layer:{words}" for words in common_drivers())
-
-
-@dataclass(frozen=True)
-class Difference:
-    """One arm over another: ``ratio`` with its individual 95 % interval, and ``low_all`` to ``high_all``, which is
-    simultaneous in the family of the pair. ``low_bound`` to ``high_bound`` is the simultaneous 90 % interval, of two
-    one-sided tests. Intervals are None where a single round contains both.
-
-    ``spread``: standard deviation of one round's log ratio, estimated with ``degrees`` degrees of freedom; ``floor``:
-    that of what no number of rounds removes. ``quantiles``: half widths of the two simultaneous intervals, in standard
-    errors; ``lasting``: the same of the floor. ``family``: the number of comparisons.
-    """
-
-    arm: str
-    other: str
-    ratio: float
-    low: float | None
-    high: float | None
-    low_all: float | None
-    high_all: float | None
-    n: int
-    low_bound: float | None = None
-    high_bound: float | None = None
-    spread: float | None = None
-    degrees: int = 0
-    floor: float = 0.0
-    quantiles: tuple[float, float] = (0.0, 0.0)
-    lasting: tuple[float, float] = (0.0, 0.0)
-    family: int = 1
-
-    @property
-    def significant(self) -> bool:
-        """Return whether the simultaneous interval excludes 1."""
-        return self.low_all is not None and self.high_all is not None and not self.low_all <= 1 <= self.high_all
-
-    def equivalent(self, margin: float) -> bool:
-        """Return whether both one-sided 5 % tests show a ratio between 1 / (1 + margin) and 1 + margin. These limits
-        are the same for either arm as reference."""
-        if self.low_bound is None or self.high_bound is None:
-            return False
-        return self.low_bound >= 1 / (1 + margin) and self.high_bound <= 1 + margin
 
 
 @dataclass(frozen=True)
@@ -223,31 +182,27 @@ def _rank(
     wanted += combinations(grounds, 2) if reference in grounds else [(grounds[0], other) for other in grounds[1:]]
     adjusting = find_adjusting(runs, keys, phase, metric)
     paired = [pair_up(runs, ((one, point), (other, point)), phase, metric, adjusting) for one, other in wanted]
-    pairs = [pair for pair in paired if pair and pair.positive]
-    contrasts = [pair.ratio() for pair in pairs]
-    everyone = _compare(pairs, contrasts, [pair for pair in wanted if set(pair) <= set(picks)], rounds)
+    pairs = PairSet([pair for pair in paired if pair and pair.positive], rounds, len(runs.points))
+    everyone = pairs.differences(pair for pair in wanted if set(pair) <= set(picks))
     chosen = reference or _choose(picks, everyone, better, default_reference)
-    own = _compare(pairs, contrasts, [pair for pair in wanted if chosen in pair], rounds)
+    own = pairs.differences(pair for pair in wanted if chosen in pair)
     found = {pair: own.get(pair, item) for pair, item in everyone.items()} | own
     rows = _rows(runs, keys, phase, metric, picks, found, chosen, better, margin)
     first, *others = of_first_variant([arm for arm in grounds if not _is_rebuild(arm)]) or [""]
-    across = _compare(pairs, contrasts, [(first, other) for other in others], rounds)
+    across = pairs.differences((first, other) for other in others)
     return Ranking(
         metric, figure.unit, better, phase, point, chosen, rows,
         tuple(across[other, first] for other in others if (other, first) in across),
         tuple(found[pair] for pair in wanted if pair in found), adjusting.name if adjusting else "",
         tuple(arm for arm, _ in keys if arm not in {row.arm for row in rows}), margin, rounds,
-        tuple(pair for pick in picks for pair in _outdone(pick, picks, pairs, contrasts, rounds, better)),
+        tuple(pair for pick in picks for pair in _outdone(pick, picks, pairs, better)),
     )  # fmt: skip
 
 
-def _outdone(
-    pick: str, picks: Sequence[str], pairs: Sequence[Paired], contrasts: Sequence[variance_pooling.Contrast],
-    rounds: int, better: str,
-) -> Iterator[tuple[str, str]]:  # fmt: skip
+def _outdone(pick: str, picks: Sequence[str], pairs: PairSet, better: str) -> Iterator[tuple[str, str]]:
     """Yield the pick with each pick that outdoes it. The 90 % interval of a family errs on either side with 5 %."""
     family = [pair for one in picks if one != pick for pair in ((pick, one), (one, pick))]
-    for (one, other), item in _compare(pairs, contrasts, family, rounds).items():
+    for (one, other), item in pairs.differences(family).items():
         if one != pick or item.low_bound is None or item.high_bound is None:
             continue
         if item.high_bound < 1 if better == MORE_IS_BETTER else item.low_bound > 1:
@@ -275,51 +230,6 @@ def _is_rebuild(arm: str) -> bool:
 
 def measured(runs: Runs, keys: Sequence[Key], phase: str, metric: str) -> bool:
     return all(bool(np.isfinite(runs.values(key, phase, metric)).any()) for key in keys)
-
-
-def _compare(
-    pairs: Sequence[Paired],
-    contrasts: Sequence[variance_pooling.Contrast],
-    family: Iterable[tuple[str, str]],
-    rounds: int,
-) -> dict[tuple[str, str], Difference]:
-    """Return the pairs of this family in both directions, with simultaneous intervals. All ``pairs`` share noise."""
-    members = set(family)
-    counted = [(pair.arm[0], pair.base[0]) in members for pair in pairs]
-    size = sum(counted)
-    if not size:
-        return {}
-    found = {}
-    judged = [replace(item, counted=one) for item, one in zip(contrasts, counted, strict=True)]
-    for pair, one, centre in zip(pairs, counted, variance_pooling.share(judged, size, widening(rounds)), strict=True):
-        if one:
-            item = _difference(pair, centre, size)
-            found[item.arm, item.other], found[item.other, item.arm] = item, _turned(item)
-    return found
-
-
-def _difference(pair: Paired, shared: variance_pooling.PooledEstimate, family: int) -> Difference:
-    centre = pair.widen(shared)
-    alone, together, bounded = (
-        estimators.as_ratio(found)
-        for found in (centre.interval(), centre.interval_together(), centre.interval_bounded())
-    )
-    quantiles = shared.together, shared.bounded
-    return Difference(
-        pair.arm[0], pair.base[0], alone.estimate, alone.low, alone.high, together.low, together.high, alone.n,
-        bounded.low, bounded.high, centre.spread, centre.degrees, pair.copies, quantiles, shared.lasting, family,
-    )  # fmt: skip
-
-
-def _turned(item: Difference) -> Difference:
-    low, high, low_all, high_all, low_bound, high_bound = (
-        None if end is None else 1 / end if end else estimators.exp(estimators.LARGEST)
-        for end in (item.high, item.low, item.high_all, item.low_all, item.high_bound, item.low_bound)
-    )
-    return replace(
-        item, arm=item.other, other=item.arm, ratio=1 / item.ratio, low=low, high=high, low_all=low_all,
-        high_all=high_all, low_bound=low_bound, high_bound=high_bound,
-    )  # fmt: skip
 
 
 def _choose(picks: Sequence[str], found: dict[tuple[str, str], Difference], better: str, default_reference: str) -> str:

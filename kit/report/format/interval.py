@@ -80,9 +80,12 @@ def times_interval(ratio: float, low: float | None, high: float | None) -> str:
     return f"{_times(ratio, places)} [{_times(low, places)}, {_times(high, places)}]"
 
 
-def difference_interval(item: Comparison) -> str:
-    """Return ``+0.21 s [+0.18, +0.24]``, more than the baseline."""
-    return amount_interval(item.difference, item.difference_low, item.difference_high, item.unit)
+def difference_interval(item: Comparison, together: bool = False) -> str:
+    """Return ``+0.21 s [+0.18, +0.24]``, more than the baseline; with the simultaneous interval if ``together``."""
+    ends = item.difference_low, item.difference_high
+    if together:
+        ends = item.difference_low_all, item.difference_high_all
+    return amount_interval(item.difference, *ends, item.unit)
 
 
 def more_seconds(item: StackCost, individual: bool = False) -> str:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from kit.analysis.session.difference import Difference
 from kit.analysis.session.ranking import (
     DURABLE,
     EQUIVALENT,
     INCONCLUSIVE,
     MORE_IS_BETTER,
     REAL,
-    Difference,
     Ranking,
     RankRow,
 )
@@ -212,19 +211,8 @@ def _pair(ranking: Ranking, arm: str, other: str) -> Difference | None:
         if (item.arm, item.other) == (arm, other):
             return item
         if (item.arm, item.other) == (other, arm):
-            return _inverse(item)
+            return item.turned
     return None
-
-
-def _inverse(item: Difference) -> Difference:
-    low, high, low_all, high_all, low_bound, high_bound = (
-        None if end is None else 1 / end if end else math.inf
-        for end in (item.high, item.low, item.high_all, item.low_all, item.high_bound, item.low_bound)
-    )
-    return replace(
-        item, arm=item.other, other=item.arm, ratio=1 / item.ratio, low=low, high=high, low_all=low_all,
-        high_all=high_all, low_bound=low_bound, high_bound=high_bound,
-    )  # fmt: skip
 
 
 def margin(ranking: Ranking) -> str:

@@ -258,8 +258,9 @@ def _why(analysis: Analysis) -> Iterator[str]:
 def _split(steps: Ladder) -> str:
     clear, unclear = [], []
     for step in steps.steps:
-        if step.share and step.share.leaves_out(0.0):
-            clear.append(f"{_step(step.name)} {share_interval(step.share.estimate, step.share.low, step.share.high)}")
+        share = step.share_all
+        if share and share.leaves_out(0.0):
+            clear.append(f"{_step(step.name)} {share_interval(share.estimate, share.low, share.high)}")
         else:
             unclear.append(_step(step.name))
     parts = [", ".join(clear)] if clear else []
@@ -284,7 +285,7 @@ def _notes(session: Session, analysis: Analysis) -> Iterator[str]:
     yield from [*unranked_notes(analysis)][:1]
     for floor in analysis.floors[:1]:
         change = percent_interval(floor.ratio, floor.low, floor.high)
-        yield f"Noise: two identical copies of {floor.baseline} differ by {change}."
+        yield f"Noise: two identical copies of {floor.baseline} differ by {change} (individual)."
     yield from [*outside_cpu_notes(analysis)][:_NAMED]
     for item in analysis.drifts:
         if item.found and item.what != "machine":

@@ -175,8 +175,9 @@ def _advice(found: Sequence[Comparison], analysis: Analysis) -> Iterator[str]:
             )
     for item in analysis.outside_cpu:
         yield (
-            f"{item.arm}{units.at(item.point)} uses {difference_interval(item)} of outside CPU per run (daemons, "
-            f"kernel threads) more than {item.baseline}: `time` does not show it, other jobs on the machine pay for it"
+            f"{item.arm}{units.at(item.point)} uses {difference_interval(item, together=True)} of outside CPU per run "
+            f"(daemons, kernel threads) more than {item.baseline}: `time` does not show it, other jobs on the machine "
+            "pay for it"
         )
 
 

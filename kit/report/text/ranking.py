@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from kit.analysis.runs.compare import LESS, MORE, Comparison
+from kit.analysis.session.difference import Difference
 from kit.analysis.session.ranking import (
     DURABLE,
     EQUIVALENT,
@@ -14,7 +15,6 @@ from kit.analysis.session.ranking import (
     MORE_IS_BETTER,
     REAL,
     SLOWER,
-    Difference,
     Ranking,
     RankRow,
 )
