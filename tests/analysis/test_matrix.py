@@ -23,7 +23,7 @@ from kit.analysis.stats.estimators import Centre, student_quantile
 from kit.analysis.stats.weighted import weighted_half, weighted_mean
 from kit.core.errors import UsageError
 from kit.model.default import AUTO_ROUNDS
-from tests.matrices import COSTS, made, on_machine, suite
+from tests.matrices import COSTS, in_copies, made, on_machine, suite
 from tests.matrices import REFERENCE as ARM
 
 
@@ -313,5 +313,31 @@ def test_noise_is_inconclusive_and_no_choice() -> None:
     costs = {"bare": 1.0, ARM: 1.0, "layer:btrfs": 1.02}
     rows = rows_of([made("noisy", costs, noise=0.1, rounds=4)], ARM, "", 0.03)
     found = make_matrix("large", rows, ARM, 0.03, {})
+def test_copies_at_once_are_as_many_builds() -> None:
+    """Copies take 10, 12 and 20 s together: 10, 6 and 5 s each."""
+    price, session = Price(0.34, 400), made("git:short", COSTS["git:short"])
+    swept = rows_of([in_copies(session, {1: 10.0, 2: 12.0, 4: 20.0})], ARM, "", 0.03)
+    assert [(row.point, row.copies) for row in swept] == [("", 1), ("copies=2", 2), ("copies=4", 4)]
+    found = {item.arm: item for item in yearly_costs(make_matrix("large", swept, ARM, 0.03, {}), price)}
+    assert found[ARM].seconds.estimate == pytest.approx(7, rel=0.01)
+    assert found[ARM].total.estimate == pytest.approx(96.5, rel=0.01)
+    more = found["layer:vfs"].more
+    assert more and more.estimate == pytest.approx(96.5 / 2, rel=0.02)
+    (one,), (four,) = (rows_of([run], ARM, "", 0.03) for run in (session, in_copies(session, {4: 10.0})))
+    assert (one.point, four.point) == ("", "copies=4")
+    costs = []
+    for row in (one, four):
+        cells = tuple(replace(cell, floor=0.006) for cell in row.cells)
+        points = [replace(row, point=f"jobs={jobs}; {row.point}", cells=cells) for jobs in (1, 2)]
+        costs.append(yearly_costs(make_matrix("large", points, ARM, 0.03, {}), price))
+    for alone, together in zip(*costs, strict=True):
+        for own, quarter in ((alone.total, together.total), (alone.more, together.more)):
+            if own and quarter and own.low is not None and quarter.low is not None:
+                assert (own.estimate, own.low) == pytest.approx((4 * quarter.estimate, 4 * quarter.low))
+    sessions = [on_machine(in_copies(made("git:short", COSTS["git:short"], i), {4: 20.0}), i) for i in range(3)]
+    (row,), _ = pooled_rows("git:short", sessions, ARM, "", 0.03)
+    assert row.point == "copies=4"
+
+
     assert found.choice.take == ARM and found.choice.inconclusive == ("layer:btrfs",)
     assert found.mean("layer:btrfs").verdict == INCONCLUSIVE and found.choice.wrong == ()

@@ -95,7 +95,7 @@ def notes(matrix: Matrix, costs: tuple[YearlyCost, ...] = (), price: Price | Non
     if price and costs:
         lines.append(
             f"cost per year at {price.per_hour:g} per hour, {price.builds:g} builds a day, of the scenarios by "
-            "weight; individual intervals"
+            f"weight{copies}; individual intervals"
         )
     lines += _missing(matrix)
     if matrix.without:
@@ -133,6 +133,7 @@ def _older(matrix: Matrix) -> Iterator[str]:
 
 def _missing(matrix: Matrix) -> Iterator[str]:
     """Say which arms did not run, or on too few machines, with the first reason of each."""
+        copies = ", N copies at once as N builds" if any(row.copies > 1 for row in matrix.rows) else ""
     for verdict in (NOT_RUN, TOO_FEW):
         reasons: dict[str, str] = {}
         for row in matrix.rows:
