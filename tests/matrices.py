@@ -50,6 +50,18 @@ def made(
     )  # fmt: skip
 
 
+def in_copies(session: Session, seconds: Mapping[int, float]) -> Session:
+    """Return the session with these numbers of copies at once, and what the reference then takes."""
+    samples = [
+        replace(item, point=f"copies={copies}" if len(seconds) > 1 else "", phases=tuple(
+            replace(phase, real=(phase.real or 0.0) * took / SECONDS, flush=(phase.flush or 0.0) * took / SECONDS)
+            for phase in item.phases))
+        for item in session.samples for copies, took in seconds.items()
+    ]  # fmt: skip
+    params = (("copies", ",".join(map(str, seconds))),)
+    return replace(session, samples=tuple(samples), request=replace(session.request, params=params))
+
+
 def suite(number: int = 1) -> list[Session]:
     """Return a session of each scenario, on a machine without zfs."""
     missing = (NotRun("layer:zfs", "the kernel has no zfs", "modprobe zfs"),)

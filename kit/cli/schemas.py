@@ -130,10 +130,10 @@ _CELL = _table("MatrixCellRecord", **{
     "arm": str, "verdict": str, **dict.fromkeys(("ratio", "over_bare", "space", "written", "mean", "more"),
     Interval | None), "low_all": float | None, "high_all": float | None, "n": int, "session": str, "reason": str,
 })  # fmt: skip
-_MATRIX_ROW = _table(
-    "MatrixRowRecord",
-    **{"scenario": str, "point": str, "metric": str, "weight": float, "machines": int, "cells": _list(_CELL)},
-)
+_MATRIX_ROW = _table("MatrixRowRecord", **{
+    "scenario": str, "point": str, "metric": str, "weight": float, "counts": bool, "machines": int,
+    "cells": _list(_CELL),
+})  # fmt: skip
 _WRONG_FOR = _table("WrongForRecord", scenario=str, point=str, faster=str)
 _REMOVED = _table("RemovedSession", id=str, created=float, title=str)
 _SETTING = _table("SettingRecord", **{"value": Any, "from": str})

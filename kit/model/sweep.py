@@ -63,6 +63,19 @@ def parse_point(label: str) -> dict[str, str]:
     return {name: value for name, _, value in parts}
 
 
+def with_copies(label: str, params: Values) -> str:
+    """Return a point's label with the number of copies, also if ``params`` fix it; one copy is not named."""
+    parts = [part for part in label.split(_JOINT) if part]
+    if COPIES not in parse_point(label):
+        parts.append(f"{COPIES}={dict(params).get(COPIES, '1')}")
+    return _JOINT.join(part for part in parts if part != f"{COPIES}=1")
+
+
+def copies_at(label: str) -> float:
+    """Return how many copies run at once at a point."""
+    return positive_number(parse_point(label).get(COPIES, "1")) or 1.0
+
+
 def positive_number(text: str) -> float | None:
     try:
         value = float(text)

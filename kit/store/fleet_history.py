@@ -54,7 +54,7 @@ def find_fleet_past(store: Store, figure: Figure, own: str = "", machine_class: 
     most = max(_LEAST, _MACHINES // max(1, len(classes)))
     chosen: list[str] = []
     for machines in classes.values():
-        chosen += sorted(machines, key=lambda machine: (machine != own, _lot(machine)))[:most]
+        chosen += sorted(machines, key=lambda machine: (machine != own, lot(machine)))[:most]
     if not chosen:
         return FleetPast((), {})
     wanted = SessionFilter(figure.title, figure.arm, status=DONE, machines=tuple(chosen))
@@ -64,5 +64,6 @@ def find_fleet_past(store: Store, figure: Figure, own: str = "", machine_class: 
     return FleetPast(entries, drawn, sum(map(len, classes.values())))
 
 
-def _lot(machine: str) -> str:
+def lot(machine: str) -> str:
+    """Return the key that draws the same machines each time."""
     return hashlib.sha256(machine.encode()).hexdigest()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kit.analysis.fleet.answer import SHARED, LeftOut
@@ -21,6 +20,8 @@ from kit.model.fact import DEFAULT_REFERENCE, SEVERAL, WORKER
 from kit.model.machine_class import class_of
 from kit.model.plan import DEFAULT_MARGIN
 from kit.model.session import DONE, Session
+from kit.model.sweep import COPIES
+from kit.store.fleet_history import lot
 from kit.store.schema.tables import machine_of
 from kit.store.session_query import SessionFilter
 from kit.store.store import Store
@@ -113,11 +114,24 @@ def _of_class(store: Store, asked: MatrixQuestion, heads: Sequence[Session], nam
         wanted = SessionFilter(title, reference, status=DONE, since=asked.since, machines=machines)
         listed = [head for head in store.newest_of_each(wanted, _LOOKED_AT) if class_of(head.facts) == name]
         ran = [head for head in listed if reference in _ran(head) and not _other_question(head)]
-        of_title, out = _read(store, title, ran, reference, asked)
-        rows += of_title
-        left += out
+        of_title: dict[str, MatrixRow] = {}
+        for alike in _by_copies(ran):
+            found, out = _read(store, title, alike, reference, asked)
+            for row in found:
+                of_title.setdefault(row.point, row)
+            left += out
+        rows += of_title.values()
         without += [] if of_title else [title]
     return _Class(name, reference, tuple(rows), tuple(without), tuple(left))
+
+
+def _by_copies(heads: Sequence[Session]) -> Iterable[Sequence[Session]]:
+    """Return the sessions in groups that run as many copies at once, that of the newest first. Other numbers of copies
+    are other work: a session of four replaces none of one."""
+    found: dict[str, list[Session]] = {}
+    for head in heads:
+        found.setdefault(dict(head.request.params).get(COPIES, "1"), []).append(head)
+    return found.values()
 
 
 def _newest_first(head: Session) -> tuple[float, str]:
@@ -179,7 +193,7 @@ def _read(
         if head not in shared:
             newest.setdefault(machine_of(head.facts), head)
     if len(newest) >= LEAST:
-        drawn = sorted(newest, key=_lot)[:_MACHINES]
+        drawn = sorted(newest, key=lot)[:_MACHINES]
         rows, out = pooled_rows(
             title, (store.get(newest[name].id) for name in drawn), reference, asked.metric, asked.margin
         )
@@ -211,7 +225,3 @@ def _few(store: Store, heads: Sequence[Session], reference: str) -> tuple[list[S
         if why:
             left.append(LeftOut("", head.id, why))
     return found, left
-
-
-def _lot(machine: str) -> str:
-    return hashlib.sha256(machine.encode()).hexdigest()

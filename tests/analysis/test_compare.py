@@ -204,3 +204,20 @@ def test_from_ten_rounds_on_the_typical_ratio_and_that_of_all_stand_side_by_side
     assert hit.ratio == pytest.approx(1.106, abs=0.002)
     assert hit.untrimmed is not None and hit.untrimmed > 1.15
     assert hit.outliers
+
+
+def test_a_bad_run_is_in_the_interval_of_the_seconds_where_it_is_in_their_mean() -> None:
+    """From ten rounds on the typical ratio leaves it out. Seconds are the mean of all rounds; arms that stopped early
+    keep their intervals."""
+    rng = np.random.default_rng(1)
+    arms = ("bare", "layer:overlay2", "layer:vfs", "layer:btrfs", "layer:zfs")
+    seconds = {arm: 10 * np.exp(rng.normal(0, 0.01, 3 if arm == "layer:zfs" else 10)) for arm in arms}
+    seconds["layer:overlay2"][6] = 40.0
+    made = [sample(arm, round_, float(real)) for arm in arms for round_, real in enumerate(seconds[arm], 1)]
+    found = {item.arm: item for item in compare(made, [(arm, "bare") for arm in arms[1:]], ["real"])}
+    halves = {arm: (item.difference_high or 0.0) - item.difference for arm, item in found.items()}
+    bad, differences = found["layer:overlay2"], seconds["layer:overlay2"] - seconds["bare"]
+    error = float(differences.std(ddof=1)) / math.sqrt(10)
+    assert bad.ratio == pytest.approx(1, abs=0.02) and bad.difference == pytest.approx(3, abs=0.1)
+    assert error == pytest.approx(3, abs=0.1) and halves["layer:overlay2"] == pytest.approx(2.26 * error, rel=0.2)
+    assert bad.verdict_all == "not significant" and 0 < halves["layer:btrfs"] < 0.3 and 0 < halves["layer:zfs"] < 0.6

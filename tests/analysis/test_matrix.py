@@ -11,7 +11,7 @@ import pytest
 from kit.analysis.matrix.asked import parse_price, parse_weights
 from kit.analysis.matrix.cell import NOT_RUN, MatrixCell, log_centre, more_than
 from kit.analysis.matrix.cost import Price, yearly_costs
-from kit.analysis.matrix.matrix import Matrix, make_matrix
+from kit.analysis.matrix.matrix import Matrix, counting, make_matrix
 from kit.analysis.matrix.pooled import pooled_rows
 from kit.analysis.matrix.row import rows_of
 from kit.analysis.runs.compare import compare
@@ -23,7 +23,7 @@ from kit.analysis.stats.estimators import Centre, student_quantile
 from kit.analysis.stats.weighted import weighted_half, weighted_mean
 from kit.core.errors import UsageError
 from kit.model.default import AUTO_ROUNDS
-from tests.matrices import COSTS, made, on_machine, suite
+from tests.matrices import COSTS, in_copies, made, on_machine, suite
 from tests.matrices import REFERENCE as ARM
 
 
@@ -162,6 +162,21 @@ def test_points_of_a_sweep_share_the_weight_of_their_scenario() -> None:
     assert [row.weight for row in found.rows][1:] == [3, 1, 1]  # a point without a figure takes no share
 
 
+def test_a_scenario_of_the_reference_alone_takes_no_choice_away() -> None:
+    """The newest session of a scenario had bare and the reference; every other arm has all scenarios but that one."""
+    alone = made("smoke", {"bare": 0.5, ARM: 1.0}, 2)
+    rows = [row for session in (*suite(), alone) for row in rows_of([session], ARM, "", 0.03)]
+    found = make_matrix("large", rows, ARM, 0.03, {})
+    assert [row.scenario for row in found.rows if not row.counts] == ["smoke"]
+    assert found.choice == matrix().choice and found.means == matrix().means
+    assert yearly_costs(found, Price(0.36, 400)) == yearly_costs(matrix(), Price(0.36, 400))
+    swept = [replace(row, scenario="git:short", point="jobs=64") if row.scenario == "smoke" else row for row in rows]
+    counted = counting(make_matrix("large", swept, ARM, 0.03, {"git": 4}).rows)
+    assert {row.scenario: row.weight for row in counted} == {"kernel:short": 1, "git:short": 4, "fsync:short": 1}
+    found = make_matrix("large", [row for row in rows if row.scenario == "smoke"], ARM, 0.03, {})
+    assert found.mean(ARM).of == 1 and found.mean(ARM).bare  # without any other arm it is all there is to say
+
+
 def test_the_choice_is_the_reference_where_no_mean_is_faster() -> None:
     choice = matrix().choice
     assert choice.take == ARM
@@ -172,6 +187,19 @@ def test_the_choice_is_a_faster_driver_and_says_where_it_is_wrong() -> None:
     choice = matrix({"git": 8}).choice
     assert choice.take == "layer:btrfs"
     assert [(item.scenario, item.faster) for item in choice.wrong] == [("fsync:short", ARM)]
+
+
+def test_space_of_fewer_scenarios_says_of_how_many() -> None:
+    """A driver whose space is 0 in one round has no ratio there."""
+    session = made("git:short", COSTS["git:short"])
+    samples = tuple(
+        replace(item, phases=tuple(replace(phase, space=0.0) for phase in item.phases))
+        if (item.arm, item.round) == ("layer:btrfs", 3) else item
+        for item in session.samples
+    )  # fmt: skip
+    rows = [row for one in (replace(session, samples=samples), *suite()[::2]) for row in rows_of([one], ARM, "", 0.03)]
+    found = make_matrix("large", rows, ARM, 0.03, {}).mean("layer:btrfs")
+    assert found.complete and found.space and found.written and (found.space.n, found.written.n) == (2, 3)
 
 
 def test_another_placement_is_no_driver() -> None:
@@ -283,6 +311,32 @@ def test_costs_per_year_add_up() -> None:
 
 def seconds_of(arm: str) -> float:
     return sum(10 * costs[arm] for costs in COSTS.values()) / len(COSTS)
+
+
+def test_copies_at_once_are_as_many_builds() -> None:
+    """Copies take 10, 12 and 20 s together: 10, 6 and 5 s each."""
+    price, session = Price(0.34, 400), made("git:short", COSTS["git:short"])
+    swept = rows_of([in_copies(session, {1: 10.0, 2: 12.0, 4: 20.0})], ARM, "", 0.03)
+    assert [(row.point, row.copies) for row in swept] == [("", 1), ("copies=2", 2), ("copies=4", 4)]
+    found = {item.arm: item for item in yearly_costs(make_matrix("large", swept, ARM, 0.03, {}), price)}
+    assert found[ARM].seconds.estimate == pytest.approx(7, rel=0.01)
+    assert found[ARM].total.estimate == pytest.approx(96.5, rel=0.01)
+    more = found["layer:vfs"].more
+    assert more and more.estimate == pytest.approx(96.5 / 2, rel=0.02)
+    (one,), (four,) = (rows_of([run], ARM, "", 0.03) for run in (session, in_copies(session, {4: 10.0})))
+    assert (one.point, four.point) == ("", "copies=4")
+    costs = []
+    for row in (one, four):
+        cells = tuple(replace(cell, floor=0.006) for cell in row.cells)
+        points = [replace(row, point=f"jobs={jobs}; {row.point}", cells=cells) for jobs in (1, 2)]
+        costs.append(yearly_costs(make_matrix("large", points, ARM, 0.03, {}), price))
+    for alone, together in zip(*costs, strict=True):
+        for own, quarter in ((alone.total, together.total), (alone.more, together.more)):
+            if own and quarter and own.low is not None and quarter.low is not None:
+                assert (own.estimate, own.low) == pytest.approx((4 * quarter.estimate, 4 * quarter.low))
+    sessions = [on_machine(in_copies(made("git:short", COSTS["git:short"], i), {4: 20.0}), i) for i in range(3)]
+    (row,), _ = pooled_rows("git:short", sessions, ARM, "", 0.03)
+    assert row.point == "copies=4"
 
 
 def test_a_price_is_of_time() -> None:

@@ -6,7 +6,7 @@ from kit.analysis.runs.run_table import Runs
 from kit.analysis.session.scaling import growths
 from kit.core.errors import UsageError
 from kit.model.sample import Phase, Sample
-from kit.model.sweep import parse_point, points
+from kit.model.sweep import copies_at, parse_point, points, with_copies
 
 
 def test_lists_of_values_span_a_grid_and_only_they_are_in_the_label() -> None:
@@ -19,6 +19,17 @@ def test_lists_of_values_span_a_grid_and_only_they_are_in_the_label() -> None:
 def test_nothing_swept_is_one_point_without_a_label() -> None:
     assert points(()) == {"": ()}
     assert points((("targets", "a b"),)) == {"": (("targets", "a b"),)}
+
+
+def test_a_point_names_its_copies_swept_or_not_unless_there_is_one() -> None:
+    four, several = (("jobs", "1,2"), ("copies", "4")), (("copies", "1,2"),)
+    for label, params, said, copies in (
+        ("", (), "", 1), ("", (("copies", "1"),), "", 1), ("jobs=2", four, "jobs=2; copies=4", 4),
+        ("copies=1", several, "", 1), ("copies=2; jobs=1", several, "copies=2; jobs=1", 2), ("word", (), "word", 1),
+        ("", (("copies", "x"),), "copies=x", 1),
+    ):  # fmt: skip
+        found = with_copies(label, params)
+        assert (found, copies_at(found)) == (said, copies)
 
 
 def test_a_comma_can_belong_to_a_value() -> None:

@@ -6,17 +6,18 @@ import csv
 import io
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
 from kit.analysis.matrix.cost import Price
 from kit.analysis.matrix.matrix import Matrix, make_matrix
 from kit.analysis.matrix.row import rows_of
-from kit.report.format.interval import percent_interval
 from kit.report.matrix.view import view_matrix
+from kit.report.matrix.words import change
 from kit.report.renderer import MATRIX, find, names
 from tests.json_schemas import check_document
-from tests.matrices import COSTS, REFERENCE, made, suite
+from tests.matrices import COSTS, REFERENCE, in_copies, made, suite
 
 
 def matrix(**weights: float) -> Matrix:
@@ -78,7 +79,7 @@ def test_every_format_has_means_intervals_and_costs(name: str) -> None:
         assert {row["reason"] for row in rows if row["arm"] == "layer:zfs"} == {"the kernel has no zfs", ""}
     else:
         plain = words(re.sub(r"<[^>]*>", " ", text).replace("\u00a0", " "))
-        figure, _, interval = percent_interval(mean.ratio.estimate, mean.low_all, mean.high_all).partition(" [")
+        figure, _, interval = change(mean.ratio.estimate, mean.low_all, mean.high_all).partition(" [")
         assert figure in plain and f"[{interval}" in plain
         for said in ("the kernel has no zfs", "per year", "written", "space", "vs bare", "not of all builds"):
             assert said in plain, said
@@ -98,7 +99,7 @@ def test_the_json_without_a_price_fits_the_schema() -> None:
 def test_against_bare_there_is_no_driver_to_choose() -> None:
     rows = [row for session in suite() for row in rows_of([session], "bare", "", 0.03)]
     said = words(find(MATRIX, "table").render(make_matrix("large", rows, "bare", 0.03, {}), None))
-    assert re.match(r"Against bare over these 3 scenarios: bind:overlay2 \+1\.\d+ % \[.*?\], layer:overlay2 \+9", said)
+    assert re.match(r"Vs bare over these 3 scenarios: bind:overlay2 \+1\.\d+ % \[.*?\], layer:overlay2 \+9", said)
 
 
 def test_few_scenarios_weights_and_one_driver_are_said() -> None:
@@ -111,7 +112,67 @@ def test_few_scenarios_weights_and_one_driver_are_said() -> None:
     alone = {arm: COSTS["git:short"][arm] for arm in ("bare", REFERENCE)}
     rows = rows_of([made("git:short", alone)], REFERENCE, "", 0.03)
     said = words(find(MATRIX, "table").render(make_matrix("large", rows, REFERENCE, 0.03, {}), None))
-    assert said.startswith("No other driver than layer:overlay2 was measured in this scenario. It costs +10.9 %")
+    assert said.startswith(f"No other driver than {REFERENCE} was measured in this scenario. {REFERENCE} costs +10.9 %")
+
+
+def test_where_no_driver_has_all_scenarios_the_sentence_says_how_many_it_has() -> None:
+    """One scenario has bind mounts alone beside the reference."""
+    few = {arm: COSTS["git:short"][arm] for arm in ("bare", REFERENCE, "bind:overlay2")}
+    sessions = (made("git:short", few), *suite()[::2])
+    rows = [row for session in sessions for row in rows_of([session], REFERENCE, "", 0.03)]
+    said = view_matrix(make_matrix("large", rows, REFERENCE, 0.03, {})).headline
+    assert re.match(r"Vs layer:overlay2 over these 3 scenarios: bind:overlay2 -\d\S* % \[\S+ \S+\]\. No other", said)
+    assert (
+        "No other driver than layer:overlay2 was measured in all 3 scenarios: layer:vfs in 2, layer:btrfs in 2. "
+        "layer:overlay2 costs +" in said
+    )
+    fix = "Measure layer:vfs in the others too, or leave them out: --weight git:short=0"
+    assert said.endswith(f" over no container. {fix}")
+    fixed = view_matrix(make_matrix("large", rows, REFERENCE, 0.03, {"git:short": 0})).headline
+    assert fixed.startswith("Use layer:overlay2: no other driver is significantly faster over these 2 scenarios.")
+    points = [replace(row, scenario="kernel", point=f"jobs={i}") for i, row in enumerate(rows)]
+    said = view_matrix(make_matrix("large", points, REFERENCE, 0.03, {})).headline
+    assert "was measured in all 3 points: layer:vfs in 2" in said
+    assert said.endswith("Measure layer:vfs in the others too.")
+
+
+def test_a_scenario_without_other_arms_is_shown_and_said_to_be_no_part() -> None:
+    alone = made("smoke", {"bare": 0.9, REFERENCE: 1.0}, 2)
+    rows = [row for session in (*suite(), alone) for row in rows_of([session], REFERENCE, "", 0.03)]
+    view = view_matrix(make_matrix("large", rows, REFERENCE, 0.03, {}))
+    assert "over these 3 scenarios" in view.headline and [name for name, _ in view.rows][-1] == "smoke"
+    assert "no part of the means, since no arm but layer:overlay2 has an interval: smoke" in view.lines
+
+
+def test_points_of_one_scenario_are_one_scenario() -> None:
+    (row,) = rows_of([suite()[1]], REFERENCE, "", 0.03)
+    points = [replace(row, point=f"jobs={jobs}") for jobs in (1, 2, 4)]
+    view = view_matrix(make_matrix("large", points, REFERENCE, 0.03, {}))
+    assert " vs layer:overlay2 over this scenario." in view.headline
+    assert not any("of fewer" in line for line in view.lines)
+
+
+def test_a_mean_of_fewer_figures_than_scenarios_has_a_note() -> None:
+    rows = [row for session in suite() for row in rows_of([session], REFERENCE, "", 0.03)]
+    lacking = tuple(replace(cell, space=None) if cell.arm == "layer:vfs" else cell for cell in rows[0].cells)
+    view = view_matrix(make_matrix("large", [replace(rows[0], cells=lacking), *rows[1:]], REFERENCE, 0.03, {}))
+    space = dict(zip(view.arms, dict(view.means)["space"], strict=True))
+    assert (space["layer:vfs"].note, space["layer:btrfs"].note) == ("2 of 3", "")
+    assert any("not to be compared with the others: space of layer:vfs (2 of 3)" in line for line in view.lines)
+
+
+def test_sizes_have_one_decimal_at_most() -> None:
+    assert change(2.15911, 2.1589, 2.15925) == "+115.9 % [+115.9, +115.9]"
+    assert change(1.00001, 1.0, 1.00002) == "+0.0 % [+0.0, +0.0]"
+    assert change(0.908, 0.609, 1.354) == "-9 % [-39, +35]"
+
+
+def test_copies_are_named_and_so_is_what_they_cost() -> None:
+    session = in_copies(suite()[1], {4: 20.0})
+    found = make_matrix("large", rows_of([session], REFERENCE, "", 0.03), REFERENCE, 0.03, {})
+    said = words(find(MATRIX, "markdown").render(found, Price(0.34, 400)))
+    assert "git:short at copies=4" in said and "by weight, N copies at once as N builds;" in said
+    assert "N copies" not in find(MATRIX, "markdown").render(matrix(), Price(0.34, 400))
 
 
 def test_cells_of_older_sessions_are_named() -> None:

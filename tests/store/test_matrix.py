@@ -17,7 +17,7 @@ from kit.model.session import RUNNING, Request
 from kit.report.renderer import MATRIX, find
 from kit.store import Store
 from kit.store.matrix import MatrixQuestion, find_matrix
-from tests.matrices import COSTS, FACTS, REFERENCE, made, on_machine, suite
+from tests.matrices import COSTS, FACTS, REFERENCE, in_copies, made, on_machine, suite
 from tests.stores import new_store
 
 
@@ -45,6 +45,21 @@ def test_the_newest_session_that_has_an_arm_counts(store: Store) -> None:
     assert [item.scenarios for item in find_matrix(store, MatrixQuestion(arms=("layer:vfs",))).means] == [3, 2]
     store.remove(["git-short-003"])
     assert sources(store, MatrixQuestion(("git:short",))) == {"git-short-001", "git-short-002"}
+
+
+def test_copies_at_once_replace_no_session_of_one(store: Store) -> None:
+    for number, seconds in ((2, {4: 20.0}), (3, {1: 10.0, 2: 12.0, 4: 21.0})):
+        store.add(in_copies(made("git:short", COSTS["git:short"], number), seconds))
+    store.add(made("git:short", COSTS["git:short"], 4))
+    found = find_matrix(store, MatrixQuestion(("git:short",)))
+    newest = {row.point: {cell.session for cell in row.cells if cell.measured} for row in found.rows}
+    assert newest == {"": {"git-short-004"}, "copies=2": {"git-short-003"}, "copies=4": {"git-short-003"}}
+    assert not found.left_out and {row.weight for row in found.rows} == {1 / 3}
+    store.remove(["git-short-003"])
+    found = find_matrix(store, MatrixQuestion(("git:short",)))
+    assert [(row.point, row.cells[0].session) for row in found.rows] == [
+        ("", "git-short-004"), ("copies=4", "git-short-002"),
+    ]  # fmt: skip
 
 
 def test_the_reference_is_that_of_the_sessions_or_as_asked(store: Store) -> None:

@@ -1,7 +1,8 @@
 """What each arm of a matrix costs per year, from the durable time of a build. Pure.
 
-The builds of a day are those of the scenarios, in the shares of their weights. Times add up, so this mean is the
-arithmetic one. An interval covers the cost of these builds on these machines, at the given price and number of builds.
+The builds of a day are those of the scenarios, in the shares of their weights. A run of N copies at once is N builds.
+Times add up, so this mean is the arithmetic one. An interval covers the cost of these builds on these machines, at the
+given price and number of builds.
 """
 
 from __future__ import annotations
@@ -66,15 +67,16 @@ def yearly_costs(matrix: Matrix, price: Price) -> tuple[YearlyCost, ...]:
 
 
 def _mean(rows: Sequence[MatrixRow], arm: str, name: str) -> Centre | None:
-    """Return the mean over the scenarios; None where one of them lacks it."""
+    """Return the mean of a build over the scenarios; None where one of them lacks it."""
     parts, common = [], []
     for row in rows:
         cell = row.cell(arm)
         item: Centre | None = getattr(cell, name) if cell else None
         if cell is None or item is None:
             return None
-        parts.append((row.weight, item))
-        common.append((cell.session, cell.floor * _base(cell) if name == "more" else 0.0))
+        error = None if item.error is None else item.error / row.copies
+        parts.append((row.weight, replace(item, estimate=item.estimate / row.copies, error=error)))
+        common.append((cell.session, cell.floor * _base(cell) / row.copies if name == "more" else 0.0))
     return weighted_mean(parts, common)
 
 

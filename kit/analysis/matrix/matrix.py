@@ -7,6 +7,7 @@ simultaneous over scenarios, nor over the sessions of one row.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -53,7 +54,7 @@ def make_matrix(
     """Return the matrix. ``weights``: by scenario, with or without its variant (``kernel`` for ``kernel:short``); 1
     where none is given. ``arms``: the only ones that are shown beside the reference; all where it is empty. Raises
     UsageError for a weight or an arm that fits nothing."""
-    weighed = _weighed(rows, weights)
+    weighed = _share_weights(_weighed(rows, weights))
     found = dict.fromkeys(item.arm for row in weighed for item in row.cells if item.arm != reference)
     strange = [arm for arm in arms if arm != reference and arm not in found]
     if strange:
@@ -70,12 +71,12 @@ def make_matrix(
 
 
 def counting(rows: Sequence[MatrixRow]) -> list[MatrixRow]:
-    """Return the rows of which means are made: those with a figure of any arm."""
-    return [row for row in rows if row.weight > 0 and any(map(_has_figure, row.cells))]
+    """Return the rows of which means are made."""
+    return [row for row in rows if row.counts]
 
 
-def _has_figure(cell: MatrixCell) -> bool:
-    return cell.measured or (cell.bare is not None and cell.bare.error is not None)
+def _is_over_bare(cell: MatrixCell) -> bool:
+    return cell.bare is not None and cell.bare.error is not None
 
 
 def _order(item: ArmMean) -> tuple[bool, float]:
@@ -83,18 +84,26 @@ def _order(item: ArmMean) -> tuple[bool, float]:
 
 
 def _weighed(rows: Sequence[MatrixRow], weights: Mapping[str, float]) -> list[MatrixRow]:
-    """Return the rows with their weights. Points of a sweep that count share their scenario's."""
+    """Return the rows with the weights of their scenarios."""
     names = {row.scenario for row in rows}
     for name in weights:
         if not any(_is_named(name, scenario) for scenario in names):
             fix = f"use a scenario of the matrix: {', '.join(sorted(names))}"
             raise UsageError(f"--weight {name}: no scenario of the matrix", fix)
-    found = []
-    for row in rows:
-        given = [weight for name, weight in weights.items() if _is_named(name, row.scenario)]
-        points = sum(other.scenario == row.scenario and any(map(_has_figure, other.cells)) for other in rows)
-        found.append(replace(row, weight=(given[-1] if given else 1.0) / max(points, 1)))
-    return found
+    given = [[weight for name, weight in weights.items() if _is_named(name, row.scenario)] for row in rows]
+    return [replace(row, weight=own[-1] if own else 1.0) for row, own in zip(rows, given, strict=True)]
+
+
+def _share_weights(rows: Sequence[MatrixRow]) -> list[MatrixRow]:
+    """Return the rows with which of them count; those of a scenario that count share its weight.
+
+    Rows count that have a weight and compare an arm with the reference. Where none does, those with a cost over bare
+    count. So a session of bare and the reference alone does not make all other arms lack a scenario."""
+    weighed = [row for row in rows if row.weight > 0]
+    compared = [row for row in weighed if any(cell.measured for cell in row.cells)]
+    part = compared or [row for row in weighed if any(map(_is_over_bare, row.cells))]
+    points = Counter(row.scenario for row in part)
+    return [replace(row, weight=row.weight / max(points[row.scenario], 1), counts=row in part) for row in rows]
 
 
 def _is_named(name: str, scenario: str) -> bool:

@@ -24,12 +24,12 @@ from kit.analysis.stats.weighted import Common, weighted_half, weighted_mean
 
 @dataclass(frozen=True)
 class ArmMean:
-    """An arm over the scenarios that count: those with a weight, and a figure of any arm.
+    """An arm over the rows that count: scenarios, and each point of a sweep.
 
     ``ratio``: to the reference, with its individual interval; ``low_all`` to ``high_all`` is simultaneous for all arms.
-    ``scenarios``: how many of ``of`` the arm has; a mean of fewer is of other scenarios than the rest. ``bare``: over
-    bare on the arm's filesystem, None where one of the scenarios lacks it. ``space``, ``written``: to the reference,
-    over as many scenarios as have figures, ``n`` of the interval."""
+    ``scenarios``: how many of the ``of`` rows the arm has; a mean of fewer is of other rows than the rest. ``bare``:
+    over bare on the arm's filesystem, None where one of the rows lacks it. ``space``, ``written``: to the reference,
+    over as many rows as have figures, ``n`` of the interval."""
 
     arm: str
     verdict: str

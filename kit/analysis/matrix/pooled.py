@@ -17,6 +17,7 @@ from kit.analysis.session.ranking import DURABLE, REAL, REFERENCE, split_picks
 from kit.analysis.session.stopping import looks, widening
 from kit.analysis.stats.estimators import Centre, mean_centre
 from kit.model.session import Session
+from kit.model.sweep import Values, with_copies
 
 #: What arms are compared with.
 _REFERENCE, _BARE = "reference", "bare"
@@ -25,12 +26,15 @@ _Place = tuple[str, str]  # arm, point
 
 @dataclass
 class _Gathered:
-    """Entries by what the arms are compared with and by metric. ``not_run``: reasons by arm."""
+    """Entries by what the arms are compared with and by metric. ``not_run``: reasons by arm. ``params``: of a session;
+    all run as many copies at once."""
 
     entries: dict[tuple[str, str], list[Entry]] = field(default_factory=dict)
     not_run: dict[str, str] = field(default_factory=dict)
+    params: Values = ()
 
     def take(self, session: Session, reference: str, times: Sequence[str]) -> None:
+        self.params = session.request.params
         runs, inflation = Runs(session.samples), widening(looks(session))
         picks = [arm for arm in split_picks(session.arms)[0] if arm != reference]
         asked = (
@@ -78,7 +82,8 @@ def pooled_rows(
         cells += [
             MatrixCell(arm, NOT_RUN, reason=reason) for arm, reason in gathered.not_run.items() if arm not in known
         ]
-        rows.append(MatrixRow(title, point, metric, tuple(cells), max(cell.n for cell in cells)))
+        named = with_copies(point, gathered.params)
+        rows.append(MatrixRow(title, named, metric, tuple(cells), max(cell.n for cell in cells)))
     return rows, found.left_out
 
 

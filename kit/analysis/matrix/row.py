@@ -18,6 +18,7 @@ from kit.analysis.stats.estimators import Centre, mean_centre
 from kit.core.errors import UsageError
 from kit.model.arm import PLAIN
 from kit.model.session import Session
+from kit.model.sweep import copies_at, with_copies
 
 #: Placements without a container, which are the baseline of what a container costs.
 _Beside = Mapping[tuple[str, str, str], Comparison]
@@ -26,7 +27,8 @@ _Beside = Mapping[tuple[str, str, str], Comparison]
 @dataclass(frozen=True)
 class MatrixRow:
     """``cells``: one for each arm. ``machines``: number of machines that are pooled, 1 for a session of one machine.
-    ``weight``: in the means; the points of a sweep share that of their scenario."""
+    ``weight``: in the means; the points of a sweep share that of their scenario. ``counts``: whether it is part of the
+    means. ``point``: with the number of copies that ran at once, swept or not: they are other work than one."""
 
     scenario: str
     point: str
@@ -34,6 +36,12 @@ class MatrixRow:
     cells: tuple[MatrixCell, ...]
     machines: int = 1
     weight: float = 1.0
+    counts: bool = True
+
+    @property
+    def copies(self) -> float:
+        """Return the number of builds of a run."""
+        return copies_at(self.point)
 
     def cell(self, arm: str) -> MatrixCell | None:
         return next((item for item in self.cells if item.arm == arm), None)
@@ -92,7 +100,8 @@ def _rows(session: Session, reference: str, metric: str, margin: float) -> Itera
         cells = [_cell(row, ranking, runs, to_reference, to_bare, session.id) for row in ranking.rows if _is_shown(row)]
         known = {item.arm for item in cells}
         cells += [_missing(arm, session) for arm in picks if arm not in known]
-        yield MatrixRow(session.title, ranking.point, ranking.metric, tuple(cells))
+        point = with_copies(ranking.point, session.request.params)
+        yield MatrixRow(session.title, point, ranking.metric, tuple(cells))
 
 
 def plain_pairs(session: Session) -> list[tuple[str, str]]:

@@ -70,9 +70,13 @@ class Paired:
         return logs
 
     def difference(self, counted: bool = True, proportional: bool = True) -> variance_pooling.Contrast:
-        """Return the difference in the metric's unit. ``proportional``: noise grows with the figures."""
+        """Return the difference in the metric's unit. ``proportional``: noise grows with the figures.
+
+        It is the mean of all rounds, however many there are: seconds add up. The variances of arms are trimmed from
+        ROBUST_FROM rounds on, so it then has its own."""
         scale = (float(self.one.mean()), float(self.other.mean())) if proportional else (1.0, 1.0)
-        return self._contrast(estimators.mean_centre(self.one - self.other), counted, self._values(False), scale)
+        values = None if self.one.size >= estimators.ROBUST_FROM else self._values(False)
+        return self._contrast(estimators.mean_centre(self.one - self.other), counted, values, scale)
 
     def ratio(self, counted: bool = True, adjusted: bool = True) -> variance_pooling.Contrast:
         """Return the centre of the log ratio, adjusted if a covariate is in use."""

@@ -19,13 +19,13 @@ _LONG = 100.0
 _POINT = 1e-9
 
 
-def percent_interval(ratio: float | None, low: float | None, high: float | None) -> str:
-    """Return a ratio as a change: ``+5.6 % [+3.1, +8.2]``."""
+def percent_interval(ratio: float | None, low: float | None, high: float | None, most: int = _PERCENT) -> str:
+    """Return a ratio as a change: ``+5.6 % [+3.1, +8.2]``. ``most``: decimals at most."""
     if ratio is None:
         return "no ratio"
     if low is None or high is None:
         return f"{units.percent(ratio)} {_NO_INTERVAL}"
-    places = min(decimals(*((end - 1) * 100 for end in (ratio, low, high))), _PERCENT)
+    places = min(decimals(*((end - 1) * 100 for end in (ratio, low, high))), most)
     return f"{_change(ratio, places, ' %')} [{_change(low, places)}, {_change(high, places)}]"
 
 

@@ -32,7 +32,7 @@ def render_matrix_json(matrix: Matrix, price: Price | None = None) -> str:
         ],
         "rows": [
             {"scenario": row.scenario, "point": row.point, "metric": row.metric, "weight": row.weight,
-             "machines": row.machines, "cells": [cell_document(cell) for cell in row.cells]}
+             "counts": row.counts, "machines": row.machines, "cells": [cell_document(cell) for cell in row.cells]}
             for row in matrix.rows
         ],
         "means": [asdict(item) for item in matrix.means],

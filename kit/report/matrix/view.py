@@ -14,8 +14,8 @@ from kit.analysis.session.ranking import FASTER, REFERENCE, SLOWER
 from kit.analysis.stats.estimators import Interval
 from kit.model.metric import described
 from kit.report.format import units
-from kit.report.format.interval import amount_interval, percent_interval, plain_interval
-from kit.report.matrix.words import MARKS, headline, notes
+from kit.report.format.interval import amount_interval, plain_interval
+from kit.report.matrix.words import MARKS, change, headline, notes
 
 #: From these ratios on a difference has the next darker shade.
 _SHADES = (1.1, 1.3)
@@ -79,7 +79,7 @@ def _cell(cell: MatrixCell | None, row: MatrixRow) -> CellView:
 def _change(
     ratio: float, low: float | None, high: float | None, verdict: str = "", session: str = "", note: str = ""
 ) -> CellView:
-    figure, bracket, rest = percent_interval(ratio, low, high).partition(" [")
+    figure, bracket, rest = change(ratio, low, high).partition(" [")
     return CellView(figure, f"{bracket}{rest}".strip(), verdict, _kind(verdict, ratio), session, note)
 
 
@@ -100,7 +100,7 @@ def _means(matrix: Matrix) -> Iterator[tuple[str, Sequence[CellView]]]:
         ("written", [item.written for item in matrix.means]),
     ):
         if any(found):
-            yield name, [_beside(item) for item in found]
+            yield name, [_beside(item, mean.of) for item, mean in zip(found, matrix.means, strict=True)]
 
 
 def _mean(item: ArmMean) -> CellView:
@@ -112,8 +112,10 @@ def _mean(item: ArmMean) -> CellView:
     return _change(item.ratio.estimate, item.low_all, item.high_all, item.verdict, note=note)
 
 
-def _beside(item: Interval | None) -> CellView:
-    return _change(item.estimate, item.low, item.high) if item else CellView(units.NOTHING)
+def _beside(item: Interval | None, of: int) -> CellView:
+    if item is None:
+        return CellView(units.NOTHING)
+    return _change(item.estimate, item.low, item.high, note="" if item.n == of else f"{item.n} of {of}")
 
 
 def _costs(matrix: Matrix, costs: Sequence[YearlyCost]) -> Iterator[tuple[str, Sequence[CellView]]]:

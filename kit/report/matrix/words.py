@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterator, Sequence
 
 from kit.analysis.matrix.cell import NOT_RUN, TOO_FEW
-from kit.analysis.matrix.choice import WrongFor
+from kit.analysis.matrix.choice import WrongFor, is_driver_beside
 from kit.analysis.matrix.cost import Price, YearlyCost
-from kit.analysis.matrix.matrix import Matrix
+from kit.analysis.matrix.matrix import Matrix, counting
 from kit.analysis.matrix.mean import ArmMean
+from kit.analysis.matrix.row import MatrixRow
 from kit.analysis.session.ranking import EQUIVALENT, FASTER, INCONCLUSIVE, SLOWER
 from kit.core.listing import listed
 from kit.report.fleet.cost import left_lines
@@ -18,6 +20,7 @@ from kit.report.text.ranking import measure_of
 
 #: Scenarios, arms and classes that a line names at most.
 _NAMED = 4
+_DECIMALS = 1
 #: What stands beside the figure of a cell, so that colour is not all.
 MARKS = {SLOWER: "▲", FASTER: "▼", EQUIVALENT: "=", INCONCLUSIVE: "?"}
 
@@ -32,14 +35,9 @@ def _sentences(matrix: Matrix) -> Iterator[str]:
     if not reference.of:
         yield "No scenario has an interval: run more rounds."
         return
-    over = _over(reference.of)
+    over = _over(counting(matrix.rows))
     if not choice.take:
-        others = [f"{item.arm} {_change(item)}" for item in matrix.means if item.ratio and item.complete]
-        if others:
-            yield f"Vs {matrix.reference} over {over}: {listed(others, _NAMED)}."
-        else:
-            yield f"No other driver than {matrix.reference} was measured in {over}."
-        yield from _cost(reference)
+        yield from _without_choice(matrix, over)
         return
     mean = matrix.mean(choice.take)
     if choice.take == matrix.reference:
@@ -55,24 +53,66 @@ def _sentences(matrix: Matrix) -> Iterator[str]:
     yield from _cost(mean)
 
 
+def change(ratio: float | None, low: float | None, high: float | None) -> str:
+    """Return a ratio as a change with one decimal at most: space hardly varies, and a choice needs no more digits."""
+    return percent_interval(ratio, low, high, _DECIMALS)
+
+
 def _change(mean: ArmMean) -> str:
-    return percent_interval(mean.ratio.estimate if mean.ratio else None, mean.low_all, mean.high_all)
+    return change(mean.ratio.estimate if mean.ratio else None, mean.low_all, mean.high_all)
 
 
-def _over(scenarios: int) -> str:
+def _without_choice(matrix: Matrix, over: str) -> Iterator[str]:
+    """Say what was measured where no other driver has all scenarios."""
+    reference, rows = matrix.mean(matrix.reference), counting(matrix.rows)
+    complete = [f"{item.arm} {_change(item)}" for item in matrix.means if item.ratio and item.complete]
+    if complete:
+        yield f"Vs {matrix.reference} over {over}: {listed(complete, _NAMED)}."
+    partial = [item for item in matrix.means if item.scenarios and not item.complete
+               and is_driver_beside(item.arm, matrix.reference)]  # fmt: skip
+    partial.sort(key=lambda item: -item.scenarios)
+    if partial:
+        shares = listed([f"{item.arm} in {item.scenarios}" for item in partial], _NAMED)
+        yield f"No other driver than {matrix.reference} was measured in all {len(rows)} {_unit(rows)}: {shares}."
+    elif not complete:
+        yield f"No other driver than {matrix.reference} was measured in {over}."
+    yield from _cost(reference, matrix.reference)
+    if partial:
+        yield _fix(partial[0].arm, rows)
+
+
+def _fix(arm: str, rows: Sequence[MatrixRow]) -> str:
+    """Return what makes the arm a candidate. A command ends the text, without a full stop."""
+    lacking = dict.fromkeys(row.scenario for row in rows if not ((cell := row.cell(arm)) and cell.measured))
+    if len(lacking) > _NAMED or len(lacking) == _scenarios(rows):
+        return f"Measure {arm} in the others too."
+    weights = " ".join(f"--weight {shlex.quote(f'{scenario}=0')}" for scenario in lacking)
+    return f"Measure {arm} in the others too, or leave them out: {weights}"
+
+
+def _unit(rows: Sequence[MatrixRow]) -> str:
+    """Return what rows are: scenarios, or points where a scenario has several."""
+    return "scenarios" if _scenarios(rows) == len(rows) else "points"
+
+
+def _scenarios(rows: Sequence[MatrixRow]) -> int:
+    return len({row.scenario for row in rows})
+
+
+def _over(rows: Sequence[MatrixRow]) -> str:
+    scenarios = _scenarios(rows)
     return f"these {scenarios} scenarios" if scenarios != 1 else "this scenario"
 
 
 def _wrong(item: WrongFor) -> str:
     """Return ``git:short (layer:btrfs: -8 % [-11, -5])``."""
-    change = percent_interval(item.cell.ratio.estimate if item.cell.ratio else None, item.cell.low_all,
-                              item.cell.high_all)  # fmt: skip
-    return f"{item.scenario}{units.at(item.point)} ({item.cell.arm}: {change})"
+    found = change(item.cell.ratio.estimate if item.cell.ratio else None, item.cell.low_all, item.cell.high_all)
+    return f"{item.scenario}{units.at(item.point)} ({item.cell.arm}: {found})"
 
 
-def _cost(mean: ArmMean) -> Iterator[str]:
+def _cost(mean: ArmMean, named: str = "It") -> Iterator[str]:
     if found := mean.bare:
-        yield f"It costs {percent_interval(found.estimate, found.low, found.high)} over no container."
+        yield f"{named} costs {change(found.estimate, found.low, found.high)} over no container."
 
 
 def notes(matrix: Matrix, costs: tuple[YearlyCost, ...] = (), price: Price | None = None) -> list[str]:
@@ -93,11 +133,16 @@ def notes(matrix: Matrix, costs: tuple[YearlyCost, ...] = (), price: Price | Non
         "individual ones"
     )
     if price and costs:
+        copies = ", N copies at once as N builds" if any(row.copies > 1 for row in matrix.rows) else ""
         lines.append(
             f"cost per year at {price.per_hour:g} per hour, {price.builds:g} builds a day, of the scenarios by "
-            "weight; individual intervals"
+            f"weight{copies}; individual intervals"
         )
     lines += _missing(matrix)
+    alone = [f"{row.scenario}{units.at(row.point)}" for row in matrix.rows if row.weight and not row.counts]
+    if alone and counting(matrix.rows):
+        lines.append(f"no part of the means, since no arm but {matrix.reference} has an interval: "
+                     f"{listed(alone, _NAMED)}")  # fmt: skip
     if matrix.without:
         lines.append(f"scenarios without {matrix.reference}: {listed(matrix.without, _NAMED)}")
     pooled = sorted({row.machines for row in matrix.rows if row.machines > 1})
@@ -142,5 +187,9 @@ def _missing(matrix: Matrix) -> Iterator[str]:
         if reasons:
             yield f"{verdict}: {listed([f'{arm} ({reason})' for arm, reason in reasons.items()], _NAMED, '; ')}"
     partial = [f"{item.arm} ({item.scenarios} of {item.of})" for item in matrix.means if 0 < item.scenarios < item.of]
+    for name in ("space", "written"):
+        found = [(item, getattr(item, name)) for item in matrix.means if item.complete]
+        partial += [f"{name} of {item.arm} ({own.n} of {item.of})" for item, own in found if own and own.n < item.of]
     if partial:
-        yield f"means of fewer scenarios, not to be compared with the others: {listed(partial, _NAMED)}"
+        unit = _unit(counting(matrix.rows))
+        yield f"means of fewer {unit}, not to be compared with the others: {listed(partial, _NAMED)}"
