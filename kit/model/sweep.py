@@ -15,6 +15,8 @@ Values = tuple[tuple[str, str], ...]
 COPIES = "copies"
 #: Most points of one sweep: each is run on every arm in every round.
 MOST_POINTS = 1000
+#: Most digits of a number of copies.
+_DIGITS = 3
 
 _COMMA = re.compile(r"(?<!\\),")
 _JOINT = "; "
@@ -61,6 +63,13 @@ def parse_point(label: str) -> dict[str, str]:
     """Parse ``jobs=2; config=tinyconfig`` as values by name; a word alone, in an imported session, has no values."""
     parts = (item.partition("=") for item in label.split(_JOINT) if item)
     return {name: value for name, _, value in parts}
+
+
+def copies_at(label: str, params: Values = ()) -> int:
+    """Return how many copies ran at once at a point of a session with these parameters; 1 if an imported session does
+    not say."""
+    text = {**dict(params), **parse_point(label)}.get(COPIES, "1")
+    return int(text) if text.isdecimal() and len(text) <= _DIGITS else 1
 
 
 def positive_number(text: str) -> float | None:
