@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -41,6 +42,17 @@ def test_sums_by_kind_and_recipe_and_the_rest_of_the_phase() -> None:
     assert find(found, RECIPE, "zip-native").base_mean == pytest.approx(each)
     assert find(found, ALL, "").mean == pytest.approx(3 * each)
     assert find(found, REST, "").mean == pytest.approx(ITSELF)
+
+
+def test_with_copies_nothing_is_left_for_bitbake_itself() -> None:
+    """Tasks are those of the first copy; CPU is that of all copies, which the rest of the phase would contain."""
+    dice = np.random.default_rng(1)
+    runs = [run(arm, round_, {}, dice) for round_ in (1, 2, 3) for arm in ARMS]
+    swept = [replace(item, point="copies=4") for item in runs]
+    for samples, params in ((runs, (("copies", "4"),)), (swept, (("copies", "1,4"),))):
+        found = compare_tasks(Runs(samples), PAIRS, params)
+        assert {item.copies for item in found} == {4} and {item.by for item in found} == {KIND, RECIPE, ALL}
+    assert REST in {item.by for item in compare_tasks(Runs(runs), PAIRS, (("copies", "1"),))}
 
 
 def test_what_is_next_to_nothing_is_summed_up_as_others_and_parts_make_up_the_whole() -> None:

@@ -17,6 +17,7 @@ from kit.analysis.runs.run_table import Key, Runs
 from kit.analysis.stats import estimators
 from kit.analysis.stats.estimators import Floats, mean_centre
 from kit.model.sample import TOTAL
+from kit.model.sweep import Values, copies_at
 from kit.parsers.task import BuildTask
 
 #: Groups of tasks; ``all`` of them, and the phase's CPU outside any task.
@@ -42,7 +43,8 @@ class TaskCost:
     ``by``: KIND or RECIPE, with ``name`` one of these or OTHERS; or ALL or REST, which have no name. Means are seconds
     per run, over the compared rounds. A comparison's ``family`` is all groups by kind, or by recipe, in this phase and
     metric. ``largest``: this kind's elapsed time grew by more than each other kind's, with all pairs of kinds tested.
-    """
+    ``copies``: how many copies of the workload ran at once; tasks are those of the first one alone, so there is no
+    REST."""
 
     by: str
     name: str
@@ -50,12 +52,15 @@ class TaskCost:
     base_mean: float
     comparison: Comparison
     largest: bool = False
+    copies: int = 1
 
 
-def compare_tasks(runs: Runs, baselines: Sequence[tuple[str, str]]) -> tuple[TaskCost, ...]:
-    """Compare every pair (arm, baseline) in every phase whose tasks a build tool has recorded."""
+def compare_tasks(runs: Runs, baselines: Sequence[tuple[str, str]], params: Values = ()) -> tuple[TaskCost, ...]:
+    """Compare every pair (arm, baseline) in every phase whose tasks a build tool has recorded. ``params``: those of the
+    session."""
     found: list[TaskCost] = []
     for point in runs.points:
+        copies = copies_at(point, params)
         pairs = [((arm, point), (base, point)) for arm, base in baselines]
         pairs = [pair for pair in pairs if all(runs.has(key) for key in pair)]
         keys = list(dict.fromkeys(key for pair in pairs for key in pair))
@@ -63,8 +68,9 @@ def compare_tasks(runs: Runs, baselines: Sequence[tuple[str, str]]) -> tuple[Tas
             able = [key for key in keys if any(runs.tasks(key, phase))]
             here = [pair for pair in pairs if set(pair) <= set(able)]
             if here:
-                found += [item for by in (KIND, RECIPE) for item in _parts(runs, here, able, phase, by)]
-                found += _whole(runs, here, able, phase)
+                made = [item for by in (KIND, RECIPE) for item in _parts(runs, here, able, phase, by)]
+                made += _whole(runs, here, able, phase, rest=copies == 1)
+                found += [replace(item, copies=copies) for item in made]
     return tuple(found)
 
 
@@ -84,14 +90,17 @@ def _parts(
                 yield replace(item, largest=any(arm == key and first[arm, base] == name for arm, base in pairs))
 
 
-def _whole(runs: Runs, pairs: Sequence[tuple[Key, Key]], keys: Sequence[Key], phase: str) -> Iterator[TaskCost]:
-    """Return all tasks, and the CPU of the phase's control group outside them."""
+def _whole(
+    runs: Runs, pairs: Sequence[tuple[Key, Key]], keys: Sequence[Key], phase: str, rest: bool
+) -> Iterator[TaskCost]:
+    """Return all tasks, and with ``rest`` the CPU of the phase's control group outside them."""
     sums = {key: runs.once(_sum_up, runs, key, phase, ALL)[""] for key in keys}
     counted = sum(not is_control(arm) for (arm, _), _ in pairs)
     for place, metric in enumerate(_METRICS):
         yield from _costs(_pair(runs, pairs, {key: sums[key][place] for key in keys}, metric), phase, ALL, "", counted)
-    rest = {key: runs.values(key, phase, CPU) - sums[key][0] for key in keys}
-    yield from _costs(_pair(runs, pairs, rest, CPU), phase, REST, "", counted)
+    if rest:
+        left = {key: runs.values(key, phase, CPU) - sums[key][0] for key in keys}
+        yield from _costs(_pair(runs, pairs, left, CPU), phase, REST, "", counted)
 
 
 def _sum_up(runs: Runs, key: Key, phase: str, by: str) -> Sums:
