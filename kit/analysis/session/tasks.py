@@ -5,6 +5,7 @@ phase's own figures are. Tasks run in parallel, so elapsed times add up to more 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -12,9 +13,9 @@ from itertools import combinations
 import numpy as np
 
 from kit.analysis.runs.compare import Comparison, compare_paired, is_control
-from kit.analysis.runs.paired import Paired
+from kit.analysis.runs.paired import COPIES, Paired
 from kit.analysis.runs.run_table import Key, Runs
-from kit.analysis.stats import estimators
+from kit.analysis.stats import estimators, variance_pooling
 from kit.analysis.stats.estimators import Floats, mean_centre
 from kit.model.sample import TOTAL
 from kit.model.sweep import Values, copies_at
@@ -145,7 +146,8 @@ def _pair(
         one, other = values[arm][ours], values[base][theirs]
         both = np.isfinite(one) & np.isfinite(other)
         if both.any():
-            found[arm, base] = Paired(arm, base, metric, one[both], other[both], None, None)
+            copies = COPIES if runs.interleaved(arm) else 0.0
+            found[arm, base] = Paired(arm, base, metric, one[both], other[both], None, None, copies)
     return found
 
 
@@ -157,12 +159,25 @@ def _costs(found: Mapping[tuple[Key, Key], Paired], phase: str, by: str, name: s
 
 def _dearest(paired: Mapping[str, Mapping[tuple[Key, Key], Paired]], pair: tuple[Key, Key]) -> str:
     """Return the most expensive kind (see TaskCost); '' without a significant one. Bonferroni's inequality over all
-    pairs of kinds, since their noise differs."""
-    rises = {name: found[pair].one - found[pair].other for name, found in paired.items() if pair in found}
+    pairs of kinds, since their noise differs. Errors of copies are taken as independent between kinds; if the same copy
+    makes all kinds slower, they are less."""
+    mine = {name: found[pair] for name, found in paired.items() if pair in found}
+    rises = {name: item.one - item.other for name, item in mine.items()}
+    copied = {name: item.copies * float(item.other.mean()) for name, item in mine.items()}
     if len(rises) < 2:
         return ""
     first, *others = sorted(rises, key=lambda name: -float(rises[name].mean()))
     confidence = estimators.family_confidence(len(list(combinations(rises, 2))))
-    ends = [mean_centre(rises[first] - rises[other]).interval(confidence).low for other in others]
-    ends.append(mean_centre(rises[first]).interval(confidence).low)
+    ends = [_low(rises[first] - rises[other], math.hypot(copied[first], copied[other]), confidence) for other in others]
+    ends.append(_low(rises[first], copied[first], confidence))
     return first if first != OTHERS and all(end is not None and end > 0 for end in ends) else ""
+
+
+def _low(values: Floats, known: float, confidence: float) -> float | None:
+    """Return the lower end of the mean's interval. ``known``: the standard deviation of an error that rounds do not
+    show."""
+    found = mean_centre(values).interval(confidence)
+    if found.low is None:
+        return None
+    half = known * estimators.student_quantile(0.5 + confidence / 2, variance_pooling.MANY)
+    return found.estimate - math.hypot(found.estimate - found.low, half)
