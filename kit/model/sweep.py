@@ -15,6 +15,8 @@ Values = tuple[tuple[str, str], ...]
 COPIES = "copies"
 #: Most points of one sweep: each is run on every arm in every round.
 MOST_POINTS = 1000
+#: Most digits of a number of copies.
+_DIGITS = 3
 
 _COMMA = re.compile(r"(?<!\\),")
 _JOINT = "; "
@@ -65,15 +67,16 @@ def parse_point(label: str) -> dict[str, str]:
 
 def with_copies(label: str, params: Values) -> str:
     """Return a point's label with the number of copies, also if ``params`` fix it; one copy is not named."""
-    parts = [part for part in label.split(_JOINT) if part]
-    if COPIES not in parse_point(label):
-        parts.append(f"{COPIES}={dict(params).get(COPIES, '1')}")
-    return _JOINT.join(part for part in parts if part != f"{COPIES}=1")
+    parts = [part for part in label.split(_JOINT) if part and not part.startswith(f"{COPIES}=")]
+    copies = copies_at(label, params)
+    return _JOINT.join([*parts, *([f"{COPIES}={copies}"] if copies > 1 else [])])
 
 
-def copies_at(label: str) -> float:
-    """Return how many copies run at once at a point."""
-    return positive_number(parse_point(label).get(COPIES, "1")) or 1.0
+def copies_at(label: str, params: Values = ()) -> int:
+    """Return how many copies ran at once at a point of a session with these parameters; 1 if an imported session does
+    not say."""
+    text = {**dict(params), **parse_point(label)}.get(COPIES, "1")
+    return int(text) if text.isdecimal() and len(text) <= _DIGITS else 1
 
 
 def positive_number(text: str) -> float | None:

@@ -4,7 +4,7 @@ Pure. Imports core."""
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass, replace
 
 from kit.core.errors import RunError
@@ -62,8 +62,9 @@ class Report:
 NOTHING = Report((), ())
 
 
-def parse_report(name: str, text: str) -> Report:
-    """Parse a phase's output. Raises RunError with the reason if it can't be read."""
+def parse_report(name: str, text: str, taken: Container[str] = ()) -> Report:
+    """Parse a phase's output. ``taken``: names that no figure may have. Raises RunError with the reason if it can't be
+    read."""
     parser: Parser = pkgutil.resolve_name(PARSERS[name])
     try:
         if len(text) > LONGEST:
@@ -75,7 +76,7 @@ def parse_report(name: str, text: str) -> Report:
             tuple(item for item in found if isinstance(item, Reported)),
             tuple(item for item in found if isinstance(item, BuildTask)),
         )
-        _check(made)
+        _check(made, taken)
     except ValueError as error:
         raise RunError(
             f"the figures that it reports can't be read as {name}: {str(error)[:_REASON]}", "see its log"
@@ -83,12 +84,14 @@ def parse_report(name: str, text: str) -> Report:
     return made
 
 
-def _check(made: Report) -> None:
+def _check(made: Report, taken: Container[str]) -> None:
     for what, listed, most in (("figures", made.figures, MOST), ("tasks", made.tasks, MOST_TASKS)):
         if len(listed) > most:
             raise ValueError(f"it printed more than {most} {what}")
     for item in made.figures:
         _check_name(item.name)
+        if item.name in taken:
+            raise ValueError(f"'{item.name}' is the name of a metric: rename it")
         if len(item.unit) > LONGEST_UNIT or not item.unit.isprintable():
             raise ValueError(f"the unit of '{item.name}' is too long or holds control characters")
     for name in {name for task in made.tasks for name in (task.kind, task.recipe)}:

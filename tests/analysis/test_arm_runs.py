@@ -113,6 +113,14 @@ def test_what_workloads_report_is_known_by_arm() -> None:
     assert [item.mean("build", "bandwidth") for item in found.arms] == [12.0, None]
 
 
+def test_a_metric_is_the_kits_own_whatever_a_workload_reports() -> None:
+    said = (Reported("flush", 180.0, "ms", "more"), Reported("speed", 7.0, "MB/s", "more"))
+    found = at_one_point(runs([{"real": 10.0, "flush": 0.05, "reported": said}]))
+    (bare,) = found.arms
+    assert (bare.mean("build", "flush"), bare.mean("build", "durable")) == pytest.approx((0.05, 10.05))
+    assert list(found.reported("build")) == ["speed"]
+
+
 def test_a_description_agrees_with_numpy_and_counts_what_lies_far_out() -> None:
     values = [*np.linspace(9.0, 11.0, 40).tolist(), 30.0]
     found = describe(values)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from kit.analysis.runs.paired import COPIES
 from kit.analysis.runs.run_table import Runs
 from kit.analysis.session.tasks import ALL, CPU, ELAPSED, KIND, OTHERS, RECIPE, REST, TaskCost, compare_tasks
 from kit.model.sample import Phase, Sample
@@ -43,6 +45,17 @@ def test_sums_by_kind_and_recipe_and_the_rest_of_the_phase() -> None:
     assert find(found, REST, "").mean == pytest.approx(ITSELF)
 
 
+def test_with_copies_nothing_is_left_for_bitbake_itself() -> None:
+    """Tasks are those of the first copy; CPU is that of all copies, which the rest of the phase would contain."""
+    dice = np.random.default_rng(1)
+    runs = [run(arm, round_, {}, dice) for round_ in (1, 2, 3) for arm in ARMS]
+    swept = [replace(item, point="copies=4") for item in runs]
+    for samples, params in ((runs, (("copies", "4"),)), (swept, (("copies", "1,4"),))):
+        found = compare_tasks(Runs(samples), PAIRS, params)
+        assert {item.copies for item in found} == {4} and {item.by for item in found} == {KIND, RECIPE, ALL}
+    assert REST in {item.by for item in compare_tasks(Runs(runs), PAIRS, (("copies", "1"),))}
+
+
 def test_what_is_next_to_nothing_is_summed_up_as_others_and_parts_make_up_the_whole() -> None:
     found = session(2, {"compile": 1.2})
     names = [item.name for item in found if (item.by, item.comparison.arm) == (KIND, ARMS[2])]
@@ -64,6 +77,33 @@ def test_twenty_percent_more_in_one_kind_is_found_there() -> None:
     (largest,) = (item for item in found if item.largest)
     assert (largest.name, largest.comparison.arm, largest.comparison.metric) == ("compile", ARMS[2], ELAPSED)
     assert largest.comparison.difference == pytest.approx(0.2 * 3 * 9.0 * LONGER, rel=0.2)
+
+
+def noiseless(dearer: Mapping[str, float], interleaved: bool) -> tuple[TaskCost, ...]:
+    """Return the task costs of a session without noise."""
+    dice, digests = np.random.default_rng(1), (("run order", "interleaved"),) if interleaved else ()
+    truth = {"bare": {}, "bind:overlay2": {}, "layer:overlay2": dearer}
+    runs = [run(arm, round_, truth[arm], dice, noise=0.0) for round_ in range(1, 6) for arm in ARMS]
+    return compare_tasks(Runs([replace(item, digests=digests) for item in runs]), PAIRS)
+
+
+def test_intervals_of_interleaved_runs_allow_for_copies() -> None:
+    """Two copies of the same files may differ over a whole session, which rounds do not show."""
+    found, sequential = noiseless({}, True), noiseless({}, False)
+    for by, name, metric in (
+        (KIND, "compile", CPU), (KIND, "compile", ELAPSED), (RECIPE, "zip-native", CPU), (ALL, "", ELAPSED),
+        (REST, "", CPU),
+    ):  # fmt: skip
+        item = find(found, by, name, metric)
+        assert item.comparison.difference_high == pytest.approx(1.96 * COPIES * item.base_mean, rel=0.002)
+        assert item.comparison.high and np.log(item.comparison.high) == pytest.approx(1.96 * COPIES, rel=0.002)
+        assert find(sequential, by, name, metric).comparison.difference_high == pytest.approx(0.0, abs=1e-9)
+
+
+def test_no_kind_is_the_largest_by_the_difference_of_copies() -> None:
+    for more, interleaved, named in ((1.01, False, True), (1.01, True, False), (1.04, True, True)):
+        found = {item.name for item in noiseless({"compile": more}, interleaved) if item.largest}
+        assert found == ({"compile"} if named else set())
 
 
 def _told(item: TaskCost) -> bool:

@@ -16,6 +16,14 @@ def test_lists_of_values_span_a_grid_and_only_they_are_in_the_label() -> None:
     assert parse_point("jobs=2; cc=gcc") == {"jobs": "2", "cc": "gcc"}
 
 
+def test_copies_are_those_of_the_point_else_of_all_points() -> None:
+    assert [copies_at(label, (("copies", "1,2,4"),)) for label in ("copies=1", "copies=4; jobs=2")] == [1, 4]
+    assert [copies_at(label, (("copies", "4"), ("jobs", "1,2"))) for label in ("", "jobs=2")] == [4, 4]
+    assert copies_at("") == 1
+    odd = ("copies=many", "copies", "copies=-1", "copies=1e3", f"copies={'9' * 5000}")
+    assert [copies_at(label) for label in odd] == [1] * len(odd)  # an imported session's
+
+
 def test_nothing_swept_is_one_point_without_a_label() -> None:
     assert points(()) == {"": ()}
     assert points((("targets", "a b"),)) == {"": (("targets", "a b"),)}

@@ -204,6 +204,23 @@ def test_a_sweep_has_a_column_for_each_point_that_fits() -> None:
     assert max(map(len, many.splitlines())) <= COLUMNS
 
 
+def test_a_sweep_of_copies_has_the_throughput_of_the_reference_by_the_mean_time() -> None:
+    """Two groups of two copies, in 10 s and in 30 s, are 360 copies an hour; the mean of the two rates is 480."""
+    costs = {"bare": 9.0, "layer:overlay2": 10.0}
+    session = made(costs, rounds=2, noise=1e-4, points=("copies=1", "copies=2"))
+    slow = {1: 1.0, 2: 3.0}
+
+    def slower(sample: Sample) -> Sample:
+        real = (sample.phases[0].real or 0.0) * slow[sample.round]
+        return replace(sample, phases=(replace(sample.phases[0], real=real, flush=0.0),))
+
+    session = replace(session, samples=tuple(map(slower, session.samples)))
+    (line,) = (line.split() for line in shown(session).splitlines() if line.startswith("copies per hour"))
+    assert line[3:] == ["180", "360"]
+    assert "copies per hour" in answer(session, analyse(session, "real"))
+    assert "copies per hour" not in answer(session, analyse(session, "cpu"))  # no time of the group
+
+
 def test_little_to_go_on_is_said() -> None:
     three = {"bare": 8.5, "layer:overlay2": 9.0, "layer:btrfs": 9.9}
     assert "One round has no interval" in shown(made(three, rounds=1))

@@ -318,6 +318,17 @@ def test_a_spreadsheet_takes_no_text_for_a_formula() -> None:
     assert (row["flags"], row["real"], row["'=cmd|' /C calc'!A0"], row["'@SUM(A1)"]) == ("-0.5", "-1.5", "-5.5", "1.0")
 
 
+def test_no_reported_figure_takes_a_column_of_the_sheet() -> None:
+    said = tuple(Reported(name, 180.0, "ms") for name in ("flush", "session", "speed"))
+    session = ladder_session()
+    first = session.samples[0]
+    sample = replace(first, phases=(replace(first.phases[0], flush=0.05, reported=said),))
+    heading, line = csv.reader(io.StringIO(render("csv", replace(session, samples=(sample,)))))
+    row = dict(zip(heading, line, strict=True))
+    assert len(row) == len(heading)
+    assert (row["flush"], row["session"], row["speed"]) == ("0.05", session.id, "180.0")
+
+
 def test_the_command_line_says_no_secret(kit: Kit, tmp_path: Path) -> None:
     for url in ("postgresql+psycopg://ci:hunter2@127.0.0.1:1/kit", "nosuch://u:hunter2@h/x",
                 "postgresql+psycopg://127.0.0.1:1/kit?password=hunter2"):  # fmt: skip

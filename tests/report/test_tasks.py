@@ -55,6 +55,19 @@ def test_the_answer_names_the_largest_kind_only_if_it_is_significant() -> None:
     assert "task by task" not in answer(*made(rounds=1))
 
 
+def test_with_copies_tables_are_of_the_first_copy() -> None:
+    session, _ = made()
+    session = replace(session, request=replace(session.request, params=(("copies", "4"),)))
+    table = render_text(session, analyse(session))
+    assert "build by kind of task of the first copy: layer:overlay2 / bare, 5 rounds; intervals" in table
+    assert "build by recipe of the first copy: layer:overlay2 / bare" in table
+    assert table.count("for all 12, individual in the last 2 rows\n") == len(PAIRS)
+    assert "the phase, all copies: CPU, real" in table and "bitbake itself" not in table
+    assert "layer:overlay2, task by task of the first copy: the largest" in " ".join(
+        answer(session, analyse(session)).split()
+    )
+
+
 def test_json_and_page_hold_every_kind_and_recipe() -> None:
     session, analysis = made()
     found = {(item["by"], item["name"]) for item in json.loads(render_json(session, analysis))["tasks"]}

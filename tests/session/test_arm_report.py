@@ -61,6 +61,19 @@ def test_what_the_arm_reports_follows_what_the_phase_reports(tmp_path: Path) -> 
         assert {figure.value for figure in frozen.reported[1:-1]} == {0.0}  # it did not run meanwhile
 
 
+def test_a_figure_with_the_name_of_a_metric_fails_the_phase(tmp_path: Path) -> None:
+    """Else nobody could tell which of the two is shown."""
+    with PhaseLog(tmp_path / "log") as log:
+        log.output.write(b"kit: flush = 180 ms\n")
+        step = replace(MAKE, report="lines")
+        workload = Workload(Scenario("s", "", "", (step,)), None, ())
+        phase, error = workload.read(step, Phase("make", "ok"), sandbox(tmp_path), log)
+    assert error == (
+        "make: the figures that it reports can't be read as lines: 'flush' is the name of a metric: rename it"
+    )
+    assert phase.reported == ()
+
+
 def test_a_report_of_the_arm_that_cannot_be_read_fails_the_phase(tmp_path: Path) -> None:
     with PhaseLog(tmp_path / "log") as log:
         arm = replace(sandbox(tmp_path), report_format="build-steps", report=lambda: "1.0 kit-build began")

@@ -62,15 +62,13 @@ def written(size: float | None) -> Counters:
 
 
 def test_what_is_written_back_until_it_flushes_is_counted_once() -> None:
-    underway = Underway(cast(Sandbox, None), cast(Freezer, None))
-    underway.note_rest(written(10.0))  # before its first turn: nothing of it was there
-    assert underway.frozen_bytes == 0.0
-    underway._last = written(50.0)
+    underway = Underway(cast(Sandbox, None), cast(Freezer, None), timing=TIMING, spent=written(30.0))
+    underway._first, underway._last = written(20.0), written(50.0)
     underway.note_rest(written(58.0))
     underway.note_rest(written(58.0))
-    assert underway.frozen_bytes == 8.0
+    assert (underway.work.spent.write_bytes, underway.work.frozen_write_bytes) == (38.0, 8.0)
     underway.note_rest(written(None))
-    assert underway.frozen_bytes is None
+    assert (underway.work.spent.write_bytes, underway.work.frozen_write_bytes) == (None, None)
 
 
 @pytest.mark.parametrize(("ends_in_freeze", "frozen_for"), [(True, 0.0), (False, 100.0)])

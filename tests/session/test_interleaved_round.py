@@ -76,6 +76,27 @@ def test_what_is_written_while_others_have_their_last_slices_is_in_the_figures(
     assert bare.write_bytes == bare.frozen_write_bytes
 
 
+def test_space_that_write_back_takes_while_an_arm_is_frozen_is_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A filesystem may allocate space as it writes back, and it does so in the slices of other arms."""
+    engine = FakeEngine(tmp_path)
+    engine.slow = {"bare": 3, "layer:overlay2": 6}
+
+    def counters(sandbox: Sandbox) -> Counters:
+        """Of bare: each slice of the other arm adds 150 MB and 2 inodes, and nothing else does."""
+        others = sum(event == "turn of layer:overlay2" for event in engine.events)
+        return replace(read_counters(None, None), space=100e6 + 150e6 * others, inodes=7.0 + 2.0 * others)
+
+    for module in ("interleave", "interleaved_round", "phase"):
+        monkeypatch.setattr(f"kit.session.measure.{module}.counters_of", counters)
+    plan = make_plan(parse_arms("bare,layer:overlay2"), 1, 3, "cold", control=False, interleave=0.5)
+    session, _ = execute(tmp_path, engine, plan, scenario("one"))
+    bare = next(sample.phases[0] for sample in session.samples if sample.arm == "bare")
+    later = engine.events[engine.events.index("turn of bare") :].count("turn of layer:overlay2")
+    assert later >= 5 and (bare.space, bare.inodes) == (150e6 * later, 2.0 * later)
+
+
 def test_all_roots_are_read_before_each_round_without_a_warm_up(tmp_path: Path) -> None:
     engine = FakeEngine(tmp_path)
     plan = make_plan(parse_arms("bare,layer:overlay2"), 2, 3, "warm", control=False, interleave=0.5)

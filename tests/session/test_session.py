@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from kit.analysis.runs.arm_runs import runs_by_point
+from kit.analysis.runs.run_table import Runs
 from kit.model.arm import parse_arms
 from kit.model.plan import PlanStep, make_plan
 from kit.model.sample import Sample
 from kit.session.measure.phase_log import log_name
-from tests.fake_engine import FakeEngine, execute, scenario
+from tests.fake_engine import TIMING, FakeEngine, execute, scenario
 
 pytestmark = pytest.mark.usefixtures("calm")
 
@@ -31,6 +33,24 @@ def test_order_of_steps(tmp_path: Path) -> None:
     assert [phase.real for phase in sample.phases] == [1.0, 1.0]
     assert sample.calibration_before and sample.calibration_after and sample.engine_seconds
     assert dict(sample.digests).keys() == {"probe", "scenario", "input src"}
+
+
+def test_of_copies_the_time_per_copy_is_reported_whose_mean_gives_the_throughput(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two groups of two copies, in 10 s and in 30 s, are 360 copies an hour."""
+    samples = []
+    for real in (10.0, 30.0):
+        monkeypatch.setattr("tests.fake_engine.TIMING", replace(TIMING, real=real, copies=2, spread=1.0))
+        plan = make_plan(parse_arms("bare"), rounds=1, seed=3, cache="cold")
+        directory = tmp_path / str(real)
+        directory.mkdir()
+        session, _ = execute(directory, FakeEngine(directory), plan, scenario("one"))
+        samples.append(replace(session.samples[0], round=len(samples) + 1))
+    (point,) = runs_by_point(Runs(samples), ["bare"])
+    assert list(point.reported("one")) == ["time per copy", "first copy's end to last's"]
+    mean = point.arms[0].mean("one", "time per copy")
+    assert mean and 3600 / mean == pytest.approx(360)
 
 
 def test_a_failed_phase_ends_its_run_and_is_kept_with_its_last_lines(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from kit.analysis.runs.readings import FIGURES, SPINS, Digests, Places, Readings, plausible, read
 from kit.analysis.runs.readings import Key as Key
 from kit.analysis.stats.estimators import Floats
-from kit.model.metric import GREATEST, LEVEL, MEASURED, SUM, described
+from kit.model.metric import GREATEST, LEVEL, MEASURED, METRICS, SUM, described
 from kit.model.sample import RUN_ORDER, SEQUENTIAL, TOTAL, Phase, Sample
 from kit.model.sweep import parse_point, positive_number
 from kit.parsers.figure import Reported
@@ -129,7 +129,8 @@ class Runs:
         return np.sum([self.values(key, phase, part) for part in parts], axis=0)  # type: ignore[no-any-return]
 
     def reported(self, keys: Iterable[Key], phase: str) -> dict[str, Reported]:
-        """Return the figures that the workload reports of a phase, in its order, each with one example."""
+        """Return the figures that the workload reports of a phase, in its order, each with one example. One with the
+        name of a metric (possible in an imported file) is ignored."""
         found: dict[str, Reported] = {}
         for key in keys:
             found |= {name: item for name, item in self.once(self._reported, key, phase).items() if name not in found}
@@ -139,7 +140,8 @@ class Runs:
         found: dict[str, Reported] = {}
         if phase != TOTAL and self._all.reported:
             for figure in chain.from_iterable(item.reported for item in self.once(self._phase, key, phase)):
-                found.setdefault(figure.name, figure)
+                if figure.name not in METRICS:
+                    found.setdefault(figure.name, figure)
         return found
 
     def figure(self, key: Key, phase: str, name: str) -> Floats:

@@ -172,7 +172,7 @@ def analyse(session: Session, metric: str = "", reference: str = "") -> Analysis
         _unrepeated(session, comparisons, widening(rounds))
         if any(item.rerun_of is not None for item in marked)
         else (),
-        compare_tasks(runs, session.baselines),
+        compare_tasks(runs, session.baselines, session.request.params),
         compare_calls(session.samples, runs, session.baselines),
         overheads(session.samples, runs),
         tuple(footprints(runs, session.arms, rankings)),

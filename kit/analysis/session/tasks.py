@@ -5,6 +5,7 @@ phase's own figures are. Tasks run in parallel, so elapsed times add up to more 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -12,11 +13,12 @@ from itertools import combinations
 import numpy as np
 
 from kit.analysis.runs.compare import Comparison, compare_paired, is_control
-from kit.analysis.runs.paired import Paired
+from kit.analysis.runs.paired import COPIES, Paired
 from kit.analysis.runs.run_table import Key, Runs
-from kit.analysis.stats import estimators
+from kit.analysis.stats import estimators, variance_pooling
 from kit.analysis.stats.estimators import Floats, mean_centre
 from kit.model.sample import TOTAL
+from kit.model.sweep import Values, copies_at
 from kit.parsers.task import BuildTask
 
 #: Groups of tasks; ``all`` of them, and the phase's CPU outside any task.
@@ -42,7 +44,8 @@ class TaskCost:
     ``by``: KIND or RECIPE, with ``name`` one of these or OTHERS; or ALL or REST, which have no name. Means are seconds
     per run, over the compared rounds. A comparison's ``family`` is all groups by kind, or by recipe, in this phase and
     metric. ``largest``: this kind's elapsed time grew by more than each other kind's, with all pairs of kinds tested.
-    """
+    ``copies``: how many copies of the workload ran at once; tasks are those of the first one alone, so there is no
+    REST."""
 
     by: str
     name: str
@@ -50,12 +53,15 @@ class TaskCost:
     base_mean: float
     comparison: Comparison
     largest: bool = False
+    copies: int = 1
 
 
-def compare_tasks(runs: Runs, baselines: Sequence[tuple[str, str]]) -> tuple[TaskCost, ...]:
-    """Compare every pair (arm, baseline) in every phase whose tasks a build tool has recorded."""
+def compare_tasks(runs: Runs, baselines: Sequence[tuple[str, str]], params: Values = ()) -> tuple[TaskCost, ...]:
+    """Compare every pair (arm, baseline) in every phase whose tasks a build tool has recorded. ``params``: those of the
+    session."""
     found: list[TaskCost] = []
     for point in runs.points:
+        copies = copies_at(point, params)
         pairs = [((arm, point), (base, point)) for arm, base in baselines]
         pairs = [pair for pair in pairs if all(runs.has(key) for key in pair)]
         keys = list(dict.fromkeys(key for pair in pairs for key in pair))
@@ -63,8 +69,9 @@ def compare_tasks(runs: Runs, baselines: Sequence[tuple[str, str]]) -> tuple[Tas
             able = [key for key in keys if any(runs.tasks(key, phase))]
             here = [pair for pair in pairs if set(pair) <= set(able)]
             if here:
-                found += [item for by in (KIND, RECIPE) for item in _parts(runs, here, able, phase, by)]
-                found += _whole(runs, here, able, phase)
+                made = [item for by in (KIND, RECIPE) for item in _parts(runs, here, able, phase, by)]
+                made += _whole(runs, here, able, phase, rest=copies == 1)
+                found += [replace(item, copies=copies) for item in made]
     return tuple(found)
 
 
@@ -84,14 +91,17 @@ def _parts(
                 yield replace(item, largest=any(arm == key and first[arm, base] == name for arm, base in pairs))
 
 
-def _whole(runs: Runs, pairs: Sequence[tuple[Key, Key]], keys: Sequence[Key], phase: str) -> Iterator[TaskCost]:
-    """Return all tasks, and the CPU of the phase's control group outside them."""
+def _whole(
+    runs: Runs, pairs: Sequence[tuple[Key, Key]], keys: Sequence[Key], phase: str, rest: bool
+) -> Iterator[TaskCost]:
+    """Return all tasks, and with ``rest`` the CPU of the phase's control group outside them."""
     sums = {key: runs.once(_sum_up, runs, key, phase, ALL)[""] for key in keys}
     counted = sum(not is_control(arm) for (arm, _), _ in pairs)
     for place, metric in enumerate(_METRICS):
         yield from _costs(_pair(runs, pairs, {key: sums[key][place] for key in keys}, metric), phase, ALL, "", counted)
-    rest = {key: runs.values(key, phase, CPU) - sums[key][0] for key in keys}
-    yield from _costs(_pair(runs, pairs, rest, CPU), phase, REST, "", counted)
+    if rest:
+        left = {key: runs.values(key, phase, CPU) - sums[key][0] for key in keys}
+        yield from _costs(_pair(runs, pairs, left, CPU), phase, REST, "", counted)
 
 
 def _sum_up(runs: Runs, key: Key, phase: str, by: str) -> Sums:
@@ -136,7 +146,8 @@ def _pair(
         one, other = values[arm][ours], values[base][theirs]
         both = np.isfinite(one) & np.isfinite(other)
         if both.any():
-            found[arm, base] = Paired(arm, base, metric, one[both], other[both], None, None)
+            copies = COPIES if runs.interleaved(arm) else 0.0
+            found[arm, base] = Paired(arm, base, metric, one[both], other[both], None, None, copies)
     return found
 
 
@@ -148,12 +159,25 @@ def _costs(found: Mapping[tuple[Key, Key], Paired], phase: str, by: str, name: s
 
 def _dearest(paired: Mapping[str, Mapping[tuple[Key, Key], Paired]], pair: tuple[Key, Key]) -> str:
     """Return the most expensive kind (see TaskCost); '' without a significant one. Bonferroni's inequality over all
-    pairs of kinds, since their noise differs."""
-    rises = {name: found[pair].one - found[pair].other for name, found in paired.items() if pair in found}
+    pairs of kinds, since their noise differs. Errors of copies are taken as independent between kinds; if the same copy
+    makes all kinds slower, they are less."""
+    mine = {name: found[pair] for name, found in paired.items() if pair in found}
+    rises = {name: item.one - item.other for name, item in mine.items()}
+    copied = {name: item.copies * float(item.other.mean()) for name, item in mine.items()}
     if len(rises) < 2:
         return ""
     first, *others = sorted(rises, key=lambda name: -float(rises[name].mean()))
     confidence = estimators.family_confidence(len(list(combinations(rises, 2))))
-    ends = [mean_centre(rises[first] - rises[other]).interval(confidence).low for other in others]
-    ends.append(mean_centre(rises[first]).interval(confidence).low)
+    ends = [_low(rises[first] - rises[other], math.hypot(copied[first], copied[other]), confidence) for other in others]
+    ends.append(_low(rises[first], copied[first], confidence))
     return first if first != OTHERS and all(end is not None and end > 0 for end in ends) else ""
+
+
+def _low(values: Floats, known: float, confidence: float) -> float | None:
+    """Return the lower end of the mean's interval. ``known``: the standard deviation of an error that rounds do not
+    show."""
+    found = mean_centre(values).interval(confidence)
+    if found.low is None:
+        return None
+    half = known * estimators.student_quantile(0.5 + confidence / 2, variance_pooling.MANY)
+    return found.estimate - math.hypot(found.estimate - found.low, half)

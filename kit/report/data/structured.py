@@ -83,10 +83,10 @@ def _figures(phase: Phase | None) -> dict[str, Any]:
 
 def render_csv(session: Session, analysis: Analysis) -> str:
     rows = [row for sample in session.samples if sample.counts for row in sample_rows(sample)]
-    said = dict.fromkeys(figure["name"] for row in rows for figure in row["reported"])
-    kept = [name for name in (rows[0] if rows else {}) if name not in ("digests", "reported")]
     common = {"session": session.id, "guest": session.guest}
+    kept = [*common, *(name for name in (rows[0] if rows else {}) if name not in ("digests", "reported"))]
+    said = dict.fromkeys(figure["name"] for row in rows for figure in row["reported"] if figure["name"] not in kept)
     return render_sheet(
-        ["session", "guest", *kept, *said],
-        ({**common, **row, **{item["name"]: item["value"] for item in row["reported"]}} for row in rows),
+        [*kept, *said],
+        ({**{item["name"]: item["value"] for item in row["reported"]}, **common, **row} for row in rows),
     )

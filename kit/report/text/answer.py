@@ -12,13 +12,13 @@ from kit.analysis.session import ladder
 from kit.analysis.session.analyse import Analysis
 from kit.analysis.session.ladder import Ladder
 from kit.analysis.session.more_rounds import find_outlook
-from kit.analysis.session.ranking import Ranking
+from kit.analysis.session.ranking import DURABLE, REAL, Ranking
 from kit.analysis.session.timing import elapsed
 from kit.model.fact import NO_TRACING, TOGETHER
 from kit.model.plan import MOST_ROUNDS
 from kit.model.sample import TRACED
 from kit.model.session import INTERRUPTED, Session
-from kit.model.sweep import COPIES, parse_point
+from kit.model.sweep import COPIES, copies_at, parse_point
 from kit.report.format import units
 from kit.report.format.interval import percent_interval, share_interval
 from kit.report.format.wrap import NARROW, screen, wrap
@@ -210,7 +210,7 @@ def _sweep(rankings: Sequence[Ranking], width: int) -> str:
     shown = list(rankings)
     while True:
         rows = [[arm, *(_at(arm, ranking) for ranking in shown)] for arm in arms]
-        if any(COPIES in parse_point(ranking.point) for ranking in shown):
+        if any(COPIES in parse_point(item.point) and item.metric in (DURABLE, REAL) for item in shown):
             rows.append(["copies per hour", *map(_per_hour, shown)])
         headers = ["", *(ranking.point for ranking in shown)]
         made = tabulate(rows, headers, tablefmt="simple", disable_numparse=True)
@@ -224,10 +224,12 @@ def _sweep(rankings: Sequence[Ranking], width: int) -> str:
 
 
 def _per_hour(ranking: Ranking) -> str:
-    """Return how many copies of the workload the reference ends in an hour."""
+    """Return how many copies of the workload the reference ends in an hour, by the mean time of its groups. The mean of
+    the groups' rates would be too high. Other metrics are no time of a group."""
     typical = next((row.typical for row in ranking.rows if row.against is None), None)
-    copies = int(parse_point(ranking.point).get(COPIES, "1"))
-    return f"{copies * 3600 / typical:,.0f}" if typical else units.NOTHING
+    if not typical or ranking.metric not in (DURABLE, REAL):
+        return units.NOTHING
+    return f"{copies_at(ranking.point) * 3600 / typical:,.0f}"
 
 
 def _at(arm: str, ranking: Ranking) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from kit.analysis.runs.compare import Comparison
 from kit.analysis.session.analyse import Analysis
 from kit.analysis.session.tasks import ALL, CPU, ELAPSED, KIND, RECIPE, REST, TaskCost
 from kit.report.format import units
@@ -51,14 +50,16 @@ def largest_part(analysis: Analysis, arm: str, point: str) -> str:
         if item.largest:
             whole = next(one for one in mine if one.by == ALL and one.comparison.phase == item.comparison.phase)
             return (
-                f"{arm}{units.at(point)}, task by task: the largest part is {item.name}'s, {_seconds(item)} of "
-                f"{whole.comparison.difference:+z.2f} s more elapsed than on {item.comparison.baseline}"
+                f"{arm}{units.at(point)}, task by task{_of_copies(item)}: the largest part is {item.name}'s, "
+                f"{_seconds(item)} of {whole.comparison.difference:+z.2f} s more elapsed than on "
+                f"{item.comparison.baseline}"
             )
     return ""
 
 
 def _table(analysis: Analysis, found: Sequence[TaskCost], by: str, newline: str) -> TaskTable:
-    first = next(item.comparison for item in found if item.by == by)
+    example = next(item for item in found if item.by == by)
+    first = example.comparison
     metrics = [name for name in (CPU, ELAPSED) if any(item.comparison.metric == name for item in found)]
     wanted = (by, *_WHOLE) if by == KIND else (by,)
     rows = []
@@ -67,9 +68,9 @@ def _table(analysis: Analysis, found: Sequence[TaskCost], by: str, newline: str)
         cells = [_cells(mine.get(metric), newline) for metric in metrics]
         rows.append([_WHOLE.get(*part), *chain.from_iterable(cells)])
     if by == KIND:
-        rows.append(_phase(analysis, first, metrics, newline))
+        rows.append(_phase(analysis, example, metrics, newline))
     rounds = f"{first.n} round{'s' if first.n > 1 else ''}"
-    title = f"{first.phase} by {_BY[by]}: {units.against(first)}, {rounds}"
+    title = f"{first.phase} by {_BY[by]}{_of_copies(example)}: {units.against(first)}, {rounds}"
     if first.family > 1 and first.n > 1:
         alone = 1 + len({item.by for item in found if item.by in _WHOLE})
         title += f"; intervals simultaneous for all {first.family}"
@@ -77,6 +78,10 @@ def _table(analysis: Analysis, found: Sequence[TaskCost], by: str, newline: str)
     base = first.baseline
     headers = [text for metric in metrics for text in (f"{_heading(metric)}, {base}", "more, 95 %")]
     return TaskTable(first.phase, first.point, title, (_BY[by], *headers), rows)
+
+
+def _of_copies(item: TaskCost) -> str:
+    return " of the first copy" if item.copies > 1 else ""
 
 
 def _heading(metric: str) -> str:
@@ -100,9 +105,10 @@ def _seconds(item: TaskCost) -> str:
     return amount_interval(made.difference, low, high)
 
 
-def _phase(analysis: Analysis, pair: Comparison, metrics: Sequence[str], newline: str) -> list[str]:
+def _phase(analysis: Analysis, part: TaskCost, metrics: Sequence[str], newline: str) -> list[str]:
     """Return the phase as the kit has measured it."""
-    row = ["the phase: CPU, real"] if CPU in metrics else ["the phase: real"]
+    pair, whole = part.comparison, "the phase, all copies" if part.copies > 1 else "the phase"
+    row = [f"{whole}: CPU, real"] if CPU in metrics else [f"{whole}: real"]
     for metric in metrics:
         name = CPU if metric == CPU else "real"
         made = next(

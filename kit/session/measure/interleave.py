@@ -57,12 +57,12 @@ class Underway:
     clock: OwnClock = field(default_factory=OwnClock)
     memory: MemoryWatch | None = None
     rests: list[tuple[float, float]] = field(default_factory=list)
-    frozen_bytes: float | None = 0.0
     others_bytes: float = 0.0
     spent: Counters | None = None
     slices: list[tuple[float, float]] = field(default_factory=list)  # the beginning and end of each slice, Unix time
     timing: Timing | None = None
     error: RunError | None = None
+    _first: Counters | None = field(default=None, repr=False)  # as the first slice began
     _last: Counters | None = field(default=None, repr=False)
 
     @property
@@ -72,7 +72,7 @@ class Underway:
     def turn(self, seconds: float | None, others: Sequence[str]) -> None:
         """Run for a duration, or to the end of the command. ``others``: devices of the frozen arms."""
         before, theirs = counters_of(self.sandbox), device_writes(others)
-        self.note_rest(before)
+        self._first = self._first or before
         rest = self.clock.go()
         if self.slices:
             self.rests.append(rest)
@@ -112,11 +112,7 @@ class Underway:
         return sum(min(at, ended) - began for began, ended in self.slices if began < at)
 
     def note_rest(self, now: Counters) -> None:
-        """Record that the command was frozen until now, since its last slice or since the last record."""
-        if self._last is None or self.frozen_bytes is None:
-            return
-        written = now.since(self._last).write_bytes
-        self.frozen_bytes = None if written is None else self.frozen_bytes + written
+        """Record that the command was frozen from its last slice until now."""
         self._last = now
 
     def _frozen_until(self, at: float) -> float:
@@ -125,19 +121,23 @@ class Underway:
 
     @property
     def work(self) -> Work:
-        """Return the result of the command. Raises the RunError or TimedOut with which it ended."""
+        """Return the result of the command. Raises the RunError or TimedOut with which it ended.
+
+        Its figures of the device and the filesystem, which are the arm's own, include all that changed while it was
+        frozen."""
         if self.error:
             raise self.error
-        assert self.timing and self.spent, "it has not ended"
+        assert self.timing and self.spent and self._first and self._last, "it has not ended"
         # A command may end during the freeze of its group: its answer is read one freeze later, which does not count.
         timing = self.timing
         frozen_for = self._frozen_until(timing.ended)
         since = frozen_for - self._frozen_until(timing.ended - timing.spread)
         timing = replace(timing, real=timing.real - frozen_for, spread=timing.spread - since)
-        written, frozen = self.spent.write_bytes, self.frozen_bytes
-        spent = replace(self.spent, write_bytes=None if written is None or frozen is None else written + frozen)
+        whole = self._last.since(self._first)
+        frozen = whole.since(self.spent)
+        spent = replace(self.spent, write_bytes=whole.write_bytes, space=whole.space, inodes=whole.inodes)
         memory = self.memory.read() if self.memory else PeakMemory()
-        return Work(timing, spent, len(self.slices), frozen, self.others_bytes, memory)
+        return Work(timing, spent, len(self.slices), frozen.write_bytes, self.others_bytes, memory)
 
 
 def interleave(underway: Sequence[Underway], seconds: float, order: random.Random) -> None:

@@ -17,7 +17,7 @@ from kit.host.cgroup.memory import PeakMemory, watch_memory
 from kit.model.metric import MEASURED
 from kit.model.plan import PlanStep
 from kit.model.sample import Phase
-from kit.parsers.figure import MORE, Reported
+from kit.parsers.figure import Reported
 from kit.probe.client import Timing
 from kit.trace.tracer import Recording, Traced, Tracer
 
@@ -118,9 +118,10 @@ def flushed(name: str, sandbox: Sandbox, work: Work, idle: IdleRate, before: Cou
 
 
 def _of_copies(timing: Timing) -> Iterator[Reported]:
-    """Yield the figures of several copies that ran at once."""
+    """Yield the figures of several copies that ran at once. They are times: a mean of rates over rounds would be too
+    high."""
     if timing.copies > 1:
-        yield Reported("copies done per hour", timing.copies * 3600 / timing.real, "", MORE)
+        yield Reported("time per copy", timing.real / timing.copies, "s")
         yield Reported("first copy's end to last's", timing.spread, "s")
 
 

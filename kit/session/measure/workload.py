@@ -15,6 +15,7 @@ from kit.engines import EngineConfig, Sandbox
 from kit.engines.registry import Registry, serve_registry
 from kit.image import Image
 from kit.model.arm import COMMAND, REVISION, Arm
+from kit.model.metric import METRICS
 from kit.model.sample import Phase, input_digest
 from kit.model.scenario import Command, Scenario
 from kit.parsers import NOTHING, Report, parse_report
@@ -134,7 +135,7 @@ class Workload:
             arm = own(parse_report(sandbox.report_format, sandbox.report())).summed()
         if step.report and sandbox.probe.ran:
             said = self._said(step.printer, sandbox) if step.printer else output_since(log.logfile, log.start)
-            phase = own(parse_report(step.report, said))
+            phase = own(parse_report(step.report, said, METRICS))
         return Report((*phase.figures, *arm.figures), phase.tasks)
 
     def _said(self, printer: Command, sandbox: Sandbox) -> str:
