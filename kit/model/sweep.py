@@ -67,9 +67,10 @@ def parse_point(label: str) -> dict[str, str]:
 
 def with_copies(label: str, params: Values) -> str:
     """Return a point's label with the number of copies, also if ``params`` fix it; one copy is not named."""
-    parts = [part for part in label.split(_JOINT) if part and not part.startswith(f"{COPIES}=")]
-    copies = copies_at(label, params)
-    return _JOINT.join([*parts, *([f"{COPIES}={copies}"] if copies > 1 else [])])
+    parts = [part for part in label.split(_JOINT) if part]
+    if COPIES not in parse_point(label):
+        parts.append(f"{COPIES}={dict(params).get(COPIES, '1')}")
+    return _JOINT.join(part for part in parts if part != f"{COPIES}=1")
 
 
 def copies_at(label: str, params: Values = ()) -> int:
