@@ -441,7 +441,7 @@ def test_outside_cpu_has_a_line_where_it_is_notable() -> None:
         for item in session.samples
     )  # fmt: skip
     text = " ".join(shown(replace(session, samples=samples)).split())
-    assert "Outside CPU: layer:fuse-overlayfs uses +7.890 s [+7.890, +7.890] per build more than bare, which" in text
+    assert "Outside CPU: layer:fuse-overlayfs uses +7.890 s [+7.890, +7.890] per run more than bare, which" in text
     assert "Outside CPU" not in shown(session)
 
 

@@ -169,7 +169,7 @@ def outside_cpu_notes(analysis: Analysis) -> Iterator[str]:
     """Return the arms that use much CPU which `time` does not show."""
     for cpu in analysis.outside_cpu:
         yield (
-            f"Outside CPU: {cpu.arm}{units.at(cpu.point)} uses {difference_interval(cpu, together=True)} per build "
+            f"Outside CPU: {cpu.arm}{units.at(cpu.point)} uses {difference_interval(cpu, together=True)} per run "
             f"more than {cpu.baseline}, which `time` does not show."
         )
 
