@@ -77,7 +77,7 @@ def copies_at(label: str, params: Values = ()) -> int:
     """Return how many copies ran at once at a point of a session with these parameters; 1 if an imported session does
     not say."""
     text = {**dict(params), **parse_point(label)}.get(COPIES, "1")
-    return int(text) if text.isdecimal() and len(text) <= _DIGITS else 1
+    return max(int(text), 1) if text.isdecimal() and len(text) <= _DIGITS else 1
 
 
 def positive_number(text: str) -> float | None:

@@ -20,7 +20,7 @@ def test_copies_are_those_of_the_point_else_of_all_points() -> None:
     assert [copies_at(label, (("copies", "1,2,4"),)) for label in ("copies=1", "copies=4; jobs=2")] == [1, 4]
     assert [copies_at(label, (("copies", "4"), ("jobs", "1,2"))) for label in ("", "jobs=2")] == [4, 4]
     assert copies_at("") == 1
-    odd = ("copies=many", "copies", "copies=-1", "copies=1e3", f"copies={'9' * 5000}")
+    odd = ("copies=many", "copies", "copies=-1", "copies=0", "copies=1e3", f"copies={'9' * 5000}")
     assert [copies_at(label) for label in odd] == [1] * len(odd)  # an imported session's
 
 
