@@ -21,7 +21,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 #: The pages with output, and the sessions that they show, as kit export wrote them.
-SHOWN = {"docs/tutorial.md": "tests/data/tutorial.kit.json.gz", "docs/results.md": "docs/results.kit.json.gz"}
+SHOWN = {"docs/tutorial.md": "tests/data/tutorial.kit.json.gz"}
 #: An output block: the command, and how its paragraph begins, if it shows one. Markdown is no block of text.
 OUTPUT = re.compile(
     r"^<!-- output: kit ([^>#]*?)(?: # ([^>]*?))? -->\n(?:```text\n.*?^```|.*?^<!-- end -->)", re.MULTILINE | re.DOTALL

@@ -19,9 +19,8 @@ from kit.model.default_driver import GRAPH_DRIVER, Docker, default_driver
 from kit.model.driver import Driver
 from kit.model.drivers import BUILD_ONLY, BUILDERS, ENGINES, SYSTEM, UNION, VERSIONED, arm_words, drivers, find_driver
 
-#: Placements that need no container, in the order of the ladder.
-PLAIN = ("bare", "host")  # baselines of contained arms
-UNCONTAINED = (*PLAIN, "union")
+#: Placements that need no container, in the order of the ladder; the first two are baselines of those that do.
+PLAIN, UNCONTAINED = ("bare", "host"), ("bare", "host", "union")
 #: The placement in which each phase is a step of an image build.
 BUILD = "build"
 #: Placements in a container, in the order of the ladder.

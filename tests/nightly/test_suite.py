@@ -187,7 +187,7 @@ def test_every_setting_counts_where_the_file_has_none(tmp_path: Path, monkeypatc
     found: list[Job] = []
     monkeypatch.setenv("KIT_HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("kit.cli.suite._describe", found.append)
+    monkeypatch.setattr("kit.cli.nightly.describe", lambda job, noun: found.append(job))
     compare.main(["suite:mine.toml", "--dry-run", "--cache", "warm"], standalone_mode=False)
     first, second = (task.request for task in found[0].tasks)
     assert (first.timeout, second.timeout, first.size, first.cache) == (300, 3600, 7 * 2**30, "warm")

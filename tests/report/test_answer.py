@@ -422,7 +422,7 @@ def test_parts_of_a_cost_are_named_by_their_simultaneous_intervals() -> None:
     container, reading, *others = (replace(step, share=narrow, share_all=wide) for step in steps.steps)
     clear = replace(reading, share_all=Interval(0.05, 0.02, 0.08, 6))
     assert _split(replace(steps, steps=(container, clear, *others))) == (
-        "Where layer:overlay2's cost comes from: reading +5 % [+2, +8]; container, writing and late flush: not "
+        "Where layer:overlay2's cost comes from: reading +5.0 % [+2.0, +8.0]; container, writing and late flush: not "
         "significant."
     )
 

@@ -34,8 +34,7 @@ def arms(request: Request, docker: Docker | None = None) -> list[str]:
          DOCKERS),
         ({"arms": ("bare",), "baseline": "layer:containerd@3/overlayfs"},
          "arm 'layer:containerd@3/overlayfs': unknown version containerd@3",
-         "use one of: containerd@1.6, containerd@1.7, containerd@2.1, containerd@2.3, containerd@2.1-nydus; "
-         "or --docker PATH, a Docker of yours"),
+         "use one of: containerd@1.6, containerd@1.7, containerd@2.1, containerd@2.3, containerd@2.1-nydus"),
         ({"arms": ("bare",), "engine": "docker@"}, "--engine: unknown version docker@", DOCKERS),
         ({"engine": "docker@99"}, "--engine: unknown version docker@99", DOCKERS),
         ({"arms": ("bare",), "engine": "podman"}, "--engine podman: unknown engine",

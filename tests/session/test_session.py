@@ -39,7 +39,7 @@ def test_of_copies_the_time_per_copy_is_reported_whose_mean_gives_the_throughput
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two groups of two copies, in 10 s and in 30 s, are 360 copies an hour."""
-    samples = []
+    samples: list[Sample] = []
     for real in (10.0, 30.0):
         monkeypatch.setattr("tests.fake_engine.TIMING", replace(TIMING, real=real, copies=2, spread=1.0))
         plan = make_plan(parse_arms("bare"), rounds=1, seed=3, cache="cold")
