@@ -35,7 +35,7 @@ def fleet(*penalties: float, classes: tuple[str, ...] = ("small",), odd: float |
 def test_the_answer_comes_first_and_fits() -> None:
     text = find(FLEET, "table").render(fleet(0.08, 0.10, 0.12, 0.11))
     lines = text.splitlines()
-    assert lines[0] == "mine on 4 machines: slower: layer:overlay2 (+9.2 %)"
+    assert lines[0] == "mine on 4 machines: slower: layer:overlay2 (+9.2 % [+6.9, +11.6])"
     assert max(map(len, lines)) <= 100 and len(lines) <= 10
     assert "prediction interval" in text and "spread" in text
 

@@ -217,7 +217,7 @@ def test_no_advice_rests_on_steps_that_do_not_differ_significantly() -> None:
 
 def test_explain_of_one_run_and_of_imported_figures_claims_nothing() -> None:
     one = " ".join(text("explain", replace(SESSION, samples=SESSION.samples[:2])).split())
-    assert "in one run: there is no interval yet" in one
+    assert "in one round; run more rounds for an interval" in one
     assert "layer:aufs did not run: no aufs here. Fix: boot another kernel." in one
     renamed = tuple(replace(item, arm={"bare": "a b", "layer:overlay2": "old"}[item.arm]) for item in SESSION.samples
                     if item.arm in ("bare", "layer:overlay2"))  # fmt: skip
@@ -321,7 +321,7 @@ def test_data_written_while_an_arm_was_frozen_is_noted_where_it_is_much() -> Non
 
     facts = {**SESSION.facts, "run order": "interleaved", "slice": "0.5 s"}
     interleaved = replace(SESSION, facts=facts, samples=tuple(map(wrote, SESSION.samples)))
-    note = "Data written back while an arm was frozen is charged to no run: bare 30 % (60 MB); the flush"
+    note = "Data written back while an arm was frozen is charged to no run: bare 30 % (60 MB); their flush"
     for name in ("full", "answer"):
         assert note in " ".join(text(name, interleaved).split())
     assert "an arm's own time slices of 0.5 s" in " ".join(text("full", interleaved).split())
