@@ -69,7 +69,8 @@ def test_pages_show_what_the_server_shows(written: Path) -> None:
     assert not list((written / "session").glob("2026-0090*"))  # it still runs
 
 
-def test_there_is_no_form_and_nothing_from_elsewhere(written: Path) -> None:
+def test_there_is_no_form_no_store_and_nothing_from_elsewhere(written: Path) -> None:
+    assert "sqlite:" not in (written / "index.html").read_text()
     for page in written.rglob("*.html"):
         text = page.read_text()
         assert 'method="get"' not in text, page

@@ -79,8 +79,9 @@ def _is_over_bare(cell: MatrixCell) -> bool:
     return cell.bare is not None and cell.bare.error is not None
 
 
-def _order(item: ArmMean) -> tuple[bool, float]:
-    return not item.complete, item.ratio.estimate if item.ratio else math.inf
+def _order(item: ArmMean) -> tuple[int, float]:
+    """The arms with most scenarios first: their means say most."""
+    return -item.scenarios, item.ratio.estimate if item.ratio else math.inf
 
 
 def _weighed(rows: Sequence[MatrixRow], weights: Mapping[str, float]) -> list[MatrixRow]:
