@@ -10,10 +10,11 @@ from pathlib import Path
 from kit.analysis.history.night import Task
 from kit.analysis.session.analyse import rank_so_far
 from kit.analysis.session.more_rounds import find_outlook
-from kit.analysis.session.timing import count_rounds
+from kit.analysis.session.timing import count_rounds, elapsed, round_seconds
 from kit.core.errors import KitError, UsageError
 from kit.core.paths import resource
 from kit.core.regular import read_text
+from kit.model.plan import DECIDE_FROM
 from kit.model.session import DONE, Request, Session, new_session_id
 from kit.nightly.file import parse_nightly
 from kit.nightly.job import Job
@@ -157,9 +158,12 @@ def _decide(parts: Sequence[SuitePart], deadline: float, runner: Runner) -> tupl
 
 
 def _seconds(session: Session) -> float | None:
-    """Return how long the session would probably need until its arms are decided; None where that is not known or
-    never."""
+    """Return how long the session would probably need until its arms are decided, or until it has as many rounds as a
+    decision needs; None where that is not known or never."""
     if session.status != DONE or not session.request.until_decided:
         return None
+    missing = DECIDE_FROM - count_rounds(session)
+    if missing > 0:  # its share ended early: no figure of it has a useful interval
+        return missing * (round_seconds(session) or elapsed(session) or LEAST)
     seconds = find_outlook(session, rank_so_far(session)[0]).seconds
     return seconds[1] if seconds else None
