@@ -15,13 +15,15 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import textwrap
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
 #: The pages with output, and the sessions that they show, as kit export wrote them.
-SHOWN = {"docs/tutorial.md": "tests/data/tutorial.kit.json.gz"}
+SHOWN = {"docs/tutorial.md": "tests/data/tutorial.kit.json.gz", "docs/results.md": "docs/results.kit.json.gz"}
 #: An output block: the command, and how its paragraph begins, if it shows one. Markdown is no block of text.
 OUTPUT = re.compile(
     r"^<!-- output: kit ([^>#]*?)(?: # ([^>]*?))? -->\n(?:```text\n.*?^```|.*?^<!-- end -->)", re.MULTILINE | re.DOTALL
@@ -63,7 +65,7 @@ def shown(page: str) -> str:
             done = subprocess.run(words, env=env, capture_output=True, text=True, check=True)
             head = match[0].partition("\n")[0]
             if match[0].endswith("-->"):
-                return f"{head}\n\n{done.stdout}\n<!-- end -->"
+                return f"{head}\n\n{_wrapped(done.stdout)}\n<!-- end -->"
             return f"{head}\n```text\n{_paragraph(done.stdout, match[2] or '')}```"
 
         return OUTPUT.sub(again, (ROOT / page).read_text(encoding="utf-8"))
@@ -78,6 +80,17 @@ def _fill_store(home: Path, file: Path) -> None:
     for session in load(gzip.decompress(file.read_bytes()).decode(), str(file)):
         store.add(replace(session, imported=False))
     store.close()
+
+
+def _wrapped(markdown: str) -> str:
+    """Return Markdown without long lines, but in tables."""
+    return "".join(f"{_short(line)}\n" for line in markdown.splitlines())
+
+
+def _short(line: str) -> str:
+    more = "  " if line.startswith("- ") else ""
+    fill = partial(textwrap.fill, width=120, subsequent_indent=more, break_long_words=False, break_on_hyphens=False)
+    return line if line.startswith("|") else fill(line)
 
 
 def _paragraph(output: str, beginning: str) -> str:

@@ -91,6 +91,14 @@ def test_a_small_budget_is_shared_equally(suite: Path) -> None:
     assert bench.log[1][1] == pytest.approx((480.0 - SET_UP - 3 * ROUND) / 2)
 
 
+def test_a_scenario_of_one_round_is_undecided_too(suite: Path) -> None:
+    bench, job = Bench(), replace(find_suite(f"suite:{suite}"), budget=720.0)
+    bench.broken = {"fsync:short"}
+    parts = run_suite(job, "mine x", {}, bench.runner)
+    assert [len({item.round for item in part.session.samples}) for part in parts if part.session] == [3, 1]
+    assert {name for name, budget in bench.log[3:] if budget} == {"git:short"}
+
+
 def test_a_scenario_that_can_not_run_stops_no_other_and_a_spent_budget_is_said(suite: Path) -> None:
     bench, job = Bench(), replace(find_suite(f"suite:{suite}"), budget=300.0)
     bench.broken = {"kernel:short"}

@@ -127,10 +127,10 @@ def notes(matrix: Matrix, costs: tuple[YearlyCost, ...] = (), price: Price | Non
     weighed = [f"{row.scenario}{units.at(row.point)} {row.weight:.3g}" for row in matrix.rows if row.weight != 1]
     if weighed:
         lines.append(f"weights other than 1: {listed(weighed, _NAMED)}")
+    lines.append("means are geometric, of these scenarios on these machines and not of all builds")
     lines.append(
-        "means are geometric, of these scenarios on these machines and not of all builds; their intervals are "
-        "simultaneous for all arms, those of a cell for the arms of its session; bare, space and written have "
-        "individual ones"
+        "intervals of means are simultaneous for all arms, those of a cell for the arms of its session; bare, space "
+        "and written have individual ones"
     )
     if price and costs:
         copies = ", N copies at once as N builds" if any(row.copies > 1 for row in matrix.rows) else ""
