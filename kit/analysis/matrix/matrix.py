@@ -21,9 +21,9 @@ from kit.core.errors import UsageError
 
 @dataclass(frozen=True)
 class Matrix:
-    """``arms`` in the order of ``means``: the reference, then the others from the best mean to the worst, those with
-    all scenarios first. ``classes``: other classes of machines in the store. ``without``: scenarios that have no figure
-    against the reference. ``left_out``: sessions that do not count."""
+    """``arms`` in the order of ``means``: the reference, then the others, those with most scenarios first, and of these
+    from the best mean to the worst. ``classes``: other classes of machines in the store. ``without``: scenarios that
+    have no figure against the reference. ``left_out``: sessions that do not count."""
 
     machine_class: str
     reference: str
@@ -80,7 +80,7 @@ def _is_over_bare(cell: MatrixCell) -> bool:
 
 
 def _order(item: ArmMean) -> tuple[int, float]:
-    """The arms with most scenarios first: their means say most."""
+    """Return the sort key: arms with most scenarios first, since their means say most."""
     return -item.scenarios, item.ratio.estimate if item.ratio else math.inf
 
 

@@ -70,7 +70,6 @@ def _without_choice(matrix: Matrix, over: str) -> Iterator[str]:
         yield f"Vs {matrix.reference} over {over}: {listed(complete, _NAMED)}."
     partial = [item for item in matrix.means if item.scenarios and not item.complete
                and is_driver_beside(item.arm, matrix.reference)]  # fmt: skip
-    partial.sort(key=lambda item: -item.scenarios)
     if partial:
         shares = listed([f"{item.arm} in {item.scenarios}" for item in partial], _NAMED)
         yield f"No other driver than {matrix.reference} was measured in all {len(rows)} {_unit(rows)}: {shares}."
