@@ -13,20 +13,34 @@ from click.core import ParameterSource
 from kit.cli.options import the_store
 from kit.core.errors import KitError, UsageError
 from kit.core.exit_code import NOT_RUN, worst
-from kit.core.quantity import duration
+from kit.core.quantity import duration, pairs
 from kit.model.options import read_quantities
 from kit.model.settings import SHARED_OPTIONS
 from kit.report.renderer import MATRIX, find
 
 if TYPE_CHECKING:
     from kit.model.session import Request, Session
+    from kit.model.sweep import Values
     from kit.nightly.job import Job
     from kit.nightly.suite import SuitePart
     from kit.store import Store
 
 #: Options that replace what a suite's file says of each task, and those of the start.
-_OF_REQUESTS = ("arms", "engine", "docker", "margin", "cache", "cpuset", "interleave", "size", "timeout")
-_OF_START = ("scenario", "budget", "resume", "quiet", "wait", "wait_idle", "store_url", "dry_run", "cache_from")
+_OF_REQUESTS = (
+    "arms", "engine", "docker", "margin", "cache", "cpuset", "interleave", "size", "timeout", "guest", "kernel"
+)  # fmt: skip
+_OF_START = (
+    "scenario",
+    "budget",
+    "resume",
+    "quiet",
+    "wait",
+    "wait_idle",
+    "store_url",
+    "dry_run",
+    "cache_from",
+    "params",
+)
 #: Settings that would take the suite's budget away from undecided arms.
 _NO_SETTINGS = ("rounds", "precision", "budget")
 
@@ -51,6 +65,7 @@ def compare_suite(context: click.Context, given: Mapping[str, Any]) -> int:
     settings = _fields(given, (set_ & {"arms", *SHARED_OPTIONS}) - {*_NO_SETTINGS})
     change = partial(_changed, named=_fields(given, asked & {*_OF_REQUESTS}), settings=settings)
     job = replace(job, tasks=tuple(replace(task, request=change(task.request)) for task in job.tasks))
+    job = _with_params(job, pairs(given["params"], "--param"))
     if given["dry_run"]:
         from kit.cli.nightly import describe
 
@@ -66,6 +81,24 @@ def _changed(request: Request, named: Mapping[str, Any], settings: Mapping[str, 
     usual = usual_request()
     more = {name: value for name, value in settings.items() if getattr(request, name) == getattr(usual, name)}
     return replace(request, **{**more, **named})
+
+
+def _with_params(job: Job, given: Values) -> Job:
+    """Return the job with each parameter set in the scenarios that have it. Raises UsageError."""
+    from kit.session.plan.planning import find_scenario
+
+    requests = [task.request for task in job.tasks]
+    names = [
+        {item.name for item in find_scenario(each.scenario).params} if each.scenario else set() for each in requests
+    ]
+    if strange := [name for name, _ in given if not any(name in known for known in names)]:
+        known = ", ".join(sorted(set().union(*names))) or "none"
+        raise UsageError(f"no scenario of suite '{job.name}' has a parameter '{strange[0]}'", f"use one of: {known}")
+    changed = [
+        replace(each, params=tuple({**dict(each.params), **{k: v for k, v in given if k in known}}.items()))
+        for each, known in zip(requests, names, strict=True)
+    ]
+    return replace(job, tasks=tuple(replace(task, request=new) for task, new in zip(job.tasks, changed, strict=True)))
 
 
 def _fields(given: Mapping[str, Any], names: set[str]) -> dict[str, Any]:

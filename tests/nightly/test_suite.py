@@ -153,7 +153,7 @@ def test_the_bundled_suite_names_scenarios_that_exist() -> None:
         (("suite:nosuch",), "unknown suite 'nosuch'"),
         (("suite:storage", "--image", "x"), "--image does not work with a suite"),
         (("suite:storage", "--json", "x.json"), "--json does not work with a suite"),
-        (("suite:storage", "--param", "a=b"), "--param does not work with a suite"),
+        (("suite:storage", "--param", "a=b"), "no scenario of suite 'storage' has a parameter 'a'"),
         (("suite:storage", "--", "make"), "a command after -- does not work with a suite"),
         (("suite:storage", "--resume", "20260101"), "a suite continues its last run"),
         (("suite:storage", "--budget", "x"), "--budget x: not a time"),
@@ -174,6 +174,19 @@ def test_a_dry_run_lists_the_scenarios_with_their_arms(kit: Kit) -> None:
     done = kit("compare", "suite:storage", "--dry-run", "--arms", "bare,layer:vfs")
     assert done.returncode == 0, done.stderr
     assert "scenario 1: kernel:short: bare, bare+control, layer:vfs; at least 3 rounds" in done.stdout
+
+
+def test_a_parameter_goes_to_the_scenarios_that_have_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tasks = "[[tasks]]\nscenario='fsync'\nparams={count=5}\n[[tasks]]\nscenario='kernel'\n[[tasks]]\ncommand=['true']\n"
+    (tmp_path / "mine.toml").write_text(tasks)
+    found: list[Job] = []
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("kit.cli.nightly.describe", lambda job, noun: found.append(job))
+    words = ["suite:mine.toml", "--dry-run", "--guest", "uml", "--param", "count=7", "--param", "config=defconfig"]
+    compare.main(words, standalone_mode=False)
+    requests = [task.request for task in found[0].tasks]
+    assert [dict(each.params) for each in requests] == [{"count": "7"}, {"config": "defconfig"}, {}]
+    assert {each.guest for each in requests} == {"uml"}
 
 
 def test_settings_count_where_the_file_has_none_and_options_before_both(kit: Kit, tmp_path: Path) -> None:
