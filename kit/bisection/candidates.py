@@ -77,6 +77,12 @@ def _commits(good: str, bad: str, source: str) -> BisectionRange:
             f"--good {good} is not an ancestor of --bad {bad}", f"use the common one: git merge-base {good} {bad}"
         )
     found = first_parents(source, first, last)
+    if found and first not in found[0].parents:
+        # The line of first parents passes it by: its commits may lack what --good has.
+        raise UsageError(
+            f"--good {good} was merged into the line of --bad {bad}, and is no commit of it",
+            f"use the commit of that line before: --good {found[0].parents[0][:12]}",
+        )
     return BisectionRange(_candidate(one_commit(source, first)), tuple(map(_candidate, found)), source)
 
 

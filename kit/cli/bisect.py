@@ -113,7 +113,7 @@ def bisect(
     try:
         found = run_bisection(asked, find_paths(), the_store(store_url, patient=True), observer, start)
     except KeyboardInterrupt:
-        click.echo("kit: the same command goes on from here", err=True)
+        click.echo(f"kit: the same command{_without_restart(asked)} goes on from here", err=True)
         raise
     finally:
         observer.close()
@@ -193,8 +193,12 @@ def _describe(asked: BisectionRequest) -> None:
     click.echo(
         f"at most {steps} comparison{'s' if steps > 1 else ''} with {asked.range.good.name} on {asked.arm}, "
         "and one more for each candidate that fails; "
-        f"each wrong with a probability of {100 * test.error:.2g} % at most; threshold {100 * test.threshold:g} %"
+        f"threshold {100 * test.threshold:g} %; probability of a wrong answer: at most {100 * asked.error:.2g} %"
     )
+
+
+def _without_restart(asked: BisectionRequest) -> str:
+    return " without --restart" if asked.again else ""
 
 
 def _noun(range_: BisectionRange) -> str:

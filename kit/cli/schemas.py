@@ -128,11 +128,12 @@ _FLEET_RATIO = _table("FleetRatioRecord", **_fields(FleetRatio), verdict=str)
 _FLEET_ARM = _table("FleetArmRecord", **_fields(FleetArm, whole=_FLEET_RATIO), classes_differ=bool)
 _CELL = _table("MatrixCellRecord", **{
     "arm": str, "verdict": str, **dict.fromkeys(("ratio", "over_bare", "space", "written", "mean", "more"),
-    Interval | None), "low_all": float | None, "high_all": float | None, "n": int, "session": str, "reason": str,
+    Interval | None), "low_all": float | None, "high_all": float | None, "n": int, "session": str,
+    "reason": str, "fix": str,
 })  # fmt: skip
 _MATRIX_ROW = _table("MatrixRowRecord", **{
-    "scenario": str, "point": str, "metric": str, "weight": float, "counts": bool, "machines": int,
-    "cells": _list(_CELL),
+    "scenario": str, "point": str, "params": dict[str, str], "metric": str, "weight": float, "counts": bool,
+    "machines": int, "cells": _list(_CELL),
 })  # fmt: skip
 _WRONG_FOR = _table("WrongForRecord", scenario=str, point=str, faster=str)
 _REMOVED = _table("RemovedSession", id=str, created=float, title=str)

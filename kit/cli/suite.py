@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -15,6 +16,8 @@ from kit.core.errors import KitError, UsageError
 from kit.core.exit_code import NOT_RUN, worst
 from kit.core.quantity import duration, pairs
 from kit.model.options import read_quantities
+from kit.model.plan import DEFAULT_MARGIN
+from kit.model.session import DONE
 from kit.model.settings import SHARED_OPTIONS
 from kit.report.renderer import MATRIX, find
 
@@ -41,6 +44,8 @@ _OF_START = (
     "cache_from",
     "params",
 )
+#: Those that may not change while a run goes on; the rest name files.
+_ALIKE = {*_OF_REQUESTS} - {"docker", "kernel"}
 #: Settings that would take the suite's budget away from undecided arms.
 _NO_SETTINGS = ("rounds", "precision", "budget")
 
@@ -71,7 +76,7 @@ def compare_suite(context: click.Context, given: Mapping[str, Any]) -> int:
 
         describe(job, "scenario")
         return 0
-    return _run(job, given)
+    return _run(job, given, asked & {*_OF_REQUESTS})
 
 
 def _changed(request: Request, named: Mapping[str, Any], settings: Mapping[str, Any]) -> Request:
@@ -114,7 +119,8 @@ def _fields(given: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
     return {**named, **quantities}
 
 
-def _run(job: Job, given: Mapping[str, Any]) -> int:
+def _run(job: Job, given: Mapping[str, Any], named: set[str]) -> int:
+    """Run the suite. ``named``: options of requests on the command line."""
     from kit.core.paths import find_paths
     from kit.host.machine import read_host
     from kit.nightly.suite import Runner, find_run, new_run, run_suite
@@ -128,6 +134,8 @@ def _run(job: Job, given: Mapping[str, Any]) -> int:
     if given["resume"] not in (None, "", "last"):
         raise UsageError(f"--resume {given['resume']}: a suite continues its last run", "use --resume last")
     run, begun = find_run(job, store, read_host().machine) if given["resume"] else (new_run(job), {})
+    for number, head in begun.items():
+        _check_begun(head, job.tasks[number - 1].request, named)
     observer = make_observer(given["quiet"])
     runner = Runner(
         lambda request: launch(request, paths, store, observer, start),
@@ -137,37 +145,65 @@ def _run(job: Job, given: Mapping[str, Any]) -> int:
     try:
         parts = run_suite(job, run, begun, runner)
     except KeyboardInterrupt:
-        click.echo(f"kit: to continue: kit compare {given['scenario']} --resume last", err=True)
+        left = f"{job.budget / 60:g}m" if job.budget else "1h"
+        click.echo(f"kit: to continue: {_again(given['scenario'], left)}", err=True)
         raise
     finally:
         observer.close()
     return _report(parts, store, given["scenario"])
 
 
+def _check_begun(head: Session, request: Request, named: set[str]) -> None:
+    """A run goes on as it began. Raises UsageError if the command line says otherwise."""
+    for name in sorted(named & _ALIKE):
+        began, now = (getattr(each, name) for each in (head.request, request))
+        if began != now:
+            raise UsageError(
+                f"--{name} differs from that of session {head.id}, with which this run began",
+                "repeat its options, or leave out --resume to start another run",
+            )
+
+
+def _again(name: str, budget: str) -> str:
+    """Return the command that continues the run."""
+    return f"kit compare {shlex.quote(name)} --resume last --budget {budget}"
+
+
 def _report(parts: tuple[SuitePart, ...], store: Store, name: str) -> int:
-    """Print the matrix of the suite's scenarios, and what did not run."""
-    from kit.model.machine_class import class_of
+    """Print the matrix of the suite's sessions, and what did not run."""
     from kit.store.matrix import MatrixQuestion, find_matrix
 
-    measured = [part.session for part in parts if part.session and part.session.samples]
-    if measured:
-        titles = tuple(dict.fromkeys(session.title for session in measured))
-        asked = MatrixQuestion(titles, machine_class=class_of(measured[0].facts))  # others may share the store
+    done = [part.session for part in parts if part.session and part.session.status == DONE and part.session.samples]
+    margin = max((session.request.margin for session in done), default=DEFAULT_MARGIN)
+    if done:
+        asked = MatrixQuestion(
+            tuple(session.title for session in done), margin=margin, sessions=tuple(session.id for session in done)
+        )
         try:
             click.echo(find(MATRIX, "table").render(find_matrix(store, asked), None), nl=False)
         except KitError as error:  # the sessions are stored all the same
             click.echo(f"kit: no matrix: {error}", err=True)
     for part in parts:
-        if why := part.error or _not_run(part.session):
-            click.echo(f"{part.task.name}: not run: {why}")
-    click.echo(f"More: kit matrix     Decide more: kit compare {name} --resume last --budget 1h")
+        if why := f"not run: {part.error}" if part.error else _why_not(part.session):
+            click.echo(f"{part.task.name}: {why}")
+    if any(part.session for part in parts):
+        asked_margin = "" if margin == DEFAULT_MARGIN else f" --margin {100 * margin:g}%"
+        click.echo(f"More: kit matrix{asked_margin}     Decide more: {_again(name, '1h')}")
     return worst(_code(part) for part in parts)
 
 
-def _not_run(session: Session | None) -> str:
-    """Return why no arm of a session ran; '' if one did."""
-    missing = session.not_run if session and not session.samples else ()
-    return f"{missing[0].reason}; fix: {missing[0].fix}" if missing else ""
+def _why_not(session: Session | None) -> str:
+    """Return why a session has no figure; '' if it may have one."""
+    if not session or (session.status == DONE and session.samples):
+        return ""
+    if session.not_run and not session.samples:
+        return f"not run: {session.not_run[0].reason}; fix: {session.not_run[0].fix}"
+    errors = [f"{item.arm}: {item.error}" for item in session.failed if item.error]
+    return f"{session.status}: {errors[-1]}" if errors else f"its session is {session.status}"
+
+
+def _not_run(session: Session) -> bool:
+    return bool(session.not_run and not session.samples)
 
 
 def _code(part: SuitePart) -> int:

@@ -110,9 +110,9 @@ class Recipe:
         """Build what is installed beside packages, in a directory; return the hooks that install it."""
         hooks, programs = [], made / "programs"
         if self.go_programs:
-            GoPrograms(self.go, self.go_programs, self.go_flags, self.mains).build(programs, _together())
+            GoPrograms(self.go, self.go_programs, self.go_flags, self.mains).build(programs, together())
         if self.rust_programs:
-            RustPrograms(self.rust_programs).build(programs, _together())
+            RustPrograms(self.rust_programs).build(programs, together())
         if self.go_programs or self.rust_programs:
             hooks.append(f'install -D -m 755 -t "$1/usr/bin" {shlex.quote(str(programs))}/*')
         if self.kit_extras:
@@ -132,7 +132,7 @@ class Recipe:
     def _bootstrap(self, destination: Path, options: Sequence[str]) -> None:
         require("mmdebstrap")
         environment = {"SOURCE_DATE_EPOCH": SOURCE_DATE_EPOCH, "TMPDIR": str(destination.parent)}
-        run([*_together(), *self.command(destination, *options)], env=environment)
+        run([*together(), *self.command(destination, *options)], env=environment)
 
     def command(self, destination: Path, *options: str) -> list[str | Path]:
         """Return mmdebstrap's command line. It has no option for quiet, which would hide apt's errors."""
@@ -153,7 +153,7 @@ class Recipe:
         ]
 
 
-def _together() -> list[str]:
+def together() -> list[str]:
     """Return the beginning of a command line whose processes and mounts all end with the kit, if this is root.
 
     mmdebstrap mounts /proc, /sys and devices below its scratch directory. A killed one can't unmount them, and a

@@ -48,7 +48,7 @@ class Input:
     """Files brought into every run untimed.
 
     ``into``: ``tree`` (unpacked in the build tree), ``inputs`` (as ``{inputs}/NAME.tar.zst``, read-only) or
-    ``directory`` (as ``{inputs}/NAME/``, read-only). ``source``: ``deb:PACKAGE``, ``git:URL#BRANCH``,
+    ``directory`` (as ``{inputs}/NAME/``, read-only). ``source``: ``deb:PACKAGE#SUITE``, ``git:URL#BRANCH``,
     ``git:DIRECTORY#COMMIT``, a tarball or a directory; none where it is empty. ``fetch``: commands that are run once
     for each machine instead, in the image and with a network, in a tree with the inputs before this one; what they
     leave in ``NAME/`` is the input. ``revision``: of which arms it is the input; '' for all.

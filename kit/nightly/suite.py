@@ -11,7 +11,7 @@ from kit.analysis.history.night import Task
 from kit.analysis.session.analyse import rank_so_far
 from kit.analysis.session.more_rounds import find_outlook
 from kit.analysis.session.timing import count_rounds, elapsed, round_seconds
-from kit.core.errors import KitError, UsageError
+from kit.core.errors import BusyError, KitError, UsageError
 from kit.core.paths import resource
 from kit.core.regular import read_text
 from kit.model.plan import DECIDE_FROM
@@ -67,6 +67,9 @@ def find_suite(name: str) -> Job:
     if not stem.endswith(".toml") and not path.is_file():
         raise UsageError(f"unknown suite '{stem}'", f"use one of: {', '.join(suite_names())}; or {PREFIX}FILE.toml")
     job = parse_nightly(read_text(path, f"use for example {PREFIX}storage"), str(path), path.stem)
+    names = [task.request.title or task.name for task in job.tasks]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise UsageError(f"{path}: two tasks have the name '{twice[0]}'", 'give one a title: title = "kernel, one job"')
     if any(task.thresholds for task in job.tasks):
         raise UsageError(f"{path}: a suite has no thresholds", f"run it with kit nightly {path}")
     return job
@@ -104,7 +107,7 @@ def _is_of(request: Request, tasks: Sequence[Task], number: int) -> bool:
 def run_suite(job: Job, run: str, begun: Mapping[int, Session], runner: Runner) -> tuple[SuitePart, ...]:
     """Run each task once, for an equal share of the time that is left at most; then give the rest of the budget to the
     sessions that it probably decides soonest. ``begun``: sessions of an earlier start, by number of task. A task that
-    can't run does not stop the others. Raises KeyboardInterrupt."""
+    can't run does not stop the others. Raises KeyboardInterrupt, BusyError if another session has the machine."""
     deadline = runner.now() + (job.budget or SUITE_BUDGET)
     parts = []
     for number, task in enumerate(job.tasks, 1):
@@ -126,18 +129,27 @@ def _run(
             return SuitePart(
                 task, error="the budget was spent before this scenario: --resume last, or a larger --budget"
             )
-        return SuitePart(task, runner.go_on(begun.id, None) if begun else runner.measure(within(request, share)))
+        if not begun:
+            return SuitePart(task, runner.measure(within(request, share)))
+        return SuitePart(task, runner.go_on(begun.id, share if begun.request.until_decided else None))
+    except BusyError:
+        raise
     except KitError as error:
         runner.tell(f"could not run {task.name}: {error.message}")
         return SuitePart(task, error=str(error))
 
 
 def _decide(parts: Sequence[SuitePart], deadline: float, runner: Runner) -> tuple[SuitePart, ...]:
-    """Continue undecided sessions, that which needs least first, until all are decided or the budget is spent."""
+    """Continue undecided sessions, that which needs least first, until all are decided or the budget is spent. A task
+    with a budget of its own has had it."""
     found = list(parts)
     stuck: set[int] = set()
     while (left := deadline - runner.now()) >= LEAST:
-        needed = {i: _seconds(part.session) for i, part in enumerate(found) if i not in stuck and part.session}
+        needed = {
+            i: _seconds(part.session)
+            for i, part in enumerate(found)
+            if i not in stuck and part.session and part.task.request.budget is None
+        }
         open_ = {i: seconds for i, seconds in needed.items() if seconds is not None}
         if not open_:
             break

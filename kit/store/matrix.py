@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from kit.analysis.fleet.answer import SHARED, LeftOut
 from kit.analysis.fleet.cost import LEAST
-from kit.analysis.matrix.filling import find_differences, find_different_work
+from kit.analysis.matrix.filling import find_compared, find_differences, find_different_work, find_missing
 from kit.analysis.matrix.matrix import Matrix, make_matrix
 from kit.analysis.matrix.pooled import pooled_rows
 from kit.analysis.matrix.row import MatrixRow, rows_of
@@ -38,7 +38,8 @@ class MatrixQuestion:
     """``scenarios``: titles, all without any. ``arms``: the only ones that are shown. ``reference``: '' for the common
     default of the sessions. ``machine_class``: its name or the beginning of it; '' for that of the newest session that
     compares arms.
-    ``since``: Unix time. ``metric``: '' for durable time. ``weights``: by scenario."""
+    ``since``: Unix time. ``metric``: '' for durable time. ``weights``: by scenario. ``sessions``: ids of the only ones
+    that count; all without any."""
 
     scenarios: tuple[str, ...] = ()
     arms: tuple[str, ...] = ()
@@ -48,6 +49,10 @@ class MatrixQuestion:
     metric: str = ""
     margin: float = DEFAULT_MARGIN
     weights: Mapping[str, float] = field(default_factory=dict)
+    sessions: tuple[str, ...] = ()
+
+    def counts(self, head: Session) -> bool:
+        return not self.sessions or head.id in self.sessions
 
 
 def find_matrix(store: Store, asked: MatrixQuestion) -> Matrix:
@@ -113,7 +118,7 @@ def _of_class(store: Store, asked: MatrixQuestion, heads: Sequence[Session], nam
     for title in sorted(by_title):
         wanted = SessionFilter(title, reference, status=DONE, since=asked.since, machines=machines)
         listed = [head for head in store.newest_of_each(wanted, _LOOKED_AT) if class_of(head.facts) == name]
-        ran = [head for head in listed if reference in _ran(head) and not _other_question(head)]
+        ran = [head for head in listed if reference in _ran(head) and not _other_question(head) and asked.counts(head)]
         of_title: dict[str, MatrixRow] = {}
         for alike in _by_copies(ran):
             found, out = _read(store, title, alike, reference, asked)
@@ -146,7 +151,7 @@ def _find_heads(store: Store, asked: MatrixQuestion) -> list[Session]:
         if not listed and asked.scenarios:
             titles = ", ".join(store.titles()[:20])
             raise UsageError(f"no finished session of '{title}'", f"use one of: {titles}" if titles else "run it first")
-        found += listed
+        found += filter(asked.counts, listed)
     if not found:
         raise UsageError("no finished session yet", "list sessions with kit sessions, or run kit compare")
     return found
@@ -204,8 +209,8 @@ def _read(
 
 
 def _few(store: Store, heads: Sequence[Session], reference: str) -> tuple[list[Session], list[LeftOut]]:
-    """Return the newest session, and older ones of the same work on the same machine that add an arm; and those that
-    would add one, but are of other work or another machine."""
+    """Return the newest session, and older ones of the same work on the same machine that add an arm, or an interval
+    where newer ones have a single round; and those that would, but are of other work or another machine."""
     found: list[Session] = []
     left: list[LeftOut] = []
     known: set[str] = set()
@@ -218,10 +223,10 @@ def _few(store: Store, heads: Sequence[Session], reference: str) -> tuple[list[S
         if not why and reads < _READ:
             reads += 1
             session = store.get(head.id)
-            why = find_different_work(found[0], session, reference) if found else ""
+            why = find_different_work(found[0], session, reference) if found else find_missing(session, reference)
             if not why:
                 found.append(session)
-                known |= arms
+                known |= find_compared(session, reference)
         if why:
             left.append(LeftOut("", head.id, why))
     return found, left

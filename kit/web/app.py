@@ -69,6 +69,10 @@ class SessionCache:
         by_name = dict(sorted(machines.items(), key=lambda item: item[1]))
         return {"scenario": _same(self._store.titles()), "arm": _same(self._store.arms()), "machine": by_name}
 
+    def has_members(self) -> bool:
+        """Return whether machines of a fleet have sessions."""
+        return any(WORKER.text(facts) for facts in self._store.machines().values())
+
     def results(self, names: Sequence[str]) -> Mapping[str, Sequence[Comparison]]:
         """Return each session's results for real time of the whole run."""
         return self._store.results(names)
@@ -211,6 +215,7 @@ def _list(library: SessionCache, request: Request, fleet: bool) -> str:
     return served_page(
         "list.html.j2", title="Sessions", rows=rows, options=options, chosen=chosen, page=number, last=last,
         count=count, more=count == COUNTED, store=library.name, fleet=fleet,
+        members=library.has_members(),
     )  # fmt: skip
 
 

@@ -54,7 +54,7 @@ def write_site(open_store: Open, directory: Path, processes: int, rewrite: bool 
     try:
         heads = [head for head in store.list() if head.status != RUNNING]
         files = find_pages(store, heads)
-        digests = _digests(heads, store.sample_counts())
+        digests = _digests(heads, store.sample_counts(), files)
     finally:
         store.close()
     begin_site(directory, before, files.values())
@@ -72,11 +72,13 @@ def write_site(open_store: Open, directory: Path, processes: int, rewrite: bool 
     return Site(len(there), len(files) - len(urls), tuple(f"{unquote(url)}: {why}" for url, why in failed.items()))
 
 
-def _digests(heads: Sequence[Session], counts: Mapping[str, int]) -> dict[str, str]:
-    """Return what the files of each session are made of: a session that is continued has more samples."""
+def _digests(heads: Sequence[Session], counts: Mapping[str, int], files: Mapping[str, str]) -> dict[str, str]:
+    """Return what the files of each session are made of: a session that is continued has more samples, and a machine's
+    session has a link to the page of all machines."""
     found: dict[str, str] = {}
     for head in heads:
-        parts = __version__, head.status, counts.get(head.id, 0), head.not_run, sorted(head.facts.items())
+        linked = WORKER.text(head.facts) and files.get(_address(_MACHINES, scenario=head.title))
+        parts = __version__, head.status, counts.get(head.id, 0), head.not_run, sorted(head.facts.items()), linked
         digest = hashlib.sha256(repr(parts).encode()).hexdigest()
         found |= dict.fromkeys((file for _, file in _sessions([head])), digest)
     return found

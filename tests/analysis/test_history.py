@@ -263,6 +263,13 @@ def test_a_regression_says_which_levels_followed_the_rise() -> None:
     assert last_finding([*[0.4] * 8, *[0.5] * 8, *[0.2] * 8]).status != REGRESSION  # it began above where it is
 
 
+def test_a_rise_in_two_steps_is_one_although_the_first_level_is_short() -> None:
+    found = last_finding([*GOOD_NIGHTS, *[0.12] * 2, *[0.15] * 8])
+    assert found.status == REGRESSION, found.why
+    assert found.why.startswith("+5.") and "in the last 8 sessions (since 2026-0010)" in found.why
+    assert last_finding([*[0.12] * 8, 0.4, *[0.12] * 8]).status == OVER  # it fell to where it had been
+
+
 def test_a_regression_needs_the_interval_of_all_thresholds() -> None:
     entries = [past(i, penalty, 0.003) for i, penalty in enumerate([*GOOD_NIGHTS, *[0.2] * 4])]
     series = split(entries)[-1]

@@ -152,6 +152,12 @@ def test_weights_move_the_mean_by_scenario_or_by_variant() -> None:
         matrix({"gti": 1})
 
 
+def test_the_weight_of_a_scenario_counts_before_that_of_all_its_variants() -> None:
+    for order in (("git", "git:short"), ("git:short", "git")):
+        given = {name: {"git": 0.0, "git:short": 3.0}[name] for name in order}
+        assert {row.weight for row in matrix(given).rows if row.scenario == "git:short"} == {3.0}
+
+
 def test_points_of_a_sweep_share_the_weight_of_their_scenario() -> None:
     rows = [row for session in suite() for row in rows_of([session], ARM, "", 0.03)]
     swept = [replace(rows[0], point=f"jobs={jobs}") for jobs in (1, 2)]
@@ -352,7 +358,7 @@ def test_a_scenario_without_weight_has_no_part_in_the_choice() -> None:
 def test_prices_and_weights_are_read() -> None:
     assert parse_price("0.34/h", "400/day", "--") == parse_price("0.34", "400", "--") == Price(0.34, 400)
     assert parse_price("", "", "--") is None
-    assert parse_weights(("kernel=3", "make -j8=0.5"), "--weight") == {"kernel": 3, "make -j8": 0.5}
+    assert parse_weights(("kernel=3", "make V=1 -j8=0.5"), "--weight") == {"kernel": 3, "make V=1 -j8": 0.5}
     for price, builds, said in (
         ("0.34/h", "", "need each other"), ("a", "4", "--price a: not a number"), ("1", "0", "--builds 0"),
         ("1/day", "4", "--price 1/day"),

@@ -46,6 +46,10 @@ def test_of_a_merge_the_first_parent_s_line_counts(tmp_path: Path) -> None:
     assert [item.id for item in find_range("main~1^", f"{inner}", str(repository)).candidates] == [inner]
     with pytest.raises(UsageError, match="not an ancestor"):
         find_range(outer, inner, str(repository))
+    fork = git(repository, "rev-parse", "main~2")
+    with pytest.raises(UsageError, match="was merged into the line of --bad main") as raised:
+        find_range(inner, "main", str(repository))
+    assert raised.value.hint.endswith(f"--good {fork[:12]}")
 
 
 @needs_git

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from kit.cli.compare import compare
-from kit.core.errors import UnavailableError, UsageError
-from kit.model.session import INTERRUPTED, Request, Session
+from kit.cli.suite import _check_begun, _report
+from kit.core.errors import BusyError, UnavailableError, UsageError
+from kit.model.session import FAILED, INTERRUPTED, Request, Session
 from kit.nightly.job import Job
 from kit.nightly.suite import Runner, SuitePart, find_run, find_suite, new_run, run_suite
 from kit.session.plan.planning import find_scenario
@@ -106,6 +107,59 @@ def test_a_scenario_that_can_not_run_stops_no_other_and_a_spent_budget_is_said(s
     assert "no image" in parts[0].error and parts[1].session
     late = run_suite(replace(job, budget=10.0), "mine x", {}, bench.runner)
     assert all("the budget was spent" in part.error for part in late)
+
+
+def test_another_session_on_the_machine_ends_the_suite(suite: Path) -> None:
+    bench, job = Bench(), replace(find_suite(f"suite:{suite}"), budget=900.0)
+
+    def busy(request: Request) -> Session:
+        raise BusyError("another session uses this machine", "wait for it")
+
+    with pytest.raises(BusyError):
+        run_suite(job, "mine x", {}, replace(bench.runner, measure=busy))
+
+
+def test_a_task_with_a_budget_of_its_own_is_not_continued(suite: Path) -> None:
+    suite.write_text(SUITE.replace("'git:short'", "'git:short'\nbudget = '400s'"))
+    bench, job = Bench(), replace(find_suite(f"suite:{suite}"), budget=3000.0)
+    run_suite(job, "mine x", {}, bench.runner)
+    assert bench.log[1] == ("git:short", 400.0)
+    assert len(bench.log) > 3 and {name for name, _ in bench.log[3:]} == {"fsync:short"}
+
+
+def test_two_tasks_of_one_name_are_refused(suite: Path) -> None:
+    suite.write_text(SUITE + "[[tasks]]\nscenario = 'git:short'\nparams = { jobs = 1 }\n")
+    with pytest.raises(UsageError, match="two tasks have the name 'git:short'"):
+        find_suite(f"suite:{suite}")
+    suite.write_text(suite.read_text() + "title = 'git, one job'\n")
+    assert len(find_suite(f"suite:{suite}").tasks) == 4
+
+
+def test_the_answer_is_of_the_suites_sessions_and_their_margin(
+    suite: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tasks, store = find_suite(f"suite:{suite}").tasks, new_store(tmp_path / "kit.db")
+    kernel, git, fsync = (made(title, COSTS[title]) for title in COSTS)
+    kernel = replace(kernel, request=replace(kernel.request, margin=0.1))
+    broken = replace(git.samples[-1], status="failed", error="git: no space left")
+    git = replace(git, status=FAILED, samples=(broken,))
+    store.add_new([kernel, git, fsync, made("kernel:short", COSTS["git:short"], 9)])  # the last is not the suite's
+    parts = tuple(SuitePart(task, session) for task, session in zip(tasks, (kernel, git, fsync), strict=True))
+    assert _report(parts, store, "suite:mine.toml") == 1
+    said = capsys.readouterr().out
+    assert "these 2 scenarios" in said and "equivalent within ±10 %" in said
+    assert "git:short: failed: bind:overlay2: git: no space left\n" in said
+    assert "More: kit matrix --margin 10%     Decide more: kit compare suite:mine.toml --resume last" in said
+    cells = [line for line in said.splitlines() if line.startswith("kernel:short")]
+    assert cells and "=" in cells[0] and "▲" in cells[0]  # btrfs is equal, vfs 20 % slower; of the other session 50
+
+
+def test_a_run_goes_on_as_it_began(suite: Path) -> None:
+    begun = made("kernel:short", COSTS["kernel:short"])
+    asked = find_suite(f"suite:{suite}").tasks[0].request
+    _check_begun(begun, asked, set())
+    with pytest.raises(UsageError, match="--arms differs from that of session kernel-short-001"):
+        _check_begun(begun, replace(asked, arms=("bare",)), {"arms"})
 
 
 def test_it_goes_on_with_its_last_run(suite: Path, tmp_path: Path) -> None:

@@ -175,6 +175,42 @@ def test_copies_are_named_and_so_is_what_they_cost() -> None:
     assert "N copies" not in find(MATRIX, "markdown").render(matrix(), Price(0.34, 400))
 
 
+def test_parameters_of_a_session_are_named_but_those_of_points() -> None:
+    changed = [
+        replace(session, request=replace(session.request, params=(("jobs", "1"), ("copies", "1"))))
+        if session.title == "git:short" else session
+        for session in suite()
+    ]  # fmt: skip
+    rows = [row for session in changed for row in rows_of([session], REFERENCE, "", 0.03)]
+    found = make_matrix("large", rows, REFERENCE, 0.03, {})
+    assert "- with parameters: git:short: jobs=1\n" in find(MATRIX, "markdown").render(found, None)
+    assert [row["params"] for row in json.loads(find(MATRIX, "json").render(found, None))["rows"]].count({}) == 2
+    swept = in_copies(suite()[1], {1: 10.0, 4: 20.0})
+    found = make_matrix("large", rows_of([swept], REFERENCE, "", 0.03), REFERENCE, 0.03, {})
+    assert "with parameters" not in find(MATRIX, "markdown").render(found, None)
+
+
+def test_a_driver_that_may_be_faster_is_named_beside_the_reference() -> None:
+    costs = {"bare": 1.0, REFERENCE: 1.0, "layer:btrfs": 0.99}
+    rows = rows_of([made("git:short", costs, noise=0.05, rounds=3)], REFERENCE, "", 0.03)
+    said = words(find(MATRIX, "table").render(make_matrix("large", rows, REFERENCE, 0.03, {}), None))
+    assert re.search(r"Inconclusive: layer:btrfs \(by up to [0-9.]+ %\) may be faster; more rounds would decide", said)
+
+
+def test_what_did_not_run_has_its_fix() -> None:
+    assert "not run: layer:zfs (the kernel has no zfs; fix: modprobe zfs)" in words(
+        find(MATRIX, "table").render(matrix(), None)
+    )
+
+
+def test_other_faster_drivers_are_named() -> None:
+    costs = {"bare": 1.0, REFERENCE: 1.0, "layer:btrfs": 0.8, "layer:vfs": 0.7}
+    rows = rows_of([made("git:short", costs)], REFERENCE, "", 0.03)
+    said = words(find(MATRIX, "table").render(make_matrix("large", rows, REFERENCE, 0.03, {}), None))
+    assert "Use layer:vfs" in said
+    assert "also significantly faster in the mean: layer:btrfs; to compare them: --reference layer:vfs" in said
+
+
 def test_cells_of_older_sessions_are_named() -> None:
     few = {arm: COSTS["git:short"][arm] for arm in ("bare", REFERENCE, "layer:btrfs")}
     rows = rows_of([made("git:short", few, 2), made("git:short", COSTS["git:short"], 1)], REFERENCE, "", 0.03)

@@ -47,6 +47,28 @@ def test_the_newest_session_that_has_an_arm_counts(store: Store) -> None:
     assert sources(store, MatrixQuestion(("git:short",))) == {"git-short-001", "git-short-002"}
 
 
+def test_a_single_round_replaces_no_session_with_intervals(store: Store) -> None:
+    store.add(made("git:short", COSTS["git:short"], 2, rounds=1))
+    (row,) = find_matrix(store, MatrixQuestion(("git:short",))).rows
+    cells = {cell.arm: cell.session for cell in row.cells if cell.measured}
+    assert row.counts and set(cells) == {*COSTS["git:short"]} - {REFERENCE} and set(cells.values()) == {"git-short-001"}
+
+
+def test_a_session_in_which_the_reference_failed_hides_none(store: Store) -> None:
+    broken = made("git:short", COSTS["git:short"], 2)
+    samples = [item for item in broken.samples if item.arm != REFERENCE]
+    store.add(replace(broken, samples=tuple(samples)))
+    found = find_matrix(store, MatrixQuestion(("git:short",)))
+    assert {cell.session for row in found.rows for cell in row.cells if cell.measured} == {"git-short-001"}
+    assert [item.why for item in found.left_out] == [f"no run of {REFERENCE} counts"]
+
+
+def test_only_the_named_sessions_count(store: Store) -> None:
+    store.add(made("git:short", COSTS["kernel:short"], 2))
+    asked = MatrixQuestion(("git:short", "kernel:short"), sessions=("git-short-001", "kernel-short-001"))
+    assert sources(store, asked) == {"git-short-001", "kernel-short-001"}
+
+
 def test_copies_at_once_replace_no_session_of_one(store: Store) -> None:
     for number, seconds in ((2, {4: 20.0}), (3, {1: 10.0, 2: 12.0, 4: 21.0})):
         store.add(in_copies(made("git:short", COSTS["git:short"], number), seconds))

@@ -8,11 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from statistics import fmean
+
+import numpy as np
 
 from kit.analysis.history.history import Differing, Entry, Series, differences, split, version_changes
 from kit.analysis.stats import estimators
-from kit.analysis.stats.dependence import find_dependence, find_shift, keep_points
+from kit.analysis.stats.dependence import LEVEL, find_chance, find_dependence, find_shift, keep_points
 from kit.analysis.stats.divisive import find_points
 
 #: Of the t test at a split. Of these ``dependence`` leaves those that hold where nights depend on each other.
@@ -26,8 +29,9 @@ CONFIRM = 3
 @dataclass(frozen=True)
 class Change:
     """A change of level. ``index``: the first entry of the new one. ``before`` and ``after``: mean ratios up to the
-    neighbouring changes. ``shift``: after over before, with the 95 % interval that the scatter of the sessions and
-    their dependence give (that the place of the change was sought is not in it). ``sessions``: how many the new level
+    neighbouring changes; a level before it that is too short to confirm a change is passed over, if the one before
+    that differs too (a rise in two steps). ``shift``: after over before, with the 95 % interval that the scatter of the
+    sessions and their dependence give (that the place of the change was sought is not in it). ``sessions``: how many the new level
     rests on. ``own`` and ``base``: the same of the arm's own time and its baseline's. ``differs``: commits and labels
     that changed there, the kit's version, and recorded conditions as far as a series allows any to."""
 
@@ -76,12 +80,13 @@ def find_changes(series: Series, confirm: int = CONFIRM) -> tuple[Change, ...]:
     edges = [0, *places, len(ratios)]
     means = [item.outcome.mean for item in series.entries], [item.outcome.base_mean for item in series.entries]
     own, base = (_dependence(values, places) for values in means)
-    whole = _dependence(ratios, places)
+    whole, dependence = _dependence(ratios, places), find_dependence(ratios, places)
     found = []
     for i, (index, chance) in enumerate(points, 1):
-        left, right = slice(edges[i - 1], index), slice(index, edges[i + 1])
+        right = slice(index, edges[i + 1])
+        left, chance = _level_before(ratios, edges[: i + 1], right, confirm, dependence, chance)
         sessions = min(right.stop - right.start, left.stop - left.start)
-        one, two = series.entries[index - 1], series.entries[index]
+        one, two = series.entries[left.stop - 1], series.entries[index]
         found.append(
             Change(
                 index,
@@ -101,6 +106,21 @@ def find_changes(series: Series, confirm: int = CONFIRM) -> tuple[Change, ...]:
             )
         )
     return tuple(found)
+
+
+def _level_before(
+    ratios: Sequence[float], edges: Sequence[int], right: slice, confirm: int, dependence: float, chance: float
+) -> tuple[slice, float]:
+    """Return the level that a new one is compared with, and the p of their difference. ``edges``: where the levels up
+    to the new one begin. ``chance``: the p of the difference from the level just before."""
+    levels = [slice(*edge) for edge in pairwise(edges)]
+    left = levels[-1]
+    long = [level for level in levels if level.stop - level.start >= confirm]
+    if left in long or not long:
+        return left, chance
+    data = np.asarray(ratios, float)
+    found = find_chance(data[long[-1]], data[right], dependence)
+    return (long[-1], found) if found <= LEVEL else (left, chance)
 
 
 def _dependence(values: Sequence[float | None], places: Sequence[int]) -> float:

@@ -25,7 +25,7 @@ class MatrixCell:
     of space in use and of bytes written to the device. ``seconds``: what the whole run takes; ``more``: of that, more
     than the reference. ``floor``: standard deviation of the ratio's logarithm that no number of rounds removes; points
     of one session share it. ``n``: rounds, or machines where several are pooled. ``session``: the newest source.
-    ``reason``: why there is no figure."""
+    ``reason``: why there is no figure; ``fix``: what to do about it."""
 
     arm: str
     verdict: str
@@ -41,6 +41,7 @@ class MatrixCell:
     n: int = 0
     session: str = ""
     reason: str = ""
+    fix: str = ""
 
     @property
     def measured(self) -> bool:

@@ -27,12 +27,14 @@ class WrongFor:
 class Choice:
     """``take``: the arm with the least mean among those significantly faster than the reference, else the reference; ''
     without another driver that has all scenarios. ``alike``: arms that are equivalent to the reference.
-    ``inconclusive``: those of which nothing is decided. ``wrong``: the scenarios in which ``take`` is significantly
-    slower than the reference, or another driver faster than the reference where that is taken."""
+    ``faster``: those that are faster, the best first. ``inconclusive``: those of which nothing is decided. ``wrong``:
+    the scenarios in which ``take`` is significantly slower than the reference, or another driver faster than the
+    reference where that is taken."""
 
     take: str
     alike: tuple[str, ...] = ()
     inconclusive: tuple[str, ...] = ()
+    faster: tuple[str, ...] = ()
     wrong: tuple[WrongFor, ...] = ()
 
 
@@ -51,6 +53,7 @@ def choose(rows: Sequence[MatrixRow], means: Sequence[ArmMean], reference: str) 
         take,
         tuple(item.arm for item in drivers if item.verdict == EQUIVALENT),
         tuple(item.arm for item in drivers if item.verdict == INCONCLUSIVE),
+        tuple(item.arm for item in faster),
         tuple(found for row in rows if (found := _wrong(row, take, reference, rivals))),
     )
 

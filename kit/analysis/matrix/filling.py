@@ -7,6 +7,8 @@ from kit.analysis.runs.run_table import Runs
 from kit.model.fact import ASKED, GUEST, MACHINE
 from kit.model.session import Session
 
+#: Rounds of an interval.
+_LEAST_ROUNDS = 2
 _KEYS = frozenset(kind.key for kind in (*ASKED, GUEST))
 
 
@@ -29,6 +31,21 @@ def find_different_work(newest: Session, older: Session, reference: str) -> str:
         return f"no run of {reference} at the same point"
     found = dict.fromkeys(str(item) for point in shared for item in differences(before[point], after[point]))
     return "; ".join(found)
+
+
+def find_missing(session: Session, reference: str) -> str:
+    """Return why a session can't be the first of a row; '' if it has a run of the reference."""
+    runs = Runs(session.samples)
+    return "" if any(runs.has((reference, point)) for point in runs.points) else f"no run of {reference} counts"
+
+
+def find_compared(session: Session, reference: str) -> set[str]:
+    """Return the arms that have an interval against the reference: two rounds or more contain both."""
+    runs = Runs(session.samples)
+    keys = [((arm, point), (reference, point)) for arm in session.arms for point in runs.points]
+    return {
+        pair[0][0] for pair in keys if all(runs.has(key) for key in pair) and runs.common(pair)[0].size >= _LEAST_ROUNDS
+    }
 
 
 def _asked(session: Session) -> Conditions:

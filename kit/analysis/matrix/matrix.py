@@ -88,11 +88,10 @@ def _weighed(rows: Sequence[MatrixRow], weights: Mapping[str, float]) -> list[Ma
     """Return the rows with the weights of their scenarios."""
     names = {row.scenario for row in rows}
     for name in weights:
-        if not any(_is_named(name, scenario) for scenario in names):
+        if name not in {*names, *map(_base, names)}:
             fix = f"use a scenario of the matrix: {', '.join(sorted(names))}"
             raise UsageError(f"--weight {name}: no scenario of the matrix", fix)
-    given = [[weight for name, weight in weights.items() if _is_named(name, row.scenario)] for row in rows]
-    return [replace(row, weight=own[-1] if own else 1.0) for row, own in zip(rows, given, strict=True)]
+    return [replace(row, weight=weights.get(row.scenario, weights.get(_base(row.scenario), 1.0))) for row in rows]
 
 
 def _share_weights(rows: Sequence[MatrixRow]) -> list[MatrixRow]:
@@ -107,5 +106,5 @@ def _share_weights(rows: Sequence[MatrixRow]) -> list[MatrixRow]:
     return [replace(row, weight=row.weight / max(points[row.scenario], 1), counts=row in part) for row in rows]
 
 
-def _is_named(name: str, scenario: str) -> bool:
-    return name in (scenario, scenario.partition(":")[0])
+def _base(scenario: str) -> str:
+    return scenario.partition(":")[0]

@@ -9,14 +9,14 @@ from kit.analysis.fleet.answer import FleetAnswer, FleetArm, LeftOut, answer
 from kit.analysis.history.history import Entry, make_entry
 from kit.analysis.history.outcome import Outcome, outcomes
 from kit.analysis.matrix.cell import NOT_RUN, TOO_FEW, MatrixCell, judge_interval, log_centre
-from kit.analysis.matrix.row import MatrixRow, plain_pairs
+from kit.analysis.matrix.row import MatrixRow, plain_pairs, set_beside
 from kit.analysis.runs.compare import compare
 from kit.analysis.runs.run_table import Runs
 from kit.analysis.session.footprint import SPACE, WRITTEN
 from kit.analysis.session.ranking import DURABLE, REAL, REFERENCE, split_picks
 from kit.analysis.session.stopping import looks, widening
 from kit.analysis.stats.estimators import Centre, mean_centre
-from kit.model.session import Session
+from kit.model.session import NotRun, Session
 from kit.model.sweep import Values, with_copies
 
 #: What arms are compared with.
@@ -26,15 +26,15 @@ _Place = tuple[str, str]  # arm, point
 
 @dataclass
 class _Gathered:
-    """Entries by what the arms are compared with and by metric. ``not_run``: reasons by arm. ``params``: of a session;
-    all run as many copies at once."""
+    """Entries by what the arms are compared with and by metric. ``not_run``: by arm. ``params``: by session; all run as
+    many copies at once."""
 
     entries: dict[tuple[str, str], list[Entry]] = field(default_factory=dict)
-    not_run: dict[str, str] = field(default_factory=dict)
-    params: Values = ()
+    not_run: dict[str, NotRun] = field(default_factory=dict)
+    params: dict[str, Values] = field(default_factory=dict)
 
     def take(self, session: Session, reference: str, times: Sequence[str]) -> None:
-        self.params = session.request.params
+        self.params[session.id] = session.request.params
         runs, inflation = Runs(session.samples), widening(looks(session))
         picks = [arm for arm in split_picks(session.arms)[0] if arm != reference]
         asked = (
@@ -44,7 +44,7 @@ class _Gathered:
         for kind, pairs, metrics in asked:
             for item in outcomes(runs, compare(runs, pairs, metrics, whole=True, widening=inflation)):
                 self.entries.setdefault((kind, item.comparison.metric), []).append(make_entry(session, item))
-        self.not_run = {item.arm: item.reason for item in session.not_run if item.arm in picks} | self.not_run
+        self.not_run = {item.arm: item for item in session.not_run if item.arm in picks} | self.not_run
 
     def answer(self, title: str, kind: str, metric: str) -> FleetAnswer:
         return answer(title, self.entries.get((kind, metric), ()))
@@ -80,11 +80,21 @@ def pooled_rows(
         cells = list(_cells(point, arms, reference, beside, measured, margin))
         known = {item.arm for item in cells}
         cells += [
-            MatrixCell(arm, NOT_RUN, reason=reason) for arm, reason in gathered.not_run.items() if arm not in known
+            MatrixCell(arm, NOT_RUN, reason=item.reason, fix=item.fix)
+            for arm, item in gathered.not_run.items()
+            if arm not in known
         ]
-        named = with_copies(point, gathered.params)
-        rows.append(MatrixRow(title, named, metric, tuple(cells), max(cell.n for cell in cells)))
+        given = _params(gathered, arms)
+        named = with_copies(point, given)
+        params = set_beside(named, given)
+        rows.append(MatrixRow(title, named, metric, tuple(cells), max(cell.n for cell in cells), params=params))
     return rows, found.left_out
+
+
+def _params(gathered: _Gathered, arms: Sequence[FleetArm]) -> Values:
+    """Return the parameters of the sessions that count, which did the same work."""
+    counted = [machine.session for item in arms for machine in item.whole.machines]
+    return gathered.params[counted[0]] if counted else next(iter(gathered.params.values()), ())
 
 
 def _cells(

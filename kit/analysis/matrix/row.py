@@ -18,7 +18,7 @@ from kit.analysis.stats.estimators import Centre, mean_centre
 from kit.core.errors import UsageError
 from kit.model.arm import PLAIN
 from kit.model.session import Session
-from kit.model.sweep import copies_at, with_copies
+from kit.model.sweep import COPIES, Values, copies_at, parse_point, with_copies
 
 #: Placements without a container, which are the baseline of what a container costs.
 _Beside = Mapping[tuple[str, str, str], Comparison]
@@ -28,7 +28,8 @@ _Beside = Mapping[tuple[str, str, str], Comparison]
 class MatrixRow:
     """``cells``: one for each arm. ``machines``: number of machines that are pooled, 1 for a session of one machine.
     ``weight``: in the means; the points of a sweep share that of their scenario. ``counts``: whether it is part of the
-    means. ``point``: with the number of copies that ran at once, swept or not: they are other work than one."""
+    means. ``point``: with the number of copies that ran at once, swept or not: they are other work than one.
+    ``params``: what the newest session set in the scenario beside the point."""
 
     scenario: str
     point: str
@@ -37,6 +38,7 @@ class MatrixRow:
     machines: int = 1
     weight: float = 1.0
     counts: bool = True
+    params: Values = ()
 
     @property
     def copies(self) -> float:
@@ -99,9 +101,16 @@ def _rows(session: Session, reference: str, metric: str, margin: float) -> Itera
     for ranking in rankings:
         cells = [_cell(row, ranking, runs, to_reference, to_bare, session.id) for row in ranking.rows if _is_shown(row)]
         known = {item.arm for item in cells}
-        cells += [_missing(arm, session) for arm in picks if arm not in known]
+        cells += [_missing(arm, session, runs, reference) for arm in picks if arm not in known]
         point = with_copies(ranking.point, session.request.params)
-        yield MatrixRow(session.title, point, ranking.metric, tuple(cells))
+        params = set_beside(point, session.request.params)
+        yield MatrixRow(session.title, point, ranking.metric, tuple(cells), params=params)
+
+
+def set_beside(point: str, params: Values) -> Values:
+    """Return the parameters that a session set and its point does not name."""
+    named = {*parse_point(point), COPIES}
+    return tuple((name, text) for name, text in params if name not in named)
 
 
 def plain_pairs(session: Session) -> list[tuple[str, str]]:
@@ -155,10 +164,12 @@ def _seconds(runs: Runs, arm: str, ranking: Ranking) -> Centre | None:
     return mean_centre(known) if known.size else None
 
 
-def _missing(arm: str, session: Session) -> MatrixCell:
+def _missing(arm: str, session: Session, runs: Runs, reference: str) -> MatrixCell:
     """Return the cell of an arm that has no figure."""
     for item in session.not_run:
         if item.arm == arm:
-            return MatrixCell(arm, NOT_RUN, session=session.id, reason=item.reason)
+            return MatrixCell(arm, NOT_RUN, session=session.id, reason=item.reason, fix=item.fix)
     errors = [item.error for item in session.failed if item.arm == arm and item.error]
+    if not errors and any(runs.has((arm, point)) for point in runs.points):
+        errors = [f"no round has a figure of it and of {reference}"]
     return MatrixCell(arm, NOT_RUN, session=session.id, reason=errors[-1] if errors else "no run of it counts")

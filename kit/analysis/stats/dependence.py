@@ -41,7 +41,7 @@ def keep_points(values: Sequence[float], points: Sequence[int]) -> dict[int, flo
     while kept:
         edges = [0, *kept, data.size]
         chances = [
-            _chance(data[edges[i] : point], data[point : edges[i + 2]], dependence) for i, point in enumerate(kept)
+            find_chance(data[edges[i] : point], data[point : edges[i + 2]], dependence) for i, point in enumerate(kept)
         ]
         worst = max(range(len(kept)), key=lambda i: chances[i])
         if chances[worst] <= LEVEL:
@@ -50,7 +50,7 @@ def keep_points(values: Sequence[float], points: Sequence[int]) -> dict[int, flo
     return {}
 
 
-def _chance(before: Floats, after: Floats, dependence: float) -> float:
+def find_chance(before: Floats, after: Floats, dependence: float) -> float:
     """Return the two-sided p of Student's t test with the variances of means of an AR(1) process."""
     from scipy.special import stdtr
 

@@ -27,7 +27,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -149,9 +149,7 @@ def share(contrasts: Sequence[Contrast], family: int, widening: float = 1.0) -> 
     for group, moderated in groups:
         made = _share([contrasts[i] for i in group], family, widening, moderated, bool(joint)) if group else []
         for i, centre in zip(group, made, strict=True):
-            tail = (1 - CONFIDENCE) / (max(family, 1) if contrasts[i].counted else 1)
-            lasting = student_quantile(1 - tail / 2, MANY), student_quantile(1 - tail, MANY)
-            found[i] = replace(centre, lasting=lasting)
+            found[i] = centre
     return found
 
 
@@ -183,9 +181,14 @@ def _share(
     few = tuple(min(int(d), _MOST) for d in own)
     small = tuple(min(d, _MOST) for d in arms)
     quantiles = _find_quantiles(*_in_order(places, few, small, moderated, counted), level, widening)
+    normal = [
+        (quantiles.alone, *((quantiles.together, quantiles.bounded) if one else (quantiles.alone, quantiles.lone)))
+        for one in counted
+    ]
+    halves = _student_quantiles(np.array(normal), degrees[:, None])
     return [
-        _made(item, float(error), float(freedom), quantiles)
-        for item, error, freedom in zip(group, errors, degrees, strict=True)
+        _made(item, float(error), float(freedom), half, quantiles, family)
+        for item, error, freedom, half in zip(group, errors, degrees, halves.tolist(), strict=True)
     ]
 
 
@@ -207,18 +210,23 @@ def _in_order(
     return places, degrees, tuple(arms[arm] for arm in order) if arms else (), moderated, counted
 
 
-def _made(item: Contrast, error: float, freedom: float, quantiles: _Quantiles) -> PooledEstimate:
+def _made(
+    item: Contrast, error: float, freedom: float, halves: Sequence[float], quantiles: _Quantiles, family: int
+) -> PooledEstimate:
+    """Return the estimate. ``halves``: half-widths of the individual interval, of the simultaneous one and of that for
+    two one-sided tests, in errors."""
     centre = item.centre
     degrees = max(round(freedom), centre.degrees)
-    family = (quantiles.together, quantiles.bounded) if item.counted else (quantiles.alone, quantiles.lone)
-    alone, together, bounded = (_student(z, freedom) for z in (quantiles.alone, *family))
+    alone, together, bounded = halves
+    tail = (1 - CONFIDENCE) / (max(family, 1) if item.counted else 1)
+    lasting = student_quantile(1 - tail / 2, MANY), student_quantile(1 - tail, MANY)
     # The error with which Student's t with whole degrees of freedom gives the individual interval.
     scale = alone / student_quantile(0.5 + CONFIDENCE / 2, degrees)
     half = max(together, alone)
     seen = half + quantiles.power / quantiles.median
     spread = error / quantiles.median * math.sqrt(centre.n)
     return PooledEstimate(
-        centre.estimate, error * scale, degrees, centre.n, half / scale, seen / scale, spread, bounded / scale
+        centre.estimate, error * scale, degrees, centre.n, half / scale, seen / scale, spread, bounded / scale, lasting
     )
 
 
@@ -310,12 +318,8 @@ def _normal_quantile(probability: float) -> float:
     return float(ndtri(probability))
 
 
-def _student(z: float, degrees: float) -> float:
-    return float(_student_quantiles(z, np.array(degrees)))
-
-
-def _student_quantiles(z: float, degrees: Floats) -> Floats:
-    """Return the quantiles of Student's t with the probability of this one of a normal distribution."""
+def _student_quantiles(z: float | Floats, degrees: Floats) -> Floats:
+    """Return the quantiles of Student's t with the probability of these of a normal distribution."""
     from scipy.special import ndtr, stdtrit
 
     found: Floats = -np.asarray(stdtrit(degrees, ndtr(-z)), float)

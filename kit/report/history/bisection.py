@@ -150,7 +150,7 @@ def _next(found: Bisection) -> str:
     if found.undecided and found.undecided.slowdown.rounds >= MOST_ROUNDS:
         return "use a larger --threshold, or a quieter machine and --restart"
     if found.result == INCONCLUSIVE:
-        return "run the same command again with a longer --budget; its steps are kept"
+        return "run the same command again with a longer --budget, without --restart; its steps are kept"
     return "fix the build of a skipped one, or read the changes of all"
 
 

@@ -31,8 +31,9 @@ def render_matrix_json(matrix: Matrix, price: Price | None = None) -> str:
             {"scenario": item.scenario, "point": item.point, "faster": item.faster} for item in choice.wrong
         ],
         "rows": [
-            {"scenario": row.scenario, "point": row.point, "metric": row.metric, "weight": row.weight,
-             "counts": row.counts, "machines": row.machines, "cells": [cell_document(cell) for cell in row.cells]}
+            {"scenario": row.scenario, "point": row.point, "params": dict(row.params), "metric": row.metric,
+             "weight": row.weight, "counts": row.counts, "machines": row.machines,
+             "cells": [cell_document(cell) for cell in row.cells]}
             for row in matrix.rows
         ],
         "means": [asdict(item) for item in matrix.means],
@@ -52,7 +53,7 @@ def cell_document(cell: MatrixCell) -> dict[str, Any]:
         "high_all": cell.high_all, "over_bare": _interval(ratio_of(cell.bare)),
         "space": _interval(ratio_of(cell.space)), "written": _interval(ratio_of(cell.written)),
         "mean": _plain(cell.seconds), "more": _plain(cell.more), "n": cell.n, "session": cell.session,
-        "reason": cell.reason,
+        "reason": cell.reason, "fix": cell.fix,
     }  # fmt: skip
 
 
@@ -82,6 +83,7 @@ def _cell_row(matrix: Matrix, row: MatrixRow, cell: MatrixCell) -> dict[str, Any
         **_columns("mean", cell.seconds.interval() if cell.seconds else None),
         **_columns("more", cell.more.interval() if cell.more else None),
         "n": cell.n, "machines": row.machines, "session": cell.session, "reason": cell.reason,
+        "fix": cell.fix,
     }  # fmt: skip
 
 

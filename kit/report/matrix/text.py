@@ -93,7 +93,7 @@ def render_matrix_markdown(matrix: Matrix, price: Price | None = None) -> str:
 
 
 def _long(cell: CellView) -> str:
-    """Return ``+5.6 % [+3.1, +8.2] slower``."""
-    verdict = "" if cell.figure in (cell.verdict, "–") else cell.verdict
+    """Return ``+5.6 % [+3.1, +8.2] ▲ slower``."""
+    verdict = "" if cell.figure in (cell.verdict, "–") else f"{cell.mark} {cell.verdict}".strip()
     note = f"({cell.note})" if cell.note else ""
     return " ".join(filter(None, (cell.figure, cell.interval, verdict, note)))

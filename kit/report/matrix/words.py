@@ -50,7 +50,17 @@ def _sentences(matrix: Matrix) -> Iterator[str]:
         yield "No scenario shows another driver to be significantly faster."
     else:
         yield f"In no scenario is it significantly slower than {matrix.reference}."
+    yield from _undecided(matrix)
     yield from _cost(mean)
+
+
+def _undecided(matrix: Matrix) -> Iterator[str]:
+    """Say which drivers may be faster than the reference although that is the choice."""
+    if matrix.choice.take != matrix.reference:
+        return
+    lows = [(arm, matrix.mean(arm).low_all) for arm in matrix.choice.inconclusive]
+    if faster := [f"{arm} (by up to {100 * (1 - low):.1f} %)" for arm, low in lows if low is not None and low < 1]:
+        yield f"Inconclusive: {listed(faster, _NAMED)} may be faster; more rounds would decide."
 
 
 def change(ratio: float | None, low: float | None, high: float | None) -> str:
@@ -121,6 +131,9 @@ def notes(matrix: Matrix, costs: tuple[YearlyCost, ...] = (), price: Price | Non
     if choice.alike:
         margin = f"±{units.asked(matrix.margin)}"
         lines.append(f"equivalent to {matrix.reference} within {margin} in the mean: {', '.join(choice.alike)}")
+    if len(choice.faster) > 1:
+        others = listed(choice.faster[1:], _NAMED)
+        lines.append(f"also significantly faster in the mean: {others}; to compare them: --reference {choice.take}")
     if choice.inconclusive:
         lines.append(f"inconclusive in the mean: {', '.join(choice.inconclusive)}")
     weighed = [f"{row.scenario}{units.at(row.point)} {row.weight:.3g}" for row in matrix.rows if row.weight != 1]
@@ -137,6 +150,7 @@ def notes(matrix: Matrix, costs: tuple[YearlyCost, ...] = (), price: Price | Non
             f"cost per year at {price.per_hour:g} per hour, {price.builds:g} builds a day, of the scenarios by "
             f"weight{copies}; individual intervals"
         )
+    lines += _parameters(matrix)
     lines += _missing(matrix)
     alone = [f"{row.scenario}{units.at(row.point)}" for row in matrix.rows if row.weight and not row.counts]
     if alone and counting(matrix.rows):
@@ -163,6 +177,17 @@ def _legend(matrix: Matrix) -> str:
     return f"{what} vs {matrix.reference}, 95 % intervals; {marks}"
 
 
+def _parameters(matrix: Matrix) -> Iterator[str]:
+    """Name the parameters that sessions set: a session with other ones has replaced the scenario's usual row."""
+    found = [
+        f"{row.scenario}{units.at(row.point)}: {' '.join(f'{name}={text}' for name, text in row.params)}"
+        for row in matrix.rows
+        if row.params
+    ]
+    if found:
+        yield f"with parameters: {listed(found, _NAMED, '; ')}"
+
+
 def _older(matrix: Matrix) -> Iterator[str]:
     """Name the cells that are not of the session of their row's reference."""
     found = []
@@ -182,7 +207,7 @@ def _missing(matrix: Matrix) -> Iterator[str]:
         for row in matrix.rows:
             for cell in row.cells:
                 if cell.reason and cell.verdict == verdict:
-                    reasons.setdefault(cell.arm, cell.reason)
+                    reasons.setdefault(cell.arm, f"{cell.reason}; fix: {cell.fix}" if cell.fix else cell.reason)
         if reasons:
             yield f"{verdict}: {listed([f'{arm} ({reason})' for arm, reason in reasons.items()], _NAMED, '; ')}"
     partial = [f"{item.arm} ({item.scenarios} of {item.of})" for item in matrix.means if 0 < item.scenarios < item.of]

@@ -156,6 +156,7 @@ class Lines(Quiet):
 
     def _show_run(self, sample: Sample) -> None:
         self._finished += 1
+        self._steps = max(self._steps, self._finished)  # a resumed session warms up again
         self._left.finished(self._machine, sample)
         real = sum(phase.real or 0 for phase in sample.phases)
         what = f"real {units.seconds(real)}" if sample.status == "ok" else f"FAILED: {sample.error}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import platform
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 from kit.core.errors import MachineError, RunError, UnavailableError, UsageError
 from kit.host.command import run
 from kit.host.git import git
+from kit.image.debian_package import extract_sources
 from kit.model.scenario import Input
 from kit.session.inputs.input_cache import InputCache, PreparedInput
 from kit.session.inputs.repack import PACKED
@@ -38,7 +40,7 @@ def prepare_input(
 def _identify(source: str) -> str:
     """Return what changes whenever the input's content may change: a package's version, a file's size and time."""
     if source.startswith("deb:"):
-        return f"{source} {_package_version(source.removeprefix('deb:'))}"
+        return f"{source} {_package_version(source)}".rstrip()
     if _AT_COMMIT.fullmatch(source):
         return source
     if source.startswith("git:"):
@@ -55,7 +57,8 @@ def _identify(source: str) -> str:
     if path.is_file():
         stat = path.stat()
         return f"{path.resolve()} {stat.st_size} {stat.st_mtime_ns}"
-    raise UsageError(f"unknown source '{source}'", "give a directory, a tarball, a file, deb:PACKAGE or git:URL#BRANCH")
+    hint = "give a directory, a tarball, a file, deb:PACKAGE#SUITE or git:URL#BRANCH"
+    raise UsageError(f"unknown source '{source}'", hint)
 
 
 def _commit(address: str) -> str:
@@ -77,12 +80,24 @@ def _clone_elsewhere(url: str, branch: str) -> str:
     return f"clone it where there is a network: {clone}, then give --param {name}=DIRECTORY"
 
 
-def _package_version(package: str) -> str:
+def _package(source: str) -> tuple[str, str]:
+    """Return the package, and the suite that has it if that is not this machine's own."""
+    package, _, suite = source.removeprefix("deb:").partition("#")
+    own = platform.freedesktop_os_release().get("VERSION_CODENAME") if Path("/etc/os-release").exists() else ""
+    return package, "" if suite == own else suite
+
+
+def _package_version(source: str) -> str:
+    """Return the version that apt would fetch; '' for another suite's, which is fetched once."""
+    package, suite = _package(source)
+    if suite:
+        return ""
     try:
         shown = run(["apt-cache", "show", "--no-all-versions", package])
     except RunError:
         raise MachineError(
-            f"apt knows no package {package}", "run apt-get update, or give a tarball or directory as source"
+            f"apt knows no package {package}",
+            f"run apt-get update, name its suite (deb:{package}#bookworm), or give a tarball or directory as source",
         ) from None
     return next((line.split()[1] for line in shown.splitlines() if line.startswith("Version:")), "unknown")
 
@@ -99,16 +114,15 @@ def _fetch(source: str, scratch: Path, timeout: float | None) -> Path:
         return scratch / "clone"
     if not source.startswith("deb:"):
         return Path(source)
-    package = source.removeprefix("deb:")
-    run(
-        ["apt-get", "download", "-q", "-o", "APT::Sandbox::User=root", package],
-        cwd=scratch,
-        timeout=timeout,
-        what=f"download of {package}",
-    )
-    deb = next(scratch.glob("*.deb"))
+    package, suite = _package(source)
     unpacked = scratch / "deb"
-    run(["dpkg-deb", "--extract", deb, unpacked], what=f"unpacking {deb.name}")
+    if suite:
+        extract_sources(package, suite, unpacked, timeout)
+    else:
+        words = ["apt-get", "download", "-q", "-o", "APT::Sandbox::User=root", package]
+        run(words, cwd=scratch, timeout=timeout, what=f"download of {package}")
+        deb = next(scratch.glob("*.deb"))
+        run(["dpkg-deb", "--extract", deb, unpacked], what=f"unpacking {deb.name}")
     tarballs = [path for path in unpacked.rglob("*") if path.name.endswith(PACKED) and path.is_file()]
     if len(tarballs) != 1:
         raise UsageError(f"package {package} holds {len(tarballs)} source tarballs, not one", "name another source")

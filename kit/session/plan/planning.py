@@ -164,7 +164,7 @@ def _as_stored(
 
 
 def _located(name: str) -> str:
-    """Return a file's absolute path; return other names (deb:PACKAGE, git:URL, a registry's image) unchanged."""
+    """Return a file's absolute path; return other names (deb:PACKAGE#SUITE, git:URL, a registry's image) unchanged."""
     file = bool(name) and not name.startswith(("deb:", "git:")) and (name[0] == "." or Path(name).exists())
     return _absolute(name) if file else name
 

@@ -1,0 +1,27 @@
+"""The files of a Debian package of any suite: mmdebstrap fetches it, whatever distribution this machine has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kit.core.errors import RunError
+from kit.host.command import CommandError, require, run
+from kit.image.recipe import explain, together
+
+
+def extract_sources(package: str, suite: str, directory: Path, timeout: float | None = None) -> None:
+    """Write ``/usr/src`` of a package into a new directory; nothing is installed. ``timeout``: in seconds. Raises
+    MachineError without mmdebstrap, RunError if the package can't be had."""
+    require("mmdebstrap")
+    archive = directory.with_name(f"{directory.name}.tar")
+    words = ["mmdebstrap", "--variant=extract", "--format=tar", f"--include={package}", suite, archive]
+    try:
+        run([*together(), *words], env={"TMPDIR": str(directory.parent)}, timeout=timeout)
+    except CommandError as error:
+        raise RunError(
+            f"package {package} of {suite} can't be fetched: {explain(error.said) or error.message}",
+            "check the network and apt's sources, or give a tarball or directory as source",
+        ) from None
+    directory.mkdir()
+    run(["tar", "-xf", archive, "-C", directory, "./usr/src"], what=f"unpacking {package}")
+    archive.unlink()
