@@ -160,7 +160,7 @@ def _check_begun(head: Session, request: Request, named: set[str]) -> None:
         if began != now:
             raise UsageError(
                 f"--{name} differs from that of session {head.id}, with which this run began",
-                "repeat its options, or leave out --resume to start another run",
+                "use its options, or leave out --resume to start another run",
             )
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from kit.core.errors import RunError
 from kit.host.command import CommandError, require, run
+from kit.host.safe_fs import unpack
 from kit.image.recipe import explain, together
 
 
@@ -14,14 +15,14 @@ def extract_sources(package: str, suite: str, directory: Path, timeout: float | 
     MachineError without mmdebstrap, RunError if the package can't be had."""
     require("mmdebstrap")
     archive = directory.with_name(f"{directory.name}.tar")
-    words = ["mmdebstrap", "--variant=extract", "--format=tar", f"--include={package}", suite, archive]
+    words: list[str | Path] = ["mmdebstrap", "--variant=extract", "--format=tar", f"--include={package}", suite]
     try:
-        run([*together(), *words], env={"TMPDIR": str(directory.parent)}, timeout=timeout)
+        run([*together(), *words, archive], env={"TMPDIR": str(directory.parent)}, timeout=timeout)
     except CommandError as error:
         raise RunError(
             f"package {package} of {suite} can't be fetched: {explain(error.said) or error.message}",
             "check the network and apt's sources, or give a tarball or directory as source",
         ) from None
     directory.mkdir()
-    run(["tar", "-xf", archive, "-C", directory, "./usr/src"], what=f"unpacking {package}")
+    unpack(archive, directory, what=f"package {package}", options=("./usr/src",))
     archive.unlink()

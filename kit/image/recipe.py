@@ -29,7 +29,7 @@ SOURCE_DATE_EPOCH = "1700000000"
 #: Their Release files expire within days, so apt would refuse a mirror that lags behind. Signatures are still checked.
 _ROLLING = ("unstable", "testing", "sid")
 #: mmdebstrap's own last lines, which follow the reason.
-_ENDING = ("E: setup failed", "E: mmdebstrap failed", "E: apt-get ")
+_ENDING = ("E: setup failed", "E: mmdebstrap failed", "E: apt-get ", "E: apt download failed")
 #: For each program in Rust, on two cores.
 _RUST_MINUTES = 12
 #: For the kit with its packages of PyPI, and the programs that it calls, on two cores.

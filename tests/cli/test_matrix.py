@@ -31,7 +31,7 @@ def test_it_answers_over_the_store(kit: Kit, url: str, tmp_path: Path) -> None:
     ("words", "said"),
     [
         (("--price", "0.34/h"), "--price and --builds need each other"),
-        (("--weight", "git"), "--weight git: not KEY=VALUE"),
+        (("--weight", "git"), "--weight git: not NAME=N"),
         (("--margin", "3"), "--margin 3: not a percentage"),
         (("--scenario", "maven"), "no finished session of 'maven'"),
         (("--metric", "speed"), "--metric"),

@@ -124,7 +124,7 @@ def test_a_task_with_a_budget_of_its_own_is_not_continued(suite: Path) -> None:
     bench, job = Bench(), replace(find_suite(f"suite:{suite}"), budget=3000.0)
     run_suite(job, "mine x", {}, bench.runner)
     assert bench.log[1] == ("git:short", 400.0)
-    assert len(bench.log) > 3 and {name for name, _ in bench.log[3:]} == {"fsync:short"}
+    assert [name for name, _ in bench.log].count("git:short") == 1  # continued without: see the first test
 
 
 def test_two_tasks_of_one_name_are_refused(suite: Path) -> None:
@@ -147,7 +147,7 @@ def test_the_answer_is_of_the_suites_sessions_and_their_margin(
     parts = tuple(SuitePart(task, session) for task, session in zip(tasks, (kernel, git, fsync), strict=True))
     assert _report(parts, store, "suite:mine.toml") == 1
     said = capsys.readouterr().out
-    assert "these 2 scenarios" in said and "equivalent within ±10 %" in said
+    assert "these 2 scenarios" in said and "within ±10 %" in said
     assert "git:short: failed: bind:overlay2: git: no space left\n" in said
     assert "More: kit matrix --margin 10%     Decide more: kit compare suite:mine.toml --resume last" in said
     cells = [line for line in said.splitlines() if line.startswith("kernel:short")]

@@ -54,7 +54,7 @@ def test_it_says_what_the_command_says(store: Store, client: FlaskClient) -> Non
 
 def test_what_can_not_be_answered_is_said(client: FlaskClient) -> None:
     for query, said in (
-        ("weight=git", "weight git: not KEY=VALUE"),
+        ("weight=git", "weight git: not NAME=N"),
         ("price=1", "price and builds need each other"),
         ("class=tiny", "no classes begin so"),
     ):

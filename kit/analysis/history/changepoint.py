@@ -29,11 +29,12 @@ CONFIRM = 3
 @dataclass(frozen=True)
 class Change:
     """A change of level. ``index``: the first entry of the new one. ``before`` and ``after``: mean ratios up to the
-    neighbouring changes; a level before it that is too short to confirm a change is passed over, if the one before
-    that differs too (a rise in two steps). ``shift``: after over before, with the 95 % interval that the scatter of the
-    sessions and their dependence give (that the place of the change was sought is not in it). ``sessions``: how many the new level
-    rests on. ``own`` and ``base``: the same of the arm's own time and its baseline's. ``differs``: commits and labels
-    that changed there, the kit's version, and recorded conditions as far as a series allows any to."""
+    neighbouring changes; a level before it that is too short to confirm a change is passed over, if the one before that
+    differs too (a rise in two steps). ``shift``: after over before, with the 95 % interval that the scatter of the
+    sessions and their dependence give (that the place of the change was sought is not in it). ``sessions``: how many
+    the new level rests on. ``own`` and ``base``: the same of the arm's own time and its baseline's. ``differs``:
+    commits and labels that changed there, the kit's version, and recorded conditions as far as a series allows any
+    to."""
 
     index: int
     before: float
