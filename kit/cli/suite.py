@@ -198,7 +198,7 @@ def _why_not(session: Session | None) -> str:
         return ""
     if session.not_run and not session.samples:
         return f"not run: {session.not_run[0].reason}; fix: {session.not_run[0].fix}"
-    errors = [f"{item.arm}: {item.error}" for item in session.failed if item.error]
+    errors = [f"{item.arm}: {item.error.splitlines()[0]}" for item in session.failed if item.error]
     return f"{session.status}: {errors[-1]}" if errors else f"its session is {session.status}"
 
 

@@ -29,7 +29,7 @@ class MatrixRow:
     """``cells``: one for each arm. ``machines``: number of machines that are pooled, 1 for a session of one machine.
     ``weight``: in the means; the points of a sweep share that of their scenario. ``counts``: whether it is part of the
     means. ``point``: with the number of copies that ran at once, swept or not: they are other work than one.
-    ``params``: what the newest session set in the scenario beside the point."""
+    ``params``: all other parameters of the newest session."""
 
     scenario: str
     point: str
@@ -108,7 +108,7 @@ def _rows(session: Session, reference: str, metric: str, margin: float) -> Itera
 
 
 def set_beside(point: str, params: Values) -> Values:
-    """Return the parameters that a session set and its point does not name."""
+    """Return the parameters of a session that its point does not name."""
     named = {*parse_point(point), COPIES}
     return tuple((name, text) for name, text in params if name not in named)
 

@@ -150,7 +150,6 @@ def notes(matrix: Matrix, costs: tuple[YearlyCost, ...] = (), price: Price | Non
             f"cost per year at {price.per_hour:g} per hour, {price.builds:g} builds a day, of the scenarios by "
             f"weight{copies}; individual intervals"
         )
-    lines += _parameters(matrix)
     lines += _missing(matrix)
     alone = [f"{row.scenario}{units.at(row.point)}" for row in matrix.rows if row.weight and not row.counts]
     if alone and counting(matrix.rows):
@@ -175,17 +174,6 @@ def _legend(matrix: Matrix) -> str:
     metrics = dict.fromkeys(row.metric for row in matrix.rows)
     what = ", ".join(measure_of(metric) for metric in metrics)
     return f"{what} vs {matrix.reference}, 95 % intervals; {marks}"
-
-
-def _parameters(matrix: Matrix) -> Iterator[str]:
-    """Name the parameters that sessions set: a session with other ones has replaced the scenario's usual row."""
-    found = [
-        f"{row.scenario}{units.at(row.point)}: {' '.join(f'{name}={text}' for name, text in row.params)}"
-        for row in matrix.rows
-        if row.params
-    ]
-    if found:
-        yield f"with parameters: {listed(found, _NAMED, '; ')}"
 
 
 def _older(matrix: Matrix) -> Iterator[str]:
