@@ -136,8 +136,9 @@ def test_two_tasks_of_one_name_are_refused(suite: Path) -> None:
 
 
 def test_the_answer_is_of_the_suites_sessions_and_their_margin(
-    suite: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    suite: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
     tasks, store = find_suite(f"suite:{suite}").tasks, new_store(tmp_path / "kit.db")
     kernel, git, fsync = (made(title, COSTS[title]) for title in COSTS)
     kernel = replace(kernel, request=replace(kernel.request, margin=0.1))
