@@ -22,6 +22,7 @@ from kit.model.settings import SHARED_OPTIONS
 from kit.report.renderer import MATRIX, find
 
 if TYPE_CHECKING:
+    from kit.analysis.history.night import Task
     from kit.model.session import Request, Session
     from kit.model.sweep import Values
     from kit.nightly.job import Job
@@ -33,19 +34,10 @@ _OF_REQUESTS = (
     "arms", "engine", "docker", "margin", "cache", "cpuset", "interleave", "size", "timeout", "guest", "kernel"
 )  # fmt: skip
 _OF_START = (
-    "scenario",
-    "budget",
-    "resume",
-    "quiet",
-    "wait",
-    "wait_idle",
-    "store_url",
-    "dry_run",
-    "cache_from",
-    "params",
-)
-#: Those that may not change while a run goes on; the rest name files.
-_ALIKE = {*_OF_REQUESTS} - {"docker", "kernel"}
+    "scenario", "budget", "resume", "quiet", "wait", "wait_idle", "store_url", "dry_run", "cache_from", "params"
+)  # fmt: skip
+#: Those that may not change while a run goes on; a session stores the others as files and guests that it found.
+_ALIKE = {*_OF_REQUESTS} - {"docker", "guest", "kernel"}
 #: Settings that would take the suite's budget away from undecided arms.
 _NO_SETTINGS = ("rounds", "precision", "budget")
 
@@ -70,13 +62,14 @@ def compare_suite(context: click.Context, given: Mapping[str, Any]) -> int:
     settings = _fields(given, (set_ & {"arms", *SHARED_OPTIONS}) - {*_NO_SETTINGS})
     change = partial(_changed, named=_fields(given, asked & {*_OF_REQUESTS}), settings=settings)
     job = replace(job, tasks=tuple(replace(task, request=change(task.request)) for task in job.tasks))
-    job = _with_params(job, pairs(given["params"], "--param"))
+    if params := pairs(given["params"], "--param"):
+        job = _with_params(job, params)
     if given["dry_run"]:
         from kit.cli.nightly import describe
 
         describe(job, "scenario")
         return 0
-    return _run(job, given, asked & {*_OF_REQUESTS})
+    return _run(job, given, asked)
 
 
 def _changed(request: Request, named: Mapping[str, Any], settings: Mapping[str, Any]) -> Request:
@@ -92,18 +85,19 @@ def _with_params(job: Job, given: Values) -> Job:
     """Return the job with each parameter set in the scenarios that have it. Raises UsageError."""
     from kit.session.plan.planning import find_scenario
 
-    requests = [task.request for task in job.tasks]
-    names = [
-        {item.name for item in find_scenario(each.scenario).params} if each.scenario else set() for each in requests
-    ]
-    if strange := [name for name, _ in given if not any(name in known for known in names)]:
-        known = ", ".join(sorted(set().union(*names))) or "none"
-        raise UsageError(f"no scenario of suite '{job.name}' has a parameter '{strange[0]}'", f"use one of: {known}")
-    changed = [
-        replace(each, params=tuple({**dict(each.params), **{k: v for k, v in given if k in known}}.items()))
-        for each, known in zip(requests, names, strict=True)
-    ]
-    return replace(job, tasks=tuple(replace(task, request=new) for task, new in zip(job.tasks, changed, strict=True)))
+    def known(task: Task) -> set[str]:
+        name = task.request.scenario
+        return {item.name for item in find_scenario(name).params} if name else set()
+
+    def changed(task: Task) -> Task:
+        params = {**dict(task.request.params), **{name: text for name, text in given if name in known(task)}}
+        return replace(task, request=replace(task.request, params=tuple(params.items())))
+
+    names = set().union(*map(known, job.tasks))
+    if strange := [name for name, _ in given if name not in names]:
+        fix = f"use one of: {', '.join(sorted(names)) or 'none'}"
+        raise UsageError(f"no scenario of suite '{job.name}' has a parameter '{strange[0]}'", fix)
+    return replace(job, tasks=tuple(map(changed, job.tasks)))
 
 
 def _fields(given: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
@@ -119,8 +113,8 @@ def _fields(given: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
     return {**named, **quantities}
 
 
-def _run(job: Job, given: Mapping[str, Any], named: set[str]) -> int:
-    """Run the suite. ``named``: options of requests on the command line."""
+def _run(job: Job, given: Mapping[str, Any], asked: set[str]) -> int:
+    """Run the suite. ``asked``: options on the command line."""
     from kit.core.paths import find_paths
     from kit.host.machine import read_host
     from kit.nightly.suite import Runner, find_run, new_run, run_suite
@@ -135,7 +129,7 @@ def _run(job: Job, given: Mapping[str, Any], named: set[str]) -> int:
         raise UsageError(f"--resume {given['resume']}: a suite continues its last run", "use --resume last")
     run, begun = find_run(job, store, read_host().machine) if given["resume"] else (new_run(job), {})
     for number, head in begun.items():
-        _check_begun(head, job.tasks[number - 1].request, named)
+        _check_begun(head, job.tasks[number - 1].request, asked)
     observer = make_observer(given["quiet"])
     runner = Runner(
         lambda request: launch(request, paths, store, observer, start),
@@ -145,18 +139,22 @@ def _run(job: Job, given: Mapping[str, Any], named: set[str]) -> int:
     try:
         parts = run_suite(job, run, begun, runner)
     except KeyboardInterrupt:
-        left = f"{job.budget / 60:g}m" if job.budget else "1h"
-        click.echo(f"kit: to continue: {_again(given['scenario'], left)}", err=True)
+        budget = given["budget"] if "budget" in asked else ""
+        click.echo(f"kit: to continue: {_again(given['scenario'], budget)}", err=True)
         raise
     finally:
         observer.close()
     return _report(parts, store, given["scenario"])
 
 
-def _check_begun(head: Session, request: Request, named: set[str]) -> None:
+def _check_begun(head: Session, request: Request, asked: set[str]) -> None:
     """A run goes on as it began. Raises UsageError if the command line says otherwise."""
-    for name in sorted(named & _ALIKE):
+    from kit.session.plan.planning import plan_of
+
+    for name in sorted(asked & _ALIKE):
         began, now = (getattr(each, name) for each in (head.request, request))
+        if name == "arms":  # a session also has the arms that its plan added
+            began, now = {*head.arms}, {*map(str, plan_of(request).arms)}
         if began != now:
             raise UsageError(
                 f"--{name} differs from that of session {head.id}, with which this run began",
@@ -166,7 +164,8 @@ def _check_begun(head: Session, request: Request, named: set[str]) -> None:
 
 def _again(name: str, budget: str) -> str:
     """Return the command that continues the run."""
-    return f"kit compare {shlex.quote(name)} --resume last --budget {budget}"
+    more = f" --budget {budget}" if budget else ""
+    return f"kit compare {shlex.quote(name)} --resume last{more}"
 
 
 def _report(parts: tuple[SuitePart, ...], store: Store, name: str) -> int:
@@ -196,7 +195,7 @@ def _why_not(session: Session | None) -> str:
     """Return why a session has no figure; '' if it may have one."""
     if not session or (session.status == DONE and session.samples):
         return ""
-    if session.not_run and not session.samples:
+    if _not_run(session):
         return f"not run: {session.not_run[0].reason}; fix: {session.not_run[0].fix}"
     errors = [f"{item.arm}: {item.error.splitlines()[0]}" for item in session.failed if item.error]
     return f"{session.status}: {errors[-1]}" if errors else f"its session is {session.status}"

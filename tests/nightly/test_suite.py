@@ -156,9 +156,10 @@ def test_the_answer_is_of_the_suites_sessions_and_their_margin(
 
 
 def test_a_run_goes_on_as_it_began(suite: Path) -> None:
-    begun = made("kernel:short", COSTS["kernel:short"])
+    begun = replace(made("kernel:short", COSTS["kernel:short"]), arms=("bare", "bare+control", "layer:vfs"))
     asked = find_suite(f"suite:{suite}").tasks[0].request
     _check_begun(begun, asked, set())
+    _check_begun(begun, replace(asked, arms=("bare", "layer:vfs")), {"arms", "budget", "margin"})
     with pytest.raises(UsageError, match="--arms differs from that of session kernel-short-001"):
         _check_begun(begun, replace(asked, arms=("bare",)), {"arms"})
 
