@@ -17,7 +17,6 @@ import sys
 import tempfile
 import textwrap
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -88,9 +87,10 @@ def _wrapped(markdown: str) -> str:
 
 
 def _short(line: str) -> str:
+    if line.startswith("|"):
+        return line
     more = "  " if line.startswith("- ") else ""
-    fill = partial(textwrap.fill, width=120, subsequent_indent=more, break_long_words=False, break_on_hyphens=False)
-    return line if line.startswith("|") else fill(line)
+    return textwrap.fill(line, 120, subsequent_indent=more, break_long_words=False, break_on_hyphens=False)
 
 
 def _paragraph(output: str, beginning: str) -> str:

@@ -28,8 +28,13 @@ class Host:
     machine: str  # see hashed_machine_id
 
 
+def os_release() -> dict[str, str]:
+    """Return what os-release(5) says of this machine's distribution; nothing where there is no such file."""
+    return platform.freedesktop_os_release() if Path("/etc/os-release").exists() else {}
+
+
 def read_host() -> Host:
-    release = platform.freedesktop_os_release() if Path("/etc/os-release").exists() else {}
+    release = os_release()
     return Host(
         kernel=f"{platform.release()} {platform.version()}",
         distribution=release.get("PRETTY_NAME", "unknown"),

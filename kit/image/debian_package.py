@@ -17,7 +17,8 @@ def extract_sources(package: str, suite: str, directory: Path, timeout: float | 
     archive = directory.with_name(f"{directory.name}.tar")
     words: list[str | Path] = ["mmdebstrap", "--variant=extract", "--format=tar", f"--include={package}", suite]
     try:
-        run([*together(), *words, archive], env={"TMPDIR": str(directory.parent)}, timeout=timeout)
+        env, what = {"TMPDIR": str(directory.parent)}, f"download of {package}"
+        run([*together(), *words, archive], env=env, timeout=timeout, what=what)
     except CommandError as error:
         raise RunError(
             f"package {package} of {suite} can't be fetched: {explain(error.said) or error.message}",

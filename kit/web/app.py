@@ -215,7 +215,7 @@ def _list(library: SessionCache, request: Request, fleet: bool) -> str:
     return served_page(
         "list.html.j2", title="Sessions", rows=rows, options=options, chosen=chosen, page=number, last=last,
         count=count, more=count == COUNTED, store=library.name, fleet=fleet,
-        members=library.has_members(),
+        members=library.has_members,
     )  # fmt: skip
 
 

@@ -81,11 +81,11 @@ def find_changes(series: Series, confirm: int = CONFIRM) -> tuple[Change, ...]:
     edges = [0, *places, len(ratios)]
     means = [item.outcome.mean for item in series.entries], [item.outcome.base_mean for item in series.entries]
     own, base = (_dependence(values, places) for values in means)
-    whole, dependence = _dependence(ratios, places), find_dependence(ratios, places)
+    whole = _dependence(ratios, places)
     found = []
     for i, (index, chance) in enumerate(points, 1):
         right = slice(index, edges[i + 1])
-        left, chance = _level_before(ratios, edges[: i + 1], right, confirm, dependence, chance)
+        left, chance = _level_before(ratios, edges, i, confirm, chance)
         sessions = min(right.stop - right.start, left.stop - left.start)
         one, two = series.entries[left.stop - 1], series.entries[index]
         found.append(
@@ -110,17 +110,17 @@ def find_changes(series: Series, confirm: int = CONFIRM) -> tuple[Change, ...]:
 
 
 def _level_before(
-    ratios: Sequence[float], edges: Sequence[int], right: slice, confirm: int, dependence: float, chance: float
-) -> tuple[slice, float]:
-    """Return the level that a new one is compared with, and the p of their difference. ``edges``: where the levels up
-    to the new one begin. ``chance``: the p of the difference from the level just before."""
+    ratios: Sequence[float], edges: Sequence[int], new: int, confirm: int, chance: float
+) -> tuple[slice, float]:  # fmt: skip
+    """Return the level that a new one is compared with, and the p of their difference. ``edges``: where levels begin,
+    and the end. ``new``: number of the new level. ``chance``: the p of the difference from the level just before."""
     levels = [slice(*edge) for edge in pairwise(edges)]
-    left = levels[-1]
-    long = [level for level in levels if level.stop - level.start >= confirm]
+    left = levels[new - 1]
+    long = [level for level in levels[:new] if level.stop - level.start >= confirm]
     if left in long or not long:
         return left, chance
-    data = np.asarray(ratios, float)
-    found = find_chance(data[long[-1]], data[right], dependence)
+    data, dependence = np.asarray(ratios, float), find_dependence(ratios, edges[1:-1])
+    found = find_chance(data[long[-1]], data[levels[new]], dependence)
     return (long[-1], found) if found <= LEVEL else (left, chance)
 
 

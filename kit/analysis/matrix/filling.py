@@ -35,8 +35,7 @@ def find_different_work(newest: Session, older: Session, reference: str) -> str:
 
 def find_missing(session: Session, reference: str) -> str:
     """Return why a session can't be the first of a row; '' if it has a run of the reference."""
-    runs = Runs(session.samples)
-    return "" if any(runs.has((reference, point)) for point in runs.points) else f"no run of {reference} counts"
+    return "" if Runs(session.samples).ran(reference) else f"no run of {reference} counts"
 
 
 def find_compared(session: Session, reference: str) -> set[str]:

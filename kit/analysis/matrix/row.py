@@ -85,7 +85,7 @@ def _sum(base: Centre | None, more: Centre | None) -> Centre | None:
 
 def _rows(session: Session, reference: str, metric: str, margin: float) -> Iterator[MatrixRow]:
     runs = Runs(session.samples)
-    if not any(runs.has((reference, point)) for point in runs.points):
+    if not runs.ran(reference):
         return
     rounds = looks(session)
     try:
@@ -170,6 +170,6 @@ def _missing(arm: str, session: Session, runs: Runs, reference: str) -> MatrixCe
         if item.arm == arm:
             return MatrixCell(arm, NOT_RUN, session=session.id, reason=item.reason, fix=item.fix)
     errors = [item.error for item in session.failed if item.arm == arm and item.error]
-    if not errors and any(runs.has((arm, point)) for point in runs.points):
+    if not errors and runs.ran(arm):
         errors = [f"no round has a figure of it and of {reference}"]
     return MatrixCell(arm, NOT_RUN, session=session.id, reason=errors[-1] if errors else "no run of it counts")

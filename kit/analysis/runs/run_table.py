@@ -62,6 +62,10 @@ class Runs:
     def has(self, key: Key) -> bool:
         return key in self._places
 
+    def ran(self, arm: str) -> bool:
+        """Return whether a run of the arm counts, at any point."""
+        return any(self.has((arm, point)) for point in self.points)
+
     def _at(self, key: Key) -> Places:
         return self._places.get(key, np.empty(0, np.int64))
 

@@ -146,7 +146,7 @@ def rank_by(runs: Runs, arms: Sequence[str], metric: str, ranking: Ranking) -> R
 
 
 def _explain(runs: Runs, arms: Sequence[str], metric: str, reference: str) -> None:
-    ran = [arm for arm in arms if any(runs.has((arm, point)) for point in runs.points)]
+    ran = [arm for arm in arms if runs.ran(arm)]
     if reference and reference not in ran:
         raise UsageError(f"reference {reference}: no run of it succeeded", f"use one of: {', '.join(ran)}")
     if metric and len(ran) > 1:

@@ -59,7 +59,9 @@ def _undecided(matrix: Matrix) -> Iterator[str]:
     if matrix.choice.take != matrix.reference:
         return
     lows = [(arm, matrix.mean(arm).low_all) for arm in matrix.choice.inconclusive]
-    if faster := [f"{arm} (by up to {100 * (1 - low):.1f} %)" for arm, low in lows if low is not None and low < 1]:
+    if faster := [
+        f"{arm} (by up to {units.share(1 - low, _DECIMALS)})" for arm, low in lows if low is not None and low < 1
+    ]:
         yield f"Inconclusive: {listed(faster, _NAMED)} may be faster; more rounds would decide."
 
 

@@ -216,7 +216,8 @@ class Live(Lines):
             case PhaseStarted():
                 self._show_phase(event.step, event.phase)
             case SampleTaken():
-                self._bar.update(self._task, completed=self._finished, left=self._time_left())
+                left = self._time_left()
+                self._bar.update(self._task, completed=self._finished, total=self._steps, left=left)
 
     def _show_phase(self, step: PlanStep, phase: str) -> None:
         began = time.monotonic()

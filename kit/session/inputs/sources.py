@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import platform
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 from kit.core.errors import MachineError, RunError, UnavailableError, UsageError
 from kit.host.command import run
 from kit.host.git import git
+from kit.host.machine import os_release
 from kit.image.debian_package import extract_sources
 from kit.model.scenario import Input
 from kit.session.inputs.input_cache import InputCache, PreparedInput
@@ -83,8 +83,7 @@ def _clone_elsewhere(url: str, branch: str) -> str:
 def _package(source: str) -> tuple[str, str]:
     """Return the package, and the suite that has it if that is not this machine's own."""
     package, _, suite = source.removeprefix("deb:").partition("#")
-    own = platform.freedesktop_os_release().get("VERSION_CODENAME") if Path("/etc/os-release").exists() else ""
-    return package, "" if suite == own else suite
+    return package, "" if suite == os_release().get("VERSION_CODENAME") else suite
 
 
 def _package_version(source: str) -> str:
