@@ -1,0 +1,111 @@
+"""Root filesystems of users' machines: a stock Debian with systemd, Docker and an ordinary user who has sudo.
+
+``disk = make_root("trixie", cache)`` returns an ext4 in a file. Boot a copy of it, or with copy on write: it is cached."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kit.guest.disk import cached_disk
+from kit.host.command import run
+from kit.host.durable import publish
+from kit.host.safe_fs import scratch
+from kit.image.recipe import Recipe
+
+#: The ordinary user, as a cloud image has one: a group of its own, and sudo without a password.
+USER = "debian"
+#: Packages of a stock Debian, then what README and the how-to pages ask for.
+PACKAGES = (
+    "?priority(important)", "systemd", "systemd-sysv", "systemd-timesyncd", "dbus", "dbus-user-session", "libpam-systemd",
+    "udev", "apparmor", "ca-certificates", "locales", "sudo", "openssh-server", "bash-completion", "nftables", "iptables", "netcat-openbsd",
+    "docker.io", "podman", "crun", "uidmap", "slirp4netns", "passt", "fuse-overlayfs", "pipx", "python3-venv", "btrfs-progs", "xfsprogs",
+    "rsync", "zstd", "xz-utils",
+)  # fmt: skip
+#: Packages that only some releases have: others have their programs in docker.io.
+RELEASES = {
+    "bookworm": (),
+    "trixie": ("docker-cli",),
+    "unstable": ("docker-cli",),
+}
+_CUSTOMIZE = (
+    f'chroot "$1" useradd --create-home --shell /bin/bash --groups sudo {USER}',
+    f'echo "{USER} ALL=(ALL) NOPASSWD:ALL" >"$1/etc/sudoers.d/90-cloud-init-users"',
+    'chmod 440 "$1/etc/sudoers.d/90-cloud-init-users"',
+    'echo "127.0.0.1 localhost\n127.0.1.1 machine\n::1 localhost" >"$1/etc/hosts"',
+)
+#: Bytes that the user's machine has free, in a sparse file.
+SPARE = 12 << 30
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+@dataclass(frozen=True)
+class _Filling:
+    """Fill a disk: the packages, then the machine's own files over them."""
+
+    tarball: Path
+    files: Path | None
+
+    def __call__(self, directory: Path) -> Path:
+        root = directory / "root"
+        root.mkdir()
+        run(["tar", "--extract", "--numeric-owner", "--xattrs", "--xattrs-include=*", "-f", self.tarball, "-C", root])
+        (root / "etc/hostname").write_text("machine\n")
+        if self.files:
+            run(["cp", "--archive", "--no-preserve=ownership", f"{self.files}/.", root])
+        return root
+
+
+def make_root(
+    release: str,
+    cache: Path,
+    packages: Sequence[str] = (),
+    customize: Sequence[str] = (),
+    files: Path | None = None,
+    tell: Callable[[str], None] = say,
+) -> Path:
+    """Return the disk of a stock Debian ``release``, an ext4 without partitions; a cached one if nothing differs.
+
+    ``packages``: more than PACKAGES, for example a kernel. ``customize``: mmdebstrap's customize hooks. ``files``: a
+    directory that is copied over the root. The disk belongs to the cache: boot a copy. Raises KitError."""
+    directory = cache / "users_machine"
+    directory.mkdir(parents=True, exist_ok=True)
+    tarball = _tarball(release, directory, packages, customize, tell)
+    key = hashlib.sha256(f"{tarball.name} {_digest(files)} {SPARE}".encode()).hexdigest()[:12]
+    return cached_disk(directory, release, key, _Filling(tarball, files), SPARE, tell)
+
+
+def _tarball(
+    release: str, directory: Path, packages: Sequence[str], customize: Sequence[str], tell: Callable[[str], None]
+) -> Path:
+    """Return the packages' files, fetched once: minutes."""
+    recipe = Recipe(
+        f"users-{release}",
+        "a user's machine",
+        release,
+        (*PACKAGES, *RELEASES[release], *packages),
+        customize=(*_CUSTOMIZE, *customize),
+    )
+    tarball = directory / f"{release}-{recipe.digest[:12]}.tar"
+    if not tarball.exists():
+        tell(f"making the root filesystem of {release} (once, about 3 minutes)")
+        with scratch(directory) as new:
+            recipe.build(new / "root.tar", new / "layers", directory / f"{release}.log")
+            publish(new / "root.tar", tarball)
+    return tarball
+
+
+def _digest(files: Path | None) -> str:
+    """Return a digest of names, modes and contents."""
+    hashed = hashlib.sha256()
+    for path in sorted(files.rglob("*")) if files else ():
+        hashed.update(f"{path.relative_to(files or path)} {path.lstat().st_mode}\0".encode())
+        hashed.update(str(path.readlink()).encode() if path.is_symlink() else b"")
+        hashed.update(path.read_bytes() if path.is_file() and not path.is_symlink() else b"")
+    return hashed.hexdigest()
