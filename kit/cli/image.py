@@ -77,8 +77,8 @@ def _made(name: str, force: bool, wait: bool, cache_from: tuple[str, ...]) -> Im
     observer = make_observer(False)
     try:
         # Control groups are the machine's: in a container, which has a lock of its own, another kit may build too.
-        with held_machine(f"image-build-{os.getpid()}", paths, wait, observer) as lease, interruptible():
-            return named_image(name, cache, lease.setting, observer, force)
+        with held_machine(f"image-build-{os.getpid()}", paths, wait, observer), interruptible():
+            return named_image(name, cache, observer, force)
     finally:
         observer.close()
 

@@ -15,6 +15,7 @@ from kit.core.errors import MachineError
 from kit.engines.backing_root import BackingRoot, unpack_tree
 from kit.engines.control import Control, control_directory
 from kit.engines.engine import Blocker, EngineConfig
+from kit.engines.root import in_network
 from kit.engines.sandbox import DEFAULT_ENV, Sandbox
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.command import Process, died, spawn, stop
@@ -102,7 +103,7 @@ class BareEngine:
         self._count += 1
         name = f"{kind}-{self._count}"
         group = self._cgroup(f"{backing_root.below(self.setting.cgroup)}/{name}")
-        return start_probe(stack, self.setting.run / name, self.setting.probe, group, argv)
+        return start_probe(stack, self.setting, name, group, argv)
 
     def _cgroup(self, name: str) -> Cgroup | None:
         """Return the arm's new group. Without root none can be made: CPU figures then cover only the waited-for
@@ -125,14 +126,16 @@ class BareEngine:
 
 
 def start_probe(
-    stack: ExitStack, directory: Path, probe: Path, cgroup: Cgroup | None, argv: Callable[[Control], list[str]]
+    stack: ExitStack, setting: EngineConfig, name: str, cgroup: Cgroup | None, argv: Callable[[Control], list[str]]
 ) -> Entered:
-    """Start the probe in the control group, with the command that ``argv`` returns. ``directory``: of its socket."""
+    """Start the probe in the control group and in the session's network, as a container without a network has it, with
+    the command that ``argv`` returns. ``name``: of the directory of its socket."""
     if cgroup:
         stack.callback(cgroup.remove)
-    control = stack.enter_context(control_directory(directory, probe))
+    control = stack.enter_context(control_directory(setting.run / name, setting.probe))
     output = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 (the stack closes it)
-    process = spawn(argv(control), output=output, cgroup_procs=cgroup.procs if cgroup else ())
+    words = in_network(setting.network, argv(control))
+    process = spawn(words, output=output, cgroup_procs=cgroup.procs if cgroup else ())
     stack.callback(stop, process)
     if cgroup:
         stack.callback(cgroup.kill)

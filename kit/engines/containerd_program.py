@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 
 from kit.engines.supervisor import DaemonDirs, Program
 from kit.model.driver import Driver
-
-#: Shims put their sockets here, whatever containerd's settings say.
-SHIMS = Path("/run/containerd")
 
 
 def containerd_programs(home: DaemonDirs, driver: Driver | None, lines: Sequence[str] = ()) -> tuple[Program, ...]:

@@ -13,6 +13,8 @@ from kit.model.drivers import find_driver
 
 #: Bytes of a build step's output, in a second and in all. Only later versions read -1, which is without a limit.
 _MOST_LOG = 1 << 30
+#: Until this version the daemon makes a key in /etc/docker, unless it is told another place.
+_KEY_UNTIL = 24
 #: BuildKit before 0.10 never ends a build once it reads more than a mebibyte of output at a time (moby/buildkit,
 #: control/control.go): it gets less. Docker has a later one since this version.
 _LESS_LOG, _ENDS_SINCE = 1_000_000, 23
@@ -37,8 +39,9 @@ class Dockerd(DockerServer):
     ) -> None:
         super().__init__(driver, home, options)
         self._more = words
-        ends = version_number(version.removeprefix("Docker version ")) >= (_ENDS_SINCE,)
-        self._most_log = _MOST_LOG if ends else _LESS_LOG
+        number = version_number(version.removeprefix("Docker version "))
+        self._most_log = _MOST_LOG if number >= (_ENDS_SINCE,) else _LESS_LOG
+        self._has_key = number < (_KEY_UNTIL,)
 
     def runtime_name(self, runtime: str, plain: bool) -> str:
         return requested_name(runtime, plain)
@@ -54,8 +57,12 @@ class Dockerd(DockerServer):
         directory = self.home.directory
         config = directory / "dockerd.json"
         # Do not read the user's /etc/docker/daemon.json.
-        features = {"features": {"containerd-snapshotter": driver is not None and driver.image_store}}
-        config.write_text(json.dumps(features))
+        settings: dict[str, object] = {
+            "features": {"containerd-snapshotter": driver is not None and driver.image_store}
+        }
+        if self._has_key:
+            settings["deprecated-key-path"] = str(directory / "key.json")
+        config.write_text(json.dumps(settings))
         return [
             *log_words(self._most_log),
             "dockerd",
@@ -67,6 +74,8 @@ class Dockerd(DockerServer):
             f"--storage-driver={self.driver}",
             *(f"--add-runtime={name}={program}" for name, program in self.runtimes("runc").items()),
             "--exec-opt=native.cgroupdriver=cgroupfs",
+            # Its network has a loopback interface alone (kit.host.namespace.own_network). In the machine's network it
+            # would remove the bridge docker0 of the user's Docker.
             "--bridge=none",
             "--iptables=false",
             "--ip6tables=false",

@@ -39,6 +39,7 @@ class EngineConfig:
     tell: Callable[[str], None] = lambda text: None
     part: str = ""  # distinguishes the parts of a session
     within: int = 0  # a process of the container that the engine's programs run in; 0: none
+    network: Path | None = None  # the session's own network namespace; None: the machine's
 
     @property
     def label(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -12,7 +13,6 @@ from typing import Generic, TypeVar
 
 from kit.core.errors import MORE_ROOM, MachineError, RunError
 from kit.engines.backing_root import BackingRoot
-from kit.engines.containerd_program import SHIMS
 from kit.engines.engine import Blocker, EngineConfig
 from kit.engines.oci_runtime import runtime_blocker, runtime_errors, runtime_of
 from kit.engines.root import EngineRoot, engine_root
@@ -27,6 +27,9 @@ from kit.model.default import DEFAULT_ENGINE
 from kit.model.fact import PROGRAM, Fact
 from kit.model.scenario import DOCKER
 
+#: Directories in which daemons and runtimes keep state whatever their options say: containerd's shims their sockets,
+#: Docker its plugins, OCI runtimes their containers.
+STATE = tuple(Path("/run") / name for name in ("containerd", "docker", "runc", "crun"))
 D = TypeVar("D")
 _Which = tuple[tuple[str, ...], Path]  # Arm.daemon, and the backing filesystem
 
@@ -62,7 +65,7 @@ class PrivateEngine(ABC, Generic[D]):
         self._version = version
         self._programs = None if version else programs
         self._tag = tag
-        self._root = EngineRoot(programs=self._programs, within=setting.within)
+        self._root = EngineRoot(programs=self._programs, within=setting.within, network=setting.network)
         self._stack = ExitStack()
         self._daemons: dict[_Which, D] = {}
         self._running: dict[_Which, ExitStack] = {}
@@ -103,14 +106,15 @@ class PrivateEngine(ABC, Generic[D]):
             require(tool, packages.get(tool, ""))
 
     def open(self) -> None:
-        """Open the engine root, or hide the host's shims."""
+        """Open the engine root, or hide the state of the machine's own daemons."""
         if self._opened:
             return
         if self._version:
             root = engine_root(self.root_of, self._version, self._setting.cache, self._setting.tell)
-            self._root = replace(root, within=self._setting.within)
-        elif "containerd" in self.tools:
-            self._stack.enter_context(covered(SHIMS, self._setting.journal))
+            self._root = replace(root, within=self._setting.within, network=self._setting.network)
+        elif os.geteuid() == 0:
+            for path in STATE:
+                self._stack.enter_context(covered(path, self._setting.journal))
         self._opened = True
 
     def start(self, arm: Arm, backing_root: BackingRoot) -> None:

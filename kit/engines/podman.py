@@ -177,8 +177,7 @@ class PodmanService(DockerServer):
 
     def programs(self) -> Sequence[Program]:
         """Return the service's programs. Storage, state and configuration are the session's, never the user's."""
-        settings = '[containers]\nuserns = "auto"\n' if self._mapped else ""
-        (self.home.directory / "containers.conf").write_text(settings)
+        (self.home.directory / "containers.conf").write_text("\n".join(self._settings()) + "\n")
         (self.home.directory / "x").mkdir(mode=0o700)
         self._temporary.mkdir()
         (self.home.directory / "storage.conf").write_text("\n".join(self._storage()) + "\n")
@@ -194,6 +193,12 @@ class PodmanService(DockerServer):
             self.host,
         ]
         return [Program("podman", words, Path(self.socket))]
+
+    def _settings(self) -> Iterator[str]:
+        """Yield the lines of containers.conf(5)."""
+        yield from ("[network]", f'network_config_dir = "{self.home.directory / "n"}"')  # else a directory in /etc
+        if self._mapped:
+            yield from ("[containers]", 'userns = "auto"')
 
     def _storage(self) -> Iterator[str]:
         """Yield the lines of containers-storage.conf(5)."""

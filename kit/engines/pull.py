@@ -1,33 +1,27 @@
-"""Images of a registry: copied by skopeo, which needs neither root nor a daemon; without it pulled by a private Docker.
-The user's own Docker stays untouched, with its images and names."""
+"""Images of a registry: copied by skopeo, which needs neither root nor a daemon. The user's own Docker stays untouched,
+with its images and names."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from ipaddress import ip_address, ip_network
 from pathlib import Path
-from typing import Any
 
-from kit.core.errors import MachineError, RunError
-from kit.engines import EngineConfig
-from kit.engines.containerd_program import SHIMS
+from kit.core.errors import RunError
 from kit.engines.daemon_configuration import CONFIGURATION, read_configuration
-from kit.engines.dockerd import Dockerd
-from kit.engines.supervisor import DaemonDirs
 from kit.host import safe_fs
-from kit.host.command import CommandError, run, which
+from kit.host.command import CommandError, require, run
 from kit.host.interrupt import interruptible
-from kit.host.namespace import covered
 from kit.image import Image, ImageCache
 from kit.image.image_file import read_image_file
 from kit.image.peer_image import taken_or_built
 
-#: Keys of the configuration of the machine's own Docker, and dockerd's options of the same meaning.
-_KEYS = {"registry-mirrors": "registry-mirror", "insecure-registries": "insecure-registry"}
+#: Keys of the configuration of the machine's own Docker.
+_KEYS = ("registry-mirrors", "insecure-registries")
 _HUB = "docker.io"
 _LOCAL = ("127.0.0.0/8", "::1/128")
 #: Variables that name skopeo's own files: logins and registries.
@@ -38,22 +32,16 @@ _MESSAGE = re.compile(r'msg="((?:[^"\\]|\\.)*)"')
 _CHECK = "check the reference and the connection to the registry"
 
 
-def from_registry(reference: str, cache: ImageCache, setting: EngineConfig, tell: Callable[[str], None]) -> Image:
+def from_registry(reference: str, cache: ImageCache, tell: Callable[[str], None]) -> Image:
     """Pull ``reference``; keep its layers and its flattened root filesystem. Raises RunError, MachineError."""
     if ":" not in reference.rpartition("/")[2] and "@" not in reference:
         reference += ":latest"
 
     def build(rootfs: Path, archive: Path) -> dict[str, str]:
+        require("skopeo")
         with safe_fs.scratch(rootfs.parent) as scratch:
-            if which("skopeo"):
-                tell(f"pulling {reference} with skopeo")
-                saved = _copied(reference, scratch / "layout")
-            else:
-                saved = scratch / "saved.tar"
-                with _private_docker(cache, setting) as client:
-                    tell(f"pulling {reference}")
-                    _pull(client, reference, saved)
-            return read_image_file(saved, rootfs, archive)
+            tell(f"pulling {reference} with skopeo")
+            return read_image_file(_copied(reference, scratch / "layout"), rootfs, archive)
 
     key = hashlib.sha256(reference.encode()).hexdigest()[:12]
     make = taken_or_built(f"pulled-{key}", reference, build, tell)
@@ -64,7 +52,7 @@ def _copied(reference: str, layout: Path) -> Path:
     """Copy an image as OCI layout; return its directory. Raises RunError."""
     asked = skopeo_variables(layout.parent)
     errors = []
-    for source, insecure in sources(reference, _registries(CONFIGURATION)):
+    for source, insecure in sources(reference, registries(CONFIGURATION)):
         words = ["skopeo", *_policy(), "copy", "--quiet", *(["--src-tls-verify=false"] if insecure else [])]
         try:
             with interruptible():
@@ -122,43 +110,7 @@ def _insecure(host: str, registries: Sequence[str]) -> bool:
     return host in registries or host.partition(":")[0] == "localhost"
 
 
-def _pull(client: Any, reference: str, target: Path) -> None:
-    import docker.errors
-
-    try:
-        image = client.images.pull(reference)
-        with target.open("wb") as file:
-            file.writelines(image.save())
-    except docker.errors.DockerException as error:
-        raise RunError(f"image {reference}: {error}", _CHECK) from None
-
-
-@contextmanager
-def _private_docker(cache: ImageCache, setting: EngineConfig) -> Iterator[Any]:
-    """Yield the client of a temporary Docker."""
-    if os.geteuid() != 0:
-        raise MachineError(
-            "pulling an image needs skopeo, or root for a private Docker",
-            "run apt-get install skopeo, or use sudo",
-        )
-    with ExitStack() as stack:
-        made = setting.journal.directory(cache.directory / f".pull-{setting.session}", 0o700)
-        data = stack.enter_context(made) / "docker"
-        stack.enter_context(covered(SHIMS, setting.journal))
-        words = registry_words(CONFIGURATION)
-        daemon = Dockerd("vfs", DaemonDirs(data, setting.run / "pull", f"{setting.cgroup}/pull"), words=words)
-        stack.callback(daemon.stop)
-        daemon.start()
-        yield daemon.client
-
-
-def registry_words(configuration: Path) -> tuple[str, ...]:
-    """Return how the machine's own Docker reaches registries, as options of another: mirrors, and those without TLS."""
-    known = _registries(configuration)
-    return tuple(f"--{option}={value}" for key, option in _KEYS.items() for value in known[key])
-
-
-def _registries(configuration: Path) -> dict[str, tuple[str, ...]]:
+def registries(configuration: Path) -> dict[str, tuple[str, ...]]:
     """Return the registries that the machine's own Docker names."""
     known = read_configuration(configuration)
     listed = {key: value if isinstance(value := known.get(key), list) else [] for key in _KEYS}

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from kit.core.errors import SESSION_LOG, MachineError, RunError
 from kit.engines.engine import Blocker, EngineConfig
+from kit.engines.root import in_network
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.command import died, require, spawn, stop
 from kit.host.safe_fs import remove
@@ -45,15 +46,15 @@ def registry_blocker() -> Blocker | None:
 
 @contextmanager
 def serve_registry(directory: Path, setting: EngineConfig) -> Iterator[Registry]:
-    """Serve ``directory``, a registry's root, on a free port of the loopback interface. Every registry is new, so none
-    has seen a blob before. Raises MachineError, RunError."""
+    """Serve ``directory``, a registry's root, on a free port of the session's loopback interface. Every registry is
+    new, so none has seen a blob before. Raises MachineError, RunError."""
     own = Path(tempfile.mkdtemp(prefix="registry-", dir=setting.run))
     try:
         log = own / "log"
         (own / "config.yml").write_text(json.dumps(_configuration(directory)))  # JSON is YAML
         cgroup = Cgroup.named(f"{setting.cgroup}/{own.name}").create() if os.geteuid() == 0 else None
         with log.open("wb") as output:
-            words = [_PROGRAM, "serve", str(own / "config.yml")]
+            words = in_network(setting.network, [_PROGRAM, "serve", str(own / "config.yml")])
             process = spawn(words, output=output, cgroup_procs=cgroup.procs if cgroup else ())
         try:
             try:

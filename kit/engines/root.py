@@ -47,11 +47,13 @@ _SEE_PIDS = 'mount -t proc kit /proc; exec "$@"'
 class EngineRoot:
     """The unpacked root filesystem of one version; ``path`` None is the host's own. ``programs``: a directory of the
     host whose programs precede those of PATH. ``within``: a process of the container whose PIDs, IPC, network and host
-    name the programs share; 0: none."""
+    name the programs share; 0: none. ``network``: the network namespace of programs outside of containers; None is the
+    machine's."""
 
     path: Path | None = None
     programs: Path | None = None
     within: int = 0
+    network: Path | None = None
 
     def enter(self, argv: Sequence[str], shared: Sequence[Path]) -> list[str]:
         """Return the command line that runs ``argv`` in the root, with ``shared`` directories under their own paths."""
@@ -60,16 +62,17 @@ class EngineRoot:
             words = ["nsenter", *_namespaces(self.within, "pid"), "--", "sh", "-euc", _SEE_PIDS, "sh", *words]
         if self.path:
             words = ["sh", "-euc", _ENTER, "sh", str(self.path), str(len(shared)), *map(str, shared), *words]
-        return ["unshare", "--mount", "--propagation", "private", "--", *words] if self._apart else words
+        words = ["unshare", "--mount", "--propagation", "private", "--", *words] if self._apart else words
+        return in_network(self.network, words)
 
     def join(self, argv: Sequence[str], pid: int) -> list[str]:
         """Return the command line that runs ``argv`` in the root that the process ``pid`` has entered: the two share
         all mounts."""
         words = self._first(argv)
-        if not self._apart:
-            return words
-        container = _namespaces(pid, "pid_for_children") if self.within else []
-        return ["nsenter", f"--mount=/proc/{pid}/ns/mnt", *container, "--", *words]
+        if self._apart:
+            container = _namespaces(pid, "pid_for_children") if self.within else []
+            words = ["nsenter", f"--mount=/proc/{pid}/ns/mnt", *container, "--", *words]
+        return in_network(self.network, words)
 
     @property
     def _apart(self) -> bool:
@@ -82,6 +85,11 @@ class EngineRoot:
     def version(self, tool: str) -> str:
         """Return the first line of what the tool says. Some read /proc first (fuse-overlayfs 1.15, Podman 5)."""
         return run(self.enter([tool, "--version"], ())).splitlines()[0].strip()
+
+
+def in_network(network: Path | None, words: list[str]) -> list[str]:
+    """Return the command line that runs ``words`` in a network namespace; None is the machine's."""
+    return ["nsenter", f"--net={network}", "--", *words] if network else words
 
 
 def _namespaces(pid: int, pids: str) -> list[str]:

@@ -1,14 +1,17 @@
-"""A private mount namespace: only the session sees its mounts, and the kernel frees them when the session dies."""
+"""Namespaces of the session's own: its mounts and its network, which the kernel frees when the session dies."""
 
 from __future__ import annotations
 
 import ctypes
 import fcntl
 import os
+import socket
 import stat
+import struct
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from threading import Thread
 
 from kit.core.errors import MachineError
 from kit.host.command import run
@@ -18,10 +21,17 @@ from kit.host.recovery.cleanup import remove_unused
 from kit.host.recovery.journal import Journal
 
 _CLONE_NEWNS = 0x00020000
+_CLONE_NEWNET = 0x40000000
 _MS_BIND = 0x1000
 _MS_REC = 0x4000
 _MS_PRIVATE = 1 << 18
 _MS_SLAVE = 1 << 19
+#: netdevice(7): the request that sets an interface's flags, and the one that switches it on.
+_SIOCSIFFLAGS = 0x8914
+_IFF_UP = 0x1
+_MS_NOSUID, _MS_NODEV = 0x2, 0x4
+#: Shared memory of programs (shm_overview(7)), in which all Podman services of a machine keep their locks.
+_SHARED_MEMORY = Path("/dev/shm")
 #: The source that the mount table shows for an empty tmpfs of the kit.
 _COVER = "kit-cover"
 #: Mode of a directory that a session has made to be covered.
@@ -31,12 +41,57 @@ _OURS = 0o1711
 def enter_private_mounts() -> None:
     """Move this process into a new mount namespace of its own (mount_namespaces(7)).
 
-    New mounts of the host still arrive (slave propagation); the session's mounts do not leave. Raises MachineError
-    without permission."""
+    New mounts of the host still arrive (slave propagation); the session's mounts do not leave. Shared memory is its
+    own. Raises MachineError without permission."""
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.unshare(_CLONE_NEWNS) or libc.mount(b"none", b"/", None, _MS_REC | _MS_SLAVE, None):
+    if (
+        libc.unshare(_CLONE_NEWNS)
+        or libc.mount(b"none", b"/", None, _MS_REC | _MS_SLAVE, None)
+        or (
+            _SHARED_MEMORY.is_dir()
+            and libc.mount(_COVER.encode(), bytes(_SHARED_MEMORY), b"tmpfs", _MS_NOSUID | _MS_NODEV, b"mode=1777")
+        )
+    ):
         reason = os.strerror(ctypes.get_errno())
         raise MachineError(f"no private mount namespace: {reason}", granting(RIGHTS, "run as root: sudo kit …"))
+
+
+@contextmanager
+def own_network(path: Path) -> Iterator[None]:
+    """Make a network namespace with a loopback interface alone, as a container without a network has, and mount it on
+    the new file ``path`` (network_namespaces(7)). A daemon in it changes no link, rule or setting of the machine's
+    network. Raises MachineError."""
+    failures: list[OSError] = []
+    path.touch(0o600)
+    # Only the thread that calls unshare(2) moves: the session itself keeps the machine's network.
+    maker = Thread(target=_make_network, args=(path, failures))
+    maker.start()
+    maker.join()
+    try:
+        if failures:
+            raise MachineError(
+                f"no network of the session's own: {os.strerror(failures[0].errno or 0)}",
+                granting(RIGHTS, "use a kernel with network namespaces (CONFIG_NET_NS)"),
+            )
+        try:
+            yield
+        finally:
+            run(["umount", path])
+    finally:
+        path.unlink()
+
+
+def _make_network(path: Path, failures: list[OSError]) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    try:
+        if libc.unshare(_CLONE_NEWNET):
+            raise OSError(ctypes.get_errno(), "unshare")
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+            fcntl.ioctl(sender, _SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", _IFF_UP))
+        if libc.mount(b"/proc/thread-self/ns/net", os.fsencode(path), None, _MS_BIND, None):
+            raise OSError(ctypes.get_errno(), "mount")
+    except OSError as error:
+        failures.append(error)
 
 
 def bind_directory(descriptor: int, where: Path) -> None:

@@ -9,20 +9,20 @@ from pathlib import Path
 import pytest
 
 from kit.core.errors import MachineError
-from kit.engines.pull import registry_words, skopeo_variables, sources
+from kit.engines.pull import from_registry, registries, skopeo_variables, sources
 from kit.image import ImageCache
-from kit.session.setup.cleanups import CLEANUPS
 from tests.ordinary_user import ordinary_user
 
 
-def test_registries_are_reached_as_the_machines_own_docker_reaches_them(tmp_path: Path) -> None:
+def test_the_machines_docker_names_mirrors_and_registries_without_tls(tmp_path: Path) -> None:
     file = tmp_path / "daemon.json"
-    assert registry_words(file) == ()
+    none = {"registry-mirrors": (), "insecure-registries": ()}
+    assert registries(file) == none
     file.write_text('{"registry-mirrors": ["https://m"], "insecure-registries": ["r:5000"], "data-root": "/x"}')
-    assert registry_words(file) == ("--registry-mirror=https://m", "--insecure-registry=r:5000")
+    assert registries(file) == {"registry-mirrors": ("https://m",), "insecure-registries": ("r:5000",)}
     for text in ("{", "[]", '{"registry-mirrors": 3}'):
         file.write_text(text)
-        assert registry_words(file) == ()
+        assert registries(file) == none
 
 
 @pytest.fixture
@@ -49,17 +49,12 @@ def test_skopeo_is_kept_from_logins_that_its_user_may_not_read(
         assert skopeo_variables(tmp_path) == {}
 
 
-def test_without_root_nobody_elses_docker_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a user without skopeo."""
-    from kit.engines import EngineConfig
-    from kit.engines.pull import from_registry
-    from kit.host.recovery.journal import Journal
-
-    setting = EngineConfig("x", tmp_path, tmp_path / "probe", Journal(tmp_path / "x.jsonl", CLEANUPS), "none", tmp_path)
-    monkeypatch.setattr("os.geteuid", lambda: 1000)
-    monkeypatch.setattr("kit.engines.pull.which", lambda tool: None)
-    with pytest.raises(MachineError, match="needs skopeo, or root"):
-        from_registry("debian:12", ImageCache(tmp_path / "cache"), setting, lambda text: None)
+def test_without_skopeo_its_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("kit.host.command.environment", lambda: {"PATH": str(tmp_path)})
+    with pytest.raises(MachineError, match="skopeo is not installed") as raised:
+        from_registry("debian:12", ImageCache(tmp_path / "cache"), lambda text: None)
+    assert raised.value.hint == "run apt-get install skopeo"
 
 
 @pytest.mark.parametrize(

@@ -98,8 +98,8 @@ class BuildingEngine(PrivateEngine[D]):
                 run(["mount", "--bind", "-o", "ro", backing_root.inputs, inputs], what="mount of the inputs")
             started = start_probe(
                 stack,
-                self._setting.run / name,
-                self._setting.probe,
+                self._setting,
+                name,
                 Cgroup.named(f"{daemon.home.container_cgroup.lstrip('/')}/{name}").create(),
                 host_argv,
             )

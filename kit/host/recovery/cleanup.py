@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,6 +94,6 @@ CGROUP = Cleanup(_remove_cgroup, _is_cgroup)
 PATH = Cleanup(_remove_path, _is_path, _is_our_path, at_rest=True)
 
 
-def empty_directory(where: Path) -> Cleanup:
-    """Clean-up of directories that sessions make if missing: directories of the host, and the kit's run directory."""
-    return Cleanup(remove_unused, _is_path, lambda value, journal: value == str(where) or is_run_directory(value))
+def empty_directory(places: Collection[Path]) -> Cleanup:
+    """Clean-up of directories that sessions make if missing: ``places`` of the host, and the kit's run directory."""
+    return Cleanup(remove_unused, _is_path, lambda value, journal: Path(value) in places or is_run_directory(value))

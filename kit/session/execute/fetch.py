@@ -87,7 +87,8 @@ class Fetcher:
     @contextmanager
     def _sandbox(self, scratch: Path, inputs: Path) -> Iterator[tuple[Sandbox, Callable[[], Path]]]:
         """Yield a bare sandbox on the cache's own disk, and the path of its tree."""
-        own = replace(self.setting, run=self.setting.run / "fetch", cgroup=f"{self.setting.cgroup}/fetch")
+        run, cgroup = self.setting.run / "fetch", f"{self.setting.cgroup}/fetch"
+        own = replace(self.setting, run=run, cgroup=cgroup, network=None)
         own.run.mkdir(exist_ok=True)
         options = BackingOptions(directory=scratch)
         arm = Arm("bare", filesystem="dir")

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kit.core.errors import UsageError
-from kit.engines import EngineConfig
 from kit.engines.root import given_programs
 from kit.image import Image, ImageCache, recipes
 from kit.image.image_file import find_image_file, from_image_file, has_layers
@@ -72,7 +71,7 @@ def _image(prepared: Prepared, lease: MachineLease, events: EventSink) -> Image 
     if request.rootfs:
         return cache.from_directory(Path(request.rootfs))
     if request.image:
-        return named_image(request.image, cache, lease.setting, events)
+        return named_image(request.image, cache, events)
     if all(arm.placement == "host" for arm in prepared.plan.arms):
         return None
     return cache.from_recipe(prepared.scenario.image or DEFAULT_IMAGE, tell=events.tell)
@@ -135,7 +134,7 @@ def workloads(
     return found
 
 
-def named_image(name: str, cache: ImageCache, setting: EngineConfig, observer: EventSink, force: bool = False) -> Image:
+def named_image(name: str, cache: ImageCache, observer: EventSink, force: bool = False) -> Image:
     """Return a bundled recipe, a file on disk (the tarball of a root filesystem, or an image with layers), or a
     registry reference."""
     from kit.engines.pull import from_registry
@@ -154,4 +153,4 @@ def named_image(name: str, cache: ImageCache, setting: EngineConfig, observer: E
         raise UsageError(f"{name} is a directory without {MARKER}", "use --rootfs for a root filesystem")
     if name.startswith((".", "/")) or name.partition(":")[0].endswith((".tar", ".xz", ".gz", ".zst")):
         raise UsageError(f"no image file {name}", f"use a file that exists, or a recipe: {', '.join(recipes())}")
-    return from_registry(name, cache, setting, observer.tell)
+    return from_registry(name, cache, observer.tell)

@@ -22,7 +22,7 @@ from kit.host.cgroup.cgroup import Cgroup
 from kit.host.cgroup.idle_load import IdleRate, IdleWatch
 from kit.host.interrupt import checkpoint, interrupts_held
 from kit.host.lock import machine_lock
-from kit.host.namespace import enter_private_mounts
+from kit.host.namespace import enter_private_mounts, own_network
 from kit.host.recovery.journal import Journal
 from kit.model.event import EventSink, FactsKnown, RunFlagged, RunsAdded, RunsPlanned, SampleTaken
 from kit.model.fact import DEFAULT_REFERENCE, NO_RERUN, STOPPED, Fact
@@ -61,13 +61,18 @@ def held_machine(name: str, paths: Paths, wait: bool, observer: EventSink) -> It
         run = paths.run / name
         stack.enter_context(_run_directory(paths.run, mode, journal))
         stack.enter_context(journal.directory(run, mode))
-        cgroup = f"kit-{name}"
+        cgroup, network = f"kit-{name}", None
         if os.geteuid() == 0:
             stack.enter_context(journal.holding("cgroup", cgroup))
             Cgroup.named(cgroup).create()
+            network = run / "net"
+            stack.enter_context(own_network(network))
         probe = probe_binary(paths.cache)
         yield MachineLease(
-            EngineConfig(name, run, probe, journal, cgroup, paths.cache, tell=one_at_a_time(observer.tell)), paths
+            EngineConfig(
+                name, run, probe, journal, cgroup, paths.cache, tell=one_at_a_time(observer.tell), network=network
+            ),
+            paths,
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kit.core.paths import Paths
-from kit.engines.containerd_program import SHIMS
+from kit.engines.managed import STATE
 from kit.engines.system import CONTAINER, IMAGE, VOLUME
 from kit.filesystem.thin_pool import MAPPED_DEVICE
 from kit.filesystem.zfs import POOL
@@ -20,7 +20,7 @@ CLEANUPS: Cleanups = {
     "zpool": POOL,
     "mapped device": MAPPED_DEVICE,
     "directory": PATH,
-    "empty directory": empty_directory(SHIMS),
+    "empty directory": empty_directory(STATE),
     "file": PATH,
 }
 
