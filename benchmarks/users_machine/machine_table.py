@@ -1,0 +1,67 @@
+"""The table of machines on which the kit has been run, machines.json: read, extended, and printed as Markdown."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+TABLE = Path(__file__).with_name("machines.json")
+PASSED = "passed"
+
+
+@dataclass(frozen=True)
+class Run:
+    command: str
+    result: str  # PASSED, or the line that says why not
+    minutes: int
+
+
+@dataclass(frozen=True)
+class Machine:
+    name: str
+    how: str  # what it runs on
+    kernel: str
+    init: str
+    cgroups: str
+    docker: str
+    user: str
+    date: str  # of the runs
+    kit: str  # version and commit
+    runs: tuple[Run, ...]
+
+    @property
+    def passed(self) -> bool:
+        return all(run.result == PASSED for run in self.runs)
+
+
+def read_table(path: Path = TABLE) -> list[Machine]:
+    rows = json.loads(path.read_text(encoding="utf-8"))
+    return [Machine(**{**row, "runs": tuple(Run(**run) for run in row["runs"])}) for row in rows]
+
+
+def record(machine: Machine, path: Path = TABLE) -> None:
+    """Write a machine into the table, in place of an earlier one of the same name and kind."""
+    machines = {(row.name, row.how): row for row in read_table(path)}
+    machines[machine.name, machine.how] = machine
+    text = json.dumps([asdict(row) for row in machines.values()], indent=1, ensure_ascii=False)
+    path.write_text(f"{text}\n", encoding="utf-8")
+
+
+def machines_table(machines: list[Machine]) -> str:
+    """Return the machines, then what ran on each, as Markdown."""
+    heads = ("machine", "runs on", "kernel", "init", "cgroups", "Docker", "user", "date", "kit")
+    rows = [(m.name, m.how, m.kernel, m.init, m.cgroups, m.docker, m.user, m.date, m.kit) for m in machines]
+    runs = [(m.name, f"`{run.command}`", run.result, str(run.minutes)) for m in machines for run in m.runs]
+    return f"{_table(heads, rows)}\n\n{_table(('machine', 'command', 'result', 'minutes'), runs)}"
+
+
+def machines_line(machines: list[Machine]) -> str:
+    """Return the machines on which every command passed, in a sentence."""
+    names = list(dict.fromkeys(row.name for row in machines if row.passed))
+    return f"It has run on {', '.join(names[:-1])} and {names[-1]}." if len(names) > 1 else f"It has run on {names[0]}."
+
+
+def _table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    lines = [heads, ("---",) * len(heads), *rows]
+    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)

@@ -1,0 +1,170 @@
+"""README's two commands on stock Debian machines, as a new user runs them: an ordinary user with sudo.
+
+    PYTHONPATH=. python benchmarks/users_machine/stock_machines.py bookworm trixie unstable --record
+
+As root, with mmdebstrap, qemu-system-x86 and qemu-utils; hours a machine, since QEMU emulates it: --compare and --test
+shorten. Each release is a disk with Debian's standard system, its kernel and initramfs, Docker and nothing of the kit.
+The guest gets this checkout's last commit as a clone, and the mirrors and certificates that this machine uses. Then
+``make compare``, ``kit doctor`` and ``make test`` run in it, and links, mounts, packet filters and Docker's networks
+are compared before and after. Prints the table; --record writes it into machines.json (then: docs/generate.py).
+``--table`` prints what is recorded, without a machine. Exit code 1: something failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+import machine_table
+from machine_settings import write_settings
+from machine_table import PASSED, Machine, Run, machines_table, read_table
+from qemu_guest import Guest, booted, make_key, write_network_files
+
+import kit
+from tests.users_machine.root import make_root
+
+ROOT = Path(__file__).parents[2]
+RELEASES = ("bookworm", "trixie", "unstable")
+#: More than Debian's standard system: what a cloud image has, and what somebody has who cloned the kit.
+PACKAGES = (
+    "linux-image-amd64", "initramfs-tools", "unattended-upgrades", "curl", "git", "make", "python3",
+)  # fmt: skip
+#: Prints one line of JSON: what the machine is.
+FACTS = """
+. /etc/os-release
+cat <<END | python3 -c 'import json, sys; print(json.dumps(sys.stdin.read().splitlines()))'
+$NAME $(cat /etc/debian_version)
+$(uname -r)
+$(systemctl --version | head -n 1 | cut -d " " -f 1,2)
+$(stat -f -c %T /sys/fs/cgroup)
+$(sudo docker version --format '{{.Server.Version}}')
+ordinary, with sudo, umask $(umask)
+END
+"""
+#: Prints what must be the same afterwards.
+STATE = """
+ip -brief link | cut -d ' ' -f 1
+findmnt --raw --noheadings --output TARGET,FSTYPE | sort
+sudo iptables-save | grep -v -e '^#' -e '^:'
+/usr/sbin/sysctl net.ipv4.ip_forward
+sudo docker network ls --format '{{.Name}} {{.Driver}}'
+sudo docker ps --all --quiet
+sudo sh -c 'ls /run/docker /var/lib/docker'
+"""
+_CGROUPS = {"cgroup2fs": "v2", "tmpfs": "v1 or hybrid"}
+
+
+def main() -> int:
+    options = _options()
+    if options.table:
+        print(machines_table(read_table()))
+        return 0
+    machines = []
+    for release in options.releases:
+        machine = try_machine(release, options)
+        machines.append(machine)
+        if options.record:
+            machine_table.record(machine)
+    print(machines_table(machines))
+    return 0 if all(machine.passed for machine in machines) else 1
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("releases", nargs="*", choices=RELEASES, default="trixie")
+    parser.add_argument("--compare", default="", help="ARGS of make compare", metavar="ARGS")
+    parser.add_argument("--test", default="-e unit", help="ARGS of make test; empty: leave it out", metavar="ARGS")
+    parser.add_argument("--installed", default="", help="packages that the disk has already", metavar="NAME …")
+    parser.add_argument("--memory", default="5G", help="memory of the machine")
+    parser.add_argument("--cache", type=Path, default=ROOT / "build/users_machine", help="where disks are kept")
+    parser.add_argument("--out", type=Path, default=ROOT / "build/machines", help="where logs are written")
+    parser.add_argument("--record", action="store_true", help="write the table into machines.json")
+    parser.add_argument("--table", action="store_true", help="print the recorded table")
+    options = parser.parse_args()
+    options.releases = [options.releases] if isinstance(options.releases, str) else options.releases
+    return options
+
+
+def try_machine(release: str, options: argparse.Namespace) -> Machine:
+    """Boot a stock machine of that release and run README's commands; return its row of the table."""
+    out: Path = options.out / release
+    out.mkdir(parents=True, exist_ok=True)
+    options.cache.mkdir(parents=True, exist_ok=True)
+    key = make_key(options.cache)
+    with tempfile.TemporaryDirectory() as files:
+        write_network_files(Path(files), key)
+        write_settings(Path(files), release)
+        packages = (*PACKAGES, *options.installed.split())
+        disk = make_root(release, options.cache, packages, files=Path(files), tools=())
+    with (
+        tempfile.TemporaryDirectory(dir=options.out) as directory,
+        booted(disk, key, Path(directory), options.memory) as guest,
+    ):
+        guest.read("sudo update-ca-certificates")
+        _clone(guest, Path(directory))
+        state = guest.read(STATE)
+        runs = [_run(guest, command, out / f"{name}.log") for name, command in _commands(options).items()]
+        state_after = guest.read(STATE)
+        (out / "state.json").write_text(json.dumps({"before": state, "after": state_after}, indent=1))
+        runs.append(Run("compare the machine's state", PASSED if state == state_after else f"differs: {out}", 0))
+        name, kernel, init, cgroups, docker, user = json.loads(guest.read(FACTS))
+    how, day = "QEMU, emulated", f"{datetime.now(UTC):%Y-%m-%d}"
+    return Machine(name, how, kernel, init, _CGROUPS.get(cgroups, cgroups), docker, user, day, _kit(), tuple(runs))
+
+
+def _commands(options: argparse.Namespace) -> dict[str, str]:
+    """Return README's commands, by the name of their log."""
+    commands = {
+        "compare": f"make compare{_args(options.compare)}",
+        "doctor": 'sudo env PATH="$PWD/.venv/bin:$PATH" kit doctor',
+        "test": f"make test{_args(options.test)}",
+    }
+    return commands if options.test else {name: commands[name] for name in ("compare", "doctor")}
+
+
+def _kit() -> str:
+    words = ["git", "rev-parse", "--short", "HEAD"]
+    return f"{kit.__version__}, {subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()}"
+
+
+def _args(words: str) -> str:
+    return f' ARGS="{words}"' if words else ""
+
+
+def _clone(guest: Guest, directory: Path) -> None:
+    """Clone this checkout's last commit into ~/kit."""
+    bundle = directory / "kit.bundle"
+    subprocess.run(["git", "bundle", "create", "--quiet", bundle, "HEAD"], cwd=ROOT, check=True)
+    with bundle.open("rb") as stream, tempfile.TemporaryFile() as output:
+        code = guest.shell("cat >kit.bundle && git clone --quiet kit.bundle kit", output, stream)
+        assert code == 0, output.seek(0) or output.read()
+
+
+def _run(guest: Guest, command: str, log: Path) -> Run:
+    """Run a command of README in the clone."""
+    start = time.monotonic()
+    print(f"{datetime.now(UTC):%H:%M} {command} (log: {log})", file=sys.stderr, flush=True)
+    with log.open("wb") as output:
+        code = guest.shell(f"cd kit && {command}", output)
+    minutes = round((time.monotonic() - start) / 60)
+    return Run(command, PASSED if code == 0 else _reason(log) or f"exit code {code}", minutes)
+
+
+def _reason(log: Path) -> str:
+    """Return the last line of a log that is not make's."""
+    lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    lines = [line for line in lines if not line.startswith("make")]
+    return lines[-1][:200] if lines else ""
+
+
+if __name__ == "__main__":
+    with suppress(KeyboardInterrupt):
+        sys.exit(main())
+    sys.exit(130)
