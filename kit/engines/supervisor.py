@@ -47,6 +47,12 @@ class DaemonDirs:
         """Return the control group of its containers, in the form that an engine expects."""
         return f"/{self.cgroup}-containers"
 
+    @property
+    def programs(self) -> Path:
+        """Return the directory of scripts that the daemon runs. An ordinary user's directory of sockets may be mounted
+        noexec, which only root can change."""
+        return self.directory if os.geteuid() == 0 else self.data
+
     def make(self) -> None:
         self.directory.mkdir(mode=0o700)
         self.data.mkdir(parents=True)

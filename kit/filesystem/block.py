@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kit.core.errors import MachineError, RunError
+from kit.core.private import make_directory
 from kit.filesystem.backing import GIB, Backing, BackingOptions
 from kit.filesystem.device import block_number, clear_device
 from kit.filesystem.loop import loop_device
@@ -71,7 +72,7 @@ def block_backing(
 @contextmanager
 def loop_backing(options: BackingOptions, journal: Journal, label: str) -> Iterator[tuple[Path, str]]:
     """Yield a loop device over an unlinked sparse file: the kernel frees both when the last user ends."""
-    options.images.mkdir(parents=True, exist_ok=True)
+    make_directory(options.images)
     free = os.statvfs(options.images)
     available = free.f_bavail * free.f_frsize
     if available < options.size:
