@@ -25,7 +25,7 @@ def zfs_backing(
     """mkfs options are words of ``zpool create``, mount options are properties (``atime=off``). Raises MachineError,
     RunError."""
     if "zfs" not in kernel_filesystems():
-        fix = "run modprobe zfs (package zfs-dkms), or use a guest: kit help guest-kernels"
+        fix = "run modprobe zfs (package zfs-dkms, which Debian has in contrib), or use a guest: kit help guest-kernels"
         raise MachineError("this kernel has no zfs", fix)
     require("zpool")
     with ExitStack() as stack:

@@ -105,7 +105,7 @@ def test_rootless_podman_measures_and_leaves_nothing(sandbox: Path, tiny: Path) 
     assert found["session"]["facts"]["podman runs"] == "rootless"
     ran = {row["arm"] for row in found["samples"] if row["status"] == "ok"}
     assert ran == {"host@dir", "bind:podman/overlay@dir", "layer:podman/overlay@dir"}
-    wait_until(lambda: not processes(), 5)
+    wait_until(lambda: not processes())
     left = {path.name for path in (sandbox / "home/kit/state").rglob("*")}
     assert left - {"machine-id"} == {"journal", "loops"}  # that of a machine whose system has none
     assert not [name for name in os.listdir(sandbox / "home") if name.startswith(".local")]
