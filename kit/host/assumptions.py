@@ -41,6 +41,11 @@ _NAMESPACES = ("mnt", "pid", "ipc", "uts", "net", "cgroup")
 #: A session has dozens of descriptors, a daemon more; a build has hundreds of processes.
 _FEWEST_FILES, _FEWEST_PROCESSES = 256, 1024
 _OUTSIDE = "run the kit outside of namespaces"
+_SOCKETS = {
+    "Docker": "/run/docker.sock",
+    "containerd": "/run/containerd/containerd.sock",
+    "Podman": "/run/podman/podman.sock",
+}
 
 
 @dataclass(frozen=True)
@@ -66,7 +71,8 @@ class Assumption:
 def _proc(paths: Paths) -> str | Unmet:
     """Without the whole of /proc nothing can be read; a user may be kept from the processes of others."""
     options = mount_of(Path("/proc")).options.split(",") if Path("/proc/self/mountinfo").exists() else []
-    missing = [name for name in ("self/mountinfo", "stat", "filesystems", "sys/kernel") if not Path("/proc", name).exists()]
+    needed = ("self/mountinfo", "stat", "filesystems", "sys/kernel")
+    missing = [name for name in needed if not Path("/proc", name).exists()]
     if missing:
         return Unmet(f"/proc has no {missing[0]}", "mount -t proc proc /proc, without subset=pid")
     hidden = next((option for option in options if option.startswith("hidepid=")), "")
@@ -268,7 +274,7 @@ def _user_namespaces(paths: Paths) -> str | Unmet:
     try:
         run(["unshare", "--user", "true"])
     except KitError as error:
-        return Unmet(f"no user namespace can be made: {error.message}", granting(RIGHTS, "see dmesg for who forbids it"))
+        return Unmet(f"no user namespace can be made: {error.message}", granting(RIGHTS, "see dmesg"))
     return "can be made"
 
 
@@ -286,8 +292,7 @@ def _init(paths: Paths) -> str | Unmet:
 
 
 def _daemons(paths: Paths) -> str | Unmet:
-    sockets = {"Docker": "/run/docker.sock", "containerd": "/run/containerd/containerd.sock", "Podman": "/run/podman/podman.sock"}
-    running = [f"{name} ({path})" for name, path in sockets.items() if Path(path).is_socket()]
+    running = [f"{name} ({path})" for name, path in _SOCKETS.items() if Path(path).is_socket()]
     return f"{', '.join(running)}; the kit's are beside them" if running else "none"
 
 

@@ -34,7 +34,8 @@ print(json.dumps([answer.reason, answer.fix] if isinstance(answer, Unmet) else a
 NO_BPF = """
 import ctypes, platform, struct
 number = {"x86_64": 321, "aarch64": 280}[platform.machine()]
-code = struct.pack("HBBIHBBIHBBIHBBI", 0x20, 0, 0, 0, 0x15, 0, 1, number, 0x06, 0, 0, 0x50000 | 38, 0x06, 0, 0, 0x7fff0000)
+load, jump, refuse, allow = (0x20, 0, 0, 0), (0x15, 0, 1, number), (0x06, 0, 0, 0x50000 | 38), (0x06, 0, 0, 0x7FFF0000)
+code = b"".join(struct.pack("HBBI", *line) for line in (load, jump, refuse, allow))
 filters = ctypes.create_string_buffer(code)
 program = struct.pack("HxxxxxxP", 4, ctypes.addressof(filters))
 assert ctypes.CDLL(None).prctl(38, 1, 0, 0, 0) == 0
@@ -70,10 +71,10 @@ BREAKS = (
         "no controller memory", "cgroup_disable",
     ),
     Break("run directory", "mount -t tmpfs -o size=512k kit-test /run", "/run/kit has 0.5 MiB free", "df -h"),
-    Break("results", "mkdir data; mount -t tmpfs -o size=512k,mode=700 kit-test data", "data has 0.5 MiB free", "KIT_HOME"),
-    Break("results", "mkdir data; mount -t tmpfs -o nr_inodes=50,mode=700 kit-test data", "inodes free, the kit", "KIT_HOME"),
-    Break("journals", "mkdir state; mount -t tmpfs -o size=512k,mode=700 kit-test state", "state has 0.5 MiB", "KIT_HOME"),
-    Break("cache", "mkdir cache; mount -t tmpfs -o size=99m,mode=700 kit-test cache", "99.0 MiB free, the kit needs", "KIT_HOME"),
+    Break("results", "mkdir data; mount -t tmpfs -o size=512k,mode=700 t data", "data has 0.5 MiB", "KIT_HOME"),
+    Break("results", "mkdir data; mount -t tmpfs -o nr_inodes=50,mode=700 t data", "inodes free", "KIT_HOME"),
+    Break("journals", "mkdir state; mount -t tmpfs -o size=512k,mode=700 t state", "state has 0.5 MiB", "KIT_HOME"),
+    Break("cache", "mkdir cache; mount -t tmpfs -o size=99m,mode=700 t cache", "99.0 MiB free", "KIT_HOME"),
     Break("temporary files", "mount -t tmpfs -o size=9m kit-test /tmp; export TMPDIR=/tmp", "/tmp has 9.0", "TMPDIR"),
     Break("open files", "ulimit -n 100", "may open 100 files", "ulimit -n 1024"),
     Break("limits", "ulimit -f 1000", "size of a file of each process", "ulimit -f unlimited"),
@@ -90,7 +91,7 @@ BREAKS = (
     ),
     Break("loop devices", EMPTY_DEV, "/dev has no loop-control", "--volume /dev:/dev"),
     Break("FUSE", EMPTY_DEV, "/dev has no fuse", "--volume /dev:/dev"),
-    Break("namespaces", "mount -t proc proc /proc; mount -t tmpfs kit-test /proc/$$/ns", "no mnt and no pid", "CONFIG_NAM"),
+    Break("namespaces", "mount -t proc proc /proc; mount -t tmpfs t /proc/$$/ns", "no mnt and no pid", "CONFIG_NAM"),
     Break(
         "message queues",
         "grep -v mqueue /proc/filesystems >$HOME/few; mount --bind $HOME/few /proc/filesystems",
@@ -116,12 +117,16 @@ BREAKS = (
 #: What an assumption says of another machine that is none the worse for it.
 OTHERS = (
     Break("clock", "", "suspended for 100"),
-    Break("user namespaces", SYSCTL.format(1, "apparmor_restrict_unprivileged_userns"), "a profile of App", "", NOBODY),
-    Break("security modules", "mount -t tmpfs t /sys/fs; mkdir /sys/fs/selinux; echo 1 >/sys/fs/selinux/enforce", "SEL"),
+    Break("user namespaces", SYSCTL.format(1, "apparmor_restrict_unprivileged_userns"), "a profile", "", NOBODY),
+    Break(
+        "security modules",
+        "mount -t tmpfs t /sys/fs; mkdir /sys/fs/selinux; echo 1 >/sys/fs/selinux/enforce",
+        "SELinux enforces",
+    ),
     Break("init", "mount -t tmpfs t /run; mkdir -p /run/systemd/system", "systemd"),
     Break(
         "running daemons",
-        "mount -t tmpfs t /run; \"$PYTHON\" -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"/run/docker.sock\")'",
+        "mount -t tmpfs t /run; \"$PYTHON\" -c 'from socket import *; socket(AF_UNIX).bind(\"/run/docker.sock\")'",
         "Docker (/run/docker.sock)",
     ),
 )  # fmt: skip

@@ -68,7 +68,7 @@ def test_root_loads_what_is_on_the_disk(machine: Machine) -> None:
 def test_a_kernel_without_that_module_needs_another(machine: Machine) -> None:
     reason, fix = refusal(machine(shows=MISSING, loads=MISSING))
     assert reason == "this kernel has no shinyfs" and "boot a kernel that has it" in fix
-    
+
 
 def test_the_fix_of_a_driver_comes_first(machine: Machine) -> None:
     assert refusal(machine(shows=MISSING, loads=MISSING), "install shinyfs-dkms")[1] == "install shinyfs-dkms"
