@@ -30,8 +30,8 @@ from kit.host.mounts import mount_of
 from kit.model.driver import KernelPart
 
 #: What is impossible without it: any session, one of root's, a container, a container in a user namespace.
-SESSION, AS_ROOT, CONTAINER, USER_NAMESPACE = "session", "session of root's", "container", "user namespace"
-_MIB = 1 << 20
+SESSION, AS_ROOT, CONTAINER, USER_NAMESPACE = "session", "session as root", "container", "rootless container"
+_MIB, _GIB = 1 << 20, 1 << 30
 #: Inode numbers of a machine's first namespaces (Linux, include/linux/proc_ns.h).
 _FIRST = {"pid": 0xEFFFFFFC, "cgroup": 0xEFFFFFFB}
 #: bpf(2): its number, the command BPF_PROG_LOAD, and the program type of the device controller of cgroup v2.
@@ -58,11 +58,12 @@ class Unmet:
 
 @dataclass(frozen=True)
 class Assumption:
-    """``probe`` returns what the machine has, in a few words, or why the assumption does not hold. ``needed_by``: what
-    is impossible without it; '': nothing, figures or comfort suffer. ``kind``: the heading under which doctor prints
-    it."""
+    """``what`` is assumed, in a sentence. ``probe`` returns what the machine has, in a few words, or why the assumption
+    does not hold. ``needed_by``: what is impossible without it; '': nothing, figures or comfort suffer. ``kind``: the
+    heading under which doctor prints it."""
 
     name: str
+    what: str
     probe: Callable[[Paths], str | Unmet]
     needed_by: str = ""
     kind: str = "machine"
@@ -70,11 +71,10 @@ class Assumption:
 
 def _proc(paths: Paths) -> str | Unmet:
     """Without the whole of /proc nothing can be read; a user may be kept from the processes of others."""
-    options = mount_of(Path("/proc")).options.split(",") if Path("/proc/self/mountinfo").exists() else []
-    needed = ("self/mountinfo", "stat", "filesystems", "sys/kernel")
-    missing = [name for name in needed if not Path("/proc", name).exists()]
+    missing = [name for name in ("stat", "filesystems", "sys/kernel") if not Path("/proc", name).exists()]
     if missing:
         return Unmet(f"/proc has no {missing[0]}", "mount -t proc proc /proc, without subset=pid")
+    options = mount_of(Path("/proc")).options.split(",")
     hidden = next((option for option in options if option.startswith("hidepid=")), "")
     if hidden in ("", "hidepid=0", "hidepid=off") or os.geteuid() == 0:
         return f"mounted {hidden}" if hidden else "mounted"
@@ -141,14 +141,32 @@ def _disk(paths: Paths) -> str | Unmet:
 def _space(directory: Callable[[Paths], Path], least: int, fix: str, paths: Paths) -> str | Unmet:
     """``directory``: that of what the kit writes; it need not exist yet. ``least``: bytes."""
     path = directory(paths)
-    there = next(place for place in (path, *path.parents) if os.path.lexists(place))
-    status = os.statvfs(there)
+    status = os.statvfs(_existing(path))
     free = status.f_bavail * status.f_frsize
     if free < least:
         return Unmet(f"{path} has {free / _MIB:.1f} MiB free, the kit needs {least / _MIB:.0f}", fix)
     if status.f_files and status.f_favail < 100:  # a filesystem that makes inodes as needed counts none
         return Unmet(f"{path} has {status.f_favail} inodes free, the kit needs 100", fix)
     return f"{path}: {free / _MIB:.0f} MiB free"
+
+
+def _temporary(paths: Paths) -> Path:
+    return Path(tempfile.gettempdir())
+
+
+def _existing(path: Path) -> Path:
+    """Return the directory in which a path lies, or will lie."""
+    return next(place for place in (path, *path.parents) if os.path.lexists(place))
+
+
+def _programs(paths: Paths) -> str | Unmet:
+    """Root's session mounts its directories anew, without the options that hardened machines give them."""
+    if not os.statvfs(_existing(paths.cache)).f_flag & os.ST_NOEXEC:
+        return f"run in {paths.cache}"
+    if os.geteuid() == 0:
+        return f"{paths.cache} is noexec; a session mounts it again, for itself alone"
+    reason = f"no program runs in {paths.cache}: it is mounted noexec"
+    return Unmet(reason, "set KIT_HOME to a directory on another filesystem (findmnt -O noexec)")
 
 
 def _open_files(paths: Paths) -> str | Unmet:
@@ -304,39 +322,45 @@ def _read(path: str) -> str:
 
 
 _HOME = "free space there, or set KIT_HOME to a directory on a larger disk"
+_TMP = "set TMPDIR to a larger directory"
 _RUN = "free space there: df -h and df -i show what is full"
+_FUSE = KernelPart("FUSE", "fuse", ("fuse",), "misc")
 ASSUMPTIONS = (
-    Assumption("/proc", _proc, SESSION),
-    Assumption("control groups", _control_groups, AS_ROOT),
-    Assumption("controllers", _controllers),
-    Assumption("run directory", partial(_space, lambda paths: paths.run, _MIB, _RUN), SESSION),
-    Assumption("results", partial(_space, lambda paths: paths.data, _MIB, _HOME), SESSION),
-    Assumption("journals", partial(_space, lambda paths: paths.state, _MIB, _HOME), SESSION),
-    Assumption("cache", partial(_space, lambda paths: paths.cache, 1024 * _MIB, _HOME)),
+    Assumption("/proc", "All of it is mounted; processes of other users are visible.", _proc, SESSION),
     Assumption(
-        "temporary files",
-        partial(_space, lambda paths: Path(tempfile.gettempdir()), 64 * _MIB, "set TMPDIR to a larger directory"),
+        "control groups", "A hierarchy that counts CPU is mounted and can be written to.", _control_groups, AS_ROOT
     ),
-    Assumption("open files", _open_files, SESSION),
-    Assumption("limits", _limits),
-    Assumption("names of files", _names, SESSION),
-    Assumption("clock", _clock),
-    Assumption("CPUs", _cpus),
-    Assumption("swap", _swap),
-    Assumption("kernel modules", _modules),
-    Assumption("loop devices", partial(_device, "loop-control", LOOP)),
-    Assumption("FUSE", partial(_device, "fuse", KernelPart("FUSE", "fuse", ("fuse",), "misc"))),
-    Assumption("namespaces", _namespaces, CONTAINER),
-    Assumption("message queues", _message_queues, CONTAINER),
-    Assumption("device programs", _device_program, CONTAINER),
-    Assumption("seccomp", _seccomp),
-    Assumption("user namespaces", _user_namespaces, USER_NAMESPACE),
-    Assumption("security modules", _security),
-    Assumption("init", _init),
-    Assumption("running daemons", _daemons),
-    Assumption("processes", _processes, kind="container"),
-    Assumption("control groups", _cgroup_namespace, kind="container"),
-    Assumption("disk", _disk, kind="container"),
+    Assumption("controllers", "The kernel limits CPU, memory and processes of containers.", _controllers),
+    Assumption(
+        "run directory", "It has room for sockets.", partial(_space, lambda paths: paths.run, _MIB, _RUN), SESSION
+    ),
+    Assumption("results", "There is room for them.", partial(_space, lambda paths: paths.data, _MIB, _HOME), SESSION),
+    Assumption("journals", "There is room for them.", partial(_space, lambda paths: paths.state, _MIB, _HOME), SESSION),
+    Assumption("cache", "It has room for images.", partial(_space, lambda paths: paths.cache, _GIB, _HOME)),
+    Assumption("programs", "An ordinary user's cache is on no mount with noexec.", _programs, SESSION),
+    Assumption("temporary files", "There is room for outputs.", partial(_space, _temporary, 64 * _MIB, _TMP)),
+    Assumption("open files", "A process may open 256.", _open_files, SESSION),
+    Assumption("limits", "No limit ends a build: size of files, CPU time, memory, processes.", _limits),
+    Assumption("names of files", "Python reads them as UTF-8.", _names, SESSION),
+    Assumption("clock", "It was set. Figures come from the monotonic clock, whatever it does.", _clock),
+    Assumption("CPUs", "The kit may use all.", _cpus),
+    Assumption("swap", "The machine has none.", _swap),
+    Assumption("kernel modules", "They can be loaded, for the kernel that runs.", _modules),
+    Assumption("loop devices", "/dev has their control device.", partial(_device, "loop-control", LOOP)),
+    Assumption("FUSE", "/dev has its device.", partial(_device, "fuse", _FUSE)),
+    Assumption("namespaces", "The kernel has all kinds.", _namespaces, CONTAINER),
+    Assumption("message queues", "The kernel has POSIX message queues.", _message_queues, CONTAINER),
+    Assumption(
+        "device programs", "With cgroup v2 the kernel has BPF programs for devices.", _device_program, CONTAINER
+    ),
+    Assumption("seccomp", "The kernel filters system calls of containers.", _seccomp),
+    Assumption("user namespaces", "Users may make them.", _user_namespaces, USER_NAMESPACE),
+    Assumption("security modules", "None; doctor names those that are active.", _security),
+    Assumption("init", "None; timers of kit tune and nights use systemd.", _init),
+    Assumption("running daemons", "None; doctor names those that run.", _daemons),
+    Assumption("processes", "All of the machine's are visible.", _processes, kind="container"),
+    Assumption("control groups", "All of the machine's are visible.", _cgroup_namespace, kind="container"),
+    Assumption("disk", "Filesystems in files do not lie on overlay.", _disk, kind="container"),
 )
 
 

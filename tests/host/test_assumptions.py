@@ -75,6 +75,10 @@ BREAKS = (
     Break("results", "mkdir data; mount -t tmpfs -o nr_inodes=50,mode=700 t data", "inodes free", "KIT_HOME"),
     Break("journals", "mkdir state; mount -t tmpfs -o size=512k,mode=700 t state", "state has 0.5 MiB", "KIT_HOME"),
     Break("cache", "mkdir cache; mount -t tmpfs -o size=99m,mode=700 t cache", "99.0 MiB free", "KIT_HOME"),
+    Break(
+        "programs", "mkdir cache; mount -t tmpfs -o noexec,mode=755 t cache; chmod 755 . .. ../..",
+        "is mounted noexec", "KIT_HOME", NOBODY,
+    ),
     Break("temporary files", "mount -t tmpfs -o size=9m kit-test /tmp; export TMPDIR=/tmp", "/tmp has 9.0", "TMPDIR"),
     Break("open files", "ulimit -n 100", "may open 100 files", "ulimit -n 1024"),
     Break("limits", "ulimit -f 1000", "size of a file of each process", "ulimit -f unlimited"),
