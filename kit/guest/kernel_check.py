@@ -24,7 +24,7 @@ def lacking(arms: Sequence[Arm], paths: Paths) -> Iterator[str]:
         for _, missing in unmet(CONTAINER, paths):
             raise MachineError(
                 f"{guest}: {missing.reason}",
-                f"{missing.fix}: kit help guest-kernels. Or use arms without a container: bare,union:overlay",
+                f"use arms without a container (bare,union:overlay), or {missing.fix}: kit help guest-kernels",
             )
         for assumption in ASSUMPTIONS:
             if assumption.name in _USUAL and isinstance(answer := assumption.probe(paths), Unmet):

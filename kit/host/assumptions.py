@@ -166,7 +166,7 @@ def _programs(paths: Paths) -> str | Unmet:
     if os.geteuid() == 0:
         return f"{paths.cache} is noexec; a session mounts it again, for itself alone"
     reason = f"no program runs in {paths.cache}: it is mounted noexec"
-    return Unmet(reason, "set KIT_HOME to a directory on another filesystem (findmnt -O noexec)")
+    return Unmet(reason, "set KIT_HOME to a directory on another filesystem")
 
 
 def _open_files(paths: Paths) -> str | Unmet:

@@ -76,7 +76,7 @@ BREAKS = (
     Break("journals", "mkdir state; mount -t tmpfs -o size=512k,mode=700 t state", "state has 0.5 MiB", "KIT_HOME"),
     Break("cache", "mkdir cache; mount -t tmpfs -o size=99m,mode=700 t cache", "99.0 MiB free", "KIT_HOME"),
     Break(
-        "programs", "mkdir cache; mount -t tmpfs -o noexec,mode=755 t cache; chmod 755 . .. ../..",
+        "programs", "mount -t tmpfs -o noexec,mode=755 t /mnt; export KIT_HOME=/mnt/kit",
         "is mounted noexec", "KIT_HOME", NOBODY,
     ),
     Break("temporary files", "mount -t tmpfs -o size=9m kit-test /tmp; export TMPDIR=/tmp", "/tmp has 9.0", "TMPDIR"),
