@@ -42,8 +42,8 @@ def test_doctor_ends_its_page_where_no_session_can_begin(tmp_path: Path) -> None
 
 
 def test_compare_refuses_in_one_line_and_has_made_nothing(tiny: Path, tmp_path: Path) -> None:
-    words = ["compare", "--image", tiny, "--arms", "bare,layer:overlay2", "--rounds", "1", "--wait", "--", "true"]
-    done = without_groups(tmp_path, *words)
+    words = ("--arms", "bare,layer:overlay2", "--rounds", "1", "--wait", "--", "true")
+    done = without_groups(tmp_path, "compare", "--image", tiny, *words)
     *_, error, fix = done.stderr.strip().splitlines()
     assert (done.returncode, error) == (USAGE, "kit: no cgroup hierarchy with CPU accounting is mounted")
     assert fix.startswith("  fix: mount cgroup2 on /sys/fs/cgroup; in a container: ")

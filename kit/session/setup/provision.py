@@ -119,8 +119,8 @@ class Provision:
             return Blocker("a daemon starts the steps of a build: --cpuset does not reach them", "leave out --cpuset")
         if arm.contained:
             own_users = arm.option(USERNS) or not (self._spec.host.root or arm.engine == SYSTEM)
-            for _, missing in unmet(USER_NAMESPACE if own_users else CONTAINER, find_paths()):
-                return Blocker(missing.reason, missing.fix)
+            for _, lack in unmet(USER_NAMESPACE if own_users else CONTAINER, find_paths()):
+                return Blocker(lack.reason, lack.fix)
         if self._spec.copies:
             if arm.placement == "host":
                 return Blocker("copies on the host would have different paths", "use bare")
