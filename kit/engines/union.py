@@ -22,7 +22,7 @@ from kit.filesystem.block import unmount
 from kit.filesystem.mounted import check_in_force
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.command import died, require, run, spawn, stop
-from kit.host.machine import Host, kernel_filesystems
+from kit.host.machine import Host
 from kit.host.mounts import mount_of, mounts_below
 from kit.host.waiting import NotReadyError, wait_for
 from kit.image.layout import INPUTS, TREE
@@ -42,12 +42,8 @@ class UnionEngine(BareEngine):
     def check(self, arm: Arm, host: Host) -> Blocker | None:
         if not host.root:
             return Blocker("mounting a union needs root", "run as root: sudo kit …")
-        driver = driver_of(arm)
-        if driver.kernel and driver.kernel.listed not in kernel_filesystems():
-            needed = driver.kernel.listed
-            return Blocker(f"this kernel has no {needed}", f"run modprobe {needed}, or boot a kernel that has it")
         try:
-            for tool, package in driver.packages.items():
+            for tool, package in driver_of(arm).packages.items():
                 require(tool, package)
         except MachineError as error:
             return Blocker(error.message, error.hint)

@@ -17,7 +17,7 @@ from kit.filesystem.loop import loop_device
 from kit.filesystem.mounted import unconfirmed
 from kit.filesystem.profile import Profile
 from kit.host.command import require, run
-from kit.host.machine import kernel_filesystems
+from kit.host.kernel_part import filesystem_part, require_part
 from kit.host.mounts import mount_of
 from kit.host.recovery.journal import Journal
 
@@ -41,8 +41,7 @@ def block_backing(
 ) -> Iterator[Backing]:
     """Make and mount a filesystem on a loop image, or on ``options.device``. Raises MachineError, RunError."""
     name, kind_of = profile.name, profile.type
-    if kind_of not in kernel_filesystems():
-        raise MachineError(f"this kernel has no {kind_of}", f"run modprobe {kind_of}, or boot a kernel that has it")
+    require_part(filesystem_part(kind_of))
     require(f"mkfs.{kind_of}")
     with contextlib.ExitStack() as stack:
         if options.device is not None:

@@ -19,9 +19,11 @@ from kit.core.private import make_private, passable_mode, plain_umask
 from kit.core.redact import RedactedFormatter
 from kit.engines import EngineConfig
 from kit.filesystem.block import unmount
+from kit.host.assumptions import check_machine
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.cgroup.idle_load import IdleRate, IdleWatch
 from kit.host.interrupt import checkpoint, interrupts_held
+from kit.host.kernel_part import loaded_modules
 from kit.host.lock import machine_lock
 from kit.host.namespace import allow_programs, enter_private_mounts, own_network
 from kit.host.recovery.journal import Journal
@@ -43,13 +45,15 @@ from kit.session.setup.workers import one_at_a_time
 @contextmanager
 def held_machine(name: str, paths: Paths, wait: bool, observer: EventSink) -> Iterator[MachineLease]:
     """Hold the machine: lock, leftovers of dead sessions cleaned, private mounts, run directory, control group.
-    ``name``: a valid session id.
+    ``name``: a valid session id. Raises MachineError if the machine lacks what every session needs.
 
     Interrupts wait for ``interruptible``: everything made here and in the block is undone, whenever they come."""
+    check_machine(paths)
     mode = passable_mode()
     with plain_umask(), interrupts_held(), ExitStack() as stack:
         stack.enter_context(machine_lock(paths.lock, name, wait, observer.tell))
         make_private(paths.state, mode)
+        stack.callback(_name_loaded, loaded_modules(), observer)
         cleaned = clean_machine(paths)
         for line in (*(f"cleaned up after {line}" for line in cleaned.undone), *cleaned.left):
             observer.tell(line)
@@ -76,6 +80,14 @@ def held_machine(name: str, paths: Paths, wait: bool, observer: EventSink) -> It
         probe = probe_binary(paths.cache)
         setting = EngineConfig(name, run, probe, journal, cgroup, paths.cache, lifted=lifted, network=network)
         yield MachineLease(replace(setting, tell=one_at_a_time(observer.tell)), paths)
+
+
+def _name_loaded(before: frozenset[str], observer: EventSink) -> None:
+    """Name the kernel modules that mounts and daemons of a session have loaded: nothing unloads them."""
+    new = sorted(loaded_modules() - before)
+    if new:
+        names = ", ".join(new)
+        observer.tell(f"kernel modules loaded meanwhile: {names}; they stay until a reboot, or modprobe -r")
 
 
 class _LogFile(logging.FileHandler):
