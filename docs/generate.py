@@ -2,7 +2,7 @@
 
 A hook of MkDocs (mkdocs.yml): a line ``<!-- generate: NAME -->`` of a page becomes the part of that name in the site
 (kit.cli.pages.parts). ``python docs/generate.py`` writes the output blocks of pages again, after a change of the kit's
-words.
+words, and the tables of machines, after benchmarks/users_machine/stock_machines.py has recorded one.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 #: The pages with output, and the sessions that they show, as kit export wrote them.
 SHOWN = {"docs/tutorial.md": "tests/data/tutorial.kit.json.gz", "docs/results.md": "docs/results.kit.json.gz"}
+#: The pages that say on which machines the kit has run, and what of them is generated.
+MACHINES = {"README.md": re.compile(r"^It has run .*$", re.M), "docs/reference/machine.md": re.compile(
+    r"(?<=^<!-- machines -->\n).*?(?=^<!-- end -->)", re.M | re.S)}  # fmt: skip
 #: An output block: the command, and how its paragraph begins, if it shows one. Markdown is no block of text.
 OUTPUT = re.compile(
     r"^<!-- output: kit ([^>#]*?)(?: # ([^>]*?))? -->\n(?:```text\n.*?^```|.*?^<!-- end -->)", re.MULTILINE | re.DOTALL
@@ -70,6 +73,16 @@ def shown(page: str) -> str:
         return OUTPUT.sub(again, (ROOT / page).read_text(encoding="utf-8"))
 
 
+def with_machines(page: str) -> str:
+    """Return a page of MACHINES with what the table of machines says."""
+    sys.path.insert(0, str(ROOT / "benchmarks/users_machine"))
+    from machine_table import machines_line, machines_table, read_table
+
+    machines = read_table()
+    text = machines_line(machines) if page == "README.md" else f"\n{machines_table(machines)}\n\n"
+    return MACHINES[page].sub(lambda _: text, (ROOT / page).read_text(encoding="utf-8"))
+
+
 def _fill_store(home: Path, file: Path) -> None:
     """As the sessions were measured: of an imported one the kit names no rule that ended it and no way to go on."""
     from kit.store import open_store
@@ -103,3 +116,5 @@ def _paragraph(output: str, beginning: str) -> str:
 if __name__ == "__main__":
     for name in SHOWN:
         (ROOT / name).write_text(shown(name), encoding="utf-8")
+    for name in MACHINES:
+        (ROOT / name).write_text(with_machines(name), encoding="utf-8")

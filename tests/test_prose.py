@@ -156,6 +156,11 @@ def test_a_page_shows_what_the_kit_prints(page: str) -> None:
     assert generate().shown(page) == (ROOT / page).read_text(encoding="utf-8"), "run: python docs/generate.py"
 
 
+@pytest.mark.parametrize("page", generate().MACHINES)
+def test_a_page_names_the_machines_of_the_table(page: str) -> None:
+    assert generate().with_machines(page) == (ROOT / page).read_text(encoding="utf-8"), "run: python docs/generate.py"
+
+
 def test_every_generated_part_is_named_and_has_a_page() -> None:
     made = parts(cli)
     named = [name for path in PAGES for name in MARK.findall(path.read_text(encoding="utf-8"))]

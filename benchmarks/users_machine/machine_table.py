@@ -57,9 +57,9 @@ def machines_table(machines: list[Machine]) -> str:
 
 
 def machines_line(machines: list[Machine]) -> str:
-    """Return the machines on which every command passed, in a sentence."""
-    names = list(dict.fromkeys(row.name for row in machines if row.passed))
-    return f"It has run on {', '.join(names[:-1])} and {names[-1]}." if len(names) > 1 else f"It has run on {names[0]}."
+    """Return README's line: the machines on which every command passed."""
+    names = list(dict.fromkeys(machine.name for machine in machines if machine.passed))
+    return f"It has run on {' and '.join(names)}: [machines](docs/reference/machine.md)."
 
 
 def _table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:

@@ -6,7 +6,7 @@ import re
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -20,33 +20,24 @@ _RESOLVER = "10.0.2.3"  # QEMU's own, which asks this machine's
 _NETWORK = "[Match]\nName=en*\n[Network]\nDHCP=yes\n"
 
 
-class Guest:
-    """A running machine: ``shell`` runs a command of the ordinary user, in a login shell as ssh starts it."""
+class Shell:
+    """Runs scripts on a machine. ``words``: the command line that takes a script as its last word."""
 
-    def __init__(self, key: Path, port: int) -> None:
-        options = ("StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "ConnectTimeout=60", "LogLevel=ERROR")
-        self._ssh = [
-            "ssh",
-            "-i",
-            str(key),
-            "-p",
-            str(port),
-            *(f"-o{option}" for option in options),
-            f"{USER}@127.0.0.1",
-        ]
+    def __init__(self, words: Sequence[str]) -> None:
+        self._words = words
 
-    def shell(self, script: str, output: IO[bytes] | int, stdin: IO[bytes] | int = subprocess.DEVNULL) -> int:
+    def run(self, script: str, output: IO[bytes] | int, stdin: IO[bytes] | int = subprocess.DEVNULL) -> int:
         """Return the exit code of a script. ``output``: where it writes, stderr too."""
-        return subprocess.run([*self._ssh, script], stdin=stdin, stdout=output, stderr=subprocess.STDOUT).returncode
+        return subprocess.run([*self._words, script], stdin=stdin, stdout=output, stderr=subprocess.STDOUT).returncode
 
     def read(self, script: str) -> str:
         """Return what a script prints. Raises CalledProcessError if it fails."""
         return subprocess.run(
-            [*self._ssh, script], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True
+            [*self._words, script], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True
         ).stdout
 
     def answers(self) -> bool:
-        return self.shell("true", subprocess.DEVNULL) == 0
+        return self.run("true", subprocess.DEVNULL) == 0
 
 
 def write_network_files(directory: Path, key: Path) -> None:
@@ -74,7 +65,7 @@ def make_key(directory: Path) -> Path:
 
 
 @contextmanager
-def booted(disk: Path, key: Path, directory: Path, memory: str) -> Iterator[Guest]:
+def booted(disk: Path, key: Path, directory: Path, memory: str) -> Iterator[Shell]:
     """Boot a disk and wait until its last service has started. The disk stays as it is: ``directory`` gets all writes.
 
     The distribution's kernel and initramfs are read from the disk: there is no boot loader."""
@@ -91,7 +82,7 @@ def booted(disk: Path, key: Path, directory: Path, memory: str) -> Iterator[Gues
         "-nic", f"user,model=virtio-net-pci,hostfwd=tcp:127.0.0.1:{port}-:22",
     ]  # fmt: skip
     with (directory / "qemu.log").open("wb") as log, subprocess.Popen(words, stdout=log, stderr=log) as process:
-        guest = Guest(key, port)
+        guest = Shell(_ssh(key, port))
         try:
             _wait_for_boot(guest, process)
             yield guest
@@ -99,12 +90,18 @@ def booted(disk: Path, key: Path, directory: Path, memory: str) -> Iterator[Gues
             process.kill()
 
 
-def _wait_for_boot(guest: Guest, process: subprocess.Popen[bytes]) -> None:
+def _ssh(key: Path, port: int) -> list[str]:
+    """Return the command line that runs a script in a login of the ordinary user."""
+    options = ("StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "ConnectTimeout=60", "LogLevel=ERROR")
+    return ["ssh", "-i", str(key), "-p", str(port), *(f"-o{option}" for option in options), f"{USER}@127.0.0.1"]
+
+
+def _wait_for_boot(guest: Shell, process: subprocess.Popen[bytes]) -> None:
     end = time.monotonic() + 60 * _BOOT_MINUTES
     while not guest.answers():
         assert process.poll() is None and time.monotonic() < end, "the guest does not answer: see console.log"
         time.sleep(5)
-    guest.shell("systemctl is-system-running --wait", subprocess.DEVNULL)
+    guest.run("systemctl is-system-running --wait", subprocess.DEVNULL)
 
 
 def _boot_file(disk: Path, name: str, directory: Path) -> Path:

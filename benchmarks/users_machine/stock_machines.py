@@ -7,7 +7,7 @@ shorten. Each release is a disk with Debian's standard system, its kernel and in
 The guest gets this checkout's last commit as a clone, and the mirrors and certificates that this machine uses. Then
 ``make compare``, ``kit doctor`` and ``make test`` run in it, and links, mounts, packet filters and Docker's networks
 are compared before and after. Prints the table; --record writes it into machines.json (then: docs/generate.py).
-``--table`` prints what is recorded, without a machine. Exit code 1: something failed.
+``here`` as a release is this machine. ``--table`` prints what is recorded. Exit code 1: something failed.
 """
 
 from __future__ import annotations
@@ -25,39 +25,44 @@ from pathlib import Path
 import machine_table
 from machine_settings import write_settings
 from machine_table import PASSED, Machine, Run, machines_table, read_table
-from qemu_guest import Guest, booted, make_key, write_network_files
+from qemu_guest import Shell, booted, make_key, write_network_files
 
 import kit
 from tests.users_machine.root import make_root
 
 ROOT = Path(__file__).parents[2]
-RELEASES = ("bookworm", "trixie", "unstable")
+HERE = "here"
+RELEASES = ("bookworm", "trixie", "unstable", HERE)
 #: More than Debian's standard system: what a cloud image has, and what somebody has who cloned the kit.
 PACKAGES = (
     "linux-image-amd64", "initramfs-tools", "unattended-upgrades", "curl", "git", "make", "python3",
 )  # fmt: skip
 #: Prints one line of JSON: what the machine is.
 FACTS = """
+sudo=$([ "$(id -u)" = 0 ] || echo sudo)
 . /etc/os-release
 cat <<END | python3 -c 'import json, sys; print(json.dumps(sys.stdin.read().splitlines()))'
 $NAME $(cat /etc/debian_version)
 $(uname -r)
-$(systemctl --version | head -n 1 | cut -d " " -f 1,2)
+$([ -d /run/systemd/system ] && systemctl --version | head -n 1 | cut -d " " -f 1,2 || cat /proc/1/comm)
 $(stat -f -c %T /sys/fs/cgroup)
-$(sudo docker version --format '{{.Server.Version}}')
-ordinary, with sudo, umask $(umask)
+$(PATH=$PATH:/usr/sbin dockerd --version | cut -d ' ' -f 3 | tr -d ,)
+$(id -u | grep -qx 0 && echo root || echo ordinary, with sudo), umask $(umask)
 END
 """
 #: Prints what must be the same afterwards.
 STATE = """
+sudo=$([ "$(id -u)" = 0 ] || echo sudo)
 ip -brief link | cut -d ' ' -f 1
-findmnt --raw --noheadings --output TARGET,FSTYPE | sort
-sudo iptables-save | grep -v -e '^#' -e '^:'
+findmnt --raw --noheadings --output TARGET,FSTYPE | grep -v -e ^/run/user/ -e ^/run/credentials/ -e binfmt_misc | sort
+$sudo iptables-save | grep -v -e '^#' -e '^:'
 /usr/sbin/sysctl net.ipv4.ip_forward
-sudo docker network ls --format '{{.Name}} {{.Driver}}'
-sudo docker ps --all --quiet
-sudo sh -c 'ls /run/docker /var/lib/docker'
+$sudo docker network ls --format '{{.Name}} {{.Driver}}'
+$sudo docker ps --all --quiet
+$sudo sh -c 'ls /run/docker /var/lib/docker'
+true
 """
+_WITHOUT_SUDO = '[ "$(id -u)" != 0 ] || sudo() { "$@"; }; '
 _CGROUPS = {"cgroup2fs": "v2", "tmpfs": "v1 or hybrid"}
 
 
@@ -68,7 +73,7 @@ def main() -> int:
         return 0
     machines = []
     for release in options.releases:
-        machine = try_machine(release, options)
+        machine = try_here(options) if release == HERE else try_machine(release, options)
         machines.append(machine)
         if options.record:
             machine_table.record(machine)
@@ -108,22 +113,34 @@ def try_machine(release: str, options: argparse.Namespace) -> Machine:
         booted(disk, key, Path(directory), options.memory) as guest,
     ):
         guest.read("sudo update-ca-certificates")
-        _clone(guest, Path(directory))
-        state = guest.read(STATE)
-        runs = [_run(guest, command, out / f"{name}.log") for name, command in _commands(options).items()]
-        state_after = guest.read(STATE)
-        (out / "state.json").write_text(json.dumps({"before": state, "after": state_after}, indent=1))
-        runs.append(Run("compare the machine's state", PASSED if state == state_after else f"differs: {out}", 0))
-        name, kernel, init, cgroups, docker, user = json.loads(guest.read(FACTS))
-    how, day = "QEMU, emulated", f"{datetime.now(UTC):%Y-%m-%d}"
-    return Machine(name, how, kernel, init, _CGROUPS.get(cgroups, cgroups), docker, user, day, _kit(), tuple(runs))
+        return _try(guest, "QEMU, emulated", out, options)
+
+
+def try_here(options: argparse.Namespace) -> Machine:
+    """Run README's commands on this machine, in a clone; return its row of the table."""
+    out: Path = options.out / "here"
+    out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as directory:
+        return _try(Shell(("env", "-C", directory, "bash", "-c")), "virtual machine", out, options)
+
+
+def _try(guest: Shell, how: str, out: Path, options: argparse.Namespace) -> Machine:
+    _clone(guest)
+    state = guest.read(STATE)
+    runs = [_run(guest, command, out / f"{name}.log") for name, command in _commands(options).items()]
+    state_after = guest.read(STATE)
+    (out / "state.json").write_text(json.dumps({"before": state, "after": state_after}, indent=1))
+    runs.append(Run("compare the machine's state", PASSED if state == state_after else "it differs", 0))
+    name, kernel, init, cgroups, docker, user = json.loads(guest.read(FACTS))
+    cgroups, day = _CGROUPS.get(cgroups, cgroups), f"{datetime.now(UTC):%Y-%m-%d}"
+    return Machine(name, how, kernel, init, cgroups, docker, user, day, _kit(), tuple(runs))
 
 
 def _commands(options: argparse.Namespace) -> dict[str, str]:
     """Return README's commands, by the name of their log."""
     commands = {
         "compare": f"make compare{_args(options.compare)}",
-        "doctor": 'sudo env PATH="$PWD/.venv/bin:$PATH" kit doctor',
+        "doctor": 'sudo env PATH="$PATH" kit doctor',
         "test": f"make test{_args(options.test)}",
     }
     return commands if options.test else {name: commands[name] for name in ("compare", "doctor")}
@@ -131,28 +148,31 @@ def _commands(options: argparse.Namespace) -> dict[str, str]:
 
 def _kit() -> str:
     words = ["git", "rev-parse", "--short", "HEAD"]
-    return f"{kit.__version__}, {subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()}"
+    commit = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    return f"{kit.__version__}, {commit}"
 
 
 def _args(words: str) -> str:
     return f' ARGS="{words}"' if words else ""
 
 
-def _clone(guest: Guest, directory: Path) -> None:
-    """Clone this checkout's last commit into ~/kit."""
-    bundle = directory / "kit.bundle"
-    subprocess.run(["git", "bundle", "create", "--quiet", bundle, "HEAD"], cwd=ROOT, check=True)
-    with bundle.open("rb") as stream, tempfile.TemporaryFile() as output:
-        code = guest.shell("cat >kit.bundle && git clone --quiet kit.bundle kit", output, stream)
-        assert code == 0, output.seek(0) or output.read()
+def _clone(guest: Shell) -> None:
+    """Clone this checkout's last commit into the directory ``kit``."""
+    words = ["git", "bundle", "create", "--quiet", "-", "HEAD"]
+    bundle = subprocess.run(words, cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout
+    with tempfile.TemporaryFile() as stream:
+        stream.write(bundle)
+        stream.seek(0)
+        code = guest.run("cat >kit.bundle && git clone --quiet kit.bundle kit", subprocess.DEVNULL, stream)
+    assert code == 0, f"the clone failed: {code}"
 
 
-def _run(guest: Guest, command: str, log: Path) -> Run:
-    """Run a command of README in the clone."""
+def _run(guest: Shell, command: str, log: Path) -> Run:
+    """Run a command of README in the clone. Root needs no sudo, and may not have it."""
     start = time.monotonic()
     print(f"{datetime.now(UTC):%H:%M} {command} (log: {log})", file=sys.stderr, flush=True)
     with log.open("wb") as output:
-        code = guest.shell(f"cd kit && {command}", output)
+        code = guest.run(f"cd kit && export PATH=$PWD/.venv/bin:$PATH && {_WITHOUT_SUDO}{command}", output)
     minutes = round((time.monotonic() - start) / 60)
     return Run(command, PASSED if code == 0 else _reason(log) or f"exit code {code}", minutes)
 

@@ -56,9 +56,9 @@ MEASURED = {
     "recovery": (("--rounds", "2", "--where", "container", "--largest", "--units", "2"), "intervals hold the truth"),
     "timer": (("1",), "daemon that leaves the tree"),
 }
-STORED = {"harness"}
+STORED = {"harness", "stock_machines"}
 ON_A_SERVER = {"store"}
-LIBRARIES = {"noise", "reckoned", "speed", "worlds"}
+LIBRARIES = {"machine_settings", "machine_table", "noise", "qemu_guest", "reckoned", "speed", "worlds"}
 BY_TRIALS = "faults"  # with its parts: tests/machine/test_faults.py
 
 
@@ -105,3 +105,9 @@ def test_measurements_start(name: str, tiny: Path, tmp_path: Path) -> None:
 def test_the_harness_is_timed(tiny: Path, tmp_path: Path) -> None:
     words = (SCENARIO, "--image", str(tiny), "--rounds", "2", "--arms", "bare,runtime:overlay2")
     start("harness", words, "harness ", tmp_path)
+
+
+@pytest.mark.machine
+@pytest.mark.unmeasured
+def test_the_table_of_machines_is_printed(tmp_path: Path) -> None:
+    start("stock_machines", ("--table",), "| machine | command |", tmp_path)
