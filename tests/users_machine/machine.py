@@ -136,8 +136,9 @@ def booted(kernel: Kernel, root: Path, disks: Sequence[Path] = (), words: Sequen
             command = [
                 *together(), "taskset", "--cpu-list", str(max(os.sched_getaffinity(0))), kernel.program,
                 f"mem={MEMORY}M", f"ubd0={root}", *(f"ubd{number}r={path}" for number, path in enumerate(disks, 1)),
-                "root=/dev/ubda", "rw", f"init=/{Path(_AGENT).with_name('init')}", "panic=-1", "con=null", "con0=null,fd:1",
-                "ssl=null", f"ssl0=fd:{theirs.fileno()}", "seccomp=on", f"uml_dir={directory}", *words,
+                "root=/dev/ubda", "rw", f"init=/{Path(_AGENT).with_name('init')}", "panic=-1", "con=null",
+                "con0=null,fd:1", "ssl=null", f"ssl0=fd:{theirs.fileno()}", "seccomp=on", f"uml_dir={directory}",
+                *words,
             ]  # fmt: skip
             process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=[theirs.fileno()],

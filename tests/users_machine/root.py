@@ -1,6 +1,6 @@
 """Root filesystems of users' machines: a stock Debian with systemd, Docker and an ordinary user who has sudo.
 
-``disk = make_root("trixie", cache)`` returns an ext4 in a file. Boot a copy of it, or with copy on write: it is cached."""
+``disk = make_root("trixie", cache)`` returns an ext4 in a file. Boot a copy of it: it is cached."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ from kit.image.recipe import Recipe
 
 #: The ordinary user, as a cloud image has one: a group of its own, and sudo without a password.
 USER = "debian"
-#: Packages of a stock Debian, then what README and the how-to pages ask for.
+#: Packages of a stock Debian (priority important), then what README and the how-to pages ask for.
 PACKAGES = (
-    "?priority(important)", "systemd", "systemd-sysv", "systemd-timesyncd", "dbus", "dbus-user-session", "libpam-systemd",
-    "udev", "apparmor", "ca-certificates", "locales", "sudo", "openssh-server", "bash-completion", "nftables", "iptables", "netcat-openbsd",
-    "docker.io", "podman", "crun", "uidmap", "slirp4netns", "passt", "fuse-overlayfs", "pipx", "python3-venv", "btrfs-progs", "xfsprogs",
-    "rsync", "zstd", "xz-utils",
+    "init", "systemd", "systemd-sysv", "systemd-timesyncd", "dbus", "dbus-user-session", "libpam-systemd", "udev",
+    "kmod", "cron", "logrotate", "ifupdown", "iproute2", "iputils-ping", "less", "nano", "vim-tiny", "procps", "tzdata",
+    "netbase", "apparmor", "bash-completion", "ca-certificates", "iptables", "locales", "nftables", "openssh-server",
+    "sudo", "docker.io", "podman", "crun", "uidmap", "slirp4netns", "passt", "fuse-overlayfs", "btrfs-progs",
+    "xfsprogs", "pipx", "python3-venv", "rsync", "zstd", "xz-utils",
 )  # fmt: skip
 #: Packages that only some releases have: others have their programs in docker.io.
 RELEASES = {
