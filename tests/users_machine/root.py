@@ -18,13 +18,17 @@ from kit.image.recipe import Recipe
 
 #: The ordinary user, as a cloud image has one: a group of its own, and sudo without a password.
 USER = "debian"
-#: Packages of a stock Debian (priority important), then what README and the how-to pages ask for.
-PACKAGES = (
+#: Packages of a stock Debian (priorities required and important) with Docker.
+STOCK = (
     "init", "systemd", "systemd-sysv", "systemd-timesyncd", "dbus", "dbus-user-session", "libpam-systemd", "udev",
-    "kmod", "cron", "logrotate", "ifupdown", "iproute2", "iputils-ping", "less", "nano", "vim-tiny", "procps", "tzdata",
-    "netbase", "apparmor", "bash-completion", "ca-certificates", "iptables", "locales", "nftables", "openssh-server",
-    "sudo", "docker.io", "podman", "crun", "uidmap", "slirp4netns", "passt", "fuse-overlayfs", "btrfs-progs",
-    "xfsprogs", "pipx", "python3-venv", "rsync", "zstd", "xz-utils",
+    "kmod", "cron", "logrotate", "ifupdown", "iproute2", "iputils-ping", "less", "nano", "vim-tiny", "procps",
+    "tzdata", "netbase", "adduser", "e2fsprogs", "apparmor", "bash-completion", "ca-certificates", "iptables",
+    "locales", "nftables", "openssh-server", "sudo", "docker.io",
+)  # fmt: skip
+#: Packages that README and the how-to pages ask for.
+TOOLS = (
+    "podman", "crun", "uidmap", "slirp4netns", "passt", "fuse-overlayfs", "btrfs-progs", "xfsprogs",
+    "pipx", "python3-venv", "rsync", "zstd", "xz-utils",
 )  # fmt: skip
 #: Packages that only some releases have: others have their programs in docker.io.
 RELEASES = {
@@ -70,14 +74,15 @@ def make_root(
     customize: Sequence[str] = (),
     files: Path | None = None,
     tell: Callable[[str], None] = say,
+    tools: Sequence[str] = TOOLS,
 ) -> Path:
     """Return the disk of a stock Debian ``release``, an ext4 without partitions; a cached one if nothing differs.
 
-    ``packages``: more than PACKAGES, for example a kernel. ``customize``: mmdebstrap's customize hooks. ``files``: a
+    ``packages``: more than STOCK and ``tools``. ``customize``: mmdebstrap's customize hooks. ``files``: a
     directory that is copied over the root. The disk belongs to the cache: boot a copy. Raises KitError."""
     directory = cache / "users_machine"
     directory.mkdir(parents=True, exist_ok=True)
-    tarball = _tarball(release, directory, packages, customize, tell)
+    tarball = _tarball(release, directory, (*tools, *packages), customize, tell)
     key = hashlib.sha256(f"{tarball.name} {_digest(files)} {SPARE}".encode()).hexdigest()[:12]
     return cached_disk(directory, release, key, _Filling(tarball, files), SPARE, tell)
 
@@ -90,7 +95,7 @@ def _tarball(
         f"users-{release}",
         "a user's machine",
         release,
-        (*PACKAGES, *RELEASES[release], *packages),
+        (*STOCK, *RELEASES[release], *packages),
         customize=(*_CUSTOMIZE, *customize),
     )
     tarball = directory / f"{release}-{recipe.digest[:12]}.tar"
