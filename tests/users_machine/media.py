@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kit.guest.disk import make_disk
+from kit.host.safe_fs import unpack
 from kit.image import ImageCache
 from kit.model.scenario import Input
 from kit.session.inputs.sources import prepare_input
@@ -20,6 +21,8 @@ from tests.tiny import make_tiny
 ROOT = Path(__file__).parents[2]
 #: The filesystem's label.
 LABEL = "users-media"
+#: Where the sources of the scenario smoke are on it.
+SOURCES = "binutils"
 #: The Python of each release.
 PYTHON = {"bookworm": "3.11", "trixie": "3.13"}
 _SMOKE = Input(
@@ -27,7 +30,16 @@ _SMOKE = Input(
     "deb:binutils-source#bookworm",
     into="inputs",
     strip=1,
-    exclude=("*", "!libiberty/*", "!include/*", "!config/*", "!config*", "!install-sh", "!ltmain.sh", "!move-if-change"),
+    exclude=(
+        "*",
+        "!libiberty/*",
+        "!include/*",
+        "!config/*",
+        "!config*",
+        "!install-sh",
+        "!ltmain.sh",
+        "!move-if-change",
+    ),  # fmt: skip
 )
 
 
@@ -38,11 +50,9 @@ def make_media(release: str, cache: Path, directory: Path, tell: Callable[[str],
     _wheels(PYTHON[release], content / "wheels")
     image = ImageCache(cache).from_recipe("smoke", tell=tell)
     sources = prepare_input(_SMOKE, cache, tell)
-    kept = content / "cache"
-    shutil.copytree(image.rootfs.parent, kept / "images" / image.rootfs.parent.name)
-    (kept / "inputs").mkdir()
-    for path in sources.path.parent.glob(f"{sources.path.name}*"):
-        shutil.copy(path, kept / "inputs")
+    shutil.copytree(image.rootfs.parent, content / "cache/images" / image.rootfs.parent.name)
+    (content / SOURCES).mkdir()
+    unpack(sources.path, content / SOURCES)
     tiny = directory / "tiny"
     tiny.mkdir()
     shutil.copy(make_tiny(tiny), content / "tiny.tar")

@@ -43,7 +43,7 @@ _CUSTOMIZE = (
     'echo "127.0.0.1 localhost\n127.0.1.1 machine\n::1 localhost" >"$1/etc/hosts"',
 )
 #: Bytes that the user's machine has free, in a sparse file.
-SPARE = 12 << 30
+SPARE = 40 << 30
 
 
 def say(text: str) -> None:
