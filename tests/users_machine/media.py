@@ -39,7 +39,7 @@ _SMOKE = Input(
         "!install-sh",
         "!ltmain.sh",
         "!move-if-change",
-    ),  # fmt: skip
+    ),
 )
 
 
