@@ -152,7 +152,7 @@ class EngineSuite:
             # A build's step ends with all that it started; outside, programs of gVisor have other names.
             if arm.placement != "build" and arm.option(RUNTIME) != "runsc":
                 sh(sandbox, "sleep 1000 > /dev/null 2>&1 &")
-                wait_until(lambda: names(sandbox.cgroup).count("sleep") == 2, 10)
+                wait_until(lambda: names(sandbox.cgroup).count("sleep") == 2)
 
     def test_a_missing_command_is_explained(self, provision: Provision, arm: Arm) -> None:
         with provision.sandbox(arm) as sandbox, tempfile.TemporaryFile() as output:

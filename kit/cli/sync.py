@@ -35,7 +35,7 @@ def sync(json_file: str, store_url: str) -> int:
     from kit.core.paths import find_paths
     from kit.host.settings_files import configured_store
     from kit.store.outbox.outbox import outbox_directory
-    from kit.store.outbox.outbox_flush import RUNNING, deliver
+    from kit.store.outbox.outbox_flush import STILL_RUNS, deliver
     from kit.store.store import reach_store
 
     paths = find_paths()
@@ -48,11 +48,14 @@ def sync(json_file: str, store_url: str) -> int:
         write_json(json_file, document)
     if json_file != "-":
         click.echo(_answer(store.name, gone, left))
+        for item in gone:
+            if item.killed:
+                click.echo(f"  {item}")
         for item in left:
             click.echo(f"  {item.session}, {_runs(item.runs)}: {item.waits}")
         if any(item.store not in ("", store.name) for item in left):
             click.echo("  fix: kit sync --store URL, with the URL that their sessions had")
-    return FAILED if any(item.waits != RUNNING for item in left) else DONE
+    return FAILED if any(item.waits != STILL_RUNS for item in left) else DONE
 
 
 def _answer(store: str, gone: Sequence[Delivery], left: Sequence[Delivery]) -> str:

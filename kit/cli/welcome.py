@@ -8,6 +8,7 @@ from pathlib import Path
 from kit.engines.installed import installed_docker, version_of
 from kit.filesystem import bundled
 from kit.host.command import which
+from kit.host.kernel_part import can_load, filesystem_part, is_ready
 from kit.host.machine import Host, read_host
 from kit.model.default import DEFAULT_ENGINE
 from kit.model.default_driver import IMAGE_STORE
@@ -36,7 +37,7 @@ def _here(host: Host) -> str:
     lacking = [driver.name for driver in drivers(DEFAULT_ENGINE) if driver.kernel and not _has(driver.kernel)]
     parts = (
         ", ".join(engines) or "no Docker (bare and union arms only)",
-        ", ".join(_filesystems(host)),
+        ", ".join(_filesystems()),
         "root" if host.root else "not root (use sudo)",
         *([f"no {', '.join(lacking)} in this kernel"] if lacking else []),
     )
@@ -58,13 +59,10 @@ def _short(version: str) -> str:
 
 
 def _has(part: KernelPart) -> bool:
-    try:
-        return part.listed in Path("/proc", part.where).read_text().split()
-    except OSError:
-        return False
+    return is_ready(part) or can_load(part)
 
 
-def _filesystems(host: Host) -> list[str]:
+def _filesystems() -> list[str]:
     """Return the types of the bundled profiles that the kernel has and whose mkfs is installed."""
     types = dict.fromkeys(profile.type for profile in bundled().values())
-    return [name for name in types if name in host.filesystems and which(f"mkfs.{name}")]
+    return [name for name in types if which(f"mkfs.{name}") and _has(filesystem_part(name))]

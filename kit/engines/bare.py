@@ -147,7 +147,7 @@ def start_probe(
 
 def host_argv(control: Control) -> list[str]:
     """Return the command of a probe that stays on the host."""
-    return [str(control.path / "kit-probe"), "serve", str(control.server.path)]
+    return [str(control.program), "serve", str(control.server.path)]
 
 
 def chroot_argv(

@@ -29,7 +29,8 @@ from kit.probe import Probe
 
 @dataclass(frozen=True)
 class ContainerSpec:
-    """``mounts``: host path or volume name → (path in the container, mode). ``host``: the daemon's address."""
+    """``mounts``: host path or volume name → (path in the container, mode). ``host``: the daemon's address. ``probe``:
+    is mounted over that of the control directory, where the daemon may see the latter on a mount with noexec."""
 
     image: str
     host: str
@@ -41,6 +42,7 @@ class ContainerSpec:
     environment: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
     name: str | None = None
+    probe: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,8 @@ def _describe(spec: ContainerSpec) -> Any:
     for name, value in spec.environment.items():
         container.with_env(name, value)
     container.with_volume_mapping(str(spec.control.path), CONTROL, "ro")
+    if spec.probe:
+        container.with_volume_mapping(str(spec.probe), f"{CONTROL}/kit-probe", "ro")
     if spec.inputs:
         container.with_volume_mapping(str(spec.inputs), INPUTS, "ro")
     for source, (target, mode) in spec.mounts.items():

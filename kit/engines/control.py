@@ -14,8 +14,11 @@ from kit.probe import ProbeServer
 
 @dataclass(frozen=True)
 class Control:
+    """``program``: the probe where the machine itself can run it. ``path`` may lie on a mount with noexec."""
+
     path: Path
     server: ProbeServer
+    program: Path
 
 
 @contextmanager
@@ -23,10 +26,11 @@ def control_directory(path: Path, probe: Path, shared: bool = False) -> Iterator
     path.mkdir()
     path.chmod(0o755)
     try:
-        shutil.copy2(probe, path / "kit-probe")
+        shutil.copyfile(probe, path / "kit-probe")
+        (path / "kit-probe").chmod(0o755)
         server = ProbeServer(path, shared)
         try:
-            yield Control(path, server)
+            yield Control(path, server, probe)
         finally:
             server.close()
     finally:

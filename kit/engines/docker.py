@@ -108,7 +108,7 @@ class DockerEngine(PrivateEngine[DockerServer]):
             control = stack.enter_context(control_directory(run / name, self._setting.probe, shared=mapped))
             spec = ContainerSpec(
                 backing_root.needed_image.tag, daemon.host, arm, control, daemon.inputs, mounts,
-                arm.placement == "tmpfs", environment, options,
+                arm.placement == "tmpfs", environment, options, probe=None if root else self._setting.probe,
             )  # fmt: skip
             serving = Cgroup.named(f"{backing_root.below(f'{self._setting.cgroup}/served')}/{name}")
             if root:

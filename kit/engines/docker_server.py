@@ -75,7 +75,7 @@ class DockerServer(ABC):
         """Write the programs that the engine calls as OCI runtimes. Return them by the names that containers use:
         those of the host and the engine's ``own``, which it finds itself, and for each one that enters a plain
         directory. ``words``: options of kit.engines.plain_runtime."""
-        found = {**({} if self.home.root.path else installed_runtimes(self.home.directory)), own: own}
+        found = {**({} if self.home.root.path else installed_runtimes(self.home.programs)), own: own}
         named = {f"kit-{name}": program for name, program in found.items()}
         plain = {PLAIN_RUNTIME: own, **{f"{PLAIN_RUNTIME}-{name}": program for name, program in found.items()}}
         return named | {name: str(self._plain_runtime(name, program, *words)) for name, program in plain.items()}
@@ -86,11 +86,11 @@ class DockerServer(ABC):
         return "/usr/bin/python3" if self.home.root.path else sys.executable
 
     def _plain_runtime(self, name: str, *words: str) -> Path:
-        program = str(shutil.copy(plain_runtime.__file__, self.home.directory))
+        program = str(shutil.copy(plain_runtime.__file__, self.home.programs))
         mend = shlex.join((self.python, "-I", program, *words))
         # Of the many calls for each container, only one needs a change.
         command = f'case " $* " in *" create "*) exec {mend} -- "$@" ;; esac\nexec {words[0]} "$@"'
-        return write_program(self.home.directory, name, command)
+        return write_program(self.home.programs, name, command)
 
 
 def _connect(host: str, alive: Callable[[], str]) -> Any:

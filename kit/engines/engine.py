@@ -38,6 +38,7 @@ class EngineConfig:
     docker: Path | None = None  # a directory with another dockerd and its programs; None: those of PATH
     tell: Callable[[str], None] = lambda text: None
     part: str = ""  # distinguishes the parts of a session
+    lifted: bool = False  # the cache is mounted noexec, outside the session's mount namespace
     within: int = 0  # a process of the container that the engine's programs run in; 0: none
     network: Path | None = None  # the session's own network namespace; None: the machine's
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pwd
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
@@ -12,6 +11,7 @@ from pathlib import Path
 from threading import Lock
 
 from kit.core.errors import MachineError
+from kit.core.private import user_name
 from kit.engines.backing_root import BackingRoot
 from kit.engines.docker import DockerEngine
 from kit.engines.docker_server import DockerServer, requested_name
@@ -54,7 +54,7 @@ class PodmanEngine(DockerEngine):
             require("newuidmap")
         except MachineError as error:
             return Blocker(error.message, error.hint)
-        user = pwd.getpwuid(os.getuid()).pw_name
+        user = user_name(os.getuid())  # a container's may have no name
         ranges = Path("/etc/subuid").read_text().splitlines() if Path("/etc/subuid").exists() else []
         if not any(line.split(":")[0] in (user, str(os.getuid())) for line in ranges):
             return Blocker(

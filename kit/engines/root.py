@@ -6,6 +6,7 @@ with the kit keep their paths: the session's directory with the backing filesyst
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,8 +84,16 @@ class EngineRoot:
         return ["env", f"PATH={self.programs}:{environment()['PATH']}", *argv] if self.programs else list(argv)
 
     def version(self, tool: str) -> str:
-        """Return the first line of what the tool says. Some read /proc first (fuse-overlayfs 1.15, Podman 5)."""
-        return run(self.enter([tool, "--version"], ())).splitlines()[0].strip()
+        """Return what the tool says of its version. Some read /proc first (fuse-overlayfs 1.15, Podman 5)."""
+        return version_line(tool, run(self.enter([tool, "--version"], ())))
+
+
+def version_line(tool: str, output: str) -> str:
+    """Return the line that names the tool and a number, else the first one: FUSE programs begin with the versions of
+    their library and of fusermount3."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()] or [""]
+    named = re.compile(rf"(?<![\w-]){re.escape(tool)}(?![\w-]).*\d")
+    return next((line for line in lines if named.search(line)), lines[0])
 
 
 def in_network(network: Path | None, words: list[str]) -> list[str]:

@@ -18,6 +18,9 @@ from kit.host.waiting import NotReadyError, wait_for
 
 log = logging.getLogger(__name__)
 
+#: Before a program that may load no module: dockerd would load those of networks that no container here has. What an arm
+#: needs the kit itself loads, and names (kit.host.kernel_part).
+_NO_MODULES = ("setpriv", "--bounding-set=-sys_module", "--")
 #: Seconds within which a program must serve.
 PATIENCE = 60
 
@@ -47,6 +50,12 @@ class DaemonDirs:
         """Return the control group of its containers, in the form that an engine expects."""
         return f"/{self.cgroup}-containers"
 
+    @property
+    def programs(self) -> Path:
+        """Return the directory of scripts that the daemon runs. An ordinary user's directory of sockets may be mounted
+        noexec, which only root can change."""
+        return self.directory if os.geteuid() == 0 else self.data
+
     def make(self) -> None:
         self.directory.mkdir(mode=0o700)
         self.data.mkdir(parents=True)
@@ -72,11 +81,12 @@ class Supervisor:
         """Start the programs in this order, each after the previous one serves. Raises RunError with the log's
         message."""
         for program in programs:
+            root = os.geteuid() == 0
             with self._log.open("ab") as output:
                 self._processes[program.name] = spawn(
-                    self.inside(program.argv),
+                    [*(_NO_MODULES if root else ()), *self.inside(program.argv)],
                     output=output,
-                    cgroup_procs=Cgroup.named(self._home.cgroup).create().procs if os.geteuid() == 0 else (),
+                    cgroup_procs=Cgroup.named(self._home.cgroup).create().procs if root else (),
                 )
             self._wait(program.name, program.socket)
 

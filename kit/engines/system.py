@@ -31,7 +31,7 @@ from kit.engines.user_namespace import NumberMap, guarded
 from kit.filesystem.device import block_number
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.machine import Host
-from kit.host.mounts import Mount, mount_of
+from kit.host.mounts import Mount, check_runs_programs, mount_of
 from kit.host.recovery.cleanup import Cleanup
 from kit.image.layout import INPUTS, TREE
 from kit.model.arm import RUNTIME, Arm
@@ -93,6 +93,11 @@ class SystemEngine:
             )
         if arm.placement == "runtime":
             return Blocker("the running Docker does not have the kit's runtime", "use docker/ with root for this arm")
+        if self._setting.lifted:
+            return Blocker(
+                f"the running Docker can't run the kit's timer: {self._setting.cache} is mounted noexec",
+                "set KIT_HOME to a directory on another filesystem",
+            )
         try:
             info = _running_info()
         except KitError as error:
@@ -133,6 +138,9 @@ class SystemEngine:
         could not get a tree of the kit's."""
         if arm.placement == "bind" and self._users not in (0, os.geteuid()) and os.geteuid() and _is_here(self._root):
             raise MachineError(*_may_not_write(self._users))
+        if arm.placement == "bind":
+            place = backing_root.backing.outside(backing_root.backing.path)
+            check_runs_programs(place, str(place), "use --dir DIRECTORY on another filesystem")
         root = self._layers if arm.placement == "layer" else self._root
         if arm.placement not in ("layer", "volume") or not _is_here(root):
             return
@@ -184,6 +192,7 @@ class SystemEngine:
             spec = ContainerSpec(
                 backing_root.needed_image.tag, address(), arm, control, backing_root.inputs, mounts,
                 arm.placement == "tmpfs", name=name, options={"runtime": runtime} if runtime else {},
+                probe=self._setting.probe,  # /run is noexec on most machines, and the daemon is not in the session's
             )  # fmt: skip
             running = start_container(stack, spec, self._alive)
             if tree:

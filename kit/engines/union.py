@@ -15,17 +15,19 @@ from pathlib import Path
 from kit.core.errors import MachineError, RunError
 from kit.engines.backing_root import BackingRoot, remove_tree, unpack_tree
 from kit.engines.bare import BareEngine, chroot_argv
-from kit.engines.engine import Blocker
+from kit.engines.engine import Blocker, EngineConfig
+from kit.engines.root import EngineRoot
 from kit.engines.sandbox import Sandbox
 from kit.filesystem.block import unmount
 from kit.filesystem.mounted import check_in_force
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.command import died, require, run, spawn, stop
-from kit.host.machine import Host, kernel_filesystems
+from kit.host.machine import Host
 from kit.host.mounts import mount_of, mounts_below
 from kit.host.waiting import NotReadyError, wait_for
 from kit.image.layout import INPUTS, TREE
 from kit.model.arm import Arm, driver_of
+from kit.model.fact import PROGRAM, Fact
 
 _FUSE = "allow_other,suid,dev,use_ino"
 #: Seconds within which a program must mount.
@@ -33,23 +35,28 @@ _PATIENCE = 10
 
 
 class UnionEngine(BareEngine):
+    def __init__(self, setting: EngineConfig) -> None:
+        super().__init__(setting)
+        self._versions: dict[str, str] = {}
+
     def check(self, arm: Arm, host: Host) -> Blocker | None:
         if not host.root:
             return Blocker("mounting a union needs root", "run as root: sudo kit …")
-        driver = driver_of(arm)
-        if driver.kernel and driver.kernel.listed not in kernel_filesystems():
-            needed = driver.kernel.listed
-            return Blocker(f"this kernel has no {needed}", f"run modprobe {needed}, or boot a kernel that has it")
         try:
-            for tool, package in driver.packages.items():
+            for tool, package in driver_of(arm).packages.items():
                 require(tool, package)
         except MachineError as error:
             return Blocker(error.message, error.hint)
         return None
 
+    def facts(self) -> list[Fact]:
+        return [*super().facts(), *(PROGRAM.fact(version, name) for name, version in self._versions.items())]
+
     def fill(self, arm: Arm, backing_root: BackingRoot) -> None:
         """Unpack the lower branch, and mount once, so that refused options are known now."""
         backing_root.unpack_root()
+        for program in driver_of(arm).packages:
+            self._versions[program] = EngineRoot().version(program)
         with self._mounted(arm, backing_root):
             return
 

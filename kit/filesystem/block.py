@@ -10,13 +10,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kit.core.errors import MachineError, RunError
+from kit.core.private import make_directory
 from kit.filesystem.backing import GIB, Backing, BackingOptions
 from kit.filesystem.device import block_number, clear_device
 from kit.filesystem.loop import loop_device
 from kit.filesystem.mounted import unconfirmed
 from kit.filesystem.profile import Profile
 from kit.host.command import require, run
-from kit.host.machine import kernel_filesystems
+from kit.host.kernel_part import filesystem_part, require_part
 from kit.host.mounts import mount_of
 from kit.host.recovery.journal import Journal
 
@@ -40,8 +41,7 @@ def block_backing(
 ) -> Iterator[Backing]:
     """Make and mount a filesystem on a loop image, or on ``options.device``. Raises MachineError, RunError."""
     name, kind_of = profile.name, profile.type
-    if kind_of not in kernel_filesystems():
-        raise MachineError(f"this kernel has no {kind_of}", f"run modprobe {kind_of}, or boot a kernel that has it")
+    require_part(filesystem_part(kind_of))
     require(f"mkfs.{kind_of}")
     with contextlib.ExitStack() as stack:
         if options.device is not None:
@@ -71,7 +71,7 @@ def block_backing(
 @contextmanager
 def loop_backing(options: BackingOptions, journal: Journal, label: str) -> Iterator[tuple[Path, str]]:
     """Yield a loop device over an unlinked sparse file: the kernel frees both when the last user ends."""
-    options.images.mkdir(parents=True, exist_ok=True)
+    make_directory(options.images)
     free = os.statvfs(options.images)
     available = free.f_bavail * free.f_frsize
     if available < options.size:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from kit.core.errors import MachineError, RunError
 from kit.host.container import DEVICES, RIGHTS, granting
+from kit.host.kernel_part import LOOP, require_part
 from kit.host.recovery.journal import Journal
 
 # Linux's <linux/loop.h>
@@ -49,10 +50,11 @@ def loop_device(image: Path, size: int, journal: Journal) -> Iterator[Path]:
 
 def _attach(file: int) -> tuple[Path, int]:
     """Return the device, and a descriptor of it: the kernel frees the device when all descriptors are closed."""
+    require_part(LOOP)
     try:
         control = os.open("/dev/loop-control", os.O_RDWR | os.O_CLOEXEC)
     except OSError as error:
-        fix = granting(f"{RIGHTS} {DEVICES}", "run modprobe loop")
+        fix = granting(f"{RIGHTS} {DEVICES}", "mount devtmpfs on /dev")
         raise MachineError(f"no loop device: /dev/loop-control: {error.strerror}", fix) from None
     try:
         for _ in range(_TRIES):

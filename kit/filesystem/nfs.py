@@ -20,7 +20,7 @@ from kit.filesystem.mounted import unconfirmed
 from kit.filesystem.plain import own_directory
 from kit.filesystem.profile import Profile
 from kit.host.command import Process, require, run, talking
-from kit.host.machine import kernel_filesystems
+from kit.host.kernel_part import NFS, NFS_SERVER, require_part
 from kit.host.mounts import mount_of
 from kit.host.recovery.journal import Journal
 
@@ -57,8 +57,7 @@ def served_backing(
     """Yield a disk, exported by the kit's own server and mounted from there; its I/O is the arm's. Raises
     MachineError."""
     _check_client()
-    if "nfsd" not in kernel_filesystems():
-        raise MachineError("this kernel has no NFS server", "use --export HOST:/PATH, or run modprobe nfsd")
+    require_part(NFS_SERVER, "use --export HOST:/PATH")
     for program in _PROGRAMS:
         require(program)
     with disk as exported, _server(profile, exported.path) as process:
@@ -91,8 +90,7 @@ def _mounted(
 
 
 def _check_client() -> None:
-    if not kernel_filesystems() & {"nfs", "nfs4"}:
-        raise MachineError("this kernel has no nfs", "run modprobe nfs, or boot a kernel that has it")
+    require_part(NFS)
     require("mount.nfs")
 
 

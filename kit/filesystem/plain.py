@@ -14,7 +14,7 @@ from kit.filesystem.backing import Backing, BackingOptions
 from kit.filesystem.block import unmount
 from kit.filesystem.device import block_number
 from kit.filesystem.profile import Profile
-from kit.host.mounts import mount_of
+from kit.host.mounts import check_runs_programs, mount_of
 from kit.host.namespace import bind_directory
 from kit.host.recovery.journal import Journal
 from kit.host.safe_fs import open_directory, open_trusted
@@ -40,10 +40,12 @@ def directory_backing(
     profile: Profile, options: BackingOptions, where: Path, label: str, journal: Journal
 ) -> Iterator[Backing]:
     """Yield a new directory inside ``options.directory``; remove it afterwards. The user's other files stay untouched.
-    Raises UsageError if another user could replace it."""
+    Raises UsageError if another user could replace it, MachineError if an ordinary user can run no program there."""
     given = options.directory or options.images
     check_directory(given)
     parent = trusted_directory(given)
+    if os.geteuid() != 0:
+        check_runs_programs(parent, str(given), "use --dir DIRECTORY on another filesystem, or run as root: sudo kit …")
     with own_directory(parent, label, where, journal) as path:
         mount = mount_of(path)
         yield Backing(

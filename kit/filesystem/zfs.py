@@ -12,7 +12,7 @@ from kit.filesystem.block import loop_backing
 from kit.filesystem.device import clear_device, device_number
 from kit.filesystem.profile import Profile
 from kit.host.command import require, run
-from kit.host.machine import kernel_filesystems
+from kit.host.kernel_part import ZFS, require_part
 from kit.host.mounts import mount_of
 from kit.host.recovery.cleanup import Cleanup
 from kit.host.recovery.journal import Journal
@@ -24,9 +24,7 @@ def zfs_backing(
 ) -> Iterator[Backing]:
     """mkfs options are words of ``zpool create``, mount options are properties (``atime=off``). Raises MachineError,
     RunError."""
-    if "zfs" not in kernel_filesystems():
-        fix = "run modprobe zfs (package zfs-dkms), or use a guest: kit help guest-kernels"
-        raise MachineError("this kernel has no zfs", fix)
+    require_part(ZFS, "install zfs-dkms, which Debian has in contrib, or use a guest: kit help guest-kernels")
     require("zpool")
     with ExitStack() as stack:
         if options.device is not None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from kit.core.codec import UnreadableError, decode
 from kit.core.errors import UsageError
+from kit.core.private import make_directory
 from kit.engines.root import image_root
 from kit.guest.kernel import OWN
 from kit.guest.recipe import KernelRecipe
@@ -97,7 +98,7 @@ class KernelCache:
             f"(once, about {about.minutes} minutes of CPU time; {len(os.sched_getaffinity(0))} CPUs)"
         )
         root = image_root(recipe.name, self._cache, self._tell)
-        self.directory.mkdir(parents=True, exist_ok=True)
+        make_directory(self.directory)
         begin = time.monotonic()
         with scratch(self.directory) as directory:
             tree = KernelTree(recipe, machine, root, directory)

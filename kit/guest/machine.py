@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from kit.core.private import make_directory, make_private
 from kit.engines.root import EngineRoot, image_root
 from kit.image import Image, ImageCache
 from kit.model.fact import Fact
@@ -60,7 +61,8 @@ class Tools:
     def directory(self) -> Path:
         """Return the directory of the guests' disks and kernels."""
         path = self.cache / "guest"
-        path.mkdir(parents=True, exist_ok=True)
+        make_private(self.cache)
+        make_directory(path)
         return path
 
 

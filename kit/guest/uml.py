@@ -48,6 +48,7 @@ class UserModeLinux:
             copy.chmod(0o700)  # whatever way it came here, a download for example
             program = str(copy)
         words = [
+            *("env", "TMPDIR=/tmp"),  # its memory is a file that it executes; the machine's /dev/shm may be noexec
             program,
             f"mem={boot.memory >> 20}M",
             *(_disk(number, disk, boot.directory) for number, disk in enumerate(boot.disks)),

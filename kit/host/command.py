@@ -11,53 +11,17 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import IO
 
 from kit.core.errors import MORE_ROOM, SESSION_LOG, MachineError, RunError
+from kit.host.packages import PACKAGES, ask_apt, install_words
 
 log = logging.getLogger(__name__)
 
 Process = subprocess.Popen[bytes]
 
-#: The Debian package of each tool the kit calls, for the hint when one is missing.
-PACKAGES = {
-    "apt-get": "apt",
-    "bpftrace": "bpftrace",
-    "cc": "gcc libc6-dev",
-    "containerd": "containerd",
-    "conmon": "conmon",
-    "dockerd": "docker.io",
-    "dpkg-deb": "dpkg",
-    "ctr": "containerd",
-    "dmsetup": "dmsetup",
-    "exportfs": "nfs-kernel-server",
-    "ip": "iproute2",
-    "mkfs.btrfs": "btrfs-progs",
-    "mkfs.ext2": "e2fsprogs",
-    "mkfs.ext3": "e2fsprogs",
-    "mkfs.ext4": "e2fsprogs",
-    "mkfs.jfs": "jfsutils",
-    "mkfs.reiserfs": "reiserfsprogs",
-    "mkfs.xfs": "xfsprogs",
-    "mount.nfs": "nfs-common",
-    "mke2fs": "e2fsprogs",
-    "mmdebstrap": "mmdebstrap",
-    "newuidmap": "uidmap",
-    "nsenter": "util-linux",
-    "perf": "linux-perf",
-    "podman": "podman",
-    "rpc.mountd": "nfs-kernel-server",
-    "rpc.nfsd": "nfs-kernel-server",
-    "rsync": "rsync",
-    "setpriv": "util-linux",
-    "tar": "tar",
-    "tc": "iproute2",
-    "unshare": "util-linux",
-    "xz": "xz-utils",
-    "zpool": "zfsutils-linux",
-    "zstd": "zstd",
-}
 #: Variables of the user's proxies.
 PROXIES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 _KEPT = ("PATH", "HOME", "TMPDIR", "XDG_RUNTIME_DIR", "DM_DISABLE_UDEV", *PROXIES)
@@ -87,8 +51,23 @@ def require(tool: str, package: str = "") -> str:
     """Return the path of a tool. Raises MachineError with its Debian package."""
     found = which(tool)
     if not found:
-        raise MachineError(f"{tool} is not installed", f"run apt-get install {package or PACKAGES.get(tool, tool)}")
+        raise MachineError(f"{tool} is not installed", install_fix(package or PACKAGES.get(tool, tool)))
     return found
+
+
+def install_fix(packages: str) -> str:
+    """Return how this machine installs Debian packages, in words; ``packages`` as in PACKAGES."""
+    return install_words(packages, _offered_packages(packages, which("apt-cache")))
+
+
+@cache
+def _offered_packages(packages: str, apt_cache: str | None) -> frozenset[str] | None:
+    """Return what apt's sources have of the packages; None without apt."""
+    if apt_cache is None:
+        return None
+    with suppress(RunError):
+        return frozenset(line.split()[0] for line in run([apt_cache, *ask_apt(packages)]).splitlines())
+    return frozenset()
 
 
 def run(

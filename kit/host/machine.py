@@ -22,7 +22,6 @@ class Host:
     virtualization: str
     memory_bytes: int
     cgroup_mode: str
-    filesystems: tuple[str, ...]
     overlay: tuple[tuple[str, str], ...]  # module parameters: metacopy, redirect_dir, index, xino …
     root: bool
     machine: str  # see hashed_machine_id
@@ -45,17 +44,10 @@ def read_host() -> Host:
         virtualization=_virtualization(),
         memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         cgroup_mode=cgroup.mode(),
-        filesystems=tuple(sorted(kernel_filesystems())),
         overlay=_overlay_parameters(),
         root=os.geteuid() == 0,
         machine=hashed_machine_id(),
     )
-
-
-def kernel_filesystems() -> frozenset[str]:
-    """Return the filesystems that the running kernel can mount without loading a module."""
-    lines = Path("/proc/filesystems").read_text().splitlines()
-    return frozenset(line.split()[-1] for line in lines)
 
 
 def _read(path: str) -> str:

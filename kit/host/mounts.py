@@ -8,8 +8,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from kit.core.errors import RunError
+from kit.core.errors import MachineError, RunError
 
+#: Options of a mount that keep programs from running, or from running as they would elsewhere (mount(8)).
+_RESTRICTIONS = {"noexec": os.ST_NOEXEC, "nosuid": os.ST_NOSUID, "nodev": os.ST_NODEV}
 _ESCAPE = re.compile(rb"\\([0-7]{3})")
 
 
@@ -78,3 +80,19 @@ def mounts_below(directory: Path) -> tuple[Mount, ...]:
     """Return the mounts at a directory or below, the latest first: they can be unmounted in that order."""
     resolved = directory.resolve()
     return tuple(mount for mount in reversed(read_mounts()) if mount.path.is_relative_to(resolved))
+
+
+def restrictions(path: Path) -> tuple[str, ...]:
+    """Return which of noexec, nosuid and nodev hold for files at a path. Raises OSError."""
+    flags = os.statvfs(path).f_flag
+    return tuple(name for name, flag in _RESTRICTIONS.items() if flags & flag)
+
+
+def check_runs_programs(path: Path, what: str, fix: str) -> None:
+    """Raises MachineError if no program in a directory can be run, or OSError. ``what``: the directory's name in the
+    message."""
+    if "noexec" in restrictions(path):
+        raise MachineError(
+            f"no program runs in {what}: {mount_of(path).path} is mounted noexec",
+            fix,
+        )

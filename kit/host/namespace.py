@@ -16,12 +16,14 @@ from threading import Thread
 from kit.core.errors import MachineError
 from kit.host.command import run
 from kit.host.container import RIGHTS, granting
-from kit.host.mounts import read_mounts
+from kit.host.mounts import mount_of, read_mounts, restrictions
 from kit.host.recovery.cleanup import remove_unused
 from kit.host.recovery.journal import Journal
 
 _CLONE_NEWNS = 0x00020000
 _CLONE_NEWNET = 0x40000000
+_MS_RDONLY = 1
+_MS_REMOUNT = 0x20
 _MS_BIND = 0x1000
 _MS_REC = 0x4000
 _MS_PRIVATE = 1 << 18
@@ -95,14 +97,40 @@ def _make_network(path: Path, failures: list[OSError]) -> None:
 
 
 def bind_directory(descriptor: int, where: Path) -> None:
-    """Mount an open directory at a second path, wherever its name now leads. Raises OSError."""
+    """Mount an open directory at a second path, wherever its name now leads, without noexec, nosuid and nodev. Raises
+    OSError."""
     libc = ctypes.CDLL(None, use_errno=True)
     target = os.fsencode(where)
-    if libc.mount(f"/proc/self/fd/{descriptor}".encode(), target, None, _MS_BIND, None) or libc.mount(
-        None, target, None, _MS_PRIVATE, None
+    # A remount switches off what it does not name, except options of atime (mount(2)).
+    read_only = _MS_RDONLY if os.fstatvfs(descriptor).f_flag & os.ST_RDONLY else 0
+    for source, flags in (
+        (f"/proc/self/fd/{descriptor}".encode(), _MS_BIND),
+        (None, _MS_PRIVATE),
+        (None, _MS_BIND | _MS_REMOUNT | read_only),
     ):
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code), str(where))
+        if libc.mount(source, target, None, flags, None):
+            code = ctypes.get_errno()
+            raise OSError(code, os.strerror(code), str(where))
+
+
+def allow_programs(directory: Path) -> bool:
+    """Let programs run in a directory of the kit's, with their devices and users: mount it on itself if its mount is
+    noexec, nosuid or nodev, as hardened machines mount /run, /tmp and /home. Only the private namespace sees that, and
+    frees it. Return whether it was necessary. Raises MachineError."""
+    options = restrictions(directory)
+    if not options:
+        return False
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        bind_directory(descriptor, directory)
+    except OSError as error:
+        raise MachineError(
+            f"{directory} can't be mounted without {', '.join(options)}: {error.strerror}",
+            granting(RIGHTS, f"mount {mount_of(directory).path} without {', '.join(options)}"),
+        ) from None
+    finally:
+        os.close(descriptor)
+    return True
 
 
 @contextmanager

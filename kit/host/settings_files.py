@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kit.core.errors import UsageError
 from kit.core.paths import config_file
-from kit.core.private import user_name
+from kit.core.private import close_command, user_name
 from kit.core.regular import read_text
 from kit.model.settings import ConfigEntry, merged, read_settings
 
@@ -68,6 +68,7 @@ def _read(path: Path, table: str) -> tuple[ConfigEntry, ...]:
     info = path.stat()
     if info.st_uid not in trusted or info.st_mode & 0o002:
         who = f"belongs to {user_name(info.st_uid)}" if info.st_uid not in trusted else "may be written by everybody"
-        fix = f"chown {user_name(os.geteuid())} {path}" if info.st_uid not in trusted else f"chmod o-w {path}"
+        take = f"{'sudo ' * bool(os.geteuid())}chown {user_name(os.geteuid())} {path}"
+        fix = take if info.st_uid not in trusted else close_command(path, info)
         raise UsageError(f"{path} {who}, and settings name programs that run", f"use {fix}, or remove it")
     return read_settings(read_text(path, _HINT), str(path), table)

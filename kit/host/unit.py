@@ -51,9 +51,13 @@ UNIT_SETTINGS = (
         tuple(
             f"{name}.timer"
             for name in (
-                "apt-daily", "apt-daily-upgrade", "dnf-automatic", "dnf-makecache", "dpkg-db-backup", "e2scrub_all",
-                "fstrim", "fwupd-refresh", "logrotate", "man-db", "motd-news", "plocate-updatedb",
-                "systemd-tmpfiles-clean", "update-notifier-download",
+                "anacron", "apport-autoreport", "apt-daily", "apt-daily-upgrade", "backup-rpmdb", "btrfs-balance",
+                "btrfs-defrag", "btrfs-scrub", "btrfs-trim", "dnf-automatic", "dnf-makecache", "dnf5-automatic",
+                "dnf5-makecache", "dpkg-db-backup", "e2scrub_all", "fstrim", "fwupd-refresh", "locate", "logrotate",
+                "man-db", "mdcheck_continue", "mdcheck_start", "mlocate-updatedb", "motd-news", "plocate-updatedb",
+                "raid-check", "snapd.snap-repair", "snapper-cleanup", "snapper-timeline", "sysstat-collect",
+                "sysstat-summary", "systemd-tmpfiles-clean", "ua-timer", "update-notifier-download",
+                "update-notifier-motd", "xfs_scrub_all",
             )
         ),
         "the distribution's jobs use CPU and disk when they please",

@@ -77,7 +77,7 @@ class GoPrograms:
 
     def _check(self, environment: dict[str, str]) -> None:
         try:
-            require("go", "golang-go")
+            require("go")
         except MachineError as error:
             raise MachineError(error.message, _NEWER) from None
         found = re.search(r"go(\d+)\.(\d+)", run(["go", "version"], env={**environment, "GOTOOLCHAIN": "local"}))

@@ -13,18 +13,22 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from kit.core.codec import UnreadableError, decode
 from kit.core.errors import UsageError
 from kit.core.flock import try_lock
+from kit.core.private import make_directory
 from kit.host import safe_fs
 from kit.host.cache_use import mark_used
 from kit.host.command import run
 from kit.host.durable import publish, read_record, write_record
-from kit.image.manifest import architectures
+from kit.image.decompress import plain
+from kit.image.manifest import UnusableError, architectures
 from kit.image.peer_image import Builder, Environment, checked, taken_or_built
 from kit.image.recipe import SOURCE_DATE_EPOCH, Recipe, read_recipe
+from kit.image.tar_reader import DAMAGED
+from kit.image.tarball_copy import copy_tarball
 
 
 @dataclass(frozen=True)
@@ -101,16 +105,21 @@ class ImageCache:
         return self._get(key, name, f"recipe {name}, {recipe.suite}", make, force, tell)
 
     def from_tarball(self, path: Path) -> Image:
-        """Return a root filesystem from a tarball with any compression that tar knows."""
+        """Return a root filesystem from a tarball with any compression that tar knows. No device node is unpacked. An
+        ordinary user, who could unpack no other user's file either, gets a copy of its entries."""
         stat = path.stat()
         key = hashlib.sha256(f"{path.resolve()} {stat.st_size} {stat.st_mtime_ns}".encode()).hexdigest()[:12]
 
         def copy(rootfs: Path, archive: Path) -> Environment:
+            if os.geteuid() != 0:
+                copy_tarball(path, rootfs)
+                return {}
             with safe_fs.scratch(rootfs.parent) as scratch:
                 top = scratch / "root"
                 top.mkdir()
                 top.chmod(0o755)  # as it stays, where the tarball does not name it: the scratch directory is private
-                safe_fs.unpack(path, top, what=f"unpacking {path}", options=("--numeric-owner",))
+                options = ("--numeric-owner", *_without_devices(path))
+                safe_fs.unpack(path, top, what=f"unpacking {path}", options=options)
                 if top.stat().st_mtime >= scratch.stat().st_mtime:  # nor says when it was made
                     os.utime(top, (0, int(SOURCE_DATE_EPOCH)))
                 _pack(top, rootfs)
@@ -159,7 +168,7 @@ class ImageCache:
         if found:
             mark_used(target)
             return found
-        self.directory.mkdir(parents=True, exist_ok=True)
+        make_directory(self.directory)
         with self._alone(key, lambda: tell(f"waiting for another process that makes image {name}")):
             found = None if force else self._read(target)
             return found or self._make(target, name, origin, build)
@@ -253,15 +262,18 @@ def unpack(image: Image, directory: Path) -> None:
     safe_fs.unpack(image.rootfs, directory, what=f"unpacking image {image.name}", options=options)
 
 
-def _without_devices(rootfs: Path) -> list[str]:
-    """Return tar's options that leave out device nodes, and hard links to them, except those below ./dev."""
+def _without_devices(tarball: Path) -> list[str]:
+    """Return tar's options that leave out device nodes, and hard links to them. tar itself says what is wrong with a
+    tarball that can't be read here."""
     devices: dict[str, str] = {}
-    with tarfile.open(rootfs) as tar:
-        for member in tar:
-            if member.ischr() or member.isblk() or (member.islnk() and _plain(member.linkname) in devices):
-                devices[_plain(member.name)] = member.name
-            tar.members = []  # type: ignore[attr-defined]  # or it keeps them all
-    named = [f"--exclude={name}" for plain, name in devices.items() if not plain.startswith("dev/")]
+    with suppress(*DAMAGED, UnusableError), plain(tarball) as stream:
+        mode: Literal["r:", "r|"] = "r:" if stream.seekable() else "r|"  # without a read of each file, if possible
+        with tarfile.open(fileobj=stream, mode=mode) as tar:
+            for member in tar:
+                if member.ischr() or member.isblk() or (member.islnk() and _plain(member.linkname) in devices):
+                    devices[_plain(member.name)] = member.name
+                tar.members = []  # type: ignore[attr-defined]  # or it keeps them all
+    named = [f"--exclude={name}" for name in devices.values()]
     return ["--anchored", "--no-wildcards", *named, "--no-anchored", "--wildcards"] if named else []
 
 

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import lzma
 import os
-import struct
 import tarfile
-import zlib
 from io import BufferedReader
 from pathlib import Path
 from typing import IO, cast
@@ -24,7 +21,7 @@ from kit.image.image_files import ImageFiles, files_size, image_files, unpack_la
 from kit.image.manifest import WRITE_AGAIN, Manifest, OtherMachineError, UnusableError
 from kit.image.oci_layout import MARKER as OCI
 from kit.image.oci_layout import read_oci_layout
-from kit.image.tar_reader import BoundedEntry, members
+from kit.image.tar_reader import DAMAGED, BoundedEntry, members
 
 #: Directories of a root filesystem (Filesystem Hierarchy Standard): an archive that begins with one is no image.
 _ROOT = frozenset(
@@ -35,11 +32,6 @@ _ROOT = frozenset(
 )  # fmt: skip
 #: Entries that are looked at for the marker of an image.
 _LOOKED_AT = 50_000
-#: Exceptions of tarfile for damaged archives, and of decoding what is in them.
-_DAMAGED = (
-    tarfile.TarError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, EOFError, RecursionError,
-    zlib.error, lzma.LZMAError, struct.error,
-)  # fmt: skip
 
 
 def find_image_file(name: str) -> tuple[Path, str] | None:
@@ -66,7 +58,7 @@ def has_layers(path: Path) -> bool:
         with plain(path) as stream:
             # Nothing comes from a program that refuses the file; it says why at the end of the block.
             found = bool(cast(BufferedReader, stream).peek(1)) and _has_marker(stream)
-    except (*_DAMAGED, UnusableError, OSError):
+    except (*DAMAGED, UnusableError, OSError):
         pass  # also of a program whose output is not read to its end
     return found
 
@@ -114,7 +106,7 @@ def read_image_file(path: Path, rootfs: Path, archive: Path, name: str = "") -> 
         raise UsageError(f"{path}: {error.reason}", error.fix) from None
     except UnreadableError as error:
         raise UsageError(f"{path}: damaged or unsupported: {error.message}", WRITE_AGAIN) from None
-    except _DAMAGED as error:
+    except DAMAGED as error:
         raise UsageError(f"{path}: damaged or unsupported: {str(error) or type(error).__name__}", WRITE_AGAIN) from None
     finally:
         remove(scratch)

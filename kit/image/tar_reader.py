@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import lzma
+import struct
 import tarfile
+import zlib
 from collections.abc import Iterator
 
 #: Maximum bytes of a header that describes the next entry: names and extended attributes; of one for all entries.
@@ -17,6 +20,12 @@ _BOUNDS = {
 }
 #: Maximum blocks of a sparse file's map (GNU tar, "Sparse Formats"); a block describes 21 parts or more.
 _MOST_MAP = 4096
+
+#: Exceptions of tarfile for damaged archives, and of decoding what is in them.
+DAMAGED = (
+    tarfile.TarError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, EOFError, RecursionError,
+    zlib.error, lzma.LZMAError, struct.error,
+)  # fmt: skip
 
 
 class BoundedEntry(tarfile.TarInfo):

@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from kit.core.private import make_directory
 from kit.host.command import require, run
 from kit.host.durable import publish
+from kit.host.mounts import check_runs_programs
 from kit.host.safe_fs import scratch
 
 _SOURCE = Path(__file__).with_name("probe.c")
@@ -36,19 +38,20 @@ def compile_probe(target: Path, compiler: Sequence[str] = ("cc",)) -> None:
 
 def probe_binary(cache: Path) -> Path:
     """Return the path of the program in the cache. A wheel has it beside its source (hatch_build.py); otherwise it is
-    compiled. Raises MachineError without a C compiler."""
+    compiled. Raises MachineError without a C compiler, or if no program in the cache can be run."""
     name = program_name(os.uname().machine)
     target, shipped = cache / "probe" / name, _SOURCE.with_name(name)
     if not target.exists():
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_directory(target.parent)
         with scratch(target.parent) as directory:
             new = directory / name
             if shipped.is_file():
                 shutil.copyfile(shipped, new)
-                new.chmod(0o755)
             else:
                 compile_probe(new)
+            new.chmod(0o755)  # whatever the umask is: users of containers run it
             publish(new, target)
+    check_runs_programs(target.parent, str(cache), "set KIT_HOME to a directory on another filesystem")
     return target
 
 

@@ -7,18 +7,18 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from kit.core.errors import KitError, MachineError
+from kit.core.errors import BusyError, KitError, MachineError
 from kit.core.paths import Paths
 from kit.engines import Sandbox
 from kit.engines.daemon_configuration import CONFIGURATION
 from kit.engines.installed import installed_docker
 from kit.engines.root import root_name, versions
 from kit.filesystem import bundled
-from kit.host.cgroup.cgroup import MOUNT, Cgroup, machine_cpu
+from kit.host.assumptions import ASSUMPTIONS, Unmet
+from kit.host.cgroup.cgroup import Cgroup, machine_cpu
 from kit.host.cgroup.counters import pressure, read_counters
 from kit.host.cgroup.energy import machine_energy
 from kit.host.command import require
-from kit.host.container import withheld
 from kit.host.interrupt import checkpoint
 from kit.host.machine import Host, read_host
 from kit.host.tuning import SETTINGS, read_settings
@@ -34,7 +34,7 @@ from kit.session.execute.session_loop import held_machine
 from kit.session.measure.context import MachineLease
 from kit.session.setup.caches import DROP_CACHES
 from kit.session.setup.provision import Provision
-from kit.session.trial import Diagnosis, ran_on, run_probe, trial_provision, try_arm, unbuilt
+from kit.session.trial import Diagnosis, own_fix, ran_on, refused, run_probe, trial_provision, try_arm, unbuilt
 from kit.trace.calls import find_call_tracer
 from kit.trace.functions import find_functions
 from kit.trace.perf import find_perf_tracer
@@ -44,31 +44,65 @@ _TOOLS = ("dockerd", "containerd", "runc", "mmdebstrap", "tar", "zstd", "xz", "s
 
 
 def examine(paths: Paths, observer: EventSink, wait: bool = False) -> Iterator[Diagnosis]:
-    """Test everything, one diagnosis at a time. Raises BusyError while a session holds the machine."""
+    """Test everything, one diagnosis at a time. What fails is a diagnosis, too: the page always has its end. Raises
+    BusyError while a session holds the machine."""
     host = read_host()
-    yield from _tools()
-    yield _probe(paths.cache)
-    yield from settings()
-    yield from swap()
-    yield from container(paths)
+    yield from guarded("tool", _tools())
+    yield from guarded("tool", _probe(paths.cache))
+    yield from guarded("machine", settings())
+    for kind in dict.fromkeys(assumption.kind for assumption in ASSUMPTIONS):
+        yield from guarded(kind, assumptions(paths, kind))
+    yield from guarded("session", _in_session(paths, host, observer, wait))
+    yield from guarded("measuring", _machine_figures())
+    yield from guarded("guest", _guests(paths, host))
+    yield from guarded("guest", _guest_kernels(paths))
+
+
+def guarded(kind: str, diagnoses: Iterator[Diagnosis]) -> Iterator[Diagnosis]:
+    """Return the diagnoses of one section, and why it ends early if it does. Raises BusyError."""
+    try:
+        yield from diagnoses
+    except BusyError:
+        raise
+    except Exception as error:  # also what nobody has foreseen: half a page helps nobody
+        yield refused(kind, "the rest", error)
+
+
+def _in_session(paths: Paths, host: Host, observer: EventSink, wait: bool) -> Iterator[Diagnosis]:
+    """Return what is tried while the machine is held."""
     with held_machine("doctor", paths, wait, observer) as lease, trial_provision(lease, host) as provision:
-        for name in bundled():
-            arm = parse_arm(f"host@{name}")
-            yield try_arm(provision, arm, "filesystem", name, lambda sandbox: _describe_backing(sandbox))
         docker = installed_docker()
-        for kind, name, arm in driver_arms(docker):
-            yield try_arm(provision, arm, kind, name, _container_ran_on if arm.engine == "docker" else ran_on)
-        yield from _in_roots(provision, paths)
-        for placement in (*PLAIN, *CONTAINED):
-            text = placement if placement in PLAIN else f"{placement}:{docker.driver}"
-            arm = _here(text, host)
-            yield try_arm(provision, arm, "placement", placement, lambda sandbox: "a command ran in it")
-        if docker.version:
-            yield Diagnosis("engine", "docker", True, default_words(docker))
-        yield _system(provision)
-        yield from _guests(paths, host)
-        yield from _measuring(provision, host, docker)
-        yield from _tracing(lease)
+        yield from guarded("filesystem", _filesystems(provision))
+        yield from guarded("driver", _drivers(provision, docker))
+        yield from guarded("engine root", _in_roots(provision, paths))
+        yield from guarded("placement", _placements(provision, docker, host))
+        yield from guarded("engine", _engines(provision, docker))
+        yield from guarded("tracing", _tracing(lease))
+        yield from guarded("measuring", _arm_figures(provision, docker))
+
+
+def _filesystems(provision: Provision) -> Iterator[Diagnosis]:
+    for name in bundled():
+        arm = parse_arm(f"host@{name}")
+        yield try_arm(provision, arm, "filesystem", name, lambda sandbox: _describe_backing(sandbox))
+
+
+def _drivers(provision: Provision, docker: Docker) -> Iterator[Diagnosis]:
+    for kind, name, arm in driver_arms(docker):
+        yield try_arm(provision, arm, kind, name, _container_ran_on if arm.engine == "docker" else ran_on)
+
+
+def _placements(provision: Provision, docker: Docker, host: Host) -> Iterator[Diagnosis]:
+    for placement in (*PLAIN, *CONTAINED):
+        text = placement if placement in PLAIN else f"{placement}:{docker.driver}"
+        arm = _here(text, host)
+        yield try_arm(provision, arm, "placement", placement, lambda sandbox: "a command ran in it")
+
+
+def _engines(provision: Provision, docker: Docker) -> Iterator[Diagnosis]:
+    if docker.version:
+        yield Diagnosis("engine", "docker", True, default_words(docker))
+    yield _system(provision)
 
 
 def _here(text: str, host: Host) -> Arm:
@@ -82,15 +116,15 @@ def _tools() -> Iterator[Diagnosis]:
         try:
             yield Diagnosis("tool", tool, True, require(tool))
         except MachineError as error:
-            yield Diagnosis("tool", tool, False, error.message, error.hint)
+            yield refused("tool", tool, error)
 
 
-def _probe(cache: Path) -> Diagnosis:
+def _probe(cache: Path) -> Iterator[Diagnosis]:
     """Only a kit that brought no probe along needs a compiler."""
     try:
-        return Diagnosis("tool", "probe", True, str(probe_binary(cache)))
+        yield Diagnosis("tool", "probe", True, str(probe_binary(cache)))
     except KitError as error:
-        return Diagnosis("tool", "probe", False, error.message, error.hint)
+        yield refused("tool", "probe", error)
 
 
 def settings(root: Path = Path("/")) -> Iterator[Diagnosis]:
@@ -106,20 +140,20 @@ def settings(root: Path = Path("/")) -> Iterator[Diagnosis]:
             yield Diagnosis("machine", setting.name, True, values)
 
 
-def swap(file: Path = Path("/proc/swaps")) -> Iterator[Diagnosis]:
-    """Return advice where the machine has swap: /proc/swaps then has a line for each area below its heading."""
-    areas = [line.split() for line in file.read_text().splitlines()[1:]]
-    if areas:
-        used = sum(int(area[3]) for area in areas) / 1024
-        names = ", ".join(area[0] for area in areas)
-        text = f"{names}, {used:.0f} MiB in use: a build that swaps measures that disk"
-        yield Diagnosis("machine", "swap", False, text, "sudo swapoff -a; afterwards sudo swapon -a")
-
-
-def container(paths: Paths) -> Iterator[Diagnosis]:
-    """Return what a container withholds from the kit; nothing on a machine itself."""
-    for item in withheld(paths.state):
-        yield Diagnosis("container", item.name, False, item.reason, item.fix)
+def assumptions(paths: Paths, kind: str) -> Iterator[Diagnosis]:
+    """Return whether each assumption of this kind holds here. In a machine's own namespaces none of a container's is
+    listed."""
+    for assumption in ASSUMPTIONS:
+        if assumption.kind == kind:
+            try:
+                answer = assumption.probe(paths)
+            except (KitError, OSError) as error:
+                yield refused(kind, assumption.name, error)
+                continue
+            if isinstance(answer, Unmet):
+                yield Diagnosis(kind, assumption.name, False, answer.reason, answer.fix)
+            elif kind != "container":
+                yield Diagnosis(kind, assumption.name, True, answer)
 
 
 def _describe_backing(sandbox: Sandbox) -> str:
@@ -173,7 +207,7 @@ def _system(provision: Provision) -> Diagnosis:
     try:
         driver = running_driver()
     except KitError as error:
-        return Diagnosis("engine", "system", False, error.message, error.hint)
+        return refused("engine", "system", error)
     arm = parse_arm(f"bind:system/{driver}")
     return try_arm(provision, arm, "engine", "system", lambda sandbox: f"it uses {driver}")
 
@@ -213,7 +247,6 @@ def _guests(paths: Paths, host: Host) -> Iterator[Diagnosis]:
     drivers = ", ".join(had_in(OWN_KERNEL))
     reason = f"runs {drivers} and any driver that a kernel of yours has: kit help guest-kernels"
     yield Diagnosis("guest", "--kernel PATH", host.root, reason, "run as root: sudo kit …")
-    yield from _guest_kernels(paths)
 
 
 def _guest_kernels(paths: Paths) -> Iterator[Diagnosis]:
@@ -233,8 +266,8 @@ def _guest_kernels(paths: Paths) -> Iterator[Diagnosis]:
             )
 
 
-def _measuring(provision: Provision, host: Host, docker: Docker) -> Iterator[Diagnosis]:
-    """Return, for each figure of a sample, whether this kernel provides it."""
+def _arm_figures(provision: Provision, docker: Docker) -> Iterator[Diagnosis]:
+    """Return, for the figures of an arm, whether this kernel provides them."""
     layer = parse_arm(f"layer:{docker.driver}")
     arm = layer if provision.ready(layer) is None else parse_arm("host@dir")
     if provision.ready(arm) is None:
@@ -249,7 +282,10 @@ def _measuring(provision: Provision, host: Host, docker: Docker) -> Iterator[Dia
                 "device I/O", counters.read_bytes is not None, f"block device {sandbox.backing.device}",
                 "the backing filesystem has no block device", "use a loop image or --device",
             )  # fmt: skip
-    yield Diagnosis("measuring", "cgroup mode", host.cgroup_mode != "none", host.cgroup_mode, MOUNT)
+
+
+def _machine_figures() -> Iterator[Diagnosis]:
+    """Return the same for figures of the whole machine."""
     source = machine_cpu()[1]
     exact = "exact" if source != "/proc/stat" else "counted in ticks of 10 ms"
     yield Diagnosis("measuring", "outside CPU", True, f"machine CPU from {source}, {exact}")
@@ -275,7 +311,7 @@ def _tracing(lease: MachineLease) -> Iterator[Diagnosis]:
     ):
         checkpoint()
         level: Level = find()[1]
-        yield Diagnosis("tracing", level.name, level.works, level.reason, level.fix)
+        yield Diagnosis("tracing", level.name, level.works, level.reason, own_fix(level.fix))
 
 
 def _figure(name: str, works: bool, good: str, bad: str, fix: str) -> Diagnosis:

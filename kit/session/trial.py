@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from kit.core.errors import KitError, said_by_system
+from kit.core.errors import SESSION_LOG, KitError, brief, said_by_system
 from kit.core.paths import Paths
 from kit.engines import Sandbox
 from kit.engines.root import root_name
@@ -73,19 +73,33 @@ def trial_provision(lease: MachineLease, host: Host) -> Iterator[Provision]:
 def try_arm(provision: Provision, arm: Arm, kind: str, name: str, describe: Callable[[Sandbox], str]) -> Diagnosis:
     """``describe``: returns what the trial has shown."""
     checkpoint()
-    blocked = provision.ready(arm)
-    if blocked:
-        return Diagnosis(kind, name, False, blocked.reason, blocked.fix)
     try:
+        blocked = provision.ready(arm)
+        if blocked:
+            return Diagnosis(kind, name, False, blocked.reason, own_fix(blocked.fix))
         with provision.sandbox(arm) as sandbox:
             run_probe(sandbox)
             return Diagnosis(kind, name, True, describe(sandbox))
-    except KitError as error:
-        return Diagnosis(kind, name, False, error.message, error.hint)
-    except OSError as error:
+    except Exception as error:  # one arm that fails as nobody has foreseen must not hide the others
+        return refused(kind, name, error)
+
+
+def refused(kind: str, name: str, error: Exception) -> Diagnosis:
+    """Return the diagnosis for an error."""
+    if isinstance(error, KitError):
+        reason, fix = error.message, own_fix(error.hint)
+    elif isinstance(error, OSError):
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         fix = "free space on that filesystem" if full else "check the rights and mounts of that path, and dmesg"
-        return Diagnosis(kind, name, False, said_by_system(error), fix)
+        reason = said_by_system(error)
+    else:
+        reason, fix = brief(f"{type(error).__name__}: {error}"), "report it: this is a fault of the kit"
+    return Diagnosis(kind, name, False, reason, fix)
+
+
+def own_fix(fix: str) -> str:
+    """Return a fix as doctor prints it: errors of sessions refer to doctor."""
+    return SESSION_LOG if "kit doctor" in fix else fix
 
 
 def ran_on(sandbox: Sandbox) -> str:

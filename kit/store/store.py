@@ -18,7 +18,7 @@ from kit.model.session import DONE, Session
 from kit.store.database import Database
 from kit.store.outbox.events import apply_changes
 from kit.store.outbox.outbox import outbox_directory
-from kit.store.outbox.outbox_flush import RUNNING, deliver
+from kit.store.outbox.outbox_flush import STILL_RUNS, deliver
 from kit.store.schema.roles import grant
 from kit.store.schema.rows import read_samples, read_session, session_row, write_sample
 from kit.store.schema.statistics import State, read_state
@@ -57,7 +57,7 @@ def open_store(
     store = reach_store(url, default, read_only, tell, patient)
     if not read_only:
         for item in deliver(store, outbox_directory(default.parent)):
-            if item.store in ("", store.name) and item.waits != RUNNING:
+            if item.store in ("", store.name) and item.waits != STILL_RUNS:
                 tell(str(item))
     return store
 

@@ -17,8 +17,9 @@ from pathlib import Path
 
 from kit.core.errors import KitError, RunError
 from kit.host.cgroup.cgroup import machine_cpu
-from kit.host.command import CommandError, Process, died, reading, run, spawn, stop
+from kit.host.command import CommandError, Process, died, install_fix, reading, run, spawn, stop
 from kit.host.interrupt import interruptible
+from kit.host.packages import PACKAGES
 from kit.model.profile import CpuProfile, Stack, make_profile
 from kit.model.sample import Phase
 from kit.trace.cpu_attribution import Parts
@@ -176,7 +177,7 @@ def _no(reason: str, fix: str) -> Level:
 def _mend(error: CommandError) -> str:
     if any(word in error.said for word in ("ermission", "paranoid", "not permitted")):
         return "run as root, or sysctl kernel.perf_event_paranoid=-1"
-    return "use a perf and a kernel from 5.12 on: apt-get install linux-perf"
+    return f"use a perf and a kernel from 5.12 on: {install_fix(PACKAGES['perf'])}"
 
 
 def _has_addresses() -> bool:

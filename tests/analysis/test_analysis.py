@@ -1,5 +1,7 @@
 """What a session says, on samples of known truth."""
 
+from dataclasses import replace
+
 from kit.analysis.session.analyse import analyse
 from kit.model.sample import Phase, Sample
 from kit.model.session import Request, Session
@@ -27,3 +29,33 @@ def test_ratios_with_and_without_repetitions_stand_side_by_side() -> None:
     assert analyse(session(*planned, slow)).unrepeated == ()
     alike = analyse(session(*planned, run("layer:overlay2", 4, 10.54, flags="steal 30 %"), *repeated)).unrepeated
     assert not alike[0].differs
+
+
+ARMS = ("bare", "runtime:overlay2", "bind:overlay2", "layer:overlay2", "layer:vfs")
+
+
+def one_round_with_a_rerun() -> Session:
+    """A run of vfs was disturbed: its rerun has the arms that it is compared with."""
+    planned = [run(arm, 1, 10.0 + place) for place, arm in enumerate(ARMS[:-1])]
+    disturbed = run("layer:vfs", 1, 20.0, flags="steal 30 %")
+    again = [
+        run(arm, 2, real, rerun_of=1) for arm, real in (("bare", 12.0), ("layer:overlay2", 11.0), ("layer:vfs", 19.0))
+    ]
+    pairs = tuple((arm, "bare") for arm in ARMS[1:])
+    return replace(session(*planned, disturbed, *again), arms=ARMS, baselines=pairs)
+
+
+def test_one_round_has_no_interval_also_where_a_run_of_it_was_repeated() -> None:
+    """bare and overlay2 ran in both, so their row had an interval, +90 % [-100, 629-fold], among rows without one."""
+    found = analyse(one_round_with_a_rerun())
+    assert [item for item in found.comparisons if item.n != 1 or item.low is not None] == []
+    (ranking,) = found.rankings
+    assert {pair.n for pair in ranking.pairs} == {1} and all(pair.low_all is None for pair in ranking.pairs)
+    assert [step for ladder in found.ladders for step in ladder.steps if step.seconds.low is not None] == []
+    assert {row.arm for row in ranking.undecided} == {"bind:overlay2", "layer:vfs"}
+
+
+def test_a_disturbed_run_is_compared_within_its_rerun() -> None:
+    ratios = {item.arm: item.ratio for item in analyse(one_round_with_a_rerun()).comparisons if item.metric == "real"}
+    assert ratios["layer:vfs"] is not None and abs(ratios["layer:vfs"] - 19 / 12) < 1e-9
+    assert ratios["layer:overlay2"] is not None and abs(ratios["layer:overlay2"] - 1.3) < 1e-9

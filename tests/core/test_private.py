@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import grp
 import os
+import pwd
+import struct
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from kit.core.errors import MachineError, UsageError
 from kit.core.paths import find_paths
+from kit.core.private import check_place, make_directory, make_private, plain_umask
+from kit.filesystem.plain import trusted_directory
 from kit.model.session import RUNNING, Request, Session
 from kit.store import Outbox, open_store
 from tests.command_line import Kit
 from tests.stores import new_store
 
+UMASKS = (0o000, 0o002, 0o022, 0o027, 0o077)
 NAMES = ("data", "cache", "state")
 
 
@@ -95,3 +102,94 @@ def test_nor_is_one_that_somebody_else_could_replace(home: Path, monkeypatch: py
     monkeypatch.setenv("KIT_HOME", str(home / "not" / "yet" / "made"))
     find_paths()
     assert not (home / "not").exists()
+
+
+@pytest.fixture(params=UMASKS, ids=oct)
+def umask(request: pytest.FixtureRequest) -> Iterator[int]:
+    before = os.umask(request.param)
+    yield request.param
+    os.umask(before)
+
+
+def mode(path: Path) -> int:
+    return path.stat().st_mode & 0o777
+
+
+@pytest.mark.usefixtures("umask")
+def test_a_directory_has_its_mode_whatever_the_umask_is(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    for number, wanted in enumerate((0o700, 0o711, 0o755)):
+        path = tmp_path / str(number) / "state" / "kit"
+        make_private(path, wanted)
+        make_private(path, 0o700)  # it exists, and keeps its mode
+        assert [mode(directory) for directory in (path, path.parent, path.parent.parent)] == [wanted, 0o755, 0o755]
+        check_place(path)
+    assert make_directory(tmp_path / "a/b") and not make_directory(tmp_path / "a/b")
+    trusted_directory(tmp_path / "dir/of/user")
+    assert {mode(path) for path in (*tmp_path.glob("a/**"), *tmp_path.glob("dir/**"))} == {0o755}
+
+
+def test_a_block_has_one_umask_and_gives_back_the_users(tmp_path: Path, umask: int) -> None:
+    with pytest.raises(KeyError), plain_umask():
+        (tmp_path / "file").touch()
+        raise KeyError
+    assert mode(tmp_path / "file") == 0o644
+    (tmp_path / "other").touch()
+    assert mode(tmp_path / "other") == 0o666 & ~umask
+
+
+def passwd(name: str, uid: int, gid: int) -> pwd.struct_passwd:
+    return pwd.struct_passwd((name, "x", uid, gid, "", "/", "/bin/sh"))
+
+
+@pytest.mark.parametrize(
+    ("group", "members", "another", "private"),
+    [
+        ("me", [], 7, True),
+        ("me", ["me"], 7, True),
+        ("staff", [], 7, False),
+        ("me", ["me", "you"], 7, False),
+        ("me", [], None, False),  # the primary group of somebody else, too
+    ],
+)
+def test_the_private_group_of_a_user_is_nobody_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, group: str, members: list[str], another: int | None, private: bool
+) -> None:
+    """Debian, Ubuntu and Fedora give every user one, and umask 002."""
+    uid, gid = os.geteuid(), os.getegid()
+    me, you = passwd("me", uid, gid), passwd("you", uid + 1, gid if another is None else another)
+    monkeypatch.setattr(pwd, "getpwuid", {uid: me, uid + 1: you}.__getitem__)
+    monkeypatch.setattr(pwd, "getpwall", lambda: [me, you])
+    monkeypatch.setattr(grp, "getgrgid", lambda number: grp.struct_group((group, "x", number, members)))
+    place = tmp_path / "place"
+    place.mkdir()
+    os.chown(place, uid, gid)
+    place.chmod(0o775)
+    if private:
+        make_private(place)
+        assert trusted_directory(place) == place
+    else:
+        with pytest.raises(MachineError, match=rf"others may write to it\n  fix: .* run chmod g-w {place}, or"):
+            make_private(place)
+        with pytest.raises(UsageError, match=f"run chmod g-w {place}, or"):
+            trusted_directory(place)
+    place.chmod(0o777)
+    with pytest.raises(MachineError, match=f"run chmod {'' if private else 'g'}o-w {place}, or"):
+        make_private(place)
+
+
+def test_a_private_group_does_not_hide_an_access_control_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mode shows for the group what other users may do."""
+    uid, gid = os.geteuid(), os.getegid()
+    monkeypatch.setattr(pwd, "getpwuid", lambda number: passwd("me", uid, gid))
+    monkeypatch.setattr(pwd, "getpwall", list)
+    monkeypatch.setattr(grp, "getgrgid", lambda number: grp.struct_group(("me", "x", number, [])))
+    entries = ((0x01, 7, -1), (0x02, 7, 4321), (0x04, 5, -1), (0x10, 7, -1), (0x20, 5, -1))  # acl(5): user 4321 has 7
+    acl = b"".join(struct.pack("<HHI", tag, rights, who & 0xFFFFFFFF) for tag, rights, who in entries)
+    try:
+        os.setxattr(tmp_path, "system.posix_acl_access", struct.pack("<I", 2) + acl)
+    except OSError as error:
+        pytest.skip(f"needs access control lists: {error.strerror}")
+    assert mode(tmp_path) & 0o020
+    with pytest.raises(MachineError, match="others may write to it"):
+        make_private(tmp_path)

@@ -53,7 +53,7 @@ def test_nothing_else_is(odd: Path) -> None:
 def test_commands_say_so(kit: Kit, odd: Path, tmp_path: Path, words: tuple[str, ...]) -> None:
     url = f"sqlite:///{tmp_path}/kit.db"
     store = ("--store", url) if words[0] == "import" else ()
-    done = kit(*words, odd, *store, timeout=20)
+    done = kit(*words, odd, *store, timeout=120)
     assert done.returncode == 2 and f"{odd}: not a regular file" in done.stderr, done.stderr
 
 
@@ -62,7 +62,7 @@ def test_an_outbox_that_is_none_stops_no_other(odd: Path, tmp_path: Path, kit: K
     outbox.mkdir(parents=True, mode=0o700)
     (tmp_path / "data").chmod(0o700)
     odd.rename(outbox / "20260101-000000-aaaa.jsonl")
-    done = kit("sync", KIT_HOME=str(tmp_path), timeout=20)
+    done = kit("sync", KIT_HOME=str(tmp_path), timeout=120)
     assert done.returncode == 1 and "20260101-000000-aaaa, 0 runs: it can't be delivered: " in done.stdout
     session = night(1, 0.1)
     (outbox / "20260101-000000-aaaa.jsonl").rename(outbox / f"{session.id}.jsonl")

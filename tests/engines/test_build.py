@@ -147,7 +147,7 @@ def build(probe: Path, tmp_path: Path) -> Iterator[Callable[[str], BuildProbe]]:
     connected.end()
     connected.connection.close()
     server.close()
-    process.wait(5)
+    process.wait(60)
 
 
 def run(build: BuildProbe, command: str = "true") -> Timing:

@@ -1,8 +1,11 @@
 """The command lines of programs in another root or container: which namespaces they enter."""
 
+import shutil
 from pathlib import Path
 
-from kit.engines.root import EngineRoot
+import pytest
+
+from kit.engines.root import EngineRoot, version_line
 
 APART = ["unshare", "--mount", "--propagation", "private", "--"]
 
@@ -31,3 +34,30 @@ def test_programs_in_a_container_share_its_namespaces_but_for_mounts() -> None:
     assert "--mount=/proc/7/ns/mnt" in joined and "--pid=/proc/7/ns/pid_for_children" in joined
     both = EngineRoot(Path("/root-of-it"), within=5).enter(["dockerd"], [])
     assert both[:5] == APART and both.index("/root-of-it") < both.index("nsenter")
+
+
+@pytest.mark.parametrize(
+    ("tool", "output", "version"),
+    [
+        ("fuse-overlayfs", "fusermount3 version: 3.17.2\nfuse-overlayfs: version 1.14-dev\nFUSE library\n", ""),
+        ("fuse-overlayfs", "fuse-overlayfs: version 1.10\nFUSE library version 3.14.0\nusing FUSE kernel", ""),
+        ("unionfs-fuse", "FUSE library version: 2.9.9\nfusermount3 version: 3.14.0\nunionfs-fuse version: 1.0\n", ""),
+        ("mergerfs", "mergerfs v2.40.2\n\nhttps://github.com/trapexit/mergerfs\n", ""),
+        ("runsc", "runsc version 0.0~20221219.0\nspec: 1.0.2-dev\n", ""),
+        ("dockerd", "\nDocker version 26.1.5+dfsg1, build 411e817\n", "Docker version 26.1.5+dfsg1, build 411e817"),
+        ("containerd", "containerd github.com/containerd/containerd 1.7.24~ds1 1.7.24~ds1-6+b2\n", ""),
+        ("nydusd", "Version: \tv2.2.0\nGit Commit: \t6b1b\n", "Version: \tv2.2.0"),
+        ("crun", "", ""),
+    ],
+)  # fmt: skip
+def test_the_version_is_the_line_that_names_the_tool(tool: str, output: str, version: str) -> None:
+    """What a FUSE program prints first depends on its library (fusermount3 3.17 in Debian 13)."""
+    expected = version or next((line for line in output.splitlines() if line.startswith(tool)), "")
+    assert version_line(tool, output) == expected
+
+
+@pytest.mark.parametrize("tool", ["fuse-overlayfs", "unionfs-fuse", "mergerfs", "runsc", "crun", "runc", "podman"])
+def test_the_version_of_an_installed_program_names_it(tool: str) -> None:
+    if not shutil.which(tool):
+        pytest.skip(f"needs {tool}")
+    assert tool in EngineRoot().version(tool)

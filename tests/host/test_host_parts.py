@@ -165,7 +165,7 @@ def probe(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Probe, Pat
     yield connected, directory
     connected.close()
     server.close()
-    process.wait(5)
+    process.wait(60)
 
 
 @pytest.mark.parametrize(

@@ -82,3 +82,37 @@ print(os.listdir(path))
 """
     done = subprocess.run([*ENTER, script, tmp_path / "containerd"], capture_output=True, text=True, check=False)
     assert done.stdout == "[]\n", done.stderr
+
+
+def test_programs_run_in_a_directory_that_the_machine_mounts_without(tmp_path: Path) -> None:
+    """Debian's initramfs mounts /run so, hardened machines also /tmp and /home."""
+    script = """
+import os, subprocess, sys
+from pathlib import Path
+from kit.core.errors import MachineError
+from kit.host.mounts import check_runs_programs, restrictions
+from kit.host.namespace import allow_programs
+path = Path(sys.argv[1])
+subprocess.run(["mount", "-t", "tmpfs", "-o", "noexec,nosuid,nodev,noatime", "hard", path], check=True)
+(path / "kit").mkdir()
+(path / "kit" / "program").write_text("#!/bin/sh\\n")
+(path / "kit" / "program").chmod(0o755)
+try:
+    check_runs_programs(path / "kit", "it", "use another")
+except MachineError as error:
+    print(error)
+print(*restrictions(path / "kit"), subprocess.run(["sh", "-c", path / "kit/program"], stderr=-3).returncode)
+print(allow_programs(path / "kit"), allow_programs(path / "kit"), *restrictions(path / "kit"))
+check_runs_programs(path / "kit", "it", "use another")
+print(subprocess.run([path / "kit/program"]).returncode, "noatime" in Path("/proc/self/mountinfo").read_text())
+print(*restrictions(path))
+"""
+    done = subprocess.run([*ENTER, script, tmp_path], capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == [
+        f"no program runs in it: {tmp_path} is mounted noexec",
+        "  fix: use another",
+        "noexec nosuid nodev 126",
+        "True False",
+        "0 True",
+        "noexec nosuid nodev",
+    ], done.stdout + done.stderr

@@ -36,7 +36,7 @@ def test_whether_a_group_waits(group: Cgroup, commands: tuple[str, ...], expecte
     for process in processes:
         for file in group.procs:
             file.write_text(str(process.pid))
-    wait_until(lambda: waits([group]) == expected, 10)
+    wait_until(lambda: waits([group]) == expected)
     for process in processes:
         process.kill()
         process.wait()

@@ -2,17 +2,21 @@
 
 import hashlib
 import os
+import shutil
 import stat
 import tarfile
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from kit.engines.plain_root import PlainRoot
 from kit.host.command import run
-from kit.image import Image
+from kit.host.safe_fs import remove
+from kit.image import Image, ImageCache
 from kit.model.scenario import Input
 from kit.session.inputs.repack import repack
+from tests.ordinary_user import ordinary_user
 
 #: Name, type, what it links to. Overlay's whiteouts are devices, and are hard links of one another.
 _DEVICES = [
@@ -44,6 +48,26 @@ def archive(path: Path) -> Path:
 
 def found(top: Path) -> dict[str, int]:
     return {f"./{path.relative_to(top)}": path.lstat().st_mode for path in top.rglob("*")}
+
+
+@pytest.mark.parametrize("compress", [[], ["gzip"], ["xz"]])
+def test_a_tarball_with_device_nodes_becomes_an_image_of_anybody(tmp_path: Path, compress: list[str]) -> None:
+    """Only root could unpack them, and the files of other users."""
+    tarball = archive(tmp_path / "root.tar")
+    if compress:
+        run([*compress, tarball])
+        (tarball,) = tmp_path.glob("root.tar.*")
+    with tempfile.TemporaryDirectory() as cache:  # pytest's lets no other user through
+        directory = Path(cache)
+        tarball = Path(shutil.copy(tarball, directory))
+        directory.chmod(0o777)
+        with ordinary_user():
+            image = ImageCache(directory / "cache").from_tarball(tarball)
+            with tarfile.open(image.rootfs) as tar:
+                members = {member.name: member for member in tar}
+            assert set(_FILES) <= set(members)
+            assert members["./srv/kept"].uid == 0 and members["./srv/kept"].mode == 0o6755
+            remove(directory / "cache")
 
 
 @pytest.mark.machine

@@ -495,6 +495,7 @@ def test_doctor_tries_everything_or_the_named_arms(kit: Kit) -> None:
     assert {name for kind, name in found if kind == "tracing"} == {"calls", "functions", "cycles"}
     for item in found.values():
         assert item["reason"] and (item["works"] or item["fix"])
+        assert "kit doctor" not in item["fix"]
     _check_named_arms(kit)
 
 

@@ -21,8 +21,8 @@ from kit.core.paths import apart, find_paths
 from kit.engines.dockerd import Dockerd
 from kit.engines.supervisor import DaemonDirs
 from kit.host.cgroup.cgroup import mode
-from kit.host.container import withheld
 from kit.report.text.progress import Quiet
+from kit.session.doctor import assumptions
 from kit.session.execute.session_loop import held_machine
 from tests.command_line import Kit, in_new_process
 from tests.leftovers import left_on_machine
@@ -157,14 +157,15 @@ def test_what_is_missing_is_named_in_one_line_with_its_fix(
 
 _WITHHELD = """
 from kit.core.paths import find_paths
-from kit.session.doctor import container
-print(find_paths().lock, *(item.name for item in container(find_paths())), sep="\\n")
+from kit.session.doctor import assumptions
+withheld = (item.name for item in assumptions(find_paths(), "container") if not item.works)
+print(find_paths().lock, *withheld, sep="\\n")
 """
 
 
 def test_the_lock_is_the_machines_and_doctor_names_what_a_session_does_without(outside: Outside) -> None:
     """Some machines let not even root look at the first process: then the lock is the container's."""
-    here = {item.name for item in withheld(find_paths().state)}
+    here = {item.name for item in assumptions(find_paths(), "container") if not item.works}
     first = Path("/proc/1/root/run")
     lock, *names = outside.kit(documented(), "-c", _WITHHELD).stdout.splitlines()
     assert lock == str(first if os.access(first, os.R_OK) else "/run") and set(names) == here

@@ -59,7 +59,7 @@ def test_nothing_of_a_killed_image_build_works_on_or_is_left(kit: Kit, kit_home:
         build.kill()
     started.unlink()
     search = ["pgrep", "--full", "sleep 1000.5"]
-    wait_until(lambda: subprocess.run(search, stdout=subprocess.DEVNULL, check=False).returncode, 10)
+    wait_until(lambda: subprocess.run(search, stdout=subprocess.DEVNULL, check=False).returncode)
     undone = kit("clean", KIT_HOME=str(home)).stdout
     assert "half made" in undone
     assert [path for path in (home / "cache/images").iterdir() if path.is_dir()] == []

@@ -121,7 +121,7 @@ def registry(tmp_path: Path) -> Iterator[str]:
         yield f"127.0.0.1:{port}"
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(60)
 
 
 def pulled(tag: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> Image:

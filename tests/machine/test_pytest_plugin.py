@@ -1,6 +1,7 @@
 """The pytest plugin, run by pytest itself in a process of its own."""
 
 import json
+import time
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -241,6 +242,7 @@ def test_beside_pytest_benchmark(pytester: pytest.Pytester, tiny: Path) -> None:
 def test_scenario_files_keep_to_thresholds_and_arms_have_their_own_durations(pytester: pytest.Pytester) -> None:
     pytester.makefile(".toml", tiny=SCENARIO)
     options = ["--kit-arms=bare,union:overlay,layer:aufs", "--kit-rounds=2", "--kit-cache=cold", "--kit-no-rerun"]
+    began = time.monotonic()
     done = pytester.runpytest_subprocess(
         *options, "--kit-threshold=union:overlay < -99.9999999 %", "--junitxml=out.xml", "--durations=0", "-vv"
     )
@@ -248,7 +250,7 @@ def test_scenario_files_keep_to_thresholds_and_arms_have_their_own_durations(pyt
     done.stdout.fnmatch_lines(["*union:overlay < -100 % does not hold*", "*s call *union:overlay*"])
     cases = {item.get("name"): item for item in ElementTree.parse("out.xml").findall(".//testcase")}
     times = [float(cases[name].get("time", "0")) for name in ("bare", "union:overlay")]
-    assert min(times) > 0 and max(times) < 30
+    assert min(times) > 0 and sum(times) < time.monotonic() - began
     done = pytester.runpytest_subprocess(*options, "-k", "bare", "-v")
     done.assert_outcomes(passed=1, deselected=2)
 

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +19,8 @@ from tests.waiting import wait_until
 pytestmark = [pytest.mark.machine, pytest.mark.unmeasured, pytest.mark.maps_users]
 
 USER = 4321
-#: $1 the user's directory; then the command. Users and their ranges are seen by what it starts alone.
+#: $1 the user's directory; then the command. Users and their ranges are seen by what it starts alone. As on Debian, a
+#: user has a group and umask 002, and the directory of sockets is mounted noexec.
 ENTER = f"""
 for file in passwd group; do cp /etc/$file "$1/$file"; done
 echo "kituser:x:{USER}:{USER}::$1/home:/bin/sh" >> "$1/passwd"
@@ -27,8 +29,9 @@ for file in subuid subgid; do
     echo "kituser:200000:65536" > "$1/$file"
 done
 for file in passwd group subuid subgid; do mount --bind "$1/$file" /etc/$file; done
-mkdir "$1/home"; chown {USER}:{USER} "$1" "$1/home"; cd "$1/home"
-shift
+mkdir "$1/home" "$1/run"; mount -t tmpfs -o mode=700,noexec,nosuid,nodev kit "$1/run"
+mkdir -m 775 "$1/home/kit"; chown {USER}:{USER} "$1" "$1/home" "$1/home/kit" "$1/run"; cd "$1/home"
+shift; umask 002
 exec setpriv --reuid {USER} --regid {USER} --init-groups -- "$@"
 """
 
@@ -75,13 +78,18 @@ def test_rootless_podman_measures_and_leaves_nothing(sandbox: Path, tiny: Path) 
     if not shutil.which("newuidmap"):
         pytest.skip("needs newuidmap (package uidmap)")
     shutil.copy(tiny, sandbox / "tiny.tar")
+    with tarfile.open(sandbox / "tiny.tar", "a") as tar:
+        for name in ("./dev/null", "./srv/null"):
+            node = tarfile.TarInfo(name)
+            node.type, node.devmajor, node.devminor, node.mode = tarfile.CHRTYPE, 1, 3, 0o666
+            tar.addfile(node)
     (sandbox / "tiny.tar").chmod(0o644)
     environment = {
         "PATH": "/usr/bin:/bin:/usr/sbin:/sbin",
         "HOME": str(sandbox / "home"),
         "KIT_HOME": str(sandbox / "home/kit"),
         "PYTHONPATH": ":".join(map(str, libraries)),
-        "XDG_RUNTIME_DIR": str(sandbox),  # Podman wants its run directory to have a short name
+        "XDG_RUNTIME_DIR": str(sandbox / "run"),  # Podman wants its run directory to have a short name
     }
     arms = "host@dir,bind:podman/overlay@dir,layer:podman/overlay@dir,runtime:podman/overlay@dir,layer:overlay2@dir"
     words = [
@@ -97,7 +105,9 @@ def test_rootless_podman_measures_and_leaves_nothing(sandbox: Path, tiny: Path) 
     assert found["session"]["facts"]["podman runs"] == "rootless"
     ran = {row["arm"] for row in found["samples"] if row["status"] == "ok"}
     assert ran == {"host@dir", "bind:podman/overlay@dir", "layer:podman/overlay@dir"}
-    wait_until(lambda: not processes(), 5)
+    wait_until(lambda: not processes())
     left = {path.name for path in (sandbox / "home/kit/state").rglob("*")}
     assert left - {"machine-id"} == {"journal", "loops"}  # that of a machine whose system has none
     assert not [name for name in os.listdir(sandbox / "home") if name.startswith(".local")]
+    for directory in ("kit/cache", "kit/cache/images", "kit/data", "kit/state"):
+        assert (sandbox / "home" / directory).stat().st_mode & 0o022 == 0, directory

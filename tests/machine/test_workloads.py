@@ -64,10 +64,9 @@ def test_background_load_runs_beside_every_run_and_is_not_the_arms(kit: Kit, tin
     found = compare(kit, tmp_path, *words)
     assert sorted(item["arm"] for item in found["warmups"]) == sorted(ARMS)  # caches are warm: one run of each before
     for item in found["samples"]:
-        share = float(item["load"].removeprefix("busy: ").split()[0])
-        assert share > 0.5, "it did not run"
-        if "no outside CPU" not in found["session"]["facts"]:
-            assert item["outside"] < share / 2, "its CPU is charged to the arm"
+        assert item["load"].startswith("busy: ")
+        # The load takes what CPU it gets. The arm sleeps, and uses almost none however busy the machine is.
+        assert item["cgroup_user"] + item["cgroup_sys"] < 0.5, "its CPU is charged to the arm"
         assert any(name == "load's scenario" for name in item["digests"])
     assert "background load beside every run" in found["table"]
 
@@ -75,7 +74,7 @@ def test_background_load_runs_beside_every_run_and_is_not_the_arms(kit: Kit, tin
 @pytest.mark.unmeasured
 def test_a_load_that_fails_fails_the_run(kit: Kit, tiny: Path, tmp_path: Path) -> None:
     load = small_scenario(tmp_path / "broken.toml", phase("break", "exit 3"))
-    scenario = small_scenario(tmp_path / "rest.toml", phase("rest", "sleep 1"))
+    scenario = small_scenario(tmp_path / "rest.toml", phase("rest", "sleep 5"))
     words = (scenario, "--image", tiny, "--arms", "bare", "--rounds", "1", "--load", load)
     found = compare(kit, tmp_path, *words, code=1)
     assert "the load failed: break ended with exit status 3" in found["table"]

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
-from kit.session.doctor import settings, swap
+import pytest
+
+from kit.core.errors import SESSION_LOG, BusyError, RunError
+from kit.session.doctor import guarded, settings
+from kit.session.trial import Diagnosis
 
 
 def test_cpus_share_a_line_and_what_is_missing_has_none(tmp_path: Path) -> None:
@@ -17,11 +22,31 @@ def test_cpus_share_a_line_and_what_is_missing_has_none(tmp_path: Path) -> None:
     assert found.reason.startswith("powersave: ")
 
 
-def test_only_swap_that_exists_is_advised_about(tmp_path: Path) -> None:
-    file = tmp_path / "swaps"
-    heading = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"
-    file.write_text(heading)
-    assert list(swap(file)) == []
-    file.write_text(f"{heading}/dev/vda2                               partition\t1048572\t\t20480\t\t-2\n")
-    (found,) = swap(file)
-    assert found.reason.startswith("/dev/vda2, 20 MiB in use: ")
+@pytest.mark.parametrize(
+    ("error", "reason", "fix"),
+    [
+        (RunError("the probe did not start", "check with kit doctor whether this arm works"), "the probe", SESSION_LOG),
+        (OSError(28, "No space left on device", "/run/kit"), "/run/kit: No space", "free space on that filesystem"),
+        (ValueError("cpu MHz"), "ValueError: cpu MHz", "report it: this is a fault of the kit"),
+    ],
+)
+def test_what_fails_in_a_section_is_a_line_of_it(error: Exception, reason: str, fix: str) -> None:
+    """No fix of doctor's refers to doctor."""
+    works = Diagnosis("measuring", "cgroup CPU", True, "counted")
+
+    def section() -> Iterator[Diagnosis]:
+        yield works
+        raise error
+
+    first, last = guarded("measuring", section())
+    assert first == works and (last.kind, last.works, last.fix) == ("measuring", False, fix)
+    assert last.reason.startswith(reason)
+
+
+def test_a_machine_that_is_held_is_no_fault_of_the_machine() -> None:
+    def section() -> Iterator[Diagnosis]:
+        yield Diagnosis("tool", "tar", True, "/usr/bin/tar")
+        raise BusyError("session 1 is running", "wait")
+
+    with pytest.raises(BusyError):
+        list(guarded("session", section()))

@@ -18,7 +18,7 @@ import pytest
 from kit.core.errors import AwayError, RunError, UsageError
 from kit.model.event import Change, FactsKnown, RunFlagged, SampleTaken, StatusChanged
 from kit.model.sample import Sample
-from kit.model.session import DONE, RUNNING, Session
+from kit.model.session import DONE, INTERRUPTED, RUNNING, Session
 from kit.store import Outbox, Store, open_store
 from kit.store import database as databases
 from kit.store.database import Database
@@ -151,7 +151,8 @@ def test_what_the_store_knows_by_then_stays(tmp_path: Path) -> None:
         other.execute("BEGIN IMMEDIATE")
         outbox.take(SampleTaken(FULL.samples[0]))
     other.close()
-    assert opened(tmp_path, []).get(HEAD.id) == replace(HEAD, facts={"kernel": "7"}, samples=FULL.samples[:1])
+    known = replace(HEAD, status=INTERRUPTED, facts={"kernel": "7"}, samples=FULL.samples[:1])
+    assert opened(tmp_path, []).get(HEAD.id) == known
 
 
 def test_a_running_sessions_outbox_is_its_own(tmp_path: Path) -> None:
@@ -170,6 +171,53 @@ def test_another_stores_outbox_is_left_alone(tmp_path: Path) -> None:
     assert open_store(f"sqlite:///{tmp_path}/other.db", tmp_path / "kit.db").list() == ()
     assert open_store("", tmp_path / "kit.db", read_only=True).list() == () and file.exists()
     assert opened(tmp_path, []).get(HEAD.id) == expected() and not file.exists()
+
+
+def kill_session(store: Store, data: Path, samples: Sequence[Sample] = ()) -> None:
+    """Run a session of this store in a process that SIGKILL ends."""
+    child = os.fork()
+    if child == 0:
+        with Outbox(HEAD, store, data, print) as outbox:
+            outbox.create(HEAD)
+            for sample in samples:
+                outbox.take(SampleTaken(sample))
+            os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(child, 0)
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_whoever_opens_the_store_records_the_end_of_a_killed_session(tmp_path: Path, kit: Kit, count: int) -> None:
+    """Of that one alone: neither of one that another machine runs, nor of one that has ended."""
+    data = tmp_path / "data"
+    store = opened(data, [])
+    for name, status in (("elsewhere", RUNNING), ("ended", DONE)):
+        store.add(replace(FULL, id=name, status=status))
+    kill_session(store, data, FULL.samples[:count])
+    assert store.get(HEAD.id).status == RUNNING
+    done = kit("sessions", KIT_HOME=str(tmp_path))
+    assert f"session {HEAD.id} was killed; it is recorded as interrupted" in done.stderr
+    assert INTERRUPTED in next(line for line in done.stdout.splitlines() if line.startswith(HEAD.id))
+    assert (store.get("elsewhere").status, store.get("ended").status) == (RUNNING, DONE)
+    assert store.get(HEAD.id).samples == FULL.samples[:count] and not [*(data / "outbox").iterdir()]
+    assert kit("sessions", KIT_HOME=str(tmp_path)).stderr == ""
+
+
+def test_kit_clean_records_the_end_of_a_killed_session(tmp_path: Path, kit: Kit) -> None:
+    data = tmp_path / "data"
+    store = opened(data, [])
+    kill_session(store, data)
+    done = kit("clean", "--wait", KIT_HOME=str(tmp_path))
+    assert f"session {HEAD.id} was killed; it is recorded as interrupted" in done.stdout
+    assert store.get(HEAD.id).status == INTERRUPTED
+    assert kit("clean", "--wait", KIT_HOME=str(tmp_path)).stdout.splitlines()[-1] == "nothing to clean"
+
+
+def test_a_session_that_ends_between_a_kill_and_its_record_keeps_its_end(tmp_path: Path) -> None:
+    """Whoever resumes it, with the same outbox, may have ended it."""
+    store = opened(tmp_path, [])
+    kill_session(store, tmp_path)
+    store.take(HEAD.id, [StatusChanged(DONE)])
+    assert opened(tmp_path, []).get(HEAD.id).status == DONE
 
 
 def test_a_damaged_outbox_is_named_and_stops_nobody(tmp_path: Path, kit: Kit) -> None:

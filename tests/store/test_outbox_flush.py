@@ -112,7 +112,9 @@ def test_a_kit_that_is_killed_amid_deliveries_has_kept_what_it_said(
     for content in again + again:  # as where the store's word got lost, too
         (data / "outbox" / f"{name}.jsonl").write_bytes(content)
         assert kit("sync", "--store", database, KIT_HOME=str(tmp_path)).returncode == 0
-    found = runs(open_store(database, data / "kit.db").get(name).samples)
+    session = open_store(database, data / "kit.db").get(name)
+    assert session.status != RUNNING
+    found = runs(session.samples)
     assert set(found.values()) == {1} and len(safe) <= len(found) <= len(safe) + 1
 
 

@@ -83,7 +83,7 @@ def test_a_browser_sees_machines_work_come_and_go(
         assert page.locator("meta[http-equiv=refresh]").count() == 0
     finally:
         served.terminate()
-        assert served.wait(15) in (0, 130)
+        assert served.wait(60) in (0, 130)
 
 
 def seen(address: Address, default: Path) -> str:

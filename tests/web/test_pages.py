@@ -10,7 +10,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -253,7 +252,7 @@ def test_the_served_store(page: Page, store: Store, tmp_path: Path) -> None:
             assert answer.read().decode().startswith("session,guest,arm")
     finally:
         served.terminate()
-        assert served.wait(10) in (0, 130)
+        assert served.wait(60) in (0, 130)
 
 
 def test_serving_is_for_this_machine_and_for_reading(store: Store, tmp_path: Path) -> None:
@@ -367,8 +366,6 @@ def test_the_command_writes_page_and_plots(kit: Kit, store: Store, tmp_path: Pat
 
 
 def test_a_page_of_many_runs_stays_small() -> None:
-    start = time.monotonic()
     big = night(1, 0.05, rounds=5_000)
     made = plot_runs(analyse(big).arms)
     assert made and made.body.count("<circle") <= 2 * 1000 + 2 and "one run in" in made.title
-    assert time.monotonic() > start

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from kit.analysis.runs.paired import Paired, find_adjusting, pair_up
-from kit.analysis.runs.run_table import Key, Runs, differing, in_both
+from kit.analysis.runs.run_table import Key, Runs, differing
 from kit.analysis.stats import estimators, variance_pooling
 from kit.analysis.stats.estimators import Centre
 from kit.model.arm import CONTROL
@@ -277,7 +277,7 @@ def not_comparable(runs: Runs, baselines: Sequence[tuple[str, str]]) -> tuple[st
     reasons = []
     for point in runs.points:
         for arm, baseline in baselines:
-            shared = in_both(runs.rounds((arm, point)), runs.rounds((baseline, point)))
+            shared = runs.shared_rounds([(arm, point), (baseline, point)])
             if runs.common([(arm, point), (baseline, point)])[0].size == shared.size:
                 continue
             theirs = {sample.round: sample for sample in runs.samples((baseline, point))}

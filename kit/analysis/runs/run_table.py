@@ -39,6 +39,8 @@ class Runs:
     def __init__(self, samples: Iterable[Sample], repetitions: bool = True) -> None:
         self._all = read(samples, repetitions)
         gone = _repeated(self._all)
+        marked = (self._all.runs[place] for place in self._all.marked)
+        self._reruns = {item.round: item.rerun_of for item in marked if item.rerun_of is not None}
         self._places = {  # positions of an arm's runs at a point among all
             key: found
             for number, key in enumerate(self._all.keys)
@@ -170,14 +172,21 @@ class Runs:
         found: Floats = self._all.spins[SPINS.index(name)][self._at(key)]
         return found
 
+    def shared_rounds(self, keys: Sequence[Key]) -> NDArray[np.int64]:
+        """Return the rounds that contain all the arms. A rerun replaces its round. It is no further round of arms that
+        it contains only to be compared with a disturbed one: they would have an interval after one round."""
+        shared = self.rounds(keys[0])
+        for key in keys[1:]:
+            shared = in_both(shared, self.rounds(key))
+        further = [number for number, replaced in self._reruns.items() if replaced in shared]
+        return np.setdiff1d(shared, further) if further else shared
+
     def common(self, keys: Sequence[Key]) -> tuple[NDArray[np.int64], ...]:
         """Return, for each arm, positions of the comparable runs in rounds that contain all the arms."""
         return self.once(self._common, *keys)
 
     def _common(self, *keys: Key) -> tuple[NDArray[np.int64], ...]:
-        shared = self.rounds(keys[0])
-        for key in keys[1:]:
-            shared = in_both(shared, self.rounds(key))
+        shared = self.shared_rounds(keys)
         places = [_find_places(self.rounds(key), shared) for key in keys]
         alike = np.ones(shared.size, bool)
         for key, place in zip(keys[1:], places[1:], strict=True):

@@ -99,8 +99,12 @@ class Ranking:
         reference is the only pick, the other rows. An arm without interval counts, unless its own runs failed."""
         others = [row for row in self.rows if row.against is not None]
         judged = [row for row in others if row.pick] or others
-        most = max((row.n for row in self.rows), default=0)
-        return tuple(row for row in judged if row.verdict == INCONCLUSIVE or (not row.verdict and row.n == most))
+        most = max((row.against.n for row in others if row.against), default=0)  # reruns make an arm's own n larger
+        return tuple(
+            row
+            for row in judged
+            if row.verdict == INCONCLUSIVE or (not row.verdict and row.against and row.against.n == most)
+        )
 
     @property
     def decided(self) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kit.analysis.runs.compare import is_control
-from kit.analysis.runs.run_table import Runs, in_both
+from kit.analysis.runs.run_table import Runs
 from kit.analysis.stats import estimators, variance_pooling
 from kit.model.sweep import parse_point, positive_number
 
@@ -58,9 +58,7 @@ def _slopes(
         return None
     phase = runs.phases(keys)[-1]
     # The scenario's digest differs between points; the comparison has checked all digests within a point.
-    shared = runs.rounds(keys[0])
-    for key in keys[1:]:
-        shared = in_both(shared, runs.rounds(key))
+    shared = runs.shared_rounds(keys)
     values = np.array([runs.values(key, phase, "real")[np.searchsorted(runs.rounds(key), shared)] for key in keys])
     if not shared.size or not (values > 0).all():
         return None

@@ -23,7 +23,7 @@ def parts(root: LazyGroup) -> Mapping[str, Callable[[], str]]:
         "metrics": metrics, "arms": arms, "filesystems": filesystems, "drivers": drivers,
         "commands": partial(commands, root), "scenarios": scenarios, "scenario-keys": scenario_keys,
         "nightly-keys": nightly_keys, "settings": settings, "facts": facts, "errors": errors,
-        "exit-codes": exit_codes, "json": json_keys, "json-documents": json_documents,
+        "assumptions": assumptions, "exit-codes": exit_codes, "json": json_keys, "json-documents": json_documents,
     }  # fmt: skip
 
 
@@ -123,6 +123,17 @@ def facts() -> str:
 
     keys = [(kind.key.replace("{}", "…"), kind.volatile) for kind in KINDS if kind.key != "{}"]
     return table(("fact", "begins a new series"), [(key, "no" if volatile else "yes") for key, volatile in keys])
+
+
+def assumptions() -> str:
+    """What the kit assumes of its machine."""
+    from kit.host.assumptions import ASSUMPTIONS
+
+    rows = [
+        (f"{item.kind}: {item.name}", item.what, f"no {item.needed_by}" if item.needed_by else "advice")
+        for item in ASSUMPTIONS
+    ]
+    return table(("checked", "what is assumed", "otherwise"), rows)
 
 
 def exit_codes() -> str:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kit.core.errors import MachineError
-from kit.host.command import CommandError, environment, require, run
+from kit.host.command import CommandError, environment, install_fix, require, run
 
 #: From this version on the client needs a plugin for BuildKit.
 _SPLIT = 23
@@ -22,14 +22,16 @@ def client_environment(settings: Path) -> dict[str, str]:
 def docker_client(buildkit: bool, env: Mapping[str, str]) -> str:
     """Return the path of the first ``docker`` that can build, with BuildKit if ``buildkit``. ``env``: in which it
     will build. Raises MachineError that names the missing package."""
-    first = require("docker", "docker.io")
+    first = require("docker")
     if not buildkit:
         return first
     for directory in environment()["PATH"].split(":"):
         client = shutil.which("docker", path=directory)
         if client and _has_buildkit(client, env):
             return client
-    raise MachineError("the installed docker client cannot use BuildKit", "run apt-get install docker-buildx")
+    raise MachineError(
+        "the installed docker client cannot use BuildKit", install_fix("docker-buildx|docker-buildx-plugin")
+    )
 
 
 def _has_buildkit(client: str, env: Mapping[str, str]) -> bool:

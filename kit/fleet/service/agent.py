@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from kit.core.codec import decode_json
 from kit.core.paths import apart, find_paths
-from kit.core.private import make_private, passable_mode
+from kit.core.private import make_directory, make_private, passable_mode
 from kit.fleet.share import Assignment, Share
 from kit.model.event import Event, SampleTaken, SessionStarted
 from kit.model.session import Session
@@ -56,7 +56,7 @@ def _run(assignment: Assignment, channel: Channel) -> Session:
     if assignment.together:
         paths = apart(paths)
         make_private(paths.state, passable_mode())
-        paths.lock.mkdir(parents=True, exist_ok=True)
+        make_directory(paths.lock)
     # The sender may be this machine's user too, whose store and outbox have the session under the same name.
     make_private(paths.data)
     paths = replace(paths, data=paths.data / "fleet")

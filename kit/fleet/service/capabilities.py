@@ -37,6 +37,7 @@ def examine_machine(paths: Paths, home: str, tell: Callable[[str], None]) -> Wor
     env = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **({"KIT_HOME": home} if home else {})}
     said = run([sys.executable, "-m", "kit", "doctor", "--json", "--wait"], env=env, what="kit doctor")
     working = read_working(said)
+    make_private(paths.cache)
     make_private(paths.cache / "fleet")
     write_record(paths.cache / "fleet" / _name(), working)
     return working

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from kit.core.errors import MORE_ROOM, MachineError, RunError
-from kit.core.private import make_private
+from kit.core.private import make_directory, make_private
 from kit.host.recovery.cleanup import Cleanups
 from kit.host.recovery.process_id import Owner
 from kit.host.safe_fs import open_directory, open_real
@@ -126,7 +126,7 @@ class Journal:
         """Make a thing and hold it. ``make`` gets a descriptor of the parent directory and the name, and returns the
         thing's identity."""
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_directory(path.parent)
             real = path.parent.resolve() / path.name  # after a crash the path must not lead through a link
             self._refuse_taken(kind, str(real))
             self.acquire(kind, real)

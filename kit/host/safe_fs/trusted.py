@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from kit.core.errors import UsageError
-from kit.core.private import user_name
+from kit.core.private import close_command, user_name, writable_by_others
 
 _LOOK = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 #: Maximum number of symlinks on one path, as the kernel counts them (path_resolution(7)).
@@ -58,7 +58,7 @@ def open_trusted(path: Path) -> int:
     pending, links = [*reversed(path.absolute().parts[1:])], 0
     with _Way() as way:
         while True:
-            _check(path, way.path(), os.fstat(way.here))
+            _check(path, way.path(), os.fstat(way.here), way.here)
             if not pending:
                 return way.opened()
             name = pending.pop()
@@ -67,9 +67,10 @@ def open_trusted(path: Path) -> int:
             except FileNotFoundError:
                 with suppress(FileExistsError):
                     os.mkdir(name, 0o755, dir_fd=way.here)
+                    os.chmod(name, 0o755, dir_fd=way.here)  # past the umask; who may write here is checked already
             else:
                 if stat.S_ISLNK(info.st_mode):
-                    _check(path, way.path(name), info)
+                    _check(path, way.path(name), info, way.here)
                     links += 1
                     if links > _LINKS:
                         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
@@ -89,13 +90,18 @@ def open_real(path: Path) -> int:
         return way.opened()
 
 
-def _check(given: Path, where: str, info: os.stat_result) -> None:
-    """Raises UsageError if another user may replace the directory or its entries."""
-    open_to_all = stat.S_ISDIR(info.st_mode) and info.st_mode & 0o022 and not info.st_mode & stat.S_ISVTX
-    if info.st_uid in (0, os.geteuid()) and not open_to_all:
+def _check(given: Path, where: str, info: os.stat_result, descriptor: int) -> None:
+    """Raises UsageError if another user may replace the directory or its entries. ``descriptor``: of the directory."""
+    others = (
+        stat.S_ISDIR(info.st_mode)
+        and not info.st_mode & stat.S_ISVTX
+        and writable_by_others(f"/proc/self/fd/{descriptor}", info)
+    )
+    if info.st_uid in (0, os.geteuid()) and not others:
         return
-    whose = "is a directory to which others may write" if open_to_all else f"belongs to {user_name(info.st_uid)}"
+    whose = "is a directory to which others may write" if others else f"belongs to {user_name(info.st_uid)}"
+    use = "use a directory that is yours, all above it yours or root's"
     raise UsageError(
         f"{given}: {where} {whose}: it could be exchanged while {user_name(os.geteuid())} works in it",
-        "use a directory that is yours, all above it yours or root's: sudo install -d -m 755 /var/tmp/kit",
+        f"run {close_command(where, info)}, or {use}" if others else use,
     )

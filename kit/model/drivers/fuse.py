@@ -9,7 +9,7 @@ _KERNEL = KernelPart("FUSE (CONFIG_FUSE_FS)", "fuse", ("fuse",))
 #: Docker's, and Podman's overlay driver where that program mounts it.
 FUSE_OVERLAYFS = Driver(
     "fuse-overlayfs",
-    "run apt-get install fuse-overlayfs, and use a kernel with FUSE",
+    "use a kernel with FUSE",
     _KERNEL,
     packages={"fuse-overlayfs": "fuse-overlayfs"},
 )

@@ -6,7 +6,7 @@ from kit.model.driver import OWN_KERNEL, Driver, KernelPart
 
 ZFS = Driver(
     "zfs",
-    "install zfs-dkms for this kernel",
+    "install zfs-dkms for this kernel; Debian has it in its component contrib, which apt's sources must name",
     KernelPart("zfs", "zfs", ("zfs",)),
     filesystem="zfs",
     guests=(OWN_KERNEL,),

@@ -15,14 +15,17 @@ from pathlib import Path
 from kit.analysis.runs.disturbance import find_bursts, own_nature
 from kit.core.deadline import Deadline, run_deadline
 from kit.core.paths import Paths
-from kit.core.private import make_private, passable_mode
+from kit.core.private import make_private, passable_mode, plain_umask
 from kit.core.redact import RedactedFormatter
 from kit.engines import EngineConfig
+from kit.filesystem.block import unmount
+from kit.host.assumptions import check_machine
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.cgroup.idle_load import IdleRate, IdleWatch
 from kit.host.interrupt import checkpoint, interrupts_held
+from kit.host.kernel_part import loaded_modules
 from kit.host.lock import machine_lock
-from kit.host.namespace import enter_private_mounts, own_network
+from kit.host.namespace import allow_programs, enter_private_mounts, own_network
 from kit.host.recovery.journal import Journal
 from kit.model.event import EventSink, FactsKnown, RunFlagged, RunsAdded, RunsPlanned, SampleTaken
 from kit.model.fact import DEFAULT_REFERENCE, NO_RERUN, STOPPED, Fact
@@ -42,38 +45,49 @@ from kit.session.setup.workers import one_at_a_time
 @contextmanager
 def held_machine(name: str, paths: Paths, wait: bool, observer: EventSink) -> Iterator[MachineLease]:
     """Hold the machine: lock, leftovers of dead sessions cleaned, private mounts, run directory, control group.
-    ``name``: a valid session id.
+    ``name``: a valid session id. Raises MachineError if the machine lacks what every session needs.
 
     Interrupts wait for ``interruptible``: everything made here and in the block is undone, whenever they come."""
+    check_machine(paths)
     mode = passable_mode()
-    with interrupts_held(), ExitStack() as stack:
+    with plain_umask(), interrupts_held(), ExitStack() as stack:
         stack.enter_context(machine_lock(paths.lock, name, wait, observer.tell))
         make_private(paths.state, mode)
+        stack.callback(_name_loaded, loaded_modules(), observer)
         cleaned = clean_machine(paths)
         for line in (*(f"cleaned up after {line}" for line in cleaned.undone), *cleaned.left):
             observer.tell(line)
         make_private(paths.data)
         stack.enter_context(_session_log(paths.logs(name) / "session.log"))
-        if os.geteuid() == 0:
+        root = os.geteuid() == 0
+        if root:
             enter_private_mounts()
+        make_private(paths.cache)
+        lifted = root and allow_programs(paths.cache)
         journal = Journal(paths.journals / f"{name}.jsonl", CLEANUPS)
         stack.callback(journal.close)
         run = paths.run / name
         stack.enter_context(_run_directory(paths.run, mode, journal))
         stack.enter_context(journal.directory(run, mode))
         cgroup, network = f"kit-{name}", None
-        if os.geteuid() == 0:
+        if root:
+            if allow_programs(run):
+                stack.callback(unmount, run)
             stack.enter_context(journal.holding("cgroup", cgroup))
             Cgroup.named(cgroup).create()
             network = run / "net"
             stack.enter_context(own_network(network))
         probe = probe_binary(paths.cache)
-        yield MachineLease(
-            EngineConfig(
-                name, run, probe, journal, cgroup, paths.cache, tell=one_at_a_time(observer.tell), network=network
-            ),
-            paths,
-        )
+        setting = EngineConfig(name, run, probe, journal, cgroup, paths.cache, lifted=lifted, network=network)
+        yield MachineLease(replace(setting, tell=one_at_a_time(observer.tell)), paths)
+
+
+def _name_loaded(before: frozenset[str], observer: EventSink) -> None:
+    """Name the kernel modules that mounts and daemons of a session have loaded: nothing unloads them."""
+    new = sorted(loaded_modules() - before)
+    if new:
+        names = ", ".join(new)
+        observer.tell(f"kernel modules loaded meanwhile: {names}; they stay until a reboot, or modprobe -r")
 
 
 class _LogFile(logging.FileHandler):

@@ -47,7 +47,7 @@ def _session(channel: Channel) -> Session:
     host = read_host()
     check_kernel(session, KERNEL, host.kernel)  # the kit's own may have been rebuilt since
     prepared = Prepared(session.request, job.scenarios, session.kept_plan(), profiles(session.request))
-    for line in lacking(prepared.plan.arms):
+    for line in lacking(prepared.plan.arms, paths):
         channel.tell(line)
     context = SessionContext(prepared, host, paths, channel)
     with held_machine(session.id, paths, False, channel) as lease:

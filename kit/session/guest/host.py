@@ -15,6 +15,7 @@ from kit.guest import Boot, Disk, Machine, Tools
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.command import ended, run, spawn
 from kit.host.interrupt import interruptible
+from kit.host.namespace import allow_programs
 from kit.host.safe_fs import copy_file, plain_files
 from kit.model.fact import GUEST, stored
 from kit.model.session import Session
@@ -45,6 +46,8 @@ def visit(
     with ExitStack() as stack:
         directory = lease.paths.state / "guest"
         stack.enter_context(lease.setting.journal.directory(directory, 0o700))
+        if allow_programs(directory):  # a kernel of User-Mode Linux
+            stack.callback(unmount, directory)
         job = GuestJob(session, context.prepared.scenarios, materials)
         with interruptible():
             disks = guest_disks(job, context, lease, machine, directory)

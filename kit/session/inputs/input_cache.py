@@ -9,6 +9,7 @@ from pathlib import Path
 
 from kit.core.codec import Whole
 from kit.core.errors import RunError
+from kit.core.private import make_directory
 from kit.host.cache_use import mark_used
 from kit.host.durable import publish, read_record, write_record
 from kit.host.remote_cache import Peer, from_peers
@@ -59,7 +60,7 @@ class InputCache:
         facts = target.with_name(target.name + ".json")
         known = read_record(_Facts, facts)
         if known is None:
-            target.parent.mkdir(parents=True, exist_ok=True)
+            make_directory(target.parent)
             with scratch(target.parent) as directory:
                 new = directory / "repacked"
                 digest = self._taken(item, target.name, new, directory) or repack(make(directory), new, item)

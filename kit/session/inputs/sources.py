@@ -11,7 +11,6 @@ from pathlib import Path
 from kit.core.errors import MachineError, RunError, UnavailableError, UsageError
 from kit.host.command import run
 from kit.host.git import git
-from kit.host.machine import os_release
 from kit.image.debian_package import extract_sources
 from kit.model.scenario import Input
 from kit.session.inputs.input_cache import InputCache, PreparedInput
@@ -81,13 +80,14 @@ def _clone_elsewhere(url: str, branch: str) -> str:
 
 
 def _package(source: str) -> tuple[str, str]:
-    """Return the package, and the suite that has it if that is not this machine's own."""
+    """Return the package, and the suite that has it; '' for this machine's own."""
     package, _, suite = source.removeprefix("deb:").partition("#")
-    return package, "" if suite == os_release().get("VERSION_CODENAME") else suite
+    return package, suite
 
 
 def _package_version(source: str) -> str:
-    """Return the version that apt would fetch; '' for another suite's, which is fetched once."""
+    """Return the version that apt would fetch; '' for a named suite's, which is fetched once: a machine of that suite
+    then needs no fresh lists of apt, and gets its sources as all others do."""
     package, suite = _package(source)
     if suite:
         return ""

@@ -13,12 +13,15 @@ from itertools import count
 from pathlib import Path
 
 from kit.core.errors import KitError, said_by_system
+from kit.core.paths import find_paths
 from kit.engines import BackingRoot, Blocker, Engine, EngineConfig, Sandbox, engine_name, make_engine
 from kit.engines.copies import as_one
 from kit.filesystem import Backing, BackingOptions, make_backing
+from kit.host.assumptions import CONTAINER, USER_NAMESPACE, unmet
+from kit.host.kernel_part import require_part
 from kit.host.machine import Host
 from kit.image import Image
-from kit.model.arm import BUILD, Arm
+from kit.model.arm import BUILD, USERNS, Arm, driver_of, fix_of
 from kit.model.drivers import SYSTEM
 from kit.model.fact import FILESYSTEM, UNCONFIRMED, Fact
 from kit.model.session import NotRun
@@ -99,6 +102,9 @@ class Provision:
         blocker = engine.check(arm, self._spec.host) or self._blocker(arm)
         if blocker:
             raise KitError(blocker.reason, blocker.fix)
+        for kernel, part in ((driver_of(part).kernel, part) for part in arm.parts):
+            if kernel and not part.plain_root:
+                require_part(kernel, fix_of(part))
         engine.open()
         self._root(arm)
         if self._load:
@@ -111,6 +117,10 @@ class Provision:
             return Blocker(f"CPU {min(missing)} of --cpuset is not one of this machine's", "see nproc, and lscpu")
         if self._spec.cpuset and arm.placement == BUILD:
             return Blocker("a daemon starts the steps of a build: --cpuset does not reach them", "leave out --cpuset")
+        if arm.contained:
+            own_users = arm.option(USERNS) or not (self._spec.host.root or arm.engine == SYSTEM)
+            for _, lack in unmet(USER_NAMESPACE if own_users else CONTAINER, find_paths()):
+                return Blocker(lack.reason, lack.fix)
         if self._spec.copies:
             if arm.placement == "host":
                 return Blocker("copies on the host would have different paths", "use bare")

@@ -1,4 +1,5 @@
-"""Delivery of outboxes from finished or killed sessions, by any later kit."""
+"""Delivery of outboxes from finished or killed sessions, by any later kit. A session's outbox outlives a kill, and is
+locked while the session runs: so whoever can lock it also records that a killed session has ended."""
 
 from __future__ import annotations
 
@@ -10,15 +11,15 @@ from pathlib import Path
 from typing import IO, Any, Protocol
 
 from kit.core.codec import UnreadableError, decode_json
-from kit.core.errors import AwayError, KitError
+from kit.core.errors import AwayError, KitError, UsageError
 from kit.core.flock import try_lock
 from kit.core.regular import open_regular
 from kit.model.event import Change, SampleTaken, SessionStarted, StatusChanged
-from kit.model.session import DONE, Session
+from kit.model.session import DONE, INTERRUPTED, RUNNING, Session
 from kit.store.outbox.events import load_change
 from kit.store.outbox.outbox import HEAD, Taker, whole_lines
 
-RUNNING = "its session is running and delivers it"
+STILL_RUNS = "its session is running and delivers it"
 
 
 class Receiver(Taker, Protocol):
@@ -32,18 +33,21 @@ class Receiver(Taker, Protocol):
 @dataclass(frozen=True)
 class Delivery:
     """The result for one outbox. ``store``: its store, without a password; ``waits``: why it was not delivered, '' if
-    it was."""
+    it was; ``killed``: whether the end of its session was recorded with it."""
 
     path: Path
     session: str
     runs: int
     store: str
     waits: str = ""
+    killed: bool = False
 
     def __str__(self) -> str:
-        if not self.waits:
-            return f"{self.runs} runs of session {self.session} that had waited are stored"
-        return f"{self.path} still waits: {self.waits}"
+        if self.waits:
+            return f"{self.path} still waits: {self.waits}"
+        stored = [f"{self.runs} runs of session {self.session} that had waited are stored"] if self.runs else []
+        stored += [f"session {self.session} was killed; it is recorded as {INTERRUPTED}"] if self.killed else []
+        return "; ".join(stored)
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,11 @@ class _Waiting:
     def session(self) -> str:
         first = self.changes[0] if self.changes else None
         return first.session.id if isinstance(first, SessionStarted) else ""
+
+    @property
+    def empty(self) -> bool:
+        """Return whether the store has received everything: the first change only names the session."""
+        return len(self.changes) == 1
 
     @property
     def runs(self) -> int:
@@ -99,18 +108,20 @@ def _deliver(store: Receiver, path: Path, file: IO[bytes], away: str) -> Deliver
         found = _read(file.read())
     except UnreadableError as error:
         return Delivery(path, path.stem, 0, "", f"it can't be delivered: {error.message}; move it away")
-    if found is None or len(found.changes) == 1:
-        if mine and (found is None or found.store == store.name):
-            path.unlink()  # its session was killed before it had begun, or between two runs
+    if found is None:
+        if mine:
+            path.unlink()  # its session was killed before it had begun
         return None
-    waits = "" if mine else RUNNING
+    waits, killed = "" if mine else STILL_RUNS, False
     if found.store != store.name:
         waits = f"it is for {found.store}"
     elif mine:
-        waits = away or _give(store, found)
+        waits, killed = (away, False) if away else _give(store, found)
     if not waits:
         path.unlink()
-    return Delivery(path, found.session, found.runs, found.store, waits)
+    if found.empty and not killed:
+        return None
+    return Delivery(path, found.session, found.runs, found.store, waits, killed)
 
 
 def _read(content: bytes) -> _Waiting | None:
@@ -125,16 +136,29 @@ def _read(content: bytes) -> _Waiting | None:
     return found
 
 
-def _give(store: Receiver, found: _Waiting) -> str:
-    """Return why the store refused the outbox. Outcomes of a finished session are computed as usual. Raises
-    AwayError."""
+def _give(store: Receiver, found: _Waiting) -> tuple[str, bool]:
+    """Return why the store refused the outbox, '' if it did not, and whether the session's end was recorded. Outcomes
+    of a finished session are computed as usual. Raises AwayError."""
     try:
-        store.take(found.session, found.changes)
+        if not found.empty:
+            store.take(found.session, found.changes)
+        killed = _record_end(store, found.session)
     except AwayError:
         raise
     except KitError as error:
-        return error.message
+        return error.message, False
     if found.finished:
         with suppress(KitError):  # a history works it out, too
             store.keep_outcomes(store.get(found.session))
-    return ""
+    return "", killed
+
+
+def _record_end(store: Receiver, session: str) -> bool:
+    """Record that a session has ended whose process died without a word. Return whether it was so."""
+    try:
+        if store.get(session).status != RUNNING:
+            return False
+    except UsageError:  # it was killed before the store had it
+        return False
+    store.take(session, [StatusChanged(INTERRUPTED)])
+    return True
