@@ -18,8 +18,8 @@ OLD = ("docker.io", "unionfs-fuse")
 NEW = ("docker.io", "docker-cli", "docker-buildx")
 ALWAYS = (
     "containerd", "runc", "e2fsprogs", "mmdebstrap", "gcc", "libc6-dev", "make", "zstd", "xz-utils", "util-linux",
-    "btrfs-progs", "xfsprogs", "fuse-overlayfs", "rsync", "git", "podman", "conmon", "uidmap", "buildah", "mergerfs",
-    "bpftrace", "linux-perf", "python3-venv",
+    "btrfs-progs", "xfsprogs", "fuse-overlayfs", "rsync", "git", "skopeo", "podman", "conmon", "uidmap", "buildah",
+    "mergerfs", "bpftrace", "linux-perf", "python3-venv",
 )  # fmt: skip
 LACKING = (
     "left out: apt's sources have no package unionfs-fuse; without it the kit cannot measure: union:unionfs-fuse\n"

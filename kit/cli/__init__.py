@@ -52,7 +52,7 @@ SECTIONS = {
         "kernel": ("kit.cli.kernel:kernel", "Build, list and remove guest kernels."),
         "tune": ("kit.cli.tune:tune", "Show or tune settings of this machine."),
         "prune": ("kit.cli.prune:prune", "Remove old sessions, logs and unused cache entries."),
-        "clean": ("kit.cli.clean:clean", "Undo what a killed session left on this machine."),
+        "clean": ("kit.cli.clean:clean", "Undo what a killed session left, and record its end."),
         "config": ("kit.cli.config:config", "Show current settings with their files."),
         "schema": ("kit.cli.schema:schema", "Print the JSON Schema of a document."),
         "completion": ("kit.cli.completion:completion", "Print the completion script for bash, zsh or fish."),

@@ -10,7 +10,7 @@ from kit.cli.options import wait_option
 @click.command(epilog="\b\nExamples:\n  sudo kit clean\n  sudo kit clean --wait     after a session that still runs")
 @wait_option
 def clean(wait: bool) -> None:
-    """Undo what a killed session left on this machine, and record its end.
+    """Undo what a killed session left, and record its end.
 
     kit compare does so at its start."""
     from kit.core.paths import find_paths

@@ -18,8 +18,8 @@ from kit.host.waiting import NotReadyError, wait_for
 
 log = logging.getLogger(__name__)
 
-#: Before a program that may load no module: dockerd would load those of networks that no container here has. What an arm
-#: needs the kit itself loads, and names (kit.host.kernel_part).
+#: Before a program that may load no module: dockerd would load those of networks that no container here has. What an
+#: arm needs the kit itself loads, and names (kit.host.kernel_part).
 _NO_MODULES = ("setpriv", "--bounding-set=-sys_module", "--")
 #: Seconds within which a program must serve.
 PATIENCE = 60

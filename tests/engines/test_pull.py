@@ -54,7 +54,7 @@ def test_without_skopeo_its_package_is_named(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr("kit.host.command.environment", lambda: {"PATH": str(tmp_path)})
     with pytest.raises(MachineError, match="skopeo is not installed") as raised:
         from_registry("debian:12", ImageCache(tmp_path / "cache"), lambda text: None)
-    assert raised.value.hint == "run apt-get install skopeo"
+    assert "install skopeo" in raised.value.hint
 
 
 @pytest.mark.parametrize(
