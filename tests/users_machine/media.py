@@ -3,6 +3,7 @@ the machine's Python, the image and sources of the scenario smoke, and a small i
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import subprocess
 import sys
@@ -11,7 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kit.guest.disk import make_disk
-from kit.host.safe_fs import unpack
+from kit.host.durable import publish
+from kit.host.safe_fs import scratch, unpack
 from kit.image import ImageCache
 from kit.model.scenario import Input
 from kit.session.inputs.sources import prepare_input
@@ -47,12 +49,12 @@ def make_media(release: str, cache: Path, directory: Path, tell: Callable[[str],
     """Return a disk for one release. ``cache``: the host's cache of the kit, in which images and sources are made."""
     content = directory / "content"
     content.mkdir(parents=True)
-    _wheels(PYTHON[release], content / "wheels")
+    _wheels(PYTHON[release], content / "wheels", cache / "users_machine")
     image = ImageCache(cache).from_recipe("smoke", tell=tell)
     sources = prepare_input(_SMOKE, cache, tell)
     shutil.copytree(image.rootfs.parent, content / "cache/images" / image.rootfs.parent.name)
     (content / SOURCES).mkdir()
-    unpack(sources.path, content / SOURCES)
+    unpack(sources.path, content / SOURCES, what="unpacking sources")
     tiny = directory / "tiny"
     tiny.mkdir()
     shutil.copy(make_tiny(tiny), content / "tiny.tar")
@@ -63,11 +65,15 @@ def make_media(release: str, cache: Path, directory: Path, tell: Callable[[str],
     return directory / "media.img"
 
 
-def _wheels(python: str, target: Path) -> None:
+def _wheels(python: str, target: Path, cache: Path) -> None:
     """Write the kit's wheel and those of its dependencies; pip's own too, which pipx upgrades."""
-    target.mkdir()
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
-    subprocess.run([*pip, "wheel", "--no-deps", "--wheel-dir", target, ROOT], check=True, cwd="/")
     needs = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
-    download = [*pip, "download", "--dest", target]
-    subprocess.run([*download, "--only-binary", ":all:", "--python-version", python, "pip", *needs], check=True)
+    kept = cache / f"wheels-{python}-{hashlib.sha256(repr(needs).encode()).hexdigest()[:12]}"
+    if not kept.exists():
+        words = ["--only-binary", ":all:", "--python-version", python, "pip", *needs]
+        with scratch(cache) as new:
+            subprocess.run([*pip, "download", "--dest", new / "wheels", *words], check=True)
+            publish(new / "wheels", kept)
+    shutil.copytree(kept, target)
+    subprocess.run([*pip, "wheel", "--no-deps", "--wheel-dir", target, ROOT], check=True, cwd="/")
