@@ -17,7 +17,6 @@ _CACHE = "KIT_TEST_USERS_MACHINE"
 pytestmark = [
     pytest.mark.machine,
     pytest.mark.unmeasured,
-    pytest.mark.images("smoke"),
     pytest.mark.skipif(_CACHE not in os.environ, reason=f"needs {_CACHE}, a directory: make users-machine"),
 ]
 ARMS = "bare,bind:overlay2,volume:overlay2,layer:overlay2,layer:btrfs,layer:fuse-overlayfs"
