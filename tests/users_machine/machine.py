@@ -137,7 +137,7 @@ def booted(
         console = Path(directory) / "console"
         with theirs, console.open("wb") as log:
             more = [f"ubd{number}r={path}" for number, path in enumerate(disks, 1)]
-            command = [
+            command: list[str | Path] = [
                 *together(), "taskset", "--cpu-list", str(max(os.sched_getaffinity(0))), kernel.program,
                 f"mem={MEMORY}M", f"ubd0={changes},{root}", *more,
                 "root=/dev/ubda", "rw", f"init=/{Path(_AGENT).with_name('init')}", "panic=-1", "con=null",
