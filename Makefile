@@ -1,10 +1,11 @@
 # make compare: a first real table.   make test: all tests.   Both do all set-up themselves.
+# make users-machine: the kit on a stock Debian 12 and 13, booted here: see tests/README.md.
 PYTHON ?= python3
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 VENV := .venv
 export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin
 
-.PHONY: compare test system clean
+.PHONY: compare test users-machine system clean
 
 compare: packages-of-compare $(VENV)/bin/kit
 	@echo "measuring: until each arm is decided, 10 minutes at most, after one or two for the image where it is new"
@@ -12,6 +13,11 @@ compare: packages-of-compare $(VENV)/bin/kit
 
 test: packages-of-test $(VENV)/bin/tox
 	$(SUDO) $(VENV)/bin/tox run-parallel --parallel all --parallel-live --parallel-no-spinner $(ARGS)
+
+# What is built for it, a kernel and two Debians, is kept.
+users-machine: packages-of-test $(VENV)/bin/tox
+	$(SUDO) env KIT_TEST_USERS_MACHINE=$${KIT_TEST_USERS_MACHINE:-/var/cache/kit-users-machine} \
+		$(VENV)/bin/tox run -e machine -- tests/users_machine --numprocesses 0 $(ARGS)
 
 system: packages-of-test
 

@@ -125,6 +125,7 @@ def try_here(options: argparse.Namespace) -> Machine:
 
 
 def _try(guest: Shell, how: str, out: Path, options: argparse.Namespace) -> Machine:
+    build = _kit()
     _clone(guest)
     state = guest.read(STATE)
     runs = [_run(guest, command, out / f"{name}.log") for name, command in _commands(options).items()]
@@ -133,7 +134,7 @@ def _try(guest: Shell, how: str, out: Path, options: argparse.Namespace) -> Mach
     runs.append(Run("compare the machine's state", PASSED if state == state_after else "it differs", 0))
     name, kernel, init, cgroups, docker, user = json.loads(guest.read(FACTS))
     cgroups, day = _CGROUPS.get(cgroups, cgroups), f"{datetime.now(UTC):%Y-%m-%d}"
-    return Machine(name, how, kernel, init, cgroups, docker, user, day, _kit(), tuple(runs))
+    return Machine(name, how, kernel, init, cgroups, docker, user, day, build, tuple(runs))
 
 
 def _commands(options: argparse.Namespace) -> dict[str, str]:

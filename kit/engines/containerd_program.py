@@ -18,7 +18,8 @@ def containerd_programs(home: DaemonDirs, driver: Driver | None, lines: Sequence
         "version = 2",
         f"root = {json.dumps(str(home.data / 'containerd'))}",
         f"state = {json.dumps(str(home.directory / 'containerd'))}",
-        'disabled_plugins = ["io.containerd.grpc.v1.cri"]',
+        # The second makes /opt/containerd on the machine, for what ctr install brings.
+        'disabled_plugins = ["io.containerd.grpc.v1.cri", "io.containerd.internal.v1.opt"]',
         "[grpc]",
         f"address = {json.dumps(str(socket))}",
         *(_plugin_lines(driver, plugin) if driver and plugin else ()),

@@ -29,7 +29,11 @@ from kit.model.scenario import DOCKER
 
 #: Directories in which daemons and runtimes keep state whatever their options say: containerd's shims their sockets,
 #: Docker its plugins, OCI runtimes their containers.
-STATE = tuple(Path("/run") / name for name in ("containerd", "docker", "runc", "crun"))
+_STATE = tuple(Path("/run") / name for name in ("containerd", "docker", "runc", "crun"))
+#: The same in directories that hold the user's own: Podman's networks lie beside logins, its cache beside the storage.
+_NESTED = (Path("/run/containers/networks"), Path("/var/lib/containers/cache"))
+#: All directories that a session may have made to cover them.
+STATE = (*_STATE, *_NESTED, *(path.parent for path in _NESTED))
 D = TypeVar("D")
 _Which = tuple[tuple[str, ...], Path]  # Arm.daemon, and the backing filesystem
 
@@ -113,7 +117,7 @@ class PrivateEngine(ABC, Generic[D]):
             root = engine_root(self.root_of, self._version, self._setting.cache, self._setting.tell)
             self._root = replace(root, within=self._setting.within, network=self._setting.network)
         elif os.geteuid() == 0:
-            for path in STATE:
+            for path in (*_STATE, *(path if path.parent.is_dir() else path.parent for path in _NESTED)):
                 self._stack.enter_context(covered(path, self._setting.journal))
         self._opened = True
 

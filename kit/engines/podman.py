@@ -199,6 +199,8 @@ class PodmanService(DockerServer):
         yield from ("[network]", f'network_config_dir = "{self.home.directory / "n"}"')  # else a directory in /etc
         if self._mapped:
             yield from ("[containers]", 'userns = "auto"')
+        if self.rootless:  # else in /dev/shm, which the user's own Podman shares: only root's sessions have their own
+            yield from ("[engine]", 'lock_type = "file"')
 
     def _storage(self) -> Iterator[str]:
         """Yield the lines of containers-storage.conf(5)."""

@@ -127,17 +127,22 @@ class UsersMachine:
 
 
 @contextmanager
-def booted(kernel: Kernel, root: Path, disks: Sequence[Path] = (), words: Sequence[str] = ()) -> Iterator[UsersMachine]:
-    """Boot from a disk, which keeps what is written to it; others are read-only. ``words``: for the kernel."""
+def booted(
+    kernel: Kernel, root: Path, changes: Path, disks: Sequence[Path] = (), words: Sequence[str] = ()
+) -> Iterator[UsersMachine]:
+    """Boot from the disk ``root``. ``changes``: a file that keeps what is written to it, for the next boot as well.
+    ``disks``: others, read-only. ``words``: for the kernel."""
     ours, theirs = socket.socketpair()
     with tempfile.TemporaryDirectory(prefix="um-", dir="/tmp") as directory:  # a short path: it has a socket
         console = Path(directory) / "console"
         with theirs, console.open("wb") as log:
-            command = [
+            more = [f"ubd{number}r={path}" for number, path in enumerate(disks, 1)]
+            command: list[str | Path] = [
                 *together(), "taskset", "--cpu-list", str(max(os.sched_getaffinity(0))), kernel.program,
-                f"mem={MEMORY}M", f"ubd0={root}", *(f"ubd{number}r={path}" for number, path in enumerate(disks, 1)),
-                "root=/dev/ubda", "rw", f"init=/{Path(_AGENT).with_name('init')}", "panic=-1", "con=null", "con0=null,fd:1",
-                "ssl=null", f"ssl0=fd:{theirs.fileno()}", "seccomp=on", f"uml_dir={directory}", *words,
+                f"mem={MEMORY}M", f"ubd0={changes},{root}", *more,
+                "root=/dev/ubda", "rw", f"init=/{Path(_AGENT).with_name('init')}", "panic=-1", "con=null",
+                "con0=null,fd:1", "ssl=null", f"ssl0=fd:{theirs.fileno()}", "seccomp=on", f"uml_dir={directory}",
+                *words,
             ]  # fmt: skip
             process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=[theirs.fileno()],

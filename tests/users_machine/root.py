@@ -18,12 +18,12 @@ from kit.image.recipe import Recipe
 
 #: The ordinary user, as a cloud image has one: a group of its own, and sudo without a password.
 USER = "debian"
-#: Packages of a stock Debian (priority important) with Docker.
+#: Packages of a stock Debian (priorities required and important) with Docker.
 STOCK = (
-    "init", "systemd", "systemd-sysv", "systemd-timesyncd", "dbus", "dbus-user-session", "libpam-systemd", "udev", "kmod",
-    "cron", "logrotate", "ifupdown", "iproute2", "iputils-ping", "less", "nano", "vim-tiny", "procps", "tzdata", "netbase",
-    "apparmor", "bash-completion", "ca-certificates", "iptables", "locales", "nftables", "openssh-server", "sudo",
-    "docker.io",
+    "init", "systemd", "systemd-sysv", "systemd-timesyncd", "dbus", "dbus-user-session", "libpam-systemd", "udev",
+    "kmod", "cron", "logrotate", "ifupdown", "iproute2", "iputils-ping", "less", "nano", "vim-tiny", "procps",
+    "tzdata", "netbase", "adduser", "e2fsprogs", "apparmor", "bash-completion", "ca-certificates", "iptables",
+    "locales", "nftables", "openssh-server", "sudo", "docker.io",
 )  # fmt: skip
 #: Packages that README and the how-to pages ask for.
 TOOLS = (
@@ -43,7 +43,7 @@ _CUSTOMIZE = (
     'echo "127.0.0.1 localhost\n127.0.1.1 machine\n::1 localhost" >"$1/etc/hosts"',
 )
 #: Bytes that the user's machine has free, in a sparse file.
-SPARE = 12 << 30
+SPARE = 40 << 30
 
 
 def say(text: str) -> None:
