@@ -80,7 +80,8 @@ class Guest:
         return done.text
 
     def state(self) -> dict[str, list[str]]:
-        lines: dict[str, list[str]] = json.loads(self.run(f"python3 {MEDIA}/machine_state.py", "root").out)
+        printed = self._machine.root(f"python3 {MEDIA}/machine_state.py").out
+        lines: dict[str, list[str]] = json.loads(printed)
         return lines
 
     def changes(self) -> list[str]:

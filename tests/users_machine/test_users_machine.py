@@ -84,7 +84,7 @@ def test_the_ordinary_user_runs_podman(guest: Guest) -> None:
 
 def test_a_killed_session_is_cleaned(guest: Guest) -> None:
     _begin(guest)
-    guest.must("root", "pkill -KILL -f 'bin/kit compare'; sleep 1")
+    guest.must("root", "pkill -KILL -f 'bin/[k]it compare'; sleep 1")
     guest.must("debian", f"{SUDO} clean")
     assert "running" not in guest.must("debian", f"{SUDO} sessions")
 
@@ -99,7 +99,7 @@ def test_a_nightly_job_by_the_timer(guest: Guest) -> None:
         date -s 'tomorrow 02:16:55'
     """)  # fmt: skip
     done = guest.run("""
-        until [ "$(systemctl show -P ExecMainExitTimestampMonotonic kit-nightly)" != 0 ]; do sleep 1; done
+        until [ "$(systemctl show -P ExecMainExitTimestampMonotonic kit-nightly)" != 0 ]; do sleep 20; done
         journalctl --no-pager -u kit-nightly
         cat /var/lib/kit-nightly/latest/summary.md
         systemctl show -P ExecMainStatus kit-nightly | grep -x 0
@@ -125,5 +125,5 @@ def _begin(guest: Guest) -> None:
     arms = "--arms layer:overlay2,bare@btrfs --rounds 1"
     guest.must("debian", f"""
         setsid {SUDO} compare {TINY} {arms} -- sleep 4321 >session.log 2>&1 </dev/null &
-        for i in $(seq 300); do pgrep -f 'sleep 4321$' >/dev/null && exit; sleep 1; done; cat session.log; exit 1
+        for i in $(seq 300); do pgrep -f '^sleep 4321$' >/dev/null && exit; sleep 1; done; cat session.log; exit 1
     """)  # fmt: skip
