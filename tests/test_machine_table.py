@@ -20,7 +20,7 @@ SOURCES = [("http://a/", "bookworm"), ("http://a/", "bookworm-updates"), ("http:
 
 
 def machine(name: str, *results: str) -> Machine:
-    runs = tuple(Run("make compare", result, 3) for result in results)
+    runs = tuple(Run("`make compare`", result, 3) for result in results)
     return Machine(name, "QEMU", "6.12", "systemd 257", "v2", "26.1", "root", "2026-11-28", "0.7.0", runs)
 
 

@@ -13,7 +13,7 @@ PASSED = "passed"
 
 @dataclass(frozen=True)
 class Run:
-    command: str
+    command: str  # as Markdown
     result: str  # PASSED, or the line that says why not
     minutes: int
 
@@ -53,8 +53,8 @@ def machines_table(machines: list[Machine]) -> str:
     """Return the machines, then what ran on each, as Markdown."""
     heads = ("machine", "runs on", "kernel", "init", "cgroups", "Docker", "user", "date", "kit")
     rows = [(m.name, m.how, m.kernel, m.init, m.cgroups, m.docker, m.user, m.date, m.kit) for m in machines]
-    runs = [(m.name, f"`{run.command}`", run.result, str(run.minutes)) for m in machines for run in m.runs]
-    return f"{_table(heads, rows)}\n\n{_table(('machine', 'command', 'result', 'minutes'), runs)}"
+    runs = [(m.name, run.command, run.result, str(run.minutes)) for m in machines for run in m.runs]
+    return f"{_table(heads, rows)}\n\n{_table(('machine', 'what ran', 'result', 'minutes'), runs)}"
 
 
 def machines_line(machines: list[Machine]) -> str:

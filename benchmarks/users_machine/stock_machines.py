@@ -44,7 +44,7 @@ sudo=$([ "$(id -u)" = 0 ] || echo sudo)
 cat <<END | python3 -c 'import json, sys; print(json.dumps(sys.stdin.read().splitlines()))'
 $NAME $(cat /etc/debian_version)
 $(uname -r)
-$([ -d /run/systemd/system ] && systemctl --version | head -n 1 | cut -d " " -f 1,2 || cat /proc/1/comm)
+$([ -d /run/systemd/system ] && systemctl --version | head -n 1 | cut -d " " -f 1,2 || echo none)
 $(stat -f -c %T /sys/fs/cgroup)
 $(PATH=$PATH:/usr/sbin dockerd --version | cut -d ' ' -f 3 | tr -d ,)
 $(id -u | grep -qx 0 && echo root || echo ordinary, with sudo), umask $(umask)
@@ -131,7 +131,7 @@ def _try(guest: Shell, how: str, out: Path, options: argparse.Namespace) -> Mach
     runs = [_run(guest, command, out / f"{name}.log") for name, command in _commands(options).items()]
     state_after = guest.read(STATE)
     (out / "state.json").write_text(json.dumps({"before": state, "after": state_after}, indent=1))
-    runs.append(Run("compare the machine's state", PASSED if state == state_after else "it differs", 0))
+    runs.append(Run("links, mounts, packet filters and Docker are as before", PASSED if state == state_after else "they differ", 0))
     name, kernel, init, cgroups, docker, user = json.loads(guest.read(FACTS))
     cgroups, day = _CGROUPS.get(cgroups, cgroups), f"{datetime.now(UTC):%Y-%m-%d}"
     return Machine(name, how, kernel, init, cgroups, docker, user, day, build, tuple(runs))
@@ -175,7 +175,7 @@ def _run(guest: Shell, command: str, log: Path) -> Run:
     with log.open("wb") as output:
         code = guest.run(f"cd kit && export PATH=$PWD/.venv/bin:$PATH && {_WITHOUT_SUDO}{command}", output)
     minutes = round((time.monotonic() - start) / 60)
-    return Run(command, PASSED if code == 0 else _reason(log) or f"exit code {code}", minutes)
+    return Run(f"`{command}`", PASSED if code == 0 else _reason(log) or f"exit code {code}", minutes)
 
 
 def _reason(log: Path) -> str:

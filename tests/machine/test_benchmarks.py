@@ -110,4 +110,4 @@ def test_the_harness_is_timed(tiny: Path, tmp_path: Path) -> None:
 @pytest.mark.machine
 @pytest.mark.unmeasured
 def test_the_table_of_machines_is_printed(tmp_path: Path) -> None:
-    start("stock_machines", ("--table",), "| machine | command |", tmp_path)
+    start("stock_machines", ("--table",), "| machine | what ran |", tmp_path)
