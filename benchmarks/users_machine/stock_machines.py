@@ -131,7 +131,8 @@ def _try(guest: Shell, how: str, out: Path, options: argparse.Namespace) -> Mach
     runs = [_run(guest, command, out / f"{name}.log") for name, command in _commands(options).items()]
     state_after = guest.read(STATE)
     (out / "state.json").write_text(json.dumps({"before": state, "after": state_after}, indent=1))
-    runs.append(Run("links, mounts, packet filters and Docker are as before", PASSED if state == state_after else "they differ", 0))
+    result = PASSED if state == state_after else "they differ"
+    runs.append(Run("links, mounts, packet filters and Docker are as before", result, 0))
     name, kernel, init, cgroups, docker, user = json.loads(guest.read(FACTS))
     cgroups, day = _CGROUPS.get(cgroups, cgroups), f"{datetime.now(UTC):%Y-%m-%d}"
     return Machine(name, how, kernel, init, cgroups, docker, user, day, build, tuple(runs))
