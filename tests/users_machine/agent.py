@@ -8,14 +8,13 @@ import termios
 import tty
 from typing import Any
 
-#: As a login does it: PAM sets the umask, and logind makes the session. What runs in the background stays.
+#: As a login does it: PAM sets the umask, and logind makes the session.
 _LOGIN = "systemd-run --quiet --pipe --wait --collect --property=PAMName=login --property=WorkingDirectory=~"
-_STAY = "--property=KillMode=process"
 _SHELL = ["bash", "--login", "-c"]
 
 
 def run(request: dict[str, Any]) -> dict[str, Any]:
-    login = [] if request["user"] == "root" else [*_LOGIN.split(), _STAY, f"--uid={request['user']}"]
+    login = [] if request["user"] == "root" else [*_LOGIN.split(), f"--uid={request['user']}"]
     try:
         done = subprocess.run(
             [*login, *_SHELL, request["script"]],

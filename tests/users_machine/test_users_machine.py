@@ -12,6 +12,7 @@ import pytest
 
 from tests.users_machine.guest import COPY, MEDIA, SUDO, TINY, Guest
 from tests.users_machine.media import SOURCES
+from tests.users_machine.root import USER
 
 _CACHE = "KIT_TEST_USERS_MACHINE"
 pytestmark = [
@@ -122,8 +123,10 @@ def test_a_power_cut_in_mid_session(guest: Guest) -> None:
 
 def _begin(guest: Guest) -> None:
     """Start a session, and wait until an arm runs."""
-    arms = "--arms layer:overlay2,bare@btrfs --rounds 1"
-    guest.must("debian", f"""
-        setsid {SUDO} compare {TINY} {arms} -- sleep 4321 >session.log 2>&1 </dev/null &
-        for i in $(seq 300); do pgrep -f '^sleep 4321$' >/dev/null && exit; sleep 1; done; cat session.log; exit 1
+    words = f"{SUDO} compare {TINY} --arms layer:overlay2,bare@btrfs --rounds 1 -- sleep 4321"
+    # A login of its own: what a login leaves in the background ends with it.
+    login = f"systemd-run --unit=session --collect --uid={USER} --property=PAMName=login bash --login -c"
+    guest.must("root", f"""
+        {login} '{words} >~/session.log 2>&1'
+        for i in $(seq 300); do pgrep -f '^sleep 4321$' && exit; sleep 1; done; cat /home/{USER}/session.log; exit 1
     """)  # fmt: skip
