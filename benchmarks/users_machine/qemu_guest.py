@@ -71,7 +71,7 @@ def booted(disk: Path, key: Path, directory: Path, memory: str) -> Iterator[Shel
     The distribution's kernel and initramfs are read from the disk: there is no boot loader."""
     kernel, initramfs = (_boot_file(disk, name, directory) for name in ("vmlinuz", "initrd.img"))
     written = directory / "written.qcow2"
-    run(["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", disk.absolute(), written, "40G"])
+    run(["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", disk.absolute(), written])
     port = _free_port()
     words: list[str | Path] = [
         "setpriv", "--pdeathsig", "KILL", "--", "nice", "-n", "10", "qemu-system-x86_64",
