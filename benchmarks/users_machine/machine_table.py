@@ -60,7 +60,7 @@ def machines_table(machines: list[Machine]) -> str:
 def machines_line(machines: list[Machine]) -> str:
     """Return README's line: the machines on which every command passed."""
     names = list(dict.fromkeys(machine.name for machine in machines if machine.passed))
-    return f"It has run on {' and '.join(names)}: [machines](docs/reference/machine.md)."
+    return f"It has run on {' and '.join(names)} ([what ran on which machine](docs/reference/machine.md))."
 
 
 def _table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
