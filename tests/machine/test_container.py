@@ -38,16 +38,17 @@ pytestmark = [
 COMPARE = ("compare", "--image", "/tiny.tar", "--arms", "bare,layer:overlay2", "--rounds", "1", "--size", "1G",
            "--no-rerun", "--no-control", "--wait", "--json", "-", "--", "sh", "-c", "echo x > y")  # fmt: skip
 Done = subprocess.CompletedProcess[str]
-#: Runs runc. Docker asks for all capabilities of a privileged container, and runc refuses one that this machine itself
-#: lacks, as a sandbox may lack CAP_SYS_RESOURCE (capability.h: 24): the container gets all others.
+#: Runs runc. Docker asks for all capabilities of a privileged container, and runc refuses one that the daemon itself
+#: lacks: a sandbox may lack CAP_SYS_RESOURCE, and daemons of the kit load no modules. The numbers: capability.h.
 RUNTIME = f"""#!{sys.executable}
 import json, os, re, sys
 bound = int(re.search(r"CapBnd:\\s+(\\w+)", open("/proc/self/status").read())[1], 16)
-if "create" in sys.argv and not bound >> 24 & 1:
+lacking = [name for name, bit in (("CAP_SYS_MODULE", 16), ("CAP_SYS_RESOURCE", 24)) if not bound >> bit & 1]
+if "create" in sys.argv and lacking:
     path = sys.argv[sys.argv.index("--bundle") + 1] + "/config.json"
     config = json.load(open(path))
     for names in config["process"]["capabilities"].values():
-        names[:] = [name for name in names if name != "CAP_SYS_RESOURCE"]
+        names[:] = [name for name in names if name not in lacking]
     json.dump(config, open(path, "w"))
 os.execvp("runc", ["runc", *sys.argv[1:]])
 """
