@@ -17,7 +17,7 @@ from tests.users_machine.root import USER
 #: Minutes until a guest answers: the emulation is 25 times slower than the machine, and other programs use it too.
 _BOOT_MINUTES = 30.0
 _RESOLVER = "10.0.2.3"  # QEMU's own, which asks this machine's
-_NETWORK = "[Match]\nName=en*\n[Network]\nDHCP=yes\n"
+_NETWORK = "[Match]\nName=en* vec*\n[Network]\nDHCP=yes\n"
 
 
 class Shell:
@@ -82,7 +82,7 @@ def booted(disk: Path, key: Path, directory: Path, memory: str) -> Iterator[Shel
         "-nic", f"user,model=virtio-net-pci,hostfwd=tcp:127.0.0.1:{port}-:22",
     ]  # fmt: skip
     with (directory / "qemu.log").open("wb") as log, subprocess.Popen(words, stdout=log, stderr=log) as process:
-        guest = Shell(_ssh(key, port))
+        guest = Shell(ssh_words(key, "127.0.0.1", port))
         try:
             _wait_for_boot(guest, process)
             yield guest
@@ -90,10 +90,10 @@ def booted(disk: Path, key: Path, directory: Path, memory: str) -> Iterator[Shel
             process.kill()
 
 
-def _ssh(key: Path, port: int) -> list[str]:
+def ssh_words(key: Path, address: str, port: int) -> list[str]:
     """Return the command line that runs a script in a login of the ordinary user."""
     options = ("StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "ConnectTimeout=60", "LogLevel=ERROR")
-    return ["ssh", "-i", str(key), "-p", str(port), *(f"-o{option}" for option in options), f"{USER}@127.0.0.1"]
+    return ["ssh", "-i", str(key), "-p", str(port), *(f"-o{option}" for option in options), f"{USER}@{address}"]
 
 
 def _wait_for_boot(guest: Shell, process: subprocess.Popen[bytes]) -> None:

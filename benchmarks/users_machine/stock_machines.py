@@ -3,10 +3,12 @@
     PYTHONPATH=. python benchmarks/users_machine/stock_machines.py bookworm trixie unstable --record
 
 As root, with mmdebstrap, qemu-system-x86 and qemu-utils; hours a machine, since QEMU emulates it: --compare and --test
-shorten. Each release is a disk with Debian's standard system, its kernel and initramfs, Docker and nothing of the kit.
-The guest gets this checkout's last commit as a clone, and the mirrors and certificates that this machine uses. Then
-``make compare``, ``kit doctor`` and ``make test`` run in it, and links, mounts, packet filters and Docker's networks
-are compared before and after. Prints the table; --record writes it into machines.json (then: docs/generate.py).
+shorten. --uml boots the same disk under User-Mode Linux, with slirp4netns and in an hour: the kernel is the one of
+tests/users_machine, in place of the distribution's. Each release is a disk with Debian's standard system, its kernel
+and initramfs, Docker and nothing of the kit. The guest gets this checkout's last commit as a clone, and the mirrors and
+certificates that this machine uses. Then ``make compare``, ``kit doctor`` and ``make test`` run in it, and links,
+mounts, packet filters and Docker's networks are compared before and after. Prints the table; --record writes it into
+machines.json (then: docs/generate.py).
 ``here`` as a release is this machine. ``--table`` prints what is recorded. Exit code 1: something failed.
 """
 
@@ -18,17 +20,20 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
 import machine_table
+import uml_guest
 from machine_settings import write_settings
 from machine_table import PASSED, Machine, Run, machines_table, read_table
 from qemu_guest import Shell, booted, make_key, write_network_files
 
 import kit
-from tests.users_machine.root import make_root
+from tests.users_machine.kernel import make_kernel
+from tests.users_machine.machine import write_files
+from tests.users_machine.root import make_root, say
 
 ROOT = Path(__file__).parents[2]
 HERE = "here"
@@ -90,6 +95,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--memory", default="5G", help="memory of the machine")
     parser.add_argument("--cache", type=Path, default=ROOT / "build/users_machine", help="where disks are kept")
     parser.add_argument("--out", type=Path, default=ROOT / "build/machines", help="where logs are written")
+    parser.add_argument("--uml", action="store_true", help="User-Mode Linux instead of QEMU")
     parser.add_argument("--record", action="store_true", help="write the table into machines.json")
     parser.add_argument("--table", action="store_true", help="print the recorded table")
     options = parser.parse_args()
@@ -103,17 +109,22 @@ def try_machine(release: str, options: argparse.Namespace) -> Machine:
     out.mkdir(parents=True, exist_ok=True)
     options.cache.mkdir(parents=True, exist_ok=True)
     key = make_key(options.cache)
+    kernel = make_kernel(options.cache, say) if options.uml else None
     with tempfile.TemporaryDirectory() as files:
         write_network_files(Path(files), key)
         write_settings(Path(files), release)
+        if kernel:
+            write_files(kernel, Path(files))
         packages = (*PACKAGES, *options.installed.split())
         disk = make_root(release, options.cache, packages, files=Path(files), tools=())
-    with (
-        tempfile.TemporaryDirectory(dir=options.out) as directory,
-        booted(disk, key, Path(directory), options.memory) as guest,
-    ):
+    with tempfile.TemporaryDirectory(dir=options.out) as name, ExitStack() as stack:
+        directory = Path(name)
+        if kernel:
+            guest = stack.enter_context(uml_guest.booted(kernel, disk, key, directory))
+        else:
+            guest = stack.enter_context(booted(disk, key, directory, options.memory))
         guest.read("sudo update-ca-certificates")
-        return _try(guest, "QEMU, emulated", out, options)
+        return _try(guest, "User-Mode Linux" if kernel else "QEMU, emulated", out, options)
 
 
 def try_here(options: argparse.Namespace) -> Machine:

@@ -68,7 +68,7 @@ class Done:
 def write_files(kernel: Kernel, directory: Path) -> Path:
     """Write what this kind of machine adds to the root filesystem: modules, the first process, the agent."""
     units = directory / "etc/systemd/system"
-    (units / "multi-user.target.wants").mkdir(parents=True)
+    (units / "multi-user.target.wants").mkdir(parents=True, exist_ok=True)
     (units / "users-machine.service").write_text(_UNIT)
     (units / "multi-user.target.wants/users-machine.service").symlink_to("../users-machine.service")
     # A terminal of the machine: the tests' channel, so nobody logs in there.
@@ -128,17 +128,22 @@ class UsersMachine:
 
 @contextmanager
 def booted(
-    kernel: Kernel, root: Path, changes: Path, disks: Sequence[Path] = (), words: Sequence[str] = ()
+    kernel: Kernel,
+    root: Path,
+    changes: Path,
+    disks: Sequence[Path] = (),
+    words: Sequence[str] = (),
+    before: Sequence[str] = (),
 ) -> Iterator[UsersMachine]:
     """Boot from the disk ``root``. ``changes``: a file that keeps what is written to it, for the next boot as well.
-    ``disks``: others, read-only. ``words``: for the kernel."""
+    ``disks``: others, read-only. ``words``: for the kernel. ``before``: the words before its command line."""
     ours, theirs = socket.socketpair()
     with tempfile.TemporaryDirectory(prefix="um-", dir="/tmp") as directory:  # a short path: it has a socket
         console = Path(directory) / "console"
         with theirs, console.open("wb") as log:
             more = [f"ubd{number}r={path}" for number, path in enumerate(disks, 1)]
             command: list[str | Path] = [
-                *together(), "taskset", "--cpu-list", str(max(os.sched_getaffinity(0))), kernel.program,
+                *together(), *before, "taskset", "--cpu-list", str(max(os.sched_getaffinity(0))), kernel.program,
                 f"mem={MEMORY}M", f"ubd0={changes},{root}", *more,
                 "root=/dev/ubda", "rw", f"init=/{Path(_AGENT).with_name('init')}", "panic=-1", "con=null",
                 "con0=null,fd:1", "ssl=null", f"ssl0=fd:{theirs.fileno()}", "seccomp=on", f"uml_dir={directory}",
