@@ -5,7 +5,7 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 VENV := .venv
 export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin
 
-.PHONY: compare test users-machine system clean
+.PHONY: compare test users-machine findings system clean
 
 compare: packages-of-compare $(VENV)/bin/kit
 	@echo "measuring: until each arm is decided, 10 minutes at most, after one or two for the image where it is new"
@@ -18,6 +18,10 @@ test: packages-of-test $(VENV)/bin/tox
 users-machine: packages-of-test $(VENV)/bin/tox
 	$(SUDO) env KIT_TEST_USERS_MACHINE=$${KIT_TEST_USERS_MACHINE:-/var/cache/kit-users-machine} \
 		$(VENV)/bin/tox run -e machine -- tests/users_machine --numprocesses 0 $(ARGS)
+
+# See CONTRIBUTING.md.
+findings:
+	@status=0; for script in findings/*.sh; do echo "$$script"; $(SUDO) bash $$script || status=1; done; exit $$status
 
 system: packages-of-test
 
