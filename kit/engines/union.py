@@ -2,7 +2,8 @@
 
 ``union:overlay`` is the kernel's overlay as a storage driver mounts it, with the commonly tuned features as options.
 ``union:unionfs-fuse`` and ``union:mergerfs`` are aufs-style unions for machines without aufs. mergerfs does not copy
-up: files of the image can't be changed in it."""
+up: files of the image can't be changed in it. It would change them in place, though, also in a branch that it is told
+to be read-only, and the next run would read another image: so the kernel refuses that."""
 
 from __future__ import annotations
 
@@ -106,11 +107,13 @@ class UnionEngine(BareEngine):
 
     def _fuse(self, stack: ExitStack, arm: Arm, where: tuple[Path, Path, Path], group: Cgroup) -> Cgroup:
         """Start the daemon outside the arm's control group: its CPU is in `outside`, as with any FUSE driver."""
-        lower, upper, merged = where
-        words = {
-            "unionfs-fuse": ["unionfs-fuse", "-f", "-o", f"cow,{_FUSE}", f"{upper}=RW:{lower}=RO", str(merged)],
-            "mergerfs": ["mergerfs", "-f", "-o", f"category.create=ff,{_FUSE}", f"{upper}=RW:{lower}=RO", str(merged)],
-        }[arm.driver]
+        image, upper, merged = where
+        lower = merged.with_name("lower")
+        lower.mkdir()
+        run(["mount", "-o", "bind,ro", image, lower], what=f"mount of {arm}")
+        stack.callback(unmount, lower)
+        options = {"unionfs-fuse": f"cow,{_FUSE}", "mergerfs": f"category.create=ff,minfreespace=0,{_FUSE}"}
+        words = [arm.driver, "-f", "-o", options[arm.driver], f"{upper}=RW:{lower}=RO", str(merged)]
         stack.callback(group.remove)
         output = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 (the stack closes it)
         process = spawn(words, output=output, cgroup_procs=group.procs)

@@ -163,8 +163,7 @@ def test_a_daemon_is_frozen_with_its_arm(kit: Kit, tiny: Path) -> None:
     words = (*WORDS[:-1], ",".join(arms), "--rounds", "1", "--no-rerun", "--image", tiny, "--interleave", "0.1s")
     before = set(groups())
     with Watch() as watch:
-        # mergerfs writes to no filesystem with less than 4 GB of room.
-        done = kit(*words, "--size", "8G", "--json", "-", "--", "sh", "-c", FILES)
+        done = kit(*words, "--size", "2G", "--json", "-", "--", "sh", "-c", FILES)
     assert done.returncode == 0, done.stderr
     found = {phase["arm"]: phase for phase in json.loads(done.stdout)["samples"]}
     assert set(found) == set(arms) and not before
