@@ -143,7 +143,7 @@ def booted(
         with theirs, console.open("wb") as log:
             more = [f"ubd{number}r={path}" for number, path in enumerate(disks, 1)]
             command: list[str | Path] = [
-                *together(), *before, "taskset", "--cpu-list", str(max(os.sched_getaffinity(0))), kernel.program,
+                *before, *together(), "taskset", "--cpu-list", str(max(os.sched_getaffinity(0))), kernel.program,
                 f"mem={MEMORY}M", f"ubd0={changes},{root}", *more,
                 "root=/dev/ubda", "rw", f"init=/{Path(_AGENT).with_name('init')}", "panic=-1", "con=null",
                 "con0=null,fd:1", "ssl=null", f"ssl0=fd:{theirs.fileno()}", "seccomp=on", f"uml_dir={directory}",
