@@ -20,7 +20,7 @@ from kit.engines.engine import Blocker, EngineConfig
 from kit.engines.root import EngineRoot
 from kit.engines.sandbox import Sandbox
 from kit.filesystem.block import unmount
-from kit.filesystem.mounted import check_in_force
+from kit.filesystem.mounted import not_in_force
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.command import died, require, run, spawn, stop
 from kit.host.machine import Host
@@ -98,7 +98,9 @@ class UnionEngine(BareEngine):
                 words = f"lowerdir={lower},upperdir={upper},workdir={work}"
                 run(["mount", "-t", "overlay", "-o", ",".join((words, *wanted)), "kit", merged], what=f"mount of {arm}")
                 stack.callback(unmount, merged)
-                check_in_force(str(arm), wanted, mount_of(merged))
+                ignored = not_in_force(wanted, mount_of(merged))
+                if ignored:
+                    raise MachineError(f"{arm}: this kernel ignores the mount option {ignored[0]}", "leave it out")
             else:
                 # Of the branch's name there is one on each filesystem.
                 name = f"{backing_root.below(f'{self.setting.cgroup}/served')}/{branch.parent.name}-{branch.name}"

@@ -11,7 +11,7 @@ from kit.host.mounts import Mount
 _SAME = {"barrier=0": "nobarrier", "barrier=1": "barrier"}
 #: Options that the kernel shows in other units than given, or not at all.
 _NOT_COMPARED = ("size", "nr_inodes", "nr_blocks", "defaults", "rw", "loop")
-
+_OVERLAY = Path("/sys/module/overlay/parameters")
 
 #: Options whose opposite is always shown if it is in force.
 _OFF_UNLESS_SHOWN = ("nodiscard",)
@@ -36,6 +36,31 @@ def check_in_force(name: str, wanted: Sequence[str], mount: Mount) -> None:
                 f"{name}: this kernel ignores the mount option {option}: {instead}",
                 "use a kernel that has it, or a profile without it",
             )
+
+
+def not_in_force(wanted: Sequence[str], mount: Mount, parameters: Path = _OVERLAY) -> tuple[str, ...]:
+    """Return those of the wanted options that an overlay mount does not have. ``parameters``: the module's directory.
+
+    The kernel shows an option only where it differs from the module's parameter, and ``xino`` only of layers on several
+    filesystems (fs/overlayfs/params.c); on one filesystem it changes nothing."""
+    shown = dict(option.split("=", 1) for option in mount.options.split(",") if "=" in option)
+    return tuple(word for word in wanted if not _has(word, shown, mount, parameters))
+
+
+def _has(word: str, shown: dict[str, str], mount: Mount, parameters: Path) -> bool:
+    name, _, value = word.partition("=")
+    if not value:
+        return word in mount.options.split(",") or shown.get("fsync") == word
+    if name in shown:
+        return shown[name] == value
+    parameter = parameters / name
+    if name == "xino" or not parameter.exists():
+        return name == "xino" or value == "off"
+    default = "on" if parameter.read_text().strip() == "Y" else "off"
+    if name == "redirect_dir" and default == "off" and value != "on":
+        follows = (parameters / "redirect_always_follow").read_text().strip() == "Y"
+        return value == "off" or value == ("follow" if follows else "nofollow")
+    return value == default
 
 
 def _shown(mount: Mount) -> set[str]:

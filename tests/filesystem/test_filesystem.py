@@ -12,11 +12,12 @@ import pytest
 from kit.core.errors import MachineError, RunError, UsageError
 from kit.filesystem import BackingOptions, bundled, find_profile, make_backing, read_profiles, recorded, write_back
 from kit.filesystem.backing import GIB
-from kit.filesystem.mounted import unconfirmed
+from kit.filesystem.block import unmount
+from kit.filesystem.mounted import not_in_force, unconfirmed
 from kit.filesystem.profile import parse_profiles
 from kit.host.command import run
 from kit.host.kernel_part import filesystem_part, is_ready
-from kit.host.mounts import Mount
+from kit.host.mounts import Mount, mount_of
 from kit.host.namespace import enter_private_mounts
 from kit.host.recovery.journal import Journal
 from kit.session.setup.cleanups import CLEANUPS
@@ -81,6 +82,53 @@ def test_what_the_kernel_shows_confirms_contradicts_or_says_nothing() -> None:
     for option, shown in (("datacow", "nodatacow"), ("compress=lzo", "compress=zstd:3")):
         with pytest.raises(MachineError, match=f"ignores the mount option {option}: it shows {shown}"):
             unconfirmed("x", (option,), BTRFS)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "shown", "wanted", "ignored"),
+    [
+        ("NNN", "redirect_dir=on", "redirect_dir=on", ""),
+        ("NNN", "", "redirect_dir=on", "redirect_dir=on"),
+        ("YNN", "", "redirect_dir=on", ""),
+        ("YNN", "redirect_dir=nofollow", "redirect_dir=on", "redirect_dir=on"),
+        ("YNN", "", "redirect_dir=off", "redirect_dir=off"),
+        ("NNN", "", "redirect_dir=off", ""),
+        ("NNN", "", "redirect_dir=nofollow", "redirect_dir=nofollow"),  # it follows
+        ("NYN", "", "index=on", ""),
+        ("NYN", "", "index=off", "index=off"),
+        ("NYN", "index=off", "index=off", ""),
+        ("NNN", "metacopy=on,redirect_dir=on", "metacopy=on", ""),
+        ("NNN", "", "metacopy=on", "metacopy=on"),
+        ("NNN", "", "xino=on", ""),
+        ("NNN", "xino=off", "xino=on", "xino=on"),
+        ("NNN", "", "volatile", "volatile"),
+        ("NNN", "volatile", "volatile", ""),
+        ("NNN", "fsync=volatile", "volatile", ""),
+    ],
+)
+def test_overlay_shows_what_differs_from_the_modules_parameters(
+    tmp_path: Path, parameters: str, shown: str, wanted: str, ignored: str
+) -> None:
+    for name, value in zip(
+        ("redirect_dir", "index", "metacopy", "redirect_always_follow"), f"{parameters}Y", strict=True
+    ):
+        (tmp_path / name).write_text(f"{value}\n")
+    mount = Mount("0:44", Path("/x"), "overlay", "overlay", ",".join(filter(None, ("rw,relatime,lowerdir=/l", shown))))
+    assert not_in_force((wanted,), mount, tmp_path) == ((ignored,) if ignored else ())
+
+
+@pytest.mark.machine
+@pytest.mark.parametrize("wanted", ["redirect_dir=on", "redirect_dir=off", "index=on", "index=off", "metacopy=on",
+                                    "metacopy=off", "xino=on", "xino=off", "volatile"])  # fmt: skip
+def test_what_this_kernels_overlay_was_given_is_in_force(tmp_path: Path, wanted: str) -> None:
+    for name in ("lower", "upper", "work", "merged"):
+        (tmp_path / name).mkdir()
+    words = f"lowerdir={tmp_path}/lower,upperdir={tmp_path}/upper,workdir={tmp_path}/work,{wanted}"
+    run(["mount", "-t", "overlay", "-o", words, "overlay", tmp_path / "merged"])
+    try:
+        assert not_in_force((wanted,), mount_of(tmp_path / "merged")) == ()
+    finally:
+        unmount(tmp_path / "merged")
 
 
 @pytest.fixture
