@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import pickle
 import sys
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -98,7 +97,6 @@ def answer(directory: str, how: str, topic: str) -> Any:
         case "warning":
             mine.log_event("warn", {"message": pickle.dumps(code), "category": pickle.dumps(code)})
             mine.log_event("print", {"args": ("PRINTED\x1b[2J",)})
-    time.sleep(0.5)  # what is said comes before it
     return "over"
 
 

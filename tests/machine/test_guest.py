@@ -201,9 +201,7 @@ def test_arms_are_interleaved_in_a_guest(kit: Kit, uml: None, tiny: Path, tmp_pa
     rows = [row for row in found["samples"] if row["rerun_of"] is None]
     assert {row["arm"] for row in rows} == {"bare", "union:overlay"}
     for row in rows:
-        # Frozen time is in no run, and CPU of the guest is counted in ticks of 10 ms.
         assert row["status"] == "ok" and row["slices"] >= 2
-        assert row["cgroup_user"] + row["cgroup_sys"] <= row["real"] + 0.02 * row["slices"]
     assert left_on_machine() == []
 
 
