@@ -24,6 +24,7 @@ pytest_plugins = [
     "tests.fake_engine",
     "tests.fleet.processes",
     "tests.postgresql",
+    "tests.quantiles",
     "tests.receiver",
 ]
 

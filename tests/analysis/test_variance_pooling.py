@@ -105,7 +105,7 @@ def test_controls_alone_have_their_own_interval() -> None:
     assert alone.interval().low == pytest.approx(arm.centre.interval().low)
 
 
-def test_two_seeds_are_one_answer() -> None:
+def test_two_seeds_are_one_answer(own_quantiles: None) -> None:
     arms = session(np.random.default_rng(7), 4, [0.03] * 5)
     first = share(arms, 4)
     variance_pooling._find_quantiles.cache_clear()
@@ -191,7 +191,7 @@ def test_individual_intervals_hold_beside_and_of_a_noisy_arm(noisy: int, rounds:
     assert np.mean([not item.interval().leaves_out(0.0) for item in found]) > 0.90  # 86 to 88 % before
 
 
-def test_families_of_one_shape_have_the_same_quantiles_whatever_their_arms_are_called() -> None:
+def test_families_of_one_shape_have_the_same_quantiles_whatever_their_arms_are_called(own_quantiles: None) -> None:
     logs = np.random.default_rng(16).normal(0, 0.03, (4, 5))
     rounds = np.arange(4)
 
