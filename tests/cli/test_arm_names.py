@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tests.command_line import in_fork as kit
@@ -11,16 +9,17 @@ from tests.command_line import in_fork as kit
 TIME = "real\t0m{seconds}s\nuser\t0m1.0s\nsys\t0m0.1s\n"
 
 
-@pytest.fixture
-def url(tmp_path: Path) -> str:
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A store with one imported session of four runs of each label."""
+    directory = tmp_path_factory.mktemp("imported")
     words = []
     for label, cost in (("bare@ext4", 1.0), ("aufs", 1.4), ("layer:docker/overlay2", 1.2)):
         for number in range(4):
-            path = tmp_path / f"{cost}-{number}.txt"
+            path = directory / f"{cost}-{number}.txt"
             path.write_text(TIME.format(seconds=f"{10 * cost + number / 10:.3f}"))
             words.append(f"{label}={path}")
-    store = f"sqlite:///{tmp_path}/kit.db"
+    store = f"sqlite:///{directory}/kit.db"
     done = kit("import", *words, "--store", store)
     assert done.returncode == 0, done.stderr
     return store

@@ -24,7 +24,7 @@ SIMULATED = {
     "matrix": (("--sessions", "4", "--scenarios", "3", "--worlds", "equal", "--rounds", "3"), "bounds: "),
     "fleet_cost": (("--fleets", "20", "--draws", "100", "--machines", "3,5"), "bounds: "),
     "fleet": (("--workers", "3", "--rounds", "1", "--seconds", "0.2"), "above it"),
-    "growth": (("--sizes", "100,200,300"), "time per sample"),
+    "growth": (("--sizes", "50,100,150"), "time per sample"),
     "nightly": (("--series", "3"), "nights 40 + 3"),
     "parts": (("--sessions", "2", "--rounds", "3", "--parts", "growth"), "growth"),
     "pooling": (("--sessions", "3", "--rounds", "3", "--worlds", "equal"), "equal, 3"),

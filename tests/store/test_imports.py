@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import create_engine, text
 
@@ -84,6 +84,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Store:
     return open_store("", tmp_path_factory.mktemp("fuzz") / "kit.db")
 
 
+@settings(max_examples=max(5, settings().max_examples // 4))  # 40 ms each
 @given(written=mutated())
 def test_what_is_imported_is_read_again_or_refused(written: str, shared: Store) -> None:
     try:

@@ -77,15 +77,21 @@ def test_there_is_no_form_no_store_and_nothing_from_elsewhere(written: Path) -> 
         assert not re.search(r"(?:src|href|action)=\"(?:https?:)?//", text), page
 
 
-def test_a_directory_with_other_files_is_left_alone(written: Path, kit: Kit, tmp_path: Path) -> None:
-    (tmp_path / "mine.txt").write_text("x")
-    done = kit("site", tmp_path, KIT_STORE=f"sqlite:///{written.parent}/kit.db")
-    assert done.returncode == 2 and "has other files" in done.stderr and len(list(tmp_path.iterdir())) == 1
-    again = kit("site", written, KIT_STORE=f"sqlite:///{written.parent}/kit.db")
-    sessions = sum(path.is_file() for path in (written / "session").iterdir())
+def test_a_directory_with_other_files_is_left_alone(kit: Kit, tmp_path: Path) -> None:
+    store = new_store(tmp_path / "kit.db")
+    store.add_new((night(1, 0.05), night(2, 0.05)))
+    store.close()
+    other, public, env = tmp_path / "other", tmp_path / "public", {"KIT_STORE": f"sqlite:///{tmp_path}/kit.db"}
+    other.mkdir()
+    (other / "mine.txt").write_text("x")
+    done = kit("site", other, **env)
+    assert done.returncode == 2 and "has other files" in done.stderr and len(list(other.iterdir())) == 1
+    assert kit("site", public, **env).returncode == 0
+    again = kit("site", public, **env)
+    sessions = sum(path.is_file() for path in (public / "session").iterdir())
     assert again.returncode == 0 and again.stdout.endswith(f" files, {sessions} of them as they were\n"), again.stderr
-    assert not [path for path in written.rglob("*") if path.name.startswith(".new")]
-    whole = kit("site", written, "--all", KIT_STORE=f"sqlite:///{written.parent}/kit.db")
+    assert not [path for path in public.rglob("*") if path.name.startswith(".new")]
+    whole = kit("site", public, "--all", **env)
     assert whole.stdout.endswith(" files\n")
 
 
