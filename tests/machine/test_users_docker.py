@@ -47,7 +47,7 @@ class UsersMachine:
     def run(self, *argv: str | Path, expected: tuple[int, ...] = (0,)) -> str:
         done = subprocess.run(
             self.words(*argv), env={**os.environ, "DOCKER_HOST": f"unix://{self.socket}"}, text=True,
-            capture_output=True, timeout=300, check=False,
+            capture_output=True, timeout=1000, check=False,
         )  # fmt: skip
         assert done.returncode in expected, f"{argv}: {done.stdout[-3000:]} {done.stderr[-3000:]}"
         return done.stdout
