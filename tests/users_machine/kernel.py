@@ -16,8 +16,8 @@ from tests.users_machine.machine import Kernel
 
 _CONFIG = Path(__file__).with_name("kernel.config")
 _PACKAGES = ("linux-source", "gcc", "make", "bc", "bison", "flex", "kmod", "libc6-dev", "libelf-dev", "xz-utils")
-#: Runs in the build's root filesystem. An option that this Linux does not have is left out, and printed. The kernel must
-#: be linked statically to run with another C library; its Kconfig refuses that with a network driver that can resolve
+#: Runs in the build's root filesystem. An option that this Linux does not have is left out, and printed. The kernel is
+#: linked statically, to run with another C library; its Kconfig refuses that with a network driver that can resolve
 #: names, which no machine here asks of it.
 _BUILD = """
 mkdir -p /kernel/out && cd /kernel
