@@ -12,7 +12,7 @@ from typing import Any
 
 from kit.core.errors import MORE_ROOM, MachineError, RunError
 from kit.engines.engine import Blocker
-from kit.host.command import require, which
+from kit.host.command import install_fix, require, which
 from kit.image.layout import CONTROL
 from kit.model.arm import OCI_RUNTIMES, RUNTIME, Arm
 from kit.probe import Probe
@@ -27,6 +27,8 @@ class OciRuntime:
     own_kernel: bool = False
 
 
+#: The program that engines call if they are told no other.
+_RUNC = "runc"
 #: Options with which gVisor runs an arm, by their names: the values that do.
 _SUITABLE = {"host-uds": ("open", "all"), "overlay2": ("none",)}
 #: gVisor connects to the probe's socket only with the first option. With the second, what the container writes reaches
@@ -57,6 +59,17 @@ def installed_runtimes(directory: Path) -> dict[str, str]:
     return found
 
 
+def only_crun() -> str:
+    """Return the path of crun where it is the machine's only runtime, as on Fedora, Arch and Alpine with Podman; else
+    ''."""
+    return "" if which(_RUNC) else which("crun") or ""
+
+
+def oci_runtime() -> str:
+    """Return the runtime of Podman and Buildah: Docker's if it exists, then they differ only in the engine."""
+    return "crun" if only_crun() else _RUNC
+
+
 def runtime_of(arm: Arm) -> OciRuntime | None:
     """Return the runtime that an arm names; None without one: it has the engine's own."""
     return RUNTIMES.get(arm.option(RUNTIME))
@@ -69,12 +82,12 @@ def runtime_blocker(arm: Arm, versioned: bool, programs: Path | None = None) -> 
     runtime = runtime_of(arm)
     if runtime is None:
         return None
-    if versioned and runtime.name != "runc":
+    if versioned and runtime.name != _RUNC:
         engine = arm.engine.partition("@")[0]
         return Blocker(f"the root of {arm.engine} has no {runtime.name}", f"use {engine} without a version")
     if blocked := _kernel_blocker(arm, runtime):
         return blocked
-    if runtime.name == "runc" and (versioned or (programs and (programs / "runc").exists())):
+    if runtime.name == _RUNC and (versioned or (programs and (programs / _RUNC).exists())):
         return None
     try:
         require(runtime.name)
@@ -128,11 +141,12 @@ def runtime_errors(arm: Arm) -> Iterator[None]:
         yield
     except RunError as error:
         runtime = runtime_of(arm)
-        if runtime is None or runtime.name == "runc" or error.hint == MORE_ROOM:
+        if error.hint == MORE_ROOM or (runtime.name == _RUNC if runtime else not only_crun()):
             raise
         cgroups = "cgroup" in error.message.partition(": ")[2]
         boot = ", or boot with cgroup v2 alone: systemd.unified_cgroup_hierarchy=1" if cgroups else ""
-        raise RunError(error.message.removeprefix(f"{arm}: "), f"use +{RUNTIME}=runc{boot}") from None
+        fix = install_fix(_RUNC, _RUNC) if only_crun() else f"use +{RUNTIME}={_RUNC}"
+        raise RunError(error.message.removeprefix(f"{arm}: "), f"{fix}{boot}") from None
 
 
 def meet_kernel(arm: Arm, probe: Probe) -> None:

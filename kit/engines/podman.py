@@ -16,12 +16,12 @@ from kit.engines.backing_root import BackingRoot
 from kit.engines.docker import DockerEngine
 from kit.engines.docker_server import DockerServer, requested_name
 from kit.engines.engine import Blocker
-from kit.engines.oci_runtime import runtime_blocker
+from kit.engines.oci_runtime import oci_runtime, runtime_blocker
 from kit.engines.rootless import user_words
 from kit.engines.supervisor import DaemonDirs, Program
 from kit.engines.user_namespace import RANGE, USER, namespace_blocker
 from kit.host import safe_fs
-from kit.host.command import require, run, which
+from kit.host.command import require, run
 from kit.host.machine import Host
 from kit.image import Image
 from kit.model.arm import RUNTIME, USERNS, Arm
@@ -62,6 +62,10 @@ class PodmanEngine(DockerEngine):
                 f"run sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {user}",
             )
         return None
+
+    def require_tools(self, arm: Arm) -> None:
+        super().require_tools(arm)
+        require(oci_runtime())
 
     def start_daemon(self, stack: ExitStack, arm: Arm, backing_root: BackingRoot) -> DockerServer:
         with _STARTING:
@@ -232,11 +236,6 @@ class RootlessPodman(PodmanService):
     def programs(self) -> Sequence[Program]:
         (service,) = super().programs()
         return [replace(service, argv=[*user_words(self.home), *service.argv])]
-
-
-def oci_runtime() -> str:
-    """Return Docker's OCI runtime if it exists: then the two differ only in the engine. crun refuses cgroup hybrids."""
-    return "runc" if which("runc") else "crun"
 
 
 def _may_raise_limits() -> bool:

@@ -12,6 +12,7 @@ from kit.core.paths import Paths
 from kit.engines import Sandbox
 from kit.engines.daemon_configuration import CONFIGURATION
 from kit.engines.installed import installed_docker
+from kit.engines.oci_runtime import oci_runtime
 from kit.engines.root import root_name, versions
 from kit.filesystem import bundled
 from kit.host.assumptions import ASSUMPTIONS, Unmet
@@ -40,7 +41,7 @@ from kit.trace.functions import find_functions
 from kit.trace.perf import find_perf_tracer
 from kit.trace.tracer import Level
 
-_TOOLS = ("dockerd", "containerd", "runc", "mmdebstrap", "tar", "zstd", "xz", "setpriv", "unshare")
+_TOOLS = ("dockerd", "containerd", "mmdebstrap", "tar", "zstd", "xz", "setpriv", "unshare")
 
 
 def examine(paths: Paths, observer: EventSink, wait: bool = False) -> Iterator[Diagnosis]:
@@ -112,7 +113,7 @@ def _here(text: str, host: Host) -> Arm:
 
 
 def _tools() -> Iterator[Diagnosis]:
-    for tool in _TOOLS:
+    for tool in (*_TOOLS, oci_runtime()):
         try:
             yield Diagnosis("tool", tool, True, require(tool))
         except MachineError as error:

@@ -16,7 +16,8 @@ from kit.engines.container import docker_errors
 from kit.engines.docker import DockerEngine
 from kit.engines.docker_server import DockerServer
 from kit.engines.dockerd import Dockerd
-from kit.engines.podman import PodmanEngine, PodmanService, oci_runtime
+from kit.engines.oci_runtime import oci_runtime
+from kit.engines.podman import PodmanEngine, PodmanService
 from kit.engines.supervisor import DaemonDirs
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.command import environment, require, run
