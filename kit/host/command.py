@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import IO
 
 from kit.core.errors import MORE_ROOM, SESSION_LOG, MachineError, RunError
-from kit.host.packages import PACKAGES, ask_apt, install_words
+from kit.host.machine import os_release
+from kit.host.packages import MANAGERS, PACKAGES, ask_apt, install_words
 
 log = logging.getLogger(__name__)
 
@@ -48,16 +49,22 @@ def which(tool: str) -> str | None:
 
 
 def require(tool: str, package: str = "") -> str:
-    """Return the path of a tool. Raises MachineError with its Debian package."""
+    """Return the path of a tool. Raises MachineError with its package."""
     found = which(tool)
     if not found:
-        raise MachineError(f"{tool} is not installed", install_fix(package or PACKAGES.get(tool, tool)))
+        raise MachineError(f"{tool} is not installed", install_fix(package or PACKAGES.get(tool, tool), tool))
     return found
 
 
-def install_fix(packages: str) -> str:
-    """Return how this machine installs Debian packages, in words; ``packages`` as in PACKAGES."""
-    return install_words(packages, _offered_packages(packages, which("apt-cache")))
+def install_fix(packages: str, program: str = "") -> str:
+    """Return how this machine installs Debian packages, in words; ``packages`` as in PACKAGES. ``program``: the one
+    that is missing, by which other distributions find their package."""
+    release = os_release()
+    family = (release.get("ID", ""), *release.get("ID_LIKE", "").split())
+    # Fedora and Arch have apt, too, for builders of Debian's images; it knows none of their packages.
+    manager = "" if "debian" in family else next(filter(which, MANAGERS), "")
+    offered = None if manager else _offered_packages(packages, which("apt-cache"))
+    return install_words(packages, offered, manager, program)
 
 
 @cache

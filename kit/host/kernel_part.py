@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from kit.core.errors import MachineError
-from kit.host.command import CommandError, run, which
+from kit.host.command import CommandError, install_fix, run, which
 from kit.host.container import RIGHTS, granting
 from kit.host.machine import os_release
 from kit.model.driver import KernelPart
@@ -114,7 +114,7 @@ def why_not_loaded(names: str, root: Path = _ROOT) -> tuple[str, str]:
             return f" yet, and {directory} is gone, as after an upgrade (to {others[-1]})", "reboot into that kernel"
         return f" yet, and there is no {directory}", granting(_MODULES, loading)
     if not which("modprobe"):
-        return " yet, and modprobe is not installed", granting(_MODULES, "run apt-get install kmod")
+        return " yet, and modprobe is not installed", granting(_MODULES, install_fix("kmod", "modprobe"))
     return "", ""
 
 

@@ -1,4 +1,5 @@
-"""Debian's packages of the programs that the kit calls, and how to say which of them to install. Pure."""
+"""Debian's packages of the programs that the kit calls, and how to say what to install, on other distributions too.
+Pure."""
 
 from __future__ import annotations
 
@@ -43,6 +44,19 @@ _DROPPED = {
     "reiserfsprogs": "Debian 13 was the last release with it; use another filesystem, or --guest qemu",
     "unionfs-fuse": "Debian 12 was the last release with it; use union:mergerfs",
 }
+#: Package managers of other distributions, and how each finds a package by the program in it: packages have other names
+#: there (dnf(8), "package file spec"; apk-package(5), "provides"; zypper(8), search; pacman(8), -F).
+MANAGERS = {
+    "dnf": "run dnf install '*/*bin/{}'",
+    "zypper": "install what zypper search --provides '*bin/{}' lists",
+    "apk": "run apk add cmd:{}",
+    "pacman": "install what pacman -Fy {} lists",
+}
+#: What to do instead, where a distribution other than Debian may have no package.
+_INSTEAD = {
+    "mmdebstrap": ", or give a tarball or directory as image: --image rootfs.tar",
+    "apt-cache": ", or give a tarball or directory as source, not deb:",
+}
 #: Every archive has it: apt then has lists.
 _ANY = "apt"
 
@@ -52,11 +66,15 @@ def ask_apt(packages: str) -> list[str]:
     return ["madison", _ANY, *packages.replace("|", " ").split()]
 
 
-def install_words(packages: str, offered: Iterable[str] | None) -> str:
-    """Return how to install the packages. ``offered``: the names in apt's answer; None without apt."""
+def install_words(packages: str, offered: Iterable[str] | None, manager: str = "", program: str = "") -> str:
+    """Return how to install the packages. ``offered``: the names in apt's answer; None without apt. ``manager``: the
+    one of MANAGERS that the machine has instead; ``program``: the one that is missing."""
     alternatives = [names.split() for names in packages.split("|")]
+    if offered is None and manager and program:
+        return f"{MANAGERS[manager].format(program)}{_INSTEAD.get(program, '')}"
     if offered is None:
-        return f"install {' '.join(alternatives[0])}, or what your distribution calls it; the name is Debian's"
+        names = " ".join(alternatives[0])
+        return f"install {names}, or what {manager or 'your distribution'} calls it; the name is Debian's"
     for names in alternatives:
         if set(names) <= set(offered):
             return f"run apt-get install {' '.join(names)}"

@@ -16,7 +16,7 @@ from kit.host.safe_fs import scratch
 
 #: Since this version ``go`` fetches the version that GOTOOLCHAIN names, as a module.
 _FETCHING = (1, 21)
-_NEWER = f"install Go {'.'.join(map(str, _FETCHING))} or later: apt-get install golang-go (Debian 13 or later)"
+_NEWER = f"install Go {'.'.join(map(str, _FETCHING))} or later: Debian 13 has it, as golang-go"
 
 
 @dataclass(frozen=True)

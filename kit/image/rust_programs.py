@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kit.core.errors import MachineError, RunError
-from kit.host.command import CommandError, run, which
+from kit.host.command import CommandError, install_fix, run, which
 from kit.host.safe_fs import scratch
 
 #: What builds crates, some of which have parts in C; and the Debian package of each.
 _TOOLS = {"cargo": "cargo", "cc": "gcc", "cmake": "cmake", "make": "make", "perl": "perl"}
 #: Older ones can't read the registry's index without Git.
 _OLDEST = (1, 68)
-_NEWER = f"install Rust {'.'.join(map(str, _OLDEST))} or later: apt-get install cargo (Debian 13 or later), or rustup"
+_NEWER = f"install Rust {'.'.join(map(str, _OLDEST))} or later: Debian 13 has it, as cargo, and so has rustup"
 #: These say where crates and the user's Rust are.
 _THEIRS = ("CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "SSL_CERT_FILE", "SSL_CERT_DIR")
 
@@ -58,7 +58,7 @@ def _check(environment: dict[str, str], directory: Path) -> None:
         packages = " ".join(_TOOLS.values())
         raise MachineError(
             f"building a program in Rust needs {', '.join(missing)}",
-            f"run apt-get install {packages} (Debian 13 or later), or take cargo from rustup",
+            f"{install_fix(packages)} (Debian 13 or later), or take cargo from rustup",
         )
     said = run(["cargo", "--version"], env=environment, cwd=directory)
     found = re.search(r"(\d+)\.(\d+)", said)

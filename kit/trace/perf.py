@@ -185,7 +185,7 @@ def _no(reason: str, fix: str) -> Level:
 def _mend(error: CommandError) -> str:
     if any(word in error.said for word in ("ermission", "paranoid", "not permitted")):
         return "run as root, or sysctl kernel.perf_event_paranoid=-1"
-    return f"use a perf and a kernel from 5.12 on: {install_fix(PACKAGES['perf'])}"
+    return f"use a perf and a kernel from 5.12 on: {install_fix(PACKAGES['perf'], 'perf')}"
 
 
 def _has_addresses() -> bool:

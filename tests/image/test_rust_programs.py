@@ -36,7 +36,7 @@ def test_all_missing_tools_are_named_at_once(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     with pytest.raises(MachineError, match=r"^building a program in Rust needs cargo, cmake\n") as caught:
         PROGRAMS.build(tmp_path / "programs", ())
-    assert caught.value.hint.startswith("run apt-get install cargo gcc cmake make perl (Debian 13 or later)")
+    assert "install cargo gcc cmake make perl" in caught.value.hint and "(Debian 13 or later)" in caught.value.hint
 
 
 def test_a_cargo_that_is_too_old_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -176,4 +176,4 @@ def _need_font() -> None:
     if _render(empty.format(f'<text x="2" y="15" font-family="{FONTS}">kit</text>')) == _render(
         empty.format(""), fonts=False
     ):
-        raise MachineError("this machine has no font to draw letters with", "run apt-get install fonts-dejavu-core")
+        raise MachineError("this machine has no font to draw letters with", "install DejaVu Sans (fonts-dejavu-core)")
